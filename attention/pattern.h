@@ -1,0 +1,75 @@
+#ifndef ETC_ATTENTION_PATTERN_H_
+#define ETC_ATTENTION_PATTERN_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace etc {
+
+// Who may see whom in one example, and which relative id applies to each pair,
+// in O(L + G) memory (model spec 6; design 6). Long tokens are i, j in [0, L),
+// global tokens g, k in [0, G):
+//
+//   l2l  i sees j  iff |j - i| <= local_radius
+//                      and long_segment[i] == long_segment[j]
+//   g2g  g sees k  iff global_example[g] == global_example[k]
+//   l2g  i sees g  iff long_example[i] == global_example[g], and under
+//                      hard_l2g: Owns(g, i) or ignore_hard_l2g[i]
+//   g2l  g sees i  iff long_example[i] == global_example[g], and under
+//                      hard_g2l: Owns(g, i) or ignore_hard_g2l[g]
+//
+// where Owns(g, i) = (sentence[i] == g or paragraph[i] == g). Relative ids,
+// with m = relative_pos_max_distance and V0 = 2m + 1 (none at all when m is 0):
+//
+//   l2l  RelativeId(j - i)                     see relative_position.h
+//   l2g, g2l  V0 + 1 if Owns(g, i) or linked[i] == g, else V0
+//   g2g  RelativeId(k - g) if global_segment[g] == global_segment[k],
+//        else V0 + 2
+//
+// The tokens of an example may be fewer than those of the batch that it is in:
+// what lies beyond `long_length()` or `global_length()` sees nothing and is not
+// seen.
+struct AttentionPattern {
+  int64_t long_length() const {
+    return static_cast<int64_t>(long_segment.size());
+  }
+  int64_t global_length() const {
+    return static_cast<int64_t>(global_example.size());
+  }
+
+  // Of each long token.
+  std::vector<int32_t> long_segment;
+  std::vector<int32_t> long_example;
+  // Indices of global tokens, -1 for none.
+  std::vector<int32_t> sentence;
+  std::vector<int32_t> paragraph;
+  std::vector<int32_t> linked;
+  std::vector<uint8_t> ignore_hard_l2g;
+
+  // Of each global token.
+  std::vector<int32_t> global_example;
+  std::vector<int32_t> global_segment;
+  std::vector<uint8_t> ignore_hard_g2l;
+
+  bool hard_l2g = false;
+  bool hard_g2l = false;
+  // Tokens a long token sees to each side.
+  int64_t local_radius = 84;
+  // m; 0 for no relative ids.
+  int64_t relative_pos_max_distance = 12;
+};
+
+// A pattern of `long_length` and `global_length` tokens without borders: one
+// segment, one example, no sentences, soft masks.
+AttentionPattern UnrestrictedPattern(int64_t long_length, int64_t global_length,
+                                     int64_t local_radius,
+                                     int64_t relative_pos_max_distance);
+
+// Throws c10::Error unless all vectors of one stream have one length, indices
+// of global tokens lie in [-1, global_length()), the radius is at least 1 and
+// the distance at least 0.
+void CheckPattern(const AttentionPattern& pattern);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_PATTERN_H_

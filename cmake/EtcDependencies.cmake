@@ -1,0 +1,21 @@
+# Everything that is not ours. README.md says what each one is for.
+
+find_package(Torch REQUIRED)
+find_package(absl REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(ICU 70 REQUIRED COMPONENTS uc i18n)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SentencePiece REQUIRED IMPORTED_TARGET sentencepiece)
+find_package(Threads REQUIRED)
+
+if(ETC_BUILD_TESTS)
+  find_package(GTest 1.12 REQUIRED)
+endif()
+if(ETC_BUILD_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()
+
+# One name for LibTorch, whichever package brought it.
+add_library(etc_torch INTERFACE)
+target_include_directories(etc_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(etc_torch INTERFACE ${TORCH_LIBRARIES})

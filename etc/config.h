@@ -1,0 +1,92 @@
+#ifndef ETC_ETC_CONFIG_H_
+#define ETC_ETC_CONFIG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace etc {
+
+// The official `etc_config.json` (model spec 1.1) and `residual_attention`.
+// Field names are those of the file.
+struct EtcConfig {
+  // Rows of the token table. No default: 0 stands for "not given".
+  int64_t vocab_size = 0;
+  int64_t segment_vocab_size = 16;
+  // Width of the token table; absent: `hidden_size`.
+  std::optional<int64_t> embedding_size;
+  int64_t hidden_size = 768;
+  int64_t num_hidden_layers = 12;
+  int64_t num_attention_heads = 12;
+  // Tokens a long token sees to each side.
+  int64_t local_radius = 84;
+  // Features per head; absent: hidden_size / num_attention_heads.
+  std::optional<int64_t> att_size_per_head;
+  // Largest distance with a relative id of its own; 0: no relative ids.
+  int64_t relative_pos_max_distance = 12;
+  // Rows of each relative table; absent only without relative ids.
+  std::optional<int64_t> relative_vocab_size = 32;
+  // Rows of each absolute position table; 0: no such tables.
+  int64_t max_absolute_position_embeddings = 0;
+  int64_t intermediate_size = 3072;
+  // "relu", "gelu" (the tanh form), "tanh" or "linear".
+  std::string hidden_act = "gelu";
+  double hidden_dropout_prob = 0.1;
+  double attention_probs_dropout_prob = 0.1;
+  // Standard deviation of the truncated normal for kernels and tables.
+  double initializer_range = 0.02;
+  bool share_feed_forward_params = true;
+  bool share_kv_projections = false;
+  bool share_qkv_projections = true;
+  bool share_att_output_projection = false;
+  bool use_pre_activation_order = false;
+  bool use_hard_g2l_mask = false;
+  bool use_hard_l2g_mask = false;
+  // Layers per recomputed chain; 0: no gradient checkpointing (model spec 4.4).
+  int64_t grad_checkpointing_period = 0;
+
+  // Not in the official file, whose readers ignore it: "off", "sum" or "mean".
+  std::string residual_attention = "off";
+
+  int64_t head_size() const {
+    return att_size_per_head.value_or(
+        num_attention_heads > 0 ? hidden_size / num_attention_heads : 0);
+  }
+  int64_t token_embedding_size() const {
+    return embedding_size.value_or(hidden_size);
+  }
+};
+
+// The published sizes (model spec 1.2), "base" or "large": unshared
+// projections, hard g2l mask, vocabulary of the released tokenizer. kNotFound
+// for any other name.
+absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name);
+
+// Reads the fields of `json`; absent ones keep their default. `source` starts
+// each message. Unknown fields are no error (the official reader ignores them):
+// their names are appended to `*unknown_fields` for a warning.
+//   kInvalidArgument  a wrong type, or what CheckEtcConfig says
+absl::StatusOr<EtcConfig> EtcConfigFromJson(
+    const nlohmann::json& json, const std::string& source,
+    std::vector<std::string>* unknown_fields);
+
+// The same from a file.
+absl::StatusOr<EtcConfig> ReadEtcConfig(
+    const std::string& path, std::vector<std::string>* unknown_fields);
+
+// All fields, in the official form: sorted, indented by 2, newline at the end.
+std::string EtcConfigToJson(const EtcConfig& config);
+
+// kInvalidArgument, naming the field, for values out of range and combinations
+// that cannot be built.
+absl::Status CheckEtcConfig(const EtcConfig& config, const std::string& source);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_CONFIG_H_

@@ -1,0 +1,70 @@
+#ifndef ETC_ETC_MODEL_H_
+#define ETC_ETC_MODEL_H_
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include <vector>
+
+#include "attention/attention_inputs.h"
+#include "attention/residual_scores.h"
+#include "etc/config.h"
+#include "etc/embedding.h"
+#include "etc/encoder_layer.h"
+
+namespace etc {
+
+// What the encoder reads. B batch, L long length, G global length, H hidden.
+struct EtcInput {
+  torch::Tensor token_ids;         // [B, L] int64
+  torch::Tensor global_token_ids;  // [B, G] int64
+  // Masks and relative ids; default: everything visible, no relative ids.
+  AttentionInputs attention;
+
+  // Each may be undefined.
+  torch::Tensor segment_ids;             // [B, L] int64; undefined: all 1
+  torch::Tensor global_segment_ids;      // [B, G] int64; undefined: all 0
+  torch::Tensor position_ids;            // [B, L] int64; undefined: 0, 1, ...
+  torch::Tensor global_position_ids;     // [B, G] int64
+  torch::Tensor long_embedding_adder;    // [B, L, H]
+  torch::Tensor global_embedding_adder;  // [B, G, H]
+};
+
+struct EtcOutput {
+  torch::Tensor long_output;    // [B, L, H]
+  torch::Tensor global_output;  // [B, G, H]
+  // What the last layer would hand on; undefined with residual attention off.
+  ResidualScores scores;
+};
+
+// The ETC encoder (Ainslie et al. 2020; model spec 7) with residual attention
+// scores in all four blocks (He et al. 2021; model spec 10.2).
+//
+// Throws c10::Error on a configuration that CheckEtcConfig refuses.
+class EtcModelImpl : public torch::nn::Module {
+ public:
+  explicit EtcModelImpl(const EtcConfig& config);
+
+  // Throws c10::Error on tensors of other shapes and ids out of range.
+  EtcOutput forward(const EtcInput& input);
+
+  // Sets `residual_attention`; parameters stay as they are.
+  void set_residual_attention(ResidualAttention mode);
+  ResidualAttention residual_attention() const { return residual_attention_; }
+
+  const EtcConfig& config() const { return config_; }
+  // [vocab_size, token_embedding_size], for tied output layers.
+  torch::Tensor token_embedding_table() const;
+
+ private:
+  EtcConfig config_;
+  ResidualAttention residual_attention_;
+  EtcEmbedding embedding_ = nullptr;
+  std::vector<EtcEncoderLayer> layers_;
+};
+TORCH_MODULE(EtcModel);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_MODEL_H_

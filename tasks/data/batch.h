@@ -1,0 +1,34 @@
+#ifndef ETC_TASKS_DATA_BATCH_H_
+#define ETC_TASKS_DATA_BATCH_H_
+
+#include <torch/types.h>
+
+#include <memory>
+#include <vector>
+
+#include "attention/attention_inputs.h"
+#include "tasks/data/example.h"
+
+namespace etc {
+
+// Examples side by side, as long as the longest of them: B examples, L and G
+// the largest lengths. Padding has token id 0 and type id 0; the patterns end
+// where each example ends, so padding takes part in nothing.
+struct Batch {
+  std::vector<std::shared_ptr<const Example>> examples;
+  torch::Tensor long_token_ids;    // [B, L] int64
+  torch::Tensor long_type_ids;     // [B, L] int64
+  torch::Tensor global_token_ids;  // [B, G] int64
+  torch::Tensor global_type_ids;   // [B, G] int64
+  // Masks and relative ids.
+  AttentionInputs attention;
+
+  int64_t size() const { return static_cast<int64_t>(examples.size()); }
+};
+
+// Throws c10::Error if there are no examples.
+Batch MakeBatch(std::vector<std::shared_ptr<const Example>> examples);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DATA_BATCH_H_

@@ -1,0 +1,36 @@
+#ifndef ETC_TASKS_DATA_EXAMPLE_H_
+#define ETC_TASKS_DATA_EXAMPLE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attention/pattern.h"
+
+namespace etc {
+
+// One input of the model, with no padding. A task's own struct derives from it
+// and adds the targets and what its predictions need.
+struct Example {
+  virtual ~Example() = default;
+
+  // The id of the record that it was made from.
+  std::string record_id;
+  // [L] and [G]
+  std::vector<int32_t> long_token_ids;
+  std::vector<int32_t> long_type_ids;
+  std::vector<int32_t> global_token_ids;
+  std::vector<int32_t> global_type_ids;
+  AttentionPattern pattern;
+
+  int64_t long_length() const {
+    return static_cast<int64_t>(long_token_ids.size());
+  }
+  int64_t global_length() const {
+    return static_cast<int64_t>(global_token_ids.size());
+  }
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DATA_EXAMPLE_H_

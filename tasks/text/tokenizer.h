@@ -1,0 +1,44 @@
+#ifndef ETC_TASKS_TEXT_TOKENIZER_H_
+#define ETC_TASKS_TEXT_TOKENIZER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// One piece of a text.
+struct TextPiece {
+  // Row of the token table.
+  int32_t id = 0;
+  // Bytes [begin, end) of the original UTF-8 text that the piece stands for.
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Text to pieces. Implementations are immutable after construction: all methods
+// may be called from several threads.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // The pieces of `text` in order; no special tokens are added. Bytes that are
+  // not UTF-8 are dropped.
+  virtual std::vector<TextPiece> Encode(absl::string_view text) const = 0;
+
+  // Ids are in [0, vocab_size()).
+  virtual int64_t vocab_size() const = 0;
+  // The text of a piece as its vocabulary spells it ("##able", "▁the").
+  virtual std::string Piece(int32_t id) const = 0;
+  // The id of a piece, or -1 if the vocabulary has no such piece.
+  virtual int32_t Id(absl::string_view piece) const = 0;
+
+  // Whether upper case is folded to lower case.
+  virtual bool lower_cases() const = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_TOKENIZER_H_

@@ -1,0 +1,129 @@
+#ifndef ETC_TASKS_TRAIN_CONFIG_H_
+#define ETC_TASKS_TRAIN_CONFIG_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "etc/config.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+
+// What one fine-tuning run is made of: the contents of its JSON file. Each
+// struct is the object of the same name in it, and each field has the name that
+// it has there.
+
+struct TokenizerConfig {
+  // "wordpiece" or "sentencepiece".
+  std::string type = "wordpiece";
+  // File of the vocabulary: a vocab.txt or a SentencePiece model. Empty: that
+  // of the initial checkpoint.
+  std::string vocabulary;
+  // WordPiece: fold to lower case and strip accents.
+  bool lower_case = true;
+  // SentencePiece: split at white space and punctuation first, and encode word
+  // by word (model spec 9.4).
+  bool split_punctuation = false;
+};
+
+struct DataConfig {
+  // Official files.
+  std::vector<std::string> train;
+  std::vector<std::string> dev;
+  // Tokens; longer examples are truncated as the task has it.
+  int64_t max_long_length = 4096;
+  int64_t max_global_length = 512;
+  // Threads that make examples ahead of need.
+  int64_t workers = 1;
+  // Memory for examples that were made once and will be needed again.
+  int64_t cache_megabytes = 1024;
+  // Training batches are cut from this many batches' worth of examples sorted
+  // by length; 1: length plays no part in what is batched together.
+  int64_t bucket_batches = 16;
+  // What a record that is not as the format has it does: "error" or "skip".
+  std::string on_bad_record = "error";
+};
+
+struct OptimizerConfig {
+  // "bert_adamw" (official: no bias correction), "lamb", or "adamw"
+  // (LibTorch's).
+  std::string type = "bert_adamw";
+  double weight_decay = 0.01;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-6;
+  // Largest global norm of a gradient; 0: no clipping.
+  double clip_norm = 1.0;
+};
+
+struct ScheduleConfig {
+  // Share of all steps with a rising rate (model spec 8.1).
+  double warmup_proportion = 0.1;
+  double poly_power = 1.0;
+  int64_t start_warmup_step = 0;
+};
+
+struct TrainConfig {
+  double learning_rate = 5e-5;
+  // Examples per update, and how many of them are computed at a time.
+  int64_t batch_size = 32;
+  int64_t micro_batch_size = 1;
+  // Passes over the training data; `steps`, when given, decides instead.
+  double epochs = 3;
+  std::optional<int64_t> steps;
+  // Examples that `epochs` counts with; absent: as many as the data have.
+  std::optional<int64_t> num_train_examples;
+  // Updates between evaluations; absent: once an epoch. 0: only at the end.
+  std::optional<int64_t> evaluate_every;
+  // Updates between checkpoints for --resume; 0: only at evaluations.
+  int64_t checkpoint_every = 0;
+  // Examples per evaluation batch.
+  int64_t evaluation_batch_size = 8;
+  // One run for each.
+  std::vector<int64_t> seeds = {1};
+  // CPU threads; 0: as many as there are cores.
+  int64_t threads = 0;
+};
+
+struct FinetuneConfig {
+  // "wikihop", ...: see the registry.
+  std::string task;
+  // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
+  // etc_config.json beside it, which decide over these.
+  EtcConfig model;
+  // Directory of the checkpoint to start from; empty: random weights.
+  std::string init;
+  // "off", "sum" or "mean": decides over the checkpoint's.
+  std::string residual_attention = "off";
+  TokenizerConfig tokenizer;
+  DataConfig data;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  TrainConfig train;
+  // The object named as the task is, left for the task to read.
+  nlohmann::json task_options = nlohmann::json::object();
+  // Directory for checkpoints, metrics and predictions.
+  std::string output;
+
+  // The JSON that all this was read from, with the overrides in it.
+  nlohmann::json json = nlohmann::json::object();
+};
+
+// Reads the file at `path` and applies `overrides`, each "train.learning_rate=
+// 3e-5": a path of field names, and a JSON value or else a string. Relative
+// paths in it are relative to the working directory.
+//   kInvalidArgument  a field that does not exist (with the nearest one that
+//                     does), a wrong type, a value out of range
+absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
+    const std::string& path, const std::vector<std::string>& overrides);
+
+// The same from JSON; `source` starts each message.
+absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
+    nlohmann::json json, const std::string& source);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_CONFIG_H_
