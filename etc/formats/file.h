@@ -48,12 +48,16 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
 
 // Replaces `path` by `contents` so that a reader, and the disk after a crash,
 // have either the old file or the whole new one: temporary name in the same
-// folder, write, fsync, rename, fsync of the folder.
+// folder, write, fsync, rename, fsync of the folder. After an error the old
+// file stands and the temporary one is gone; a killed process leaves it behind,
+// as
+// "<path>.tmp-<process>-<number>". A symbolic link is replaced, not followed.
+//   kInvalidArgument  `path` is there and is no regular file
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents);
 
 // The same for contents that are produced piece by piece: `produce` is called
-// once and hands each piece to `write`.
+// once and hands each piece to `write`; its error is returned.
 using WriteFunction = std::function<absl::Status(absl::string_view)>;
 absl::Status WriteFileAtomically(
     const std::string& path,

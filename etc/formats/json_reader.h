@@ -14,13 +14,14 @@
 
 namespace etc {
 
-// Parses one JSON document. Nothing but white space may follow it, nesting is
-// at most 64 deep and no object has one key twice.
-//   kInvalidArgument  "<source>:<line>:<column>: ..." otherwise
+// Parses one JSON document in UTF-8. Nothing but white space may follow it,
+// nesting is at most 64 deep and no object has one key twice.
+//   kInvalidArgument  "<source>:<line>:<column>: ..." otherwise; the column
+//                     counts bytes from 1
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
                                          const std::string& source);
 
-// ParseJson of the file at `path`.
+// ParseJson of the file at `path`, of at most 1 GiB.
 absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
 
 // Typed reading of the fields of one JSON object, for configurations and data:
@@ -40,7 +41,8 @@ absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
 // `json` must outlive the reader.
 class JsonObjectReader {
  public:
-  // `where` is what messages start with: the source, and the path within it.
+  // `where` is what messages start with: the source, or "<source>: <path>" for
+  // an object within it. If `json` is no object, that is the first mistake.
   JsonObjectReader(const nlohmann::json& json, std::string where);
 
   // Leave `*value` as it is when the field is absent. A null is a wrong type,
@@ -74,7 +76,8 @@ class JsonObjectReader {
 
   enum class UnknownFields { kError, kIgnore };
   // The first mistake. With kError, a field of the object that nobody asked for
-  // is one, and the message has the nearest of those asked for.
+  // is one, and the message has the nearest of those asked for, or all of them.
+  // It comes before a missing field: that one may just be misspelt.
   absl::Status Finish(UnknownFields unknown = UnknownFields::kError);
 
   // The fields of the object that nobody asked for.
@@ -83,11 +86,16 @@ class JsonObjectReader {
  private:
   bool Require(const std::string& field);
   const nlohmann::json* Find(const std::string& field);
+  template <typename T>
+  void TakeField(const std::string& field, T* value);
+  template <typename T>
+  void TakeArray(const std::string& field, std::vector<T>* value);
 
   const nlohmann::json& json_;
   std::string where_;
   std::set<std::string> asked_;
   absl::Status status_;
+  bool is_missing_ = false;  // the mistake is a field that is not there
 };
 
 // The entry of `candidates` with the smallest edit distance to `word`, or empty
