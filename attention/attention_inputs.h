@@ -17,7 +17,7 @@ namespace etc {
 // ids. The same value serves all layers. A copy is cheap and shares.
 class AttentionInputs {
  public:
-  AttentionInputs() = default;
+  AttentionInputs();
   // One pattern for each example. Throws c10::Error (CheckPattern).
   explicit AttentionInputs(std::vector<AttentionPattern> patterns);
   explicit AttentionInputs(ExplicitInputs tensors);
@@ -27,12 +27,13 @@ class AttentionInputs {
     return patterns_.get();
   }
 
-  // Masks and ids for tensor implementations, on `device`. Everything is
-  // checked against the sizes and the radius given; throws c10::Error. Those
-  // of patterns are spelled out at the first call and kept.
-  const ExplicitInputs& Tensors(int64_t batch, int64_t long_length,
-                                int64_t global_length, int64_t local_radius,
-                                const torch::Device& device) const;
+  // Masks and ids for tensor implementations, on `device`. All masks are
+  // defined, and the l2l mask is false for keys beyond the sequence. Everything
+  // is checked against the sizes and the radius given; throws c10::Error. The
+  // result for the last sizes asked for is kept. Thread-safe.
+  ExplicitInputs Tensors(int64_t batch, int64_t long_length,
+                         int64_t global_length, int64_t local_radius,
+                         const torch::Device& device) const;
 
  private:
   struct Cache;

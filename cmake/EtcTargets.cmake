@@ -5,6 +5,9 @@ add_library(etc_build_options INTERFACE)
 target_compile_features(etc_build_options INTERFACE cxx_std_20)
 target_compile_options(etc_build_options INTERFACE
   -fPIC -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-qual
+  # Structs of options are made with designated initialisers that name only
+  # what differs from the defaults.
+  -Wno-missing-field-initializers
   $<$<BOOL:${ETC_WARNINGS_AS_ERRORS}>:-Werror>)
 if(ETC_SANITIZE)
   target_compile_options(etc_build_options INTERFACE

@@ -5,15 +5,21 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include <string>
 #include <vector>
 
 #include "attention/attention_inputs.h"
 #include "attention/residual_scores.h"
+#include "attention/sparse_attention.h"
 #include "etc/config.h"
 #include "etc/embedding.h"
 #include "etc/encoder_layer.h"
 
 namespace etc {
+
+// "off", "sum" and "mean". Throws c10::Error for other names.
+ResidualAttention ResidualAttentionFromName(const std::string& name);
+const char* ResidualAttentionName(ResidualAttention mode);
 
 // What the encoder reads. B batch, L long length, G global length, H hidden.
 struct EtcInput {
@@ -49,17 +55,26 @@ class EtcModelImpl : public torch::nn::Module {
   // Throws c10::Error on tensors of other shapes and ids out of range.
   EtcOutput forward(const EtcInput& input);
 
-  // Sets `residual_attention`; parameters stay as they are.
+  // Sets the configuration's `residual_attention`; parameters stay as they are.
   void set_residual_attention(ResidualAttention mode);
-  ResidualAttention residual_attention() const { return residual_attention_; }
+  ResidualAttention residual_attention() const;
+  // For all layers; kAuto unless set.
+  void set_attention_implementation(AttentionImplementation implementation);
 
   const EtcConfig& config() const { return config_; }
   // [vocab_size, token_embedding_size], for tied output layers.
   torch::Tensor token_embedding_table() const;
 
  private:
+  // Layers [begin, end), keeping everything for the backward pass, or only
+  // the state before them.
+  EncoderState RunChain(EncoderState state, const AttentionInputs& attention,
+                        int64_t begin, int64_t end);
+  EncoderState RecomputeChain(const EncoderState& state,
+                              const AttentionInputs& attention, int64_t begin,
+                              int64_t end);
+
   EtcConfig config_;
-  ResidualAttention residual_attention_;
   EtcEmbedding embedding_ = nullptr;
   std::vector<EtcEncoderLayer> layers_;
 };

@@ -1,0 +1,117 @@
+#ifndef ETC_ATTENTION_GLOBAL_LOCAL_ATTENTION_H_
+#define ETC_ATTENTION_GLOBAL_LOCAL_ATTENTION_H_
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include <cstdint>
+
+#include "attention/attention_inputs.h"
+#include "attention/residual_scores.h"
+#include "attention/sparse_attention.h"
+
+namespace etc {
+
+// The learned relative positions of one softmax (model spec 3.2): parameters
+// `embedding` [ids, heads, head_size], truncated normal(0.5), and `bias` [ids,
+// heads], zeros.
+class RelativePositionsImpl : public torch::nn::Module {
+ public:
+  RelativePositionsImpl(int64_t ids, int64_t heads, int64_t head_size);
+
+  RelativeTable table() const {
+    return {.embedding = embedding_, .bias = bias_};
+  }
+
+ private:
+  torch::Tensor embedding_, bias_;
+};
+TORCH_MODULE(RelativePositions);
+
+struct GlobalLocalAttentionOptions {
+  // Features per long and per global token. They may differ only without any
+  // sharing.
+  int64_t long_hidden_size = 768;
+  int64_t global_hidden_size = 768;
+  int64_t num_heads = 12;
+  // Features per head; queries, keys and values have num_heads * head_size.
+  int64_t head_size = 64;
+  // Tokens a long token sees to each side.
+  int64_t local_radius = 84;
+  // Rows of each relative table; 0: no relative positions.
+  int64_t relative_vocab_size = 32;
+  // One query, one key and one value projection for all four blocks.
+  bool share_qkv_projections = true;
+  // One key and one value projection for l2l and l2g, one for g2g and g2l.
+  bool share_kv_projections = false;
+  bool share_output_projection = false;
+  // Probability of dropping an attention weight, in [0, 1). Training only.
+  double dropout = 0.1;
+  // Standard deviation of the truncated normal for kernels.
+  double initializer_range = 0.02;
+  AttentionImplementation implementation = AttentionImplementation::kAuto;
+};
+
+// What the layers below hand on.
+struct CarriedScores {
+  ResidualAttention mode = ResidualAttention::kOff;
+  // Layers below this one.
+  int64_t layer = 0;
+  ResidualScores previous;
+};
+
+struct GlobalLocalAttentionOutput {
+  torch::Tensor long_output;    // [B, L, long_hidden_size]
+  torch::Tensor global_output;  // [B, G, global_hidden_size]
+  ResidualScores scores;        // for the layer above; undefined with kOff
+};
+
+// ETC's fused global-local attention (Ainslie et al. 2020; model spec 3.5) with
+// residual scores in all four blocks (model spec 10.2):
+//
+//   long    softmax over [l2l ; l2g], then an output projection
+//   global  softmax over [g2g ; g2l], then an output projection
+//
+// Both streams are projected from the layer's input. Each softmax has one pair
+// of relative tables for its two blocks. Shared projections are registered
+// once, under the name of the long stream's.
+//
+// Throws c10::Error on options that contradict each other.
+class GlobalLocalAttentionImpl : public torch::nn::Module {
+ public:
+  explicit GlobalLocalAttentionImpl(const GlobalLocalAttentionOptions& options);
+
+  // long_input [B, L, long_hidden_size], global_input [B, G,
+  // global_hidden_size]; L >= 1, G >= 0. Throws c10::Error if shapes disagree.
+  GlobalLocalAttentionOutput forward(const torch::Tensor& long_input,
+                                     const torch::Tensor& global_input,
+                                     const AttentionInputs& attention,
+                                     const CarriedScores& carried = {});
+
+  const GlobalLocalAttentionOptions& options() const { return options_; }
+  void set_implementation(AttentionImplementation implementation) {
+    options_.implementation = implementation;
+  }
+
+ private:
+  void RegisterProjections();
+  // [B, length, hidden] -> [B, N, length, d]
+  torch::Tensor Heads(torch::nn::Linear& projection,
+                      const torch::Tensor& input) const;
+
+  GlobalLocalAttentionOptions options_;
+  torch::nn::Linear long_query_ = nullptr, global_query_ = nullptr;
+  torch::nn::Linear l2l_key_ = nullptr, l2g_key_ = nullptr;
+  torch::nn::Linear g2g_key_ = nullptr, g2l_key_ = nullptr;
+  torch::nn::Linear l2l_value_ = nullptr, l2g_value_ = nullptr;
+  torch::nn::Linear g2g_value_ = nullptr, g2l_value_ = nullptr;
+  torch::nn::Linear long_output_ = nullptr, global_output_ = nullptr;
+  RelativePositions long_relative_ = nullptr, global_relative_ = nullptr;
+};
+TORCH_MODULE(GlobalLocalAttention);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_GLOBAL_LOCAL_ATTENTION_H_

@@ -1,0 +1,39 @@
+#include "attention/sparse_attention.h"
+
+#include <c10/util/Exception.h>
+
+namespace etc {
+namespace {
+
+AttentionImplementation Resolve(const SparseAttentionInput& input,
+                                AttentionImplementation implementation) {
+  if (implementation != AttentionImplementation::kAuto) {
+    return implementation;
+  }
+  // Up to here the window leaves out so little that blocks cost more than
+  // they save (measured, bench/attention_bench).
+  return input.query.size(2) <= 2 * input.local_radius
+             ? AttentionImplementation::kReference
+             : AttentionImplementation::kBlocked;
+}
+
+}  // namespace
+
+SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
+                                      AttentionImplementation implementation) {
+  TORCH_CHECK(input.attention != nullptr, "attention inputs are missing");
+  TORCH_CHECK(input.query.dim() == 4,
+              "query should be [batch, heads, length, head_dim], but is ",
+              input.query.sizes());
+  switch (Resolve(input, implementation)) {
+    case AttentionImplementation::kReference:
+      return ReferenceSparseAttention(input);
+    case AttentionImplementation::kBlocked:
+      return BlockedSparseAttention(input);
+    case AttentionImplementation::kAuto:
+      break;
+  }
+  TORCH_CHECK(false, "no such attention implementation");
+}
+
+}  // namespace etc

@@ -1,0 +1,157 @@
+#include "etc/embedding.h"
+
+#include <c10/util/Exception.h>
+
+#include <cmath>
+
+#include "attention/check_shape.h"
+#include "attention/initializers.h"
+#include "etc/model.h"
+
+namespace etc {
+namespace {
+
+constexpr double kLayerNormEpsilon = 1e-12;
+
+// Segment ids of tokens that have none given (model spec 2).
+constexpr int64_t kDefaultLongSegment = 1;
+constexpr int64_t kDefaultGlobalSegment = 0;
+
+}  // namespace
+
+torch::nn::LayerNorm MakeLayerNorm(int64_t size) {
+  return torch::nn::LayerNorm(
+      torch::nn::LayerNormOptions({size}).eps(kLayerNormEpsilon));
+}
+
+EmbeddingTableImpl::EmbeddingTableImpl(int64_t rows, int64_t width,
+                                       int64_t projection_size,
+                                       double initializer_range) {
+  torch::Tensor weight = torch::empty({rows, width});
+  TruncatedNormal_(weight, initializer_range);
+  weight_ = register_parameter("weight", weight);
+  if (projection_size > 0 && projection_size != width) {
+    projection_ = register_module(
+        "projection", MakeLinear(width, projection_size,
+                                 1.0 / std::sqrt(static_cast<double>(width))));
+  }
+}
+
+torch::Tensor EmbeddingTableImpl::forward(const torch::Tensor& ids,
+                                          const torch::Tensor& mask) {
+  torch::Tensor allowed_ids = ids;
+  if (mask.defined()) {
+    allowed_ids = ids.masked_fill(mask.logical_not(), 0);
+  }
+  // Elsewhere the check would stop the stream; the device has its own.
+  if (allowed_ids.numel() > 0 && allowed_ids.is_cpu()) {
+    const int64_t lowest = allowed_ids.min().item<int64_t>();
+    const int64_t highest = allowed_ids.max().item<int64_t>();
+    TORCH_CHECK(lowest >= 0 && highest < weight_.size(0),
+                "ids should be in [0, ", weight_.size(0), "), but range from ",
+                lowest, " to ", highest);
+  }
+  torch::Tensor vectors = torch::embedding(weight_, allowed_ids);
+  if (!projection_.is_empty()) {
+    vectors = projection_->forward(vectors);
+  }
+  if (mask.defined()) {
+    vectors = vectors * mask.unsqueeze(-1).to(vectors.dtype());
+  }
+  return vectors;
+}
+
+EtcEmbeddingImpl::EtcEmbeddingImpl(const EtcConfig& config)
+    : hidden_size_(config.hidden_size),
+      segment_vocab_size_(config.segment_vocab_size),
+      dropout_(config.hidden_dropout_prob) {
+  const double range = config.initializer_range;
+  token_ = register_module(
+      "token", EmbeddingTable(config.vocab_size, config.token_embedding_size(),
+                              hidden_size_, range));
+  segment_ = register_module(
+      "segment", EmbeddingTable(segment_vocab_size_, hidden_size_, 0, range));
+  const int64_t positions = config.max_absolute_position_embeddings;
+  if (positions > 0) {
+    long_position_ = register_module(
+        "long_position", EmbeddingTable(positions, hidden_size_, 0, range));
+    global_position_ = register_module(
+        "global_position", EmbeddingTable(positions, hidden_size_, 0, range));
+  }
+  long_norm_ = register_module("long_norm", MakeLayerNorm(hidden_size_));
+  global_norm_ = register_module("global_norm", MakeLayerNorm(hidden_size_));
+}
+
+// What one of the two streams reads and has of its own.
+struct EtcEmbeddingImpl::Stream {
+  const torch::Tensor& token_ids;
+  const torch::Tensor& segment_ids;
+  int64_t default_segment;
+  const torch::Tensor& position_ids;
+  const torch::Tensor& adder;
+  EmbeddingTable& position;
+  torch::nn::LayerNorm& norm;
+};
+
+torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
+  const int64_t batch = stream.token_ids.size(0);
+  const int64_t length = stream.token_ids.size(1);
+  torch::Tensor segment_ids = stream.segment_ids;
+  if (segment_ids.defined()) {
+    ETC_CHECK_SHAPE(segment_ids, {batch, length});
+  } else {
+    segment_ids = torch::full_like(stream.token_ids, stream.default_segment);
+  }
+  torch::Tensor sum =  // [B, length, H]
+      token_->forward(stream.token_ids) +
+      segment_->forward(segment_ids, segment_ids.ge(0).logical_and(
+                                         segment_ids.lt(segment_vocab_size_)));
+  if (!stream.position.is_empty()) {
+    torch::Tensor position_ids = stream.position_ids;
+    if (!position_ids.defined()) {
+      position_ids = torch::arange(length, stream.token_ids.options())
+                         .unsqueeze(0)
+                         .expand({batch, length});
+    }
+    ETC_CHECK_SHAPE(position_ids, {batch, length});
+    sum = sum + stream.position->forward(position_ids);
+  } else {
+    TORCH_CHECK(!stream.position_ids.defined(),
+                "position ids are given, but max_absolute_position_embeddings "
+                "is 0");
+  }
+  if (stream.adder.defined()) {
+    ETC_CHECK_SHAPE(stream.adder, {batch, length, hidden_size_});
+    sum = sum + stream.adder;
+  }
+  return torch::dropout(stream.norm->forward(sum), dropout_, is_training());
+}
+
+EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input) {
+  TORCH_CHECK(input.token_ids.dim() == 2 && input.global_token_ids.dim() == 2,
+              "token ids should be [batch, length], but are ",
+              input.token_ids.sizes(), " and ", input.global_token_ids.sizes());
+  ETC_CHECK_SHAPE(input.global_token_ids,
+                  {input.token_ids.size(0), input.global_token_ids.size(1)});
+  return {
+      .long_input = EmbedStream({.token_ids = input.token_ids,
+                                 .segment_ids = input.segment_ids,
+                                 .default_segment = kDefaultLongSegment,
+                                 .position_ids = input.position_ids,
+                                 .adder = input.long_embedding_adder,
+                                 .position = long_position_,
+                                 .norm = long_norm_}),
+      .global_input = EmbedStream({.token_ids = input.global_token_ids,
+                                   .segment_ids = input.global_segment_ids,
+                                   .default_segment = kDefaultGlobalSegment,
+                                   .position_ids = input.global_position_ids,
+                                   .adder = input.global_embedding_adder,
+                                   .position = global_position_,
+                                   .norm = global_norm_})};
+}
+
+const torch::Tensor& EtcEmbeddingImpl::token_table() const {
+  return token_->weight();
+}
+
+}  // namespace etc

@@ -1,0 +1,81 @@
+#ifndef ETC_ETC_EMBEDDING_H_
+#define ETC_ETC_EMBEDDING_H_
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include <cstdint>
+
+#include "etc/config.h"
+
+namespace etc {
+
+// A table of vectors, looked up by id, and a projection when they are narrower
+// or wider than wanted (model spec 2). Parameters: `weight` [rows, width],
+// truncated normal(initializer_range); `projection.weight` and `.bias`,
+// truncated normal(1 / sqrt(width)) and zeros.
+class EmbeddingTableImpl : public torch::nn::Module {
+ public:
+  // `projection_size` 0 or equal to `width`: no projection.
+  EmbeddingTableImpl(int64_t rows, int64_t width, int64_t projection_size,
+                     double initializer_range);
+
+  // ids int64 of any shape, each in [0, rows) where `mask` (same shape, bool,
+  // may be undefined) is true. Returns [..., width or projection_size], exactly
+  // 0 where the mask is false. Throws c10::Error for ids out of range.
+  torch::Tensor forward(const torch::Tensor& ids,
+                        const torch::Tensor& mask = {});
+
+  const torch::Tensor& weight() const { return weight_; }
+
+ private:
+  torch::Tensor weight_;
+  torch::nn::Linear projection_ = nullptr;
+};
+TORCH_MODULE(EmbeddingTable);
+
+struct EtcInput;
+
+struct EmbeddedInput {
+  torch::Tensor long_input;    // [B, L, H]
+  torch::Tensor global_input;  // [B, G, H]
+};
+
+// The input layer of ETC (model spec 2): for each stream
+//
+//   dropout(LayerNorm(token + segment [+ position] [+ adder]))
+//
+// Both streams share the token and the segment table; LayerNorms, position
+// tables and dropout draws are their own. A segment id outside of its table
+// gives a zero vector.
+class EtcEmbeddingImpl : public torch::nn::Module {
+ public:
+  explicit EtcEmbeddingImpl(const EtcConfig& config);
+
+  EmbeddedInput forward(const EtcInput& input);
+
+  const torch::Tensor& token_table() const;
+
+ private:
+  struct Stream;
+  torch::Tensor EmbedStream(const Stream& stream);
+
+  int64_t hidden_size_;
+  int64_t segment_vocab_size_;
+  double dropout_;
+  EmbeddingTable token_ = nullptr;
+  EmbeddingTable segment_ = nullptr;
+  EmbeddingTable long_position_ = nullptr, global_position_ = nullptr;
+  torch::nn::LayerNorm long_norm_ = nullptr, global_norm_ = nullptr;
+};
+TORCH_MODULE(EtcEmbedding);
+
+// LayerNorm over the last axis with ETC's epsilon, 1e-12 (model spec 0).
+torch::nn::LayerNorm MakeLayerNorm(int64_t size);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_EMBEDDING_H_

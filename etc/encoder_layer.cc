@@ -1,0 +1,109 @@
+#include "etc/encoder_layer.h"
+
+#include <c10/util/Exception.h>
+
+#include "attention/initializers.h"
+#include "etc/embedding.h"
+
+namespace etc {
+
+EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
+  return {.attention = {.long_hidden_size = config.hidden_size,
+                        .global_hidden_size = config.hidden_size,
+                        .num_heads = config.num_attention_heads,
+                        .head_size = config.head_size(),
+                        .local_radius = config.local_radius,
+                        .relative_vocab_size =
+                            config.relative_vocab_size.value_or(0),
+                        .share_qkv_projections = config.share_qkv_projections,
+                        .share_kv_projections = config.share_kv_projections,
+                        .share_output_projection =
+                            config.share_att_output_projection,
+                        .dropout = config.attention_probs_dropout_prob,
+                        .initializer_range = config.initializer_range},
+          .long_intermediate_size = config.intermediate_size,
+          .global_intermediate_size = config.intermediate_size,
+          .share_feed_forward = config.share_feed_forward_params,
+          .activation = ActivationFromName(config.hidden_act),
+          .pre_layer_norm = config.use_pre_activation_order,
+          .hidden_dropout = config.hidden_dropout_prob};
+}
+
+FeedForwardBlockImpl::FeedForwardBlockImpl(
+    int64_t hidden_size, int64_t intermediate_size,
+    const EtcEncoderLayerOptions& options)
+    : activation_(options.activation),
+      pre_layer_norm_(options.pre_layer_norm),
+      dropout_(options.hidden_dropout) {
+  const double range = options.attention.initializer_range;
+  intermediate_ = register_module(
+      "intermediate", MakeLinear(hidden_size, intermediate_size, range));
+  output_ = register_module("output",
+                            MakeLinear(intermediate_size, hidden_size, range));
+  norm_ = register_module("norm", MakeLayerNorm(hidden_size));
+}
+
+torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input) {
+  const torch::Tensor normed = pre_layer_norm_ ? norm_->forward(input) : input;
+  const torch::Tensor change = torch::dropout(
+      output_->forward(Activate(activation_, intermediate_->forward(normed))),
+      dropout_, is_training());
+  return pre_layer_norm_ ? input + change : norm_->forward(input + change);
+}
+
+EtcEncoderLayerImpl::EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options)
+    : options_(options) {
+  const int64_t long_size = options.attention.long_hidden_size;
+  const int64_t global_size = options.attention.global_hidden_size;
+  TORCH_CHECK(
+      !options.share_feed_forward ||
+          (long_size == global_size &&
+           options.long_intermediate_size == options.global_intermediate_size),
+      "a shared feed-forward block needs equal sizes, but hidden sizes "
+      "are ",
+      long_size, " and ", global_size, ", intermediate sizes ",
+      options.long_intermediate_size, " and ",
+      options.global_intermediate_size);
+  attention_ =
+      register_module("attention", GlobalLocalAttention(options.attention));
+  long_norm_ = register_module("long_attention_norm", MakeLayerNorm(long_size));
+  global_norm_ =
+      register_module("global_attention_norm", MakeLayerNorm(global_size));
+  long_feed_forward_ = register_module(
+      options.share_feed_forward ? "feed_forward" : "long_feed_forward",
+      FeedForwardBlock(long_size, options.long_intermediate_size, options));
+  global_feed_forward_ =
+      options.share_feed_forward
+          ? long_feed_forward_
+          : register_module(
+                "global_feed_forward",
+                FeedForwardBlock(global_size, options.global_intermediate_size,
+                                 options));
+}
+
+EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
+                                          const AttentionInputs& attention,
+                                          ResidualAttention mode,
+                                          int64_t layer) {
+  const bool pre = options_.pre_layer_norm;
+  GlobalLocalAttentionOutput change = attention_->forward(
+      pre ? long_norm_->forward(state.long_states) : state.long_states,
+      pre ? global_norm_->forward(state.global_states) : state.global_states,
+      attention, {.mode = mode, .layer = layer, .previous = state.scores});
+  torch::Tensor longs = state.long_states +
+                        torch::dropout(change.long_output,
+                                       options_.hidden_dropout, is_training());
+  torch::Tensor globals =
+      state.global_states + torch::dropout(change.global_output,
+                                           options_.hidden_dropout,
+                                           is_training());
+  if (!pre) {
+    longs = long_norm_->forward(longs);
+    globals = global_norm_->forward(globals);
+  }
+  return {.long_states = long_feed_forward_->forward(longs),
+          .global_states = global_feed_forward_->forward(globals),
+          .scores = change.scores};
+}
+
+}  // namespace etc

@@ -1,0 +1,88 @@
+#ifndef ETC_ETC_ENCODER_LAYER_H_
+#define ETC_ETC_ENCODER_LAYER_H_
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "attention/attention_inputs.h"
+#include "attention/global_local_attention.h"
+#include "attention/residual_scores.h"
+#include "etc/activation.h"
+#include "etc/config.h"
+
+namespace etc {
+
+// Sizes of one layer. Long and global ones may differ only without sharing.
+struct EtcEncoderLayerOptions {
+  GlobalLocalAttentionOptions attention;
+  int64_t long_intermediate_size = 3072;
+  int64_t global_intermediate_size = 3072;
+  // One feed-forward block, with its LayerNorm, for both streams.
+  bool share_feed_forward = true;
+  Activation activation = Activation::kGelu;
+  // x + dropout(f(LayerNorm(x))) instead of LayerNorm(x + dropout(f(x))).
+  bool pre_layer_norm = false;
+  double hidden_dropout = 0.1;
+};
+
+// The options that a configuration asks for, the same for all its layers.
+EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config);
+
+// hidden -> intermediate -> hidden, activation between, both with bias; then
+// the residual connection and LayerNorm (model spec 4.1).
+class FeedForwardBlockImpl : public torch::nn::Module {
+ public:
+  FeedForwardBlockImpl(int64_t hidden_size, int64_t intermediate_size,
+                       const EtcEncoderLayerOptions& options);
+
+  torch::Tensor forward(const torch::Tensor& input);  // [B, length, hidden]
+
+ private:
+  Activation activation_;
+  bool pre_layer_norm_;
+  double dropout_;
+  torch::nn::Linear intermediate_ = nullptr;
+  torch::nn::Linear output_ = nullptr;
+  torch::nn::LayerNorm norm_ = nullptr;
+};
+TORCH_MODULE(FeedForwardBlock);
+
+// Both streams, and the scores carried past them.
+struct EncoderState {
+  torch::Tensor long_states;    // [B, L, long hidden]
+  torch::Tensor global_states;  // [B, G, global hidden]
+  ResidualScores scores;
+};
+
+// One layer of the encoder (model spec 4.2): attention of both streams in one
+// residual block, then the feed-forward block of each.
+class EtcEncoderLayerImpl : public torch::nn::Module {
+ public:
+  explicit EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options);
+
+  // `layer` is the number of layers below this one.
+  EncoderState forward(const EncoderState& state,
+                       const AttentionInputs& attention, ResidualAttention mode,
+                       int64_t layer);
+
+  GlobalLocalAttention& attention() { return attention_; }
+
+ private:
+  EtcEncoderLayerOptions options_;
+  GlobalLocalAttention attention_ = nullptr;
+  torch::nn::LayerNorm long_norm_ = nullptr, global_norm_ = nullptr;
+  FeedForwardBlock long_feed_forward_ = nullptr;
+  FeedForwardBlock global_feed_forward_ = nullptr;
+};
+TORCH_MODULE(EtcEncoderLayer);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_ENCODER_LAYER_H_

@@ -1,0 +1,136 @@
+#include "etc/model.h"
+
+#include <c10/util/Exception.h>
+#include <torch/nn/modules/container/modulelist.h>
+
+#include <string>
+#include <utility>
+
+#include "etc/gradient_checkpoint.h"
+
+namespace etc {
+namespace {
+
+EtcConfig Checked(const EtcConfig& config) {
+  const absl::Status status = CheckEtcConfig(config, "EtcConfig");
+  TORCH_CHECK(status.ok(), std::string(status.message()));
+  return config;
+}
+
+}  // namespace
+
+ResidualAttention ResidualAttentionFromName(const std::string& name) {
+  if (name == "off") {
+    return ResidualAttention::kOff;
+  }
+  if (name == "sum") {
+    return ResidualAttention::kSum;
+  }
+  TORCH_CHECK(name == "mean",
+              "residual_attention should be off, sum or mean, but is ", name);
+  return ResidualAttention::kMean;
+}
+
+const char* ResidualAttentionName(ResidualAttention mode) {
+  switch (mode) {
+    case ResidualAttention::kOff:
+      return "off";
+    case ResidualAttention::kSum:
+      return "sum";
+    case ResidualAttention::kMean:
+      return "mean";
+  }
+  TORCH_CHECK(false, "no such residual attention");
+}
+
+EtcModelImpl::EtcModelImpl(const EtcConfig& config) : config_(Checked(config)) {
+  embedding_ = register_module("embedding", EtcEmbedding(config_));
+  const EtcEncoderLayerOptions options = EncoderLayerOptions(config_);
+  torch::nn::ModuleList list;
+  for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+    layers_.emplace_back(options);
+    list->push_back(layers_.back());
+  }
+  register_module("layers", list);
+}
+
+ResidualAttention EtcModelImpl::residual_attention() const {
+  return ResidualAttentionFromName(config_.residual_attention);
+}
+
+void EtcModelImpl::set_residual_attention(ResidualAttention mode) {
+  config_.residual_attention = ResidualAttentionName(mode);
+}
+
+void EtcModelImpl::set_attention_implementation(
+    AttentionImplementation implementation) {
+  for (EtcEncoderLayer& layer : layers_) {
+    layer->attention()->set_implementation(implementation);
+  }
+}
+
+torch::Tensor EtcModelImpl::token_embedding_table() const {
+  return embedding_->token_table();
+}
+
+EncoderState EtcModelImpl::RunChain(EncoderState state,
+                                    const AttentionInputs& attention,
+                                    int64_t begin, int64_t end) {
+  const ResidualAttention mode = residual_attention();
+  for (int64_t i = begin; i < end; ++i) {
+    state = layers_[i]->forward(state, attention, mode, i);
+  }
+  return state;
+}
+
+EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
+                                          const AttentionInputs& attention,
+                                          int64_t begin, int64_t end) {
+  using Tensors = std::vector<torch::Tensor>;
+  const auto pack = [](const EncoderState& s) {
+    return Tensors{s.long_states, s.global_states, s.scores.g2g,
+                   s.scores.g2l,  s.scores.l2g,    s.scores.l2l};
+  };
+  const auto unpack = [](const Tensors& t) {
+    // With residual attention off there are only the two streams.
+    return t.size() == 2
+               ? EncoderState{.long_states = t[0], .global_states = t[1]}
+               : EncoderState{
+                     .long_states = t[0],
+                     .global_states = t[1],
+                     .scores = {
+                         .g2g = t[2], .g2l = t[3], .l2g = t[4], .l2l = t[5]}};
+  };
+  Tensors parameters;
+  for (int64_t i = begin; i < end; ++i) {
+    const Tensors of_layer = layers_[i]->parameters();
+    parameters.insert(parameters.end(), of_layer.begin(), of_layer.end());
+  }
+  return unpack(CheckpointGradients(
+      [=, this](const Tensors& inputs) {
+        Tensors outputs = pack(RunChain(unpack(inputs), attention, begin, end));
+        if (!outputs[2].defined()) {
+          outputs.resize(2);
+        }
+        return outputs;
+      },
+      pack(state), parameters));
+}
+
+EtcOutput EtcModelImpl::forward(const EtcInput& input) {
+  const EmbeddedInput embedded = embedding_->forward(input);
+  EncoderState state{.long_states = embedded.long_input,
+                     .global_states = embedded.global_input};
+  const auto chains = CheckpointChains(config_.num_hidden_layers,
+                                       config_.grad_checkpointing_period);
+  for (const auto& [begin, end] : chains) {
+    const bool recompute = is_training() && end < config_.num_hidden_layers;
+    state = recompute ? RecomputeChain(state, input.attention, begin, end)
+                      : RunChain(std::move(state), input.attention, begin, end);
+  }
+  return {.long_output = state.long_states,
+          .global_output = state.global_states,
+          .scores = state.scores};
+}
+
+}  // namespace etc
