@@ -8,6 +8,7 @@
 
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temporary_directory.h"
 
@@ -80,7 +81,9 @@ TEST(ParseJsonTest, RefusesWhatIsNotJsonAndSaysWhere) {
 
 TEST(ParseJsonTest, AcceptsTheDeepestNestingAllowed) {
   EXPECT_TRUE(ParseJson(Repeated("[", 64) + Repeated("]", 64), "x").ok());
-  EXPECT_TRUE(ParseJson("[" + Repeated("{\"a\":[]},", 100) + "{}]", "x").ok());
+  EXPECT_TRUE(
+      ParseJson(absl::StrCat("[", Repeated("{\"a\":[]},", 100), "{}]"), "x")
+          .ok());
 }
 
 TEST(ParseJsonTest, KeepsMessagesShortAndPrintable) {
