@@ -1,0 +1,96 @@
+#ifndef ETC_TASKS_DATA_RECORD_SCANNER_H_
+#define ETC_TASKS_DATA_RECORD_SCANNER_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// Finds where the records of a data file begin and end, in one pass over its
+// bytes, which come in chunks of any size. Two layouts, with white space
+// wherever JSON allows it, and a byte order mark at most at the front:
+//
+//   [ {...}, {...} ]     an array of objects
+//   {...}\n{...}\n       objects, each on a line (or more) of its own
+//
+// Only strings, brackets and what stands between records are looked at: the
+// inside of a record is for the JSON parser to judge. Besides the extents that
+// it finds, it needs constant memory.
+class RecordScanner {
+ public:
+  // First byte and number of bytes.
+  using Extent = std::pair<uint64_t, uint64_t>;
+
+  // Deepest nesting of brackets in a record, as in ParseJson.
+  static constexpr int kMaxDepth = 64;
+
+  // `source` starts each message.
+  explicit RecordScanner(std::string source) : source_(std::move(source)) {}
+
+  // Takes in the bytes that follow those of the calls before. To be called no
+  // more after an error.
+  //   kInvalidArgument  "<source>:<line>: byte <byte>: ..."; lines count from
+  //                     1, bytes from 0
+  absl::Status Scan(absl::string_view chunk);
+
+  // The end of the file. kInvalidArgument if it comes too early.
+  absl::Status Finish() const;
+
+  // The records that are complete, in order.
+  std::vector<Extent> TakeExtents() { return std::move(extents_); }
+
+ private:
+  enum class State {
+    kStart,         // before '[' or the first '{'
+    kArrayStart,    // after '[': a record or ']'
+    kArrayRecord,   // after ',': a record
+    kArrayComma,    // after a record: ',' or ']'
+    kArrayEnd,      // after ']': nothing
+    kLinesRecord,   // after a line break: a record
+    kLinesBreak,    // after a record: a line break
+    kRecord,        // in a record, outside strings
+    kString,        // in a string
+    kStringEscape,  // after '\' in a string
+  };
+
+  // Each takes bytes from `*begin` on and moves it behind the last one taken.
+  absl::Status ScanBetweenRecords(const char** begin, const char* end);
+  absl::Status ScanRecord(const char** begin, const char* end);
+  absl::Status ScanString(const char** begin, const char* end);
+
+  absl::Status SkipByteOrderMark(absl::string_view* chunk);
+  absl::Status TakeBetweenRecords(char byte, uint64_t at);
+  absl::string_view ExpectedBetweenRecords() const;
+  absl::Status OpenBracket(char bracket, uint64_t byte);
+  absl::Status CloseBracket(char bracket, uint64_t byte);
+  absl::Status Error(uint64_t byte, absl::string_view message) const;
+  // Offset in the file of a byte of the chunk that is being scanned.
+  uint64_t ByteOf(const char* position) const {
+    return chunk_offset_ + static_cast<uint64_t>(position - chunk_begin_);
+  }
+
+  std::string source_;
+  std::vector<Extent> extents_;
+  State state_ = State::kStart;
+  bool is_array_ = false;
+  // Bytes of a byte order mark seen so far; -1 once it can no longer come.
+  int byte_order_mark_bytes_ = 0;
+  // Open brackets of the current record, and one bit for each, the innermost
+  // lowest: 1 for '{', 0 for '['.
+  int depth_ = 0;
+  uint64_t open_braces_ = 0;
+  uint64_t record_begin_ = 0;
+  int64_t record_line_ = 1;
+  int64_t line_ = 1;
+  uint64_t chunk_offset_ = 0;
+  const char* chunk_begin_ = nullptr;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DATA_RECORD_SCANNER_H_
