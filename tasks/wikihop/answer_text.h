@@ -1,0 +1,39 @@
+#ifndef ETC_TASKS_WIKIHOP_ANSWER_TEXT_H_
+#define ETC_TASKS_WIKIHOP_ANSWER_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// The forms in which WikiHop compares answers (wikihop spec 1.3). All texts are
+// UTF-8; bytes that are not become U+FFFD in lower case.
+
+// `text` without Unicode white space at both ends: what Python's str.strip()
+// removes, U+001C to U+001F among it.
+absl::string_view StripWhiteSpace(absl::string_view text);
+
+// Full Unicode lower case, independent of language: one character may become
+// two ("İ"), and a final sigma has its own form.
+std::string LowerCase(absl::string_view text);
+
+// Lower case of a text, and where each of its bytes comes from.
+struct AlignedLowerCase {
+  std::string text;
+  // [text.size() + 1]: the byte of the original that each byte of `text` stands
+  // for, the first one of a character that was changed; at the end the size of
+  // the original.
+  std::vector<int64_t> origin;
+};
+AlignedLowerCase LowerCaseWithOrigin(absl::string_view text);
+
+// Whether two answers are the same for the metric: equal when stripped and in
+// lower case (wikihop spec 9).
+bool SameAnswer(absl::string_view a, absl::string_view b);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_WIKIHOP_ANSWER_TEXT_H_

@@ -1,0 +1,252 @@
+#include "tasks/wikihop/example.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/wikihop/truncation.h"
+
+namespace etc {
+namespace {
+
+// A sentence of a document and its pieces, made from it alone.
+struct Sentence {
+  absl::string_view text;
+  std::vector<TextPiece> pieces;
+};
+using Document = std::vector<Sentence>;
+
+std::vector<Document> SplitDocuments(const std::vector<std::string>& supports,
+                                     const Tokenizer& tokenizer,
+                                     const SentenceSplitter& split_sentences) {
+  std::vector<Document> documents;
+  for (const absl::string_view support : supports) {
+    Document& document = documents.emplace_back();
+    for (const auto& [begin, end] : split_sentences(support)) {
+      const absl::string_view text = support.substr(
+          static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+      document.push_back({text, tokenizer.Encode(text)});
+    }
+  }
+  return documents;
+}
+
+absl::Status Error(const std::string& where, const WikihopRecord& record,
+                   absl::string_view message) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": question ", record.id, ": ", message));
+}
+
+// Candidates and query: what is never truncated.
+struct Question {
+  std::vector<CandidatePieces> candidates;
+  std::vector<TextPiece> query;
+  int64_t num_pieces = 0;
+};
+
+absl::StatusOr<Question> EncodeQuestion(const WikihopRecord& record,
+                                        const Tokenizer& tokenizer,
+                                        int64_t max_pieces,
+                                        const std::string& where) {
+  Question question;
+  question.query = tokenizer.Encode(record.query);
+  if (question.query.empty()) {
+    return Error(where, record, "the query has no token");
+  }
+  question.num_pieces = static_cast<int64_t>(question.query.size());
+  for (const std::string& candidate : record.candidates) {
+    std::vector<TextPiece> pieces = tokenizer.Encode(candidate);
+    if (pieces.empty()) {
+      return Error(where, record,
+                   absl::StrCat("candidate ", question.candidates.size(),
+                                ", \"", candidate, "\", has no token"));
+    }
+    question.num_pieces += static_cast<int64_t>(pieces.size());
+    question.candidates.push_back({candidate, std::move(pieces)});
+  }
+  if (question.num_pieces > max_pieces) {
+    return Error(
+        where, record,
+        absl::StrCat("candidates and query need ", question.num_pieces,
+                     " long tokens, but max_long_length is ", max_pieces));
+  }
+  return question;
+}
+
+// Sentences to keep of each document so that the rest fits behind `question`.
+std::vector<int64_t> SentencesThatFit(const std::vector<Document>& documents,
+                                      const Question& question,
+                                      const WikihopExampleOptions& options) {
+  std::vector<std::vector<int64_t>> sentence_pieces;
+  for (const Document& document : documents) {
+    std::vector<int64_t>& pieces = sentence_pieces.emplace_back();
+    for (const Sentence& sentence : document) {
+      pieces.push_back(static_cast<int64_t>(sentence.pieces.size()));
+    }
+  }
+  return KeptSentences(sentence_pieces, options.max_num_sentences,
+                       options.max_long_length - question.num_pieces);
+}
+
+// Writes the two sequences down from left to right (wikihop spec 3.3).
+class Writer {
+ public:
+  Writer(const std::vector<CandidatePieces>& candidates,
+         const Tokenizer& tokenizer, const WikihopExampleOptions& options)
+      : candidates_(candidates), tokenizer_(tokenizer), options_(options) {}
+
+  void AddCandidates() {
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      const int64_t first = example_->long_length();
+      const int32_t global =
+          AddGlobal(kWikihopCandidateToken, kWikihopCandidateGlobalType,
+                    options_.candidate_ignore_hard_g2l);
+      AddLong(candidates_[i].pieces, kWikihopCandidateType,
+              /*sentence=*/global, /*paragraph=*/-1);
+      example_->mentions.push_back({.candidate = static_cast<int32_t>(i),
+                                    .first = first,
+                                    .last = example_->long_length() - 1});
+      EndSegment();
+    }
+  }
+
+  void AddQuery(const std::vector<TextPiece>& pieces) {
+    for (const TextPiece& piece : pieces) {
+      const int32_t global =
+          AddGlobal(kWikihopQueryToken, kWikihopQueryGlobalType,
+                    options_.query_ignore_hard_g2l);
+      AddLong({piece}, kWikihopQueryType, /*sentence=*/global,
+              /*paragraph=*/-1);
+    }
+    EndSegment();
+  }
+
+  void AddDocument(const Document& document, int64_t kept_sentences) {
+    const int32_t paragraph =
+        AddGlobal(kWikihopDocumentToken, kWikihopDocumentGlobalType,
+                  /*ignore_hard_g2l=*/false);
+    for (int64_t k = 0; k < kept_sentences; ++k) {
+      const Sentence& sentence = document[static_cast<size_t>(k)];
+      const int32_t global =
+          AddGlobal(kWikihopSentenceToken, kWikihopSentenceGlobalType,
+                    /*ignore_hard_g2l=*/false);
+      AddMentions(sentence);
+      AddLong(sentence.pieces, kWikihopDocumentType, global, paragraph);
+    }
+    for (size_t k = static_cast<size_t>(kept_sentences); k < document.size();
+         ++k) {
+      ++example_->dropped_sentences;
+      example_->dropped_pieces +=
+          static_cast<int64_t>(document[k].pieces.size());
+    }
+    ++example_->num_documents;
+    example_->num_sentences += kept_sentences;
+    EndSegment();
+  }
+
+  // To be called once, last.
+  std::shared_ptr<WikihopExample> Finish() {
+    if (options_.enable_l2g_linking) {
+      LinkMentions();
+    }
+    example_->pattern = PatternFromMultihop(source_, options_.pattern);
+    return std::move(example_);
+  }
+
+ private:
+  // Returns the index of the new token.
+  int32_t AddGlobal(int32_t token, int32_t type, bool ignore_hard_g2l) {
+    example_->global_token_ids.push_back(token);
+    example_->global_type_ids.push_back(type);
+    source_.global_paragraph_breakpoints.push_back(0);
+    source_.ignore_hard_g2l.push_back(ignore_hard_g2l ? 1 : 0);
+    return static_cast<int32_t>(example_->global_length()) - 1;
+  }
+
+  void AddLong(const std::vector<TextPiece>& pieces, int32_t type,
+               int32_t sentence, int32_t paragraph) {
+    for (const TextPiece& piece : pieces) {
+      example_->long_token_ids.push_back(piece.id);
+      example_->long_type_ids.push_back(type);
+      source_.long_sentence_ids.push_back(sentence);
+      source_.long_paragraph_ids.push_back(paragraph);
+      source_.long_paragraph_breakpoints.push_back(0);
+    }
+  }
+
+  // Mentions in a sentence whose pieces are about to be added.
+  void AddMentions(const Sentence& sentence) {
+    const int64_t offset = example_->long_length();
+    for (Mention mention :
+         FindMentions(sentence.text, sentence.pieces, candidates_,
+                      options_.mention_alignment, tokenizer_)) {
+      mention.first += offset;
+      mention.last += offset;
+      example_->mentions.push_back(mention);
+    }
+  }
+
+  // A document without pieces ends where what stands before it does.
+  void EndSegment() {
+    source_.long_paragraph_breakpoints.back() = 1;
+    source_.global_paragraph_breakpoints.back() = 1;
+  }
+
+  // Candidate by candidate, so that the last one stays (wikihop spec 3.4).
+  void LinkMentions() {
+    source_.linked_ids.assign(example_->long_token_ids.size(), -1);
+    for (const Mention& mention : example_->mentions) {
+      for (int64_t t = mention.first; t <= mention.last; ++t) {
+        int32_t& linked = source_.linked_ids[static_cast<size_t>(t)];
+        linked = std::max(linked, mention.candidate);
+      }
+    }
+  }
+
+  const std::vector<CandidatePieces>& candidates_;
+  const Tokenizer& tokenizer_;
+  const WikihopExampleOptions& options_;
+  std::shared_ptr<WikihopExample> example_ = std::make_shared<WikihopExample>();
+  MultihopSource source_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
+    const WikihopRecord& record, const Tokenizer& tokenizer,
+    const SentenceSplitter& split_sentences,
+    const WikihopExampleOptions& options, const std::string& where) {
+  ETC_ASSIGN_OR_RETURN(
+      const Question question,
+      EncodeQuestion(record, tokenizer, options.max_long_length, where));
+  const std::vector<Document> documents =
+      SplitDocuments(record.supports, tokenizer, split_sentences);
+  const std::vector<int64_t> kept =
+      SentencesThatFit(documents, question, options);
+
+  Writer writer(question.candidates, tokenizer, options);
+  writer.AddCandidates();
+  writer.AddQuery(question.query);
+  for (size_t d = 0; d < documents.size(); ++d) {
+    writer.AddDocument(documents[d], kept[d]);
+  }
+  const std::shared_ptr<WikihopExample> example = writer.Finish();
+  if (example->global_length() > options.max_global_length) {
+    return Error(
+        where, record,
+        absl::StrCat("needs ", example->global_length(), " global tokens (",
+                     question.candidates.size(), " candidates, ",
+                     question.query.size(), " query tokens, ", documents.size(),
+                     " documents, ", example->num_sentences,
+                     " sentences), but max_global_length is ",
+                     options.max_global_length));
+  }
+  example->record_id = record.id;
+  example->query = record.query;
+  example->candidates = record.candidates;
+  example->label = record.label;
+  return example;
+}
+
+}  // namespace etc

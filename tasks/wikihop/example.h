@@ -1,0 +1,92 @@
+#ifndef ETC_TASKS_WIKIHOP_EXAMPLE_H_
+#define ETC_TASKS_WIKIHOP_EXAMPLE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "attention/pattern_builders.h"
+#include "tasks/data/example.h"
+#include "tasks/text/tokenizer.h"
+#include "tasks/wikihop/mentions.h"
+#include "tasks/wikihop/raw.h"
+
+namespace etc {
+
+// Token ids and type ids (wikihop spec 3.1), the same with every vocabulary.
+inline constexpr int32_t kWikihopSentenceToken = 1;
+inline constexpr int32_t kWikihopQueryToken = 3;
+inline constexpr int32_t kWikihopCandidateToken = 4;
+inline constexpr int32_t kWikihopDocumentToken = 5;
+
+inline constexpr int32_t kWikihopDocumentType = 1;
+inline constexpr int32_t kWikihopQueryType = 3;
+inline constexpr int32_t kWikihopCandidateType = 4;
+// Of global tokens.
+inline constexpr int32_t kWikihopSentenceGlobalType = 0;
+inline constexpr int32_t kWikihopQueryGlobalType = 5;
+inline constexpr int32_t kWikihopCandidateGlobalType = 6;
+inline constexpr int32_t kWikihopDocumentGlobalType = 7;
+
+struct WikihopExampleOptions {
+  int64_t max_long_length = 4096;
+  int64_t max_global_length = 430;
+  // Over all documents.
+  int64_t max_num_sentences = 200;
+  // Whether candidate and query global tokens see the whole input in spite of
+  // the hard g2l mask. The published recipe has both; the official program's
+  // own default is neither.
+  bool candidate_ignore_hard_g2l = true;
+  bool query_ignore_hard_g2l = true;
+  // Whether mentions carry the relative id of a link to their candidate.
+  bool enable_l2g_linking = true;
+  MentionAlignment mention_alignment = MentionAlignment::kPieces;
+  PatternOptions pattern = {};
+};
+
+// Sentences of a text as bytes [begin, end), in order.
+using SentenceSplitter =
+    std::function<std::vector<std::pair<int64_t, int64_t>>(absl::string_view)>;
+
+// One question as the model reads it (wikihop spec 3.3):
+//
+//   long:    pieces of candidates, of the query, of the kept sentences
+//   global:  one token a candidate (global index = candidate), one a piece of
+//            the query, and for each document one, then one a sentence
+struct WikihopExample : Example {
+  std::string query;
+  std::vector<std::string> candidates;
+  // Index of the answer; none if the record has no answer.
+  std::optional<int32_t> label;
+  // In the long input, those of candidates in themselves first; a token in
+  // several of them is linked to the last candidate.
+  std::vector<Mention> mentions;
+  int64_t num_documents = 0;
+  int64_t num_sentences = 0;  // kept ones
+  // What truncation took away.
+  int64_t dropped_sentences = 0;
+  int64_t dropped_pieces = 0;
+
+  int64_t num_candidates() const {
+    return static_cast<int64_t>(candidates.size());
+  }
+};
+
+// Builds the example of a record; `where` starts each message.
+//   kInvalidArgument  a candidate or query without pieces; candidates and query
+//                     alone longer than `max_long_length`; more global tokens
+//                     than `max_global_length`
+absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
+    const WikihopRecord& record, const Tokenizer& tokenizer,
+    const SentenceSplitter& split_sentences,
+    const WikihopExampleOptions& options, const std::string& where);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_WIKIHOP_EXAMPLE_H_

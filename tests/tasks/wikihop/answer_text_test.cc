@@ -1,0 +1,65 @@
+// The text forms of wikihop spec 1.3 on the characters where implementations
+// differ. Expected values are what Python 3 gives.
+
+#include "tasks/wikihop/answer_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace etc {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(StripWhiteSpaceTest, RemovesUnicodeSpaceAtBothEndsOnly) {
+  EXPECT_EQ(StripWhiteSpace(" \t\r\n a b \f\v"), "a b");
+  EXPECT_EQ(StripWhiteSpace("\u00a0\u2003oslo\u3000\u2029\u0085"), "oslo");
+  EXPECT_EQ(StripWhiteSpace("\u202f\u205f\u1680x\u2000"), "x");
+  EXPECT_EQ(StripWhiteSpace("\x1c\x1d\x1e\x1fx\x1f"), "x");
+}
+
+TEST(StripWhiteSpaceTest, LeavesWhatPythonDoesNotCallSpace) {
+  // Zero width space and the byte order mark.
+  EXPECT_EQ(StripWhiteSpace("\u200bx\ufeff"), "\u200bx\ufeff");
+}
+
+TEST(StripWhiteSpaceTest, MakesSpaceAloneEmpty) {
+  EXPECT_EQ(StripWhiteSpace(""), "");
+  EXPECT_EQ(StripWhiteSpace(" \u3000 "), "");
+}
+
+TEST(LowerCaseTest, IsFullAndIndependentOfLanguage) {
+  EXPECT_EQ(LowerCase("OSLO \u00c9\u0416"), "oslo \u00e9\u0436");
+  EXPECT_EQ(LowerCase("\u0130"), "i\u0307");  // two code points
+  EXPECT_EQ(LowerCase("I"), "i");             // not a dotless i
+}
+
+TEST(LowerCaseTest, GivesSigmaItsFinalForm) {
+  EXPECT_EQ(LowerCase("\u03a3\u03a3"), "\u03c3\u03c2");
+  EXPECT_EQ(LowerCase("\u039f\u03a3 \u03a3\u039f"),
+            "\u03bf\u03c2 \u03c3\u03bf");
+  EXPECT_EQ(LowerCase("\u03a3"), "\u03c3");
+}
+
+TEST(LowerCaseTest, SaysWhereEachByteComesFrom) {
+  const AlignedLowerCase lower = LowerCaseWithOrigin("a\u0130Bc");
+  EXPECT_EQ(lower.text, "ai\u0307bc");
+  EXPECT_THAT(lower.origin, ElementsAre(0, 1, 1, 1, 3, 4, 5));
+}
+
+TEST(LowerCaseTest, SaysOriginsOfTextThatStaysAsItIs) {
+  const AlignedLowerCase lower = LowerCaseWithOrigin("\u00e9a");
+  EXPECT_EQ(lower.text, "\u00e9a");
+  EXPECT_THAT(lower.origin, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(LowerCaseWithOrigin("").origin, ElementsAre(0));
+}
+
+TEST(SameAnswerTest, IgnoresCaseAndOuterSpace) {
+  EXPECT_TRUE(SameAnswer(" Norway", "norway\n"));
+  EXPECT_FALSE(SameAnswer("nor way", "norway"));
+}
+
+}  // namespace
+}  // namespace etc
