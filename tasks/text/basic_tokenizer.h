@@ -1,0 +1,70 @@
+#ifndef ETC_TASKS_TEXT_BASIC_TOKENIZER_H_
+#define ETC_TASKS_TEXT_BASIC_TOKENIZER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace etc {
+
+// Bytes [begin, end) of a text.
+struct ByteRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+struct BasicTokenizerOptions {
+  // Folds upper case to lower case and drops accents (category Mn after NFD).
+  bool lower_case = true;
+};
+
+// One word of a text: a run without white space and punctuation, one
+// punctuation character, or one CJK character.
+class BasicWord {
+ public:
+  // `sources` has one range for each byte of `text`, or is empty when byte i of
+  // `text` is byte `begin` + i of the original.
+  BasicWord(absl::string_view text, int64_t begin,
+            absl::Span<const ByteRange> sources)
+      : text_(text), begin_(begin), sources_(sources) {}
+
+  // The word as the vocabulary sees it: cleaned and, on demand, lower-cased.
+  // Never empty, always valid UTF-8.
+  absl::string_view text() const { return text_; }
+
+  // The bytes of the original text that bytes [from, to) of text() stand for:
+  // the smallest range that covers the sources of all its characters (formats
+  // spec 4.4). 0 <= from < to <= text().size().
+  ByteRange Source(int64_t from, int64_t to) const;
+  // Of the whole word.
+  ByteRange Source() const {
+    return Source(0, static_cast<int64_t>(text_.size()));
+  }
+
+ private:
+  absl::string_view text_;
+  int64_t begin_;
+  absl::Span<const ByteRange> sources_;
+};
+
+// Calls `visit` for each word of `text` in order: BERT's BasicTokenizer as ETC
+// has it (formats spec 4.2). The word is gone when `visit` returns.
+//
+// Controls, U+FFFD and bytes that are not UTF-8 (by maximal subparts) are
+// deleted, so that the letters around them are one word. Lower-casing is full,
+// in the root locale, and knows the final sigma.
+void VisitBasicWords(absl::string_view text,
+                     const BasicTokenizerOptions& options,
+                     absl::FunctionRef<void(const BasicWord&)> visit);
+
+// The texts of those words.
+std::vector<std::string> BasicWords(absl::string_view text,
+                                    const BasicTokenizerOptions& options = {});
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_BASIC_TOKENIZER_H_

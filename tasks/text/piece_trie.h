@@ -1,0 +1,50 @@
+#ifndef ETC_TASKS_TEXT_PIECE_TRIE_H_
+#define ETC_TASKS_TEXT_PIECE_TRIE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// The pieces of a vocabulary by their bytes, to find the longest one that a
+// text starts with: one step for each byte, whatever the vocabulary.
+class PieceTrie {
+ public:
+  // A place in the trie: some first bytes of a piece. The root is none.
+  using Node = int32_t;
+  static constexpr Node kRoot = 0;
+  static constexpr Node kNowhere = -1;
+
+  // Adds a piece of at least one byte. Returns the id of the same piece if it
+  // is there already (and changes nothing), or else -1.
+  int32_t Add(absl::string_view piece, int32_t id);
+
+  // Where `bytes` lead from `from`, or kNowhere.
+  Node Walk(Node from, absl::string_view bytes) const;
+
+  // The id of `piece`, or -1.
+  int32_t Id(absl::string_view piece) const;
+
+  struct Match {
+    int32_t id = -1;
+    int64_t length = 0;  // bytes
+  };
+  // The longest match, of at least one byte, of the start of `text` with what
+  // pieces have after `from`; id -1 if there is none or `from` is kNowhere.
+  Match Longest(Node from, absl::string_view text) const;
+
+ private:
+  Node Step(Node from, char byte) const;
+
+  // The edges by (node << 8 | byte).
+  absl::flat_hash_map<uint64_t, Node> edges_;
+  // Of the piece that ends at a node, or -1.
+  std::vector<int32_t> ids_ = {-1};
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_PIECE_TRIE_H_

@@ -1,0 +1,45 @@
+#ifndef ETC_TASKS_TEXT_UNICODE_H_
+#define ETC_TASKS_TEXT_UNICODE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// A Unicode code point.
+using CodePoint = int32_t;
+
+// The code point at byte `*at` of `text`, `*at` moving behind it; or -1, `*at`
+// moving behind a maximal subpart of an ill-formed sequence (Unicode 15.0,
+// section 3.9), at least one byte. Overlong forms, surrogates and values above
+// U+10FFFF are ill-formed. 0 <= *at < text.size().
+CodePoint NextCodePoint(absl::string_view text, int64_t* at);
+
+// Appends the UTF-8 form of a code point.
+void AppendUtf8(CodePoint c, std::string* text);
+
+// Code points of a valid UTF-8 text.
+int64_t CountCodePoints(absl::string_view text);
+
+// Ill-formed sequences of `text` (maximal subparts): 0 if it is valid UTF-8.
+// The tokenizers drop these without a word; who wants to know counts them.
+int64_t CountIllFormedUtf8(absl::string_view text);
+
+// The classes of characters that BERT's tokenizer distinguishes (formats spec
+// 4.2). Together with ICU's Unicode data they are its whole knowledge.
+
+// U+0020, tab, line feed, carriage return, and category Zs.
+bool IsBertSpace(CodePoint c);
+// What cleaning deletes: U+0000, U+FFFD, categories Cc and Cf except for tab,
+// line feed and carriage return.
+bool IsBertDeleted(CodePoint c);
+// The CJK ideographs that are words of their own.
+bool IsBertIdeograph(CodePoint c);
+// ASCII 33-47, 58-64, 91-96, 123-126, and categories P*.
+bool IsBertPunctuation(CodePoint c);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_UNICODE_H_

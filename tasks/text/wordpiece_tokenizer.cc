@@ -1,0 +1,173 @@
+#include "tasks/text/wordpiece_tokenizer.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "etc/formats/file.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/text/basic_tokenizer.h"
+#include "tasks/text/piece_trie.h"
+#include "tasks/text/unicode.h"
+
+namespace etc {
+namespace {
+
+// Limits of formats spec 0.2.
+constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
+constexpr size_t kMaxLines = 10'000'000;
+constexpr size_t kMaxLineBytes = size_t{64} << 10;
+
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr absl::string_view kContinuation = "##";
+constexpr absl::string_view kUnknown = "[UNK]";
+
+class WordPieceTokenizer : public Tokenizer {
+ public:
+  WordPieceTokenizer(std::vector<std::string> pieces, PieceTrie trie,
+                     const WordPieceOptions& options)
+      : pieces_(std::move(pieces)),
+        trie_(std::move(trie)),
+        options_(options),
+        continuation_(trie_.Walk(PieceTrie::kRoot, kContinuation)),
+        unknown_id_(trie_.Id(kUnknown)) {}
+
+  std::vector<TextPiece> Encode(absl::string_view text) const override {
+    std::vector<TextPiece> pieces;
+    VisitBasicWords(
+        text, {.lower_case = options_.lower_case},
+        [this, &pieces](const BasicWord& word) { Append(word, &pieces); });
+    return pieces;
+  }
+
+  int64_t vocab_size() const override {
+    return static_cast<int64_t>(pieces_.size());
+  }
+  std::string Piece(int32_t id) const override { return pieces_.at(id); }
+  int32_t Id(absl::string_view piece) const override { return trie_.Id(piece); }
+  bool lower_cases() const override { return options_.lower_case; }
+
+ private:
+  void Append(const BasicWord& word, std::vector<TextPiece>* pieces) const {
+    const size_t first = pieces->size();
+    const absl::string_view text = word.text();
+    const auto size = static_cast<int64_t>(text.size());
+    bool known = size <= options_.max_word_code_points ||
+                 CountCodePoints(text) <= options_.max_word_code_points;
+    // Pieces and words are valid UTF-8, so that a match never ends within a
+    // code point.
+    for (int64_t at = 0; known && at < size;) {
+      const PieceTrie::Match match = trie_.Longest(
+          at == 0 ? PieceTrie::kRoot : continuation_, text.substr(at));
+      known = match.id >= 0;
+      if (known) {
+        const ByteRange source = word.Source(at, at + match.length);
+        pieces->push_back({match.id, source.begin, source.end});
+        at += match.length;
+      }
+    }
+    if (!known) {
+      const ByteRange source = word.Source();
+      pieces->resize(first);
+      pieces->push_back({unknown_id_, source.begin, source.end});
+    }
+  }
+
+  const std::vector<std::string> pieces_;
+  const PieceTrie trie_;
+  const WordPieceOptions options_;
+  const PieceTrie::Node continuation_;
+  const int32_t unknown_id_;
+};
+
+// The lines without their ends; line i of the file is entry i - 1.
+std::vector<absl::string_view> SplitLines(absl::string_view text) {
+  std::vector<absl::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    absl::string_view line = text.substr(0, end);
+    text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
+    while (absl::ConsumeSuffix(&line, "\r")) {
+    }
+    lines.push_back(line);
+  }
+  while (!lines.empty() && lines.back().empty()) {
+    lines.pop_back();
+  }
+  return lines;
+}
+
+// A line, or the beginning of a long one, for messages.
+std::string Quoted(absl::string_view line) {
+  constexpr size_t kShown = 60;
+  return absl::StrCat("\"", absl::CEscape(line.substr(0, kShown)),
+                      line.size() > kShown ? "..." : "", "\"");
+}
+
+absl::Status CheckLine(absl::string_view line, const std::string& where) {
+  if (line.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": a piece should be here, but the line is empty"));
+  }
+  if (line.size() > kMaxLineBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(where, ": a piece may have ", kMaxLineBytes,
+                     " bytes, but this one has ", line.size()));
+  }
+  if (CountIllFormedUtf8(line) > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": a piece should be UTF-8, but ", Quoted(line), " is not"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
+    absl::string_view vocabulary, const std::string& source,
+    const WordPieceOptions& options) {
+  absl::ConsumePrefix(&vocabulary, kByteOrderMark);
+  const std::vector<absl::string_view> lines = SplitLines(vocabulary);
+  if (lines.size() > kMaxLines) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(source, ": a vocabulary may have ", kMaxLines,
+                     " pieces, but this one has ", lines.size()));
+  }
+  std::vector<std::string> pieces;
+  PieceTrie trie;
+  for (const absl::string_view line : lines) {
+    const auto id = static_cast<int32_t>(pieces.size());
+    const std::string where = absl::StrCat(source, ":", id + 1);
+    ETC_RETURN_IF_ERROR(CheckLine(line, where));
+    if (const int32_t earlier = trie.Add(line, id); earlier >= 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, ": ", Quoted(line), " is in line ", earlier + 1, " already"));
+    }
+    pieces.emplace_back(line);
+  }
+  for (const absl::string_view required :
+       {absl::string_view("[PAD]"), kUnknown, absl::string_view("[CLS]"),
+        absl::string_view("[SEP]")}) {
+    if (trie.Id(required) < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(source, ": the vocabulary (", pieces.size(),
+                       " pieces) should have ", required, ", but has not"));
+    }
+  }
+  return absl::make_unique<WordPieceTokenizer>(std::move(pieces),
+                                               std::move(trie), options);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWordPieceTokenizer(
+    const std::string& path, const WordPieceOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
+                       ReadFile(path, kMaxFileBytes));
+  return ParseWordPieceTokenizer(vocabulary, path, options);
+}
+
+}  // namespace etc

@@ -1,0 +1,47 @@
+#ifndef ETC_TASKS_TEXT_WORDPIECE_TOKENIZER_H_
+#define ETC_TASKS_TEXT_WORDPIECE_TOKENIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+struct WordPieceOptions {
+  // Whether the vocabulary is an uncased one: folds upper case to lower case
+  // and drops accents.
+  bool lower_case = true;
+  // A word of more code points than this becomes one [UNK]: 200 in ETC and
+  // Google's BERT, 100 elsewhere.
+  int64_t max_word_code_points = 200;
+};
+
+// BERT's tokenizer as ETC has it (formats spec 4.1 to 4.4): the words of
+// VisitBasicWords, each cut from the left into the longest pieces that the
+// vocabulary has, where pieces after the first are spelt with "##" in front; a
+// word that cannot be cut becomes one [UNK]. "[SEP]" in a text is text. The
+// ranges of pieces cover what they were made from: all of the word for [UNK],
+// the whole character for each of several pieces made from one.
+//
+// `path` is a vocab.txt: one piece a line, ids counted from 0; CRLF, a byte
+// order mark and empty lines at the end are accepted. Errors of the file name
+// it with the line:
+//   kInvalidArgument    an empty or doubled line, one that is not UTF-8, or no
+//                       [PAD], [UNK], [CLS] or [SEP]
+//   kResourceExhausted  more than 256 MiB, 10,000,000 lines or 64 KiB a line
+// and those of ReadFile.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWordPieceTokenizer(
+    const std::string& path, const WordPieceOptions& options = {});
+
+// The same from the contents of such a file; `source` names it in messages.
+absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
+    absl::string_view vocabulary, const std::string& source,
+    const WordPieceOptions& options = {});
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_WORDPIECE_TOKENIZER_H_
