@@ -76,16 +76,14 @@ AttentionPattern PatternFromBreakpoints(
 AttentionPattern PatternFromFixedBlocks(const std::vector<int32_t>& input_mask,
                                         int64_t tokens_per_block,
                                         const PatternOptions& options) {
+  const std::vector<int32_t> global_mask = FixedBlockGlobalTokenIds(
+      input_mask, tokens_per_block, /*global_token_id=*/1);
   std::vector<int32_t> sentence_ids(input_mask.size());
   for (size_t i = 0; i < sentence_ids.size(); ++i) {
     sentence_ids[i] =
         static_cast<int32_t>(static_cast<int64_t>(i) / tokens_per_block);
   }
-  return PatternFromExampleIds(
-      input_mask,
-      FixedBlockGlobalTokenIds(input_mask, tokens_per_block,
-                               /*global_token_id=*/1),
-      sentence_ids, options);
+  return PatternFromExampleIds(input_mask, global_mask, sentence_ids, options);
 }
 
 std::vector<int32_t> FixedBlockGlobalTokenIds(

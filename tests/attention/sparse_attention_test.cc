@@ -1,0 +1,312 @@
+// Blocked sparse attention against the dense reference, both in float64, over
+// lengths that straddle the radius, the window and the block, with none, one
+// and many globals, random multi-hop patterns, hard and soft, examples shorter
+// than the batch, and all residual modes over three layers. Tolerance: the two
+// add the same numbers in another order, 1e-10 (issue of the operation: float64
+// rounding is about 1e-15 for each).
+//
+// Gradients of the reference are checked by differences in
+// dense_attention_test.cc and global_local_attention_test.cc; here those of the
+// blocked form are compared with them.
+
+#include "attention/sparse_attention.h"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/random_attention.h"
+#include "tests/support/tensor_matchers.h"
+
+namespace etc {
+namespace {
+
+constexpr double kTolerance = 1e-10;
+constexpr int64_t kBatch = 2;
+constexpr int64_t kHeads = 2;
+constexpr int64_t kHeadDim = 3;
+constexpr int64_t kValueDim = 5;
+constexpr int64_t kLayers = 3;
+constexpr int64_t kMaxDistance = 2;
+
+struct Case {
+  int64_t longs = 0;
+  int64_t globals = 0;
+  int64_t radius = 1;
+  int64_t block = 0;
+  ResidualAttention residual = ResidualAttention::kOff;
+  bool hard = false;
+  bool relative = true;
+
+  std::string Name() const {
+    return "L" + std::to_string(longs) + " G" + std::to_string(globals) + " r" +
+           std::to_string(radius) + " b" + std::to_string(block) +
+           " residual " + std::to_string(static_cast<int>(residual)) +
+           (hard ? " hard" : " soft") + (relative ? "" : " no ids");
+  }
+};
+
+torch::Tensor Leaf(std::vector<int64_t> shape) {
+  return torch::randn(shape, torch::kFloat64).requires_grad_(true);
+}
+
+// The second example is shorter than the batch.
+AttentionInputs RandomInputs(const Case& c, std::mt19937_64* random) {
+  const PatternOptions options = {
+      .local_radius = c.radius,
+      .relative_pos_max_distance = c.relative ? kMaxDistance : 0,
+      .hard_g2l = c.hard,
+      .hard_l2g = c.hard};
+  return AttentionInputs(std::vector<AttentionPattern>{
+      RandomMultihopPattern(c.longs, c.globals, options, random),
+      RandomMultihopPattern((c.longs + 1) / 2, (c.globals + 1) / 2, options,
+                            random)});
+}
+
+// Leaves of all layers, of both sides.
+struct Leaves {
+  explicit Leaves(const Case& c) {
+    for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+      const int64_t own = side == QuerySide::kLong ? c.longs : c.globals;
+      const int64_t other = side == QuerySide::kLong ? c.globals : c.longs;
+      for (int64_t layer = 0; layer < kLayers; ++layer) {
+        SparseAttentionInput input;
+        input.side = side;
+        input.query = Leaf({kBatch, kHeads, own, kHeadDim});
+        input.own_key = Leaf({kBatch, kHeads, own, kHeadDim});
+        input.own_value = Leaf({kBatch, kHeads, own, kValueDim});
+        input.other_key = Leaf({kBatch, kHeads, other, kHeadDim});
+        input.other_value = Leaf({kBatch, kHeads, other, kValueDim});
+        if (c.relative) {
+          input.relative = {.embedding = Leaf({8, kHeads, kHeadDim}),
+                            .bias = Leaf({8, kHeads})};
+        }
+        input.local_radius = c.radius;
+        input.residual = c.residual;
+        input.layer = layer;
+        layers.push_back(input);
+      }
+    }
+  }
+
+  std::vector<torch::Tensor> All() const {
+    std::vector<torch::Tensor> all;
+    for (const SparseAttentionInput& input : layers) {
+      for (const torch::Tensor& tensor :
+           {input.query, input.own_key, input.own_value, input.other_key,
+            input.other_value, input.relative.embedding, input.relative.bias}) {
+        if (tensor.defined()) {
+          all.push_back(tensor);
+        }
+      }
+    }
+    return all;
+  }
+
+  std::vector<SparseAttentionInput> layers;
+};
+
+// Contexts and carried scores of all layers, each threaded to the next.
+std::vector<torch::Tensor> RunAll(
+    const Leaves& leaves, const AttentionInputs& attention,
+    const std::function<SparseAttentionOutput(const SparseAttentionInput&)>&
+        implementation) {
+  std::vector<torch::Tensor> outputs;
+  torch::Tensor own, other;
+  for (SparseAttentionInput input : leaves.layers) {
+    if (input.layer == 0) {
+      own = other = torch::Tensor();
+    }
+    input.attention = &attention;
+    input.own_previous = own;
+    input.other_previous = other;
+    const SparseAttentionOutput output = implementation(input);
+    own = output.own_scores;
+    other = output.other_scores;
+    outputs.push_back(output.context);
+    if (own.defined()) {
+      outputs.push_back(own);
+      outputs.push_back(other);
+    }
+  }
+  return outputs;
+}
+
+// Scores of padded queries are carried too, but mean nothing; all else counts.
+torch::Tensor Scalar(const std::vector<torch::Tensor>& outputs) {
+  torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+  int64_t n = 0;
+  for (const torch::Tensor& output : outputs) {
+    const torch::Tensor weights =
+        torch::arange(output.numel(), torch::kFloat64).add(++n).cos();
+    sum = sum + (output.reshape(-1) * weights).sum();
+  }
+  return sum;
+}
+
+void ExpectBlockedMatchesReference(const Case& c) {
+  SCOPED_TRACE(c.Name());
+  torch::manual_seed(c.longs * 100 + c.globals);
+  std::mt19937_64 random(c.longs + 7 * c.globals + 31 * c.radius);
+  const AttentionInputs attention = RandomInputs(c, &random);
+  const Leaves leaves(c);
+  const std::vector<torch::Tensor> expected =
+      RunAll(leaves, attention, ReferenceSparseAttention);
+  const std::vector<torch::Tensor> actual =
+      RunAll(leaves, attention, [&](const SparseAttentionInput& input) {
+        return BlockedSparseAttention(input, {.block_length = c.block});
+      });
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_TRUE(IsClose(actual[i], expected[i], kTolerance)) << "output " << i;
+  }
+  const std::vector<torch::Tensor> all = leaves.All();
+  const auto gradients = [&](const std::vector<torch::Tensor>& outputs) {
+    return torch::autograd::grad({Scalar(outputs)}, all, {}, c10::nullopt,
+                                 false, /*allow_unused=*/true);
+  };
+  const std::vector<torch::Tensor> expected_gradients = gradients(expected);
+  const std::vector<torch::Tensor> actual_gradients = gradients(actual);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_TRUE(IsClose(actual_gradients[i], expected_gradients[i], kTolerance))
+        << "gradient " << i;
+  }
+}
+
+TEST(SparseAttentionTest, BlockedMatchesReferenceAtEveryLength) {
+  for (const int64_t radius : {1, 2, 5}) {
+    for (const int64_t block : {1, 3, 8}) {
+      for (const int64_t longs :
+           {int64_t{1}, radius, radius + 1, 2 * radius, 2 * radius + 1,
+            block - 1, block, block + 1, 3 * block + 2}) {
+        if (longs >= 1) {
+          ExpectBlockedMatchesReference({.longs = longs,
+                                         .globals = 3,
+                                         .radius = radius,
+                                         .block = block,
+                                         .residual = ResidualAttention::kSum});
+        }
+      }
+    }
+  }
+}
+
+TEST(SparseAttentionTest, BlockedMatchesReferenceInEveryMode) {
+  for (const int64_t globals : {0, 1, 6}) {
+    for (const ResidualAttention residual :
+         {ResidualAttention::kOff, ResidualAttention::kSum,
+          ResidualAttention::kMean}) {
+      for (const bool hard : {false, true}) {
+        for (const bool relative : {false, true}) {
+          ExpectBlockedMatchesReference({.longs = 23,
+                                         .globals = globals,
+                                         .radius = 3,
+                                         .block = 4,
+                                         .residual = residual,
+                                         .hard = hard,
+                                         .relative = relative});
+        }
+      }
+    }
+  }
+}
+
+TEST(SparseAttentionTest, BlockedMatchesReferenceWithItsOwnBlockLength) {
+  ExpectBlockedMatchesReference({.longs = 150,
+                                 .globals = 9,
+                                 .radius = 40,
+                                 .residual = ResidualAttention::kMean});
+}
+
+TEST(SparseAttentionTest, ExplicitTensorsAndPatternsAgree) {
+  const Case c = {.longs = 11, .globals = 4, .radius = 2, .hard = true};
+  torch::manual_seed(3);
+  std::mt19937_64 random(3);
+  const AttentionInputs patterns = RandomInputs(c, &random);
+  const AttentionInputs tensors(SpellOut(*patterns.patterns(), 11, 4));
+  const Leaves leaves(c);
+  const std::vector<torch::Tensor> a =
+      RunAll(leaves, patterns, ReferenceSparseAttention);
+  const std::vector<torch::Tensor> b =
+      RunAll(leaves, tensors, ReferenceSparseAttention);
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_TRUE(a[i].equal(b[i])) << "output " << i;
+  }
+}
+
+TEST(SparseAttentionTest, DefaultInputsLetEverythingSeeEverything) {
+  const Case c = {.longs = 4, .globals = 3, .radius = 9, .relative = false};
+  torch::manual_seed(5);
+  const Leaves leaves(c);
+  const AttentionInputs attention;
+  SparseAttentionInput input = leaves.layers[0];
+  input.attention = &attention;
+  const torch::Tensor expected =
+      DenseAttention(
+          {.query = input.query,
+           .key = torch::cat({input.own_key, input.other_key}, 2),
+           .value = torch::cat({input.own_value, input.other_value}, 2)})
+          .context;
+  EXPECT_TRUE(
+      IsClose(ReferenceSparseAttention(input).context, expected, kTolerance));
+  EXPECT_TRUE(
+      IsClose(BlockedSparseAttention(input).context, expected, kTolerance));
+}
+
+// Model spec 13.1, last paragraph: L 3, r 1, nothing allowed. The official
+// implementations give 2.215050 and 1.381649.
+TEST(SparseAttentionTest, GivesZeroWithoutAnyKeyAllowed) {
+  SparseAttentionInput input;
+  input.query = torch::ones({1, 1, 3, 1}, torch::kFloat64);
+  input.own_key =
+      torch::tensor({0.5, -0.5, 1.0}, torch::kFloat64).reshape({1, 1, 3, 1});
+  input.own_value =
+      torch::tensor({1.0, 2.0, 3.0}, torch::kFloat64).reshape({1, 1, 3, 1});
+  input.other_key = input.other_value =
+      torch::zeros({1, 1, 0, 1}, torch::kFloat64);
+  const AttentionInputs attention(
+      ExplicitInputs{.l2l_mask = torch::zeros({1, 3, 3}, torch::kBool)});
+  input.attention = &attention;
+  input.local_radius = 1;
+  EXPECT_EQ(ReferenceSparseAttention(input).context.abs().max().item<double>(),
+            0.0);
+  EXPECT_EQ(BlockedSparseAttention(input).context.abs().max().item<double>(),
+            0.0);
+}
+
+TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
+  const Case c = {.longs = 5, .globals = 2, .radius = 2};
+  std::mt19937_64 random(1);
+  const AttentionInputs attention = RandomInputs(c, &random);
+  const Leaves leaves(c);
+  SparseAttentionInput good = leaves.layers[0];
+  good.attention = &attention;
+  EXPECT_NO_THROW(SparseAttention(good));
+
+  SparseAttentionInput bad = good;
+  bad.attention = nullptr;
+  EXPECT_THROW(SparseAttention(bad), c10::Error);
+  bad = good;
+  bad.local_radius = 3;  // the patterns say 2
+  EXPECT_THROW(SparseAttention(bad), c10::Error);
+  bad = good;
+  bad.own_key = bad.own_key.narrow(2, 0, 4);
+  EXPECT_THROW(SparseAttention(bad), c10::Error);
+  bad = good;
+  bad.residual = ResidualAttention::kSum;
+  bad.own_previous = torch::zeros({kBatch, kHeads, 5, 5}, torch::kFloat64);
+  EXPECT_THROW(SparseAttention(bad), c10::Error);  // one of two
+  bad.other_previous = torch::zeros({kBatch, kHeads, 5, 3}, torch::kFloat64);
+  EXPECT_THROW(SparseAttention(bad), c10::Error);  // 3 globals, not 2
+  bad.other_previous = torch::zeros({kBatch, kHeads, 5, 2}, torch::kFloat64);
+  EXPECT_NO_THROW(SparseAttention(bad));
+  bad.residual = ResidualAttention::kOff;
+  EXPECT_THROW(SparseAttention(bad), c10::Error);
+}
+
+}  // namespace
+}  // namespace etc
