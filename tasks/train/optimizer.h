@@ -1,0 +1,71 @@
+#ifndef ETC_TASKS_TRAIN_OPTIMIZER_H_
+#define ETC_TASKS_TRAIN_OPTIMIZER_H_
+
+#include <torch/types.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "etc/checkpoint.h"
+#include "tasks/train/config.h"
+
+namespace etc {
+
+// Changes parameters along their gradients. With g the gradient, p the
+// parameter, and per parameter two running means that start at 0,
+//
+//   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
+//
+// the three types of OptimizerConfig are (model spec 8.3, 8.4)
+//
+//   bert_adamw  u = m / (sqrt(v) + epsilon) + weight_decay p
+//               p = p - rate u
+//   lamb        the same u; p = p - rate |p| / |u| u, where the ratio of the
+//               two norms is 1 if either is 0
+//   adamw       LibTorch's: bias-corrected m and v; p is first multiplied by
+//               1 - rate weight_decay
+//
+// Parameters that IsDecayed excludes have no decay, and ratio 1 under lamb.
+// Those without a gradient are left alone entirely, and have no state.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // One update of all parameters that have a gradient.
+  virtual void Step(double learning_rate) = 0;
+
+  // What the next update depends on besides the parameters: "m.<parameter>",
+  // "v.<parameter>", and for adamw "updates.<parameter>", how often it was
+  // updated. The tensors are those in use, not copies.
+  virtual NamedTensors State() const = 0;
+
+  // Replaces the state by a copy of `state`.
+  //   kInvalidArgument  a name or a shape that does not fit the parameters; the
+  //                     state stays as it was
+  virtual absl::Status LoadState(const NamedTensors& state) = 0;
+};
+
+// An optimizer of `parameters`, which share memory with the model's.
+//   kInvalidArgument  `config.type` is none of the above
+absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
+    const OptimizerConfig& config, NamedTensors parameters);
+
+// Whether weight decay applies to a parameter of this name: not if it contains
+// "norm" or "bias", which is the official rule (model spec 8.3) in our names.
+bool IsDecayed(absl::string_view parameter_name);
+
+// The 2-norm of all gradients taken as one vector, in double precision. The
+// same at any number of threads.
+double GradientNorm(const NamedTensors& parameters);
+
+// Multiplies all gradients by max_norm / max(norm, max_norm), where `norm` is
+// their GradientNorm. Nothing is done if `max_norm` is 0.
+void ClipGradients_(const NamedTensors& parameters, double norm,
+                    double max_norm);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_OPTIMIZER_H_

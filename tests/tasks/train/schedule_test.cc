@@ -1,0 +1,75 @@
+// The learning rate against the goldens of model spec 13.2 and wikihop spec
+// 11.4, the edges of model spec 8.1 that follow from its formula, and the step
+// counts of wikihop spec 10. Goldens are printed with 6 digits, hence the
+// relative tolerance of 5e-6.
+
+#include "tasks/train/schedule.h"
+
+#include "gtest/gtest.h"
+
+namespace etc {
+namespace {
+
+void ExpectRate(const LearningRateSchedule& schedule, int64_t step,
+                double expected) {
+  EXPECT_NEAR(schedule.At(step), expected, 5e-6 * expected) << "step " << step;
+}
+
+TEST(LearningRateScheduleTest, MatchesGoldensOfModelSpec132) {
+  const LearningRateSchedule schedule{
+      .learning_rate = 1e-3, .num_steps = 100, .warmup_steps = 10};
+  EXPECT_EQ(schedule.At(0), 0);
+  ExpectRate(schedule, 1, 1e-4);
+  ExpectRate(schedule, 9, 9e-4);
+  ExpectRate(schedule, 10, 9e-4);
+  ExpectRate(schedule, 11, 8.9e-4);
+  ExpectRate(schedule, 50, 5e-4);
+  ExpectRate(schedule, 99, 1e-5);
+  EXPECT_EQ(schedule.At(100), 0);
+  EXPECT_EQ(schedule.At(1000), 0);
+}
+
+TEST(LearningRateScheduleTest, MatchesGoldensOfWikihopSpec114) {
+  const LearningRateSchedule schedule{
+      .learning_rate = 4e-5, .num_steps = 20625, .warmup_steps = 2062};
+  EXPECT_EQ(schedule.At(0), 0);
+  ExpectRate(schedule, 1, 1.93986e-8);
+  ExpectRate(schedule, 1031, 2e-5);
+  ExpectRate(schedule, 2061, 3.99806e-5);
+  ExpectRate(schedule, 2062, 3.60010e-5);
+  ExpectRate(schedule, 10000, 2.06061e-5);
+  ExpectRate(schedule, 20624, 1.93939e-9);
+  EXPECT_EQ(schedule.At(20625), 0);
+}
+
+TEST(LearningRateScheduleTest, StartsAtTheFullRateWithoutWarmUp) {
+  const LearningRateSchedule schedule{.learning_rate = 1, .num_steps = 4};
+  EXPECT_EQ(schedule.At(0), 1);
+  EXPECT_EQ(schedule.At(1), 0.75);
+}
+
+TEST(LearningRateScheduleTest, CountsWarmUpFromItsFirstStep) {
+  const LearningRateSchedule schedule{.learning_rate = 1,
+                                      .num_steps = 8,
+                                      .warmup_steps = 2,
+                                      .start_warmup_step = 2};
+  EXPECT_EQ(schedule.At(0), -1);  // the official formula
+  EXPECT_EQ(schedule.At(2), 0);
+  EXPECT_EQ(schedule.At(3), 0.5);
+  EXPECT_EQ(schedule.At(4), 0.5);
+}
+
+TEST(LearningRateScheduleTest, RaisesWhatIsLeftToThePower) {
+  const LearningRateSchedule schedule{
+      .learning_rate = 1, .num_steps = 4, .poly_power = 2};
+  EXPECT_EQ(schedule.At(1), 0.5625);
+}
+
+TEST(NumTrainingStepsTest, MatchesWikihopSpec10) {
+  EXPECT_EQ(NumTrainingSteps(44000, 32, 15), 20625);
+  EXPECT_EQ(NumTrainingSteps(43738, 32, 15), 20502);
+  EXPECT_EQ(NumWarmupSteps(20625, 0.1), 2062);
+}
+
+}  // namespace
+}  // namespace etc
