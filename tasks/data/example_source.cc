@@ -1,0 +1,49 @@
+#include "tasks/data/example_source.h"
+
+#include "etc/formats/status_macros.h"
+
+namespace etc {
+namespace {
+
+template <typename T>
+int64_t Bytes(const std::vector<T>& values) {
+  return static_cast<int64_t>(values.capacity() * sizeof(T));
+}
+
+// About the memory that an example takes. What a task added is unknown here; it
+// is small beside the ids of the tokens.
+int64_t Bytes(const Example& example) {
+  constexpr int64_t kTaskPart = 1024;
+  const AttentionPattern& pattern = example.pattern;
+  return static_cast<int64_t>(sizeof(Example)) + kTaskPart +
+         Bytes(example.long_token_ids) + Bytes(example.long_type_ids) +
+         Bytes(example.global_token_ids) + Bytes(example.global_type_ids) +
+         Bytes(pattern.long_segment) + Bytes(pattern.long_example) +
+         Bytes(pattern.sentence) + Bytes(pattern.paragraph) +
+         Bytes(pattern.linked) + Bytes(pattern.ignore_hard_l2g) +
+         Bytes(pattern.global_example) + Bytes(pattern.global_segment) +
+         Bytes(pattern.ignore_hard_g2l);
+}
+
+}  // namespace
+
+absl::StatusOr<Examples> CachedSource::Make(int64_t record) const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto found = made_.find(record); found != made_.end()) {
+      return found->second;
+    }
+  }
+  ETC_ASSIGN_OR_RETURN(Examples examples, source_->Make(record));
+  int64_t bytes = 0;
+  for (const auto& example : examples) {
+    bytes += Bytes(*example);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (bytes <= bytes_left_ && made_.emplace(record, examples).second) {
+    bytes_left_ -= bytes;
+  }
+  return examples;
+}
+
+}  // namespace etc

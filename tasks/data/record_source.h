@@ -1,0 +1,40 @@
+#ifndef ETC_TASKS_DATA_RECORD_SOURCE_H_
+#define ETC_TASKS_DATA_RECORD_SOURCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/data/example_source.h"
+#include "tasks/data/record_file.h"
+
+namespace etc {
+
+// Examples of the JSON text of one record; `where` starts each message. This is
+// Task::MakeExamples, without the rest of a task.
+using ExampleMaker = std::function<absl::StatusOr<Examples>(
+    const std::string& record, const std::string& where)>;
+
+// The records of official files, one file after the other.
+class RecordSource : public ExampleSource {
+ public:
+  static absl::StatusOr<std::unique_ptr<RecordSource>> Open(
+      const std::vector<std::string>& paths, ExampleMaker maker);
+
+  int64_t size() const override { return size_; }
+  absl::StatusOr<Examples> Make(int64_t record) const override;
+
+ private:
+  RecordSource(std::vector<RecordFile> files, ExampleMaker maker);
+
+  std::vector<RecordFile> files_;
+  ExampleMaker maker_;
+  int64_t size_ = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DATA_RECORD_SOURCE_H_

@@ -1,0 +1,261 @@
+// The order of training: a function of seed and position alone, whatever the
+// workers and micro-batches; every record once an epoch; restart at any batch;
+// batches of about the same length. And the order of evaluation. Lengths repeat
+// and records have 0 to 2 examples, so that ties and borders within records
+// occur.
+
+#include "tasks/data/loader.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Record i has `counts[i % counts.size()]` examples, called "i/0", "i/1"; their
+// lengths are in [0, 10).
+class FakeSource : public ExampleSource {
+ public:
+  FakeSource(int64_t size, std::vector<int> counts)
+      : size_(size), counts_(std::move(counts)) {}
+
+  int64_t size() const override { return size_; }
+  absl::StatusOr<Examples> Make(int64_t record) const override {
+    if (bad_records.count(record) > 0) {
+      return absl::InvalidArgumentError(absl::StrCat("bad record ", record));
+    }
+    if (record == unreadable_record) {
+      return absl::DataLossError("disk on fire");
+    }
+    Examples examples;
+    for (int i = 0; i < counts_[static_cast<size_t>(record) % counts_.size()];
+         ++i) {
+      auto example = std::make_shared<Example>();
+      example->record_id = absl::StrCat(record, "/", i);
+      example->long_token_ids.resize(
+          static_cast<size_t>((record * 7 + i * 3) % 10));
+      examples.push_back(std::move(example));
+    }
+    return examples;
+  }
+
+  std::set<int64_t> bad_records;
+  int64_t unreadable_record = -1;
+
+ private:
+  int64_t size_;
+  std::vector<int> counts_;
+};
+
+std::vector<std::string> Ids(const TrainingBatch& batch) {
+  std::vector<std::string> ids;
+  for (const Examples& examples : batch.micro_batches) {
+    for (const auto& example : examples) {
+      ids.push_back(example->record_id);
+    }
+  }
+  return ids;
+}
+
+// The next `count` batches, each as ids.
+std::vector<std::vector<std::string>> Take(TrainingLoader& loader, int count) {
+  std::vector<std::vector<std::string>> batches;
+  for (int i = 0; i < count; ++i) {
+    auto batch = loader.Next();
+    EXPECT_TRUE(batch.ok()) << batch.status();
+    batches.push_back(Ids(*batch));
+  }
+  return batches;
+}
+
+constexpr TrainingLoaderOptions kOptions{
+    .seed = 3, .batch_size = 4, .micro_batch_size = 2, .bucket_batches = 3};
+
+TEST(TrainingLoaderTest, GivesTheSameOrderForAnyWorkersAndMicroBatches) {
+  const FakeSource source(41, {1, 2, 0, 1});
+  TrainingLoader expected(&source, kOptions);
+  const auto batches = Take(expected, 60);
+  for (const int64_t workers : {0, 1, 2, 5}) {
+    for (const int64_t micro_batch_size : {1, 3, 4, 9}) {
+      TrainingLoaderOptions options = kOptions;
+      options.workers = workers;
+      options.micro_batch_size = micro_batch_size;
+      TrainingLoader loader(&source, options);
+      EXPECT_EQ(Take(loader, 60), batches)
+          << workers << " workers, micro-batches of " << micro_batch_size;
+    }
+  }
+}
+
+TEST(TrainingLoaderTest, GivesAnotherOrderForAnotherSeedAndEpoch) {
+  const FakeSource source(40, {1});
+  TrainingLoader loader(&source, kOptions);
+  const auto first = Take(loader, 10);
+  const auto second = Take(loader, 10);
+  EXPECT_NE(first, second);
+  TrainingLoaderOptions options = kOptions;
+  options.seed = 4;
+  TrainingLoader other(&source, options);
+  EXPECT_NE(Take(other, 10), first);
+}
+
+TEST(TrainingLoaderTest, GivesEachExampleOnceAnEpochButForTheLastBatch) {
+  // 41 records with 42 examples: 10 batches, two examples left out.
+  const FakeSource source(41, {1, 2, 0, 1});
+  TrainingLoader loader(&source, kOptions);
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::set<std::string> seen;
+    for (int i = 0; i < 10; ++i) {
+      const auto batch = loader.Next();
+      ASSERT_TRUE(batch.ok());
+      EXPECT_EQ(batch->epoch, epoch);
+      for (const std::string& id : Ids(*batch)) {
+        EXPECT_TRUE(seen.insert(id).second) << id;
+      }
+    }
+    EXPECT_THAT(seen, SizeIs(40));
+  }
+}
+
+TEST(TrainingLoaderTest, GoesOnAtAnyBatchAsIfItHadNotStopped) {
+  const FakeSource source(41, {1, 2, 0, 1});
+  for (const int64_t bucket_batches : {1, 3, 100}) {
+    TrainingLoaderOptions options = kOptions;
+    options.bucket_batches = bucket_batches;
+    TrainingLoader all(&source, options);
+    const auto expected = Take(all, 40);
+    TrainingLoader straight(&source, options);
+    LoaderPosition position;
+    for (size_t i = 0; i < 30; ++i) {
+      TrainingLoader resumed(&source, options, position);
+      const auto batches = Take(resumed, 10);
+      EXPECT_TRUE(std::equal(batches.begin(), batches.end(),
+                             expected.begin() + static_cast<int64_t>(i)))
+          << "at batch " << i << ", " << bucket_batches << " in a pool";
+      position = straight.Next()->next;
+    }
+  }
+}
+
+TEST(TrainingLoaderTest, PutsExamplesOfLikeLengthTogether) {
+  const FakeSource source(400, {1});
+  TrainingLoaderOptions options = kOptions;
+  options.bucket_batches = 100;
+  TrainingLoader loader(&source, options);
+  std::vector<int64_t> lengths;  // of the batches' first examples
+  for (int i = 0; i < 100; ++i) {
+    const auto batch = loader.Next();
+    ASSERT_TRUE(batch.ok());
+    ASSERT_THAT(batch->micro_batches, ElementsAre(SizeIs(2), SizeIs(2)));
+    // 40 examples of each length, so no batch mixes two.
+    const int64_t length = batch->micro_batches[0][0]->long_length();
+    EXPECT_EQ(batch->micro_batches[1][1]->long_length(), length);
+    lengths.push_back(length);
+  }
+  EXPECT_FALSE(std::is_sorted(lengths.begin(), lengths.end()));
+}
+
+TEST(TrainingLoaderTest, CutsMicroBatchesInOrderOfLength) {
+  const FakeSource source(40, {1});
+  TrainingLoaderOptions options = kOptions;
+  options.bucket_batches = 1;
+  options.batch_size = 8;
+  options.micro_batch_size = 3;
+  TrainingLoader loader(&source, options);
+  const auto batch = loader.Next();
+  ASSERT_TRUE(batch.ok());
+  EXPECT_THAT(batch->micro_batches,
+              ElementsAre(SizeIs(3), SizeIs(3), SizeIs(2)));
+  int64_t length = 0;
+  for (const Examples& examples : batch->micro_batches) {
+    for (const auto& example : examples) {
+      EXPECT_GE(example->long_length(), length);
+      length = example->long_length();
+    }
+  }
+}
+
+TEST(TrainingLoaderTest, StopsAtABadRecordOrSkipsIt) {
+  FakeSource source(9, {1});
+  source.bad_records = {5};
+  TrainingLoaderOptions options = kOptions;
+  options.bucket_batches = 2;
+  TrainingLoader strict(&source, options);
+  EXPECT_EQ(strict.Next().status(), absl::InvalidArgumentError("bad record 5"));
+
+  options.on_bad_record = OnBadRecord::kSkip;
+  TrainingLoader lenient(&source, options);
+  for (const auto& batch : Take(lenient, 6)) {  // three epochs
+    EXPECT_THAT(batch, Each(testing::Ne("5/0")));
+  }
+  EXPECT_EQ(lenient.skipped().count, 1);
+  EXPECT_EQ(lenient.skipped().first_message, "bad record 5");
+}
+
+TEST(TrainingLoaderTest, StopsAtAnUnreadableRecordInAnyCase) {
+  FakeSource source(9, {1});
+  source.unreadable_record = 5;
+  TrainingLoaderOptions options = kOptions;
+  options.on_bad_record = OnBadRecord::kSkip;
+  TrainingLoader loader(&source, options);
+  EXPECT_EQ(loader.Next().status(), absl::DataLossError("disk on fire"));
+}
+
+TEST(TrainingLoaderTest, RefusesDataThatFillNoBatch) {
+  const FakeSource three(3, {1});
+  TrainingLoader loader(&three, kOptions);
+  EXPECT_THAT(loader.Next().status().message(),
+              AllOf(HasSubstr("have 3 examples"), HasSubstr("batch of 4")));
+  const FakeSource none(0, {1});
+  TrainingLoader empty(&none, kOptions);
+  EXPECT_THAT(empty.Next().status().message(), HasSubstr("have 0 examples"));
+}
+
+TEST(TrainingLoaderTest, RefusesAPositionBeyondTheData) {
+  const FakeSource source(8, {1});
+  TrainingLoader record(&source, kOptions, {.record = 8});
+  EXPECT_THAT(record.Next().status().message(), HasSubstr("at record 8"));
+  TrainingLoader batch(&source, kOptions, {.batch = 2});
+  EXPECT_THAT(batch.Next().status().message(), HasSubstr("at batch 2"));
+}
+
+TEST(EvaluationLoaderTest, KeepsFileOrderAndDropsNothing) {
+  FakeSource source(8, {1, 2, 0, 1});
+  source.bad_records = {4};
+  for (const int64_t workers : {0, 3}) {
+    EvaluationLoader loader(&source, {.batch_size = 3,
+                                      .workers = workers,
+                                      .on_bad_record = OnBadRecord::kSkip});
+    std::vector<std::string> ids;
+    std::vector<size_t> sizes;
+    while (true) {
+      const auto batch = loader.Next();
+      ASSERT_TRUE(batch.ok());
+      if (batch->empty()) {
+        break;
+      }
+      sizes.push_back(batch->size());
+      for (const auto& example : *batch) {
+        ids.push_back(example->record_id);
+      }
+    }
+    EXPECT_THAT(ids,
+                ElementsAre("0/0", "1/0", "1/1", "3/0", "5/0", "5/1", "7/0"));
+    EXPECT_THAT(sizes, ElementsAre(3, 3, 1));
+    EXPECT_EQ(loader.skipped().count, 1);
+  }
+}
+
+}  // namespace
+}  // namespace etc
