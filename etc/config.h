@@ -64,13 +64,15 @@ struct EtcConfig {
 };
 
 // The published sizes (model spec 1.2), "base" or "large": unshared
-// projections, hard g2l mask, vocabulary of the released tokenizer. kNotFound
-// for any other name.
+// projections, hard g2l mask, vocabulary of the released tokenizer (for large,
+// of RoBERTa's). kNotFound for any other name.
 absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name);
 
-// Reads the fields of `json`; absent ones keep their default. `source` starts
-// each message. Unknown fields are no error (the official reader ignores them):
-// their names are appended to `*unknown_fields` for a warning.
+// Reads the fields of `json`; absent ones keep their default. A null means
+// "absent" for the optional fields and vocab_size, and "linear" for hidden_act,
+// whose case does not matter. `source` starts each message. Unknown fields are
+// no error (the official reader ignores them): their names are appended to
+// `*unknown_fields` for a warning.
 //   kInvalidArgument  a wrong type, or what CheckEtcConfig says
 absl::StatusOr<EtcConfig> EtcConfigFromJson(
     const nlohmann::json& json, const std::string& source,
@@ -84,7 +86,7 @@ absl::StatusOr<EtcConfig> ReadEtcConfig(
 std::string EtcConfigToJson(const EtcConfig& config);
 
 // kInvalidArgument, naming the field, for values out of range and combinations
-// that cannot be built.
+// that cannot be built. A vocab_size of 0 passes: a tokenizer may still set it.
 absl::Status CheckEtcConfig(const EtcConfig& config, const std::string& source);
 
 }  // namespace etc

@@ -1,0 +1,234 @@
+#include "etc/config.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "etc/formats/json_reader.h"
+#include "etc/formats/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kActivations[] = {"relu", "gelu", "tanh", "linear"};
+constexpr const char* kResidualModes[] = {"off", "sum", "mean"};
+
+// Ids and lengths are 32 bits wide, and products of two sizes fit 64.
+constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();
+
+// Calls `visit` with the name and the member of each field that the file and
+// the struct hold in the same form: all but vocab_size and hidden_act.
+template <typename Config, typename Visitor>
+void ForEachField(Config& config, Visitor visit) {
+  visit("segment_vocab_size", config.segment_vocab_size);
+  visit("embedding_size", config.embedding_size);
+  visit("hidden_size", config.hidden_size);
+  visit("num_hidden_layers", config.num_hidden_layers);
+  visit("num_attention_heads", config.num_attention_heads);
+  visit("local_radius", config.local_radius);
+  visit("att_size_per_head", config.att_size_per_head);
+  visit("relative_pos_max_distance", config.relative_pos_max_distance);
+  visit("relative_vocab_size", config.relative_vocab_size);
+  visit("max_absolute_position_embeddings",
+        config.max_absolute_position_embeddings);
+  visit("intermediate_size", config.intermediate_size);
+  visit("hidden_dropout_prob", config.hidden_dropout_prob);
+  visit("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
+  visit("initializer_range", config.initializer_range);
+  visit("share_feed_forward_params", config.share_feed_forward_params);
+  visit("share_kv_projections", config.share_kv_projections);
+  visit("share_qkv_projections", config.share_qkv_projections);
+  visit("share_att_output_projection", config.share_att_output_projection);
+  visit("use_pre_activation_order", config.use_pre_activation_order);
+  visit("use_hard_g2l_mask", config.use_hard_g2l_mask);
+  visit("use_hard_l2g_mask", config.use_hard_l2g_mask);
+  visit("grad_checkpointing_period", config.grad_checkpointing_period);
+  visit("residual_attention", config.residual_attention);
+}
+
+// Collects the first field that is not as it should be.
+class FieldChecker {
+ public:
+  explicit FieldChecker(const std::string& source) : source_(source) {}
+
+  template <typename T>
+  void Check(bool good, absl::string_view field, absl::string_view expected,
+             const T& found) {
+    if (!good && status_.ok()) {
+      status_ = absl::InvalidArgumentError(absl::StrCat(
+          source_, ": ", field, " should be ", expected, ", but is ", found));
+    }
+  }
+  void Size(absl::string_view field, int64_t size, int64_t least) {
+    Check(least <= size && size <= kLargestSize, field,
+          absl::StrCat("from ", least, " to ", kLargestSize), size);
+  }
+  void OptionalSize(absl::string_view field, std::optional<int64_t> size) {
+    if (size.has_value()) {
+      Size(field, *size, 1);
+    }
+  }
+  void Probability(absl::string_view field, double value) {
+    Check(0 <= value && value < 1, field, "at least 0 and below 1", value);
+  }
+  template <size_t kCount>
+  void OneOf(absl::string_view field, const char* const (&names)[kCount],
+             const std::string& value) {
+    bool found = false;
+    for (const absl::string_view name : names) {
+      found = found || name == value;
+    }
+    Check(found, field, absl::StrCat("one of ", absl::StrJoin(names, ", ")),
+          absl::StrCat("\"", value, "\""));
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const std::string& source_;
+  absl::Status status_;
+};
+
+// Relative ids: 2m + 1 for the distances from -m to m and 3 for links and other
+// segments (model spec 1.1; the official code checks the same).
+void CheckRelativeIds(const EtcConfig& config, FieldChecker& checker) {
+  const int64_t distance = config.relative_pos_max_distance;
+  checker.Size("relative_pos_max_distance", distance, 0);
+  checker.OptionalSize("relative_vocab_size", config.relative_vocab_size);
+  if (config.relative_vocab_size.has_value()) {
+    checker.Check(*config.relative_vocab_size >= 2 * distance + 4,
+                  "relative_vocab_size",
+                  absl::StrCat("at least 2 * relative_pos_max_distance + 4 = ",
+                               2 * distance + 4),
+                  *config.relative_vocab_size);
+  } else {
+    checker.Check(distance == 0, "relative_pos_max_distance",
+                  "0 where relative_vocab_size is null", distance);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
+  EtcConfig config;
+  // The published parameter counts are those of unshared projections, not of
+  // the code's defaults (model spec 1.2).
+  config.share_qkv_projections = false;
+  config.use_hard_g2l_mask = true;
+  if (name == "base") {
+    config.vocab_size = 30522;  // BERT uncased
+    return config;
+  }
+  if (name == "large") {
+    // RoBERTa's 50 265; the released SentencePiece model may differ by a few
+    // entries, so what a tokenizer says decides over this.
+    config.vocab_size = 50265;
+    config.hidden_size = 1024;
+    config.num_hidden_layers = 24;
+    config.num_attention_heads = 16;
+    config.intermediate_size = 4096;
+    config.local_radius = 169;
+    config.relative_pos_max_distance = 24;
+    // Unpublished. At least 2 * 24 + 4 = 52, and 64 is to that as base's 32 is
+    // to 28: the next power of two.
+    config.relative_vocab_size = 64;
+    return config;
+  }
+  return absl::NotFoundError(absl::StrCat("there is no model preset \"", name,
+                                          "\", only \"base\" and \"large\""));
+}
+
+absl::StatusOr<EtcConfig> EtcConfigFromJson(
+    const json& json, const std::string& source,
+    std::vector<std::string>* unknown_fields) {
+  EtcConfig config;
+  JsonObjectReader reader(json, source);
+  ForEachField(config, [&](const char* name, auto& member) {
+    reader.Optional(name, &member);
+  });
+  std::optional<int64_t> vocab_size;
+  reader.Optional("vocab_size", &vocab_size);
+  if (vocab_size.has_value() && *vocab_size < 1) {
+    reader.Fail("vocab_size",
+                absl::StrCat("should be at least 1, but is ", *vocab_size));
+  }
+  config.vocab_size = vocab_size.value_or(0);
+  // The official code ignores the case and takes null and "" for identity.
+  std::optional<std::string> hidden_act = config.hidden_act;
+  reader.Optional("hidden_act", &hidden_act);
+  config.hidden_act = absl::AsciiStrToLower(hidden_act.value_or(""));
+  if (config.hidden_act.empty()) {
+    config.hidden_act = "linear";
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_RETURN_IF_ERROR(CheckEtcConfig(config, source));
+  const std::vector<std::string> unread = reader.UnreadFields();
+  unknown_fields->insert(unknown_fields->end(), unread.begin(), unread.end());
+  return config;
+}
+
+absl::StatusOr<EtcConfig> ReadEtcConfig(
+    const std::string& path, std::vector<std::string>* unknown_fields) {
+  ETC_ASSIGN_OR_RETURN(const json json, ReadJsonFile(path));
+  return EtcConfigFromJson(json, path, unknown_fields);
+}
+
+std::string EtcConfigToJson(const EtcConfig& config) {
+  json fields = json::object();
+  const auto set = [&](const char* name, const auto& value) {
+    if constexpr (requires { value.has_value(); }) {
+      fields[name] = value.has_value() ? json(*value) : json(nullptr);
+    } else {
+      fields[name] = value;
+    }
+  };
+  ForEachField(config, set);
+  fields["vocab_size"] =
+      config.vocab_size > 0 ? json(config.vocab_size) : json(nullptr);
+  fields["hidden_act"] = config.hidden_act;
+  return fields.dump(/*indent=*/2) + "\n";
+}
+
+absl::Status CheckEtcConfig(const EtcConfig& config,
+                            const std::string& source) {
+  FieldChecker checker(source);
+  checker.Size("vocab_size", config.vocab_size, 0);
+  checker.Size("segment_vocab_size", config.segment_vocab_size, 1);
+  checker.OptionalSize("embedding_size", config.embedding_size);
+  checker.Size("hidden_size", config.hidden_size, 1);
+  checker.Size("num_hidden_layers", config.num_hidden_layers, 1);
+  checker.Size("num_attention_heads", config.num_attention_heads, 1);
+  checker.Size("local_radius", config.local_radius, 1);
+  checker.OptionalSize("att_size_per_head", config.att_size_per_head);
+  if (checker.status().ok() && !config.att_size_per_head.has_value()) {
+    checker.Check(config.hidden_size % config.num_attention_heads == 0,
+                  "hidden_size",
+                  absl::StrCat("a multiple of num_attention_heads (",
+                               config.num_attention_heads,
+                               ") where att_size_per_head is null"),
+                  config.hidden_size);
+  }
+  CheckRelativeIds(config, checker);
+  checker.Size("max_absolute_position_embeddings",
+               config.max_absolute_position_embeddings, 0);
+  checker.Size("intermediate_size", config.intermediate_size, 1);
+  checker.OneOf("hidden_act", kActivations, config.hidden_act);
+  checker.Probability("hidden_dropout_prob", config.hidden_dropout_prob);
+  checker.Probability("attention_probs_dropout_prob",
+                      config.attention_probs_dropout_prob);
+  checker.Check(
+      config.initializer_range > 0 && std::isfinite(config.initializer_range),
+      "initializer_range", "above 0", config.initializer_range);
+  checker.Size("grad_checkpointing_period", config.grad_checkpointing_period,
+               0);
+  checker.OneOf("residual_attention", kResidualModes,
+                config.residual_attention);
+  return checker.status();
+}
+
+}  // namespace etc
