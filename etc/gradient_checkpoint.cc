@@ -13,7 +13,7 @@ namespace {
 
 // The state of a device's random number generator.
 torch::Tensor GetRandomState(const torch::Device& device) {
-  const at::Generator generator = at::globalContext().defaultGenerator(device);
+  at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard<std::mutex> lock(generator.mutex());
   return generator.get_state();
 }
