@@ -78,15 +78,12 @@ class CheckpointFunction
     Variables inputs, sources;
     std::vector<size_t> source_indices;
     for (size_t i = 0; i < saved.size(); ++i) {
-      const bool is_input = static_cast<int64_t>(i) < again->inputs;
       torch::Tensor tensor = saved[i];
-      if (is_input && tensor.defined()) {
+      if (static_cast<int64_t>(i) < again->inputs) {
         tensor = tensor.detach().requires_grad_(tensor.requires_grad());
-      }
-      if (is_input) {
         inputs.push_back(tensor);
       }
-      if (tensor.defined() && tensor.requires_grad()) {
+      if (tensor.requires_grad()) {
         sources.push_back(tensor);
         source_indices.push_back(i);
       }
@@ -124,7 +121,7 @@ class CheckpointFunction
 std::vector<torch::Tensor> CheckpointGradients(
     const TensorFunction& function, const std::vector<torch::Tensor>& inputs,
     const std::vector<torch::Tensor>& parameters) {
-  TORCH_CHECK(!inputs.empty() && inputs[0].defined(),
+  TORCH_CHECK(!inputs.empty(),
               "gradient checkpointing needs at least one input");
   if (!torch::GradMode::is_enabled()) {
     return function(inputs);

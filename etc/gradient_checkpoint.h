@@ -17,11 +17,11 @@ using TensorFunction = std::function<std::vector<torch::Tensor>(
 // calls the function once more (Chen et al. 2016). The second call sees the
 // same random numbers as the first, so that dropout masks agree.
 //
-//   inputs:      what the function is called with; undefined ones are allowed
+//   inputs:      what the function is called with
 //   parameters:  what else it depends on; gradients flow to them as well
 //
-// The function must return the same number of defined tensors each time. Double
-// backward is refused (c10::Error).
+// All tensors are defined, those that the function returns too. Double backward
+// is refused (c10::Error).
 std::vector<torch::Tensor> CheckpointGradients(
     const TensorFunction& function, const std::vector<torch::Tensor>& inputs,
     const std::vector<torch::Tensor>& parameters);

@@ -87,12 +87,14 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
                                           const AttentionInputs& attention,
                                           int64_t begin, int64_t end) {
   using Tensors = std::vector<torch::Tensor>;
+  // The two streams, and the scores where there are any.
   const auto pack = [](const EncoderState& s) {
-    return Tensors{s.long_states, s.global_states, s.scores.g2g,
-                   s.scores.g2l,  s.scores.l2g,    s.scores.l2l};
+    return s.scores.g2g.defined()
+               ? Tensors{s.long_states, s.global_states, s.scores.g2g,
+                         s.scores.g2l,  s.scores.l2g,    s.scores.l2l}
+               : Tensors{s.long_states, s.global_states};
   };
   const auto unpack = [](const Tensors& t) {
-    // With residual attention off there are only the two streams.
     return t.size() == 2
                ? EncoderState{.long_states = t[0], .global_states = t[1]}
                : EncoderState{
@@ -108,11 +110,7 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
   }
   return unpack(CheckpointGradients(
       [=, this](const Tensors& inputs) {
-        Tensors outputs = pack(RunChain(unpack(inputs), attention, begin, end));
-        if (!outputs[2].defined()) {
-          outputs.resize(2);
-        }
-        return outputs;
+        return pack(RunChain(unpack(inputs), attention, begin, end));
       },
       pack(state), parameters));
 }
