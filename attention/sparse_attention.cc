@@ -12,7 +12,7 @@ AttentionImplementation Resolve(const SparseAttentionInput& input,
   }
   // Up to here the window leaves out so little that blocks cost more than
   // they save (measured, bench/attention_bench).
-  return input.query.size(2) <= 2 * input.local_radius
+  return input.query.size(2) <= 3 * input.local_radius
              ? AttentionImplementation::kReference
              : AttentionImplementation::kBlocked;
 }
