@@ -68,7 +68,7 @@ struct ScheduleConfig {
 
 struct TrainConfig {
   double learning_rate = 5e-5;
-  // Examples per update, and how many of them are computed at a time.
+  // Examples per update, and how many of them, at most, are computed at a time.
   int64_t batch_size = 32;
   int64_t micro_batch_size = 1;
   // Passes over the training data; `steps`, when given, decides instead.
@@ -92,11 +92,12 @@ struct FinetuneConfig {
   // "wikihop", ...: see the registry.
   std::string task;
   // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
-  // etc_config.json beside it, which decide over these.
+  // etc_config.json beside it, which decide over these. With neither of the two
+  // the configuration of `init` is what they decide over.
   EtcConfig model;
   // Directory of the checkpoint to start from; empty: random weights.
   std::string init;
-  // "off", "sum" or "mean": decides over the checkpoint's.
+  // "off", "sum" or "mean", and the same in `model`; absent: as in `model`.
   std::string residual_attention = "off";
   TokenizerConfig tokenizer;
   DataConfig data;
@@ -110,11 +111,13 @@ struct FinetuneConfig {
 
   // The JSON that all this was read from, with the overrides in it.
   nlohmann::json json = nlohmann::json::object();
+  // What the user should hear of although it is no mistake.
+  std::vector<std::string> warnings;
 };
 
-// Reads the file at `path` and applies `overrides`, each "train.learning_rate=
-// 3e-5": a path of field names, and a JSON value or else a string. Relative
-// paths in it are relative to the working directory.
+// Reads the file at `path` and applies `overrides`, each
+// "train.learning_rate=3e-5": a path of field names, and a JSON value or else a
+// string. Relative paths in it are relative to the working directory.
 //   kInvalidArgument  a field that does not exist (with the nearest one that
 //                     does), a wrong type, a value out of range
 absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
