@@ -1,0 +1,39 @@
+#ifndef ETC_ETC_MODEL_SIZE_H_
+#define ETC_ETC_MODEL_SIZE_H_
+
+#include <cstdint>
+
+#include "etc/config.h"
+
+namespace etc {
+
+// Numbers of parameters of an EtcModel, by what they are for. With H hidden
+// size, A = heads x head size, F intermediate size, R relative vocabulary, and
+// n layers (model spec 1.2):
+struct ParameterCounts {
+  // The token table, and its projection if it is not H wide.
+  int64_t token_embedding = 0;
+  // Segment and absolute position tables and the two LayerNorms.
+  int64_t other_embedding = 0;
+  // Query, key, value and output projections: P (H A + A) + O (A H + H) a
+  // layer, P in {3, 6, 10} and O in {1, 2} by what is shared.
+  int64_t attention = 0;
+  // Keys and biases of relative ids: 2 R (A + heads) a layer.
+  int64_t relative_attention = 0;
+  // 2 H F + F + H a layer, twice that if not shared.
+  int64_t feed_forward = 0;
+  // 2 H for each LayerNorm of the layers.
+  int64_t layer_norm = 0;
+
+  int64_t total() const {
+    return token_embedding + other_embedding + attention + relative_attention +
+           feed_forward + layer_norm;
+  }
+};
+
+// Without building the model. `config` has passed CheckEtcConfig.
+ParameterCounts CountParameters(const EtcConfig& config);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_MODEL_SIZE_H_

@@ -1,0 +1,106 @@
+// Parameter counts by formula: against the numbers of the paper's models worked
+// out in model spec 1.2, and against the parameters that a real model
+// registers, for every way of sharing and every optional table.
+#include "etc/model_size.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "etc/model.h"
+
+namespace etc {
+namespace {
+
+// Model spec 1.2: everything separate but the feed-forward blocks.
+EtcConfig UnsharedBase() {
+  EtcConfig config;
+  config.vocab_size = 30522;
+  config.share_qkv_projections = false;
+  return config;
+}
+
+EtcConfig UnsharedLarge(int64_t relative_vocab_size) {
+  EtcConfig config = UnsharedBase();
+  config.vocab_size = 50265;
+  config.hidden_size = 1024;
+  config.num_hidden_layers = 24;
+  config.num_attention_heads = 16;
+  config.intermediate_size = 4096;
+  config.relative_vocab_size = relative_vocab_size;
+  return config;
+}
+
+TEST(ModelSizeTest, MatchesThePublishedSizes) {
+  EXPECT_EQ(CountParameters(UnsharedBase()).total(), 165'825'024);
+  // 557.97M and 558.57M in the specification.
+  EXPECT_NEAR(CountParameters(UnsharedLarge(52)).total() / 1e6, 557.97, 0.005);
+  EXPECT_NEAR(CountParameters(UnsharedLarge(64)).total() / 1e6, 558.57, 0.005);
+}
+
+TEST(ModelSizeTest, MatchesTheSizesOfSharedProjections) {
+  EtcConfig config = UnsharedBase();
+  config.share_qkv_projections = true;
+  EXPECT_EQ(CountParameters(config).total(), 116'215'296);
+  config.share_att_output_projection = true;
+  EXPECT_EQ(CountParameters(config).total(), 109'128'192);
+}
+
+// One layer of base: 11 864 064 parameters (model spec 1.2).
+TEST(ModelSizeTest, CountsEachLayerAlike) {
+  EtcConfig config = UnsharedBase();
+  const int64_t twelve = CountParameters(config).total();
+  config.num_hidden_layers = 11;
+  EXPECT_EQ(twelve - CountParameters(config).total(), 11'864'064);
+}
+
+TEST(ModelSizeTest, PresetsHaveThePublishedSizes) {
+  EXPECT_EQ(CountParameters(*EtcConfigPreset("base")).total(), 165'825'024);
+  EXPECT_NEAR(CountParameters(*EtcConfigPreset("large")).total() / 1e6, 558,
+              1.5);
+}
+
+int64_t RegisteredParameters(const EtcConfig& config) {
+  int64_t count = 0;
+  for (const torch::Tensor& parameter : EtcModel(config)->parameters()) {
+    count += parameter.numel();
+  }
+  return count;
+}
+
+// Sizes are different primes wherever they may be, so that no two terms can be
+// mistaken for each other.
+TEST(ModelSizeTest, MatchesARealModel) {
+  for (int flags = 0; flags < 128; ++flags) {
+    EtcConfig config;
+    config.vocab_size = 101;
+    config.segment_vocab_size = 7;
+    config.hidden_size = 12;
+    config.num_hidden_layers = 2;
+    config.num_attention_heads = 3;
+    config.local_radius = 2;
+    config.intermediate_size = 23;
+    config.relative_pos_max_distance = 2;
+    config.relative_vocab_size = 11;
+    config.share_feed_forward_params = (flags & 1) != 0;
+    config.share_kv_projections = (flags & 2) != 0;
+    config.share_qkv_projections = (flags & 4) != 0;
+    config.share_att_output_projection = (flags & 8) != 0;
+    if ((flags & 16) != 0) {
+      config.embedding_size = 5;
+      config.att_size_per_head = 6;
+    }
+    if ((flags & 32) != 0) {
+      config.max_absolute_position_embeddings = 13;
+    }
+    if ((flags & 64) != 0) {
+      config.relative_pos_max_distance = 0;
+      config.relative_vocab_size = std::nullopt;
+    }
+    EXPECT_EQ(CountParameters(config).total(), RegisteredParameters(config))
+        << "flags " << flags;
+  }
+}
+
+}  // namespace
+}  // namespace etc
