@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -13,6 +12,7 @@
 #include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
+#include "etc/formats/tracked_iterator.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -21,41 +21,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kDeepestNesting = 64;  // formats spec 0.2
-
-// Walks over the text and leaves in `*reached` how far the parser has come, for
-// the place of mistakes that only the handler sees.
-class TrackedIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  TrackedIterator(const char* position, const char** reached)
-      : position_(position), reached_(reached) {}
-
-  reference operator*() const { return *position_; }
-  TrackedIterator& operator++() {
-    *reached_ = ++position_;
-    return *this;
-  }
-  TrackedIterator operator++(int) {
-    TrackedIterator before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(const TrackedIterator& other) const {
-    return position_ == other.position_;
-  }
-  bool operator!=(const TrackedIterator& other) const {
-    return position_ != other.position_;
-  }
-
- private:
-  const char* position_;
-  const char** reached_;
-};
 
 // "file.json:3:7: message" for the byte before `end`, counted from 1.
 absl::Status MistakeAt(absl::string_view text, size_t end,

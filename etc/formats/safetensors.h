@@ -23,16 +23,28 @@ struct SafetensorsEntry {
   uint64_t end = 0;
 };
 
-// Bytes of one element, or 0 for sub-byte types; kInvalidArgument for a dtype
-// that the format does not know.
-absl::StatusOr<int64_t> SafetensorsDtypeBytes(absl::string_view dtype);
+// What a file may ask of us (formats spec 0.2).
+struct SafetensorsLimits {
+  uint64_t header_bytes = 100'000'000;
+  size_t tensors = 1'000'000;  // as many metadata too
+  size_t name_bytes = 4096;
+  size_t rank = 32;
+  uint64_t elements = uint64_t{1} << 40;  // of one tensor
+};
 
-// A safetensors file, header read and checked as formats spec 1.4 demands
-// (errors name the rule, "ST10" say, beside file and tensor). Data stay on disk
-// until they are asked for.
+// Bytes of a tensor of this dtype and shape.
+//   kInvalidArgument  unknown dtype (ST8), overflow (ST11), sub-byte elements
+//                     that fill no whole number of bytes (ST12)
+absl::StatusOr<uint64_t> SafetensorsDataBytes(
+    absl::string_view dtype, const std::vector<int64_t>& shape);
+
+// A safetensors file, header read and checked as formats spec 1.4 demands.
+// Errors name the file, the tensor or the byte, and the rule ("ST10"). Data
+// stay on disk until they are asked for. Movable.
 class SafetensorsFile {
  public:
-  static absl::StatusOr<SafetensorsFile> Open(const std::string& path);
+  static absl::StatusOr<SafetensorsFile> Open(
+      const std::string& path, const SafetensorsLimits& limits = {});
 
   const std::string& path() const { return file_.path(); }
   const std::map<std::string, SafetensorsEntry>& entries() const {
@@ -43,13 +55,14 @@ class SafetensorsFile {
   }
 
   // Copies the bytes of tensor `name`, as they stand in the file, to
-  // `destination`, which holds exactly `size` bytes.
+  // `destination`, which holds exactly `size` bytes. Safe to call from several
+  // threads.
   //   kNotFound  no such tensor (ST14);  kInvalidArgument  other size
   absl::Status Read(const std::string& name, char* destination,
                     uint64_t size) const;
 
  private:
-  SafetensorsFile(RandomAccessFile file, uint64_t data_offset);
+  explicit SafetensorsFile(RandomAccessFile file);
 
   RandomAccessFile file_;
   uint64_t data_offset_ = 0;  // bytes before the data buffer
@@ -57,18 +70,21 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// A tensor to be written: `data` holds exactly shape x dtype bytes and outlives
-// the call.
+// A tensor to be written.
 struct SafetensorsTensor {
   std::string name;
   std::string dtype;
   std::vector<int64_t> shape;
-  absl::string_view data;
+  // Hands the tensor's bytes to `write`, in one piece or several. Called once,
+  // when it is their turn, so that not all tensors need be in memory at a time.
+  std::function<absl::Status(const WriteFunction& write)> write_data;
 };
 
 // Writes the file atomically, in the reference writer's order and layout
-// (formats spec 1.3). kInvalidArgument for duplicate or forbidden names and
-// wrong sizes.
+// (formats spec 1.3).
+//   kInvalidArgument  a name that is there twice, is "__metadata__" or no
+//                     UTF-8; a dtype or shape that cannot be; more or fewer
+//                     bytes than dtype and shape demand
 absl::Status WriteSafetensors(
     const std::string& path, const std::vector<SafetensorsTensor>& tensors,
     const std::map<std::string, std::string>& metadata);

@@ -1,0 +1,205 @@
+#include "etc/formats/sharded_safetensors.h"
+
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/json_reader.h"
+#include "etc/formats/status_macros.h"
+#include "etc/formats/utf8.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFile = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+bool IsPlainBaseName(absl::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(absl::string_view("/\\\0", 3)) ==
+             absl::string_view::npos;
+}
+
+// Shard by tensor, as the index has it.
+absl::StatusOr<std::map<std::string, std::string>> ReadWeightMap(
+    const json& index, const std::string& index_path) {
+  JsonObjectReader reader(index, index_path);
+  const json* field = reader.Raw("weight_map", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  JsonObjectReader map_reader(*field, reader.Where("weight_map"));
+  ETC_RETURN_IF_ERROR(
+      map_reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  std::map<std::string, std::string> shard_of;
+  for (const auto& [tensor, shard] : field->items()) {
+    if (!shard.is_string() ||
+        !IsPlainBaseName(shard.get_ref<const std::string&>())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          index_path, ": weight_map: ", QuotedName(tensor),
+          " should be the name of a file in the same folder, but is ",
+          shard.is_string() ? QuotedName(shard.get_ref<const std::string&>())
+                            : shard.type_name()));
+    }
+    shard_of[tensor] = shard.get<std::string>();
+  }
+  return shard_of;
+}
+
+// What is odd about the index's own total, or an empty string. Writers differ
+// in what they count.
+std::string CheckTotalSize(const json& index, uint64_t bytes) {
+  const auto metadata = index.find("metadata");
+  if (metadata == index.end() || !metadata->is_object() ||
+      !metadata->contains("total_size")) {
+    return "has no metadata.total_size";
+  }
+  const json& total = *metadata->find("total_size");
+  if (total != json(bytes)) {
+    return absl::StrCat("metadata.total_size should be ", bytes,
+                        ", the bytes of all tensors, but is ",
+                        total.is_number() ? total.dump() : total.type_name());
+  }
+  return "";
+}
+
+}  // namespace
+
+ShardedSafetensors::ShardedSafetensors(std::string path)
+    : path_(std::move(path)) {}
+
+absl::StatusOr<ShardedSafetensors> ShardedSafetensors::Open(
+    const std::string& path) {
+  ShardedSafetensors tensors(path);
+  std::error_code ignored;  // what does not exist is reported by its opening
+  if (!std::filesystem::is_directory(path, ignored)) {
+    ETC_RETURN_IF_ERROR(absl::EndsWith(path, ".json") ? tensors.OpenIndex(path)
+                                                      : tensors.OpenFile(path));
+    return tensors;
+  }
+  const std::filesystem::path folder(path);
+  if (std::filesystem::exists(folder / kFile, ignored)) {
+    ETC_RETURN_IF_ERROR(tensors.OpenFile((folder / kFile).string()));
+    return tensors;
+  }
+  if (std::filesystem::exists(folder / kIndex, ignored)) {
+    ETC_RETURN_IF_ERROR(tensors.OpenIndex((folder / kIndex).string()));
+    return tensors;
+  }
+  return absl::NotFoundError(
+      absl::StrCat(path, " has neither ", kFile, " nor ", kIndex));
+}
+
+absl::Status ShardedSafetensors::OpenFile(const std::string& file_path) {
+  ETC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(file_path));
+  for (const auto& [name, entry] : file.entries()) {
+    shard_of_[name] = 0;
+    names_.push_back(name);
+  }
+  AddMetadata(file);
+  shards_.push_back(std::move(file));
+  return absl::OkStatus();
+}
+
+absl::Status ShardedSafetensors::OpenIndex(const std::string& index_path) {
+  ETC_ASSIGN_OR_RETURN(const json index, ReadJsonFile(index_path));
+  using WeightMap = std::map<std::string, std::string>;
+  ETC_ASSIGN_OR_RETURN(const WeightMap weight_map,
+                       ReadWeightMap(index, index_path));
+  ETC_RETURN_IF_ERROR(OpenShards(weight_map, index_path));
+  uint64_t bytes = 0;
+  for (const auto& [name, shard] : shard_of_) {
+    names_.push_back(name);
+    const SafetensorsEntry& entry = shards_[shard].entries().find(name)->second;
+    bytes += entry.end - entry.begin;
+  }
+  const std::string oddity = CheckTotalSize(index, bytes);
+  if (!oddity.empty()) {
+    warnings_.push_back(absl::StrCat(index_path, " ", oddity));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardedSafetensors::OpenShards(
+    const std::map<std::string, std::string>& weight_map,
+    const std::string& index_path) {
+  const auto error = [&](const std::string& tensor, auto... message) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        index_path, ": tensor ", QuotedName(tensor), " ", message...));
+  };
+  std::set<std::string> shard_names;
+  for (const auto& [tensor, shard] : weight_map) {
+    shard_names.insert(shard);
+  }
+  const std::filesystem::path folder =
+      std::filesystem::path(index_path).parent_path();
+  std::map<std::string, std::string>
+      found_in;  // shard by tensor, mapped or not
+  for (const std::string& shard_name : shard_names) {
+    ETC_ASSIGN_OR_RETURN(SafetensorsFile shard,
+                         SafetensorsFile::Open((folder / shard_name).string()));
+    for (const auto& [tensor, entry] : shard.entries()) {
+      const auto [first, is_new] = found_in.try_emplace(tensor, shard_name);
+      if (!is_new) {
+        return error(tensor, "is in two shards, ", first->second, " and ",
+                     shard_name);
+      }
+      const auto mapped = weight_map.find(tensor);
+      if (mapped == weight_map.end()) {
+        warnings_.push_back(absl::StrCat(shard.path(), ": tensor ",
+                                         QuotedName(tensor),
+                                         " is not in the index: not read"));
+      } else if (mapped->second == shard_name) {
+        shard_of_[tensor] = shards_.size();
+      }
+    }
+    AddMetadata(shard);
+    shards_.push_back(std::move(shard));
+  }
+  for (const auto& [tensor, shard_name] : weight_map) {
+    if (!shard_of_.contains(tensor)) {
+      return error(tensor, "should be in ", shard_name, ", but is not");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ShardedSafetensors::AddMetadata(const SafetensorsFile& shard) {
+  metadata_.insert(shard.metadata().begin(), shard.metadata().end());
+}
+
+const std::string* ShardedSafetensors::Resolve(const std::string& name) const {
+  auto found = shard_of_.find(name);
+  if (found == shard_of_.end()) {
+    const auto alias = metadata_.find(name);
+    if (alias == metadata_.end()) {
+      return nullptr;
+    }
+    found = shard_of_.find(alias->second);
+  }
+  return found == shard_of_.end() ? nullptr : &found->first;
+}
+
+absl::StatusOr<const SafetensorsEntry*> ShardedSafetensors::Find(
+    const std::string& name) const {
+  const std::string* stored = Resolve(name);
+  if (stored == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat(path_, " has no tensor ", QuotedName(name), " (ST14)"));
+  }
+  const SafetensorsFile& shard = shards_[shard_of_.find(*stored)->second];
+  return &shard.entries().find(*stored)->second;
+}
+
+absl::Status ShardedSafetensors::Read(const std::string& name,
+                                      char* destination, uint64_t size) const {
+  ETC_RETURN_IF_ERROR(Find(name).status());
+  const std::string& stored = *Resolve(name);
+  return shards_[shard_of_.find(stored)->second].Read(stored, destination,
+                                                      size);
+}
+
+}  // namespace etc
