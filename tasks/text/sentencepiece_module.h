@@ -1,0 +1,68 @@
+#ifndef ETC_TASKS_TEXT_SENTENCEPIECE_MODULE_H_
+#define ETC_TASKS_TEXT_SENTENCEPIECE_MODULE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+// What the module realetc_sentencepiece.so and its users share.
+//
+// libsentencepiece carries its own copy of protobuf, of another version than
+// LibTorch's, under the same symbol names: a program that links both crashes.
+// So the library is linked by that module alone, which is opened at run time
+// with its own symbols first. Only plain types cross the border, what is
+// allocated on one side is freed there, and no exception passes.
+
+namespace etc {
+
+// One piece of a text, valid during the call that hands it out.
+struct SentencePiece {
+  const char* text;
+  size_t text_size;
+  int32_t id;
+  // Bytes of the text that was encoded; equal for a mark of which the text has
+  // nothing.
+  uint32_t begin;
+  uint32_t end;
+};
+
+// A loaded SentencePiece model. Methods may be called from several threads.
+class SentencePieceModel {
+ public:
+  // Only through Destroy().
+  virtual void Destroy() = 0;
+
+  virtual int32_t size() const = 0;
+  // The text of a piece, 0 <= id < size(); lives as long as the model.
+  virtual const char* Piece(int32_t id, size_t* text_size) const = 0;
+  // The id of a piece, or that of the unknown piece.
+  virtual int32_t Id(const char* piece, size_t piece_size) const = 0;
+
+  // Calls `visit(context, piece)` for each piece of the best segmentation of
+  // `text` (at most 2^31 - 1 bytes of UTF-8). False if memory ran out.
+  using Visit = void (*)(void* context, const SentencePiece& piece);
+  virtual bool Encode(const char* text, size_t text_size, void* context,
+                      Visit visit) const = 0;
+
+ protected:
+  ~SentencePieceModel() = default;
+};
+
+// Grows with every change of this file.
+constexpr int32_t kSentencePieceModuleVersion = 1;
+constexpr char kSentencePieceModuleFunction[] = "RealEtcSentencePieceModule";
+
+struct SentencePieceModule {
+  int32_t version;  // kSentencePieceModuleVersion of the module
+  // A model from the bytes of a .model file; or null, having called
+  // `report(context, message)`.
+  SentencePieceModel* (*load)(const char* bytes, size_t size, void* context,
+                              void (*report)(void* context,
+                                             const char* message));
+};
+
+// The module's only symbol: "const SentencePieceModule* <function>()".
+using SentencePieceModuleFunction = const SentencePieceModule*();
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_SENTENCEPIECE_MODULE_H_

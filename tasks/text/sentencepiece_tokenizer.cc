@@ -1,0 +1,234 @@
+#include "tasks/text/sentencepiece_tokenizer.h"
+
+#include <unicode/uchar.h>
+#include <unicode/utf8.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "etc/formats/file.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/text/basic_tokenizer.h"
+#include "tasks/text/sentencepiece_loader.h"
+#include "tasks/text/unicode.h"
+
+namespace etc {
+namespace {
+
+constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
+constexpr absl::string_view kMark = "\u2581";
+
+// A piece with its text, which need not be one of the vocabulary.
+struct SpeltPiece {
+  std::string text;
+  TextPiece piece;
+};
+
+// Whether the digit-comma rule is for this piece: two code points or more, the
+// last a comma, the one before it a digit in the sense of Python's isdigit.
+bool EndsInDigitAndComma(absl::string_view piece) {
+  if (!absl::ConsumeSuffix(&piece, ",") || piece.empty()) {
+    return false;
+  }
+  size_t last = piece.size() - 1;
+  while (last > 0 && U8_IS_TRAIL(piece[last])) {
+    --last;
+  }
+  auto at = static_cast<int64_t>(last);
+  const CodePoint c = NextCodePoint(piece, &at);
+  const int32_t type = u_getIntPropertyValue(c, UCHAR_NUMERIC_TYPE);
+  return type == U_NT_DECIMAL || type == U_NT_DIGIT;
+}
+
+// A text without its ill-formed bytes, and where each byte of it was.
+struct WellFormedText {
+  std::string text;
+  std::vector<int64_t> sources;
+};
+
+WellFormedText DropIllFormed(absl::string_view text) {
+  WellFormedText result;
+  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
+    const int64_t begin = at;
+    if (NextCodePoint(text, &at) < 0) {
+      continue;
+    }
+    result.text.append(text.data() + begin, at - begin);
+    for (int64_t i = begin; i < at; ++i) {
+      result.sources.push_back(i);
+    }
+  }
+  return result;
+}
+
+class SentencePieceTokenizer : public Tokenizer {
+ public:
+  SentencePieceTokenizer(SentencePieceModelPtr model,
+                         const SentencePieceOptions& options)
+      : model_(std::move(model)), options_(options) {}
+
+  std::vector<TextPiece> Encode(absl::string_view text) const override {
+    if (options_.split_punctuation) {
+      return EncodeWords(text);
+    }
+    if (CountIllFormedUtf8(text) == 0) {
+      return EncodeRun(text);
+    }
+    const WellFormedText clean = DropIllFormed(text);
+    std::vector<TextPiece> pieces = EncodeRun(clean.text);
+    for (TextPiece& piece : pieces) {
+      const bool is_empty = piece.begin == piece.end;
+      const auto size = static_cast<int64_t>(clean.sources.size());
+      piece.begin = piece.begin < size ? clean.sources[piece.begin]
+                                       : static_cast<int64_t>(text.size());
+      piece.end = is_empty ? piece.begin : clean.sources[piece.end - 1] + 1;
+    }
+    return pieces;
+  }
+
+  int64_t vocab_size() const override { return model_->size(); }
+
+  std::string Piece(int32_t id) const override {
+    if (id < 0 || id >= model_->size()) {
+      throw std::out_of_range(
+          absl::StrCat("id ", id, " should be in [0, ", model_->size(), ")"));
+    }
+    size_t size = 0;
+    const char* text = model_->Piece(id, &size);
+    return std::string(text, size);
+  }
+
+  int32_t Id(absl::string_view piece) const override {
+    // What is not in the vocabulary has the id of the unknown piece.
+    const int32_t id = model_->Id(piece.data(), piece.size());
+    return Piece(id) == piece ? id : -1;
+  }
+
+  bool lower_cases() const override { return false; }
+
+ private:
+  std::vector<TextPiece> EncodeWords(absl::string_view text) const {
+    std::vector<TextPiece> pieces;
+    VisitBasicWords(
+        text, {.lower_case = false}, [this, &pieces](const BasicWord& word) {
+          const auto size = static_cast<int64_t>(word.text().size());
+          for (TextPiece piece : EncodeRun(word.text())) {
+            if (piece.begin < piece.end) {
+              const ByteRange source = word.Source(piece.begin, piece.end);
+              piece.begin = source.begin;
+              piece.end = source.end;
+            } else {
+              piece.begin = piece.begin < size
+                                ? word.Source(piece.begin, size).begin
+                                : word.Source().end;
+              piece.end = piece.begin;
+            }
+            pieces.push_back(piece);
+          }
+        });
+    return pieces;
+  }
+
+  // `text` is well-formed. The digit-comma rule is applied.
+  std::vector<TextPiece> EncodeRun(absl::string_view text) const {
+    std::vector<TextPiece> pieces;
+    struct Context {
+      const SentencePieceTokenizer* tokenizer;
+      absl::string_view text;
+      std::vector<TextPiece>* pieces;
+    } context{this, text, &pieces};
+    EncodePlainly(text, &context, [](void* opaque, const SentencePiece& piece) {
+      const auto& [tokenizer, whole, out] = *static_cast<Context*>(opaque);
+      const absl::string_view spelt(piece.text, piece.text_size);
+      const TextPiece found{piece.id, piece.begin, piece.end};
+      if (EndsInDigitAndComma(spelt)) {
+        tokenizer->TakeApart(spelt, found, whole, out);
+      } else {
+        out->push_back(found);
+      }
+    });
+    return pieces;
+  }
+
+  void EncodePlainly(absl::string_view text, void* context,
+                     SentencePieceModel::Visit visit) const {
+    if (text.size() > std::numeric_limits<int32_t>::max()) {
+      throw std::length_error(absl::StrCat(
+          "a text of ", text.size(), " bytes is too long for SentencePiece"));
+    }
+    if (!model_->Encode(text.data(), text.size(), context, visit)) {
+      throw std::bad_alloc();
+    }
+  }
+
+  // The digit-comma rule (formats spec 4.7) on a piece of `text`.
+  void TakeApart(absl::string_view spelt, const TextPiece& piece,
+                 absl::string_view text, std::vector<TextPiece>* pieces) const {
+    const bool had_mark = absl::StartsWith(spelt, kMark);
+    const std::string bare = absl::StrReplaceAll(spelt, {{kMark, ""}});
+    std::vector<SpeltPiece> parts;
+    EncodePlainly(absl::string_view(bare).substr(0, bare.size() - 1), &parts,
+                  [](void* context, const SentencePiece& part) {
+                    static_cast<std::vector<SpeltPiece>*>(context)->push_back(
+                        {std::string(part.text, part.text_size),
+                         {part.id, part.begin, part.end}});
+                  });
+    if (options_.digit_comma_mark == SentencePieceOptions::NewMark::kDrop &&
+        !had_mark && !parts.empty() && absl::StartsWith(parts[0].text, kMark)) {
+      DropMark(&parts);
+    }
+    const auto bare_size = static_cast<int64_t>(bare.size());
+    parts.push_back({",", {model_->Id(",", 1), bare_size - 1, bare_size}});
+
+    // Where nothing was normalized, the bytes of `bare` stand at the end of the
+    // piece's range, behind the white space of its mark.
+    const bool is_literal =
+        absl::EndsWith(text.substr(piece.begin, piece.end - piece.begin), bare);
+    const int64_t shift = piece.end - bare_size;
+    for (const SpeltPiece& part : parts) {
+      pieces->push_back(is_literal
+                            ? TextPiece{part.piece.id, part.piece.begin + shift,
+                                        part.piece.end + shift}
+                            : TextPiece{part.piece.id, piece.begin, piece.end});
+    }
+    if (is_literal && had_mark) {
+      (*pieces)[pieces->size() - parts.size()].begin = piece.begin;
+    }
+  }
+
+  void DropMark(std::vector<SpeltPiece>* parts) const {
+    SpeltPiece& first = parts->front();
+    first.text.erase(0, kMark.size());
+    if (first.text.empty()) {
+      parts->erase(parts->begin());
+    } else {
+      first.piece.id = model_->Id(first.text.data(), first.text.size());
+    }
+  }
+
+  const SentencePieceModelPtr model_;
+  const SentencePieceOptions options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadSentencePieceTokenizer(
+    const std::string& path, const SentencePieceOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const std::string model, ReadFile(path, kMaxFileBytes));
+  ETC_ASSIGN_OR_RETURN(
+      SentencePieceModelPtr loaded,
+      LoadSentencePieceModel(model, path, options.module_path));
+  return absl::make_unique<SentencePieceTokenizer>(std::move(loaded), options);
+}
+
+}  // namespace etc

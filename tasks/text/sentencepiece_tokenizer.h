@@ -1,0 +1,47 @@
+#ifndef ETC_TASKS_TEXT_SENTENCEPIECE_TOKENIZER_H_
+#define ETC_TASKS_TEXT_SENTENCEPIECE_TOKENIZER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+struct SentencePieceOptions {
+  // Splits the text into the words of VisitBasicWords first, keeping case, and
+  // encodes each on its own: what the "split punctuation" checkpoints of ETC
+  // were trained with (model spec 9.4).
+  bool split_punctuation = false;
+
+  // A piece such as "12," is taken apart into the pieces of "12" and ",". When
+  // it stands within a word, encoding "12" anew puts a mark U+2581 in front.
+  // kKeep is what the official code does and its checkpoints know (wikihop spec
+  // 2.2), kDrop is what it meant to do (formats spec 4.7).
+  enum class NewMark { kKeep, kDrop };
+  NewMark digit_comma_mark = NewMark::kKeep;
+
+  // File of the module that holds SentencePiece; empty: where build and
+  // installation put it.
+  std::string module_path;
+};
+
+// SentencePiece with ETC's digit-comma rule (model spec 9.4). `path` is a
+// .model file; its own normalizer is all the cleaning there is.
+//
+// A piece's range has the white space that its U+2581 stands for; it is empty
+// for a mark that nothing in the text stands for. Pieces made by the
+// digit-comma rule have their own bytes, or all of the original piece's where
+// the normalizer changed the text in it.
+//
+//   kInvalidArgument     the file is no SentencePiece model
+//   kResourceExhausted   it has more than 256 MiB
+//   kFailedPrecondition  see LoadSentencePieceModel
+// and those of ReadFile.
+absl::StatusOr<std::unique_ptr<Tokenizer>> LoadSentencePieceTokenizer(
+    const std::string& path, const SentencePieceOptions& options = {});
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_SENTENCEPIECE_TOKENIZER_H_
