@@ -8,14 +8,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tasks/text/byte_range.h"
 
 namespace etc {
-
-// Bytes [begin, end) of a text.
-struct ByteRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
 
 struct BasicTokenizerOptions {
   // Folds upper case to lower case and drops accents (category Mn after NFD).

@@ -17,6 +17,17 @@ CodePoint NextCodePoint(absl::string_view text, int64_t* at) {
   return c;
 }
 
+CodePoint PreviousCodePoint(absl::string_view text, int64_t* at) {
+  // The macro wants 32-bit positions, and looks at no more than this.
+  const int64_t start = std::max(*at - U8_MAX_LENGTH, int64_t{0});
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data()) + start;
+  auto i = static_cast<int32_t>(*at - start);
+  UChar32 c = -1;
+  U8_PREV(bytes, 0, i, c);
+  *at = start + i;
+  return c;
+}
+
 void AppendUtf8(CodePoint c, std::string* text) {
   char bytes[U8_MAX_LENGTH];
   int32_t size = 0;

@@ -17,6 +17,10 @@ using CodePoint = int32_t;
 // U+10FFFF are ill-formed. 0 <= *at < text.size().
 CodePoint NextCodePoint(absl::string_view text, int64_t* at);
 
+// The same backwards: the code point that ends at byte `*at`, which moves to
+// its first byte. 0 < *at <= text.size().
+CodePoint PreviousCodePoint(absl::string_view text, int64_t* at);
+
 // Appends the UTF-8 form of a code point.
 void AppendUtf8(CodePoint c, std::string* text);
 
