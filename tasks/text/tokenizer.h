@@ -25,12 +25,15 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // The pieces of `text` in order; no special tokens are added. Bytes that are
-  // not UTF-8 are dropped.
+  // not UTF-8 are dropped. Neighbours may share bytes (several pieces made from
+  // one character) and leave some out; neither begins nor ends decrease, save
+  // where normalization swaps spacing marks on one letter.
   virtual std::vector<TextPiece> Encode(absl::string_view text) const = 0;
 
   // Ids are in [0, vocab_size()).
   virtual int64_t vocab_size() const = 0;
   // The text of a piece as its vocabulary spells it ("##able", "▁the").
+  // Throws std::out_of_range for an id that the vocabulary does not have.
   virtual std::string Piece(int32_t id) const = 0;
   // The id of a piece, or -1 if the vocabulary has no such piece.
   virtual int32_t Id(absl::string_view piece) const = 0;
