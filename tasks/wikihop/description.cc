@@ -1,0 +1,122 @@
+#include "tasks/wikihop/description.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace etc {
+namespace {
+
+absl::string_view KindOf(int32_t global_type) {
+  switch (global_type) {
+    case kWikihopCandidateGlobalType:
+      return "candidate";
+    case kWikihopQueryGlobalType:
+      return "query";
+    case kWikihopDocumentGlobalType:
+      return "document";
+    default:
+      return "sentence";
+  }
+}
+
+// "0-3 7" for the indices in [0, size) that satisfy the predicate.
+template <typename Predicate>
+std::string Ranges(int64_t size, Predicate contains) {
+  std::vector<std::string> ranges;
+  for (int64_t begin = 0; begin < size; ++begin) {
+    if (!contains(static_cast<size_t>(begin))) {
+      continue;
+    }
+    int64_t last = begin;
+    while (last + 1 < size && contains(static_cast<size_t>(last) + 1)) {
+      ++last;
+    }
+    ranges.push_back(last == begin ? absl::StrCat(begin)
+                                   : absl::StrCat(begin, "-", last));
+    begin = last;
+  }
+  return ranges.empty() ? "none" : absl::StrJoin(ranges, " ");
+}
+
+// The long tokens that global token `g` sees (attention/pattern.h).
+std::string VisibleTo(const AttentionPattern& pattern, int32_t g) {
+  const auto at = static_cast<size_t>(g);
+  const bool own_only = pattern.hard_g2l && pattern.ignore_hard_g2l[at] == 0;
+  return Ranges(pattern.long_length(), [&](size_t i) {
+    return pattern.long_example[i] == pattern.global_example[at] &&
+           (!own_only || pattern.sentence[i] == g || pattern.paragraph[i] == g);
+  });
+}
+
+// The long tokens of sentence `g`, or of document `g`.
+std::string OwnedBy(const AttentionPattern& pattern, int32_t g) {
+  return Ranges(pattern.long_length(), [&](size_t i) {
+    return pattern.sentence[i] == g || pattern.paragraph[i] == g;
+  });
+}
+
+std::string TextOf(const WikihopExample& example, const Tokenizer& tokenizer,
+                   int32_t g) {
+  std::string text;
+  for (size_t i = 0; i < example.long_token_ids.size(); ++i) {
+    if (example.pattern.sentence[i] != g) {
+      continue;
+    }
+    absl::StrAppend(&text, "  ", tokenizer.Piece(example.long_token_ids[i]));
+    if (const int32_t linked = example.pattern.linked[i]; linked >= 0) {
+      absl::StrAppend(&text, ">", linked);
+    }
+  }
+  return text;
+}
+
+std::string Heading(const WikihopExample& example) {
+  const std::string answer =
+      example.label.has_value()
+          ? absl::StrCat(
+                "candidate ", *example.label, ", ",
+                example.candidates[static_cast<size_t>(*example.label)])
+          : "not given";
+  const std::string truncation =
+      example.dropped_sentences == 0
+          ? "nothing truncated"
+          : absl::StrCat("truncated by ", example.dropped_sentences,
+                         " sentences of ", example.dropped_pieces, " tokens");
+  return absl::StrCat(
+      "question ", example.record_id, ": ", example.query, "\nanswer: ", answer,
+      "\n", example.long_length(), " long tokens, ", example.global_length(),
+      " global tokens; ", example.num_candidates(), " candidates, ",
+      example.num_documents, " documents, ", example.num_sentences,
+      " sentences; ", truncation, "\n", example.mentions.size(),
+      " mentions of candidates; local radius ", example.pattern.local_radius,
+      ", ", example.pattern.hard_g2l ? "hard" : "soft", " g2l mask, ",
+      example.pattern.hard_l2g ? "hard" : "soft", " l2g mask\n");
+}
+
+}  // namespace
+
+std::string DescribeWikihopExample(const WikihopExample& example,
+                                   const Tokenizer& tokenizer) {
+  const AttentionPattern& pattern = example.pattern;
+  std::string text = Heading(example);
+  absl::StrAppendFormat(&text, "\n%6s %-9s  %-13s  %-13s  %s\n", "global",
+                        "kind", "owns", "sees", "tokens (>link)");
+  for (int32_t g = 0; g < static_cast<int32_t>(pattern.global_length()); ++g) {
+    if (g > 0 && pattern.global_segment[static_cast<size_t>(g)] !=
+                     pattern.global_segment[static_cast<size_t>(g) - 1]) {
+      absl::StrAppend(&text, "\n");
+    }
+    absl::StrAppendFormat(
+        &text, "%6d %-9s  %-13s  %-13s%s\n", g,
+        KindOf(example.global_type_ids[static_cast<size_t>(g)]),
+        OwnedBy(pattern, g), VisibleTo(pattern, g),
+        TextOf(example, tokenizer, g));
+  }
+  return text;
+}
+
+}  // namespace etc

@@ -1,0 +1,104 @@
+#include "tasks/wikihop/head.h"
+
+#include <c10/util/Exception.h>
+#include <torch/nn/functional/activation.h>
+#include <torch/nn/init.h>
+
+#include "attention/check_shape.h"
+#include "attention/initializers.h"
+#include "tasks/wikihop/example.h"
+
+namespace etc {
+namespace {
+
+constexpr double kLayerNormEpsilon = 1e-12;
+constexpr double kNoCandidateLogit = -10000.0;
+
+// A linear layer as Keras makes it when it is told nothing.
+torch::nn::Linear MakeGlorotLinear(int64_t inputs, int64_t outputs) {
+  torch::nn::Linear linear(inputs, outputs);
+  torch::nn::init::xavier_uniform_(linear->weight);
+  torch::nn::init::zeros_(linear->bias);
+  return linear;
+}
+
+// 1 for candidates: [B, G] bool, where the logits are.
+torch::Tensor CandidateMask(const Batch& batch, const torch::Device& device) {
+  return batch.global_type_ids.to(device).eq(kWikihopCandidateGlobalType);
+}
+
+// [B] int64
+torch::Tensor Labels(const Batch& batch) {
+  std::vector<int64_t> labels;
+  for (const std::shared_ptr<const Example>& example : batch.examples) {
+    const auto* wikihop = dynamic_cast<const WikihopExample*>(example.get());
+    TORCH_CHECK(wikihop != nullptr, "example ", example->record_id,
+                " is not one of WikiHop");
+    TORCH_CHECK(wikihop->label.has_value(), "question ", example->record_id,
+                " has no answer, so it has no loss");
+    labels.push_back(*wikihop->label);
+  }
+  return torch::tensor(labels, torch::kInt64);
+}
+
+}  // namespace
+
+WikihopHead::WikihopHead(const EtcConfig& config,
+                         const WikihopHeadOptions& options)
+    : options_(options),
+      activation_(ActivationFromName(config.hidden_act)),
+      dropout_(config.hidden_dropout_prob) {
+  TORCH_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1,
+              "label_smoothing should be in [0, 1), but is ",
+              options.label_smoothing);
+  const int64_t hidden = config.hidden_size;
+  if (options.add_final_layer) {
+    intermediate_ = register_module(
+        "intermediate", MakeGlorotLinear(hidden, config.intermediate_size));
+    output_ = register_module(
+        "output", MakeGlorotLinear(config.intermediate_size, hidden));
+    layer_norm_ = register_module(
+        "layer_norm",
+        torch::nn::LayerNorm(
+            torch::nn::LayerNormOptions({hidden}).eps(kLayerNormEpsilon)));
+  }
+  logit_ =
+      register_module("logit", MakeLinear(hidden, 1, config.initializer_range));
+}
+
+std::vector<torch::Tensor> WikihopHead::forward(const EtcOutput& encoded,
+                                                const Batch& batch) {
+  torch::Tensor hidden = encoded.global_output;  // [B, G, H]
+  ETC_CHECK_SHAPE(batch.global_type_ids, {hidden.size(0), hidden.size(1)});
+  if (options_.add_final_layer) {
+    const torch::Tensor transformed =
+        torch::dropout(output_(Activate(activation_, intermediate_(hidden))),
+                       dropout_, is_training());
+    hidden = layer_norm_(hidden + transformed);
+  }
+  const torch::Tensor logits = logit_(hidden).squeeze(-1);  // [B, G]
+  return {logits.masked_fill(
+      CandidateMask(batch, logits.device()).logical_not(), kNoCandidateLogit)};
+}
+
+torch::Tensor WikihopHead::Losses(const std::vector<torch::Tensor>& logits,
+                                  const Batch& batch) {
+  TORCH_CHECK(logits.size() == 1, "expected one tensor of logits, found ",
+              logits.size());
+  const torch::Tensor log_probabilities = logits[0].log_softmax(-1);  // [B, G]
+  const torch::Tensor labels =
+      Labels(batch).to(logits[0].device()).unsqueeze(-1);  // [B, 1]
+  const torch::Tensor right =
+      log_probabilities.gather(-1, labels).squeeze(-1);  // [B]
+  if (options_.label_smoothing == 0) {
+    return -right;
+  }
+  const torch::Tensor mask = CandidateMask(batch, logits[0].device());
+  const torch::Tensor mean =  // [B], over candidates
+      log_probabilities.masked_fill(mask.logical_not(), 0).sum(-1) /
+      mask.sum(-1);
+  return -((1 - options_.label_smoothing) * right +
+           options_.label_smoothing * mean);
+}
+
+}  // namespace etc

@@ -1,0 +1,132 @@
+// Prediction files and their scores (wikihop spec 8, 9): what is written is the
+// official submission, and scoring it gives the share of right answers.
+
+#include "tasks/wikihop/metric.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tasks/data/record_file.h"
+#include "tasks/wikihop/example.h"
+#include "tasks/wikihop/prediction.h"
+#include "tasks/wikihop/raw.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BestCandidateTest, TakesTheFirstMaximumOfCandidatesOnly) {
+  WikihopExample example;
+  example.candidates = {"a", "b", "c"};
+  const std::vector<float> logits = {-3.0f, -1.0f, -1.0f, 7.0f};
+  EXPECT_EQ(BestCandidate(example, logits.data()), 1);
+}
+
+TEST(WikihopPredictionsTest, AreTheOfficialSubmission) {
+  EXPECT_EQ(WikihopPredictionsToJson(
+                {{"WH_dev_1", "z\u00fcrich"}, {"WH_dev_0", "a \"b\""}}),
+            "{\"WH_dev_1\":\"z\\u00fcrich\",\"WH_dev_0\":\"a \\\"b\\\"\"}\n");
+  EXPECT_EQ(WikihopPredictionsToJson({}), "{}\n");
+}
+
+class ScoreWikihopTest : public testing::Test {
+ protected:
+  static constexpr const char* kGold =
+      R"([{"id":"q0","query":"x","supports":[],"candidates":[" Oslo","Rome"],)"
+      R"("answer":"rome"},
+          {"id":"q1","query":"x","supports":[],"candidates":["oslo","OSLO"],)"
+      R"("answer":"oslo"}])";
+
+  absl::StatusOr<WikihopScore> Score(const std::string& predictions,
+                                     const std::string& gold = kGold) {
+    return ScoreWikihopFiles(directory_.Write("gold.json", gold),
+                             directory_.Write("predictions.json", predictions));
+  }
+
+  std::string Message(const std::string& predictions,
+                      const std::string& gold = kGold) {
+    const absl::Status status = Score(predictions, gold).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ScoreWikihopTest, ComparesStrippedLowerCaseText) {
+  const auto score = Score(R"({"q0": " Rome\n", "q1": "Oslo"})");
+  ASSERT_TRUE(score.ok()) << score.status();
+  EXPECT_EQ(score->questions, 2);
+  EXPECT_EQ(score->correct, 2);
+  EXPECT_EQ(score->accuracy(), 1.0);
+}
+
+TEST_F(ScoreWikihopTest, CountsWrongAndAbsentAnswersAsWrong) {
+  const auto score = Score(R"({"q0": "oslo"})");
+  ASSERT_TRUE(score.ok()) << score.status();
+  EXPECT_EQ(score->answered, 1);
+  EXPECT_EQ(score->correct, 0);
+  EXPECT_EQ(score->accuracy(), 0.0);
+  EXPECT_EQ(Score(R"({"q1": "oslo"})")->accuracy(), 0.5);
+}
+
+TEST_F(ScoreWikihopTest, HasAScoreOfNoQuestions) {
+  const auto score = Score("{}", "[]");
+  ASSERT_TRUE(score.ok()) << score.status();
+  EXPECT_EQ(score->accuracy(), 0.0);
+}
+
+TEST_F(ScoreWikihopTest, RefusesPredictionsOfOtherForm) {
+  EXPECT_THAT(Message("[]"), HasSubstr("predictions.json should be an object"));
+  EXPECT_THAT(Message(R"({"q0": 1})"), HasSubstr("q0 should be a string"));
+  EXPECT_THAT(Message(R"({"q0": "rome", "q0": "oslo"})"), HasSubstr("q0"));
+  EXPECT_THAT(Message(R"({"q0": )"), HasSubstr("predictions.json:1"));
+}
+
+TEST_F(ScoreWikihopTest, RefusesPredictionsForOtherQuestions) {
+  EXPECT_THAT(Message(R"({"q0": "rome", "q7": "oslo"})"),
+              HasSubstr("q7 is the answer to a question that"));
+}
+
+TEST_F(ScoreWikihopTest, RefusesGoldWithoutOrWithDoubledAnswers) {
+  const std::string unlabelled =
+      R"({"id":"q0","query":"x","supports":[],"candidates":["oslo"]})";
+  EXPECT_THAT(Message("{}", unlabelled), HasSubstr(".answer is missing"));
+  const std::string labelled =
+      R"({"id":"q0","query":"x","supports":[],"candidates":["y"],"answer":"y"})";
+  EXPECT_THAT(Message("{}", labelled + "\n" + labelled),
+              HasSubstr("record 1.id should occur once"));
+}
+
+TEST(ScoreWikihopRealTest, GivesGoldAnswersFullMarks) {
+  for (const std::string name : {"dev", "train"}) {
+    ETC_SHARED_DATA_OR_SKIP(const std::string path,
+                            "data/wikihop/" + name + ".sample.json");
+    const auto file = RecordFile::Open(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    std::vector<WikihopPrediction> gold;
+    for (int64_t i = 0; i < file->size(); ++i) {
+      const auto record = ParseWikihopRecord(*file->Read(i), file->Where(i));
+      ASSERT_TRUE(record.ok()) << record.status();
+      gold.emplace_back(
+          record->id, record->candidates[static_cast<size_t>(*record->label)]);
+    }
+    TemporaryDirectory directory;
+    const auto score = ScoreWikihopFiles(
+        path, directory.Write("p.json", WikihopPredictionsToJson(gold)));
+    ASSERT_TRUE(score.ok()) << score.status();
+    EXPECT_EQ(score->questions, file->size());
+    EXPECT_EQ(score->accuracy(), 1.0);
+  }
+}
+
+}  // namespace
+}  // namespace etc
