@@ -1,8 +1,8 @@
 #include "tasks/wikihop/description.h"
 
-#include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -110,11 +110,12 @@ std::string DescribeWikihopExample(const WikihopExample& example,
                      pattern.global_segment[static_cast<size_t>(g) - 1]) {
       absl::StrAppend(&text, "\n");
     }
-    absl::StrAppendFormat(
-        &text, "%6d %-9s  %-13s  %-13s%s\n", g,
-        KindOf(example.global_type_ids[static_cast<size_t>(g)]),
-        OwnedBy(pattern, g), VisibleTo(pattern, g),
-        TextOf(example, tokenizer, g));
+    const std::string line =
+        absl::StrFormat("%6d %-9s  %-13s  %-13s%s", g,
+                        KindOf(example.global_type_ids[static_cast<size_t>(g)]),
+                        OwnedBy(pattern, g), VisibleTo(pattern, g),
+                        TextOf(example, tokenizer, g));
+    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
   return text;
 }

@@ -6,13 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "attention/pattern_builders.h"
 #include "tasks/data/example.h"
+#include "tasks/text/byte_range.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/wikihop/mentions.h"
 #include "tasks/wikihop/raw.h"
@@ -50,9 +50,9 @@ struct WikihopExampleOptions {
   PatternOptions pattern = {};
 };
 
-// Sentences of a text as bytes [begin, end), in order.
+// The sentences of a text, in order: SplitSentences, or what a test needs.
 using SentenceSplitter =
-    std::function<std::vector<std::pair<int64_t, int64_t>>(absl::string_view)>;
+    std::function<std::vector<ByteRange>(absl::string_view)>;
 
 // One question as the model reads it (wikihop spec 3.3):
 //

@@ -10,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/string_view.h"
+#include "tasks/text/byte_range.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
@@ -77,13 +78,13 @@ class WordTokenizer : public Tokenizer {
 };
 
 // Ends a sentence behind each full stop.
-inline std::vector<std::pair<int64_t, int64_t>> SplitAtFullStops(
-    absl::string_view text) {
-  std::vector<std::pair<int64_t, int64_t>> sentences;
+inline std::vector<ByteRange> SplitAtFullStops(absl::string_view text) {
+  std::vector<ByteRange> sentences;
   for (size_t begin = 0; begin < text.size();) {
     const size_t stop = text.find('.', begin);
     const size_t end = stop == absl::string_view::npos ? text.size() : stop + 1;
-    sentences.emplace_back(begin, end);
+    sentences.push_back({.begin = static_cast<int64_t>(begin),
+                         .end = static_cast<int64_t>(end)});
     begin = text.find_first_not_of(' ', end);
   }
   return sentences;

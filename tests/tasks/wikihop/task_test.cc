@@ -1,0 +1,278 @@
+// WikiHop behind the Task seam, on real questions with BERT's vocabulary where
+// they are at hand: every record becomes an example, gold answers fed back
+// through predictions score 1.0 in training and by file alike, and options are
+// read strictly.
+
+#include "tasks/wikihop/task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tasks/data/record_file.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/wikihop/word_tokenizer.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::Pair;
+
+using Examples = std::vector<std::shared_ptr<const Example>>;
+
+EtcConfig BertConfig() {
+  EtcConfig config;
+  config.vocab_size = 30522;
+  config.use_hard_g2l_mask = true;
+  return config;
+}
+
+std::shared_ptr<const Tokenizer> SmallTokenizer(bool lower_cases = true) {
+  return std::make_shared<WordTokenizer>(
+      std::vector<std::string>{"oslo", "is", "in", "norway", "."}, lower_cases);
+}
+
+absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+    const nlohmann::json& options, EtcConfig config = BertConfig(),
+    std::shared_ptr<const Tokenizer> tokenizer = SmallTokenizer()) {
+  return MakeWikihopTask(options, "f.json: wikihop", config,
+                         std::move(tokenizer), /*max_long_length=*/4096,
+                         /*max_global_length=*/430);
+}
+
+std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
+  EXPECT_EQ(task.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(task.status().message());
+}
+
+TEST(WikihopOptionsTest, DefaultToThePublishedRecipe) {  // spec 10, trap 10
+  const auto options =
+      WikihopOptionsFromJson(nlohmann::json::object(), "f.json: wikihop");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->head.add_final_layer);
+  EXPECT_EQ(options->head.label_smoothing, 0.0);
+  EXPECT_EQ(options->example.max_num_sentences, 200);
+  EXPECT_TRUE(options->example.candidate_ignore_hard_g2l);
+  EXPECT_TRUE(options->example.query_ignore_hard_g2l);
+  EXPECT_TRUE(options->example.enable_l2g_linking);
+  EXPECT_EQ(options->example.mention_alignment, MentionAlignment::kPieces);
+}
+
+TEST(WikihopOptionsTest, ReadEveryField) {
+  const auto options =
+      WikihopOptionsFromJson({{"add_final_layer", false},
+                              {"label_smoothing", 0.1},
+                              {"max_num_sentences", 7},
+                              {"candidate_ignore_hard_g2l", false},
+                              {"query_ignore_hard_g2l", false},
+                              {"enable_l2g_linking", false},
+                              {"mention_alignment", "characters"}},
+                             "f.json: wikihop");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_FALSE(options->head.add_final_layer);
+  EXPECT_EQ(options->head.label_smoothing, 0.1);
+  EXPECT_EQ(options->example.max_num_sentences, 7);
+  EXPECT_FALSE(options->example.candidate_ignore_hard_g2l);
+  EXPECT_FALSE(options->example.query_ignore_hard_g2l);
+  EXPECT_FALSE(options->example.enable_l2g_linking);
+  EXPECT_EQ(options->example.mention_alignment, MentionAlignment::kCharacters);
+}
+
+TEST(MakeWikihopTaskTest, RefusesOptionsThatMakeNoSense) {
+  EXPECT_THAT(Message(MakeTask({{"label_smothing", 0.1}})),
+              HasSubstr("did you mean \"label_smoothing\"?"));
+  EXPECT_THAT(Message(MakeTask({{"label_smoothing", 1.0}})),
+              HasSubstr("f.json: wikihop.label_smoothing should be in [0, 1)"));
+  EXPECT_THAT(Message(MakeTask({{"max_num_sentences", -1}})),
+              HasSubstr("wikihop.max_num_sentences should not be negative"));
+  EXPECT_THAT(Message(MakeTask({{"mention_alignment", "words"}})),
+              HasSubstr("should be \"pieces\" or \"characters\""));
+  EXPECT_THAT(Message(MakeTask(nlohmann::json::array())),
+              HasSubstr("should be an object"));
+}
+
+TEST(MakeWikihopTaskTest, RefusesTablesThatAreTooSmall) {
+  EtcConfig config = BertConfig();
+  config.vocab_size = 14;
+  EXPECT_THAT(Message(MakeTask(nlohmann::json::object(), config)),
+              HasSubstr("vocab_size should be at least 15"));
+  config = BertConfig();
+  config.segment_vocab_size = 7;
+  EXPECT_THAT(Message(MakeTask(nlohmann::json::object(), config)),
+              HasSubstr("segment_vocab_size should be at least 8"));
+}
+
+TEST(MakeWikihopTaskTest, RefusesCasedWordPieceUnlessAlignedByCharacters) {
+  EXPECT_THAT(Message(MakeTask(nlohmann::json::object(), BertConfig(),
+                               SmallTokenizer(/*lower_cases=*/false))),
+              HasSubstr("tokenizer.lower_case should be true"));
+  EXPECT_TRUE(MakeTask({{"mention_alignment", "characters"}}, BertConfig(),
+                       SmallTokenizer(/*lower_cases=*/false))
+                  .ok());
+}
+
+constexpr const char* kRecord =
+    R"({"id":"q0","query":"in oslo","answer":"norway","candidates":)"
+    R"(["is","norway"],"supports":["Oslo is in Norway. Norway is."]})";
+
+TEST(WikihopTaskTest, PassesOnWhereARecordIsWrong) {
+  const auto task = MakeTask(nlohmann::json::object());
+  ASSERT_TRUE(task.ok()) << task.status();
+  EXPECT_THAT(
+      (*task)->MakeExamples("{}", "dev.json: record 3").status().message(),
+      HasSubstr("dev.json: record 3"));
+}
+
+TEST(WikihopTaskTest, PredictsTheCandidateWithTheLargestLogit) {
+  const auto task = MakeTask(nlohmann::json::object());
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto labelled = (*task)->MakeExamples(kRecord, "here");
+  ASSERT_TRUE(labelled.ok()) << labelled.status();
+  const Batch batch = MakeBatch(*labelled);
+  torch::Tensor logits =
+      torch::full({1, batch.global_token_ids.size(1)}, -10000.0);
+  logits[0][0] = 0.5;
+  logits[0][1] = 0.7;
+  const auto predictions = (*task)->MakePredictions();
+  predictions->Add(batch, {logits});
+  EXPECT_EQ((*task)->main_metric(), "accuracy");
+  EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 1.0)));
+  logits[0][0] = 0.7;  // the first of equals
+  predictions->Add(batch, {logits});
+  EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 0.5)));
+  EXPECT_EQ(predictions->FileContents(), "{\"q0\":\"is\"}\n");
+}
+
+TEST(WikihopTaskTest, HasNoScoreWithoutAnswers) {
+  const auto task = MakeTask(nlohmann::json::object());
+  ASSERT_TRUE(task.ok()) << task.status();
+  nlohmann::json record = nlohmann::json::parse(kRecord);
+  record.erase("answer");
+  const auto examples = (*task)->MakeExamples(record.dump(), "here");
+  ASSERT_TRUE(examples.ok()) << examples.status();
+  const Batch batch = MakeBatch(*examples);
+  const auto predictions = (*task)->MakePredictions();
+  predictions->Add(batch, {torch::zeros(batch.global_token_ids.sizes())});
+  EXPECT_THAT(predictions->Score(), IsEmpty());
+  EXPECT_EQ(predictions->FileContents(), "{\"q0\":\"is\"}\n");
+}
+
+TEST(WikihopTaskTest, DescribesAnExampleForPeople) {
+  EtcConfig config = BertConfig();
+  config.local_radius = 3;
+  const auto task = MakeTask(nlohmann::json::object(), config);
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto examples = (*task)->MakeExamples(kRecord, "here");
+  ASSERT_TRUE(examples.ok()) << examples.status();
+  EXPECT_EQ((*task)->Describe(*examples->front()),
+            R"(question q0: in oslo
+answer: candidate 1, norway
+12 long tokens, 7 global tokens; 2 candidates, 1 documents, 2 sentences; nothing truncated
+6 mentions of candidates; local radius 3, hard g2l mask, soft l2g mask
+
+global kind       owns           sees           tokens (>link)
+     0 candidate  0              0-11           is>0
+
+     1 candidate  1              0-11           norway>1
+
+     2 query      2              0-11           in
+     3 query      3              0-11           oslo
+
+     4 document   4-11           4-11
+     5 sentence   4-8            4-8            oslo  is>0  in  norway>1  .
+     6 sentence   9-11           9-11           norway>1  is>0  .
+)");
+}
+
+class WikihopRealDataTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
+                            "data/vocab/bert-uncased/vocab.txt");
+    ETC_SHARED_DATA_OR_SKIP(path_,
+                            "data/wikihop/" + GetParam() + ".sample.json");
+    auto tokenizer = LoadWordPieceTokenizer(vocabulary);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    auto task =
+        MakeTask(nlohmann::json::object(), BertConfig(), *std::move(tokenizer));
+    ASSERT_TRUE(task.ok()) << task.status();
+    task_ = *std::move(task);
+    const auto file = RecordFile::Open(path_);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (int64_t i = 0; i < file->size(); ++i) {
+      const auto text = file->Read(i);
+      ASSERT_TRUE(text.ok()) << text.status();
+      const auto examples = task_->MakeExamples(*text, file->Where(i));
+      ASSERT_TRUE(examples.ok()) << examples.status();
+      ASSERT_EQ(examples->size(), 1u);
+      examples_.push_back(examples->front());
+    }
+  }
+
+  std::string path_;
+  std::unique_ptr<Task> task_;
+  Examples examples_;
+};
+
+TEST_P(WikihopRealDataTest, BecomesExamplesWithinTheLimits) {
+  for (const std::shared_ptr<const Example>& example : examples_) {
+    SCOPED_TRACE(example->record_id);
+    const auto& wikihop = dynamic_cast<const WikihopExample&>(*example);
+    EXPECT_LE(example->long_length(), 4096);
+    EXPECT_LE(example->global_length(), 430);
+    EXPECT_THAT(*wikihop.label, AllOf(Ge(0), Le(wikihop.num_candidates() - 1)));
+    // Every candidate of WikiHop occurs in the documents.
+    EXPECT_GE(wikihop.mentions.size(), 2 * wikihop.candidates.size());
+    // Each sentence's tokens lie within its document's.
+    for (size_t i = 0; i < example->long_token_ids.size(); ++i) {
+      const int32_t paragraph = example->pattern.paragraph[i];
+      if (paragraph >= 0) {
+        EXPECT_GT(example->pattern.sentence[i], paragraph);
+        EXPECT_EQ(example->global_token_ids[static_cast<size_t>(paragraph)],
+                  kWikihopDocumentToken);
+      }
+    }
+    EXPECT_FALSE(task_->Describe(*example).empty());
+  }
+}
+
+TEST_P(WikihopRealDataTest, ScoresGoldAnswersFedBackWithOne) {
+  const auto predictions = task_->MakePredictions();
+  const Batch batch = MakeBatch(examples_);
+  torch::Tensor logits = torch::full(batch.global_token_ids.sizes(), -10000.0);
+  for (int64_t b = 0; b < batch.size(); ++b) {
+    const auto& example = dynamic_cast<const WikihopExample&>(
+        *batch.examples[static_cast<size_t>(b)]);
+    logits[b][*example.label] = 1.0;
+  }
+  predictions->Add(batch, {logits});
+  EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 1.0)));
+  TemporaryDirectory directory;
+  const auto score = ScoreWikihop(
+      path_, directory.Write("p.json", predictions->FileContents()));
+  ASSERT_TRUE(score.ok()) << score.status();
+  EXPECT_THAT(*score,
+              ElementsAre(Pair("accuracy", 1.0), Pair("answered", 1.0)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, WikihopRealDataTest,
+                         testing::Values("dev", "train"));
+
+}  // namespace
+}  // namespace etc
