@@ -14,6 +14,8 @@
 
 namespace etc {
 
+class ShardedSafetensors;
+
 // Tensors by name, in order of names.
 using NamedTensors = std::map<std::string, torch::Tensor>;
 
@@ -22,32 +24,52 @@ using NamedTensors = std::map<std::string, torch::Tensor>;
 NamedTensors ModuleTensors(const torch::nn::Module& module,
                            const std::string& prefix = "");
 
-// Writes the tensors, from whatever device, to a safetensors file, atomically.
-// `metadata` is stored beside them.
+// Writes the tensors, from whatever device and however strided, to a
+// safetensors file, atomically. `metadata` is stored beside them. Takes no more
+// memory than a copy of the largest tensor that is not contiguous on the CPU. A
+// tensor under two names is stored twice.
+//   kInvalidArgument  a dtype that is not floating, integer or bool
+//   others            what WriteSafetensors says
+// Throws c10::Error if a tensor is undefined or sparse.
 absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
                           const std::map<std::string, std::string>& metadata);
 
 // The safetensors of a checkpoint directory: `model.safetensors`, or the shards
 // that `model.safetensors.index.json` lists (formats spec 1.6); or the one file
-// that `path` names.
+// that `path` names. Only headers are read at first. Copies share the open
+// files.
 class TensorReader {
  public:
+  // See ShardedSafetensors::Open for the errors.
   static absl::StatusOr<TensorReader> Open(const std::string& path);
 
-  // Names of all tensors, and the shape of one.
-  std::vector<std::string> Names() const;
-  absl::StatusOr<std::vector<int64_t>> Shape(const std::string& name) const;
-  // A new tensor of the dtype in the file.
-  absl::StatusOr<torch::Tensor> Read(const std::string& name) const;
+  // What was asked for.
+  const std::string& path() const;
+  // Names of all tensors, in order.
+  const std::vector<std::string>& Names() const;
+  // What is odd about the files, though they can be read.
+  const std::vector<std::string>& warnings() const;
   const std::map<std::string, std::string>& metadata() const;
 
+  // kNotFound if there is no such tensor, nor another that the metadata give as
+  // the same.
+  absl::StatusOr<std::vector<int64_t>> Shape(const std::string& name) const;
+  // A new tensor on the CPU, of the dtype in the file.
+  //   kNotFound         as for Shape
+  //   kInvalidArgument  a dtype that LibTorch or we have not (F8, U16, ...), a
+  //                     BOOL other than 0 and 1
+  //   kDataLoss         the file has shrunk since it was opened
+  absl::StatusOr<torch::Tensor> Read(const std::string& name) const;
+
+  // What it reads from.
+  const ShardedSafetensors& files() const { return *tensors_; }
+
  private:
-  struct Impl;
-  explicit TensorReader(std::shared_ptr<const Impl> impl);
-  std::shared_ptr<const Impl> impl_;
+  explicit TensorReader(std::shared_ptr<const ShardedSafetensors> tensors);
+  std::shared_ptr<const ShardedSafetensors> tensors_;
 };
 
-// What became of each tensor when loading.
+// What became of each tensor when loading. Names in order.
 struct LoadReport {
   std::vector<std::string> loaded;
   std::vector<std::string> missing;     // in the destination only
@@ -55,9 +77,13 @@ struct LoadReport {
   std::vector<std::string> converted;   // of another floating dtype
 };
 
-// Copies tensors of the reader into `destination` by name. All or nothing: any
-// tensor of another shape or of integers is an error and leaves the destination
-// untouched. Missing and unexpected ones are reported; the caller decides.
+// Copies tensors of the reader into `destination` by name, on whatever device.
+// All or nothing: after an error the destination is as it was, for which all is
+// read before anything is copied. Missing and unexpected ones are reported; the
+// caller decides.
+//   kInvalidArgument  tensors of another shape, or of another dtype unless both
+//                     are floating (formats spec 0.5)
+//   others            what TensorReader::Read says
 absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,
                                        const NamedTensors& destination);
 
