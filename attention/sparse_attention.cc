@@ -3,21 +3,13 @@
 #include <c10/util/Exception.h>
 
 namespace etc {
-namespace {
-
-AttentionImplementation Resolve(const SparseAttentionInput& input,
-                                AttentionImplementation implementation) {
-  if (implementation != AttentionImplementation::kAuto) {
-    return implementation;
-  }
+AttentionImplementation FastestAttention(int64_t queries,
+                                         int64_t local_radius) {
   // Up to here the window leaves out so little that blocks cost more than
   // they save (measured, bench/attention_bench).
-  return input.query.size(2) <= 3 * input.local_radius
-             ? AttentionImplementation::kReference
-             : AttentionImplementation::kBlocked;
+  return queries <= 3 * local_radius ? AttentionImplementation::kReference
+                                     : AttentionImplementation::kBlocked;
 }
-
-}  // namespace
 
 SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                                       AttentionImplementation implementation) {
@@ -25,7 +17,10 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
   TORCH_CHECK(input.query.dim() == 4,
               "query should be [batch, heads, length, head_dim], but is ",
               input.query.sizes());
-  switch (Resolve(input, implementation)) {
+  if (implementation == AttentionImplementation::kAuto) {
+    implementation = FastestAttention(input.query.size(2), input.local_radius);
+  }
+  switch (implementation) {
     case AttentionImplementation::kReference:
       return ReferenceSparseAttention(input);
     case AttentionImplementation::kBlocked:

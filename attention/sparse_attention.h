@@ -60,14 +60,18 @@ SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);
 
+// What kAuto stands for.
+AttentionImplementation FastestAttention(int64_t queries, int64_t local_radius);
+
 // The same, each by itself.
 SparseAttentionOutput ReferenceSparseAttention(
     const SparseAttentionInput& input);
 
 struct BlockedSparseAttentionOptions {
-  // Long queries that are computed together; 0: chosen from the radius.
+  // Long queries that are computed together; 0: DefaultBlockLength.
   int64_t block_length = 0;
 };
+int64_t DefaultBlockLength(int64_t local_radius);
 SparseAttentionOutput BlockedSparseAttention(
     const SparseAttentionInput& input,
     const BlockedSparseAttentionOptions& options = {});

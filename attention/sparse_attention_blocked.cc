@@ -15,12 +15,6 @@
 namespace etc {
 namespace {
 
-// A span of b + 2r keys for windows of 2r + 1 wastes the less the smaller b is,
-// but matrix products want some rows.
-int64_t DefaultBlockLength(int64_t radius) {
-  return std::clamp<int64_t>(radius / 2, int64_t{16}, 64);
-}
-
 // [L, W], true where the window reaches beyond the sequence.
 torch::Tensor KeysBeyondSequence(int64_t length, int64_t radius,
                                  const torch::Device& device) {
@@ -106,6 +100,12 @@ SparseAttentionOutput LongAttention(const SparseAttentionInput& input,
 }
 
 }  // namespace
+
+// A span of b + 2r keys for windows of 2r + 1 wastes the less the smaller b is,
+// but matrix products want some rows.
+int64_t DefaultBlockLength(int64_t local_radius) {
+  return std::clamp<int64_t>(local_radius / 2, int64_t{16}, 64);
+}
 
 SparseAttentionOutput BlockedSparseAttention(
     const SparseAttentionInput& input,

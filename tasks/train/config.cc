@@ -1,14 +1,14 @@
 #include "tasks/train/config.h"
 
 #include <algorithm>
-#include <functional>
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
 
@@ -183,6 +183,17 @@ absl::Status ReadObject(const std::string& field,
 
 // --- The model --------------------------------------------------------------
 
+// The model's configuration in the checkpoint directory `init`, or beside the
+// file `init`.
+std::string ConfigurationBeside(const std::string& init) {
+  std::filesystem::path directory = init;
+  if (std::error_code ignored;
+      std::filesystem::is_regular_file(directory, ignored)) {
+    directory = directory.parent_path();
+  }
+  return (directory / "etc_config.json").string();
+}
+
 // What the fields of the object "model" decide over: a preset, a file, the
 // configuration of the checkpoint to start from, or the defaults.
 absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
@@ -203,8 +214,7 @@ absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
   if (path.empty() && init.empty()) {
     return EtcConfig();
   }
-  const std::string file =
-      path.empty() ? absl::StrCat(init, "/etc_config.json") : path;
+  const std::string file = path.empty() ? ConfigurationBeside(init) : path;
   std::vector<std::string> unknown_fields;
   absl::StatusOr<EtcConfig> config = ReadEtcConfig(file, &unknown_fields);
   for (const std::string& field : unknown_fields) {

@@ -130,14 +130,17 @@ TEST(FinetuneConfigTest, TakesTheModelOfTheInitialCheckpoint) {
   directory.Write("etc_config.json",
                   R"({"vocab_size": 70, "pooler": 1,
                       "residual_attention": "sum"})");
-  const absl::StatusOr<FinetuneConfig> config =
-      FromText(R"({"task": "wikihop", "residual_attention": "off", "init": ")" +
-               directory.path() + "\"}");
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->model.vocab_size, 70);
-  EXPECT_EQ(config->residual_attention, "off");
-  EXPECT_EQ(config->model.residual_attention, "off");
-  EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("\"pooler\"")));
+  for (const std::string& init :
+       {directory.path(), directory.Write("model.safetensors", "")}) {
+    const absl::StatusOr<FinetuneConfig> config = FromText(
+        R"({"task": "wikihop", "residual_attention": "off", "init": ")" + init +
+        "\"}");
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->model.vocab_size, 70);
+    EXPECT_EQ(config->residual_attention, "off");
+    EXPECT_EQ(config->model.residual_attention, "off");
+    EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("\"pooler\"")));
+  }
 }
 
 // --- Overrides --------------------------------------------------------------

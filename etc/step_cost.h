@@ -1,0 +1,71 @@
+#ifndef ETC_ETC_STEP_COST_H_
+#define ETC_ETC_STEP_COST_H_
+
+#include <cstdint>
+
+#include "etc/config.h"
+
+namespace etc {
+
+// The sizes of what is computed at once: B examples of L long and G global
+// tokens.
+struct StepShape {
+  int64_t batch = 1;
+  int64_t long_length = 4096;
+  int64_t global_length = 430;
+};
+
+// Bytes that forward and backward of one EtcModel need on top of weights and
+// gradients, in float32 with the blocked attention, at the moment when they
+// need most: at the end of forward, or where backward begins.
+struct ActivationBytes {
+  // Tensors kept from forward to backward, but for those of residual scores.
+  double saved = 0;
+  // What residual scores add: those handed from layer to layer, and those kept
+  // for chains that are recomputed.
+  double residual_scores = 0;
+  // Masks and relative ids of the batch.
+  double attention_inputs = 0;
+  // Temporaries.
+  double working = 0;
+  // What has been freed, but cannot be used again or given back.
+  double fragmentation = 0;
+
+  double total() const {
+    return saved + residual_scores + attention_inputs + working + fragmentation;
+  }
+};
+
+// Derived from what autograd keeps in etc/encoder_layer.cc,
+// attention/sparse_attention_blocked.cc and attention/dense_attention.cc; a
+// test compares it with a real step. `config` has passed CheckEtcConfig.
+ActivationBytes EstimateActivations(const EtcConfig& config,
+                                    const StepShape& shape);
+
+// Floating-point operations of one forward pass: two for each multiplication
+// with addition. Softmax, norms and the like are left out. Of the scores, those
+// of pairs within the windows are counted, [B, N, L, 2r + 1 + G] and
+// [B, N, G, L + G]: what an implementation computes beyond them is its own
+// affair.
+struct ForwardFlops {
+  // Query, key, value and output projections.
+  double projections = 0;
+  // Scores, with those of relative ids, and contexts.
+  double attention = 0;
+  double feed_forward = 0;
+  // The projection of token vectors that are not H wide.
+  double embedding = 0;
+
+  double total() const {
+    return projections + attention + feed_forward + embedding;
+  }
+};
+ForwardFlops CountForwardFlops(const EtcConfig& config, const StepShape& shape);
+
+// The same of forward and backward, which does twice as much, and of what
+// gradient checkpointing computes again.
+double CountTrainingFlops(const EtcConfig& config, const StepShape& shape);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_STEP_COST_H_

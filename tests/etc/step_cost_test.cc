@@ -1,0 +1,79 @@
+// Operations by formula against sums worked out by hand. Memory is measured in
+// tests/tasks/train/step_memory_test.cc; here only what must follow from what.
+#include "etc/step_cost.h"
+
+#include <gtest/gtest.h>
+
+namespace etc {
+namespace {
+
+// Every size a different number.
+EtcConfig Small() {
+  EtcConfig config;
+  config.vocab_size = 100;
+  config.hidden_size = 6;
+  config.num_hidden_layers = 3;
+  config.num_attention_heads = 2;
+  config.att_size_per_head = 5;  // A = 10
+  config.local_radius = 1;       // W = 3
+  config.relative_pos_max_distance = 1;
+  config.relative_vocab_size = 7;
+  config.intermediate_size = 11;
+  return config;
+}
+
+constexpr StepShape kShape = {
+    .batch = 2, .long_length = 13, .global_length = 4};
+
+// 2 * 17 = 34 tokens, 3 layers, 2 operations a multiplication.
+TEST(StepCostTest, CountsTheOperationsOfForward) {
+  const ForwardFlops flops = CountForwardFlops(Small(), kShape);
+  EXPECT_EQ(flops.projections, 3 * 2 * 34 * 6 * (6 * 10));
+  // Pairs: 2 * 13 * (3 + 4) of long and 2 * 4 * (13 + 4) of global queries,
+  // each a score and a value; 7 relative ids for each query.
+  EXPECT_EQ(flops.attention, 3 * 2 * (2 * (182 + 136) * 10 + 34 * 7 * 10));
+  EXPECT_EQ(flops.feed_forward, 3 * 2 * 34 * (2 * 6 * 11));
+  EXPECT_EQ(flops.embedding, 0);
+  EXPECT_EQ(flops.total(),
+            flops.projections + flops.attention + flops.feed_forward);
+}
+
+TEST(StepCostTest, CountsTheProjectionOfTokenVectors) {
+  EtcConfig config = Small();
+  config.embedding_size = 9;
+  EXPECT_EQ(CountForwardFlops(config, kShape).embedding, 2 * 34 * 9 * 6);
+}
+
+TEST(StepCostTest, CountsBackwardTwiceAndRecomputedLayersOnceMore) {
+  EtcConfig config = Small();
+  const double forward = CountForwardFlops(config, kShape).total();
+  EXPECT_EQ(CountTrainingFlops(config, kShape), 3 * forward);
+  // Chains {0}, {1, 2}: one of three layers is recomputed (model spec 4.4).
+  config.grad_checkpointing_period = 2;
+  EXPECT_DOUBLE_EQ(CountTrainingFlops(config, kShape),
+                   3 * forward + forward / 3);
+}
+
+TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
+  EtcConfig config = Small();
+  EXPECT_EQ(EstimateActivations(config, kShape).residual_scores, 0);
+  config.residual_attention = "mean";
+  // l2l twice, l2g, g2g and g2l of one layer, 2 heads, 4 bytes.
+  EXPECT_EQ(EstimateActivations(config, kShape).residual_scores,
+            4 * 2 * 2 * (13 * (3 + 3 + 4) + 4 * (13 + 4)));
+}
+
+TEST(StepCostTest, GradientCheckpointingSavesMemory) {
+  EtcConfig config = Small();
+  config.num_hidden_layers = 12;
+  const double without = EstimateActivations(config, kShape).saved;
+  config.grad_checkpointing_period = 1;
+  const double every_layer = EstimateActivations(config, kShape).saved;
+  config.grad_checkpointing_period = 6;
+  const double every_sixth = EstimateActivations(config, kShape).saved;
+  EXPECT_LT(every_layer, every_sixth);
+  EXPECT_LT(every_sixth, without);
+}
+
+}  // namespace
+}  // namespace etc
