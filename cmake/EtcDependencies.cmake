@@ -7,6 +7,7 @@ find_package(ICU 70 REQUIRED COMPONENTS uc i18n)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SentencePiece REQUIRED IMPORTED_TARGET sentencepiece)
 find_package(Threads REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
 
 if(ETC_BUILD_TESTS)
   find_package(GTest 1.12 REQUIRED)
@@ -15,7 +16,11 @@ if(ETC_BUILD_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
 
-# One name for LibTorch, whichever package brought it.
+# One name for LibTorch, whichever package brought it. What is installed is
+# empty: RealETCConfig.cmake fills it with the LibTorch that it finds.
 add_library(etc_torch INTERFACE)
-target_include_directories(etc_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-target_link_libraries(etc_torch INTERFACE ${TORCH_LIBRARIES})
+set_target_properties(etc_torch PROPERTIES EXPORT_NAME torch)
+target_include_directories(etc_torch SYSTEM INTERFACE
+  "$<BUILD_INTERFACE:${TORCH_INCLUDE_DIRS}>")
+target_link_libraries(etc_torch INTERFACE
+  "$<BUILD_INTERFACE:${TORCH_LIBRARIES}>")

@@ -56,7 +56,11 @@ function(etc_library)
   endif()
   target_link_libraries(${target} PUBLIC ${arg_DEPS})
   etc_set_up_target(${target} ${arg_TORCH})
-  set_property(GLOBAL APPEND PROPERTY ETC_INSTALLED_TARGETS ${target})
+  # The storey that it is part of: the first folder of its path.
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
+    BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE storey)
+  string(REGEX REPLACE "/.*" "" storey "${storey}")
+  set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES_OF_${storey} ${target})
 endfunction()
 
 # etc_program(NAME <name> SOURCES <file>... [DEPS <target>...] [TORCH])

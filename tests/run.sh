@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs the dependencies, builds everything and runs all tests:
+#
+#   bash tests/run.sh [PRESET [CMAKE_OPTION...]]
+#
+# PRESET is release (default), debug or asan. Ends with a line "N passed, N
+# failed" and exits with 0 only if everything was built and no test failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+preset=${1:-release}
+shift || true
+jobs=${ETC_JOBS:-$(nproc)}
+export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$jobs
+
+bash cmake/install_dependencies.sh
+
+mkdir -p "build/$preset"
+log=build/$preset/run.log
+echo "Building and testing the preset '$preset' with $jobs jobs;" \
+  "all output goes to $log too."
+status=0
+{
+  # Options stay in the cache for the workflow that follows.
+  if [[ $# -gt 0 ]]; then
+    cmake --preset "$preset" "$@"
+  fi
+  cmake --workflow --preset "$preset"
+} 2>&1 | tee "$log" || status=$?
+
+# CTest's own summary: "98% tests passed, 2 tests failed out of 100".
+summary=$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1 || true)
+if [[ -z $summary ]]; then
+  echo "The build did not get as far as the tests; see $log." >&2
+  echo "0 passed, 0 failed"
+  exit 1
+fi
+read -r failed total < <(sed -E \
+  's/^.* ([0-9]+) tests? failed out of ([0-9]+).*$/\1 \2/' <<<"$summary")
+skipped=$(grep -cE '\*\*\*Skipped' "$log" || true)
+echo "Preset '$preset': $((total - failed)) of $total test programs passed," \
+  "$skipped of them with nothing to run here."
+echo "$((total - failed)) passed, $failed failed"
+exit "$status"
