@@ -1,0 +1,94 @@
+#include "tasks/train/progress.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace etc {
+namespace {
+
+// Three digits or so: "0.71", "8.1", "123", "12.3k".
+std::string FormatRate(double rate) {
+  if (rate >= 1000) {
+    return absl::StrFormat("%.1fk", rate / 1000);
+  }
+  return absl::StrFormat("%.*f", rate >= 100 ? 0 : rate >= 1 ? 1 : 2, rate);
+}
+
+// "1:02:03" or "2:03".
+std::string FormatDuration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  const std::string rest =
+      absl::StrFormat("%02d:%02d", whole / 60 % 60, whole % 60);
+  if (whole >= 3600) {
+    return absl::StrCat(whole / 3600, ":", rest);
+  }
+  return rest[0] == '0' ? rest.substr(1) : rest;
+}
+
+}  // namespace
+
+std::string FormatProgress(const Progress& progress) {
+  return absl::StrFormat(
+      "step %d/%d  epoch %.2f  loss %.4f  lr %.1e  %s examples/s  "
+      "%s tokens/s  waiting %.0f%%  %s left",
+      progress.step, progress.num_steps, progress.epoch, progress.loss,
+      progress.learning_rate, FormatRate(progress.examples_per_second),
+      FormatRate(progress.tokens_per_second), 100 * progress.waiting,
+      FormatDuration(progress.seconds_left));
+}
+
+double SteadySeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void StreamReporter::Message(absl::string_view text) {
+  if (width_ > 0) {
+    *stream_ << '\r' << std::string(width_, ' ') << '\r';
+    width_ = 0;
+  }
+  *stream_ << text << std::endl;
+}
+
+void StreamReporter::Update(const Progress& progress) {
+  const bool at_end = progress.step == progress.num_steps;
+  if (at_end || IsDue()) {
+    Show(FormatProgress(progress));
+  }
+  if (at_end && width_ > 0) {
+    *stream_ << std::endl;
+    width_ = 0;
+  }
+}
+
+void StreamReporter::Evaluating(const EvaluationProgress& progress) {
+  if (IsDue()) {
+    Show(absl::StrFormat("evaluated %d examples; the data have %d records",
+                         progress.examples, progress.num_records));
+  }
+}
+
+bool StreamReporter::IsDue() const { return clock_() >= due_; }
+
+void StreamReporter::Show(const std::string& line) {
+  if (style_ == Style::kTerminal) {
+    constexpr double kRefresh = 0.2;
+    due_ = clock_() + kRefresh;
+    const size_t shorter = width_ > line.size() ? width_ - line.size() : 0;
+    *stream_ << '\r' << line << std::string(shorter, ' ') << std::flush;
+    width_ = line.size();
+    return;
+  }
+  // Often at first, then every minute: a log of a day stays readable.
+  constexpr double kLongest = 60;
+  due_ = clock_() + interval_;
+  interval_ = std::min(kLongest, 2 * interval_);
+  *stream_ << line << std::endl;
+}
+
+}  // namespace etc

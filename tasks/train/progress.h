@@ -1,0 +1,86 @@
+#ifndef ETC_TASKS_TRAIN_PROGRESS_H_
+#define ETC_TASKS_TRAIN_PROGRESS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// Where a run stands after an update.
+struct Progress {
+  int64_t step = 0;       // updates made
+  int64_t num_steps = 0;  // of the whole run
+  double epoch = 0;       // passes over the data
+  double loss = 0;        // smoothed over the last updates
+  double learning_rate = 0;
+  double examples_per_second = 0;
+  double tokens_per_second = 0;  // long and global, without padding
+  // Share of the time in which training waited for examples.
+  double waiting = 0;
+  double seconds_left = 0;  // estimated
+};
+
+// "step 12/400  epoch 0.30  loss 1.2345  lr 3.0e-05  8.1 examples/s
+// 12.3k tokens/s  waiting 2%  1:02:03 left", on one line.
+std::string FormatProgress(const Progress& progress);
+
+// How far an evaluation has come.
+struct EvaluationProgress {
+  int64_t examples = 0;     // done
+  int64_t num_records = 0;  // of the whole data set
+};
+
+// Hears what a run has to say while it goes on.
+class RunReporter {
+ public:
+  virtual ~RunReporter() = default;
+
+  // Something to know: what was loaded, an evaluation, a warning. No newline.
+  virtual void Message(absl::string_view text) = 0;
+  // Called after every update.
+  virtual void Update(const Progress& progress) = 0;
+  // Called after every batch of an evaluation.
+  virtual void Evaluating(const EvaluationProgress& progress) = 0;
+};
+
+// Seconds on a clock that never goes back.
+double SteadySeconds();
+
+// Writes to a stream, which must outlive it. On a terminal progress is one line
+// that is overwritten; elsewhere it is a line now and then.
+class StreamReporter : public RunReporter {
+ public:
+  enum class Style { kTerminal, kLines };
+
+  StreamReporter(std::ostream* stream, Style style,
+                 std::function<double()> clock = SteadySeconds)
+      : stream_(stream), style_(style), clock_(std::move(clock)) {}
+
+  void Message(absl::string_view text) override;
+  void Update(const Progress& progress) override;
+  void Evaluating(const EvaluationProgress& progress) override;
+
+ private:
+  // Whether it is time for another line of progress.
+  bool IsDue() const;
+  void Show(const std::string& line);
+
+  std::ostream* const stream_;
+  const Style style_;
+  const std::function<double()> clock_;
+  double due_ = 0;
+  // Seconds between two lines elsewhere than on a terminal.
+  double interval_ = 1;
+  // Characters of the line that the next one overwrites; 0: none.
+  size_t width_ = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_PROGRESS_H_

@@ -1,0 +1,90 @@
+// The progress line, overwritten on a terminal and sparse elsewhere.
+
+#include "tasks/train/progress.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr Progress kProgress{.step = 12,
+                             .num_steps = 400,
+                             .epoch = 0.3,
+                             .loss = 1.23456,
+                             .learning_rate = 3e-5,
+                             .examples_per_second = 8.14,
+                             .tokens_per_second = 12345,
+                             .waiting = 0.021,
+                             .seconds_left = 3723};
+
+TEST(ProgressTest, SaysWhereTheRunStands) {
+  EXPECT_EQ(FormatProgress(kProgress),
+            "step 12/400  epoch 0.30  loss 1.2346  lr 3.0e-05  8.1 examples/s  "
+            "12.3k tokens/s  waiting 2%  1:02:03 left");
+  Progress slow = kProgress;
+  slow.examples_per_second = 0.712;
+  slow.tokens_per_second = 712;
+  slow.seconds_left = 61;
+  EXPECT_THAT(
+      FormatProgress(slow),
+      HasSubstr("0.71 examples/s  712 tokens/s  waiting 2%  1:01 left"));
+}
+
+class StreamReporterTest : public testing::Test {
+ protected:
+  StreamReporter Make(StreamReporter::Style style) {
+    return StreamReporter(&stream_, style, [this] { return now_; });
+  }
+
+  std::ostringstream stream_;
+  double now_ = 0;
+};
+
+TEST_F(StreamReporterTest, OverwritesItsLineOnATerminal) {
+  StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+  reporter.Update(kProgress);
+  const std::string first = stream_.str();
+  EXPECT_EQ(first, absl::StrCat("\r", FormatProgress(kProgress)));
+  now_ = 0.1;  // too early
+  reporter.Update(kProgress);
+  EXPECT_EQ(stream_.str(), first);
+  now_ = 0.3;
+  reporter.Evaluating({.examples = 8, .num_records = 14});
+  const std::string evaluating =
+      "evaluated 8 examples; the data have 14 records";
+  EXPECT_EQ(
+      stream_.str(),
+      absl::StrCat(first, "\r", evaluating,
+                   std::string(first.size() - 1 - evaluating.size(), ' ')));
+  stream_.str("");
+  reporter.Message("accuracy 0.5");
+  EXPECT_EQ(stream_.str(),
+            absl::StrCat("\r", std::string(evaluating.size(), ' '),
+                         "\raccuracy 0.5\n"));
+}
+
+TEST_F(StreamReporterTest, WritesLinesNowAndThenElsewhere) {
+  StreamReporter reporter = Make(StreamReporter::Style::kLines);
+  Progress progress = kProgress;
+  for (now_ = 0; now_ < 3600; ++now_) {
+    reporter.Update(progress);
+  }
+  progress.step = progress.num_steps;
+  reporter.Update(progress);
+  const std::string text = stream_.str();
+  // At 0, 1, 3, 7, 15, 31, 63 and then each minute, and at the end.
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7 + 58 + 1);
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace etc
