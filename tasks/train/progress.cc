@@ -41,6 +41,29 @@ std::string FormatProgress(const Progress& progress) {
       FormatDuration(progress.seconds_left));
 }
 
+void ProgressMeter::Add(const Update& update) {
+  constexpr double kKept = 0.95;
+  const auto add = [](double value, double* sum) {
+    *sum = kKept * *sum + (1 - kKept) * value;
+  };
+  add(update.loss, &sums_.loss);
+  add(update.seconds, &sums_.seconds);
+  add(update.seconds_waited, &sums_.seconds_waited);
+  add(update.examples, &sums_.examples);
+  add(update.tokens, &sums_.tokens);
+  add(1, &weight_);
+}
+
+void ProgressMeter::Fill(Progress* progress) const {
+  progress->loss = sums_.loss / weight_;
+  progress->examples_per_second = sums_.examples / sums_.seconds;
+  progress->tokens_per_second = sums_.tokens / sums_.seconds;
+  progress->waiting = sums_.seconds_waited / sums_.seconds;
+  progress->seconds_left =
+      static_cast<double>(progress->num_steps - progress->step) *
+      sums_.seconds / weight_;
+}
+
 double SteadySeconds() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())

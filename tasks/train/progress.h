@@ -30,6 +30,26 @@ struct Progress {
 // 12.3k tokens/s  waiting 2%  1:02:03 left", on one line.
 std::string FormatProgress(const Progress& progress);
 
+// Averages over about the last twenty updates.
+class ProgressMeter {
+ public:
+  struct Update {
+    double loss = 0;
+    double seconds = 0;
+    double seconds_waited = 0;
+    double examples = 0;
+    double tokens = 0;
+  };
+  void Add(const Update& update);
+
+  // Sets the loss, the rates, the share of waiting and the time left.
+  void Fill(Progress* progress) const;
+
+ private:
+  Update sums_;  // weighted
+  double weight_ = 0;
+};
+
 // How far an evaluation has come.
 struct EvaluationProgress {
   int64_t examples = 0;     // done

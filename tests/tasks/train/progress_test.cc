@@ -39,6 +39,29 @@ TEST(ProgressTest, SaysWhereTheRunStands) {
       HasSubstr("0.71 examples/s  712 tokens/s  waiting 2%  1:01 left"));
 }
 
+TEST(ProgressMeterTest, AveragesOverTheLastUpdates) {
+  ProgressMeter meter;
+  Progress progress{.step = 10, .num_steps = 30};
+  meter.Add({.loss = 2,
+             .seconds = 4,
+             .seconds_waited = 1,
+             .examples = 8,
+             .tokens = 400});
+  meter.Fill(&progress);
+  EXPECT_DOUBLE_EQ(progress.loss, 2);
+  EXPECT_DOUBLE_EQ(progress.examples_per_second, 2);
+  EXPECT_DOUBLE_EQ(progress.tokens_per_second, 100);
+  EXPECT_DOUBLE_EQ(progress.waiting, 0.25);
+  EXPECT_DOUBLE_EQ(progress.seconds_left, 80);
+  for (int i = 0; i < 200; ++i) {
+    meter.Add({.loss = 1, .seconds = 1, .examples = 8, .tokens = 400});
+  }
+  meter.Fill(&progress);
+  EXPECT_NEAR(progress.loss, 1, 1e-3);
+  EXPECT_NEAR(progress.examples_per_second, 8, 0.1);
+  EXPECT_NEAR(progress.seconds_left, 20, 0.1);
+}
+
 class StreamReporterTest : public testing::Test {
  protected:
   StreamReporter Make(StreamReporter::Style style) {

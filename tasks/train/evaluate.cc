@@ -1,0 +1,94 @@
+#include "tasks/train/evaluate.h"
+
+#include <torch/utils.h>
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/data/record_source.h"
+#include "tasks/train/run_plan.h"
+
+namespace etc {
+namespace {
+
+// Switches to evaluation mode, and at the end of the scope back.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(const FinetunedModel& model)
+      : model_(model), was_training_(model.head->is_training()) {
+    model_.SetTraining(false);
+  }
+  ~EvaluationMode() { model_.SetTraining(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  const FinetunedModel& model_;
+  const bool was_training_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
+    const std::vector<std::string>& paths, const Task& task) {
+  return RecordSource::Open(
+      paths, [&task](const std::string& record, const std::string& where) {
+        return task.MakeExamples(record, where);
+      });
+}
+
+EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {
+  return {.batch_size = config.train.evaluation_batch_size,
+          .workers = config.data.workers,
+          .on_bad_record = OnBadRecordOf(config.data)};
+}
+
+absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
+                                    const Task& task,
+                                    const ExampleSource& records,
+                                    const EvaluateOptions& options) {
+  const torch::NoGradGuard no_grad;
+  const EvaluationMode mode(model);
+  const double begin = SteadySeconds();
+  Evaluation evaluation;
+  evaluation.predictions = task.MakePredictions();
+  EvaluationLoader loader(&records, {.batch_size = options.batch_size,
+                                     .workers = options.workers,
+                                     .on_bad_record = options.on_bad_record});
+  while (true) {
+    if (options.stop != nullptr && options.stop->load()) {
+      return absl::CancelledError("the evaluation was stopped");
+    }
+    ETC_ASSIGN_OR_RETURN(Examples examples, loader.Next());
+    if (examples.empty()) {
+      break;
+    }
+    const Batch batch = MakeBatch(std::move(examples));
+    std::vector<torch::Tensor> logits = model.Logits(batch);
+    for (torch::Tensor& tensor : logits) {
+      tensor = tensor.cpu();
+    }
+    evaluation.predictions->Add(batch, logits);
+    evaluation.num_examples += batch.size();
+    if (options.reporter != nullptr) {
+      options.reporter->Evaluating(
+          {.examples = evaluation.num_examples, .num_records = records.size()});
+    }
+  }
+  evaluation.metrics = evaluation.predictions->Score();
+  evaluation.skipped = loader.skipped();
+  evaluation.seconds = SteadySeconds() - begin;
+  return evaluation;
+}
+
+std::string FormatMetrics(const Metrics& metrics) {
+  return absl::StrJoin(
+      metrics, "  ",
+      [](std::string* out, const std::pair<std::string, double>& metric) {
+        absl::StrAppendFormat(out, "%s %.4f", metric.first, metric.second);
+      });
+}
+
+}  // namespace etc

@@ -1,0 +1,62 @@
+#ifndef ETC_TASKS_TRAIN_EVALUATE_H_
+#define ETC_TASKS_TRAIN_EVALUATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/data/example_source.h"
+#include "tasks/data/loader.h"
+#include "tasks/task.h"
+#include "tasks/train/config.h"
+#include "tasks/train/finetuned_model.h"
+#include "tasks/train/progress.h"
+
+namespace etc {
+
+// The records of official files, made into examples by `task`, which must
+// outlive the result.
+absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
+    const std::vector<std::string>& paths, const Task& task);
+
+struct EvaluateOptions {
+  int64_t batch_size = 8;
+  int64_t workers = 1;
+  OnBadRecord on_bad_record = OnBadRecord::kError;
+  // Hears of each batch; may be null.
+  RunReporter* reporter = nullptr;
+  // Looked at before each batch: true ends the evaluation. May be null.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// What `config` says of evaluations.
+EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config);
+
+// What a model says of a data set.
+struct Evaluation {
+  std::unique_ptr<TaskPredictions> predictions;
+  // The scores; empty if the data have no answers.
+  Metrics metrics;
+  int64_t num_examples = 0;
+  SkippedRecords skipped;
+  double seconds = 0;
+};
+
+// Runs the model over the records in their order, without dropout and
+// gradients. The model's mode is afterwards what it was.
+//   kCancelled        `options.stop` became true
+//   kInvalidArgument  a bad record, with OnBadRecord::kError
+absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
+                                    const Task& task,
+                                    const ExampleSource& records,
+                                    const EvaluateOptions& options);
+
+// "accuracy 0.7921  f1 0.8000"
+std::string FormatMetrics(const Metrics& metrics);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_EVALUATE_H_

@@ -1,0 +1,178 @@
+#include "tasks/train/finetune.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "etc/formats/file.h"
+#include "etc/formats/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/data/example_source.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/run_plan.h"
+
+namespace etc {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson MetricsToJson(const Metrics& metrics) {
+  OrderedJson json = OrderedJson::object();
+  for (const auto& [name, value] : metrics) {
+    json[name] = value;
+  }
+  return json;
+}
+
+OrderedJson SummaryToJson(const FinetuneConfig& config,
+                          const std::string& main_metric,
+                          const FinetuneResult& result) {
+  OrderedJson runs = OrderedJson::array();
+  for (const RunResult& run : result.runs) {
+    runs.push_back({{"seed", run.seed},
+                    {"directory", run.directory},
+                    {"steps", run.steps},
+                    {"best_step", run.best_step},
+                    {"best", MetricsToJson(run.best)},
+                    {"last", MetricsToJson(run.last)}});
+  }
+  OrderedJson scores = OrderedJson::object();
+  for (const ScoreSummary& score : result.scores) {
+    scores[score.name] = {
+        {"median", score.median},
+        {"standard_deviation", score.standard_deviation.has_value()
+                                   ? OrderedJson(*score.standard_deviation)
+                                   : OrderedJson()}};
+  }
+  return {{"task", config.task},
+          {"main_metric", main_metric},
+          {"scores", scores},
+          {"runs", runs}};
+}
+
+// Every score that all runs have.
+std::vector<ScoreSummary> Summarize(const std::vector<RunResult>& runs) {
+  std::vector<ScoreSummary> scores;
+  for (size_t i = 0; i < runs.front().best.size(); ++i) {
+    std::vector<double> values;
+    for (const RunResult& run : runs) {
+      values.push_back(run.best[i].second);
+    }
+    scores.push_back(
+        SummarizeScore(runs.front().best[i].first, std::move(values)));
+  }
+  return scores;
+}
+
+absl::Status CheckPaths(const FinetuneConfig& config) {
+  if (config.output.empty()) {
+    return absl::InvalidArgumentError(
+        "output should be a directory, but is empty");
+  }
+  if (config.data.train.empty()) {
+    return absl::InvalidArgumentError(
+        "data.train should name at least one file, but is empty");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t SetThreads(int64_t threads) {
+  const int64_t cores = std::thread::hardware_concurrency();
+  at::set_num_threads(
+      static_cast<int>(threads > 0 ? threads : std::max<int64_t>(cores, 1)));
+  return at::get_num_threads();
+}
+
+ScoreSummary SummarizeScore(std::string name, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t count = values.size();
+  const size_t middle = count / 2;
+  ScoreSummary summary{.name = std::move(name)};
+  summary.median = count % 2 == 1 ? values[middle]
+                                  : (values[middle - 1] + values[middle]) / 2;
+  if (count > 1) {
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) /
+                        static_cast<double>(count);
+    double squares = 0;
+    for (const double value : values) {
+      squares += (value - mean) * (value - mean);
+    }
+    summary.standard_deviation =
+        std::sqrt(squares / static_cast<double>(count - 1));
+  }
+  return summary;
+}
+
+absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
+                                        const Task& task,
+                                        const FinetuneOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckPaths(config));
+  const int64_t threads = SetThreads(config.train.threads);
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> train_records,
+                       OpenRecords(config.data.train, task));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> dev_records,
+                       OpenRecords(config.data.dev, task));
+  // Training and development data share the memory by their numbers.
+  const double megabyte = 1e6;
+  const double bytes =
+      megabyte * static_cast<double>(config.data.cache_megabytes);
+  const double train_share =
+      static_cast<double>(train_records->size()) /
+      std::max(1.0, static_cast<double>(train_records->size() +
+                                        dev_records->size()));
+  const CachedSource train(train_records.get(),
+                           static_cast<int64_t>(bytes * train_share));
+  const CachedSource dev(dev_records.get(),
+                         static_cast<int64_t>(bytes * (1 - train_share)));
+  options.reporter->Message(absl::StrFormat(
+      "%s: %d training records, %d for evaluation; %d updates of %d examples, "
+      "%d at a time; residual attention %s; %d threads",
+      config.task, train.size(), dev.size(), NumStepsOf(config, train.size()),
+      config.train.batch_size, config.train.micro_batch_size,
+      config.residual_attention, threads));
+
+  FinetuneResult result;
+  for (const int64_t seed : config.train.seeds) {
+    options.reporter->Message(absl::StrCat("seed ", seed));
+    ETC_ASSIGN_OR_RETURN(
+        RunResult run,
+        TrainOneSeed({.config = config,
+                      .task = task,
+                      .train = train,
+                      .dev = dev.size() > 0 ? &dev : nullptr,
+                      .seed = seed,
+                      .directory = absl::StrCat(config.output, "/seed-", seed),
+                      .resume = options.resume,
+                      .reporter = options.reporter,
+                      .stop = options.stop}));
+    result.runs.push_back(std::move(run));
+    if (!result.runs.back().finished) {
+      return result;
+    }
+  }
+  result.finished = true;
+  result.scores = Summarize(result.runs);
+  for (const ScoreSummary& score : result.scores) {
+    options.reporter->Message(
+        absl::StrFormat("%s: median %.4f", score.name, score.median) +
+        (score.standard_deviation.has_value()
+             ? absl::StrFormat(", standard deviation %.4f, of %d seeds",
+                               *score.standard_deviation, result.runs.size())
+             : ""));
+  }
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(
+      config.output + "/summary.json",
+      SummaryToJson(config, task.main_metric(), result).dump(2) + "\n"));
+  return result;
+}
+
+}  // namespace etc

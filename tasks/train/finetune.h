@@ -1,0 +1,60 @@
+#ifndef ETC_TASKS_TRAIN_FINETUNE_H_
+#define ETC_TASKS_TRAIN_FINETUNE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/task.h"
+#include "tasks/train/config.h"
+#include "tasks/train/progress.h"
+#include "tasks/train/trainer.h"
+
+namespace etc {
+
+// Sets the CPU threads of LibTorch; 0: as many as there are cores. Returns how
+// many it works with.
+int64_t SetThreads(int64_t threads);
+
+struct FinetuneOptions {
+  // Go on where an earlier call with this configuration stopped: runs that are
+  // finished are kept as they are.
+  bool resume = false;
+  RunReporter* reporter = nullptr;  // not null
+  // See RunOptions.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// A score over all seeds.
+struct ScoreSummary {
+  std::string name;
+  double median = 0;
+  // Of a sample (n - 1); absent for a single seed.
+  std::optional<double> standard_deviation;
+};
+
+// The median, and how the values spread. `values` is not empty.
+ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
+
+struct FinetuneResult {
+  // False: stopped, and can be resumed.
+  bool finished = false;
+  // One for each seed that was begun.
+  std::vector<RunResult> runs;
+  // Over the best evaluation of each run; empty unless finished and evaluated.
+  std::vector<ScoreSummary> scores;
+};
+
+// Does what the configuration says: opens the data, sets the threads, runs one
+// run for each seed in <output>/seed-<seed> (see TrainOneSeed), and puts the
+// scores of all into <output>/summary.json.
+absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
+                                        const Task& task,
+                                        const FinetuneOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_FINETUNE_H_

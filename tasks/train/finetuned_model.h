@@ -1,0 +1,98 @@
+#ifndef ETC_TASKS_TRAIN_FINETUNED_MODEL_H_
+#define ETC_TASKS_TRAIN_FINETUNED_MODEL_H_
+
+#include <torch/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/checkpoint.h"
+#include "etc/model.h"
+#include "tasks/task.h"
+#include "tasks/train/config.h"
+
+namespace etc {
+
+// The encoder and the layers of a task on top of it. A copy shares both.
+struct FinetunedModel {
+  EtcModel encoder = nullptr;
+  std::shared_ptr<TaskHead> head;
+
+  // The logits of a batch.
+  std::vector<torch::Tensor> Logits(const Batch& batch) const;
+
+  // Parameters and buffers, called "encoder.*" and "head.*". They share memory
+  // with the model.
+  NamedTensors Tensors() const;
+  // What training changes, by the same names.
+  NamedTensors Parameters() const;
+
+  // Whether dropout is on.
+  void SetTraining(bool training) const;
+};
+
+// A model with random weights from LibTorch's generator, which has the residual
+// mode of the configuration.
+FinetunedModel MakeFinetunedModel(const FinetuneConfig& config,
+                                  const Task& task);
+
+// Fills a new model from `config.init`: a checkpoint directory or a safetensors
+// file, of an encoder ("encoder.*", or names without a prefix) or of an encoder
+// and a head. The head's weights are taken if all are there and come from the
+// same task. Returns what happened, a line each, for people to read.
+//   kInvalidArgument  the encoder's tensors are not all there, or of another
+//                     shape; the message names some of them
+absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
+    const FinetuneConfig& config, const FinetunedModel& model);
+
+// A checkpoint directory of a fine-tuned model has
+//
+//   etc_config.json     the encoder, with the residual mode that was used
+//   model.safetensors   "encoder.*" and "head.*"
+//   finetune.json       the configuration of the run
+//   vocab.txt or tokenizer.model
+//
+// so that it can be used, and moved, without anything else. Task-less tools
+// read it as a checkpoint of the encoder.
+
+// What WriteFinetunedModel writes. The vocabulary's contents are empty if the
+// task needs none.
+struct FinetunedModelFiles {
+  const FinetuneConfig& config;
+  const FinetunedModel& model;
+  const std::string& vocabulary;
+};
+absl::Status WriteFinetunedModel(const FinetunedModelFiles& files,
+                                 const std::string& directory);
+
+// The configuration of the run that wrote `directory`; its model and vocabulary
+// are those in the directory.
+absl::StatusOr<FinetuneConfig> ReadFinetunedConfig(
+    const std::string& directory);
+
+// The model in `directory`, in evaluation mode. `config` and `task` are those
+// of ReadFinetunedConfig.
+//   kInvalidArgument  tensors are missing, too many or of another shape
+absl::StatusOr<FinetunedModel> LoadFinetunedModel(const std::string& directory,
+                                                  const FinetuneConfig& config,
+                                                  const Task& task);
+
+// Replaces the weights of a model by those in `directory`, likewise.
+absl::Status LoadFinetunedWeights(const std::string& directory,
+                                  const FinetuneConfig& config,
+                                  const FinetunedModel& model);
+
+// The name of a vocabulary in a checkpoint directory: "vocab.txt" for
+// "wordpiece", "tokenizer.model" for "sentencepiece".
+std::string VocabularyFileName(const std::string& tokenizer_type);
+
+// The file of the vocabulary: the one that the configuration names, or else
+// that of the initial checkpoint; empty if there is neither.
+std::string VocabularyPath(const FinetuneConfig& config);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_FINETUNED_MODEL_H_

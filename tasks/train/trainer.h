@@ -1,0 +1,66 @@
+#ifndef ETC_TASKS_TRAIN_TRAINER_H_
+#define ETC_TASKS_TRAIN_TRAINER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tasks/data/example_source.h"
+#include "tasks/task.h"
+#include "tasks/train/config.h"
+#include "tasks/train/progress.h"
+
+namespace etc {
+
+// What one run is given. Everything must outlive the run.
+struct RunOptions {
+  const FinetuneConfig& config;
+  const Task& task;
+  const ExampleSource& train;
+  // Null: the run is never evaluated.
+  const ExampleSource* dev = nullptr;
+  int64_t seed = 1;
+  // Gets checkpoints/ and metrics.jsonl.
+  std::string directory;
+  // Go on from the last checkpoint in the directory, if there is one. Without
+  // it a directory with checkpoints is refused.
+  bool resume = false;
+  RunReporter* reporter = nullptr;  // not null
+  // Looked at before each micro-batch: true makes the run save and return. May
+  // be null.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct RunResult {
+  // False: the run was stopped and can be resumed.
+  bool finished = false;
+  int64_t seed = 0;
+  std::string directory;
+  int64_t steps = 0;
+  // Scores of the last evaluation and of the best one by the task's main
+  // metric; empty without evaluations.
+  Metrics last;
+  int64_t best_step = 0;
+  Metrics best;
+};
+
+// Fine-tunes one model with one seed (see Updater for what an update is). A
+// resumed run goes on with the very numbers that it would have had.
+//
+// Every `evaluate_every` updates and at the end the model is evaluated; a
+// checkpoint is written after each evaluation, every `checkpoint_every` updates
+// and at a stop. It holds what WriteFinetunedModel writes,
+// training_state.safetensors and, after an evaluation, predictions.json. The
+// links checkpoints/last and checkpoints/best lead to it.
+//
+//   kAborted             loss or gradient became infinite or not a number
+//   kAlreadyExists       the directory has a run, and `resume` is false
+//   kFailedPrecondition  the run to resume had other settings
+absl::StatusOr<RunResult> TrainOneSeed(const RunOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_TRAINER_H_

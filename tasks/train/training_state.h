@@ -1,0 +1,58 @@
+#ifndef ETC_TASKS_TRAIN_TRAINING_STATE_H_
+#define ETC_TASKS_TRAIN_TRAINING_STATE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/checkpoint.h"
+#include "nlohmann/json.hpp"
+#include "tasks/data/loader.h"
+#include "tasks/task.h"
+#include "tasks/train/config.h"
+
+namespace etc {
+
+// What a run that stops here needs to go on, beside the weights. Random numbers
+// are not in it: those of a step follow from the seed and the step.
+struct TrainingState {
+  int64_t step = 0;  // updates made
+  // Where the next batch begins.
+  LoaderPosition position;
+  // The last evaluation: after how many updates, and its scores.
+  int64_t evaluated_step = 0;
+  Metrics evaluation;
+  // The one with the best main metric so far.
+  int64_t best_step = 0;
+  Metrics best;
+  // Bytes in the file of metrics.
+  int64_t metrics_bytes = 0;
+
+  bool operator==(const TrainingState&) const = default;
+};
+
+// Everything in the configuration that the course of a run depends on, by the
+// names of the configuration: not the output, the threads, or how often it is
+// evaluated and saved. `num_records` are those of the training data.
+nlohmann::json RunSettings(const FinetuneConfig& config, int64_t seed,
+                           int64_t num_records);
+
+// A run may only go on with the settings that it began with.
+//   kFailedPrecondition  naming the first field that differs
+absl::Status CheckSameSettings(const nlohmann::json& then,
+                               const nlohmann::json& now);
+
+// The file training_state.safetensors of a checkpoint directory.
+struct TrainingStateFile {
+  TrainingState state;
+  nlohmann::json settings;
+  NamedTensors optimizer;  // Optimizer::State()
+};
+absl::Status WriteTrainingState(const TrainingStateFile& contents,
+                                const std::string& path);
+absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_TRAINING_STATE_H_

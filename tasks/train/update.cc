@@ -1,0 +1,89 @@
+#include "tasks/train/update.h"
+
+#include <c10/util/Exception.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tasks/data/batch.h"
+#include "tasks/data/shuffle.h"
+
+namespace etc {
+namespace {
+
+// Keeps the official loss finite for a batch without real examples.
+constexpr double kOfficialEpsilon = 1e-5;
+
+absl::Status Diverged(const std::string& what, int64_t step, double value) {
+  return absl::AbortedError(
+      absl::StrCat("the ", what, " of update ", step + 1, " is ", value));
+}
+
+}  // namespace
+
+Updater::Updater(FinetunedModel model, std::unique_ptr<Optimizer> optimizer,
+                 Options options)
+    : model_(std::move(model)),
+      parameters_(model_.Parameters()),
+      optimizer_(std::move(optimizer)),
+      options_(options) {}
+
+torch::Tensor Updater::AddGradient(const Examples& examples, int64_t step,
+                                   int64_t micro_batch) {
+  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options_.seed),
+                                   static_cast<uint64_t>(step),
+                                   static_cast<uint64_t>(micro_batch)}));
+  const Batch batch = MakeBatch(examples);
+  const torch::Tensor losses =  // [B]
+      model_.head->Losses(model_.Logits(batch), batch);
+  TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
+              "a head's losses should have shape [", batch.size(),
+              "], but have ", losses.sizes());
+  const torch::Tensor loss =
+      losses.sum() /
+      (static_cast<double>(options_.batch_size) + kOfficialEpsilon);
+  loss.backward();
+  return loss.detach();
+}
+
+absl::StatusOr<std::optional<Update>> Updater::Make(
+    const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop) {
+  model_.SetTraining(true);
+  for (const auto& [name, parameter] : parameters_) {
+    // Undefined, not zero: a parameter without a gradient is left alone.
+    torch::Tensor(parameter).mutable_grad() = torch::Tensor();
+  }
+  Update update;
+  torch::Tensor loss;
+  int64_t micro_batch = 0;
+  for (const Examples& examples : batch.micro_batches) {
+    if (stop != nullptr && stop->load()) {
+      return std::nullopt;
+    }
+    const torch::Tensor share = AddGradient(examples, step, micro_batch);
+    loss = loss.defined() ? loss + share : share;
+    ++micro_batch;
+    update.examples += static_cast<int64_t>(examples.size());
+    for (const auto& example : examples) {
+      update.tokens += example->long_length() + example->global_length();
+    }
+  }
+  update.loss = loss.item<double>();
+  if (!std::isfinite(update.loss)) {
+    return Diverged("loss", step, update.loss);
+  }
+  update.gradient_norm = GradientNorm(parameters_);
+  if (!std::isfinite(update.gradient_norm)) {
+    return Diverged("gradient's norm", step, update.gradient_norm);
+  }
+  ClipGradients_(parameters_, update.gradient_norm, options_.clip_norm);
+  update.learning_rate = options_.schedule.At(step);
+  optimizer_->Step(update.learning_rate);
+  return update;
+}
+
+}  // namespace etc

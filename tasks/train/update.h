@@ -1,0 +1,74 @@
+#ifndef ETC_TASKS_TRAIN_UPDATE_H_
+#define ETC_TASKS_TRAIN_UPDATE_H_
+
+#include <torch/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "etc/checkpoint.h"
+#include "tasks/data/loader.h"
+#include "tasks/train/finetuned_model.h"
+#include "tasks/train/optimizer.h"
+#include "tasks/train/schedule.h"
+
+namespace etc {
+
+// Numbers of one update.
+struct Update {
+  double loss = 0;
+  double learning_rate = 0;
+  // Before clipping.
+  double gradient_norm = 0;
+  int64_t examples = 0;
+  int64_t tokens = 0;  // long and global, without padding
+};
+
+// Moves the parameters of a model along the gradient of one batch:
+//
+//   loss = sum of the examples' losses / (batch_size + 1e-5)
+//
+// (wikihop spec 6), by micro-batches whose gradients are added. All parameters
+// that have a gradient are moved.
+class Updater {
+ public:
+  struct Options {
+    int64_t batch_size = 32;
+    // Largest global norm of a gradient; 0: no clipping.
+    double clip_norm = 1;
+    LearningRateSchedule schedule;
+    int64_t seed = 1;
+  };
+
+  Updater(FinetunedModel model, std::unique_ptr<Optimizer> optimizer,
+          Options options);
+
+  // The update after `step` others. Its random numbers follow from the seed,
+  // `step` and the micro-batch alone. Nothing, and no change to the model, if
+  // `*stop` becomes true before it is made; `stop` may be null.
+  //   kAborted  the loss or the gradient is infinite or not a number; the model
+  //             is as it was
+  absl::StatusOr<std::optional<Update>> Make(const TrainingBatch& batch,
+                                             int64_t step,
+                                             const std::atomic<bool>* stop);
+
+  Optimizer& optimizer() { return *optimizer_; }
+
+ private:
+  // Adds the gradient of one part of a batch and returns its share of the loss,
+  // a scalar.
+  torch::Tensor AddGradient(const Examples& examples, int64_t step,
+                            int64_t micro_batch);
+
+  const FinetunedModel model_;
+  const NamedTensors parameters_;
+  const std::unique_ptr<Optimizer> optimizer_;
+  const Options options_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_UPDATE_H_

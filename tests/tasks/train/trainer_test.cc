@@ -1,0 +1,430 @@
+// Whole runs of a toy benchmark, through files and checkpoints: that it learns;
+// that a run that was stopped, or killed by SIGKILL at any moment, goes on to
+// the very bits of one that was not; what it writes and says; what it refuses.
+// Dropout is on, so that resumed random numbers matter.
+
+#include "tasks/train/trainer.h"
+
+#include <signal.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "etc/checkpoint.h"
+#include "etc/formats/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tasks/train/finetune.h"
+#include "tasks/train/training_state.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
+
+// Remembers messages; sets `stop` after the update `stop_after`, or before the
+// second batch of the evaluation after it.
+class FakeReporter : public RunReporter {
+ public:
+  void Message(absl::string_view text) override { messages.emplace_back(text); }
+  void Update(const Progress& progress) override {
+    updates.push_back(progress);
+    if (progress.step == stop_after) {
+      stop = true;
+    }
+  }
+  void Evaluating(const EvaluationProgress&) override {
+    ++evaluation_batches;
+    if (evaluation_batches == stop_after_evaluation_batch) {
+      stop = true;
+    }
+  }
+
+  int64_t stop_after = -1;
+  int64_t stop_after_evaluation_batch = -1;
+  int64_t evaluation_batches = 0;
+  std::atomic<bool> stop = false;
+  std::vector<std::string> messages;
+  std::vector<Progress> updates;
+};
+
+// The lines of a metrics file without what the clock decides.
+std::vector<nlohmann::json> MetricsLines(const std::string& directory) {
+  const auto text = ReadFile(directory + "/metrics.jsonl");
+  EXPECT_TRUE(text.ok()) << text.status();
+  std::vector<nlohmann::json> lines;
+  for (const absl::string_view line :
+       absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
+    lines.push_back(nlohmann::json::parse(line));
+    for (const char* timing : {"examples_per_second", "tokens_per_second",
+                               "seconds_waited", "seconds"}) {
+      lines.back().erase(timing);
+    }
+  }
+  return lines;
+}
+
+NamedTensors ReadAll(const std::string& path) {
+  auto reader = TensorReader::Open(path);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  NamedTensors tensors;
+  for (const std::string& name : reader->Names()) {
+    tensors[name] = *reader->Read(name);
+  }
+  return tensors;
+}
+
+void ExpectSameTensors(const std::string& path, const std::string& expected) {
+  const NamedTensors left = ReadAll(path);
+  const NamedTensors right = ReadAll(expected);
+  ASSERT_EQ(left.size(), right.size());
+  EXPECT_GT(left.size(), 20);
+  for (const auto& [name, tensor] : left) {
+    EXPECT_TRUE(torch::equal(tensor, right.at(name))) << name;
+  }
+}
+
+// All but the times, which differ in length as text.
+void ExpectSameRun(const std::string& directory, const std::string& expected) {
+  for (const std::string link : {"/checkpoints/last", "/checkpoints/best"}) {
+    for (const std::string file :
+         {"/model.safetensors", "/training_state.safetensors"}) {
+      ExpectSameTensors(directory + link + file, expected + link + file);
+    }
+    EXPECT_EQ(*ReadFile(directory + link + "/predictions.json"),
+              *ReadFile(expected + link + "/predictions.json"));
+    auto state =
+        ReadTrainingState(directory + link + "/training_state.safetensors");
+    auto other =
+        ReadTrainingState(expected + link + "/training_state.safetensors");
+    state->state.metrics_bytes = other->state.metrics_bytes;
+    EXPECT_TRUE(state->state == other->state) << link;
+  }
+  EXPECT_EQ(MetricsLines(directory), MetricsLines(expected));
+}
+
+class TrainerTest : public testing::Test {
+ protected:
+  TrainerTest() {
+    train_ = temporary_.Write("train.jsonl", ToyRecords(37, 1));
+    dev_ = temporary_.Write("dev.jsonl", ToyRecords(11, 2));
+    json_ = ToyConfigJson(train_, dev_, "");
+  }
+
+  std::string Output(const std::string& name) const {
+    return temporary_.File(name);
+  }
+
+  // A run of the configuration `json_` into the directory `name`.
+  absl::StatusOr<FinetuneResult> Run(const std::string& name,
+                                     FakeReporter* reporter,
+                                     bool resume = false) {
+    json_["output"] = Output(name);
+    auto config = FinetuneConfigFromJson(json_, "toy");
+    if (!config.ok()) {
+      return config.status();
+    }
+    ToyTask task(config->model);
+    task.nan_record = nan_record_;
+    return Finetune(
+        *config, task,
+        {.resume = resume, .reporter = reporter, .stop = &reporter->stop});
+  }
+
+  TemporaryDirectory temporary_;
+  std::string train_;
+  std::string dev_;
+  std::string nan_record_;
+  nlohmann::json json_;
+};
+
+TEST_F(TrainerTest, LearnsTheToyTask) {
+  json_["train"]["steps"] = 200;
+  json_["train"]["learning_rate"] = 0.003;
+  json_["train"]["evaluate_every"] = 0;
+  json_["data"]["dev"] = {train_};
+  FakeReporter reporter;
+  const auto result = Run("run", &reporter);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->finished);
+  ASSERT_EQ(result->runs.size(), 1);
+  EXPECT_GE(result->runs[0].last[0].second, 0.97);
+  EXPECT_LT(reporter.updates.back().loss, 0.3);
+}
+
+TEST_F(TrainerTest, WritesWhatItPromises) {
+  FakeReporter reporter;
+  const auto result = Run("run", &reporter);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(reporter.updates.size(), 12);
+  const std::string last = Output("run/seed-1/checkpoints/last");
+  for (const char* file :
+       {"/etc_config.json", "/model.safetensors", "/finetune.json",
+        "/training_state.safetensors", "/predictions.json"}) {
+    EXPECT_TRUE(fs::exists(last + file)) << file;
+  }
+  const auto lines = MetricsLines(Output("run/seed-1"));
+  ASSERT_EQ(lines.size(), 12 + 3);
+  EXPECT_EQ(lines[0]["step"], 1);
+  EXPECT_EQ(lines[0]["learning_rate"], 0);
+  EXPECT_EQ(lines[0]["examples"], 8);
+  EXPECT_DOUBLE_EQ(lines[0]["epoch"], 8.0 / 37);
+  EXPECT_EQ(lines[4]["step"], 4);
+  EXPECT_TRUE(lines[4]["evaluation"].contains("accuracy"));
+  const auto summary =
+      nlohmann::json::parse(*ReadFile(Output("run/summary.json")));
+  EXPECT_EQ(summary["runs"][0]["best"]["accuracy"],
+            result->runs[0].best[0].second);
+  EXPECT_EQ(summary["scores"]["accuracy"]["median"],
+            result->runs[0].best[0].second);
+}
+
+class ResumeTest : public TrainerTest,
+                   public testing::WithParamInterface<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(MicroBatches, ResumeTest, testing::Values(1, 3, 8));
+
+TEST_P(ResumeTest, GoesOnBitForBit) {
+  json_["train"]["micro_batch_size"] = GetParam();
+  FakeReporter straight;
+  ASSERT_TRUE(Run("straight", &straight).ok());
+  for (const int64_t stop_after : {3, 4, 11}) {
+    const std::string name = absl::StrCat("stopped-", stop_after);
+    FakeReporter first;
+    first.stop_after = stop_after;
+    const auto stopped = Run(name, &first);
+    ASSERT_TRUE(stopped.ok()) << stopped.status();
+    EXPECT_FALSE(stopped->finished);
+    EXPECT_EQ(stopped->runs[0].steps, stop_after);
+    EXPECT_FALSE(fs::exists(Output(name + "/summary.json")));
+
+    json_["data"]["workers"] = 3;
+    FakeReporter second;
+    const auto resumed = Run(name, &second, /*resume=*/true);
+    json_["data"].erase("workers");
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    EXPECT_TRUE(resumed->finished);
+    EXPECT_EQ(second.updates.size(), 12 - static_cast<size_t>(stop_after));
+    ExpectSameRun(Output(name + "/seed-1"), Output("straight/seed-1"));
+  }
+}
+
+TEST_F(TrainerTest, GoesOnBitForBitWithEachOptimizer) {
+  for (const std::string type : {"lamb", "adamw"}) {
+    json_["optimizer"]["type"] = type;
+    FakeReporter straight;
+    ASSERT_TRUE(Run("straight-" + type, &straight).ok());
+    FakeReporter first;
+    first.stop_after = 5;
+    ASSERT_TRUE(Run(type, &first).ok());
+    FakeReporter second;
+    ASSERT_TRUE(Run(type, &second, /*resume=*/true).ok());
+    ExpectSameRun(Output(type + "/seed-1"),
+                  Output("straight-" + type + "/seed-1"));
+  }
+}
+
+TEST_F(TrainerTest, GoesOnAfterAStopInAnEvaluation) {
+  FakeReporter straight;
+  ASSERT_TRUE(Run("straight", &straight).ok());
+  FakeReporter first;
+  first.stop_after_evaluation_batch = 3;  // the first of the second evaluation
+  const auto stopped = Run("run", &first);
+  ASSERT_TRUE(stopped.ok());
+  EXPECT_FALSE(stopped->finished);
+  EXPECT_EQ(stopped->runs[0].steps, 8);
+  FakeReporter second;
+  ASSERT_TRUE(Run("run", &second, /*resume=*/true).ok());
+  ExpectSameRun(Output("run/seed-1"), Output("straight/seed-1"));
+}
+
+TEST_F(TrainerTest, StopsAtALossThatIsNotFiniteAndKeepsTheLastCheckpoint) {
+  json_["train"]["checkpoint_every"] = 1;
+  json_["train"]["evaluate_every"] = 0;
+  // A record that the first update does not use, or there is no checkpoint.
+  FakeReporter reporter;
+  for (int record = 0; record < 37 && reporter.updates.empty(); ++record) {
+    fs::remove_all(Output("run"));
+    nan_record_ = absl::StrCat(record);
+    const absl::Status status = Run("run", &reporter).status();
+    ASSERT_TRUE(absl::IsAborted(status)) << status;
+    EXPECT_THAT(
+        status.message(),
+        AllOf(HasSubstr(absl::StrCat("the loss of update ",
+                                     reporter.updates.size() + 1, " is nan")),
+              HasSubstr(reporter.updates.empty()
+                            ? "there is no checkpoint yet"
+                            : "the last good checkpoint is " +
+                                  Output("run/seed-1/checkpoints"))));
+  }
+  const std::string last = Output("run/seed-1/checkpoints/last");
+  EXPECT_EQ(ReadTrainingState(last + "/training_state.safetensors")->state.step,
+            reporter.updates.size());
+  for (const auto& [name, tensor] : ReadAll(last + "/model.safetensors")) {
+    EXPECT_TRUE(torch::isfinite(tensor).all().item<bool>()) << name;
+  }
+}
+
+TEST_F(TrainerTest, RefusesADirectoryWithARun) {
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  const auto again = Run("run", &reporter);
+  EXPECT_TRUE(absl::IsAlreadyExists(again.status()));
+  EXPECT_THAT(again.status().message(), HasSubstr(Output("run/seed-1")));
+}
+
+TEST_F(TrainerTest, ResumingAFinishedRunChangesNothing) {
+  FakeReporter reporter;
+  const auto first = Run("run", &reporter);
+  ASSERT_TRUE(first.ok());
+  FakeReporter again;
+  const auto second = Run("run", &again, /*resume=*/true);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(second->finished);
+  EXPECT_TRUE(again.updates.empty());
+  EXPECT_EQ(again.evaluation_batches, 0);
+  EXPECT_EQ(second->runs[0].best, first->runs[0].best);
+}
+
+TEST_F(TrainerTest, ResumesOnlyWithTheSameSettings) {
+  FakeReporter first;
+  first.stop_after = 11;
+  ASSERT_TRUE(Run("run", &first).ok());
+  const nlohmann::json begun = json_;
+  const auto expect_refused = [this, &begun](const std::string& field,
+                                             nlohmann::json value) {
+    json_ = begun;
+    json_[nlohmann::json::json_pointer(
+        "/" + absl::StrReplaceAll(field, {{".", "/"}}))] = std::move(value);
+    FakeReporter reporter;
+    const auto status = Run("run", &reporter, /*resume=*/true).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << field;
+    EXPECT_THAT(status.ToString(), HasSubstr("another " + field));
+  };
+  expect_refused("train.learning_rate", 0.02);
+  expect_refused("train.micro_batch_size", 4);
+  expect_refused("train.steps", 13);
+  expect_refused("optimizer.weight_decay", 0.1);
+  expect_refused("residual_attention", "off");
+  expect_refused("model.hidden_dropout_prob", 0.2);
+  expect_refused("data.bucket_batches", 3);
+
+  json_ = begun;
+  temporary_.Write("train.jsonl", ToyRecords(38, 1));
+  FakeReporter reporter;
+  EXPECT_THAT(Run("run", &reporter, /*resume=*/true).status().message(),
+              HasSubstr("number of training records"));
+
+  temporary_.Write("train.jsonl", ToyRecords(37, 1));
+  json_["train"]["threads"] = 2;
+  json_["train"]["evaluate_every"] = 6;
+  json_["train"]["checkpoint_every"] = 2;
+  json_["train"]["evaluation_batch_size"] = 3;
+  json_["data"]["workers"] = 2;
+  json_["data"]["cache_megabytes"] = 0;
+  const auto resumed = Run("run", &reporter, /*resume=*/true);
+  EXPECT_TRUE(resumed.ok()) << resumed.status();
+}
+
+TEST_F(TrainerTest, RunsEachSeedAndSummarizes) {
+  json_["train"]["seeds"] = {1, 2, 3};
+  FakeReporter stopped;
+  stopped.stop_after = 7;
+  auto result = Run("run", &stopped);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->runs.size(), 1);
+  FakeReporter reporter;
+  result = Run("run", &reporter, /*resume=*/true);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->runs.size(), 3);
+  EXPECT_NE(ReadAll(Output("run/seed-1/checkpoints/last"))["head.output.bias"]
+                .sum()
+                .item<double>(),
+            ReadAll(Output("run/seed-2/checkpoints/last"))["head.output.bias"]
+                .sum()
+                .item<double>());
+  std::vector<double> values;
+  for (const RunResult& run : result->runs) {
+    values.push_back(run.best[0].second);
+  }
+  const ScoreSummary expected = SummarizeScore("accuracy", values);
+  const auto summary =
+      nlohmann::json::parse(*ReadFile(Output("run/summary.json")));
+  EXPECT_EQ(summary["scores"]["accuracy"]["median"], expected.median);
+  EXPECT_EQ(summary["scores"]["accuracy"]["standard_deviation"],
+            *expected.standard_deviation);
+  EXPECT_THAT(reporter.messages, Contains(StartsWith("accuracy: median")));
+}
+
+TEST(SummarizeScoreTest, GivesMedianAndSampleDeviation) {
+  const ScoreSummary odd = SummarizeScore("x", {4, 1, 2});
+  EXPECT_EQ(odd.median, 2);
+  EXPECT_NEAR(*odd.standard_deviation, 1.5275252317, 1e-9);
+  const ScoreSummary even = SummarizeScore("x", {4, 1, 2, 3});
+  EXPECT_EQ(even.median, 2.5);
+  EXPECT_FALSE(SummarizeScore("x", {4}).standard_deviation.has_value());
+}
+
+TEST_F(TrainerTest, SkipsBadRecordsOrSaysWhereTheyAre) {
+  train_ = temporary_.Write("train.jsonl", ToyRecords(37, 1) + "{\"id\": 5}\n");
+  FakeReporter reporter;
+  EXPECT_THAT(Run("strict", &reporter).status().message(),
+              AllOf(HasSubstr("train.jsonl"), HasSubstr("id")));
+  json_["data"]["on_bad_record"] = "skip";
+  const auto result = Run("lenient", &reporter);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(reporter.messages, Contains(AllOf(HasSubstr("1 bad record"),
+                                                HasSubstr("train.jsonl"))));
+}
+
+// The child process is killed at a moment that differs from round to round.
+TEST_F(TrainerTest, SurvivesBeingKilled) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  constexpr char kDirectory[] = "REALETC_TEST_KILLED_RUN";
+  json_["train"]["checkpoint_every"] = 1;
+  FakeReporter straight;
+  if (std::getenv(kDirectory) == nullptr) {
+    ASSERT_TRUE(Run("straight", &straight).ok());
+    setenv(kDirectory, temporary_.path().c_str(), /*overwrite=*/1);
+  }
+  const std::string parent = std::getenv(kDirectory);
+  json_["data"]["train"] = {parent + "/train.jsonl"};
+  json_["data"]["dev"] = {parent + "/dev.jsonl"};
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_EXIT(
+        {
+          std::thread killer([round] {
+            std::this_thread::sleep_for(
+                std::chrono::milliseconds(120 + 37 * round));
+            kill(getpid(), SIGKILL);
+          });
+          FakeReporter reporter;
+          Run("../" + fs::path(parent).filename().string() + "/killed",
+              &reporter, /*resume=*/true)
+              .IgnoreError();
+          killer.join();
+        },
+        testing::KilledBySignal(SIGKILL), "");
+  }
+  FakeReporter reporter;
+  const auto result = Run("killed", &reporter, /*resume=*/true);
+  unsetenv(kDirectory);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ExpectSameRun(Output("killed/seed-1"), Output("straight/seed-1"));
+}
+
+}  // namespace
+}  // namespace etc

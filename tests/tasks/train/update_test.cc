@@ -1,0 +1,197 @@
+// One update: gradients added over micro-batches are those of the whole batch,
+// the loss is the mean of wikihop spec 6, the step follows schedule and
+// clipping, random numbers follow from seed and step, and an update that is
+// stopped or not finite changes nothing. Tolerances: float32 sums in another
+// order.
+
+#include "tasks/train/update.h"
+
+#include <torch/torch.h>
+
+#include <atomic>
+#include <string>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tasks/data/batch.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+class UpdateTest : public testing::Test {
+ protected:
+  UpdateTest() {
+    auto config = FinetuneConfigFromJson(ToyConfigJson("", "", ""), "toy");
+    EXPECT_TRUE(config.ok()) << config.status();
+    config_ = *std::move(config);
+    SetDropout(0);
+  }
+
+  void SetDropout(double probability) {
+    config_.model.hidden_dropout_prob = probability;
+    config_.model.attention_probs_dropout_prob = probability;
+  }
+
+  FinetunedModel MakeModel(const std::string& nan_record = "") const {
+    torch::manual_seed(11);
+    ToyTask task(config_.model);
+    task.nan_record = nan_record;
+    return MakeFinetunedModel(config_, task);
+  }
+
+  // `size` examples in micro-batches of `micro_batch_size`.
+  TrainingBatch MakeTrainingBatch(int64_t size,
+                                  int64_t micro_batch_size) const {
+    const ToyTask task(config_.model);
+    TrainingBatch batch;
+    int64_t made = 0;
+    for (const absl::string_view line :
+         absl::StrSplit(ToyRecords(size, 3), '\n', absl::SkipEmpty())) {
+      auto examples = task.MakeExamples(std::string(line), "toy");
+      EXPECT_TRUE(examples.ok()) << examples.status();
+      if (made % micro_batch_size == 0) {
+        batch.micro_batches.emplace_back();
+      }
+      batch.micro_batches.back().push_back((*examples)[0]);
+      ++made;
+    }
+    return batch;
+  }
+
+  Updater MakeUpdater(const FinetunedModel& model, double clip_norm = 0) const {
+    auto optimizer = MakeOptimizer(config_.optimizer, model.Parameters());
+    EXPECT_TRUE(optimizer.ok());
+    return Updater(model, *std::move(optimizer),
+                   {.batch_size = 8,
+                    .clip_norm = clip_norm,
+                    .schedule = {.learning_rate = 0.01, .num_steps = 10},
+                    .seed = 5});
+  }
+
+  FinetuneConfig config_;
+};
+
+// Copies of the gradients, without those that are undefined.
+NamedTensors Gradients(const FinetunedModel& model) {
+  NamedTensors gradients;
+  for (const auto& [name, parameter] : model.Parameters()) {
+    if (parameter.grad().defined()) {
+      gradients[name] = parameter.grad().clone();
+    }
+  }
+  return gradients;
+}
+
+NamedTensors Copies(const NamedTensors& tensors) {
+  NamedTensors copies;
+  for (const auto& [name, tensor] : tensors) {
+    copies[name] = tensor.detach().clone();
+  }
+  return copies;
+}
+
+bool AllEqual(const NamedTensors& left, const NamedTensors& right) {
+  for (const auto& [name, tensor] : left) {
+    if (!torch::equal(tensor, right.at(name))) {
+      return false;
+    }
+  }
+  return left.size() == right.size();
+}
+
+TEST_F(UpdateTest, AddsUpMicroBatchesToTheGradientOfTheBatch) {
+  const FinetunedModel whole = MakeModel();
+  Updater updater = MakeUpdater(whole);
+  const auto expected = updater.Make(MakeTrainingBatch(8, 8), 0, nullptr);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const NamedTensors gradients = Gradients(whole);
+  ASSERT_GT(gradients.size(), 20);
+  for (const int64_t micro_batch_size : {1, 3, 4}) {
+    const FinetunedModel parts = MakeModel();
+    Updater other = MakeUpdater(parts);
+    const auto update =
+        other.Make(MakeTrainingBatch(8, micro_batch_size), 0, nullptr);
+    ASSERT_TRUE(update.ok());
+    EXPECT_NEAR((*update)->loss, (*expected)->loss, 1e-6);
+    EXPECT_EQ((*update)->tokens, (*expected)->tokens);
+    for (const auto& [name, gradient] : Gradients(parts)) {
+      EXPECT_TRUE(torch::allclose(gradient, gradients.at(name), /*rtol=*/1e-4,
+                                  /*atol=*/1e-6))
+          << name << ", micro-batches of " << micro_batch_size;
+    }
+  }
+}
+
+TEST_F(UpdateTest, DividesByTheOfficialBatchSize) {
+  const FinetunedModel model = MakeModel();
+  const TrainingBatch batch = MakeTrainingBatch(8, 8);
+  const Batch tensors = MakeBatch(batch.micro_batches[0]);
+  const double sum =
+      model.head->Losses(model.Logits(tensors), tensors).sum().item<double>();
+  const auto update = MakeUpdater(model).Make(batch, 0, nullptr);
+  ASSERT_TRUE(update.ok());
+  EXPECT_NEAR((*update)->loss, sum / 8.00001, 1e-6);
+}
+
+TEST_F(UpdateTest, ReportsTheNormBeforeClippingAndClips) {
+  const FinetunedModel model = MakeModel();
+  const auto update = MakeUpdater(model, /*clip_norm=*/0.01)
+                          .Make(MakeTrainingBatch(8, 2), 0, nullptr);
+  ASSERT_TRUE(update.ok());
+  EXPECT_GT((*update)->gradient_norm, 0.05);
+  EXPECT_NEAR(GradientNorm(model.Parameters()), 0.01, 1e-7);
+}
+
+TEST_F(UpdateTest, FollowsTheSchedule) {
+  const FinetunedModel model = MakeModel();
+  Updater updater = MakeUpdater(model);
+  const auto update = updater.Make(MakeTrainingBatch(8, 2), 5, nullptr);
+  ASSERT_TRUE(update.ok());
+  EXPECT_DOUBLE_EQ((*update)->learning_rate, 0.005);
+  const NamedTensors before = Copies(model.Parameters());
+  ASSERT_TRUE(updater.Make(MakeTrainingBatch(8, 2), 10, nullptr).ok());
+  EXPECT_TRUE(AllEqual(model.Parameters(), before)) << "the rate is 0";
+}
+
+TEST_F(UpdateTest, DrawsDropoutFromSeedAndStepAlone) {
+  SetDropout(0.3);
+  const auto loss = [this](int64_t step, int64_t draws_before) {
+    const FinetunedModel model = MakeModel();
+    torch::rand({draws_before + 1});
+    return (*MakeUpdater(model).Make(MakeTrainingBatch(8, 2), step, nullptr))
+        ->loss;
+  };
+  EXPECT_EQ(loss(1, 0), loss(1, 17));
+  EXPECT_NE(loss(1, 0), loss(2, 0));
+}
+
+TEST_F(UpdateTest, LeavesTheModelAloneWhenStopped) {
+  const FinetunedModel model = MakeModel();
+  const NamedTensors before = Copies(model.Parameters());
+  const std::atomic<bool> stop = true;
+  const auto update =
+      MakeUpdater(model).Make(MakeTrainingBatch(8, 2), 0, &stop);
+  ASSERT_TRUE(update.ok());
+  EXPECT_FALSE(update->has_value());
+  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+}
+
+TEST_F(UpdateTest, LeavesTheModelAloneWhenTheLossIsNotFinite) {
+  const FinetunedModel model = MakeModel(/*nan_record=*/"5");
+  const NamedTensors before = Copies(model.Parameters());
+  Updater updater = MakeUpdater(model);
+  const absl::Status status =
+      updater.Make(MakeTrainingBatch(8, 2), 3, nullptr).status();
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(status.message(), HasSubstr("the loss of update 4 is nan"));
+  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+  EXPECT_TRUE(updater.optimizer().State().empty());
+}
+
+}  // namespace
+}  // namespace etc
