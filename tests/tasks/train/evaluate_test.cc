@@ -1,0 +1,100 @@
+// A model over a data set: every record once and in order, the same logits
+// whatever the batches, no dropout, and the model's mode left as it was.
+// Tolerance: sums in another order, in float32.
+
+#include "tasks/train/evaluate.h"
+
+#include <torch/torch.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+class EvaluateTest : public testing::Test {
+ protected:
+  EvaluateTest() {
+    const std::string file = temporary_.Write("dev.jsonl", ToyRecords(11, 2));
+    auto config = FinetuneConfigFromJson(ToyConfigJson("", file, ""), "toy");
+    EXPECT_TRUE(config.ok()) << config.status();
+    task_ = std::make_unique<ToyTask>(config->model);
+    torch::manual_seed(4);
+    model_ = MakeFinetunedModel(*config, *task_);
+    auto records = OpenRecords({file, file}, *task_);
+    EXPECT_TRUE(records.ok()) << records.status();
+    records_ = *std::move(records);
+  }
+
+  Evaluation MustEvaluate(const EvaluateOptions& options) const {
+    auto evaluation = Evaluate(model_, *task_, *records_, options);
+    EXPECT_TRUE(evaluation.ok()) << evaluation.status();
+    return *std::move(evaluation);
+  }
+
+  TemporaryDirectory temporary_;
+  std::unique_ptr<ToyTask> task_;
+  FinetunedModel model_;
+  std::unique_ptr<ExampleSource> records_;
+};
+
+torch::Tensor Logits(const Evaluation& evaluation) {
+  return static_cast<const ToyPredictions&>(*evaluation.predictions).logits();
+}
+
+TEST_F(EvaluateTest, GivesTheSameLogitsForAnyBatches) {
+  const torch::Tensor expected = Logits(MustEvaluate({.batch_size = 1}));
+  ASSERT_EQ(expected.size(0), 22);
+  EXPECT_GT(expected.std().item<double>(), 1e-3);
+  for (const int64_t batch_size : {2, 8, 100}) {
+    const Evaluation evaluation =
+        MustEvaluate({.batch_size = batch_size, .workers = 3});
+    EXPECT_EQ(evaluation.num_examples, 22);
+    EXPECT_TRUE(torch::allclose(Logits(evaluation), expected, /*rtol=*/1e-4,
+                                /*atol=*/1e-5))
+        << "batches of " << batch_size;
+  }
+}
+
+TEST_F(EvaluateTest, LeavesTheModeAsItWas) {
+  for (const bool training : {true, false}) {
+    model_.SetTraining(training);
+    MustEvaluate({});
+    EXPECT_EQ(model_.encoder->is_training(), training);
+    EXPECT_EQ(model_.head->is_training(), training);
+  }
+}
+
+TEST_F(EvaluateTest, ScoresWhatTheTaskScores) {
+  const Evaluation evaluation = MustEvaluate({});
+  EXPECT_EQ(evaluation.metrics, evaluation.predictions->Score());
+  EXPECT_THAT(FormatMetrics({{"accuracy", 0.79214}, {"f1", 1}}),
+              "accuracy 0.7921  f1 1.0000");
+}
+
+TEST_F(EvaluateTest, EndsWhenStopped) {
+  const std::atomic<bool> stop = true;
+  EXPECT_TRUE(absl::IsCancelled(
+      Evaluate(model_, *task_, *records_, {.stop = &stop}).status()));
+}
+
+TEST_F(EvaluateTest, SkipsBadRecordsOrSaysWhereTheyAre) {
+  const std::string file =
+      temporary_.Write("bad.jsonl", ToyRecords(3, 2) + "{\"id\": \"x\"}\n");
+  const auto records = OpenRecords({file}, *task_);
+  ASSERT_TRUE(records.ok());
+  EXPECT_THAT(Evaluate(model_, *task_, **records, {}).status().ToString(),
+              HasSubstr("bad.jsonl"));
+  const auto evaluation = Evaluate(model_, *task_, **records,
+                                   {.on_bad_record = OnBadRecord::kSkip});
+  ASSERT_TRUE(evaluation.ok());
+  EXPECT_EQ(evaluation->num_examples, 3);
+  EXPECT_EQ(evaluation->skipped.count, 1);
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,198 @@
+// Weights in and out: what a run starts from (an encoder with or without
+// prefix, a head of this or another task, another residual mode), what a
+// directory of a fine-tuned model gives back, and the messages of those that
+// cannot be used.
+
+#include "tasks/train/finetuned_model.h"
+
+#include <torch/torch.h>
+
+#include <filesystem>
+
+#include "etc/formats/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+FinetuneConfig ParseConfig(const nlohmann::json& json) {
+  auto config = FinetuneConfigFromJson(json, "toy");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *std::move(config);
+}
+
+FinetunedModel MakeModel(const FinetuneConfig& config, uint64_t seed) {
+  torch::manual_seed(seed);
+  return MakeFinetunedModel(config, ToyTask(config.model));
+}
+
+bool SameTensors(const NamedTensors& left, const NamedTensors& right) {
+  for (const auto& [name, tensor] : left) {
+    if (right.count(name) == 0 || !torch::equal(tensor, right.at(name))) {
+      return false;
+    }
+  }
+  return left.size() == right.size();
+}
+
+NamedTensors Head(const FinetunedModel& model) {
+  return ModuleTensors(*model.head);
+}
+NamedTensors Encoder(const FinetunedModel& model) {
+  return ModuleTensors(*model.encoder);
+}
+
+class FinetunedModelTest : public testing::Test {
+ protected:
+  FinetunedModelTest() : config_(ParseConfig(ToyConfigJson("a", "b", "c"))) {}
+
+  // A directory as a run writes it, of `model`.
+  std::string WriteModel(const FinetuneConfig& config,
+                         const FinetunedModel& model) {
+    const std::string directory = temporary_.File("model");
+    EXPECT_TRUE(CreateDirectories(directory).ok());
+    const std::string vocabulary = "[PAD]\n";
+    const absl::Status status = WriteFinetunedModel(
+        {.config = config, .model = model, .vocabulary = vocabulary},
+        directory);
+    EXPECT_TRUE(status.ok()) << status;
+    return directory;
+  }
+
+  TemporaryDirectory temporary_;
+  FinetuneConfig config_;
+};
+
+TEST_F(FinetunedModelTest, ComesBackAsItWas) {
+  const FinetunedModel model = MakeModel(config_, 1);
+  const std::string written = WriteModel(config_, model);
+  const std::string moved = temporary_.File("moved");
+  std::filesystem::rename(written, moved);
+
+  const auto config = ReadFinetunedConfig(moved);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->task, "toy");
+  EXPECT_EQ(config->residual_attention, "sum");
+  EXPECT_EQ(config->model.hidden_size, 16);
+  EXPECT_EQ(config->tokenizer.vocabulary, moved + "/vocab.txt");
+  EXPECT_EQ(*ReadFile(config->tokenizer.vocabulary), "[PAD]\n");
+
+  const auto loaded =
+      LoadFinetunedModel(moved, *config, ToyTask(config->model));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_TRUE(SameTensors(loaded->Tensors(), model.Tensors()));
+  EXPECT_EQ(loaded->encoder->residual_attention(), ResidualAttention::kSum);
+  EXPECT_FALSE(loaded->encoder->is_training());
+}
+
+TEST_F(FinetunedModelTest, KnowsTheResidualModeThatWasUsed) {
+  // The model's own object says nothing: the mode is a field of the run.
+  FinetuneConfig config = config_;
+  config.residual_attention = "mean";
+  config.json["residual_attention"] = "mean";
+  const auto read =
+      ReadFinetunedConfig(WriteModel(config, MakeModel(config, 1)));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->residual_attention, "mean");
+  EXPECT_EQ(read->model.residual_attention, "mean");
+}
+
+TEST_F(FinetunedModelTest, StartsFromEncoderAndHeadOfTheSameTask) {
+  const FinetunedModel before = MakeModel(config_, 1);
+  FinetuneConfig config = config_;
+  config.init = WriteModel(config_, before);
+  const FinetunedModel model = MakeModel(config, 2);
+  ASSERT_FALSE(SameTensors(model.Tensors(), before.Tensors()));
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_TRUE(SameTensors(model.Tensors(), before.Tensors()));
+  EXPECT_THAT(*messages, ElementsAre("encoder: from " + config.init,
+                                     "head: from " + config.init));
+  EXPECT_EQ(VocabularyPath(config), config.init + "/vocab.txt");
+}
+
+TEST_F(FinetunedModelTest, StartsWithANewHeadForAnotherTask) {
+  const FinetunedModel before = MakeModel(config_, 1);
+  FinetuneConfig other = config_;
+  other.task = "other";
+  FinetuneConfig config = config_;
+  config.init = WriteModel(other, before);
+  config.residual_attention = "off";
+  const FinetunedModel model = MakeModel(config, 2);
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
+  EXPECT_FALSE(SameTensors(Head(model), Head(before)));
+  EXPECT_THAT(
+      *messages,
+      ElementsAre(
+          "encoder: from " + config.init,
+          AllOf(HasSubstr("head: random weights"), HasSubstr("for other")),
+          "residual attention: pre-trained with sum, fine-tuning with "
+          "off"));
+  EXPECT_EQ(model.encoder->residual_attention(), ResidualAttention::kOff);
+}
+
+TEST_F(FinetunedModelTest, StartsFromABareEncoder) {
+  const FinetunedModel before = MakeModel(config_, 1);
+  FinetuneConfig config = config_;
+  config.init = temporary_.File("encoder.safetensors");
+  ASSERT_TRUE(WriteTensors(config.init, Encoder(before), {}).ok());
+  const FinetunedModel model = MakeModel(config, 2);
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
+  EXPECT_FALSE(SameTensors(Head(model), Head(before)));
+}
+
+TEST_F(FinetunedModelTest, RefusesAnEncoderThatLacksTensors) {
+  NamedTensors tensors = Encoder(MakeModel(config_, 1));
+  const std::string lost = tensors.begin()->first;
+  tensors.erase(lost);
+  FinetuneConfig config = config_;
+  config.init = temporary_.File("encoder.safetensors");
+  ASSERT_TRUE(WriteTensors(config.init, tensors, {}).ok());
+  EXPECT_THAT(
+      LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
+      AllOf(HasSubstr(config.init + " lacks"), HasSubstr(lost)));
+}
+
+TEST_F(FinetunedModelTest, RefusesAnEncoderOfOtherShapes) {
+  FinetuneConfig smaller = config_;
+  smaller.model.intermediate_size = 8;
+  FinetuneConfig config = config_;
+  config.init = WriteModel(smaller, MakeModel(smaller, 1));
+  EXPECT_THAT(
+      LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
+      AllOf(HasSubstr("encoder."), HasSubstr("[8"), HasSubstr("[32")));
+}
+
+TEST_F(FinetunedModelTest, RefusesAModelOfAnotherTask) {
+  FinetuneConfig other = config_;
+  other.task = "other";
+  const std::string directory = WriteModel(other, MakeModel(other, 1));
+  EXPECT_THAT(LoadFinetunedModel(directory, config_, ToyTask(config_.model))
+                  .status()
+                  .ToString(),
+              HasSubstr("is fine-tuned for other, not for toy"));
+}
+
+TEST_F(FinetunedModelTest, NamesTheFileThatIsNotThere) {
+  EXPECT_THAT(ReadFinetunedConfig("/nowhere").status().ToString(),
+              HasSubstr("/nowhere/finetune.json"));
+  FinetuneConfig config = config_;
+  config.init = "/nowhere";
+  EXPECT_THAT(
+      LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
+      HasSubstr("/nowhere"));
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,87 @@
+// The state of a run through its file, and files that are not one.
+
+#include "tasks/train/training_state.h"
+
+#include <torch/torch.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(TrainingStateTest, ComesBackAsItWas) {
+  TemporaryDirectory temporary;
+  const std::string path = temporary.File("training_state.safetensors");
+  TrainingStateFile contents;
+  contents.state = {
+      .step = 12,
+      .position = {.epoch = 3, .record = 5, .example = 1, .batch = 2},
+      .evaluated_step = 12,
+      .evaluation = {{"f1", 0.1}, {"accuracy", 1.0 / 3}},
+      .best_step = 8,
+      .best = {{"f1", 0.2}, {"accuracy", 0.5}},
+      .metrics_bytes = 1234};
+  contents.settings = {{"train", {{"learning_rate", 3e-5}}}};
+  contents.optimizer = {
+      {"m.encoder.weight", torch::randn({2, 3})},
+      {"updates.encoder.weight", torch::tensor(int64_t{7}, torch::kLong)}};
+  ASSERT_TRUE(WriteTrainingState(contents, path).ok());
+  const auto read = ReadTrainingState(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->state == contents.state);
+  EXPECT_EQ(read->settings, contents.settings);
+  ASSERT_EQ(read->optimizer.size(), 2);
+  for (const auto& [name, tensor] : contents.optimizer) {
+    EXPECT_TRUE(torch::equal(read->optimizer.at(name), tensor)) << name;
+  }
+}
+
+TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
+  TemporaryDirectory temporary;
+  const std::string path = temporary.File("training_state.safetensors");
+  const auto message = [&path](std::map<std::string, std::string> metadata) {
+    EXPECT_TRUE(
+        WriteTensors(path, {{"optimizer.m.x", torch::ones({1})}}, metadata)
+            .ok());
+    return ReadTrainingState(path).status().ToString();
+  };
+  const std::string complete =
+      R"({"step":1,"epoch":0,"record":0,"example":0,"batch":0,)"
+      R"("evaluated_step":0,"evaluation":[],"best_step":0,"best":[],)"
+      R"("metrics_bytes":0})";
+  EXPECT_THAT(message({{"settings", "{}"}}), HasSubstr("\"training_state\""));
+  EXPECT_THAT(message({{"training_state", "{"}, {"settings", "{}"}}),
+              HasSubstr(path));
+  EXPECT_THAT(message({{"training_state", "[]"}, {"settings", "{}"}}),
+              HasSubstr(path));
+  EXPECT_THAT(
+      message({{"training_state", R"({"step":1})"}, {"settings", "{}"}}),
+      HasSubstr("epoch"));
+  std::string bad = complete;
+  bad.replace(bad.find("[]"), 2, R"([["f1","x"]])");
+  EXPECT_THAT(message({{"training_state", bad}, {"settings", "{}"}}),
+              HasSubstr("evaluation should be pairs"));
+  EXPECT_THAT(message({{"training_state", complete}, {"settings", "{}"}}),
+              HasSubstr("OK"));
+}
+
+TEST(CheckSameSettingsTest, NamesTheFirstDifference) {
+  const nlohmann::json then = {{"train", {{"seed", 1}, {"steps", nullptr}}},
+                               {"data", {{"train", {"a", "b"}}}}};
+  EXPECT_TRUE(CheckSameSettings(then, then).ok());
+  nlohmann::json now = then;
+  now["train"]["seed"] = 2;
+  EXPECT_THAT(CheckSameSettings(then, now).ToString(),
+              HasSubstr("another train.seed: it began with 1, now it is 2"));
+  now = then;
+  now["data"]["train"] = {"a"};
+  EXPECT_THAT(CheckSameSettings(then, now).ToString(),
+              HasSubstr("data.train.1: it began with \"b\", now it is absent"));
+}
+
+}  // namespace
+}  // namespace etc
