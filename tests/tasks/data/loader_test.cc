@@ -128,6 +128,22 @@ TEST(TrainingLoaderTest, GivesEachExampleOnceAnEpochButForTheLastBatch) {
   }
 }
 
+TEST(TrainingLoaderTest, LeavesOutNoExampleForItsLength) {
+  // Of five examples of lengths 0, 7, 4, 1, 8 each epoch leaves out one.
+  const FakeSource source(5, {1});
+  TrainingLoader loader(&source, kOptions);
+  std::map<std::string, int> times;
+  for (const auto& batch : Take(loader, 50)) {
+    for (const std::string& id : batch) {
+      ++times[id];
+    }
+  }
+  EXPECT_THAT(times, SizeIs(5));
+  for (const auto& [id, count] : times) {
+    EXPECT_LT(count, 50) << id << " was never left out";
+  }
+}
+
 TEST(TrainingLoaderTest, GoesOnAtAnyBatchAsIfItHadNotStopped) {
   const FakeSource source(41, {1, 2, 0, 1});
   for (const int64_t bucket_batches : {1, 3, 100}) {
