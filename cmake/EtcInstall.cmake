@@ -28,9 +28,7 @@ foreach(storey IN ITEMS attention etc tasks)
 endforeach()
 
 install(TARGETS etc_torch EXPORT RealETCTargets)
-if(TARGET realetc)
 install(TARGETS realetc RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-endif()
 install(EXPORT RealETCTargets NAMESPACE RealETC:: DESTINATION "${package_dir}")
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/RealETCConfig.cmake.in"

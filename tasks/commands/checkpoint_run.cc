@@ -1,0 +1,68 @@
+#include "tasks/commands/checkpoint_run.h"
+
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/commands/console.h"
+#include "tasks/train/finetune.h"
+#include "tasks/train/finetuned_model.h"
+
+namespace etc {
+namespace {
+
+absl::StatusOr<FinetuneConfig> ConfigOfRun(
+    const CheckpointRunOptions& options) {
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
+                       ReadFinetunedConfig(options.checkpoint));
+  if (!options.data.empty()) {
+    config.data.dev = options.data;
+  }
+  if (config.data.dev.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.checkpoint,
+                     ": its configuration names no dev files; give some with "
+                     "--data"));
+  }
+  if (!options.residual_attention.empty()) {
+    config.residual_attention = options.residual_attention;
+    config.model.residual_attention = options.residual_attention;
+  }
+  config.train.threads = options.threads.value_or(config.train.threads);
+  config.train.evaluation_batch_size =
+      options.batch_size.value_or(config.train.evaluation_batch_size);
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointRun> RunCheckpoint(
+    const CheckpointRunOptions& options) {
+  CheckpointRun run;
+  ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(options));
+  ETC_ASSIGN_OR_RETURN(run.setup, SetUpTask(run.config));
+  PrintWarnings(run.setup.warnings);
+  SetThreads(run.config.train.threads);
+  ETC_ASSIGN_OR_RETURN(
+      const FinetunedModel model,
+      LoadFinetunedModel(options.checkpoint, run.config, *run.setup.task));
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> records,
+                       OpenRecords(run.config.data.dev, *run.setup.task));
+  StreamReporter reporter = ConsoleReporter();
+  EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
+  evaluate.reporter = &reporter;
+  evaluate.stop = StopAtInterrupt();
+  ETC_ASSIGN_OR_RETURN(run.evaluation,
+                       Evaluate(model, *run.setup.task, *records, evaluate));
+  if (run.evaluation.skipped.count > 0) {
+    PrintWarnings({absl::StrCat(run.evaluation.skipped.count,
+                                " bad records were skipped, the first: ",
+                                run.evaluation.skipped.first_message)});
+  }
+  return run;
+}
+
+}  // namespace etc

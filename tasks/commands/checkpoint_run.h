@@ -1,0 +1,41 @@
+#ifndef ETC_TASKS_COMMANDS_CHECKPOINT_RUN_H_
+#define ETC_TASKS_COMMANDS_CHECKPOINT_RUN_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/commands/task_setup.h"
+#include "tasks/train/config.h"
+#include "tasks/train/evaluate.h"
+
+namespace etc {
+
+// A checkpoint's model to be run over a data set.
+struct CheckpointRunOptions {
+  // Directory that fine-tuning wrote.
+  std::string checkpoint;
+  // Official files; empty: the dev files of the checkpoint's configuration.
+  std::vector<std::string> data;
+  // "off", "sum" or "mean"; empty: as it was trained.
+  std::string residual_attention;
+  // CPU threads and examples per batch; absent: those of the configuration.
+  std::optional<int64_t> threads;
+  std::optional<int64_t> batch_size;
+};
+
+struct CheckpointRun {
+  FinetuneConfig config;
+  // What the predictions come from; must live as long as they.
+  TaskSetup setup;
+  Evaluation evaluation;
+};
+
+// Runs it, with progress on standard error.
+absl::StatusOr<CheckpointRun> RunCheckpoint(
+    const CheckpointRunOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_COMMANDS_CHECKPOINT_RUN_H_

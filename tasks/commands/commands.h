@@ -1,0 +1,30 @@
+#ifndef ETC_TASKS_COMMANDS_COMMANDS_H_
+#define ETC_TASKS_COMMANDS_COMMANDS_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace etc {
+
+// What the subcommand that the user chose does, once all arguments are read.
+// Results go to standard output, all else to standard error; a failure is
+// returned.
+using Action = std::function<absl::Status()>;
+
+// Each adds one subcommand with its options and help to `program`. Parsing it
+// sets `*action`; both must outlive the parsing.
+void AddFinetuneCommand(CLI::App* program, Action* action);
+void AddEvaluateCommand(CLI::App* program, Action* action);
+void AddPredictCommand(CLI::App* program, Action* action);
+void AddScoreCommand(CLI::App* program, Action* action);
+void AddInspectCommand(CLI::App* program, Action* action);
+void AddEstimateCommand(CLI::App* program, Action* action);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_COMMANDS_COMMANDS_H_

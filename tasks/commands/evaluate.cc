@@ -1,0 +1,108 @@
+// `realetc evaluate` and `realetc predict`: run a checkpoint over a data set.
+
+#include "tasks/train/evaluate.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "etc/formats/file.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/commands/checkpoint_run.h"
+#include "tasks/commands/commands.h"
+
+namespace etc {
+namespace {
+
+struct Arguments {
+  CheckpointRunOptions run;
+  // File for predictions.
+  std::string output;
+};
+
+absl::Status RunEvaluate(const Arguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(arguments.run));
+  std::cerr << absl::StreamFormat(
+      "%d examples in %.1f s, residual attention %s\n",
+      run.evaluation.num_examples, run.evaluation.seconds,
+      run.config.residual_attention);
+  if (run.evaluation.metrics.empty()) {
+    return absl::FailedPreconditionError(
+        "the data have no answers, so there is nothing to score; see realetc "
+        "predict");
+  }
+  std::cout << FormatMetrics(run.evaluation.metrics) << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status RunPredict(const Arguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(arguments.run));
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(
+      arguments.output, run.evaluation.predictions->FileContents()));
+  std::cerr << absl::StreamFormat("%d examples in %.1f s, predictions in %s\n",
+                                  run.evaluation.num_examples,
+                                  run.evaluation.seconds, arguments.output);
+  return absl::OkStatus();
+}
+
+// The options that both have.
+void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
+  command
+      ->add_option("CHECKPOINT", options->checkpoint,
+                   "Checkpoint directory that fine-tuning wrote")
+      ->required();
+  command
+      ->add_option("--residual", options->residual_attention,
+                   "Residual attention scores (default: as in training)")
+      ->check(CLI::IsMember({"off", "sum", "mean"}));
+  command
+      ->add_option("--threads", options->threads,
+                   "CPU threads (default: as in training)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--batch-size", options->batch_size,
+                   "Examples per batch (default: as in training)")
+      ->check(CLI::PositiveNumber);
+}
+
+}  // namespace
+
+void AddEvaluateCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program->add_subcommand(
+      "evaluate", "Print a checkpoint's scores on a data set");
+  command->footer(
+      "Examples:\n"
+      "  realetc evaluate runs/demo/seed-1/checkpoints/best\n"
+      "  realetc evaluate runs/demo/seed-1/checkpoints/best \\\n"
+      "    --data dev.json --residual off");
+  AddRunOptions(command, &arguments->run);
+  command->add_option("--data", arguments->run.data,
+                      "Official files with answers (default: the dev files of "
+                      "its configuration)");
+  command->callback(
+      [=] { *action = [arguments] { return RunEvaluate(*arguments); }; });
+}
+
+void AddPredictCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program->add_subcommand(
+      "predict", "Write a checkpoint's predictions in the official format");
+  command->footer(
+      "Example:\n"
+      "  realetc predict runs/demo/seed-1/checkpoints/best \\\n"
+      "    --data dev.json --output predictions.json");
+  AddRunOptions(command, &arguments->run);
+  command
+      ->add_option("--data", arguments->run.data,
+                   "Official files; answers in them are not looked at")
+      ->required();
+  command->add_option("--output", arguments->output, "File for predictions")
+      ->required();
+  command->callback(
+      [=] { *action = [arguments] { return RunPredict(*arguments); }; });
+}
+
+}  // namespace etc

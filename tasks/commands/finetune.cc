@@ -1,0 +1,99 @@
+// `realetc finetune`: trains a model as a configuration says.
+
+#include "tasks/train/finetune.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "etc/formats/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
+#include "tasks/commands/task_setup.h"
+#include "tasks/train/evaluate.h"
+
+namespace etc {
+namespace {
+
+struct Arguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string output;
+  bool resume = false;
+};
+
+absl::StatusOr<FinetuneConfig> ReadConfig(const Arguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  if (!arguments.output.empty()) {
+    overrides.push_back("output=" + nlohmann::json(arguments.output).dump());
+  }
+  return ReadFinetuneConfig(arguments.config, overrides);
+}
+
+void PrintResult(const FinetuneResult& result) {
+  for (const RunResult& run : result.runs) {
+    std::cout << "seed " << run.seed << ": ";
+    if (run.best.empty()) {
+      std::cout << run.directory << "/checkpoints/last\n";
+    } else {
+      std::cout << FormatMetrics(run.best) << " after " << run.best_step
+                << " of " << run.steps << " steps, " << run.directory
+                << "/checkpoints/best\n";
+    }
+  }
+}
+
+absl::Status RunFinetune(const Arguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  PrintWarnings(setup.warnings);
+  StreamReporter reporter = ConsoleReporter();
+  ETC_ASSIGN_OR_RETURN(const FinetuneResult result,
+                       Finetune(config, *setup.task,
+                                {.resume = arguments.resume,
+                                 .reporter = &reporter,
+                                 .stop = StopAtInterrupt()}));
+  PrintResult(result);
+  if (!result.finished) {
+    return absl::CancelledError(
+        "stopped; everything is saved: the same command with --resume goes on");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddFinetuneCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program->add_subcommand(
+      "finetune", "Train a model as a configuration says");
+  command->footer(
+      "Each seed of the configuration is a run of its own in OUTPUT/seed-N,\n"
+      "with metrics.jsonl and the checkpoints `last` and `best`. Ctrl-C saves\n"
+      "and stops.\n"
+      "\n"
+      "Examples:\n"
+      "  realetc finetune tasks/wikihop/configs/demo.json\n"
+      "  realetc finetune tasks/wikihop/configs/base.json \\\n"
+      "    --set residual_attention=mean --set train.learning_rate=3e-5 \\\n"
+      "    --output runs/mean");
+  command->add_option("CONFIG", arguments->config, "Configuration in JSON")
+      ->required();
+  command
+      ->add_option("--set", arguments->overrides,
+                   "FIELD=VALUE: change a field of the configuration, as in "
+                   "train.epochs=2; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--output", arguments->output,
+                      "Directory for everything that is written");
+  command->add_flag("--resume", arguments->resume,
+                    "Go on from the last checkpoints in the output directory");
+  command->callback(
+      [=] { *action = [arguments] { return RunFinetune(*arguments); }; });
+}
+
+}  // namespace etc

@@ -1,0 +1,156 @@
+// `realetc inspect`: what is in a checkpoint, or what a task makes of a record.
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "etc/checkpoint.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/commands/commands.h"
+#include "tasks/commands/formatting.h"
+#include "tasks/commands/task_setup.h"
+#include "tasks/data/record_file.h"
+#include "tasks/train/config.h"
+
+namespace etc {
+namespace {
+
+struct Arguments {
+  std::string checkpoint;
+  std::string config;
+  std::vector<std::string> overrides;
+  std::string data;
+  int64_t record = 0;
+};
+
+// --- A checkpoint -----------------------------------------------------------
+
+// A line for each tensor, and the totals.
+absl::Status PrintTensors(const TensorReader& reader) {
+  int64_t parameters = 0;
+  int64_t bytes = 0;
+  const std::vector<std::string> names = reader.Names();
+  for (const std::string& name : names) {
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor tensor, reader.Read(name));
+    parameters += tensor.numel();
+    bytes += static_cast<int64_t>(tensor.nbytes());
+    std::cout << absl::StreamFormat(
+        "%-60s %-16s %-8s norm %.6g\n", name, FormatShape(tensor.sizes().vec()),
+        c10::toString(tensor.scalar_type()),
+        tensor.to(torch::kFloat64).norm().item<double>());
+  }
+  std::cout << "\n"
+            << names.size() << " tensors, " << FormatCount(parameters)
+            << " numbers, " << FormatBytes(static_cast<double>(bytes)) << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status InspectCheckpoint(const std::string& checkpoint) {
+  ETC_ASSIGN_OR_RETURN(const TensorReader reader,
+                       TensorReader::Open(checkpoint));
+  ETC_RETURN_IF_ERROR(PrintTensors(reader));
+  for (const auto& [key, value] : reader.metadata()) {
+    std::cout << "metadata " << key << ": " << value << "\n";
+  }
+  const std::string path = checkpoint + "/etc_config.json";
+  if (!std::filesystem::exists(path)) {
+    std::cout << "There is no etc_config.json beside the tensors.\n";
+    return absl::OkStatus();
+  }
+  std::vector<std::string> unknown_fields;
+  ETC_ASSIGN_OR_RETURN(const EtcConfig config,
+                       ReadEtcConfig(path, &unknown_fields));
+  std::cout << "\nResidual attention: " << config.residual_attention
+            << "\n\netc_config.json: " << EtcConfigToJson(config);
+  for (const std::string& field : unknown_fields) {
+    std::cout << "Unknown field of etc_config.json: " << field << "\n";
+  }
+  return absl::OkStatus();
+}
+
+// --- A record ---------------------------------------------------------------
+
+absl::Status InspectRecord(const Arguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(
+      const FinetuneConfig config,
+      ReadFinetuneConfig(arguments.config, arguments.overrides));
+  std::string data = arguments.data;
+  if (data.empty()) {
+    const std::vector<std::string>& files =
+        config.data.dev.empty() ? config.data.train : config.data.dev;
+    if (files.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          arguments.config, ": data names no files; give one with --data"));
+    }
+    data = files.front();
+  }
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  PrintWarnings(setup.warnings);
+  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(data));
+  if (arguments.record < 0 || arguments.record >= file.size()) {
+    return absl::OutOfRangeError(
+        absl::StrCat(data, ": record ", arguments.record, " should be in [0, ",
+                     file.size(), ")"));
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string record, file.Read(arguments.record));
+  ETC_ASSIGN_OR_RETURN(
+      const auto examples,
+      setup.task->MakeExamples(record, file.Where(arguments.record)));
+  for (const auto& example : examples) {
+    std::cout << setup.task->Describe(*example) << "\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inspect(const Arguments& arguments) {
+  return arguments.checkpoint.empty() ? InspectRecord(arguments)
+                                      : InspectCheckpoint(arguments.checkpoint);
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program->add_subcommand(
+      "inspect", "Show a checkpoint's parameters, or what a record becomes");
+  command->footer(
+      "Examples:\n"
+      "  realetc inspect runs/demo/seed-1/checkpoints/best\n"
+      "  realetc inspect --config tasks/wikihop/configs/demo.json --record 3");
+  CLI::Option* checkpoint = command->add_option(
+      "CHECKPOINT", arguments->checkpoint,
+      "Checkpoint directory or .safetensors file: lists names, shapes, types, "
+      "norms, totals and the configuration");
+  CLI::Option* config = command->add_option(
+      "--config", arguments->config,
+      "Fine-tuning configuration whose task reads the record");
+  command
+      ->add_option("--record", arguments->record,
+                   "Index of the record, from 0 (default 0)")
+      ->needs(config);
+  command
+      ->add_option("--data", arguments->data,
+                   "Data file (default: the configuration's first dev file)")
+      ->needs(config);
+  command
+      ->add_option("--set", arguments->overrides,
+                   "FIELD=VALUE: change a field of the configuration; may be "
+                   "repeated")
+      ->allow_extra_args(false)
+      ->needs(config);
+  checkpoint->excludes(config);
+  command->callback([=] {
+    if (arguments->checkpoint.empty() && arguments->config.empty()) {
+      throw CLI::RequiredError("CHECKPOINT or --config");
+    }
+    *action = [arguments] { return Inspect(*arguments); };
+  });
+}
+
+}  // namespace etc

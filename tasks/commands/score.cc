@@ -1,0 +1,54 @@
+// `realetc score`: the official scores of a prediction file, without a model.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "etc/formats/status_macros.h"
+#include "tasks/commands/commands.h"
+#include "tasks/registry.h"
+#include "tasks/train/evaluate.h"
+
+namespace etc {
+namespace {
+
+struct Arguments {
+  std::string task;
+  std::string gold;
+  std::string predictions;
+};
+
+absl::Status Score(const Arguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(arguments.task));
+  ETC_ASSIGN_OR_RETURN(const Metrics metrics,
+                       task->score(arguments.gold, arguments.predictions));
+  std::cout << FormatMetrics(metrics) << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddScoreCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program->add_subcommand(
+      "score", "Score a prediction file against the gold file");
+  std::string tasks = "Tasks:\n";
+  for (const TaskEntry& task : Tasks()) {
+    tasks += "  " + task.name + ": " + task.description + "\n";
+  }
+  command->footer(tasks +
+                  "\nExample:\n"
+                  "  realetc score wikihop dev.json predictions.json");
+  command->add_option("TASK", arguments->task, "Name of the task")->required();
+  command->add_option("GOLD", arguments->gold, "Official file with answers")
+      ->required();
+  command
+      ->add_option("PREDICTIONS", arguments->predictions,
+                   "Prediction file in the official format")
+      ->required();
+  command->callback(
+      [=] { *action = [arguments] { return Score(*arguments); }; });
+}
+
+}  // namespace etc

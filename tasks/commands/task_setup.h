@@ -1,0 +1,35 @@
+#ifndef ETC_TASKS_COMMANDS_TASK_SETUP_H_
+#define ETC_TASKS_COMMANDS_TASK_SETUP_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/registry.h"
+#include "tasks/task.h"
+#include "tasks/text/tokenizer.h"
+#include "tasks/train/config.h"
+
+namespace etc {
+
+// What turns the records of a configuration into examples.
+struct TaskSetup {
+  const TaskEntry* entry = nullptr;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Task> task;
+  // What the user should hear of although it is no mistake.
+  std::vector<std::string> warnings;
+};
+
+// Loads the tokenizer that the configuration names and makes its task.
+//   kInvalidArgument  a vocabulary larger than the model's token table, and
+//                     what the loading itself says
+absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
+
+// To standard error, "realetc: warning: " before each.
+void PrintWarnings(const std::vector<std::string>& warnings);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_COMMANDS_TASK_SETUP_H_

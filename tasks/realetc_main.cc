@@ -1,0 +1,102 @@
+// The program `realetc`. Exit codes: 0 success, 1 failure, 2 wrong usage.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/json_reader.h"
+#include "tasks/commands/commands.h"
+
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
+constexpr char kDescription[] =
+    "Fine-tunes and evaluates ETC (extended transformer construction) with\n"
+    "RealFormer's residual attention scores on benchmarks of long documents.";
+
+constexpr char kFooter[] =
+    "A run from the first step to the official score:\n"
+    "  realetc estimate tasks/wikihop/configs/demo.json\n"
+    "  realetc finetune tasks/wikihop/configs/demo.json\n"
+    "  realetc predict runs/demo/seed-1/checkpoints/best \\\n"
+    "    --data tasks/wikihop/sample/dev.json --output predictions.json\n"
+    "  realetc score wikihop tasks/wikihop/sample/dev.json predictions.json\n"
+    "\n"
+    "`realetc COMMAND --help` explains a command.";
+
+int Fail(int code, const std::string& message) {
+  std::cerr << "realetc: " << message << std::endl;
+  return code;
+}
+
+// The message for a first argument that is neither an option nor a command, or
+// empty if it is one.
+std::string UnknownCommand(const CLI::App& program, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  std::vector<std::string> names;
+  for (const CLI::App* command :
+       program.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  if (word.empty() || word.starts_with("-") ||
+      std::find(names.begin(), names.end(), word) != names.end()) {
+    return "";
+  }
+  const std::string nearest = etc::NearestName(word, names);
+  return absl::StrCat("there is no command \"", word, "\"; ",
+                      nearest.empty()
+                          ? "see realetc --help"
+                          : absl::StrCat("did you mean \"", nearest, "\"?"));
+}
+
+int Run(const etc::Action& action) {
+  try {
+    const absl::Status status = action();
+    return status.ok() ? 0 : Fail(kFailure, std::string(status.message()));
+  } catch (const std::exception& error) {
+    // A broken promise between two parts of the program, or no memory left.
+    return Fail(kFailure, absl::StrCat("internal error: ", error.what()));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App program(kDescription, "realetc");
+  program.footer(kFooter);
+  program.require_subcommand(0, 1);
+  program.get_formatter()->column_width(32);
+  etc::Action action;
+  etc::AddFinetuneCommand(&program, &action);
+  etc::AddEvaluateCommand(&program, &action);
+  etc::AddPredictCommand(&program, &action);
+  etc::AddScoreCommand(&program, &action);
+  etc::AddInspectCommand(&program, &action);
+  etc::AddEstimateCommand(&program, &action);
+
+  if (const std::string message = UnknownCommand(program, argc, argv);
+      !message.empty()) {
+    return Fail(kUsage, message);
+  }
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return program.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return Fail(kUsage, absl::StrCat(error.what(), "; see realetc",
+                                     argc > 1 ? absl::StrCat(" ", argv[1]) : "",
+                                     " --help"));
+  }
+  if (!action) {
+    std::cout << program.help();
+    return 0;
+  }
+  return Run(action);
+}

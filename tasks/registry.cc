@@ -1,0 +1,47 @@
+#include "tasks/registry.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "etc/formats/json_reader.h"
+#include "tasks/wikihop/task.h"
+
+namespace etc {
+
+const std::vector<TaskEntry>& Tasks() {
+  static const auto* tasks = new std::vector<TaskEntry>{
+      {.name = "wikihop",
+       .description =
+           "QAngaroo WikiHop: choose among candidates by several documents",
+       .make =
+           [](const FinetuneConfig& config,
+              std::shared_ptr<const Tokenizer> tokenizer) {
+             return MakeWikihopTask(config.task_options, "wikihop",
+                                    config.model, std::move(tokenizer),
+                                    config.data.max_long_length,
+                                    config.data.max_global_length);
+           },
+       .score = ScoreWikihop},
+  };
+  return *tasks;
+}
+
+absl::StatusOr<const TaskEntry*> FindTask(const std::string& name) {
+  std::vector<std::string> names;
+  for (const TaskEntry& task : Tasks()) {
+    if (task.name == name) {
+      return &task;
+    }
+    names.push_back(task.name);
+  }
+  const std::string nearest = NearestName(name, names);
+  return absl::NotFoundError(absl::StrCat(
+      "there is no task \"", name, "\"",
+      nearest.empty()
+          ? absl::StrCat("; there are: ", absl::StrJoin(names, ", "))
+          : absl::StrCat("; did you mean \"", nearest, "\"?")));
+}
+
+}  // namespace etc

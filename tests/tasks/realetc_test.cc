@@ -1,0 +1,290 @@
+// The program as people meet it: exit codes, one clear line for each mistake,
+// help with examples, and the way from training to the official score on a
+// handful of records. What commands compute is tested with the libraries.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::string Contents(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream contents;
+  contents << stream.rdbuf();
+  return contents.str();
+}
+
+int64_t Lines(const std::string& text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
+
+struct Result {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class RealetcTest : public testing::Test {
+ protected:
+  // `arguments` as in a shell.
+  Result Run(const std::string& arguments) const {
+    const std::string out = directory_.File("stdout");
+    const std::string err = directory_.File("stderr");
+    const int status = std::system(
+        absl::StrCat(ETC_PROGRAM, " ", arguments, " >", out, " 2>", err)
+            .c_str());
+    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            .out = Contents(out),
+            .err = Contents(err)};
+  }
+
+  // Questions whose answer is in the text; made so that two steps are enough to
+  // see everything work, not to learn.
+  std::string WriteData() {
+    nlohmann::json records = nlohmann::json::array();
+    const std::vector<std::string> towns = {"oslo", "rome", "lima"};
+    for (size_t i = 0; i < 6; ++i) {
+      const std::string& answer = towns[i % towns.size()];
+      records.push_back(
+          {{"id", absl::StrCat("q", i)},
+           {"query", "town_of mira"},
+           {"answer", answer},
+           {"candidates", towns},
+           {"supports", {absl::StrCat("mira lives in ", answer, " .")}}});
+    }
+    return directory_.Write("data.json", records.dump());
+  }
+
+  nlohmann::json Config() {
+    const std::string vocabulary = directory_.Write(
+        "vocab.txt",
+        "[PAD]\n[unused0]\n[unused1]\n[unused2]\n[unused3]\n[unused4]\n[UNK]\n"
+        "[CLS]\n[SEP]\noslo\nrome\nlima\ntown\n_\nof\nmira\nlives\nin\n.\n");
+    const std::string data = WriteData();
+    return {{"task", "wikihop"},
+            {"model",
+             {{"vocab_size", 19},
+              {"hidden_size", 8},
+              {"num_hidden_layers", 2},
+              {"num_attention_heads", 2},
+              {"local_radius", 4},
+              {"intermediate_size", 16}}},
+            {"residual_attention", "sum"},
+            {"tokenizer", {{"vocabulary", vocabulary}}},
+            {"data", {{"train", {data}}, {"dev", {data}}}},
+            {"train",
+             {{"batch_size", 3},
+              {"micro_batch_size", 2},
+              {"steps", 2},
+              {"threads", 1}}},
+            {"output", directory_.File("run")}};
+  }
+
+  std::string WriteConfig(const nlohmann::json& config) {
+    return directory_.Write("run.json", config.dump());
+  }
+
+  TemporaryDirectory directory_;
+};
+
+// --- Usage ------------------------------------------------------------------
+
+TEST_F(RealetcTest, PrintsHelpWithoutArguments) {
+  const Result result = Run("");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, HasSubstr("finetune"));
+  EXPECT_EQ(Run("--help").out, result.out);
+}
+
+TEST_F(RealetcTest, EveryCommandHasHelpWithAnExample) {
+  for (const std::string command :
+       {"finetune", "evaluate", "predict", "score", "inspect", "estimate"}) {
+    const Result result = Run(command + " --help");
+    EXPECT_EQ(result.code, 0) << command;
+    EXPECT_THAT(result.out, HasSubstr("\n  realetc " + command + " "));
+  }
+}
+
+TEST_F(RealetcTest, SuggestsTheCommandThatIsMeant) {
+  const Result result = Run("finetun run.json");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.err,
+            "realetc: there is no command \"finetun\"; did you mean "
+            "\"finetune\"?\n");
+}
+
+TEST_F(RealetcTest, ReportsWrongUsageOnOneLine) {
+  for (const std::string arguments :
+       {"finetune", "predict somewhere", "inspect", "score wikihop gold.json",
+        "evaluate x --residual on", "estimate x --no-such-option",
+        "inspect x --config y", "--no-such-option"}) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_EQ(Lines(result.err), 1) << result.err;
+    EXPECT_THAT(result.err, StartsWith("realetc: "));
+    EXPECT_THAT(result.err, HasSubstr("--help"));
+  }
+}
+
+// --- Failures ---------------------------------------------------------------
+
+TEST_F(RealetcTest, ReportsFailuresOnOneLine) {
+  const std::string config = WriteConfig(Config());
+  struct Case {
+    std::string arguments;
+    std::string message_part;
+  };
+  const std::vector<Case> table = {
+      {"estimate /nowhere/run.json", "/nowhere/run.json"},
+      {"finetune " + config + " --set train.learning_rte=3e-5",
+       "did you mean \"learning_rate\"?"},
+      {"finetune " + config + " --set task=wikihopp",
+       "did you mean \"wikihop\"?"},
+      {"finetune " + config + " --set model.vocab_size=18",
+       "model.vocab_size is 18"},
+      {"finetune " + config + " --set tokenizer.vocabulary=",
+       "tokenizer.vocabulary"},
+      {"finetune " + config + " --set data.train='[\"/nowhere/a.json\"]'",
+       "/nowhere/a.json"},
+      {"finetune " + config + " --set output=", "output"},
+      {"evaluate /nowhere", "/nowhere"},
+      {"score wikihopp a.json b.json", "did you mean \"wikihop\"?"},
+      {"score wikihop /nowhere/a.json b.json", "/nowhere/a.json"},
+      {"inspect --config " + config + " --record 6", "record 6"},
+      {"inspect /nowhere", "/nowhere"},
+  };
+  for (const Case& failure : table) {
+    const Result result = Run(failure.arguments);
+    EXPECT_EQ(result.code, 1) << failure.arguments;
+    EXPECT_THAT(result.err, AllOf(StartsWith("realetc: "),
+                                  HasSubstr(failure.message_part)));
+    EXPECT_EQ(Lines(result.err), 1) << result.err;
+  }
+}
+
+TEST_F(RealetcTest, WarnsOfAVocabularySmallerThanTheTable) {
+  const Result result =
+      Run(absl::StrCat("inspect --record 0 --set model.vocab_size=20 --config ",
+                       WriteConfig(Config())));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("has 19 pieces, and model.vocab_size is "
+                                    "20"));
+}
+
+// --- Work -------------------------------------------------------------------
+
+TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {
+  const std::string config = WriteConfig(Config());
+  const std::string data = directory_.File("data.json");
+  const std::string best = directory_.File("run/seed-1/checkpoints/best");
+  const std::string predictions = directory_.File("predictions.json");
+
+  const Result finetune = Run("finetune " + config);
+  ASSERT_EQ(finetune.code, 0) << finetune.err;
+  EXPECT_THAT(finetune.out, HasSubstr(best));
+
+  const Result evaluate = Run("evaluate " + best);
+  ASSERT_EQ(evaluate.code, 0) << evaluate.err;
+  EXPECT_THAT(evaluate.out, StartsWith("accuracy "));
+  EXPECT_THAT(evaluate.err, HasSubstr("residual attention sum"));
+  const std::string accuracy = evaluate.out.substr(0, evaluate.out.find('\n'));
+  EXPECT_THAT(finetune.out, HasSubstr(accuracy));
+
+  const Result predict =
+      Run("predict " + best + " --data " + data + " --output " + predictions);
+  ASSERT_EQ(predict.code, 0) << predict.err;
+  EXPECT_EQ(nlohmann::json::parse(Contents(predictions)).size(), 6u);
+  const Result score = Run("score wikihop " + data + " " + predictions);
+  ASSERT_EQ(score.code, 0) << score.err;
+  EXPECT_THAT(score.out, StartsWith(accuracy));
+
+  // The same weights the other way.
+  const Result off = Run("evaluate " + best +
+                         " --residual off --threads 1 "
+                         "--batch-size 2 --data " +
+                         data);
+  EXPECT_EQ(off.code, 0) << off.err;
+  EXPECT_THAT(off.err, HasSubstr("residual attention off"));
+
+  const Result inspect = Run("inspect " + best);
+  EXPECT_EQ(inspect.code, 0) << inspect.err;
+  EXPECT_THAT(inspect.out, AllOf(HasSubstr("encoder.embedding.token.weight"),
+                                 HasSubstr("[19, 8]"),
+                                 HasSubstr("Residual attention: sum")));
+
+  EXPECT_EQ(Run("finetune " + config).code, 1) << "must not be overwritten";
+  EXPECT_EQ(Run("finetune --resume " + config).code, 0);
+}
+
+TEST_F(RealetcTest, SavesAtAnInterrupt) {
+  nlohmann::json config = Config();
+  config["train"]["steps"] = 1000000;
+  config["train"]["evaluate_every"] = 0;
+  const std::string path = WriteConfig(config);
+  const std::string err = directory_.File("stderr");
+  const pid_t child = fork();
+  if (child == 0) {
+    const char* program = ETC_PROGRAM;
+    std::freopen(err.c_str(), "w", stderr);
+    execl(program, program, "finetune", path.c_str(), nullptr);
+    _exit(127);
+  }
+  const std::string metrics = directory_.File("run/seed-1/metrics.jsonl");
+  for (int i = 0; i < 1200 && Contents(metrics).empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_THAT(Contents(err), HasSubstr("--resume"));
+  const Result evaluate = Run(absl::StrCat(
+      "evaluate ", directory_.File("run/seed-1/checkpoints/last")));
+  EXPECT_EQ(evaluate.code, 0) << evaluate.err;
+}
+
+TEST_F(RealetcTest, DescribesARecord) {
+  const Result result =
+      Run(absl::StrCat("inspect --record 1 --config ", WriteConfig(Config())));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("q1"), HasSubstr("rome"), Not(HasSubstr("q2"))));
+}
+
+// The number is that of the model specification, 1.2.
+TEST_F(RealetcTest, EstimatesWithoutVocabularyAndData) {
+  const Result result = Run(absl::StrCat(
+      "estimate --set model='{\"preset\": \"base\"}' --set "
+      "tokenizer.vocabulary=/nowhere/vocab.txt --set train.batch_size=32 ",
+      WriteConfig(Config())));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("165 825 024"),
+                    HasSubstr("residual scores (sum)"), HasSubstr("GFLOP")));
+}
+
+}  // namespace
+}  // namespace etc
