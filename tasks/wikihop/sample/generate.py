@@ -43,7 +43,7 @@ LAST_NAMES = """dolan verrick ashgrove tolm brandel korsky mayle ostrin pelham
 COUNTRIES = """karsia belmora tundria ostvale navoria qarath zemland ilvania
  dorrim falken merova sulien""".split()
 # With the weights of the two words of a person's town in train.json.
-TOWN_WORDS = [{"north": 8, "south": 1, "east": 1}, {"haven": 8, "bridge": 2}]
+TOWN_WORDS = [{"north": 14, "south": 3, "east": 3}, {"haven": 3, "bridge": 1}]
 TOWNS = [" ".join(words) for words in itertools.product(*TOWN_WORDS)]
 # Follows every second fact about a town.
 REMARKS = ["It is small.", "It lies on a river.", "The town is old."]
