@@ -10,7 +10,7 @@ packages=(
   libabsl-dev nlohmann-json3-dev libcli11-dev
   libicu-dev libsentencepiece-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  clang-format
+  clang-format python3
 )
 
 is_installed() {

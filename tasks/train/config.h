@@ -27,6 +27,8 @@ struct TokenizerConfig {
   // SentencePiece: split at white space and punctuation first, and encode word
   // by word (model spec 9.4).
   bool split_punctuation = false;
+
+  bool operator==(const TokenizerConfig&) const = default;
 };
 
 struct DataConfig {
@@ -45,6 +47,8 @@ struct DataConfig {
   int64_t bucket_batches = 16;
   // What a record that is not as the format has it does: "error" or "skip".
   std::string on_bad_record = "error";
+
+  bool operator==(const DataConfig&) const = default;
 };
 
 struct OptimizerConfig {
@@ -57,6 +61,8 @@ struct OptimizerConfig {
   double epsilon = 1e-6;
   // Largest global norm of a gradient; 0: no clipping.
   double clip_norm = 1.0;
+
+  bool operator==(const OptimizerConfig&) const = default;
 };
 
 struct ScheduleConfig {
@@ -64,6 +70,8 @@ struct ScheduleConfig {
   double warmup_proportion = 0.1;
   double poly_power = 1.0;
   int64_t start_warmup_step = 0;
+
+  bool operator==(const ScheduleConfig&) const = default;
 };
 
 struct TrainConfig {
@@ -86,6 +94,8 @@ struct TrainConfig {
   std::vector<int64_t> seeds = {1};
   // CPU threads; 0: as many as there are cores.
   int64_t threads = 0;
+
+  bool operator==(const TrainConfig&) const = default;
 };
 
 struct FinetuneConfig {

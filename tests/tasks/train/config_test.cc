@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <ostream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,12 @@ absl::StatusOr<FinetuneConfig> FromText(const std::string& text) {
   return FinetuneConfigFromJson(
       nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false),
       "run.json");
+}
+
+absl::StatusOr<FinetuneConfig> WithOverrides(
+    const std::vector<std::string>& overrides) {
+  TemporaryDirectory directory;
+  return ReadFinetuneConfig(directory.Write("run.json", kSmallest), overrides);
 }
 
 TEST(FinetuneConfigTest, ReadsEveryField) {
@@ -109,6 +117,74 @@ TEST(FinetuneConfigTest, KeepsDefaultsForAbsentFields) {
   EXPECT_THAT(config->warnings, IsEmpty());
 }
 
+// --- README.md ---------------------------------------------------------------
+
+struct DocumentedField {
+  std::string name;
+  std::string default_value;  // JSON, or "required"
+};
+
+// The rows "| `train.epochs` | `3` | ..." under "## Configuration".
+std::vector<DocumentedField> DocumentedFields() {
+  std::ifstream stream(ETC_SOURCE_DIR "/README.md");
+  const std::regex row(R"(\| `([a-z0-9_.]+)` \| `?([^|`]+?)`? \|.*)");
+  std::vector<DocumentedField> fields;
+  bool in_section = false;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with("## ")) {
+      in_section = line == "## Configuration";
+    }
+    std::smatch match;
+    if (in_section && std::regex_match(line, match, row)) {
+      fields.push_back({match[1], match[2]});
+    }
+  }
+  return fields;
+}
+
+TEST(FinetuneConfigTest, ReadmeHasEveryField) {
+  std::vector<std::string> expected = {"model.path", "model.preset"};
+  const nlohmann::json complete = nlohmann::json::parse(kComplete);
+  for (const auto& [name, value] : complete.items()) {
+    if (name == "model" || name == complete.at("task")) {
+      continue;  // documented with the model and with the task
+    }
+    if (!value.is_object()) {
+      expected.push_back(name);
+      continue;
+    }
+    for (const auto& [field, ignored] : value.items()) {
+      expected.push_back(name + "." + field);
+    }
+  }
+  std::vector<std::string> documented;
+  for (const DocumentedField& field : DocumentedFields()) {
+    documented.push_back(field.name);
+  }
+  EXPECT_THAT(documented, testing::UnorderedElementsAreArray(expected));
+}
+
+TEST(FinetuneConfigTest, ReadmeHasTheDefaults) {
+  const absl::StatusOr<FinetuneConfig> defaults = FromText(kSmallest);
+  ASSERT_TRUE(defaults.ok()) << defaults.status();
+  for (const DocumentedField& field : DocumentedFields()) {
+    if (field.default_value == "required" || field.name == "model.preset") {
+      continue;  // kSmallest has them
+    }
+    const absl::StatusOr<FinetuneConfig> config =
+        WithOverrides({field.name + "=" + field.default_value});
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->init, defaults->init) << field.name;
+    EXPECT_EQ(config->residual_attention, defaults->residual_attention);
+    EXPECT_EQ(config->tokenizer, defaults->tokenizer) << field.name;
+    EXPECT_EQ(config->data, defaults->data) << field.name;
+    EXPECT_EQ(config->optimizer, defaults->optimizer) << field.name;
+    EXPECT_EQ(config->schedule, defaults->schedule) << field.name;
+    EXPECT_EQ(config->train, defaults->train) << field.name;
+    EXPECT_EQ(config->output, defaults->output) << field.name;
+  }
+}
+
 // --- The model --------------------------------------------------------------
 
 TEST(FinetuneConfigTest, LetsInlineFieldsDecideOverTheModelFile) {
@@ -144,12 +220,6 @@ TEST(FinetuneConfigTest, TakesTheModelOfTheInitialCheckpoint) {
 }
 
 // --- Overrides --------------------------------------------------------------
-
-absl::StatusOr<FinetuneConfig> WithOverrides(
-    const std::vector<std::string>& overrides) {
-  TemporaryDirectory directory;
-  return ReadFinetuneConfig(directory.Write("run.json", kSmallest), overrides);
-}
 
 TEST(FinetuneConfigTest, OverridesDecideOverTheFileInTheirOrder) {
   const absl::StatusOr<FinetuneConfig> config = WithOverrides(

@@ -1,0 +1,31 @@
+# Installs the build to an empty prefix, and configures, builds and runs the
+# project in this folder with nothing but that prefix and the system's own
+# packages. Also checks that README.md shows this very program and project.
+#
+#   cmake -D BUILD_DIR=... -D WORK_DIR=... [-D TORCH_DIR=...] -P run.cmake
+cmake_minimum_required(VERSION 3.25)
+set(source_dir "${CMAKE_CURRENT_LIST_DIR}")
+
+foreach(file IN ITEMS outside.cc CMakeLists.txt)
+  file(READ "${source_dir}/${file}" shown)
+  file(READ "${source_dir}/../../README.md" readme)
+  # README.md leaves out the comment that explains the file to its readers here.
+  string(REGEX REPLACE "^((//|#)[^\n]*\n)+" "" shown "${shown}")
+  string(STRIP "${shown}" shown)
+  string(FIND "${readme}" "${shown}" place)
+  if(place EQUAL -1)
+    message(FATAL_ERROR "README.md does not show tests/package/${file}")
+  endif()
+endforeach()
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+function(run)
+  execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+run(${CMAKE_COMMAND} --install "${BUILD_DIR}" --prefix "${WORK_DIR}/prefix")
+run(${CMAKE_COMMAND} -G Ninja -S "${source_dir}" -B "${WORK_DIR}/build"
+  "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}")
+run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
+run("${WORK_DIR}/build/outside")
+run("${WORK_DIR}/prefix/bin/realetc" --help)
+file(REMOVE_RECURSE "${WORK_DIR}")
