@@ -8,6 +8,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(SentencePiece REQUIRED IMPORTED_TARGET sentencepiece)
 find_package(Threads REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
+find_package(hwy 1.0 REQUIRED)
 
 if(ETC_BUILD_TESTS)
   find_package(GTest 1.12 REQUIRED)

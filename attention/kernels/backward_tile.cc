@@ -1,0 +1,395 @@
+// The backward pass of a tile. Probabilities are computed again from the
+// carried scores, or if there are none from queries and keys:
+//
+//   p = softmax(S / divisor)             w = p with dropout
+//   dp = dropout of (dO . V^T)           dS = p (dp - dO . O) / divisor + dS'
+//
+// dS' being the gradient of the carried scores, and dS that of the previous
+// ones; then dV += w^T dO, dq += dS K, dK += dS^T q, and the same for the
+// relative table, with dS added up by id.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/kernels/backward_tile.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "attention/kernels/attention_tile.h"
+#include "attention/kernels/gradient_rows-inl.h"
+#include "attention/kernels/tile-inl.h"
+#include "attention/kernels/tile_sizes.h"
+#include "hwy/highway.h"
+
+#ifndef ETC_ATTENTION_KERNELS_BACKWARD_WORKSPACE_
+#define ETC_ATTENTION_KERNELS_BACKWARD_WORKSPACE_
+namespace etc::kernels {
+
+struct BackwardWorkspace {
+  BackwardWorkspace(const AttentionHead& head, float* begin) : sizes(head) {
+    WorkspaceCursor cursor(begin);
+    query = cursor.Take(kTileQueries * sizes.head);
+    relative_table = cursor.Take(RoundUp(head.head_dim, kPadding) *
+                                 RoundUp(sizes.relative, kPadding));
+    relative = cursor.Take(kTileQueries * sizes.relative);
+    relative_gradient = cursor.Take(kTileQueries * sizes.relative);
+    context_gradient = cursor.Take(kTileQueries * sizes.value);
+    delta = cursor.Take(kTileQueries);
+    query_gradient = cursor.Take(kTileQueries * sizes.head);
+    keys = cursor.Take(kChunkKeys * sizes.head);
+    keys_transposed = cursor.Take(head.head_dim * kKeyStride);
+    values_transposed = cursor.Take(head.value_dim * kKeyStride);
+    key_gradient = cursor.Take(kChunkKeys * sizes.head);
+    value_gradient = cursor.Take(kChunkKeys * sizes.value);
+    scores = cursor.Take(6 * kKeyStride);
+    products = cursor.Take(6 * kKeyStride);
+    dropout = cursor.Take(kKeyStride);
+    weights = cursor.Take(kGradientQueries * kKeyStride);
+    gradients = cursor.Take(kGradientQueries * kKeyStride);
+    total = cursor.used();
+  }
+
+  TileSizes sizes;
+  float* query;              // [queries][head], times 1 / sqrt(d)
+  float* relative_table;     // [d][relative] or [relative][head]
+  float* relative;           // [queries][relative]
+  float* relative_gradient;  // [queries][relative]: dS by relative column
+  float* context_gradient;   // [queries][value]: dO
+  float* delta;              // [queries]: dO . O
+  float* query_gradient;     // [queries][head]
+  float* keys;               // [keys][head]
+  float* keys_transposed;    // [d][kKeyStride]
+  float* values_transposed;  // [d_value][kKeyStride]
+  float* key_gradient;       // [keys][head]
+  float* value_gradient;     // [keys][value]
+  float* scores;             // [6][kKeyStride]
+  float* products;           // [6][kKeyStride]: dO . V^T
+  float* dropout;            // [kKeyStride]
+  float* weights;            // [kGradientQueries][kKeyStride]: w
+  float* gradients;          // [kGradientQueries][kKeyStride]: dS
+  int64_t total;
+};
+
+}  // namespace etc::kernels
+#endif  // ETC_ATTENTION_KERNELS_BACKWARD_WORKSPACE_
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+namespace {
+
+class Backward {
+ public:
+  HWY_INLINE Backward(const AttentionHead& head, int64_t begin, int64_t end,
+                      const BackwardInputs& inputs,
+                      const BackwardResults& results, float* workspace)
+      : head_(head),
+        begin_(begin),
+        end_(end),
+        inputs_(inputs),
+        results_(results),
+        work_(head, workspace) {}
+
+  HWY_INLINE void Run() {
+    PrepareRows();
+    for (int b = 0; b < 2; ++b) {
+      const KeyRange limit = {inputs_.keys[b].begin, inputs_.keys[b].end};
+      if (limit.empty()) {
+        continue;
+      }
+      ZeroPrevious(b, limit);
+      ForEachChunk(head_.blocks[b], begin_, end_, limit,
+                   [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk); });
+    }
+    if (work_.sizes.relative > 0) {
+      FinishRelative();
+    }
+    AddToPieces(results_.query, {begin_, end_}, ScoreScale(head_),
+                work_.query_gradient, work_.sizes.head, head_.head_dim);
+  }
+
+ private:
+  HWY_INLINE void PrepareRows() {
+    const TileSizes& sizes = work_.sizes;
+    const int64_t queries = end_ - begin_;
+    PackQueries(head_, sizes, begin_, end_, work_.query);
+    if (inputs_.carried[0].rows == nullptr) {
+      RelativeScores(head_, sizes, queries, work_.query, work_.relative_table,
+                     work_.relative);
+    }
+    PackRows(
+        inputs_.context_gradient + begin_ * inputs_.context_gradient_stride,
+        inputs_.context_gradient_stride, queries, head_.value_dim, sizes.value,
+        1.0f, work_.context_gradient);
+    for (int64_t n = 0; n < queries; ++n) {
+      work_.delta[n] =
+          DotProduct(work_.context_gradient + n * sizes.value,
+                     inputs_.context + (begin_ + n) * inputs_.context_stride,
+                     head_.value_dim);
+    }
+    FillRun(0.0f, queries * sizes.head, work_.query_gradient);
+    FillRun(0.0f, queries * sizes.relative, work_.relative_gradient);
+  }
+
+  HWY_INLINE void ZeroPrevious(int b, KeyRange limit) {
+    if (results_.previous[b].rows == nullptr) {
+      return;
+    }
+    for (int64_t i = begin_; i < end_; ++i) {
+      ZeroInvisibleScores(head_.blocks[b], i, limit,
+                          ScoreRow(results_.previous[b], head_.blocks[b], i));
+    }
+  }
+
+  HWY_INLINE void AddChunk(int b, KeyRange chunk) {
+    const KeyBlock& block = head_.blocks[b];
+    const TileSizes& sizes = work_.sizes;
+    const int64_t keys = chunk.size();
+    const int64_t padded = RoundUp(keys, kPadding) + kPadding;
+    const float* const key = block.key + chunk.begin * block.key_stride;
+    PackTransposed(block.value + chunk.begin * block.value_stride,
+                   block.value_stride, keys, head_.value_dim, padded,
+                   work_.values_transposed, kKeyStride);
+    if (inputs_.carried[b].rows == nullptr) {
+      PackTransposed(key, block.key_stride, keys, head_.head_dim, padded,
+                     work_.keys_transposed, kKeyStride);
+    }
+    PackRows(key, block.key_stride, keys, head_.head_dim, sizes.head, 1.0f,
+             work_.keys);
+    FillRun(0.0f, keys * sizes.head, work_.key_gradient);
+    FillRun(0.0f, keys * sizes.value, work_.value_gradient);
+    for (int64_t i = begin_; i < end_; i += kGradientQueries) {
+      AddQueries(b, chunk, i, std::min(i + kGradientQueries, end_));
+    }
+    AddToPieces(results_.key[b], chunk, 1.0f, work_.key_gradient, sizes.head,
+                head_.head_dim);
+    AddToPieces(results_.value[b], chunk, 1.0f, work_.value_gradient,
+                sizes.value, head_.value_dim);
+  }
+
+  // Queries [begin, end), at most kGradientQueries.
+  HWY_INLINE void AddQueries(int b, KeyRange chunk, int64_t begin,
+                             int64_t end) {
+    const KeyBlock& block = head_.blocks[b];
+    const KeyRange hull = RowsHull(block, begin, end, chunk);
+    if (hull.empty()) {
+      return;
+    }
+    KeyRange group_hulls[kGradientQueries / kBlockRows];
+    for (int64_t i = begin; i < end; i += kBlockRows) {
+      const int64_t rows = std::min<int64_t>(kBlockRows, end - i);
+      const KeyRange group_hull = RowsHull(block, i, i + rows, chunk);
+      group_hulls[(i - begin) / kBlockRows] = group_hull;
+      for (int64_t r = i - begin; r < i - begin + rows; ++r) {
+        ZeroInvisible(block, begin + r, hull, WeightsAtKey0(r, chunk));
+        ZeroInvisible(block, begin + r, hull, GradientsAtKey0(r, chunk));
+      }
+      if (!group_hull.empty()) {
+        AddGroup(b, chunk, group_hull, begin, i, rows);
+      }
+    }
+    AddKeyGradients(chunk, hull, begin, end, group_hulls);
+  }
+
+  HWY_INLINE float* WeightsAtKey0(int64_t row, KeyRange chunk) {
+    return work_.weights + row * kKeyStride - chunk.begin;
+  }
+  HWY_INLINE float* GradientsAtKey0(int64_t row, KeyRange chunk) {
+    return work_.gradients + row * kKeyStride - chunk.begin;
+  }
+
+  // Weights and score gradients of queries i to i + rows, and what the queries
+  // get of them. `first` is the query of row 0 of the buffers.
+  HWY_INLINE void AddGroup(int b, KeyRange chunk, KeyRange hull, int64_t first,
+                           int64_t i, int64_t rows) {
+    const TileSizes& sizes = work_.sizes;
+    const int64_t offset = hull.begin - chunk.begin;
+    const int64_t n = i - begin_;
+    for (int64_t r = 0; r < rows; ++r) {
+      FillRun(0.0f, hull.size(), work_.products + r * kKeyStride);
+    }
+    MultiplyAddRowGroup(
+        rows, hull.size(),
+        {work_.context_gradient + n * sizes.value, sizes.value, 1},
+        {work_.values_transposed + offset, kKeyStride}, head_.value_dim,
+        work_.products, kKeyStride);
+    if (inputs_.carried[b].rows == nullptr) {
+      ScoreAgain(b, hull, offset, i, rows);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      DifferentiateRow(b, chunk, hull, i - first + r, i + r, r);
+    }
+    float* const gradients =
+        work_.gradients + (i - first) * kKeyStride + offset;
+    MultiplyAddRowGroup(rows, sizes.head, {gradients, kKeyStride, 1},
+                        {work_.keys + offset * sizes.head, sizes.head},
+                        hull.size(), work_.query_gradient + n * sizes.head,
+                        sizes.head);
+    for (int64_t r = 0; r < rows; ++r) {
+      AddRelativeGradient(head_.blocks[b], head_.max_distance, i + r, hull,
+                          gradients + r * kKeyStride,
+                          work_.relative_gradient + (n + r) * sizes.relative);
+    }
+  }
+
+  HWY_INLINE void ScoreAgain(int b, KeyRange hull, int64_t offset, int64_t i,
+                             int64_t rows) {
+    const TileSizes& sizes = work_.sizes;
+    const int64_t n = i - begin_;
+    for (int64_t r = 0; r < rows; ++r) {
+      FillRelativeScores(head_.blocks[b], head_.max_distance, i + r, hull,
+                         work_.relative + (n + r) * sizes.relative,
+                         work_.scores + r * kKeyStride);
+    }
+    MultiplyAddRowGroup(rows, hull.size(),
+                        {work_.query + n * sizes.head, sizes.head, 1},
+                        {work_.keys_transposed + offset, kKeyStride},
+                        head_.head_dim, work_.scores, kKeyStride);
+  }
+
+  // Query i, whose row is `buffer_row` of weights and gradients, and `r` of
+  // products and scores, which begin at hull.begin.
+  HWY_INLINE void DifferentiateRow(int b, KeyRange chunk, KeyRange hull,
+                                   int64_t buffer_row, int64_t i, int64_t r) {
+    const KeyBlock& block = head_.blocks[b];
+    const float* const carried = ScoreRow(inputs_.carried[b], block, i);
+    const float* const carried_gradient =
+        ScoreRow(inputs_.carried_gradient[b], block, i);
+    float* const previous = ScoreRow(results_.previous[b], block, i);
+    const float* const scores =
+        carried != nullptr ? carried
+                           : work_.scores + r * kKeyStride - hull.begin;
+    const float* const products = work_.products + r * kKeyStride - hull.begin;
+    const RowGradient row = {
+        .factor = ExponentFactor(head_),
+        .shift = inputs_.row_max[i],
+        .inverse_sum = inputs_.row_inverse_sum[i],
+        .delta = work_.delta[i - begin_],
+        .inverse_divisor = 1.0f / head_.divisor,
+    };
+    ForEachRun(block.visible, i, Intersect(hull, Window(block, i)),
+               [&](int64_t begin, int64_t end) HWY_ATTR {
+                 if (head_.dropout > 0.0f) {
+                   DropoutRun(MakeDropoutRow(head_.dropout_seed, i, b),
+                              static_cast<uint32_t>(begin),
+                              DropoutThreshold(head_.dropout),
+                              1.0f / (1.0f - head_.dropout), end - begin,
+                              work_.dropout);
+                 }
+                 const auto at = [begin](auto* pointer) {
+                   return pointer == nullptr ? nullptr : pointer + begin;
+                 };
+                 DifferentiateRun(
+                     row,
+                     {.scores = scores + begin,
+                      .products = products + begin,
+                      .factors = head_.dropout > 0.0f ? work_.dropout : nullptr,
+                      .carried_gradient = at(carried_gradient),
+                      .weights = WeightsAtKey0(buffer_row, chunk) + begin,
+                      .gradients = GradientsAtKey0(buffer_row, chunk) + begin,
+                      .previous_gradient = at(previous)},
+                     end - begin);
+               });
+  }
+
+  // What keys and values get of the weights and score gradients of queries
+  // [begin, end); six keys at a time, and of the queries only those groups
+  // whose hull reaches so far.
+  HWY_INLINE void AddKeyGradients(KeyRange chunk, KeyRange hull, int64_t begin,
+                                  int64_t end, const KeyRange* group_hulls) {
+    const TileSizes& sizes = work_.sizes;
+    const int64_t groups = (end - begin + kBlockRows - 1) / kBlockRows;
+    for (int64_t j = hull.begin; j < hull.end; j += kBlockRows) {
+      const int64_t keys = std::min<int64_t>(kBlockRows, hull.end - j);
+      const auto meets = [&](int64_t group) {
+        return !Intersect(group_hulls[group], {j, j + keys}).empty();
+      };
+      int64_t first = 0;
+      int64_t last = groups;
+      while (first < last && !meets(first)) {
+        ++first;
+      }
+      while (first < last && !meets(last - 1)) {
+        --last;
+      }
+      const int64_t row = first * kBlockRows;
+      const int64_t rows = std::min(last * kBlockRows, end - begin) - row;
+      const int64_t n = begin - begin_ + row;
+      const int64_t k = j - chunk.begin;
+      MultiplyAddRowGroup(
+          keys, sizes.value,
+          {work_.weights + row * kKeyStride + k, 1, kKeyStride},
+          {work_.context_gradient + n * sizes.value, sizes.value}, rows,
+          work_.value_gradient + k * sizes.value, sizes.value);
+      MultiplyAddRowGroup(
+          keys, sizes.head,
+          {work_.gradients + row * kKeyStride + k, 1, kKeyStride},
+          {work_.query + n * sizes.head, sizes.head}, rows,
+          work_.key_gradient + k * sizes.head, sizes.head);
+    }
+  }
+
+  // dq += dS E and dE += dS^T q, with dS by relative column.
+  HWY_INLINE void FinishRelative() {
+    const TileSizes& sizes = work_.sizes;
+    const int64_t queries = end_ - begin_;
+    const int64_t m = head_.max_distance;
+    const int64_t columns = RelativeColumns(m);
+    for (int64_t c = 0; c < columns; ++c) {
+      PackRow(head_.relative + RelativeIdOfColumn(c, m) * head_.relative_stride,
+              head_.head_dim, sizes.head, 1.0f,
+              work_.relative_table + c * sizes.head);
+    }
+    MultiplyAdd(queries, sizes.head,
+                {work_.relative_gradient, sizes.relative, 1},
+                {work_.relative_table, sizes.head}, columns,
+                work_.query_gradient, sizes.head);
+    const int64_t stride = RelativeGradientStride(head_);
+    MultiplyAdd(columns, sizes.head,
+                {work_.relative_gradient, 1, sizes.relative},
+                {work_.query, sizes.head}, queries, results_.relative, stride);
+    for (int64_t c = 0; c < columns; ++c) {
+      float sum = 0.0f;
+      for (int64_t n = 0; n < queries; ++n) {
+        sum += work_.relative_gradient[n * sizes.relative + c];
+      }
+      results_.relative[c * stride + head_.head_dim] += ScoreScale(head_) * sum;
+    }
+  }
+
+  const AttentionHead& head_;
+  const int64_t begin_, end_;
+  const BackwardInputs& inputs_;
+  const BackwardResults& results_;
+  const BackwardWorkspace work_;
+};
+
+void BackwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,
+                      const BackwardInputs& inputs,
+                      const BackwardResults& results, float* workspace) {
+  Backward(head, begin, end, inputs, results, workspace).Run();
+}
+
+}  // namespace
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace etc::kernels {
+
+HWY_EXPORT(BackwardTileImpl);
+
+int64_t BackwardWorkspaceSize(const AttentionHead& head) {
+  return BackwardWorkspace(head, nullptr).total;
+}
+
+// Whole vectors of packed queries are added to each row.
+int64_t RelativeGradientStride(const AttentionHead& head) {
+  return RoundUp(head.head_dim + 1, kPadding);
+}
+
+void BackwardTile(const AttentionHead& head, int64_t begin, int64_t end,
+                  const BackwardInputs& inputs, const BackwardResults& results,
+                  float* workspace) {
+  HWY_DYNAMIC_DISPATCH(BackwardTileImpl)
+  (head, begin, end, inputs, results, workspace);
+}
+
+}  // namespace etc::kernels
+#endif  // HWY_ONCE

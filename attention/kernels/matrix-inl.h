@@ -1,0 +1,267 @@
+// The matrix product that all others are made of, and the packing around it.
+// Compiled once for each SIMD target: see foreach_target.h of Highway.
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+#if defined(ETC_ATTENTION_KERNELS_MATRIX_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ETC_ATTENTION_KERNELS_MATRIX_INL_H_
+#undef ETC_ATTENTION_KERNELS_MATRIX_INL_H_
+#else
+#define ETC_ATTENTION_KERNELS_MATRIX_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVector = hn::Vec<FloatTag>;
+
+HWY_INLINE int64_t Lanes() {
+  return static_cast<int64_t>(hn::Lanes(FloatTag()));
+}
+
+// Rows and vectors of accumulators that the registers hold: 6 x 4 of 32
+// registers, 6 x 2 of 16.
+inline constexpr int kBlockRows = 6;
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
+inline constexpr int kBlockVectors = 4;
+#else
+inline constexpr int kBlockVectors = 2;
+#endif
+
+// A matrix to be read element by element: (r, k) is at data[r * row_stride +
+// k * depth_stride].
+struct Factor {
+  const float* data;
+  int64_t row_stride;
+  int64_t depth_stride;
+};
+
+// Rows of vectors.
+struct Panel {
+  const float* data;
+  int64_t stride;
+};
+
+// c[r][v] += sum over k < depth of a(r, k) * b[k][v], for kRows rows and
+// kVectors vectors. Each sum is taken in the order of k.
+template <int kRows, int kVectors>
+HWY_NOINLINE void MultiplyAddBlock(Factor a, Panel b, int64_t depth,
+                                   float* HWY_RESTRICT c, int64_t c_stride) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  FloatVector sums[kRows][kVectors];
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = hn::LoadU(tag, c + r * c_stride + v * lanes);
+    }
+  }
+  const float* HWY_RESTRICT a_data = a.data;
+  const float* HWY_RESTRICT b_data = b.data;
+  for (int64_t k = 0; k < depth; ++k) {
+    FloatVector row[kVectors];
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) {
+      row[v] = hn::LoadU(tag, b_data + v * lanes);
+    }
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      const FloatVector factor = hn::Set(tag, a_data[r * a.row_stride]);
+      HWY_UNROLL(8)
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(factor, row[v], sums[r][v]);
+      }
+    }
+    a_data += a.depth_stride;
+    b_data += b.stride;
+  }
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) {
+      hn::StoreU(sums[r][v], tag, c + r * c_stride + v * lanes);
+    }
+  }
+}
+
+template <int kVectors>
+HWY_INLINE void MultiplyAddRows(int64_t rows, Factor a, Panel b, int64_t depth,
+                                float* c, int64_t c_stride) {
+  switch (rows) {
+    case 1:
+      return MultiplyAddBlock<1, kVectors>(a, b, depth, c, c_stride);
+    case 2:
+      return MultiplyAddBlock<2, kVectors>(a, b, depth, c, c_stride);
+    case 3:
+      return MultiplyAddBlock<3, kVectors>(a, b, depth, c, c_stride);
+    case 4:
+      return MultiplyAddBlock<4, kVectors>(a, b, depth, c, c_stride);
+    case 5:
+      return MultiplyAddBlock<5, kVectors>(a, b, depth, c, c_stride);
+    default:
+      return MultiplyAddBlock<6, kVectors>(a, b, depth, c, c_stride);
+  }
+}
+
+// c [rows][columns] += a [rows][depth] * b [depth][columns]. Up to kBlockRows
+// rows; columns up to the next multiple of the vector's lanes are read and
+// written.
+HWY_NOINLINE inline void MultiplyAddRowGroup(int64_t rows, int64_t columns,
+                                             Factor a, Panel b, int64_t depth,
+                                             float* c, int64_t c_stride) {
+  const int64_t lanes = Lanes();
+  int64_t vectors = (columns + lanes - 1) / lanes;
+  while (vectors > 0) {
+    if (vectors >= kBlockVectors) {
+      MultiplyAddRows<kBlockVectors>(rows, a, b, depth, c, c_stride);
+    } else if (kBlockVectors > 2 && vectors == 3) {
+      MultiplyAddRows<3>(rows, a, b, depth, c, c_stride);
+    } else if (kBlockVectors > 2 && vectors == 2) {
+      MultiplyAddRows<2>(rows, a, b, depth, c, c_stride);
+    } else {
+      MultiplyAddRows<1>(rows, a, b, depth, c, c_stride);
+    }
+    const int64_t done = HWY_MIN(vectors, int64_t{kBlockVectors});
+    vectors -= done;
+    b.data += done * lanes;
+    c += done * lanes;
+  }
+}
+
+// The same for any number of rows.
+HWY_INLINE void MultiplyAdd(int64_t rows, int64_t columns, Factor a, Panel b,
+                            int64_t depth, float* c, int64_t c_stride) {
+  for (int64_t r = 0; r < rows; r += kBlockRows) {
+    MultiplyAddRowGroup(
+        HWY_MIN(rows - r, int64_t{kBlockRows}), columns,
+        {a.data + r * a.row_stride, a.row_stride, a.depth_stride}, b, depth,
+        c + r * c_stride, c_stride);
+  }
+}
+
+// --- Ends of rows, of which nothing beyond may be touched -------------------
+
+// `count` elements, fewer than a vector holds, and zeros.
+HWY_INLINE FloatVector LoadTail(const float* from, int64_t count) {
+  const FloatTag tag;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    lanes[i] = from[i];
+  }
+  return hn::Load(tag, lanes);
+#else
+  return hn::MaskedLoad(hn::FirstN(tag, static_cast<size_t>(count)), tag, from);
+#endif
+}
+
+HWY_INLINE void StoreTail(FloatVector vector, int64_t count, float* to) {
+  const FloatTag tag;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())];
+  hn::Store(vector, tag, lanes);
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = lanes[i];
+  }
+#else
+  hn::BlendedStore(vector, hn::FirstN(tag, static_cast<size_t>(count)), tag,
+                   to);
+#endif
+}
+
+// --- Packing ----------------------------------------------------------------
+
+// to[i] = factor * from[i] for i < count, then zeros up to `padded`.
+HWY_INLINE void PackRow(const float* from, int64_t count, int64_t padded,
+                        float factor, float* HWY_RESTRICT to) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  const FloatVector scale = hn::Set(tag, factor);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(hn::Mul(scale, hn::LoadU(tag, from + i)), tag, to + i);
+  }
+  if (i < count) {
+    const FloatVector tail = hn::Mul(scale, LoadTail(from + i, count - i));
+    StoreTail(tail, HWY_MIN(lanes, padded - i), to + i);
+    i = HWY_MIN(padded, i + lanes);
+  }
+  for (; i < padded; ++i) {
+    to[i] = 0.0f;
+  }
+}
+
+// to [rows][padded] = factor * from [rows][columns], zeros behind.
+HWY_NOINLINE inline void PackRows(const float* from, int64_t from_stride,
+                                  int64_t rows, int64_t columns, int64_t padded,
+                                  float factor, float* to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    PackRow(from + r * from_stride, columns, padded, factor, to + r * padded);
+  }
+}
+
+// Transposes a square of 4 x 4.
+HWY_INLINE void TransposeFour(const float* from, int64_t from_stride, float* to,
+                              int64_t to_stride) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t r = 0; r < 4; ++r) {
+    for (int64_t c = 0; c < 4; ++c) {
+      to[c * to_stride + r] = from[r * from_stride + c];
+    }
+  }
+#else
+  const hn::FixedTag<float, 4> tag;
+  const auto a = hn::LoadU(tag, from);
+  const auto b = hn::LoadU(tag, from + from_stride);
+  const auto c = hn::LoadU(tag, from + 2 * from_stride);
+  const auto d = hn::LoadU(tag, from + 3 * from_stride);
+  const auto ac_low = hn::InterleaveLower(tag, a, c);   // a0 c0 a1 c1
+  const auto ac_high = hn::InterleaveUpper(tag, a, c);  // a2 c2 a3 c3
+  const auto bd_low = hn::InterleaveLower(tag, b, d);
+  const auto bd_high = hn::InterleaveUpper(tag, b, d);
+  hn::StoreU(hn::InterleaveLower(tag, ac_low, bd_low), tag, to);
+  hn::StoreU(hn::InterleaveUpper(tag, ac_low, bd_low), tag, to + to_stride);
+  hn::StoreU(hn::InterleaveLower(tag, ac_high, bd_high), tag,
+             to + 2 * to_stride);
+  hn::StoreU(hn::InterleaveUpper(tag, ac_high, bd_high), tag,
+             to + 3 * to_stride);
+#endif
+}
+
+// to[c][r] = from[r][c] for r < rows, c < columns; to[c][r] = 0 for rows <= r
+// < padded_rows.
+HWY_NOINLINE inline void PackTransposed(const float* from, int64_t from_stride,
+                                        int64_t rows, int64_t columns,
+                                        int64_t padded_rows,
+                                        float* HWY_RESTRICT to,
+                                        int64_t to_stride) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+      TransposeFour(from + r * from_stride + c, from_stride,
+                    to + c * to_stride + r, to_stride);
+    }
+    for (; c < columns; ++c) {
+      for (int64_t i = r; i < r + 4; ++i) {
+        to[c * to_stride + i] = from[i * from_stride + c];
+      }
+    }
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t i = r; i < padded_rows; ++i) {
+      to[c * to_stride + i] = i < rows ? from[i * from_stride + c] : 0.0f;
+    }
+  }
+}
+
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled include guard

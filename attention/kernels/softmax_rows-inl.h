@@ -1,0 +1,285 @@
+// Runs of score rows: from products to probabilities, and back to gradients.
+// Compiled once for each SIMD target: see foreach_target.h of Highway.
+
+#include <cstdint>
+
+#include "attention/kernels/dropout.h"
+#include "attention/kernels/matrix-inl.h"
+#include "hwy/highway.h"
+
+#if defined(ETC_ATTENTION_KERNELS_SOFTMAX_ROWS_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef ETC_ATTENTION_KERNELS_SOFTMAX_ROWS_INL_H_
+#undef ETC_ATTENTION_KERNELS_SOFTMAX_ROWS_INL_H_
+#else
+#define ETC_ATTENTION_KERNELS_SOFTMAX_ROWS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+
+// 2^x for x <= 0, to 1.5 ulp; 2^-125 for anything below -125; NaN for NaN.
+// Round to the nearest integer n, then a polynomial for 2^(x - n) on
+// [-1/2, 1/2] (coefficients of Cephes exp2f, relative error 2e-9).
+HWY_INLINE FloatVector Exp2(FloatVector x) {
+  const FloatTag tag;
+  const hn::RebindToSigned<FloatTag> int_tag;
+  // Adding 1.5 * 2^23 leaves n in the low bits of the sum.
+  const FloatVector magic = hn::Set(tag, 12582912.0f);
+  // Not Max, which on some targets makes a number of NaN.
+  const FloatVector lowest = hn::Set(tag, -125.0f);
+  x = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
+  const FloatVector shifted = hn::Add(x, magic);
+  const FloatVector f = hn::Sub(x, hn::Sub(shifted, magic));
+  FloatVector p = hn::Set(tag, 1.535336188319500e-4f);
+  p = hn::MulAdd(p, f, hn::Set(tag, 1.339887440266574e-3f));
+  p = hn::MulAdd(p, f, hn::Set(tag, 9.618437357674640e-3f));
+  p = hn::MulAdd(p, f, hn::Set(tag, 5.550332471162809e-2f));
+  p = hn::MulAdd(p, f, hn::Set(tag, 2.402264791363012e-1f));
+  p = hn::MulAdd(p, f, hn::Set(tag, 6.931472028550421e-1f));
+  p = hn::MulAdd(p, f, hn::Set(tag, 1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(int_tag, shifted));
+  return hn::BitCast(tag, hn::Add(hn::BitCast(int_tag, p), exponent));
+}
+
+// Smaller than every score, and finite.
+inline constexpr float kLowest = -1e38f;
+
+// The largest element, at least kLowest. NaN may or may not be seen.
+HWY_INLINE float RunMax(const float* row, int64_t count) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  FloatVector most = hn::Set(tag, kLowest);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    most = hn::Max(most, hn::LoadU(tag, row + i));
+  }
+  if (i < count) {
+    const auto mask = hn::FirstN(tag, static_cast<size_t>(count - i));
+    most = hn::Max(most, hn::IfThenElse(mask, LoadTail(row + i, count - i),
+                                        hn::Set(tag, kLowest)));
+  }
+  return hn::GetLane(hn::MaxOfLanes(tag, most));
+}
+
+// row[i] += previous[i] (if kPrevious), a copy of which goes to `carried`;
+// returns the largest, as RunMax.
+template <bool kPrevious>
+HWY_INLINE float AddPrevious(const float* HWY_RESTRICT previous, int64_t count,
+                             float* HWY_RESTRICT row,
+                             float* HWY_RESTRICT carried) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  FloatVector most = hn::Set(tag, kLowest);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    FloatVector score = hn::LoadU(tag, row + i);
+    if constexpr (kPrevious) {
+      score = hn::Add(score, hn::LoadU(tag, previous + i));
+      hn::StoreU(score, tag, row + i);
+    }
+    hn::StoreU(score, tag, carried + i);
+    most = hn::Max(most, score);
+  }
+  if (i < count) {
+    const int64_t rest = count - i;
+    FloatVector score = LoadTail(row + i, rest);
+    if constexpr (kPrevious) {
+      score = hn::Add(score, LoadTail(previous + i, rest));
+      StoreTail(score, rest, row + i);
+    }
+    StoreTail(score, rest, carried + i);
+    const auto mask = hn::FirstN(tag, static_cast<size_t>(rest));
+    most = hn::Max(most, hn::IfThenElse(mask, score, hn::Set(tag, kLowest)));
+  }
+  return hn::GetLane(hn::MaxOfLanes(tag, most));
+}
+
+// row[i] = 2^(factor * row[i] - shift); returns their sum.
+HWY_INLINE float ExponentiateRun(int64_t count, float factor, float shift,
+                                 float* HWY_RESTRICT row) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  const FloatVector a = hn::Set(tag, factor);
+  const FloatVector b = hn::Set(tag, -shift);
+  FloatVector sum = hn::Zero(tag);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const FloatVector p = Exp2(hn::MulAdd(a, hn::LoadU(tag, row + i), b));
+    hn::StoreU(p, tag, row + i);
+    sum = hn::Add(sum, p);
+  }
+  if (i < count) {
+    const FloatVector p = Exp2(hn::MulAdd(a, LoadTail(row + i, count - i), b));
+    StoreTail(p, count - i, row + i);
+    sum = hn::Add(sum, hn::IfThenElseZero(
+                           hn::FirstN(tag, static_cast<size_t>(count - i)), p));
+  }
+  return hn::GetLane(hn::SumOfLanes(tag, sum));
+}
+
+HWY_INLINE float RunSum(const float* row, int64_t count) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  FloatVector sum = hn::Zero(tag);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    sum = hn::Add(sum, hn::LoadU(tag, row + i));
+  }
+  if (i < count) {
+    sum = hn::Add(sum, LoadTail(row + i, count - i));
+  }
+  return hn::GetLane(hn::SumOfLanes(tag, sum));
+}
+
+// 0 where dropped, else `kept`, for keys `key` to `key + lanes`.
+HWY_INLINE FloatVector DropoutFactors(DropoutRow row, uint32_t key,
+                                      uint32_t threshold, float kept) {
+  const FloatTag tag;
+  const hn::RebindToUnsigned<FloatTag> uint_tag;
+  const hn::RebindToSigned<FloatTag> int_tag;
+  auto x = hn::Xor(hn::Iota(uint_tag, key), hn::Set(uint_tag, row.first));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)),
+              hn::Set(uint_tag, kDropoutMultiplier1));
+  x = hn::Mul(
+      hn::Add(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(uint_tag, row.second)),
+      hn::Set(uint_tag, kDropoutMultiplier2));
+  x = hn::Xor(x, hn::ShiftRight<16>(x));
+  // Signed comparison is what all targets have: move both by 2^31.
+  const auto moved =
+      hn::BitCast(int_tag, hn::Xor(x, hn::Set(uint_tag, 0x80000000u)));
+  const auto least =
+      hn::Set(int_tag, static_cast<int32_t>(threshold ^ 0x80000000u));
+  const auto dropped = hn::Lt(moved, least);
+  return hn::IfThenZeroElse(hn::RebindMask(tag, dropped), hn::Set(tag, kept));
+}
+
+// factors[i] = DropoutFactors of key + i.
+HWY_INLINE void DropoutRun(DropoutRow row, uint32_t key, uint32_t threshold,
+                           float kept, int64_t count,
+                           float* HWY_RESTRICT factors) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  for (int64_t i = 0; i < count; i += lanes) {
+    const FloatVector f =
+        DropoutFactors(row, key + static_cast<uint32_t>(i), threshold, kept);
+    if (i + lanes <= count) {
+      hn::StoreU(f, tag, factors + i);
+    } else {
+      StoreTail(f, count - i, factors + i);
+    }
+  }
+}
+
+// row[i] *= factors[i].
+HWY_INLINE void MultiplyRun(const float* HWY_RESTRICT factors, int64_t count,
+                            float* HWY_RESTRICT row) {
+  const FloatTag tag;
+  const int64_t lanes = Lanes();
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(tag, row + i), hn::LoadU(tag, factors + i)),
+               tag, row + i);
+  }
+  if (i < count) {
+    StoreTail(
+        hn::Mul(LoadTail(row + i, count - i), LoadTail(factors + i, count - i)),
+        count - i, row + i);
+  }
+}
+
+// row[i] *= factor.
+HWY_INLINE void ScaleRun(float factor, int64_t count, float* row) {
+  const FloatTag tag;
+  for (int64_t i = 0; i < count; i += Lanes()) {
+    hn::StoreU(hn::Mul(hn::Set(tag, factor), hn::LoadU(tag, row + i)), tag,
+               row + i);
+  }
+}
+
+// What the gradients of a query's row of scores need.
+struct RowGradient {
+  float factor;       // of the scores, as in ExponentiateRun
+  float shift;        // idem
+  float inverse_sum;  // of the exponentials
+  float delta;        // context . context gradient
+  float inverse_divisor;
+};
+
+// One run, of `count` keys. With p = 2^(factor * score - shift) * inverse_sum:
+//
+//   weight   = p * factors                       (dropout; 1 without)
+//   gradient = p * (product * factors - delta) / divisor + carried_gradient
+//
+// `product` is context gradient . value. Null: factors (1), carried_gradient
+// (0), previous_gradient (not wanted; else it gets a copy of the gradient).
+struct GradientRun {
+  const float* scores;
+  const float* products;
+  const float* factors;
+  const float* carried_gradient;
+  float* weights;
+  float* gradients;
+  float* previous_gradient;
+};
+
+template <bool kFull, typename Run>
+HWY_INLINE void GradientVector(const RowGradient& row, const Run& run,
+                               int64_t i, int64_t rest) {
+  const FloatTag tag;
+  const auto load = [&](const float* from) HWY_ATTR {
+    if constexpr (kFull) {
+      return hn::LoadU(tag, from + i);
+    } else {
+      return LoadTail(from + i, rest);
+    }
+  };
+  const auto store = [&](FloatVector value, float* to) HWY_ATTR {
+    if constexpr (kFull) {
+      hn::StoreU(value, tag, to + i);
+    } else {
+      StoreTail(value, rest, to + i);
+    }
+  };
+  const FloatVector p =
+      hn::Mul(Exp2(hn::MulAdd(hn::Set(tag, row.factor), load(run.scores),
+                              hn::Set(tag, -row.shift))),
+              hn::Set(tag, row.inverse_sum));
+  FloatVector product = load(run.products);
+  FloatVector weight = p;
+  if (run.factors != nullptr) {
+    const FloatVector factors = load(run.factors);
+    product = hn::Mul(product, factors);
+    weight = hn::Mul(p, factors);
+  }
+  store(weight, run.weights);
+  const FloatVector centred = hn::Mul(hn::Sub(product, hn::Set(tag, row.delta)),
+                                      hn::Set(tag, row.inverse_divisor));
+  FloatVector gradient;
+  if (run.carried_gradient != nullptr) {
+    gradient = hn::MulAdd(p, centred, load(run.carried_gradient));
+  } else {
+    gradient = hn::Mul(p, centred);
+  }
+  store(gradient, run.gradients);
+  if (run.previous_gradient != nullptr) {
+    store(gradient, run.previous_gradient);
+  }
+}
+
+HWY_INLINE void DifferentiateRun(const RowGradient& row, const GradientRun& run,
+                                 int64_t count) {
+  const int64_t lanes = Lanes();
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    GradientVector</*kFull=*/true>(row, run, i, lanes);
+  }
+  if (i < count) {
+    GradientVector</*kFull=*/false>(row, run, i, count - i);
+  }
+}
+
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled include guard
