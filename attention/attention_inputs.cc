@@ -62,6 +62,16 @@ ExplicitInputs Complete(const ExplicitInputs& given, int64_t batch,
   return out;
 }
 
+void CheckFit(const std::vector<AttentionPattern>& patterns, int64_t batch,
+              int64_t local_radius) {
+  TORCH_CHECK(static_cast<int64_t>(patterns.size()) == batch, "a batch of ",
+              batch, " should have as many patterns, but has ",
+              patterns.size());
+  TORCH_CHECK(patterns.empty() || patterns[0].local_radius == local_radius,
+              "patterns should have the layer's local_radius, ", local_radius,
+              ", but have ", patterns[0].local_radius);
+}
+
 ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
   for (torch::Tensor* tensor :
        {&inputs.l2l_mask, &inputs.l2l_ids, &inputs.l2g_mask, &inputs.l2g_ids,
@@ -83,6 +93,10 @@ struct AttentionInputs::Cache {
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>;
   std::optional<Key> key;
   ExplicitInputs tensors;
+
+  using RunsKey = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+  std::optional<RunsKey> runs_key;
+  std::shared_ptr<const std::vector<PatternRuns>> runs;
 };
 
 AttentionInputs::AttentionInputs() : cache_(std::make_shared<Cache>()) {}
@@ -101,6 +115,44 @@ AttentionInputs::AttentionInputs(ExplicitInputs tensors)
   cache_->given = std::move(tensors);
 }
 
+bool AttentionInputs::has_tensors() const {
+  const ExplicitInputs& given = cache_->given;
+  return given.l2l_mask.defined() || given.l2l_ids.defined() ||
+         given.l2g_mask.defined() || given.l2g_ids.defined() ||
+         given.g2g_mask.defined() || given.g2g_ids.defined() ||
+         given.g2l_mask.defined() || given.g2l_ids.defined();
+}
+
+std::shared_ptr<const std::vector<PatternRuns>> AttentionInputs::Runs(
+    int64_t batch, int64_t long_length, int64_t global_length,
+    int64_t local_radius) const {
+  if (has_tensors()) {
+    return nullptr;
+  }
+  const std::lock_guard<std::mutex> lock(cache_->mutex);
+  const Cache::RunsKey key = {batch, long_length, global_length, local_radius};
+  if (cache_->runs_key == key) {
+    return cache_->runs;
+  }
+  std::vector<PatternRuns> runs;
+  if (patterns_ != nullptr) {
+    CheckFit(*patterns_, batch, local_radius);
+    CheckPatterns(*patterns_, long_length, global_length);
+    for (const AttentionPattern& pattern : *patterns_) {
+      runs.push_back(MakePatternRuns(pattern, long_length, global_length));
+    }
+  } else {
+    const AttentionPattern everything =
+        UnrestrictedPattern(long_length, global_length, local_radius,
+                            /*relative_pos_max_distance=*/0);
+    runs.assign(batch, MakePatternRuns(everything, long_length, global_length));
+  }
+  cache_->runs =
+      std::make_shared<const std::vector<PatternRuns>>(std::move(runs));
+  cache_->runs_key = key;
+  return cache_->runs;
+}
+
 ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
                                         int64_t global_length,
                                         int64_t local_radius,
@@ -113,13 +165,8 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
   }
   ExplicitInputs given = cache_->given;
   if (patterns_ != nullptr) {
-    TORCH_CHECK(static_cast<int64_t>(patterns_->size()) == batch, "a batch of ",
-                batch, " should have as many patterns, but has ",
-                patterns_->size());
+    CheckFit(*patterns_, batch, local_radius);
     given = SpellOut(*patterns_, long_length, global_length);
-    TORCH_CHECK((*patterns_)[0].local_radius == local_radius,
-                "patterns should have the layer's local_radius, ", local_radius,
-                ", but have ", (*patterns_)[0].local_radius);
   }
   cache_->tensors = MoveTo(
       Complete(given, batch, long_length, global_length, local_radius), device);

@@ -9,6 +9,7 @@
 
 #include "attention/explicit_inputs.h"
 #include "attention/pattern.h"
+#include "attention/pattern_runs.h"
 
 namespace etc {
 
@@ -26,6 +27,16 @@ class AttentionInputs {
   const std::vector<AttentionPattern>* patterns() const {
     return patterns_.get();
   }
+
+  // True if there are explicit tensors, so that nobody knows the pattern.
+  bool has_tensors() const;
+
+  // The patterns as runs, for the kernels; of a pattern without borders and
+  // without ids if nothing was given. Null if has_tensors(). Checked, kept and
+  // thread-safe as Tensors().
+  std::shared_ptr<const std::vector<PatternRuns>> Runs(
+      int64_t batch, int64_t long_length, int64_t global_length,
+      int64_t local_radius) const;
 
   // Masks and ids for tensor implementations, on `device`. All masks are
   // defined, and the l2l mask is false for keys beyond the sequence. Everything

@@ -32,6 +32,9 @@ void CheckShapes(const DenseAttentionInput& input) {
   if (input.previous.defined()) {
     ETC_CHECK_SHAPE(input.previous, {batch, heads, queries, keys});
   }
+  if (input.dropout_factors.defined()) {
+    ETC_CHECK_SHAPE(input.dropout_factors, {batch, heads, queries, keys});
+  }
 }
 
 }  // namespace
@@ -77,7 +80,9 @@ DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
     probabilities = torch::softmax(logits, -1);
   }
   probabilities =
-      torch::dropout(probabilities, input.dropout, input.dropout > 0.0);
+      input.dropout_factors.defined()
+          ? probabilities * input.dropout_factors
+          : torch::dropout(probabilities, input.dropout, input.dropout > 0.0);
   return {.context = torch::matmul(probabilities, input.value),
           .scores = scores};
 }

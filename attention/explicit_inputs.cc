@@ -1,7 +1,5 @@
 #include "attention/explicit_inputs.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 
 #include "attention/relative_position.h"
@@ -84,28 +82,6 @@ torch::Tensor WindowIds(int64_t radius, int64_t distance) {
     ids.push_back(RelativeId(delta, distance));
   }
   return torch::tensor(ids, torch::kInt64);
-}
-
-void CheckPatterns(const std::vector<AttentionPattern>& patterns,
-                   int64_t long_length, int64_t global_length) {
-  TORCH_CHECK(!patterns.empty(), "a batch should have at least one pattern");
-  for (const AttentionPattern& pattern : patterns) {
-    CheckPattern(pattern);
-    TORCH_CHECK(pattern.local_radius == patterns[0].local_radius,
-                "patterns of a batch should have one local_radius, but have ",
-                patterns[0].local_radius, " and ", pattern.local_radius);
-    TORCH_CHECK(pattern.relative_pos_max_distance ==
-                    patterns[0].relative_pos_max_distance,
-                "patterns of a batch should have one "
-                "relative_pos_max_distance, but have ",
-                patterns[0].relative_pos_max_distance, " and ",
-                pattern.relative_pos_max_distance);
-    TORCH_CHECK(pattern.long_length() <= long_length &&
-                    pattern.global_length() <= global_length,
-                "a pattern of ", pattern.long_length(), " long and ",
-                pattern.global_length(), " global tokens does not fit ",
-                long_length, " and ", global_length);
-  }
 }
 
 }  // namespace

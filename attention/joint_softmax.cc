@@ -62,6 +62,10 @@ SparseAttentionOutput GlobalAttention(const SparseAttentionInput& input) {
   if (input.own_previous.defined()) {
     dense.previous = torch::cat({input.own_previous, input.other_previous}, -1);
   }
+  if (input.own_dropout_factors.defined()) {
+    dense.dropout_factors = torch::cat(
+        {input.own_dropout_factors, input.other_dropout_factors}, -1);
+  }
   const DenseAttentionOutput output = DenseAttention(dense);
   if (input.residual == ResidualAttention::kOff) {
     return {.context = output.context};

@@ -19,7 +19,8 @@ enum class ResidualAttention { kOff, kSum, kMean };
 // The scores that one layer hands to the next, one tensor for each block, each
 // (q . k + q . E[id] + bias[id]) / sqrt(head_dim) summed over the layers so
 // far: never masked, never divided. Undefined tensors mean zeros: nothing
-// carried yet.
+// carried yet. Pairs that may not see each other have a score or 0, as the
+// implementation likes: no result depends on it.
 //
 // With B batch, N heads, L long length, G global length and W = 2r + 1:
 struct ResidualScores {

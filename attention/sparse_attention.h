@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "attention/attention_inputs.h"
 #include "attention/dense_attention.h"
@@ -14,8 +15,11 @@ namespace etc {
 // Who computes a softmax. All agree; see the files of these names.
 //   kReference  dense tensor operations, O(L^2): the definition
 //   kBlocked    tensor operations block by block, O(L)
-//   kAuto       the fastest that serves the sizes at hand
-enum class AttentionImplementation { kAuto, kReference, kBlocked };
+//   kKernel     fused SIMD kernels, O(L), of O(1) memory beside what goes in
+//               and out: float32 on the CPU, patterns only, no gradients of
+//               gradients
+//   kAuto       the fastest that serves the inputs at hand
+enum class AttentionImplementation { kAuto, kReference, kBlocked, kKernel };
 
 // One of the two joint softmaxes of a layer (model spec 3.5):
 //   kLong    long queries over [l2l ; l2g]
@@ -43,8 +47,15 @@ struct SparseAttentionInput {
   torch::Tensor own_previous, other_previous;
   // Probability of dropping an attention weight; 0 outside of training.
   double dropout = 0.0;
+  // Instead of `dropout`, for the reference alone: what weights are multiplied
+  // by (DenseAttentionInput), laid out as scores. Both or neither.
+  torch::Tensor own_dropout_factors, other_dropout_factors;
 };
 
+// Scores of pairs that may not see each other are whatever the implementation
+// finds convenient, but finite: the kernels do not compute them and carry 0.
+// They reach no result, since masks are the same in all layers.
+//
 // Context and carried scores are both differentiable: the next layer sends a
 // gradient into the scores too.
 struct SparseAttentionOutput {
@@ -60,9 +71,6 @@ SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);
 
-// What kAuto stands for.
-AttentionImplementation FastestAttention(int64_t queries, int64_t local_radius);
-
 // The same, each by itself.
 SparseAttentionOutput ReferenceSparseAttention(
     const SparseAttentionInput& input);
@@ -75,6 +83,19 @@ int64_t DefaultBlockLength(int64_t local_radius);
 SparseAttentionOutput BlockedSparseAttention(
     const SparseAttentionInput& input,
     const BlockedSparseAttentionOptions& options = {});
+
+// The kernels. Which weights are dropped follows from one number drawn from
+// LibTorch's CPU generator (DrawKernelDropoutSeed), in which forward and
+// backward pass agree. Throws c10::Error also for inputs that the kernels do
+// not serve, and from the backward pass if that should be differentiable.
+SparseAttentionOutput KernelSparseAttention(const SparseAttentionInput& input);
+
+// Why the kernels do not serve these inputs; empty if they do.
+std::string WhyKernelsDoNotServe(const SparseAttentionInput& input);
+
+// The dropout factors of KernelSparseAttention, for the reference.
+uint64_t DrawKernelDropoutSeed();
+void SpellOutKernelDropout(uint64_t seed, SparseAttentionInput* input);
 
 }  // namespace etc
 

@@ -78,6 +78,12 @@ SparseAttentionOutput LongAttention(const SparseAttentionInput& input) {
     dense.previous = torch::cat(
         {WindowsToDense(input.own_previous, index), input.other_previous}, -1);
   }
+  if (input.own_dropout_factors.defined()) {
+    dense.dropout_factors =
+        torch::cat({WindowsToDense(input.own_dropout_factors, index),
+                    input.other_dropout_factors},
+                   -1);
+  }
   const DenseAttentionOutput output = DenseAttention(dense);
   if (input.residual == ResidualAttention::kOff) {
     return {.context = output.context};

@@ -5,14 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "attention/sparse_attention.h"
 #include "etc/gradient_checkpoint.h"
 
 namespace etc {
 namespace {
 
 constexpr double kFloat = 4;
-constexpr double kId = 8;
+constexpr double kIndex = 4;
 
 // glibc keeps blocks of up to 32 MiB in its heap, in which holes remain, and
 // returns larger ones to the system. Shares of all other activations, measured:
@@ -60,69 +59,23 @@ struct Sizes {
 
 // --- What autograd keeps ----------------------------------------------------
 
-// Score-sized tensors of one softmax: with dropout its result, the dropout mask
-// and their product; without, the result, and what masked_fill makes of it.
-double DenseCopies(const EtcConfig& config) {
-  return config.attention_probs_dropout_prob > 0 ? 3 : 2;
-}
-double BlockedCopies(const EtcConfig& config) {
-  return config.attention_probs_dropout_prob > 0 ? 3 : 1;
-}
-
-// DenseAttention with `queries` and `keys` in all B examples: keys (twice, once
-// transposed) and values put together, probabilities, the mask.
-double DenseAttentionBytes(const EtcConfig& config, const Sizes& s,
-                           double queries, double keys) {
-  return kFloat * (3 * s.batch * keys * s.features +
-                   DenseCopies(config) * s.heads * s.batch * queries * keys) +
-         s.batch * queries * keys;
-}
-
-// BlockedSparseAttention's long side: a span of keys and one of values for each
-// block, probabilities, and those laid out by spans.
-double BlockedAttentionBytes(const EtcConfig& config, const Sizes& s) {
-  const double block =
-      static_cast<double>(DefaultBlockLength(config.local_radius));
-  const double span = block + s.window - 1;
-  const double keys = s.window + s.global_length;
-  const double padded_tokens =
-      s.batch * std::ceil(s.long_length / block) * block;
-  return kFloat * (2 * padded_tokens / block * span * s.features +
-                   padded_tokens * s.features +
-                   s.heads * padded_tokens * (span + 1) +
-                   BlockedCopies(config) * s.LongScores()) +
-         s.long_tokens * keys;
-}
-
-bool IsBlocked(const EtcConfig& config, const StepShape& shape) {
-  return FastestAttention(shape.long_length, config.local_radius) ==
-         AttentionImplementation::kBlocked;
-}
-
 double LayerBytes(const EtcConfig& config, const StepShape& shape) {
   const Sizes s(config, shape);
   const double dropouts = config.hidden_dropout_prob > 0 ? 2 : 0;
-  // Of each token: input and output of two norms, dropout masks; queries as
-  // three products want them, contexts; the feed-forward block before and after
-  // its activation; the scores of relative ids.
-  const double of_token = (4 + dropouts) * s.hidden + 3 * s.features +
-                          2 * s.intermediate + s.heads * s.ids;
-  const double all_keys = s.long_length + s.global_length;
-  return kFloat * (s.long_tokens + s.global_tokens) * of_token +
-         (IsBlocked(config, shape)
-              ? BlockedAttentionBytes(config, s)
-              : DenseAttentionBytes(config, s, s.long_length, all_keys)) +
-         DenseAttentionBytes(config, s, s.global_length, all_keys);
+  // Of each token: input and output of two norms, dropout masks; queries, two
+  // kinds of keys and of values, contexts; the feed-forward block before and
+  // after its activation; the largest score and the sum of a softmax.
+  const double of_token = (4 + dropouts) * s.hidden + 6 * s.features +
+                          2 * s.intermediate + 2 * s.heads;
+  return kFloat * (s.long_tokens + s.global_tokens) * of_token;
 }
 
-// What one layer hands to the next. The l2g scores are a view of those of all
-// keys, so that l2l's are there twice.
+// What one layer hands to the next.
 double CarriedBytes(const EtcConfig& config, const Sizes& s) {
   if (config.residual_attention == "off") {
     return 0;
   }
-  return kFloat * (s.LongScores() + s.heads * s.long_tokens * s.window +
-                   s.GlobalScores());
+  return kFloat * (s.LongScores() + s.GlobalScores());
 }
 
 }  // namespace
@@ -153,13 +106,12 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
   }
   // The embedding's norm and dropout, and the gradient of the states.
   bytes.saved += 3 * states;
-  const double long_pairs = s.long_tokens * s.global_length;
-  const double global_pairs = s.global_tokens * s.global_length;
-  bytes.attention_inputs = s.long_tokens * s.window + 2 * long_pairs +
-                           global_pairs + kId * (long_pairs + global_pairs);
-  // In the middle of a softmax: the gradient of one tensor of scores, or, with
-  // residual scores, the scores, the logits and the previous ones put together.
-  bytes.working = kFloat * s.LongScores() * (carried > 0 ? 3 : 1);
+  // Three sets of keys for each token, each two indices, and some runs of two.
+  bytes.attention_inputs = 8 * kIndex * (s.long_tokens + s.global_tokens);
+  // The gradients of queries, keys and values of one side, and, with residual
+  // scores, of the larger side's previous ones.
+  bytes.working = kFloat * 3 * (s.long_tokens + s.global_tokens) * s.features +
+                  (carried > 0 ? kFloat * s.LongScores() : 0);
   bytes.fragmentation =
       bytes.total() * (kFloat * s.LongScores() < kLargestHeapBlock
                            ? kHeapFragmentation

@@ -16,7 +16,7 @@ struct StepShape {
 };
 
 // Bytes that forward and backward of one EtcModel need on top of weights and
-// gradients, in float32 with the blocked attention, at the moment when they
+// gradients, in float32 with the attention kernels, at the moment when they
 // need most: at the end of forward, or where backward begins.
 struct ActivationBytes {
   // Tensors kept from forward to backward, but for those of residual scores.
@@ -24,7 +24,7 @@ struct ActivationBytes {
   // What residual scores add: those handed from layer to layer, and those kept
   // for chains that are recomputed.
   double residual_scores = 0;
-  // Masks and relative ids of the batch.
+  // Who sees whom in the batch.
   double attention_inputs = 0;
   // Temporaries.
   double working = 0;
@@ -37,8 +37,8 @@ struct ActivationBytes {
 };
 
 // Derived from what autograd keeps in etc/encoder_layer.cc,
-// attention/sparse_attention_blocked.cc and attention/dense_attention.cc; a
-// test compares it with a real step. `config` has passed CheckEtcConfig.
+// attention/sparse_attention_kernel.cc; a test compares it with a real step.
+// `config` has passed CheckEtcConfig.
 ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape);
 

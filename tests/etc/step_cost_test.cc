@@ -58,9 +58,9 @@ TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
   EtcConfig config = Small();
   EXPECT_EQ(EstimateActivations(config, kShape).residual_scores, 0);
   config.residual_attention = "mean";
-  // l2l twice, l2g, g2g and g2l of one layer, 2 heads, 4 bytes.
+  // l2l, l2g, g2g and g2l of one layer, 2 heads, 4 bytes.
   EXPECT_EQ(EstimateActivations(config, kShape).residual_scores,
-            4 * 2 * 2 * (13 * (3 + 3 + 4) + 4 * (13 + 4)));
+            4 * 2 * 2 * (13 * (3 + 4) + 4 * (13 + 4)));
 }
 
 TEST(StepCostTest, GradientCheckpointingSavesMemory) {

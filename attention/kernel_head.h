@@ -1,0 +1,41 @@
+#ifndef ETC_ATTENTION_KERNEL_HEAD_H_
+#define ETC_ATTENTION_KERNEL_HEAD_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "attention/kernel_passes.h"
+#include "attention/kernels/attention_tile.h"
+
+namespace etc {
+
+// What the forward and backward passes over the kernels share.
+
+// Of a problem: B, N, queries and the keys of own and other block, all but the
+// radius.
+struct KernelSizes {
+  explicit KernelSizes(const KernelProblem& problem);
+
+  int64_t batch, heads, queries, others, head_dim, value_dim;
+  int64_t own_columns;  // of own scores: 2r + 1 or queries
+};
+
+// The kernel's view of one batch entry and head.
+kernels::AttentionHead HeadOf(const KernelProblem& problem, int64_t batch,
+                              int64_t head);
+
+// Row 0 of batch entry and head of [B, N, rows, columns]; null if undefined or
+// empty.
+float* HeadRows(const torch::Tensor& tensor, int64_t batch, int64_t head);
+
+// Queries that are worked on together: depends on nothing but their number.
+int64_t TileLength(int64_t queries);
+
+// Calls function(task, workspace) for each task in [0, tasks), on all threads,
+// in an order that is not known; each thread has its own workspace of `floats`.
+void ForEachTask(int64_t tasks, int64_t floats,
+                 const std::function<void(int64_t, float*)>& function);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_KERNEL_HEAD_H_

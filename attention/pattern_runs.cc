@@ -1,0 +1,178 @@
+#include "attention/pattern_runs.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace etc {
+namespace {
+
+// Appends a set of ascending keys as runs; keys may repeat.
+class RunAppender {
+ public:
+  explicit RunAppender(RunSetTable* table)
+      : table_(table), first_(static_cast<int32_t>(table->runs.size())) {}
+
+  void Add(int64_t key) {
+    const int32_t k = static_cast<int32_t>(key);
+    std::vector<kernels::Run>& runs = table_->runs;
+    if (static_cast<int32_t>(runs.size()) > first_ && runs.back().end >= k) {
+      runs.back().end = std::max(runs.back().end, k + 1);
+    } else {
+      runs.push_back({k, k + 1});
+    }
+  }
+
+  // What was added becomes the set of `query`.
+  void AssignTo(int64_t query) const {
+    table_->first[query] = first_;
+    table_->last[query] = static_cast<int32_t>(table_->runs.size());
+  }
+
+ private:
+  RunSetTable* table_;
+  int32_t first_;
+};
+
+RunSetTable EmptySets(int64_t queries) {
+  RunSetTable table;
+  table.first.assign(queries, 0);
+  table.last.assign(queries, 0);
+  return table;
+}
+
+// Each query's set is the keys with its code.
+RunSetTable SetsByCode(const std::vector<int32_t>& query_codes,
+                       const std::vector<int32_t>& key_codes, int64_t queries) {
+  std::unordered_map<int32_t, std::vector<int64_t>> keys_of_code;
+  for (size_t k = 0; k < key_codes.size(); ++k) {
+    keys_of_code[key_codes[k]].push_back(static_cast<int64_t>(k));
+  }
+  RunSetTable table = EmptySets(queries);
+  std::unordered_map<int32_t, int64_t> query_of_code;  // that has the set
+  for (size_t i = 0; i < query_codes.size(); ++i) {
+    const int64_t query = static_cast<int64_t>(i);
+    const auto [known, is_new] = query_of_code.emplace(query_codes[i], query);
+    if (is_new) {
+      RunAppender appender(&table);
+      for (const int64_t key : keys_of_code[query_codes[i]]) {
+        appender.Add(key);
+      }
+      appender.AssignTo(query);
+    } else {
+      table.first[query] = table.first[known->second];
+      table.last[query] = table.last[known->second];
+    }
+  }
+  return table;
+}
+
+void RestrictLongToGlobal(const AttentionPattern& pattern, RunSetTable* sets) {
+  for (int64_t i = 0; i < pattern.long_length(); ++i) {
+    if (pattern.ignore_hard_l2g[i] != 0) {
+      continue;
+    }
+    RunAppender appender(sets);
+    const auto [low, high] =
+        std::minmax({pattern.sentence[i], pattern.paragraph[i]});
+    for (const int32_t g : {low, high}) {
+      if (g >= 0 && pattern.global_example[g] == pattern.long_example[i]) {
+        appender.Add(g);
+      }
+    }
+    appender.AssignTo(i);
+  }
+}
+
+// For each global token, ascending: the long tokens it belongs to, all three
+// kinds or only the two that hard masks let through.
+std::vector<std::vector<int64_t>> LongTokensOf(const AttentionPattern& pattern,
+                                               bool with_links) {
+  std::vector<std::vector<int64_t>> tokens(pattern.global_length());
+  for (int64_t i = 0; i < pattern.long_length(); ++i) {
+    for (const int32_t g : {pattern.sentence[i], pattern.paragraph[i],
+                            with_links ? pattern.linked[i] : int32_t{-1}}) {
+      if (g >= 0) {
+        tokens[g].push_back(i);
+      }
+    }
+  }
+  return tokens;
+}
+
+void RestrictGlobalToLong(const AttentionPattern& pattern, RunSetTable* sets) {
+  const std::vector<std::vector<int64_t>> owned =
+      LongTokensOf(pattern, /*with_links=*/false);
+  for (int64_t g = 0; g < pattern.global_length(); ++g) {
+    if (pattern.ignore_hard_g2l[g] != 0) {
+      continue;
+    }
+    RunAppender appender(sets);
+    for (const int64_t i : owned[g]) {
+      if (pattern.long_example[i] == pattern.global_example[g]) {
+        appender.Add(i);
+      }
+    }
+    appender.AssignTo(g);
+  }
+}
+
+RunSetTable LongToGlobalLinks(const AttentionPattern& pattern,
+                              int64_t queries) {
+  RunSetTable table = EmptySets(queries);
+  for (int64_t i = 0; i < pattern.long_length(); ++i) {
+    int32_t links[] = {pattern.sentence[i], pattern.paragraph[i],
+                       pattern.linked[i]};
+    std::sort(std::begin(links), std::end(links));
+    RunAppender appender(&table);
+    for (const int32_t g : links) {
+      if (g >= 0) {
+        appender.Add(g);
+      }
+    }
+    appender.AssignTo(i);
+  }
+  return table;
+}
+
+RunSetTable GlobalToLongLinks(const AttentionPattern& pattern,
+                              int64_t queries) {
+  RunSetTable table = EmptySets(queries);
+  const std::vector<std::vector<int64_t>> tokens =
+      LongTokensOf(pattern, /*with_links=*/true);
+  for (int64_t g = 0; g < pattern.global_length(); ++g) {
+    RunAppender appender(&table);
+    for (const int64_t i : tokens[g]) {
+      appender.Add(i);
+    }
+    appender.AssignTo(g);
+  }
+  return table;
+}
+
+}  // namespace
+
+PatternRuns MakePatternRuns(const AttentionPattern& pattern,
+                            int64_t long_length, int64_t global_length) {
+  PatternRuns out;
+  out.max_distance = pattern.relative_pos_max_distance;
+  out.l2l = SetsByCode(pattern.long_segment, pattern.long_segment, long_length);
+  out.l2g =
+      SetsByCode(pattern.long_example, pattern.global_example, long_length);
+  out.g2g =
+      SetsByCode(pattern.global_example, pattern.global_example, global_length);
+  out.g2l =
+      SetsByCode(pattern.global_example, pattern.long_example, global_length);
+  if (pattern.hard_l2g) {
+    RestrictLongToGlobal(pattern, &out.l2g);
+  }
+  if (pattern.hard_g2l) {
+    RestrictGlobalToLong(pattern, &out.g2l);
+  }
+  out.l2g_links = LongToGlobalLinks(pattern, long_length);
+  out.g2l_links = GlobalToLongLinks(pattern, global_length);
+  out.g2g_segments =
+      SetsByCode(pattern.global_segment, pattern.global_segment, global_length);
+  return out;
+}
+
+}  // namespace etc
