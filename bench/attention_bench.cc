@@ -1,6 +1,6 @@
 // One layer's sparse attention, long and global side, by each implementation.
 //
-//   Attention/<reference|blocked>/<forward|training>/residual:<off|sum>/
+//   Attention/<reference|blocked|kernel>/<forward|training>/residual:<off|sum>/
 //     long:L/global:G/radius:r/threads:T
 //
 // Heads are those of the base model, 12 of 64 features; the pattern has no
@@ -137,7 +137,8 @@ void RegisterAll() {
   };
   for (const Implementation& implementation :
        {Implementation{"reference", AttentionImplementation::kReference, 2048},
-        Implementation{"blocked", AttentionImplementation::kBlocked, 16384}}) {
+        Implementation{"blocked", AttentionImplementation::kBlocked, 16384},
+        Implementation{"kernel", AttentionImplementation::kKernel, 65536}}) {
     for (const bool training : {false, true}) {
       for (const bool sum : {false, true}) {
         auto* family = benchmark::RegisterBenchmark(
@@ -151,9 +152,12 @@ void RegisterAll() {
         family->ArgNames({"long", "global", "radius", "threads"})
             ->UseRealTime()
             ->Unit(benchmark::kMillisecond);
-        for (const int64_t longs : {128, 256, 512, 1024, 2048, 4096, 16384}) {
+        for (const int64_t longs :
+             {128, 256, 512, 1024, 2048, 4096, 16384, 65536}) {
           if (longs <= implementation.max_length) {
-            family->Args({longs, longs <= 512 ? 64 : 256, 84, 2});
+            for (const int64_t threads : {1, 2}) {
+              family->Args({longs, longs <= 512 ? 64 : 256, 84, threads});
+            }
           }
         }
       }
