@@ -2,8 +2,8 @@
 // counts for a real one (peak resident set): one step to make gradients and
 // optimizer state, one to measure. Each measurement is a process of its own,
 // because memory that LibTorch has freed stays with the process. Sizes are such
-// that activations are most of it, in blocked attention, with dropout; a wrong
-// term of scores, of windows or of streams is off by more than the tolerance.
+// that activations are most of it, in the attention kernels, with dropout; a
+// wrong term of scores or of streams is off by more than the tolerance.
 // Not measured: other devices, other dtypes.
 #include "tasks/train/step_memory.h"
 
