@@ -5,7 +5,6 @@
 // parts. How a head is divided depends on sizes only, so that the number of
 // threads changes no bit of the result.
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "attention/kernel_head.h"
 #include "attention/kernel_passes.h"
 #include "attention/large_pages.h"
+#include "attention/parallel_tasks.h"
 
 namespace etc {
 namespace {
@@ -84,11 +84,7 @@ class KernelBackward {
                   RunPart(task / parts / sizes_.heads,
                           task / parts % sizes_.heads, task % parts, workspace);
                 });
-    at::parallel_for(0, sizes_.heads, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t head = begin; head < end; ++head) {
-        Combine(head);
-      }
-    });
+    ForEachTask(sizes_.heads, 0, [&](int64_t head, float*) { Combine(head); });
     return gradients_;
   }
 

@@ -5,6 +5,7 @@
 #include "attention/kernel_head.h"
 #include "attention/kernel_passes.h"
 #include "attention/large_pages.h"
+#include "attention/parallel_tasks.h"
 
 namespace etc {
 namespace {

@@ -1,9 +1,6 @@
 #include "attention/kernel_head.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
-#include <atomic>
 
 #include "attention/kernels/dropout.h"
 
@@ -106,18 +103,6 @@ int64_t TileLength(int64_t queries) {
   return std::max<int64_t>(1,
                            (even + kQueriesMultiple - 1) / kQueriesMultiple) *
          kQueriesMultiple;
-}
-
-void ForEachTask(int64_t tasks, int64_t floats,
-                 const std::function<void(int64_t, float*)>& function) {
-  std::atomic<int64_t> next = 0;
-  const int64_t workers = std::min<int64_t>(tasks, at::get_num_threads());
-  at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
-    const torch::Tensor workspace = torch::empty({floats});
-    for (int64_t task = next++; task < tasks; task = next++) {
-      function(task, workspace.data_ptr<float>());
-    }
-  });
 }
 
 }  // namespace etc

@@ -2,7 +2,6 @@
 #define ETC_ATTENTION_KERNEL_HEAD_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "attention/kernel_passes.h"
 #include "attention/kernels/attention_tile.h"
@@ -30,11 +29,6 @@ float* HeadRows(const torch::Tensor& tensor, int64_t batch, int64_t head);
 
 // Queries that are worked on together: depends on nothing but their number.
 int64_t TileLength(int64_t queries);
-
-// Calls function(task, workspace) for each task in [0, tasks), on all threads,
-// in an order that is not known; each thread has its own workspace of `floats`.
-void ForEachTask(int64_t tasks, int64_t floats,
-                 const std::function<void(int64_t, float*)>& function);
 
 }  // namespace etc
 

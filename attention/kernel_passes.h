@@ -48,7 +48,7 @@ struct KernelGradients {
   torch::Tensor own_previous, other_previous;
 };
 
-// Both work on all threads of at::parallel_for, and give the same bits at any
+// Both work on all threads (parallel_tasks.h), and give the same bits at any
 // number of them.
 KernelForward RunKernelForward(const KernelProblem& problem);
 

@@ -9,6 +9,7 @@ pkg_check_modules(SentencePiece REQUIRED IMPORTED_TARGET sentencepiece)
 find_package(Threads REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(hwy 1.0 REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 if(ETC_BUILD_TESTS)
   find_package(GTest 1.12 REQUIRED)

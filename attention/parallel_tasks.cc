@@ -1,0 +1,47 @@
+#include "attention/parallel_tasks.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <new>
+
+// at::parallel_for is a template in a header: without OpenMP it compiles, and
+// runs on one thread.
+#if AT_PARALLEL_OPENMP && !defined(_OPENMP)
+#error "This file has to be compiled with OpenMP, as LibTorch was"
+#endif
+
+namespace etc {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+struct DeleteAligned {
+  void operator()(float* memory) const {
+    ::operator delete(memory, kAlignment);
+  }
+};
+using Workspace = std::unique_ptr<float, DeleteAligned>;
+
+Workspace MakeWorkspace(int64_t floats) {
+  return Workspace(static_cast<float*>(
+      ::operator new(static_cast<size_t>(floats) * sizeof(float), kAlignment)));
+}
+
+}  // namespace
+
+void ForEachTask(int64_t tasks, int64_t floats,
+                 const std::function<void(int64_t, float*)>& function) {
+  std::atomic<int64_t> next = 0;
+  const int64_t workers = std::min<int64_t>(tasks, at::get_num_threads());
+  at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+    const Workspace workspace = MakeWorkspace(floats);
+    for (int64_t task = next++; task < tasks; task = next++) {
+      function(task, workspace.get());
+    }
+  });
+}
+
+}  // namespace etc

@@ -1,0 +1,19 @@
+#ifndef ETC_ATTENTION_PARALLEL_TASKS_H_
+#define ETC_ATTENTION_PARALLEL_TASKS_H_
+
+#include <cstdint>
+#include <functional>
+
+namespace etc {
+
+// Calls function(task, workspace) for each task in [0, tasks), on as many
+// threads as at::get_num_threads() says, each of which takes the next task when
+// it is done with one. Every thread has its own workspace of `floats` floats,
+// aligned to 64 bytes, with nothing in particular in it. `function` must not
+// throw.
+void ForEachTask(int64_t tasks, int64_t floats,
+                 const std::function<void(int64_t, float*)>& function);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_PARALLEL_TASKS_H_
