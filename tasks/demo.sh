@@ -23,24 +23,27 @@ cmake --preset release --log-level=WARNING >/dev/null
 cmake --build --preset release --target realetc --parallel "$(nproc)"
 started=$SECONDS
 
-# Trains with residual scores in mode $1 and puts the accuracy on the held-out
-# questions, as the official scorer has it, into the variable named $2.
-train_and_score() {
-  local mode=$1 output=$runs/residual_$1
-  local checkpoint=$output/seed-1/checkpoints/best
+# Trains with residual scores in mode $1 and predicts the held-out answers.
+train() {
+  local output=$runs/residual_$1
   rm -rf "$output"
-  step "Fine-tuning with residual attention scores: $mode"
-  "$realetc" finetune "$config" --set residual_attention="$mode" \
+  step "Fine-tuning with residual attention scores: $1"
+  "$realetc" finetune "$config" --set residual_attention="$1" \
     --set train.seeds='[1]' --output "$output"
-  "$realetc" predict "$checkpoint" --data "$held_out" \
+  "$realetc" predict "$output/seed-1/checkpoints/best" --data "$held_out" \
     --output "$output/predictions.json"
-  local scores
-  scores=$("$realetc" score wikihop "$held_out" "$output/predictions.json")
-  printf -v "$2" '%s' "$(awk '{ print $2; exit }' <<<"$scores")"
 }
 
-train_and_score sum with_scores
-train_and_score off without_scores
+# The official accuracy of those predictions.
+accuracy() {
+  "$realetc" score wikihop "$held_out" "$runs/residual_$1/predictions.json" |
+    awk '{ print $2 }'
+}
+
+train sum
+train off
+with_scores=$(accuracy sum)
+without_scores=$(accuracy off)
 chance=$(python3 - "$held_out" <<'PYTHON'
 import json, sys
 records = json.load(open(sys.argv[1], encoding="utf-8"))
