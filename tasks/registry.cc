@@ -18,10 +18,10 @@ const std::vector<TaskEntry>& Tasks() {
        .make =
            [](const FinetuneConfig& config,
               std::shared_ptr<const Tokenizer> tokenizer) {
-             return MakeWikihopTask(config.task_options, "wikihop",
-                                    config.model, std::move(tokenizer),
-                                    config.data.max_long_length,
-                                    config.data.max_global_length);
+             return MakeWikihopTask(
+                 config.task_options, absl::StrCat(config.source, ": wikihop"),
+                 config.model, std::move(tokenizer),
+                 config.data.max_long_length, config.data.max_global_length);
            },
        .score = ScoreWikihop},
   };

@@ -22,6 +22,8 @@ struct Example {
   std::vector<int32_t> global_token_ids;
   std::vector<int32_t> global_type_ids;
   AttentionPattern pattern;
+  // Whether the record has the answer: what training needs.
+  bool has_answer = true;
 
   int64_t long_length() const {
     return static_cast<int64_t>(long_token_ids.size());

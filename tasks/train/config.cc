@@ -317,6 +317,7 @@ absl::Status ApplyOverride(const std::string& text, Json* json) {
 absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
     Json json, const std::string& source) {
   FinetuneConfig config;
+  config.source = source;
   config.json = std::move(json);
   JsonObjectReader reader(config.json, source);
   reader.Required("task", &config.task);

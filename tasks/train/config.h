@@ -119,6 +119,8 @@ struct FinetuneConfig {
   // Directory for checkpoints, metrics and predictions.
   std::string output;
 
+  // What messages about it start with: the path of its file.
+  std::string source;
   // The JSON that all this was read from, with the overrides in it.
   nlohmann::json json = nlohmann::json::object();
   // What the user should hear of although it is no mistake.

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "etc/formats/status_macros.h"
@@ -32,10 +33,21 @@ class EvaluationMode {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
-    const std::vector<std::string>& paths, const Task& task) {
+    const std::vector<std::string>& paths, const Task& task, RecordUse use) {
   return RecordSource::Open(
-      paths, [&task](const std::string& record, const std::string& where) {
-        return task.MakeExamples(record, where);
+      paths,
+      [&task, use](const std::string& record,
+                   const std::string& where) -> absl::StatusOr<Examples> {
+        ETC_ASSIGN_OR_RETURN(Examples examples,
+                             task.MakeExamples(record, where));
+        for (const auto& example : examples) {
+          if (use == RecordUse::kTraining && !example->has_answer) {
+            return absl::InvalidArgumentError(
+                absl::StrCat(where, " (", example->record_id,
+                             ") has no answer, which training needs"));
+          }
+        }
+        return examples;
       });
 }
 

@@ -246,6 +246,7 @@ absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
   example->query = record.query;
   example->candidates = record.candidates;
   example->label = record.label;
+  example->has_answer = record.label.has_value();
   return example;
 }
 

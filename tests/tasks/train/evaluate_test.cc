@@ -46,6 +46,32 @@ torch::Tensor Logits(const Evaluation& evaluation) {
   return static_cast<const ToyPredictions&>(*evaluation.predictions).logits();
 }
 
+// A task whose records have no answers.
+class UnansweredTask : public ToyTask {
+ public:
+  using ToyTask::ToyTask;
+  absl::StatusOr<std::vector<std::shared_ptr<const Example>>> MakeExamples(
+      const std::string&, const std::string&) const override {
+    auto example = std::make_shared<ToyExample>();
+    example->record_id = "unanswered";
+    example->has_answer = false;
+    return Examples{example};
+  }
+};
+
+TEST_F(EvaluateTest, TakesOnlyAnsweredRecordsForTraining) {
+  const std::string file = temporary_.Write("test.jsonl", ToyRecords(2, 1));
+  const UnansweredTask task(model_.encoder->config());
+  const auto evaluation = OpenRecords({file}, task);
+  ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+  EXPECT_TRUE((*evaluation)->Make(0).ok());
+  const auto training = OpenRecords({file}, task, RecordUse::kTraining);
+  ASSERT_TRUE(training.ok()) << training.status();
+  EXPECT_THAT(std::string((*training)->Make(1).status().message()),
+              testing::AllOf(testing::HasSubstr("test.jsonl"),
+                             testing::HasSubstr("has no answer")));
+}
+
 TEST_F(EvaluateTest, GivesTheSameLogitsForAnyBatches) {
   const torch::Tensor expected = Logits(MustEvaluate({.batch_size = 1}));
   ASSERT_EQ(expected.size(0), 22);
