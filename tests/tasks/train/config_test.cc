@@ -9,10 +9,10 @@
 
 #include <fstream>
 #include <ostream>
-#include <regex>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -124,19 +124,25 @@ struct DocumentedField {
   std::string default_value;  // JSON, or "required"
 };
 
+// " `3` " -> "3"
+std::string WithoutMarks(const std::string& cell) {
+  const size_t first = cell.find_first_not_of(" `");
+  return cell.substr(first, cell.find_last_not_of(" `") + 1 - first);
+}
+
 // The rows "| `train.epochs` | `3` | ..." under "## Configuration".
 std::vector<DocumentedField> DocumentedFields() {
   std::ifstream stream(ETC_SOURCE_DIR "/README.md");
-  const std::regex row(R"(\| `([a-z0-9_.]+)` \| `?([^|`]+?)`? \|.*)");
   std::vector<DocumentedField> fields;
   bool in_section = false;
   for (std::string line; std::getline(stream, line);) {
     if (line.starts_with("## ")) {
       in_section = line == "## Configuration";
     }
-    std::smatch match;
-    if (in_section && std::regex_match(line, match, row)) {
-      fields.push_back({match[1], match[2]});
+    // "", name, default, meaning, ""
+    const std::vector<std::string> cells = absl::StrSplit(line, '|');
+    if (in_section && cells.size() == 5 && line.starts_with("| `")) {
+      fields.push_back({WithoutMarks(cells[1]), WithoutMarks(cells[2])});
     }
   }
   return fields;
