@@ -91,7 +91,7 @@ void StreamReporter::Update(const Progress& progress) {
 
 void StreamReporter::Evaluating(const EvaluationProgress& progress) {
   if (IsDue()) {
-    Show(absl::StrFormat("evaluated %d examples; the data have %d records",
+    Show(absl::StrFormat("evaluating: %d examples so far, %d records in all",
                          progress.examples, progress.num_records));
   }
 }

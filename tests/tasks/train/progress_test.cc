@@ -83,7 +83,7 @@ TEST_F(StreamReporterTest, OverwritesItsLineOnATerminal) {
   now_ = 0.3;
   reporter.Evaluating({.examples = 8, .num_records = 14});
   const std::string evaluating =
-      "evaluated 8 examples; the data have 14 records";
+      "evaluating: 8 examples so far, 14 records in all";
   EXPECT_EQ(
       stream_.str(),
       absl::StrCat(first, "\r", evaluating,
