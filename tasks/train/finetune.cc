@@ -95,7 +95,8 @@ struct DataSets {
 absl::StatusOr<DataSets> OpenDataSets(const DataConfig& config,
                                       const Task& task) {
   DataSets data;
-  ETC_ASSIGN_OR_RETURN(data.train_records, OpenRecords(config.train, task, RecordUse::kTraining));
+  ETC_ASSIGN_OR_RETURN(data.train_records,
+                       OpenRecords(config.train, task, RecordUse::kTraining));
   ETC_ASSIGN_OR_RETURN(data.dev_records, OpenRecords(config.dev, task));
   const auto train_size = static_cast<double>(data.train_records->size());
   const auto dev_size = static_cast<double>(data.dev_records->size());
