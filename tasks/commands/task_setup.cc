@@ -1,5 +1,6 @@
 #include "tasks/commands/task_setup.h"
 
+#include <filesystem>
 #include <iostream>
 #include <utility>
 
@@ -15,6 +16,11 @@ namespace {
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const FinetuneConfig& config) {
+  if (!config.init.empty() && !std::filesystem::exists(config.init)) {
+    return absl::NotFoundError(
+        absl::StrCat("init names ", config.init,
+                     ", but there is no such file or directory"));
+  }
   const std::string path = VocabularyPath(config);
   if (path.empty()) {
     return absl::InvalidArgumentError(
