@@ -92,6 +92,23 @@ TEST_F(FinetunedModelTest, ComesBackAsItWas) {
   EXPECT_FALSE(loaded->encoder->is_training());
 }
 
+TEST_F(FinetunedModelTest, WorksWithoutTheResidualScoresItWasTrainedWith) {
+  const std::string written = WriteModel(config_, MakeModel(config_, 1));
+  const auto config = ReadFinetunedConfig(written);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ToyTask task(config->model);
+  auto with = LoadFinetunedModel(written, *config, task);
+  auto without = LoadFinetunedModel(written, *config, task);
+  ASSERT_TRUE(with.ok() && without.ok());
+  without->encoder->set_residual_attention(ResidualAttention::kOff);
+  EXPECT_TRUE(SameTensors(with->Tensors(), without->Tensors()));
+  const EtcInput input{.token_ids = torch::arange(6).unsqueeze(0),
+                       .global_token_ids = torch::ones({1, 1}, torch::kInt64)};
+  const torch::Tensor sum = with->encoder->forward(input).long_output;
+  const torch::Tensor off = without->encoder->forward(input).long_output;
+  EXPECT_FALSE(torch::allclose(sum, off, /*rtol=*/0, /*atol=*/1e-6));
+}
+
 TEST_F(FinetunedModelTest, KnowsTheResidualModeThatWasUsed) {
   // The model's own object says nothing: the mode is a field of the run.
   FinetuneConfig config = config_;
