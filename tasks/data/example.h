@@ -24,6 +24,9 @@ struct Example {
   AttentionPattern pattern;
   // Whether the record has the answer: what training needs.
   bool has_answer = true;
+  // Why training leaves the example out although nothing is wrong with its
+  // record ("the answer is not in the input"); empty: it does not.
+  std::string left_out;
 
   int64_t long_length() const {
     return static_cast<int64_t>(long_token_ids.size());

@@ -26,24 +26,33 @@ std::vector<Examples> Cut(const Examples& examples, int64_t size) {
 
 }  // namespace
 
-RecordGate::RecordGate(OnBadRecord on_bad_record, int64_t num_records)
-    : on_bad_record_(on_bad_record),
-      is_skipped_(static_cast<size_t>(num_records)) {}
+RecordGate::RecordGate(RecordUse use, OnBadRecord on_bad_record,
+                       int64_t num_records)
+    : use_(use),
+      on_bad_record_(on_bad_record),
+      is_counted_(static_cast<size_t>(num_records)) {}
 
 absl::StatusOr<Examples> RecordGate::Pass(ExampleStream::Made made) {
-  if (on_bad_record_ == OnBadRecord::kError ||
-      !absl::IsInvalidArgument(made.examples.status())) {
-    return std::move(made.examples);
-  }
-  if (skipped_.count == 0) {
-    skipped_.first_message = std::string(made.examples.status().message());
-  }
   const auto record = static_cast<size_t>(made.record);
-  if (!is_skipped_[record]) {
-    is_skipped_[record] = true;
-    ++skipped_.count;
+  const bool is_new = !is_counted_[record];
+  is_counted_[record] = true;
+  if (absl::IsInvalidArgument(made.examples.status()) &&
+      on_bad_record_ == OnBadRecord::kSkip) {
+    if (skipped_.count == 0) {
+      skipped_.first_message = std::string(made.examples.status().message());
+    }
+    skipped_.count += is_new ? 1 : 0;
+    return Examples();
   }
-  return Examples();
+  if (made.examples.ok() && use_ == RecordUse::kTraining) {
+    std::erase_if(*made.examples, [&](const auto& example) {
+      if (is_new && !example->left_out.empty()) {
+        ++skipped_.left_out[example->left_out];
+      }
+      return !example->left_out.empty();
+    });
+  }
+  return std::move(made.examples);
 }
 
 TrainingLoader::TrainingLoader(const ExampleSource* source,
@@ -51,7 +60,7 @@ TrainingLoader::TrainingLoader(const ExampleSource* source,
                                LoaderPosition start)
     : options_(options),
       num_records_(source->size()),
-      gate_(options.on_bad_record, source->size()),
+      gate_(RecordUse::kTraining, options.on_bad_record, source->size()),
       requested_(start),
       pool_end_(start),
       next_batch_(start.batch),
@@ -164,7 +173,7 @@ absl::StatusOr<TrainingBatch> TrainingLoader::Next() {
 
 EvaluationLoader::EvaluationLoader(const ExampleSource* source, Options options)
     : options_(options),
-      gate_(options.on_bad_record, source->size()),
+      gate_(RecordUse::kEvaluation, options.on_bad_record, source->size()),
       stream_(source,
               [this, size = source->size()]() -> std::optional<int64_t> {
                 if (requested_ == size) {

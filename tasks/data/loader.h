@@ -2,6 +2,7 @@
 #define ETC_TASKS_DATA_LOADER_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,26 +17,34 @@ namespace etc {
 // What becomes of records that are not as the official format has them.
 enum class OnBadRecord { kError, kSkip };
 
-// Those that were left out.
+// What was not used, each record counted once however often it is read.
 struct SkippedRecords {
-  // Distinct records.
+  // Bad records, with OnBadRecord::kSkip.
   int64_t count = 0;
   // What is wrong with the first of them.
   std::string first_message;
+  // Examples that training leaves out, by the reason (Example::left_out).
+  std::map<std::string, int64_t> left_out;
 };
 
-// Applies OnBadRecord to what a stream makes.
+// What records are read for.
+enum class RecordUse { kTraining, kEvaluation };
+
+// Applies OnBadRecord to what a stream makes, and for training leaves out the
+// examples that it cannot use.
 class RecordGate {
  public:
-  RecordGate(OnBadRecord on_bad_record, int64_t num_records);
+  RecordGate(RecordUse use, OnBadRecord on_bad_record, int64_t num_records);
 
   // The examples of `made`, none for a bad record that is skipped.
   absl::StatusOr<Examples> Pass(ExampleStream::Made made);
   const SkippedRecords& skipped() const { return skipped_; }
 
  private:
-  OnBadRecord on_bad_record_;
-  std::vector<bool> is_skipped_;
+  const RecordUse use_;
+  const OnBadRecord on_bad_record_;
+  // Whether a record of that index has been counted.
+  std::vector<bool> is_counted_;
   SkippedRecords skipped_;
 };
 

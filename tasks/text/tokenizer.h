@@ -18,6 +18,10 @@ struct TextPiece {
   int64_t end = 0;
 };
 
+// Which of the two vocabularies of the published checkpoints: tasks have other
+// special tokens for each.
+enum class TokenizerKind { kWordPiece, kSentencePiece };
+
 // Text to pieces. Implementations are immutable after construction: all methods
 // may be called from several threads.
 class Tokenizer {

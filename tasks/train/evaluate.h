@@ -17,12 +17,9 @@
 
 namespace etc {
 
-// What records are read for. Training needs their answers: a record without
-// one is a bad record there.
-enum class RecordUse { kTraining, kEvaluation };
-
 // The records of official files, made into examples by `task`, which must
-// outlive the result.
+// outlive the result. Training needs answers: a record without one is a bad
+// record there.
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const std::vector<std::string>& paths, const Task& task,
     RecordUse use = RecordUse::kEvaluation);

@@ -59,6 +59,8 @@ class Trainer {
   // Makes one update and tells of it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
   absl::Status Report(const Update& update, double seconds, double waited);
+  // What training could not use, a message for each reason.
+  void ReportLeftOut();
   // A message, if more records were skipped than `*reported`.
   void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
                      int64_t* reported);
@@ -276,6 +278,9 @@ absl::Status Trainer::Report(const Update& update, double seconds,
   if (state_.step == num_steps_ || skipped_train_ == 0) {
     ReportSkipped("training", loader_->skipped(), &skipped_train_);
   }
+  if (state_.step == num_steps_) {
+    ReportLeftOut();
+  }
   return absl::OkStatus();
 }
 
@@ -287,6 +292,14 @@ void Trainer::ReportSkipped(const std::string& data,
         skipped.count == 1 ? " bad record: " : " bad records, the first: ",
         skipped.first_message));
     *reported = skipped.count;
+  }
+}
+
+void Trainer::ReportLeftOut() {
+  for (const auto& [reason, count] : loader_->skipped().left_out) {
+    options_.reporter->Message(
+        absl::StrCat("training: left out ", count,
+                     count == 1 ? " example: " : " examples: ", reason));
   }
 }
 

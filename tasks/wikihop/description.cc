@@ -5,7 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "tasks/data/pattern_text.h"
 
 namespace etc {
 namespace {
@@ -21,42 +21,6 @@ absl::string_view KindOf(int32_t global_type) {
     default:
       return "sentence";
   }
-}
-
-// "0-3 7" for the indices in [0, size) that satisfy the predicate.
-template <typename Predicate>
-std::string Ranges(int64_t size, Predicate contains) {
-  std::vector<std::string> ranges;
-  for (int64_t begin = 0; begin < size; ++begin) {
-    if (!contains(static_cast<size_t>(begin))) {
-      continue;
-    }
-    int64_t last = begin;
-    while (last + 1 < size && contains(static_cast<size_t>(last) + 1)) {
-      ++last;
-    }
-    ranges.push_back(last == begin ? absl::StrCat(begin)
-                                   : absl::StrCat(begin, "-", last));
-    begin = last;
-  }
-  return ranges.empty() ? "none" : absl::StrJoin(ranges, " ");
-}
-
-// The long tokens that global token `g` sees (attention/pattern.h).
-std::string VisibleTo(const AttentionPattern& pattern, int32_t g) {
-  const auto at = static_cast<size_t>(g);
-  const bool own_only = pattern.hard_g2l && pattern.ignore_hard_g2l[at] == 0;
-  return Ranges(pattern.long_length(), [&](size_t i) {
-    return pattern.long_example[i] == pattern.global_example[at] &&
-           (!own_only || pattern.sentence[i] == g || pattern.paragraph[i] == g);
-  });
-}
-
-// The long tokens of sentence `g`, or of document `g`.
-std::string OwnedBy(const AttentionPattern& pattern, int32_t g) {
-  return Ranges(pattern.long_length(), [&](size_t i) {
-    return pattern.sentence[i] == g || pattern.paragraph[i] == g;
-  });
 }
 
 std::string TextOf(const WikihopExample& example, const Tokenizer& tokenizer,
@@ -92,9 +56,7 @@ std::string Heading(const WikihopExample& example) {
       " global tokens; ", example.num_candidates(), " candidates, ",
       example.num_documents, " documents, ", example.num_sentences,
       " sentences; ", truncation, "\n", example.mentions.size(),
-      " mentions of candidates; local radius ", example.pattern.local_radius,
-      ", ", example.pattern.hard_g2l ? "hard" : "soft", " g2l mask, ",
-      example.pattern.hard_l2g ? "hard" : "soft", " l2g mask\n");
+      " mentions of candidates; ", DescribeMasks(example.pattern), "\n");
 }
 
 }  // namespace
@@ -110,11 +72,11 @@ std::string DescribeWikihopExample(const WikihopExample& example,
                      pattern.global_segment[static_cast<size_t>(g) - 1]) {
       absl::StrAppend(&text, "\n");
     }
-    const std::string line =
-        absl::StrFormat("%6d %-9s  %-13s  %-13s%s", g,
-                        KindOf(example.global_type_ids[static_cast<size_t>(g)]),
-                        OwnedBy(pattern, g), VisibleTo(pattern, g),
-                        TextOf(example, tokenizer, g));
+    const std::string line = absl::StrFormat(
+        "%6d %-9s  %-13s  %-13s%s", g,
+        KindOf(example.global_type_ids[static_cast<size_t>(g)]),
+        LongTokensOwnedBy(pattern, g), LongTokensSeenBy(pattern, g),
+        TextOf(example, tokenizer, g));
     absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
   return text;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tasks/wikihop/answer_text.h"
+#include "tasks/text/text_folding.h"
 
 namespace etc {
 namespace {

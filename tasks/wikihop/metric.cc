@@ -4,15 +4,21 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
-#include "tasks/wikihop/answer_text.h"
+#include "tasks/text/text_folding.h"
 #include "tasks/wikihop/raw.h"
 
 namespace etc {
 namespace {
+
+// Equal when stripped and in lower case (wikihop spec 9).
+bool SameAnswer(absl::string_view a, absl::string_view b) {
+  return LowerCase(StripWhiteSpace(a)) == LowerCase(StripWhiteSpace(b));
+}
 
 // By question.
 using Answers = std::map<std::string, std::string>;

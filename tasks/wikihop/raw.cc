@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
-#include "tasks/wikihop/answer_text.h"
+#include "tasks/text/text_folding.h"
 
 namespace etc {
 

@@ -45,6 +45,9 @@ class FakeSource : public ExampleSource {
       example->record_id = absl::StrCat(record, "/", i);
       example->long_token_ids.resize(
           static_cast<size_t>((record * 7 + i * 3) % 10));
+      if (left_out.contains(example->record_id)) {
+        example->left_out = left_out.at(example->record_id);
+      }
       examples.push_back(std::move(example));
     }
     return examples;
@@ -52,6 +55,8 @@ class FakeSource : public ExampleSource {
 
   std::set<int64_t> bad_records;
   int64_t unreadable_record = -1;
+  // Reasons by example.
+  std::map<std::string, std::string> left_out;
 
  private:
   int64_t size_;
@@ -217,6 +222,32 @@ TEST(TrainingLoaderTest, StopsAtABadRecordOrSkipsIt) {
   }
   EXPECT_EQ(lenient.skipped().count, 1);
   EXPECT_EQ(lenient.skipped().first_message, "bad record 5");
+}
+
+TEST(TrainingLoaderTest, LeavesOutWhatCannotBeTrainedOnAndCountsItOnce) {
+  FakeSource source(5, {2});
+  source.left_out = {{"0/0", "too long"}, {"3/0", "empty"}, {"3/1", "empty"}};
+  TrainingLoaderOptions options = kOptions;
+  options.batch_size = 7;
+  TrainingLoader loader(&source, options);
+  for (const auto& batch : Take(loader, 3)) {  // three epochs
+    EXPECT_THAT(batch, testing::UnorderedElementsAre("0/1", "1/0", "1/1", "2/0",
+                                                     "2/1", "4/0", "4/1"));
+  }
+  EXPECT_THAT(
+      loader.skipped().left_out,
+      ElementsAre(testing::Pair("empty", 2), testing::Pair("too long", 1)));
+  EXPECT_EQ(loader.skipped().count, 0);
+}
+
+TEST(EvaluationLoaderTest, KeepsWhatTrainingLeavesOut) {
+  FakeSource source(2, {1});
+  source.left_out = {{"0/0", "too long"}};
+  EvaluationLoader loader(&source, {.batch_size = 3});
+  const auto batch = loader.Next();
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  EXPECT_THAT(*batch, SizeIs(2));
+  EXPECT_THAT(loader.skipped().left_out, testing::IsEmpty());
 }
 
 TEST(TrainingLoaderTest, StopsAtAnUnreadableRecordInAnyCase) {

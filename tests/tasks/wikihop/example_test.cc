@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "tests/tasks/wikihop/word_tokenizer.h"
+#include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/tasks/wikihop/word_tokenizer.h"
+#include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
 namespace {

@@ -16,8 +16,8 @@
 #include "absl/strings/strip.h"
 #include "tasks/data/record_file.h"
 #include "tasks/text/sentence_splitter.h"
+#include "tasks/text/text_folding.h"
 #include "tasks/text/wordpiece_tokenizer.h"
-#include "tasks/wikihop/answer_text.h"
 #include "tasks/wikihop/example.h"
 #include "tasks/wikihop/raw.h"
 

@@ -21,7 +21,7 @@
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/tasks/wikihop/word_tokenizer.h"
+#include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
 namespace {

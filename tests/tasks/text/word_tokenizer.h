@@ -1,5 +1,5 @@
-#ifndef ETC_TESTS_TASKS_WIKIHOP_WORD_TOKENIZER_H_
-#define ETC_TESTS_TASKS_WIKIHOP_WORD_TOKENIZER_H_
+#ifndef ETC_TESTS_TASKS_TEXT_WORD_TOKENIZER_H_
+#define ETC_TESTS_TASKS_TEXT_WORD_TOKENIZER_H_
 
 #include <algorithm>
 #include <cctype>
@@ -92,4 +92,4 @@ inline std::vector<ByteRange> SplitAtFullStops(absl::string_view text) {
 
 }  // namespace etc
 
-#endif  // ETC_TESTS_TASKS_WIKIHOP_WORD_TOKENIZER_H_
+#endif  // ETC_TESTS_TASKS_TEXT_WORD_TOKENIZER_H_

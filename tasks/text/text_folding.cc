@@ -1,4 +1,4 @@
-#include "tasks/wikihop/answer_text.h"
+#include "tasks/text/text_folding.h"
 
 #include <unicode/bytestream.h>
 #include <unicode/casemap.h>
@@ -10,13 +10,6 @@
 
 namespace etc {
 namespace {
-
-bool IsPythonSpace(UChar32 c) {
-  return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 ||
-         c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
-         c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
-         c == 0x3000;
-}
 
 // `edits` may be null.
 std::string LowerCaseNotingEdits(absl::string_view text, icu::Edits* edits) {
@@ -32,6 +25,13 @@ std::string LowerCaseNotingEdits(absl::string_view text, icu::Edits* edits) {
 }
 
 }  // namespace
+
+bool IsPythonSpace(CodePoint c) {
+  return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 ||
+         c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+         c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+         c == 0x3000;
+}
 
 absl::string_view StripWhiteSpace(absl::string_view text) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(text.data());
@@ -74,10 +74,6 @@ AlignedLowerCase LowerCaseWithOrigin(absl::string_view text) {
   }
   lower.origin.back() = static_cast<int64_t>(text.size());
   return lower;
-}
-
-bool SameAnswer(absl::string_view a, absl::string_view b) {
-  return LowerCase(StripWhiteSpace(a)) == LowerCase(StripWhiteSpace(b));
 }
 
 }  // namespace etc

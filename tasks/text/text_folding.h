@@ -1,19 +1,24 @@
-#ifndef ETC_TASKS_WIKIHOP_ANSWER_TEXT_H_
-#define ETC_TASKS_WIKIHOP_ANSWER_TEXT_H_
+#ifndef ETC_TASKS_TEXT_TEXT_FOLDING_H_
+#define ETC_TASKS_TEXT_TEXT_FOLDING_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "tasks/text/unicode.h"
 
 namespace etc {
 
-// The forms in which WikiHop compares answers (wikihop spec 1.3). All texts are
-// UTF-8; bytes that are not become U+FFFD in lower case.
+// The forms in which the official programs compare texts: what Python's
+// str.strip(), str.split() and str.lower() make of them (wikihop spec 1.3). All
+// texts are UTF-8; bytes that are not become U+FFFD in lower case.
 
-// `text` without Unicode white space at both ends: what Python's str.strip()
-// removes, U+001C to U+001F among it.
+// White space in the sense of Python's str.isspace(), U+001C to U+001F among
+// it.
+bool IsPythonSpace(CodePoint c);
+
+// `text` without white space at both ends.
 absl::string_view StripWhiteSpace(absl::string_view text);
 
 // Full Unicode lower case, independent of language: one character may become
@@ -30,10 +35,6 @@ struct AlignedLowerCase {
 };
 AlignedLowerCase LowerCaseWithOrigin(absl::string_view text);
 
-// Whether two answers are the same for the metric: equal when stripped and in
-// lower case (wikihop spec 9).
-bool SameAnswer(absl::string_view a, absl::string_view b);
-
 }  // namespace etc
 
-#endif  // ETC_TASKS_WIKIHOP_ANSWER_TEXT_H_
+#endif  // ETC_TASKS_TEXT_TEXT_FOLDING_H_
