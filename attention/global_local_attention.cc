@@ -123,6 +123,7 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                              .local_radius = options_.local_radius,
                              .residual = carried.mode,
                              .layer = carried.layer,
+                             .storage = carried.storage,
                              .dropout = is_training() ? options_.dropout : 0.0};
   input.side = QuerySide::kLong;
   input.query = Heads(long_query_, long_input);
@@ -132,6 +133,7 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   input.other_value = Heads(l2g_value_, global_input);
   input.own_previous = carried.previous.l2l;
   input.other_previous = carried.previous.l2g;
+  input.live = carried.previous.long_live;
   if (!long_relative_.is_empty()) {
     input.relative = long_relative_->table();
   }
@@ -146,6 +148,7 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   input.other_value = Heads(g2l_value_, long_input);
   input.own_previous = carried.previous.g2g;
   input.other_previous = carried.previous.g2l;
+  input.live = carried.previous.global_live;
   if (!global_relative_.is_empty()) {
     input.relative = global_relative_->table();
   }
@@ -161,7 +164,9 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
       .scores = {.g2g = globals_out.own_scores,
                  .g2l = globals_out.other_scores,
                  .l2g = longs_out.other_scores,
-                 .l2l = longs_out.own_scores}};
+                 .l2l = longs_out.own_scores,
+                 .long_live = longs_out.live,
+                 .global_live = globals_out.live}};
 }
 
 }  // namespace etc

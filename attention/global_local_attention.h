@@ -60,6 +60,7 @@ struct CarriedScores {
   // Layers below this one.
   int64_t layer = 0;
   ResidualScores previous;
+  ScoreStorage storage = ScoreStorage::kStore;
 };
 
 struct GlobalLocalAttentionOutput {

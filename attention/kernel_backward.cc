@@ -12,7 +12,6 @@
 
 #include "attention/kernel_head.h"
 #include "attention/kernel_passes.h"
-#include "attention/large_pages.h"
 #include "attention/parallel_tasks.h"
 
 namespace etc {
@@ -59,10 +58,12 @@ struct PartLayout {
 class KernelBackward {
  public:
   KernelBackward(const KernelProblem& problem, const KernelForward& forward,
-                 const SparseAttentionOutput& gradient)
+                 const torch::Tensor& context_gradient,
+                 const KernelScoreGradients& scores)
       : problem_(problem),
         forward_(forward),
-        gradient_(gradient),
+        context_gradient_(context_gradient),
+        scores_(scores),
         sizes_(problem),
         longs_(problem.side == QuerySide::kLong ? sizes_.queries
                                                 : sizes_.others),
@@ -101,12 +102,6 @@ class KernelBackward {
     gradients_.other_value = zeros(problem_.other_value);
     gradients_.relative = {.embedding = zeros(problem_.relative.embedding),
                            .bias = zeros(problem_.relative.bias)};
-    if (problem_.own_previous.defined()) {
-      gradients_.own_previous =
-          WithLargePages(torch::empty_like(problem_.own_previous));
-      gradients_.other_previous =
-          WithLargePages(torch::empty_like(problem_.other_previous));
-    }
   }
 
   void Divide() {
@@ -211,12 +206,12 @@ class KernelBackward {
         .context_stride = forward_.context.stride(2),
         .row_max = forward_.row_max.data_ptr<float>() + row,
         .row_inverse_sum = forward_.row_inverse_sum.data_ptr<float>() + row,
-        .carried = {scores(forward_.own_scores, sizes_.own_columns),
-                    scores(forward_.other_scores, sizes_.others)},
-        .context_gradient = HeadRows(gradient_.context, batch, head),
-        .context_gradient_stride = gradient_.context.stride(2),
-        .carried_gradient = {scores(gradient_.own_scores, sizes_.own_columns),
-                             scores(gradient_.other_scores, sizes_.others)},
+        .carried = {scores(problem_.own_carried, sizes_.own_columns),
+                    scores(problem_.other_carried, sizes_.others)},
+        .context_gradient = HeadRows(context_gradient_, batch, head),
+        .context_gradient_stride = context_gradient_.stride(2),
+        .carried_gradient = {scores(scores_.own_carried, sizes_.own_columns),
+                             scores(scores_.other_carried, sizes_.others)},
         .keys = {own.AsRun(), other.AsRun()}};
   }
 
@@ -225,10 +220,16 @@ class KernelBackward {
     kernels::BackwardResults results;
     results.relative = Memory(batch, head, part) +
                        layouts_[static_cast<size_t>(part)].relative.offset;
-    results.previous[0] = {HeadRows(gradients_.own_previous, batch, head),
+    results.previous[0] = {HeadRows(scores_.own_previous, batch, head),
                            sizes_.own_columns};
-    results.previous[1] = {HeadRows(gradients_.other_previous, batch, head),
+    results.previous[1] = {HeadRows(scores_.other_previous, batch, head),
                            sizes_.others};
+    if (scores_.undo) {
+      results.undone[0] = {HeadRows(problem_.own_carried, batch, head),
+                           sizes_.own_columns};
+      results.undone[1] = {HeadRows(problem_.other_carried, batch, head),
+                           sizes_.others};
+    }
     return results;
   }
 
@@ -324,7 +325,8 @@ class KernelBackward {
 
   const KernelProblem& problem_;
   const KernelForward& forward_;
-  const SparseAttentionOutput& gradient_;
+  const torch::Tensor& context_gradient_;
+  const KernelScoreGradients& scores_;
   const KernelSizes sizes_;
   const int64_t longs_, globals_;
 
@@ -339,12 +341,12 @@ class KernelBackward {
 
 KernelGradients RunKernelBackward(const KernelProblem& problem,
                                   const KernelForward& forward,
-                                  const SparseAttentionOutput& gradient) {
-  SparseAttentionOutput complete = gradient;
-  complete.context = gradient.context.defined()
-                         ? gradient.context
-                         : torch::zeros_like(forward.context);
-  return KernelBackward(problem, forward, complete).Run();
+                                  const torch::Tensor& context_gradient,
+                                  const KernelScoreGradients& scores) {
+  const torch::Tensor complete = context_gradient.defined()
+                                     ? context_gradient
+                                     : torch::zeros_like(forward.context);
+  return KernelBackward(problem, forward, complete, scores).Run();
 }
 
 }  // namespace etc

@@ -47,6 +47,11 @@ void SetGlobalRuns(const PatternRuns& runs, kernels::AttentionHead* head) {
 
 }  // namespace
 
+torch::Tensor WithAdjacentElements(const torch::Tensor& tensor) {
+  return tensor.size(3) == 1 || tensor.stride(3) == 1 ? tensor
+                                                      : tensor.contiguous();
+}
+
 KernelSizes::KernelSizes(const KernelProblem& problem)
     : batch(problem.query.size(0)),
       heads(problem.query.size(1)),

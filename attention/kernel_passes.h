@@ -22,19 +22,22 @@ struct KernelProblem {
   torch::Tensor other_key, other_value;
   RelativeTable relative;  // contiguous; undefined without ids
   torch::Tensor own_previous, other_previous;  // contiguous, or undefined
+  // Where scores are carried on: contiguous, may be the previous ones.
+  // Undefined: nowhere.
+  torch::Tensor own_carried, other_carried;
 
   std::shared_ptr<const std::vector<PatternRuns>> runs;  // [B]
   int64_t local_radius = 0;
-  // Whether scores are carried on.
-  bool carry = false;
   double divisor = 1.0;
   double dropout = 0.0;
   uint64_t dropout_seed = 0;
 };
 
+// `tensor`, or a copy whose rows have adjacent elements.
+torch::Tensor WithAdjacentElements(const torch::Tensor& tensor);
+
 struct KernelForward {
   torch::Tensor context;
-  torch::Tensor own_scores, other_scores;  // undefined if nothing is carried
   // [B, N, queries]: see kernels::ForwardResults.
   torch::Tensor row_max, row_inverse_sum;
 };
@@ -45,19 +48,38 @@ struct KernelGradients {
   torch::Tensor own_key, own_value;
   torch::Tensor other_key, other_value;
   RelativeTable relative;
-  torch::Tensor own_previous, other_previous;
 };
 
-// Both work on all threads (parallel_tasks.h), and give the same bits at any
+// What the backward pass has to do with scores.
+struct KernelScoreGradients {
+  // Of the carried scores; undefined: zeros.
+  torch::Tensor own_carried, other_carried;
+  // Where those of the previous ones go: contiguous, may be those of the
+  // carried ones. Undefined: nowhere.
+  torch::Tensor own_previous, other_previous;
+  // Whether the carried scores are to become the previous ones again.
+  bool undo = false;
+};
+
+// New tensors for the scores of a problem, of unknown content.
+struct ScorePair {
+  torch::Tensor own, other;
+};
+ScorePair NewScores(const KernelProblem& problem);
+
+// All work on all threads (parallel_tasks.h), and give the same bits at any
 // number of them.
 KernelForward RunKernelForward(const KernelProblem& problem);
 
-// `forward` is what the forward pass gave; `gradient` has the gradients of
-// context (undefined: zeros) and, if scores are carried, of own and other
-// scores (undefined: zeros).
+// Scores alone: carried = previous + score, or previous - score.
+void RunKernelScores(const KernelProblem& problem, bool subtract);
+
+// `forward` is what the forward pass gave; `context_gradient` may be undefined:
+// zeros. The carried scores are those that the forward pass left.
 KernelGradients RunKernelBackward(const KernelProblem& problem,
                                   const KernelForward& forward,
-                                  const SparseAttentionOutput& gradient);
+                                  const torch::Tensor& context_gradient,
+                                  const KernelScoreGradients& scores);
 
 }  // namespace etc
 

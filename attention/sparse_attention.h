@@ -16,8 +16,8 @@ namespace etc {
 //   kReference  dense tensor operations, O(L^2): the definition
 //   kBlocked    tensor operations block by block, O(L)
 //   kKernel     fused SIMD kernels, O(L), of O(1) memory beside what goes in
-//               and out: float32 on the CPU, patterns only, no gradients of
-//               gradients
+//               and out: float32 on the CPU (or bfloat16, computed with in
+//               float32), patterns only, no gradients of gradients
 //   kAuto       the fastest that serves the inputs at hand
 enum class AttentionImplementation { kAuto, kReference, kBlocked, kKernel };
 
@@ -45,6 +45,9 @@ struct SparseAttentionInput {
   // From the layer below; undefined: zeros. Own: l2l [B, N, L, 2r + 1] or g2g
   // [B, N, G, G]; other: l2g [B, N, L, G] or g2l [B, N, G, L].
   torch::Tensor own_previous, other_previous;
+  ScoreStorage storage = ScoreStorage::kStore;
+  // The buffer of the previous scores, if the layer below gave one.
+  LiveScores live;
   // Probability of dropping an attention weight; 0 outside of training.
   double dropout = 0.0;
   // Instead of `dropout`, for the reference alone: what weights are multiplied
@@ -62,6 +65,7 @@ struct SparseAttentionOutput {
   torch::Tensor context;  // [B, N, L or G, d]
   // For the layer above, laid out as the previous ones; undefined with kOff.
   torch::Tensor own_scores, other_scores;
+  LiveScores live;
 };
 
 // The door to all implementations. Computes, for each query, the definition in

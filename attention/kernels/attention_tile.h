@@ -17,18 +17,23 @@ namespace etc::kernels {
 inline constexpr int64_t kTileQueries = 192;
 
 struct ForwardResults {
-  float* context = nullptr;  // rows of value_dim
+  // Rows of value_dim. Null: only scores are wanted; then the two below are
+  // null as well.
+  float* context = nullptr;
   int64_t context_stride = 0;
   // Of each query, what the backward pass needs to find the probabilities:
   // the largest score / divisor * log2(e), and 1 / the sum of exponentials, 0
   // if no key is visible.
   float* row_max = nullptr;
   float* row_inverse_sum = nullptr;
-  // Scores from the layer below, and those to carry on. With carried scores,
-  // their whole rows are written, 0 where a key is not visible. The two must
-  // not overlap.
+  // Scores from the layer below, and those to carry on: previous + score, where
+  // a key is visible. Elsewhere they are 0: that is written, unless both are
+  // the same rows (in which it is there already). Otherwise the two must not
+  // overlap.
   ScoreRows<const float> previous[2];
   ScoreRows<float> carried[2];
+  // Carries previous - score, which takes a layer's scores back.
+  bool subtract = false;
 };
 
 // Floats of workspace that a tile needs, forward or backward.
@@ -66,7 +71,7 @@ struct BackwardInputs {
 
   const float* context_gradient = nullptr;
   int64_t context_gradient_stride = 0;
-  // Of the carried scores.
+  // Of the carried scores. May be the rows of BackwardResults::previous.
   ScoreRows<const float> carried_gradient[2];
   // Only these keys of each block, [begin, end).
   Run keys[2] = {};
@@ -80,8 +85,12 @@ struct BackwardResults {
   // [2m + 4][RelativeGradientStride(head)]: row c is that of the id
   // RelativeIdOfColumn(c, m); its bias is at column head_dim.
   float* relative = nullptr;
-  // Written, as carried scores are. (Only the columns of BackwardInputs::keys.)
+  // Gradients of the previous scores: written, as carried scores are. (Only the
+  // columns of BackwardInputs::keys.)
   ScoreRows<float> previous[2];
+  // Where to leave carried - score, the previous scores up to rounding: the
+  // rows of BackwardInputs::carried. Null: nowhere.
+  ScoreRows<float> undone[2];
 };
 
 int64_t RelativeGradientStride(const AttentionHead& head);

@@ -109,7 +109,7 @@ class Backward {
     const TileSizes& sizes = work_.sizes;
     const int64_t queries = end_ - begin_;
     PackQueries(head_, sizes, begin_, end_, work_.query);
-    if (inputs_.carried[0].rows == nullptr) {
+    if (ScoresAreNeeded(0)) {
       RelativeScores(head_, sizes, queries, work_.query, work_.relative_table,
                      work_.relative);
     }
@@ -127,8 +127,16 @@ class Backward {
     FillRun(0.0f, queries * sizes.relative, work_.relative_gradient);
   }
 
+  // Whether this layer's own scores have to be computed again. (One block of a
+  // head may be empty, without rows, and computes nothing then.)
+  HWY_INLINE bool ScoresAreNeeded(int b) const {
+    return inputs_.carried[b].rows == nullptr ||
+           results_.undone[b].rows != nullptr;
+  }
+
   HWY_INLINE void ZeroPrevious(int b, KeyRange limit) {
-    if (results_.previous[b].rows == nullptr) {
+    const float* const rows = results_.previous[b].rows;
+    if (rows == nullptr || rows == inputs_.carried_gradient[b].rows) {
       return;
     }
     for (int64_t i = begin_; i < end_; ++i) {
@@ -146,7 +154,7 @@ class Backward {
     PackTransposed(block.value + chunk.begin * block.value_stride,
                    block.value_stride, keys, head_.value_dim, padded,
                    work_.values_transposed, kKeyStride);
-    if (inputs_.carried[b].rows == nullptr) {
+    if (ScoresAreNeeded(b)) {
       PackTransposed(key, block.key_stride, keys, head_.head_dim, padded,
                      work_.keys_transposed, kKeyStride);
     }
@@ -209,7 +217,7 @@ class Backward {
         {work_.context_gradient + n * sizes.value, sizes.value, 1},
         {work_.values_transposed + offset, kKeyStride}, head_.value_dim,
         work_.products, kKeyStride);
-    if (inputs_.carried[b].rows == nullptr) {
+    if (ScoresAreNeeded(b)) {
       ScoreAgain(b, hull, offset, i, rows);
     }
     for (int64_t r = 0; r < rows; ++r) {
@@ -252,9 +260,9 @@ class Backward {
     const float* const carried_gradient =
         ScoreRow(inputs_.carried_gradient[b], block, i);
     float* const previous = ScoreRow(results_.previous[b], block, i);
-    const float* const scores =
-        carried != nullptr ? carried
-                           : work_.scores + r * kKeyStride - hull.begin;
+    const float* const own = work_.scores + r * kKeyStride - hull.begin;
+    const float* const scores = carried != nullptr ? carried : own;
+    float* const undone = ScoreRow(results_.undone[b], block, i);
     const float* const products = work_.products + r * kKeyStride - hull.begin;
     const RowGradient row = {
         .factor = ExponentFactor(head_),
@@ -278,6 +286,8 @@ class Backward {
                  DifferentiateRun(
                      row,
                      {.scores = scores + begin,
+                      .own = own + begin,
+                      .undone = at(undone),
                       .products = products + begin,
                       .factors = head_.dropout > 0.0f ? work_.dropout : nullptr,
                       .carried_gradient = at(carried_gradient),

@@ -75,16 +75,19 @@ class Forward {
       ForEachChunk(head_.blocks[b], begin_, end_, {0, head_.blocks[b].keys},
                    [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk); });
     }
-    for (int64_t i = begin_; i < end_; ++i) {
+    for (int64_t i = begin_; wants_context() && i < end_; ++i) {
       FinishRow(i);
     }
   }
 
  private:
+  HWY_INLINE bool wants_context() const { return results_.context != nullptr; }
+
   // Scores of keys that are not visible.
   HWY_INLINE void ZeroCarried(int b) {
     const KeyBlock& block = head_.blocks[b];
-    if (results_.carried[b].rows == nullptr) {
+    const float* const rows = results_.carried[b].rows;
+    if (rows == nullptr || rows == results_.previous[b].rows) {
       return;
     }
     for (int64_t i = begin_; i < end_; ++i) {
@@ -99,8 +102,11 @@ class Forward {
     PackTransposed(block.key + chunk.begin * block.key_stride, block.key_stride,
                    keys, head_.head_dim, RoundUp(keys, kPadding) + kPadding,
                    work_.keys, kKeyStride);
-    PackRows(block.value + chunk.begin * block.value_stride, block.value_stride,
-             keys, head_.value_dim, work_.sizes.value, 1.0f, work_.values);
+    if (wants_context()) {
+      PackRows(block.value + chunk.begin * block.value_stride,
+               block.value_stride, keys, head_.value_dim, work_.sizes.value,
+               1.0f, work_.values);
+    }
     for (int64_t i = begin_; i < end_; i += kBlockRows) {
       const int64_t rows = std::min<int64_t>(kBlockRows, end_ - i);
       const KeyRange hull = RowsHull(block, i, i + rows, chunk);
@@ -125,6 +131,9 @@ class Forward {
                         {work_.query + first * sizes.head, sizes.head, 1},
                         {work_.keys + offset, kKeyStride}, head_.head_dim,
                         work_.scores, kKeyStride);
+    if (!wants_context()) {
+      return CarryGroup(b, i, rows, hull);
+    }
     for (int64_t r = 0; r < rows; ++r) {
       Exponentiate(b, i + r, hull, work_.scores + r * kKeyStride);
     }
@@ -132,6 +141,17 @@ class Forward {
                         {work_.values + offset * sizes.value, sizes.value},
                         hull.size(), work_.context + first * sizes.value,
                         sizes.value);
+  }
+
+  // Scores alone.
+  HWY_INLINE void CarryGroup(int b, int64_t i, int64_t rows, KeyRange hull) {
+    const KeyBlock& block = head_.blocks[b];
+    for (int64_t r = 0; r < rows; ++r) {
+      float* const at_key_0 = work_.scores + r * kKeyStride - hull.begin;
+      ForEachRun(block.visible, i + r, Intersect(hull, Window(block, i + r)),
+                 [&](int64_t begin, int64_t end)
+                     HWY_ATTR { CarryRun(b, i + r, begin, end, at_key_0); });
+    }
   }
 
   // One row of scores, at key hull.begin, to exponentials; what the row had
@@ -179,12 +199,16 @@ class Forward {
       return RunMax(at_key_0 + begin, end - begin);
     }
     const float* const previous = ScoreRow(results_.previous[b], block, i);
+    float* const row = at_key_0 + begin;
     if (previous == nullptr) {
-      return AddPrevious</*kPrevious=*/false>(
-          nullptr, end - begin, at_key_0 + begin, carried + begin);
+      return AddPrevious<Carry::kScores>(nullptr, end - begin, row,
+                                         carried + begin);
     }
-    return AddPrevious</*kPrevious=*/true>(previous + begin, end - begin,
-                                           at_key_0 + begin, carried + begin);
+    return results_.subtract
+               ? AddPrevious<Carry::kPreviousMinusScores>(
+                     previous + begin, end - begin, row, carried + begin)
+               : AddPrevious<Carry::kPreviousPlusScores>(
+                     previous + begin, end - begin, row, carried + begin);
   }
 
   HWY_INLINE void Drop(int b, int64_t i, int64_t begin, int64_t end,

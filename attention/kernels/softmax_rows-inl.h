@@ -62,20 +62,28 @@ HWY_INLINE float RunMax(const float* row, int64_t count) {
   return hn::GetLane(hn::MaxOfLanes(tag, most));
 }
 
-// row[i] += previous[i] (if kPrevious), a copy of which goes to `carried`;
-// returns the largest, as RunMax.
-template <bool kPrevious>
-HWY_INLINE float AddPrevious(const float* HWY_RESTRICT previous, int64_t count,
-                             float* HWY_RESTRICT row,
-                             float* HWY_RESTRICT carried) {
+// How a row of scores and the previous ones make what is carried on.
+enum class Carry { kScores, kPreviousPlusScores, kPreviousMinusScores };
+
+template <Carry kCarry>
+HWY_INLINE FloatVector CarryVector(FloatVector score, FloatVector previous) {
+  return kCarry == Carry::kPreviousPlusScores ? hn::Add(previous, score)
+                                              : hn::Sub(previous, score);
+}
+
+// row[i] = what is carried on, a copy of which goes to `carried`, which may be
+// `previous`; returns the largest, as RunMax.
+template <Carry kCarry>
+HWY_INLINE float AddPrevious(const float* previous, int64_t count,
+                             float* HWY_RESTRICT row, float* carried) {
   const FloatTag tag;
   const int64_t lanes = Lanes();
   FloatVector most = hn::Set(tag, kLowest);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     FloatVector score = hn::LoadU(tag, row + i);
-    if constexpr (kPrevious) {
-      score = hn::Add(score, hn::LoadU(tag, previous + i));
+    if constexpr (kCarry != Carry::kScores) {
+      score = CarryVector<kCarry>(score, hn::LoadU(tag, previous + i));
       hn::StoreU(score, tag, row + i);
     }
     hn::StoreU(score, tag, carried + i);
@@ -84,8 +92,8 @@ HWY_INLINE float AddPrevious(const float* HWY_RESTRICT previous, int64_t count,
   if (i < count) {
     const int64_t rest = count - i;
     FloatVector score = LoadTail(row + i, rest);
-    if constexpr (kPrevious) {
-      score = hn::Add(score, LoadTail(previous + i, rest));
+    if constexpr (kCarry != Carry::kScores) {
+      score = CarryVector<kCarry>(score, LoadTail(previous + i, rest));
       StoreTail(score, rest, row + i);
     }
     StoreTail(score, rest, carried + i);
@@ -212,9 +220,13 @@ struct RowGradient {
 //   gradient = p * (product * factors - delta) / divisor + carried_gradient
 //
 // `product` is context gradient . value. Null: factors (1), carried_gradient
-// (0), previous_gradient (not wanted; else it gets a copy of the gradient).
+// (0; it may be previous_gradient), previous_gradient (not wanted; else it gets
+// a copy of the gradient), undone (not wanted; else it gets score - own, with
+// own the part of this layer in the score, and may be `scores`).
 struct GradientRun {
   const float* scores;
+  const float* own;
+  float* undone;
   const float* products;
   const float* factors;
   const float* carried_gradient;
@@ -241,10 +253,13 @@ HWY_INLINE void GradientVector(const RowGradient& row, const Run& run,
       StoreTail(value, rest, to + i);
     }
   };
-  const FloatVector p =
-      hn::Mul(Exp2(hn::MulAdd(hn::Set(tag, row.factor), load(run.scores),
-                              hn::Set(tag, -row.shift))),
-              hn::Set(tag, row.inverse_sum));
+  const FloatVector score = load(run.scores);
+  if (run.undone != nullptr) {
+    store(hn::Sub(score, load(run.own)), run.undone);
+  }
+  const FloatVector p = hn::Mul(Exp2(hn::MulAdd(hn::Set(tag, row.factor), score,
+                                                hn::Set(tag, -row.shift))),
+                                hn::Set(tag, row.inverse_sum));
   FloatVector product = load(run.products);
   FloatVector weight = p;
   if (run.factors != nullptr) {

@@ -5,7 +5,8 @@
 // length). Sizes straddle the vector, the six queries of a group, the 192 of a
 // tile, the 384 keys of a chunk, the radius and the window; head sizes 1 to
 // 130; none, one and many globals; hard and soft patterns, scattered segments,
-// examples shorter than their batch; all residual modes; dropout, whose factors
+// examples shorter than their batch; all residual modes and
+// ways of storing scores; dropout, whose factors
 // the reference is given.
 //
 // Carried scores are compared where tokens see each other: elsewhere the kernel
@@ -19,191 +20,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "attention/sparse_attention.h"
-#include "tests/support/random_attention.h"
+#include "tests/support/attention_stack.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {
 namespace {
-
-enum class Borders { kMultihop, kScattered, kNone };
-
-struct Case {
-  int64_t longs = 0;
-  int64_t globals = 3;
-  int64_t radius = 3;
-  int64_t head_dim = 8;
-  int64_t value_dim = 8;
-  int64_t heads = 2;
-  int64_t layers = 3;
-  ResidualAttention residual = ResidualAttention::kSum;
-  Borders borders = Borders::kMultihop;
-  bool hard = false;
-  int64_t distance = 2;
-  double dropout = 0.0;
-
-  std::string Name() const {
-    return "L" + std::to_string(longs) + " G" + std::to_string(globals) + " r" +
-           std::to_string(radius) + " d" + std::to_string(head_dim) + "/" +
-           std::to_string(value_dim) + " residual " +
-           std::to_string(static_cast<int>(residual)) + " borders " +
-           std::to_string(static_cast<int>(borders)) +
-           (hard ? " hard" : " soft") + " m" + std::to_string(distance) +
-           " dropout " + std::to_string(dropout);
-  }
-};
-
-AttentionPattern MakePattern(const Case& c, int64_t longs, int64_t globals,
-                             std::mt19937_64* random) {
-  const PatternOptions options = {.local_radius = c.radius,
-                                  .relative_pos_max_distance = c.distance,
-                                  .hard_g2l = c.hard,
-                                  .hard_l2g = c.hard};
-  if (c.borders == Borders::kNone) {
-    return UnrestrictedPattern(longs, globals, c.radius, c.distance);
-  }
-  AttentionPattern pattern =
-      RandomMultihopPattern(longs, globals, options, random);
-  if (c.borders == Borders::kScattered) {
-    for (int32_t& segment : pattern.long_segment) {
-      segment = static_cast<int32_t>((*random)() % 3);
-    }
-    for (int32_t& example : pattern.long_example) {
-      example = static_cast<int32_t>((*random)() % 2);
-    }
-    for (int32_t& example : pattern.global_example) {
-      example = static_cast<int32_t>((*random)() % 3);
-    }
-    for (int32_t& segment : pattern.global_segment) {
-      segment = static_cast<int32_t>((*random)() % 2);
-    }
-  }
-  return pattern;
-}
-
-// The second example is shorter than the batch.
-AttentionInputs MakeAttention(const Case& c) {
-  std::mt19937_64 random(c.longs + 7 * c.globals + 31 * c.radius);
-  std::vector<AttentionPattern> patterns;
-  patterns.push_back(MakePattern(c, c.longs, c.globals, &random));
-  patterns.push_back(
-      MakePattern(c, (c.longs + 1) / 2, (c.globals + 1) / 2, &random));
-  return AttentionInputs(std::move(patterns));
-}
-
-// The layers of one side.
-struct Stack {
-  Stack(const Case& c, QuerySide side, const AttentionInputs& attention) {
-    const int64_t own = side == QuerySide::kLong ? c.longs : c.globals;
-    const int64_t other = side == QuerySide::kLong ? c.globals : c.longs;
-    // Tokens' heads lie side by side, as projections leave them.
-    const auto leaf = [&](int64_t length, int64_t size) {
-      return torch::randn({2, length, c.heads, size}).transpose(1, 2);
-    };
-    for (int64_t layer = 0; layer < c.layers; ++layer) {
-      SparseAttentionInput input;
-      input.side = side;
-      input.query = leaf(own, c.head_dim);
-      input.own_key = leaf(own, c.head_dim);
-      input.own_value = leaf(own, c.value_dim);
-      input.other_key = leaf(other, c.head_dim);
-      input.other_value = leaf(other, c.value_dim);
-      if (c.distance > 0) {
-        input.relative = {
-            .embedding =
-                torch::randn({2 * c.distance + 5, c.heads, c.head_dim}) * 0.5,
-            .bias = torch::randn({2 * c.distance + 5, c.heads})};
-      }
-      input.attention = &attention;
-      input.local_radius = c.radius;
-      input.residual = c.residual;
-      input.layer = layer;
-      input.dropout = c.dropout;
-      layers.push_back(input);
-    }
-  }
-
-  // The same values as new leaves of another type.
-  Stack As(torch::ScalarType dtype) const {
-    Stack copy = *this;
-    for (SparseAttentionInput& input : copy.layers) {
-      for (torch::Tensor* tensor : Tensors(&input)) {
-        *tensor = tensor->to(dtype).detach().clone().requires_grad_(true);
-      }
-      for (torch::Tensor* factors :
-           {&input.own_dropout_factors, &input.other_dropout_factors}) {
-        if (factors->defined()) {
-          *factors = factors->to(dtype);
-        }
-      }
-    }
-    return copy;
-  }
-
-  static std::vector<torch::Tensor*> Tensors(SparseAttentionInput* input) {
-    std::vector<torch::Tensor*> all = {&input->query, &input->own_key,
-                                       &input->own_value, &input->other_key,
-                                       &input->other_value};
-    if (input->relative.embedding.defined()) {
-      all.push_back(&input->relative.embedding);
-      all.push_back(&input->relative.bias);
-    }
-    return all;
-  }
-
-  std::vector<SparseAttentionInput> layers;
-};
-
-struct Result {
-  std::vector<torch::Tensor> outputs;
-  std::vector<torch::Tensor> gradients;
-};
-
-// Outputs of all layers, each carrying to the next, scores where they count,
-// and the gradients of a scalar in which every output has a part.
-Result RunLayers(Stack* stack, AttentionImplementation implementation) {
-  Result result;
-  std::vector<torch::Tensor> leaves;
-  torch::Tensor own, other;
-  torch::Tensor scalar = torch::zeros({}, torch::kFloat64);
-  const auto add = [&](const torch::Tensor& output) {
-    result.outputs.push_back(output.detach());
-    const torch::Tensor weights =
-        torch::arange(output.numel(), torch::kFloat64)
-            .add(static_cast<double>(result.outputs.size()))
-            .cos();
-    scalar = scalar + (output.reshape(-1).to(torch::kFloat64) * weights).sum();
-  };
-  for (SparseAttentionInput& layer : stack->layers) {
-    for (torch::Tensor* tensor : Stack::Tensors(&layer)) {
-      leaves.push_back(*tensor);
-    }
-    SparseAttentionInput input = layer;
-    input.own_previous = own;
-    input.other_previous = other;
-    const SparseAttentionOutput output = SparseAttention(input, implementation);
-    own = output.own_scores;
-    other = output.other_scores;
-    add(output.context);
-    if (own.defined()) {
-      const bool is_long = input.side == QuerySide::kLong;
-      const int64_t queries = input.query.size(2);
-      const int64_t others = input.other_key.size(2);
-      const ExplicitInputs masks = input.attention->Tensors(
-          2, is_long ? queries : others, is_long ? others : queries,
-          input.local_radius, torch::kCPU);
-      add(own * (is_long ? masks.l2l_mask : masks.g2g_mask).unsqueeze(1));
-      add(other * (is_long ? masks.l2g_mask : masks.g2l_mask).unsqueeze(1));
-    }
-  }
-  result.gradients = torch::autograd::grad({scalar}, leaves, {}, c10::nullopt,
-                                           false, /*allow_unused=*/true);
-  return result;
-}
 
 void ExpectAsExact(const std::vector<torch::Tensor>& actual,
                    const std::vector<torch::Tensor>& reference,
@@ -229,28 +54,39 @@ void ExpectAsExact(const std::vector<torch::Tensor>& actual,
   }
 }
 
-void ExpectKernelMatches(const Case& c) {
+void ExpectKernelMatches(const AttentionCase& c) {
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
     SCOPED_TRACE(c.Name() + (side == QuerySide::kLong ? " long" : " global"));
     torch::manual_seed(c.longs * 100 + c.globals);
     const AttentionInputs attention = MakeAttention(c);
-    Stack kernel(c, side, attention);
-    Stack spelled = kernel;
+    const AttentionStack values(c, side, attention);
+    AttentionStack spelled = values;
     torch::manual_seed(17);
     if (c.dropout > 0.0) {
       for (SparseAttentionInput& input : spelled.layers) {
         SpellOutKernelDropout(DrawKernelDropoutSeed(), &input);
       }
     }
-    torch::manual_seed(17);
-    kernel = kernel.As(torch::kFloat32);
-    Stack reference = spelled.As(torch::kFloat32);
-    Stack exact = spelled.As(torch::kFloat64);
-    const Result a = RunLayers(&kernel, AttentionImplementation::kKernel);
-    const Result r = RunLayers(&reference, AttentionImplementation::kReference);
-    const Result e = RunLayers(&exact, AttentionImplementation::kReference);
-    ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
-    ExpectAsExact(a.gradients, r.gradients, e.gradients, 3.0, "gradient");
+    AttentionStack reference = spelled.As(torch::kFloat32);
+    AttentionStack exact = spelled.As(torch::kFloat64);
+    const StackResult r =
+        RunLayers(&reference, AttentionImplementation::kReference);
+    const StackResult e =
+        RunLayers(&exact, AttentionImplementation::kReference);
+    for (const ScoreStorage storage :
+         {ScoreStorage::kStore, ScoreStorage::kReverse,
+          ScoreStorage::kRecompute}) {
+      SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
+      AttentionStack kernel = values.As(torch::kFloat32);
+      torch::manual_seed(17);
+      const StackResult a =
+          RunLayers(&kernel, AttentionImplementation::kKernel, storage);
+      ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
+      ExpectAsExact(a.gradients, r.gradients, e.gradients, 3.0, "gradient");
+      if (c.residual == ResidualAttention::kOff) {
+        break;
+      }
+    }
   }
 }
 
@@ -366,24 +202,25 @@ TEST(SparseAttentionKernelTest, MatchesReferenceOnEveryTarget) {
 }
 
 TEST(SparseAttentionKernelTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const Case c = {.longs = 1300,
-                  .globals = 200,
-                  .radius = 30,
-                  .heads = 3,
-                  .layers = 2,
-                  .hard = true,
-                  .dropout = 0.1};
+  const AttentionCase c = {.longs = 1300,
+                           .globals = 200,
+                           .radius = 30,
+                           .heads = 3,
+                           .layers = 2,
+                           .hard = true,
+                           .dropout = 0.1};
   const int threads_before = at::get_num_threads();
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
     torch::manual_seed(1);
     const AttentionInputs attention = MakeAttention(c);
-    const Stack values(c, side, attention);
-    Result first;
+    const AttentionStack values(c, side, attention);
+    StackResult first;
     for (const int threads : {1, 2, 3}) {
       at::set_num_threads(threads);
       torch::manual_seed(2);
-      Stack stack = values.As(torch::kFloat32);
-      const Result result = RunLayers(&stack, AttentionImplementation::kKernel);
+      AttentionStack stack = values.As(torch::kFloat32);
+      const StackResult result =
+          RunLayers(&stack, AttentionImplementation::kKernel);
       if (threads == 1) {
         first = result;
         continue;
@@ -401,9 +238,11 @@ TEST(SparseAttentionKernelTest, GivesTheSameBitsOnAnyNumberOfThreads) {
 
 // A layer of float32 leaves.
 struct OneLayer {
-  explicit OneLayer(const Case& c) : attention(MakeAttention(c)) {
+  explicit OneLayer(const AttentionCase& c) : attention(MakeAttention(c)) {
     torch::manual_seed(4);
-    input = Stack(c, QuerySide::kLong, attention).As(torch::kFloat32).layers[0];
+    input = AttentionStack(c, QuerySide::kLong, attention)
+                .As(torch::kFloat32)
+                .layers[0];
   }
   AttentionInputs attention;
   SparseAttentionInput input;

@@ -31,7 +31,7 @@ float CallExponentiate(int64_t count, float factor, float shift, float* row) {
 }
 float CallAddPrevious(const float* previous, int64_t count, float* row,
                       float* carried) {
-  return AddPrevious</*kPrevious=*/true>(previous, count, row, carried);
+  return AddPrevious<Carry::kPreviousPlusScores>(previous, count, row, carried);
 }
 float CallRunMax(const float* row, int64_t count) { return RunMax(row, count); }
 float CallRunSum(const float* row, int64_t count) { return RunSum(row, count); }

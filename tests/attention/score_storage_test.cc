@@ -1,0 +1,361 @@
+// Where residual scores lie between layers: in tensors of each layer, or in one
+// buffer that the backward pass runs backwards or fills anew. Proves that all
+// three give the same results (sparse_attention_kernel_test.cc compares each
+// with the reference), also where the backward pass skips layers, where lower
+// layers are frozen, and where the sum begins with scores from elsewhere; that
+// one buffer is all there is; and that what cannot work is refused.
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "attention/global_local_attention.h"
+#include "attention/sparse_attention.h"
+#include "tests/support/attention_stack.h"
+#include "tests/support/tensor_matchers.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr ScoreStorage kBuffered[] = {ScoreStorage::kReverse,
+                                      ScoreStorage::kRecompute};
+
+AttentionCase SomeLayers(int64_t layers) {
+  return {.longs = 250,
+          .globals = 20,
+          .radius = 9,
+          .head_dim = 16,
+          .value_dim = 16,
+          .layers = layers,
+          .hard = true,
+          .dropout = 0.1};
+}
+
+// Layers with inputs of their own, handing scores upwards.
+class Layers {
+ public:
+  explicit Layers(const AttentionCase& c, QuerySide side = QuerySide::kLong)
+      : attention_(MakeAttention(c)),
+        stack_(AttentionStack(c, side, attention_).As(torch::kFloat32)) {}
+
+  SparseAttentionInput& input(int64_t layer) { return stack_.layers[layer]; }
+  int64_t size() const { return static_cast<int64_t>(stack_.layers.size()); }
+
+  // Contexts of layers [begin, end), of which the first takes `below`.
+  std::vector<SparseAttentionOutput> Run(ScoreStorage storage, int64_t begin,
+                                         int64_t end,
+                                         SparseAttentionOutput below = {}) {
+    std::vector<SparseAttentionOutput> outputs;
+    for (int64_t layer = begin; layer < end; ++layer) {
+      below = RunOne(storage, layer, below);
+      outputs.push_back(below);
+    }
+    return outputs;
+  }
+
+  SparseAttentionOutput RunOne(ScoreStorage storage, int64_t layer,
+                               const SparseAttentionOutput& below) {
+    SparseAttentionInput input = stack_.layers[layer];
+    input.own_previous = below.own_scores;
+    input.other_previous = below.other_scores;
+    input.live = below.live;
+    input.storage = storage;
+    return KernelSparseAttention(input);
+  }
+
+  std::vector<torch::Tensor> Leaves() {
+    std::vector<torch::Tensor> leaves;
+    for (SparseAttentionInput& input : stack_.layers) {
+      for (torch::Tensor* tensor : AttentionStack::Tensors(&input)) {
+        leaves.push_back(*tensor);
+      }
+    }
+    return leaves;
+  }
+
+ private:
+  AttentionInputs attention_;
+  AttentionStack stack_;
+};
+
+torch::Tensor Scalar(const torch::Tensor& tensor) {
+  return (tensor.reshape(-1) * torch::arange(tensor.numel()).cos()).sum();
+}
+
+std::vector<torch::Tensor> Gradients(const torch::Tensor& scalar,
+                                     const std::vector<torch::Tensor>& leaves,
+                                     bool retain_graph = false) {
+  return torch::autograd::grad({scalar}, leaves, {}, retain_graph, false,
+                               /*allow_unused=*/true);
+}
+
+// kReverse: up to rounding.
+void ExpectSame(ScoreStorage storage, const std::vector<torch::Tensor>& actual,
+                const std::vector<torch::Tensor>& stored) {
+  ASSERT_EQ(actual.size(), stored.size());
+  for (size_t i = 0; i < stored.size(); ++i) {
+    ASSERT_EQ(actual[i].defined(), stored[i].defined()) << i;
+    if (!stored[i].defined()) {
+      continue;
+    }
+    if (storage == ScoreStorage::kReverse) {
+      EXPECT_TRUE(IsClose(actual[i], stored[i], 2e-5)) << i;
+    } else {
+      EXPECT_TRUE(actual[i].equal(stored[i])) << i;
+    }
+  }
+}
+
+TEST(ScoreStorageTest, AllWaysGiveTheSame) {
+  const AttentionCase c = SomeLayers(5);
+  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    torch::manual_seed(1);
+    const AttentionInputs attention = MakeAttention(c);
+    const AttentionStack values(c, side, attention);
+    const auto run = [&](ScoreStorage storage) {
+      AttentionStack stack = values.As(torch::kFloat32);
+      torch::manual_seed(2);
+      return RunLayers(&stack, AttentionImplementation::kKernel, storage);
+    };
+    const StackResult stored = run(ScoreStorage::kStore);
+    for (const ScoreStorage storage : kBuffered) {
+      const StackResult result = run(storage);
+      for (size_t i = 0; i < stored.outputs.size(); ++i) {
+        EXPECT_TRUE(result.outputs[i].equal(stored.outputs[i])) << i;
+      }
+      ExpectSame(storage, result.gradients, stored.gradients);
+    }
+  }
+}
+
+TEST(ScoreStorageTest, DriftsByRoundingOnlyOver24Layers) {
+  AttentionCase c = SomeLayers(24);
+  c.longs = 60;
+  torch::manual_seed(1);
+  const AttentionInputs attention = MakeAttention(c);
+  const AttentionStack values(c, QuerySide::kLong, attention);
+  std::vector<torch::Tensor> gradients[2];
+  for (const ScoreStorage storage :
+       {ScoreStorage::kStore, ScoreStorage::kReverse}) {
+    AttentionStack stack = values.As(torch::kFloat32);
+    torch::manual_seed(2);
+    gradients[storage == ScoreStorage::kReverse] =
+        RunLayers(&stack, AttentionImplementation::kKernel, storage).gradients;
+  }
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    const double largest = gradients[0][i].abs().max().item<double>();
+    EXPECT_TRUE(IsClose(gradients[1][i], gradients[0][i], 2e-5 * largest)) << i;
+  }
+}
+
+TEST(ScoreStorageTest, LayersShareOneBuffer) {
+  const AttentionCase c = SomeLayers(4);
+  for (const bool gradients : {false, true}) {
+    const torch::AutoGradMode mode(gradients);
+    for (const ScoreStorage storage : kBuffered) {
+      Layers layers(c);
+      std::set<void*> addresses;
+      for (const SparseAttentionOutput& output : layers.Run(storage, 0, 4)) {
+        addresses.insert(output.own_scores.data_ptr());
+      }
+      EXPECT_EQ(addresses.size(), 1u);
+    }
+  }
+}
+
+// As for a task that reads the long stream only: the global side of the last
+// layers takes no part.
+TEST(ScoreStorageTest, BackwardMaySkipTheUppermostLayers) {
+  Layers layers(SomeLayers(5));
+  const std::vector<torch::Tensor> leaves = layers.Leaves();
+  const auto gradients = [&](ScoreStorage storage) {
+    torch::manual_seed(2);
+    const auto outputs = layers.Run(storage, 0, 5);
+    return Gradients(Scalar(outputs[0].context) + Scalar(outputs[2].context),
+                     leaves);
+  };
+  const auto stored = gradients(ScoreStorage::kStore);
+  for (const ScoreStorage storage : kBuffered) {
+    ExpectSame(storage, gradients(storage), stored);
+  }
+}
+
+TEST(ScoreStorageTest, LowerLayersMayBeFrozen) {
+  Layers layers(SomeLayers(5));
+  for (const int64_t layer : {0, 1}) {
+    for (torch::Tensor* tensor :
+         AttentionStack::Tensors(&layers.input(layer))) {
+      *tensor = tensor->detach();
+    }
+  }
+  std::vector<torch::Tensor> leaves;
+  for (const int64_t layer : {2, 3, 4}) {
+    leaves.push_back(layers.input(layer).query);
+    leaves.push_back(layers.input(layer).own_key);
+  }
+  const auto gradients = [&](ScoreStorage storage) {
+    torch::manual_seed(2);
+    return Gradients(Scalar(layers.Run(storage, 0, 5).back().context), leaves);
+  };
+  const auto stored = gradients(ScoreStorage::kStore);
+  for (const ScoreStorage storage : kBuffered) {
+    ExpectSame(storage, gradients(storage), stored);
+  }
+}
+
+// As in gradient checkpointing: scores come without their buffer, and are
+// needed once more.
+TEST(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
+  Layers layers(SomeLayers(4));
+  for (const ScoreStorage storage : kBuffered) {
+    torch::manual_seed(2);
+    SparseAttentionOutput below = layers.Run(storage, 0, 2).back();
+    below.live = {};
+    below.own_scores = below.own_scores.detach().requires_grad_(true);
+    below.other_scores = below.other_scores.detach().requires_grad_(true);
+    const torch::Tensor before = below.own_scores.detach().clone();
+    std::vector<torch::Tensor> leaves = layers.Leaves();
+    leaves.insert(leaves.end(), {below.own_scores, below.other_scores});
+    const auto gradients = [&](ScoreStorage above) {
+      torch::manual_seed(3);
+      return Gradients(Scalar(layers.Run(above, 2, 4, below).back().context),
+                       leaves);
+    };
+    const auto stored = gradients(ScoreStorage::kStore);
+    ExpectSame(storage, gradients(storage), stored);
+    ExpectSame(storage, gradients(storage), stored);
+    EXPECT_TRUE(below.own_scores.detach().equal(before));
+  }
+}
+
+TEST(ScoreStorageTest, EvaluationMayComeBetweenForwardAndBackward) {
+  Layers layers(SomeLayers(3));
+  const auto leaves = layers.Leaves();
+  torch::manual_seed(2);
+  const auto stored = Gradients(
+      Scalar(layers.Run(ScoreStorage::kStore, 0, 3).back().context), leaves);
+  for (const ScoreStorage storage : kBuffered) {
+    torch::manual_seed(2);
+    const auto outputs = layers.Run(storage, 0, 3);
+    {
+      const torch::NoGradGuard no_grad;
+      layers.Run(storage, 0, 3);
+    }
+    ExpectSame(storage, Gradients(Scalar(outputs.back().context), leaves),
+               stored);
+  }
+}
+
+TEST(ScoreStorageTest, SecondBackwardIsRefusedOrRepeatsTheFirst) {
+  Layers layers(SomeLayers(3));
+  const auto leaves = layers.Leaves();
+  {
+    const torch::Tensor scalar =
+        Scalar(layers.Run(ScoreStorage::kRecompute, 0, 3).back().context);
+    const auto first = Gradients(scalar, leaves, /*retain_graph=*/true);
+    ExpectSame(ScoreStorage::kRecompute, Gradients(scalar, leaves), first);
+  }
+  const torch::Tensor scalar =
+      Scalar(layers.Run(ScoreStorage::kReverse, 0, 3).back().context);
+  Gradients(scalar, leaves, /*retain_graph=*/true);
+  try {
+    Gradients(scalar, leaves);
+    FAIL() << "the buffer was consumed";
+  } catch (const c10::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("has consumed the residual scores"));
+  }
+}
+
+TEST(ScoreStorageTest, RefusesToHandTheSameScoresToTwoLayers) {
+  for (const ScoreStorage storage : kBuffered) {
+    Layers layers(SomeLayers(3));
+    const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
+    layers.RunOne(storage, 1, below);
+    try {
+      layers.RunOne(storage, 2, below);
+      FAIL() << "the scores are gone";
+    } catch (const c10::Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("of 1 layers, are gone"));
+    }
+  }
+}
+
+// Autograd kept the scores of layer 0 for the square; layer 1 overwrote them.
+TEST(ScoreStorageTest, RefusesToDifferentiateOverwrittenScores) {
+  for (const ScoreStorage storage : kBuffered) {
+    Layers layers(SomeLayers(2));
+    const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
+    const torch::Tensor square = below.own_scores.square().sum();
+    const SparseAttentionOutput above = layers.RunOne(storage, 1, below);
+    EXPECT_THROW(Gradients(square + Scalar(above.context), layers.Leaves()),
+                 c10::Error);
+  }
+}
+
+TEST(ScoreStorageTest, IsTheSameOnAnyNumberOfThreads) {
+  Layers layers(SomeLayers(3));
+  const auto leaves = layers.Leaves();
+  const int threads_before = at::get_num_threads();
+  for (const ScoreStorage storage : kBuffered) {
+    std::vector<torch::Tensor> first;
+    for (const int threads : {1, 2, 3}) {
+      at::set_num_threads(threads);
+      torch::manual_seed(2);
+      const auto gradients =
+          Gradients(Scalar(layers.Run(storage, 0, 3).back().context), leaves);
+      if (first.empty()) {
+        first = gradients;
+      }
+      for (size_t i = 0; i < first.size(); ++i) {
+        EXPECT_TRUE(gradients[i].equal(first[i])) << i;
+      }
+    }
+  }
+  at::set_num_threads(threads_before);
+}
+
+TEST(ScoreStorageTest, ModuleHandsBothBuffersOn) {
+  torch::manual_seed(1);
+  GlobalLocalAttention attention(
+      GlobalLocalAttentionOptions{.long_hidden_size = 8,
+                                  .global_hidden_size = 8,
+                                  .num_heads = 2,
+                                  .head_size = 4,
+                                  .local_radius = 3,
+                                  .dropout = 0.0});
+  const torch::Tensor longs = torch::randn({1, 30, 8});
+  const torch::Tensor globals = torch::randn({1, 5, 8});
+  const AttentionInputs inputs(std::vector{UnrestrictedPattern(30, 5, 3, 12)});
+  const auto run = [&](ScoreStorage storage) {
+    CarriedScores carried{.mode = ResidualAttention::kSum, .storage = storage};
+    GlobalLocalAttentionOutput output;
+    for (carried.layer = 0; carried.layer < 3; ++carried.layer) {
+      output = attention->forward(longs, globals, inputs, carried);
+      carried.previous = output.scores;
+    }
+    return output;
+  };
+  const GlobalLocalAttentionOutput stored = run(ScoreStorage::kStore);
+  for (const ScoreStorage storage : kBuffered) {
+    const GlobalLocalAttentionOutput output = run(storage);
+    EXPECT_TRUE(output.long_output.equal(stored.long_output));
+    EXPECT_TRUE(output.global_output.equal(stored.global_output));
+    EXPECT_TRUE(output.scores.g2g.equal(stored.scores.g2g));
+    EXPECT_TRUE(output.scores.g2l.equal(stored.scores.g2l));
+    EXPECT_TRUE(output.scores.l2g.equal(stored.scores.l2g));
+    EXPECT_TRUE(output.scores.l2l.equal(stored.scores.l2l));
+    EXPECT_EQ(output.scores.long_live.layers, 3);
+    EXPECT_EQ(output.scores.global_live.layers, 3);
+  }
+}
+
+}  // namespace
+}  // namespace etc
