@@ -83,13 +83,17 @@ EtcEncoderLayerImpl::EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options)
 
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const AttentionInputs& attention,
-                                          ResidualAttention mode,
-                                          int64_t layer) {
+                                          ResidualAttention mode, int64_t layer,
+                                          ScoreStorage storage) {
   const bool pre = options_.pre_layer_norm;
   GlobalLocalAttentionOutput change = attention_->forward(
       pre ? long_norm_->forward(state.long_states) : state.long_states,
       pre ? global_norm_->forward(state.global_states) : state.global_states,
-      attention, {.mode = mode, .layer = layer, .previous = state.scores});
+      attention,
+      {.mode = mode,
+       .layer = layer,
+       .previous = state.scores,
+       .storage = storage});
   torch::Tensor longs = state.long_states +
                         torch::dropout(change.long_output,
                                        options_.hidden_dropout, is_training());

@@ -70,7 +70,8 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
   // `layer` is the number of layers below this one.
   EncoderState forward(const EncoderState& state,
                        const AttentionInputs& attention, ResidualAttention mode,
-                       int64_t layer);
+                       int64_t layer,
+                       ScoreStorage storage = ScoreStorage::kStore);
 
   GlobalLocalAttention& attention() { return attention_; }
 

@@ -43,6 +43,19 @@ const char* ResidualAttentionName(ResidualAttention mode) {
   TORCH_CHECK(false, "no such residual attention");
 }
 
+ScoreStorage ScoreStorageFromName(const std::string& name) {
+  if (name == "store") {
+    return ScoreStorage::kStore;
+  }
+  if (name == "reverse") {
+    return ScoreStorage::kReverse;
+  }
+  TORCH_CHECK(name == "recompute",
+              "score storage should be store, reverse or recompute, but is ",
+              name);
+  return ScoreStorage::kRecompute;
+}
+
 EtcModelImpl::EtcModelImpl(const EtcConfig& config) : config_(Checked(config)) {
   embedding_ = register_module("embedding", EtcEmbedding(config_));
   const EtcEncoderLayerOptions options = EncoderLayerOptions(config_);
@@ -78,7 +91,7 @@ EncoderState EtcModelImpl::RunChain(EncoderState state,
                                     int64_t begin, int64_t end) {
   const ResidualAttention mode = residual_attention();
   for (int64_t i = begin; i < end; ++i) {
-    state = layers_[i]->forward(state, attention, mode, i);
+    state = layers_[i]->forward(state, attention, mode, i, score_storage_);
   }
   return state;
 }
@@ -87,7 +100,9 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
                                           const AttentionInputs& attention,
                                           int64_t begin, int64_t end) {
   using Tensors = std::vector<torch::Tensor>;
-  // The two streams, and the scores where there are any.
+  // The two streams, and the scores where there are any: without their buffer,
+  // so that the next chain, which begins its own, leaves them as they are. They
+  // are what the chain starts from when it is computed once more.
   const auto pack = [](const EncoderState& s) {
     return s.scores.g2g.defined()
                ? Tensors{s.long_states, s.global_states, s.scores.g2g,

@@ -20,6 +20,8 @@ namespace etc {
 // "off", "sum" and "mean". Throws c10::Error for other names.
 ResidualAttention ResidualAttentionFromName(const std::string& name);
 const char* ResidualAttentionName(ResidualAttention mode);
+// "store", "reverse" and "recompute". Throws c10::Error for other names.
+ScoreStorage ScoreStorageFromName(const std::string& name);
 
 // What the encoder reads. B batch, L long length, G global length, H hidden.
 struct EtcInput {
@@ -41,6 +43,7 @@ struct EtcOutput {
   torch::Tensor long_output;    // [B, L, H]
   torch::Tensor global_output;  // [B, G, H]
   // What the last layer would hand on; undefined with residual attention off.
+  // Gone after the backward pass, unless they are stored.
   ResidualScores scores;
 };
 
@@ -58,6 +61,8 @@ class EtcModelImpl : public torch::nn::Module {
   // Sets the configuration's `residual_attention`; parameters stay as they are.
   void set_residual_attention(ResidualAttention mode);
   ResidualAttention residual_attention() const;
+  // How long residual scores are kept; kReverse unless set.
+  void set_score_storage(ScoreStorage storage) { score_storage_ = storage; }
   // For all layers; kAuto unless set.
   void set_attention_implementation(AttentionImplementation implementation);
 
@@ -75,6 +80,7 @@ class EtcModelImpl : public torch::nn::Module {
                               int64_t end);
 
   EtcConfig config_;
+  ScoreStorage score_storage_ = ScoreStorage::kReverse;
   EtcEmbedding embedding_ = nullptr;
   std::vector<EtcEncoderLayer> layers_;
 };

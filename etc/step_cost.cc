@@ -81,7 +81,8 @@ double CarriedBytes(const EtcConfig& config, const Sizes& s) {
 }  // namespace
 
 ActivationBytes EstimateActivations(const EtcConfig& config,
-                                    const StepShape& shape) {
+                                    const StepShape& shape,
+                                    ScoreStorage storage) {
   const Sizes s(config, shape);
   const double states = kFloat * (s.long_tokens + s.global_tokens) * s.hidden;
   const double layer = LayerBytes(config, shape);
@@ -96,22 +97,26 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
     const auto [begin, end] = chains[i];
     const double inputs =
         static_cast<double>(std::min(i + 1, chains.size() - 1));
-    // The embedding carries no scores into the first chain.
+    // The embedding carries no scores into the first chain; a chain that is
+    // computed again is handed the gradient of its scores from outside.
+    const double kept =
+        storage == ScoreStorage::kStore ? static_cast<double>(end - begin) : 1;
+    const double gradients = chains.size() > 1 ? 2 : 1;
+    const double scores =
+        (std::max(inputs - 1, 0.0) + kept + gradients) * carried;
     const double saved =
         inputs * states + static_cast<double>(end - begin) * layer;
-    if (saved > bytes.saved) {
+    if (saved + scores > bytes.saved + bytes.residual_scores) {
       bytes.saved = saved;
-      bytes.residual_scores = std::max(inputs - 1, 0.0) * carried + carried;
+      bytes.residual_scores = scores;
     }
   }
   // The embedding's norm and dropout, and the gradient of the states.
   bytes.saved += 3 * states;
   // Three sets of keys for each token, each two indices, and some runs of two.
   bytes.attention_inputs = 8 * kIndex * (s.long_tokens + s.global_tokens);
-  // The gradients of queries, keys and values of one side, and, with residual
-  // scores, of the larger side's previous ones.
-  bytes.working = kFloat * 3 * (s.long_tokens + s.global_tokens) * s.features +
-                  (carried > 0 ? kFloat * s.LongScores() : 0);
+  // The gradients of queries, keys and values of one side.
+  bytes.working = kFloat * 3 * (s.long_tokens + s.global_tokens) * s.features;
   bytes.fragmentation =
       bytes.total() * (kFloat * s.LongScores() < kLargestHeapBlock
                            ? kHeapFragmentation

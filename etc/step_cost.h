@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "attention/residual_scores.h"
 #include "etc/config.h"
 
 namespace etc {
@@ -21,8 +22,8 @@ struct StepShape {
 struct ActivationBytes {
   // Tensors kept from forward to backward, but for those of residual scores.
   double saved = 0;
-  // What residual scores add: those handed from layer to layer, and those kept
-  // for chains that are recomputed.
+  // What residual scores and their gradients add: those handed from layer to
+  // layer, and those kept for chains that are recomputed.
   double residual_scores = 0;
   // Who sees whom in the batch.
   double attention_inputs = 0;
@@ -40,7 +41,8 @@ struct ActivationBytes {
 // attention/sparse_attention_kernel.cc; a test compares it with a real step.
 // `config` has passed CheckEtcConfig.
 ActivationBytes EstimateActivations(const EtcConfig& config,
-                                    const StepShape& shape);
+                                    const StepShape& shape,
+                                    ScoreStorage storage);
 
 // Floating-point operations of one forward pass: two for each multiplication
 // with addition. Softmax, norms and the like are left out. Of the scores, those

@@ -145,6 +145,9 @@ void ReadTrain(JsonObjectReader* reader, TrainConfig* config) {
   reader->Optional("evaluation_batch_size", &config->evaluation_batch_size);
   reader->Optional("seeds", &config->seeds);
   reader->Optional("threads", &config->threads);
+  reader->Optional("score_storage", &config->score_storage);
+  CheckOneOf("score_storage", config->score_storage,
+             {"reverse", "recompute", "store"}, reader);
   CheckPositive("learning_rate", config->learning_rate, reader);
   CheckAtLeast<int64_t>("batch_size", config->batch_size, 1, reader);
   CheckAtLeast<int64_t>("micro_batch_size", config->micro_batch_size, 1,

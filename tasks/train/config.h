@@ -94,6 +94,8 @@ struct TrainConfig {
   std::vector<int64_t> seeds = {1};
   // CPU threads; 0: as many as there are cores.
   int64_t threads = 0;
+  // "reverse", "recompute" or "store": attention/residual_scores.h.
+  std::string score_storage = "reverse";
 
   bool operator==(const TrainConfig&) const = default;
 };

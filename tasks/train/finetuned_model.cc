@@ -149,6 +149,8 @@ FinetunedModel MakeFinetunedModel(const FinetuneConfig& config,
   model.encoder = EtcModel(config.model);
   model.encoder->set_residual_attention(
       ResidualAttentionFromName(config.residual_attention));
+  model.encoder->set_score_storage(
+      ScoreStorageFromName(config.train.score_storage));
   model.head = task.MakeHead();
   return model;
 }

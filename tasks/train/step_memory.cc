@@ -1,5 +1,7 @@
 #include "tasks/train/step_memory.h"
 
+#include "etc/model.h"
+
 namespace etc {
 namespace {
 
@@ -26,8 +28,9 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
           .gradients = weights,
           .optimizer = kMoments * weights,
           .cache = 1e6 * static_cast<double>(config.data.cache_megabytes),
-          .activations =
-              EstimateActivations(config.model, LargestMicroBatch(config))};
+          .activations = EstimateActivations(
+              config.model, LargestMicroBatch(config),
+              ScoreStorageFromName(config.train.score_storage))};
 }
 
 }  // namespace etc

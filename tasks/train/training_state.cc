@@ -123,6 +123,7 @@ Json RunSettings(const FinetuneConfig& config, int64_t seed,
             {"epochs", train.epochs},
             {"steps", OrNull(train.steps)},
             {"num_train_examples", OrNull(train.num_train_examples)},
+            {"score_storage", train.score_storage},
             {"seed", seed}}},
           {"task_options", config.task_options}};
 }

@@ -1,5 +1,6 @@
 // Gradient checkpointing: the chains of model spec 4.4, and gradients that are
-// those of the plain model bit for bit, dropout and residual scores included.
+// those of the plain model, dropout and residual scores included, however the
+// latter are stored.
 
 #include "etc/gradient_checkpoint.h"
 
@@ -32,9 +33,12 @@ struct Case {
   const char* residual;
 };
 
-// Loss and gradients of a model with dropout at a fixed seed.
-std::vector<torch::Tensor> Gradients(const Case& c, int64_t period,
-                                     bool freeze_embedding) {
+// Loss and gradients of a model with dropout at a fixed seed. In float32 the
+// kernels compute attention.
+std::vector<torch::Tensor> Gradients(
+    const Case& c, int64_t period, bool freeze_embedding,
+    torch::ScalarType dtype = torch::kFloat64,
+    ScoreStorage storage = ScoreStorage::kStore) {
   EtcConfig config = ToyConfig();
   config.num_hidden_layers = c.layers;
   config.hidden_dropout_prob = 0.2;
@@ -44,7 +48,8 @@ std::vector<torch::Tensor> Gradients(const Case& c, int64_t period,
   config.grad_checkpointing_period = period;
   torch::manual_seed(1);
   EtcModel model(config);
-  model->to(torch::kFloat64);
+  model->to(dtype);
+  model->set_score_storage(storage);
   if (freeze_embedding) {
     for (const auto& parameter : model->named_parameters()) {
       if (parameter.key().rfind("embedding.", 0) == 0) {
@@ -54,6 +59,8 @@ std::vector<torch::Tensor> Gradients(const Case& c, int64_t period,
   }
   torch::manual_seed(2);
   const EtcOutput output = model->forward(ToyInput());
+  EXPECT_EQ(output.scores.long_live.buffer != nullptr,
+            dtype == torch::kFloat32 && storage != ScoreStorage::kStore);
   const torch::Tensor loss =
       output.long_output.sin().sum() + output.global_output.cos().sum();
   loss.backward();
@@ -77,6 +84,31 @@ TEST(GradientCheckpointTest, ChangesNoGradient) {
       ASSERT_EQ(plain.size(), recomputed.size());
       for (size_t i = 0; i < plain.size(); ++i) {
         EXPECT_TRUE(IsClose(recomputed[i], plain[i], 1e-12)) << i;
+      }
+    }
+  }
+}
+
+TEST(GradientCheckpointTest, ChangesNoGradientHoweverScoresAreStored) {
+  for (const Case& c :
+       std::vector<Case>{{6, 2, "sum"}, {5, 3, "mean"}, {5, 1, "sum"}}) {
+    for (const bool freeze_embedding : {false, true}) {
+      const std::vector<torch::Tensor> stored =
+          Gradients(c, 0, freeze_embedding, torch::kFloat32);
+      for (const ScoreStorage storage :
+           {ScoreStorage::kReverse, ScoreStorage::kRecompute}) {
+        for (const int64_t period : {int64_t{0}, c.period}) {
+          SCOPED_TRACE(testing::Message()
+                       << c.layers << " layers, period " << period << ", "
+                       << c.residual << ", storage "
+                       << static_cast<int>(storage));
+          const std::vector<torch::Tensor> other =
+              Gradients(c, period, freeze_embedding, torch::kFloat32, storage);
+          ASSERT_EQ(stored.size(), other.size());
+          for (size_t i = 0; i < stored.size(); ++i) {
+            EXPECT_TRUE(IsClose(other[i], stored[i], 2e-5)) << i;
+          }
+        }
       }
     }
   }

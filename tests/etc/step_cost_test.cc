@@ -25,6 +25,10 @@ EtcConfig Small() {
 constexpr StepShape kShape = {
     .batch = 2, .long_length = 13, .global_length = 4};
 
+ActivationBytes Estimate(const EtcConfig& config) {
+  return EstimateActivations(config, kShape, ScoreStorage::kReverse);
+}
+
 // 2 * 17 = 34 tokens, 3 layers, 2 operations a multiplication.
 TEST(StepCostTest, CountsTheOperationsOfForward) {
   const ForwardFlops flops = CountForwardFlops(Small(), kShape);
@@ -56,21 +60,25 @@ TEST(StepCostTest, CountsBackwardTwiceAndRecomputedLayersOnceMore) {
 
 TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
   EtcConfig config = Small();
-  EXPECT_EQ(EstimateActivations(config, kShape).residual_scores, 0);
+  EXPECT_EQ(Estimate(config).residual_scores, 0);
   config.residual_attention = "mean";
   // l2l, l2g, g2g and g2l of one layer, 2 heads, 4 bytes.
-  EXPECT_EQ(EstimateActivations(config, kShape).residual_scores,
-            4 * 2 * 2 * (13 * (3 + 4) + 4 * (13 + 4)));
+  const double one_layer = 4 * 2 * 2 * (13 * (3 + 4) + 4 * (13 + 4));
+  // Scores and their gradients, whatever the depth; or scores of 3 layers.
+  EXPECT_EQ(Estimate(config).residual_scores, 2 * one_layer);
+  EXPECT_EQ(
+      EstimateActivations(config, kShape, ScoreStorage::kStore).residual_scores,
+      4 * one_layer);
 }
 
 TEST(StepCostTest, GradientCheckpointingSavesMemory) {
   EtcConfig config = Small();
   config.num_hidden_layers = 12;
-  const double without = EstimateActivations(config, kShape).saved;
+  const double without = Estimate(config).saved;
   config.grad_checkpointing_period = 1;
-  const double every_layer = EstimateActivations(config, kShape).saved;
+  const double every_layer = Estimate(config).saved;
   config.grad_checkpointing_period = 6;
-  const double every_sixth = EstimateActivations(config, kShape).saved;
+  const double every_sixth = Estimate(config).saved;
   EXPECT_LT(every_layer, every_sixth);
   EXPECT_LT(every_sixth, without);
 }

@@ -43,7 +43,8 @@ constexpr char kComplete[] = R"({
   "train": {"learning_rate": 4e-5, "batch_size": 32, "micro_batch_size": 3,
             "epochs": 1.5, "steps": 100, "num_train_examples": 44000,
             "evaluate_every": 10, "checkpoint_every": 7,
-            "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2},
+            "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
+            "score_storage": "store"},
   "wikihop": {"anything": 1},
   "output": "runs/x"
 })";
@@ -101,6 +102,7 @@ TEST(FinetuneConfigTest, ReadsEveryField) {
   EXPECT_EQ(config->train.evaluation_batch_size, 4);
   EXPECT_THAT(config->train.seeds, ElementsAre(3, 1));
   EXPECT_EQ(config->train.threads, 2);
+  EXPECT_EQ(config->train.score_storage, "store");
   EXPECT_EQ(config->task_options.dump(), R"({"anything":1})");
   EXPECT_EQ(config->output, "runs/x");
   EXPECT_EQ(config->json.dump(), nlohmann::json::parse(kComplete).dump());
@@ -387,7 +389,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{R"({"train": {"seeds": []}})", {"train.seeds", "empty"}},
         BadConfig{R"({"train": {"seeds": [1, 1]}})", {"train.seeds", "twice"}},
         BadConfig{R"({"train": {"seeds": [-1]}})", {"train.seeds"}},
-        BadConfig{R"({"train": {"threads": -1}})", {"train.threads"}}));
+        BadConfig{R"({"train": {"threads": -1}})", {"train.threads"}},
+        BadConfig{R"({"train": {"score_storage": "keep"}})",
+                  {"train.score_storage", "reverse"}}));
 
 TEST(FinetuneConfigTest, RejectsWhatIsNoObject) {
   for (const char* text : {"[]", "3", "null"}) {

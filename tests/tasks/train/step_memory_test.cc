@@ -42,7 +42,8 @@ FinetuneConfig MidSize() {
   config.model.vocab_size = 1000;
   config.model.hidden_size = 256;
   config.model.num_hidden_layers = 4;
-  config.model.num_attention_heads = 4;
+  // Many small heads: scores weigh as much as all else.
+  config.model.num_attention_heads = 16;
   config.model.intermediate_size = 1024;
   config.data.max_long_length = 2048;
   config.data.max_global_length = 128;
@@ -81,6 +82,7 @@ double PeakResidentBytes() {
 double PeakOfTraining(const FinetuneConfig& config) {
   torch::manual_seed(1);
   EtcModel model(config.model);
+  model->set_score_storage(ScoreStorageFromName(config.train.score_storage));
   const auto optimizer = MakeOptimizer(config.optimizer, Parameters(model));
   const StepShape shape = LargestMicroBatch(config);
   EtcInput input;
@@ -160,6 +162,13 @@ TEST_F(StepMemoryTest, IsCloseWithResidualAttentionOff) {
 TEST_F(StepMemoryTest, IsCloseWithResidualAttentionSum) {
   FinetuneConfig config = MidSize();
   SetResidual("sum", &config);
+  ExpectEstimateIsClose(config);
+}
+
+TEST_F(StepMemoryTest, IsCloseWithStoredScores) {
+  FinetuneConfig config = MidSize();
+  SetResidual("sum", &config);
+  config.train.score_storage = "store";
   ExpectEstimateIsClose(config);
 }
 

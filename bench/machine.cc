@@ -1,0 +1,59 @@
+#include "bench/machine.h"
+
+#include <malloc.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace etc {
+namespace {
+
+// A field of /proc/self/status, which counts in KiB.
+double StatusBytes(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (line.starts_with(field)) {
+      double kibibytes = 0.0;
+      std::istringstream(line.substr(field.size())) >> kibibytes;
+      return 1024.0 * kibibytes;
+    }
+  }
+  return 0.0;
+}
+
+}  // namespace
+
+double GemmRate() {
+  constexpr int64_t kSize = 1024;
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor a = torch::randn({kSize, kSize});
+  const torch::Tensor b = torch::randn({kSize, kSize});
+  torch::Tensor c = torch::empty({kSize, kSize});
+  double best = 0.0;
+  for (int i = 0; i < 12; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    torch::mm_out(c, a, b);
+    const std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - start;
+    best = std::max(best, 2.0 * kSize * kSize * kSize / seconds.count());
+  }
+  return best;
+}
+
+PeakMemory::PeakMemory() {
+  malloc_trim(0);
+  // Makes the present size the largest so far.
+  std::ofstream("/proc/self/clear_refs") << "5";
+  before_ = StatusBytes("VmRSS:");
+}
+
+double PeakMemory::Bytes() const {
+  return std::max(0.0, StatusBytes("VmHWM:") - before_);
+}
+
+}  // namespace etc

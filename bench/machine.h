@@ -1,0 +1,28 @@
+#ifndef ETC_BENCH_MACHINE_H_
+#define ETC_BENCH_MACHINE_H_
+
+#include <cstdint>
+
+namespace etc {
+
+// What the benchmarks compare themselves with and how they count memory.
+
+// FLOP per second of a 1024 x 1024 x 1024 product in float32 (sgemm) at the
+// current number of threads; the best of a few. Machines are noisy: measured
+// right before what is compared with it.
+double GemmRate();
+
+// Bytes by which this process's resident set grew, at its largest, since
+// construction. 0 where the system does not tell (no /proc).
+class PeakMemory {
+ public:
+  PeakMemory();
+  double Bytes() const;
+
+ private:
+  double before_ = 0.0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_BENCH_MACHINE_H_
