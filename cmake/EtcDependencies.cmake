@@ -3,6 +3,7 @@
 find_package(Torch REQUIRED)
 find_package(absl REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
+find_package(Snappy 1.1 REQUIRED)
 find_package(ICU 70 REQUIRED COMPONENTS uc i18n)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SentencePiece REQUIRED IMPORTED_TARGET sentencepiece)

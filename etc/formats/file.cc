@@ -240,6 +240,12 @@ absl::Status WriteFileAtomically(
   return file.MoveToTarget();
 }
 
+bool IsPlainBaseName(absl::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(absl::string_view("/\\\0", 3)) ==
+             absl::string_view::npos;
+}
+
 absl::Status CreateDirectories(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

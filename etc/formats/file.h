@@ -63,6 +63,10 @@ absl::Status WriteFileAtomically(
     const std::string& path,
     const std::function<absl::Status(const WriteFunction& write)>& produce);
 
+// Whether `name` is that of a file and no path to one: what one file may say of
+// another beside it (formats spec 0.1).
+bool IsPlainBaseName(absl::string_view name);
+
 // Creates `path` and its parents. OK if it is there already.
 absl::Status CreateDirectories(const std::string& path);
 

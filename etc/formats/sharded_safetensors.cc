@@ -19,12 +19,6 @@ using nlohmann::json;
 constexpr const char* kFile = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-bool IsPlainBaseName(absl::string_view name) {
-  return !name.empty() && name != "." && name != ".." &&
-         name.find_first_of(absl::string_view("/\\\0", 3)) ==
-             absl::string_view::npos;
-}
-
 // Shard by tensor, as the index has it.
 absl::StatusOr<std::map<std::string, std::string>> ReadWeightMap(
     const json& index, const std::string& index_path) {
