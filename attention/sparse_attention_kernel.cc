@@ -4,7 +4,9 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "attention/check_shape.h"
 #include "attention/joint_softmax.h"
 #include "attention/kernel_function.h"
@@ -90,22 +92,40 @@ torch::Tensor DropoutFactors(uint64_t seed, const SparseAttentionInput& input,
   return factors;
 }
 
+// What may be bfloat16.
+std::vector<torch::Tensor*> Operands(SparseAttentionInput* input) {
+  std::vector<torch::Tensor*> operands;
+  for (torch::Tensor* tensor :
+       {&input->query, &input->own_key, &input->own_value, &input->other_key,
+        &input->other_value, &input->relative.embedding,
+        &input->relative.bias}) {
+    if (tensor->defined()) {
+      operands.push_back(tensor);
+    }
+  }
+  return operands;
+}
+
 }  // namespace
 
 std::string WhyKernelsDoNotServe(const SparseAttentionInput& input) {
-  for (const torch::Tensor& tensor :
-       {input.query, input.own_key, input.own_value, input.other_key,
-        input.other_value, input.relative.embedding, input.relative.bias,
-        input.own_previous, input.other_previous}) {
-    if (!tensor.defined()) {
-      continue;
+  SparseAttentionInput operands = input;
+  for (const torch::Tensor* tensor : Operands(&operands)) {
+    if (tensor->scalar_type() != torch::kFloat32 &&
+        tensor->scalar_type() != torch::kBFloat16) {
+      return absl::StrCat("a tensor is ", c10::toString(tensor->scalar_type()),
+                          ", not Float or BFloat16");
     }
-    if (!tensor.device().is_cpu()) {
-      return "a tensor is on " + tensor.device().str() + ", not on the CPU";
+    if (!tensor->device().is_cpu()) {
+      return absl::StrCat("a tensor is on ", tensor->device().str(),
+                          ", not on the CPU");
     }
-    if (tensor.scalar_type() != torch::kFloat32) {
-      return std::string("a tensor is ") + c10::toString(tensor.scalar_type()) +
-             ", not Float";
+  }
+  for (const torch::Tensor& scores :
+       {input.own_previous, input.other_previous}) {
+    if (scores.defined() && (scores.scalar_type() != torch::kFloat32 ||
+                             !scores.device().is_cpu())) {
+      return "previous scores are not Float on the CPU";
     }
   }
   if (input.attention->has_tensors()) {
@@ -141,9 +161,17 @@ SparseAttentionOutput KernelSparseAttention(const SparseAttentionInput& input) {
               "the attention kernels do not serve this: ", reason);
   TORCH_CHECK(input.dropout >= 0.0 && input.dropout < 1.0,
               "dropout should be in [0, 1), but is ", input.dropout);
-  return DifferentiableKernel(MakeProblem(input),
-                              input.residual != ResidualAttention::kOff,
-                              input.storage, input.live);
+  // The kernels copy what they read into tiles anyway; one more copy of what is
+  // small beside the scores, and they need to know one type only.
+  SparseAttentionInput in_float = input;
+  for (torch::Tensor* tensor : Operands(&in_float)) {
+    *tensor = tensor->to(torch::kFloat32);
+  }
+  SparseAttentionOutput output = DifferentiableKernel(
+      MakeProblem(in_float), input.residual != ResidualAttention::kOff,
+      input.storage, input.live);
+  output.context = output.context.to(input.query.scalar_type());
+  return output;
 }
 
 }  // namespace etc

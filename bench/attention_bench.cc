@@ -1,23 +1,35 @@
-// One layer's sparse attention, long and global side, by each implementation.
+// One layer's sparse attention, long and global side, by each implementation;
+// and dense attention over as many tokens, as LibTorch has it.
 //
-//   Attention/<reference|blocked|kernel>/<forward|training>/residual:<off|sum>/
-//     long:L/global:G/radius:r/threads:T
+//   Attention/<reference|blocked|kernel|sdpa>/<forward|training>/
+//     residual:<off|sum>/<fp32|bf16>/long:L/global:G/radius:r/threads:T
 //
 // Heads are those of the base model, 12 of 64 features; the pattern has no
-// borders. `of_gemm` is the share of this process's own sgemm rate that the
-// useful work reaches: 4 d FLOP for each score that is not masked, 3.5 times
-// that in training (the backward pass counts 2.5 times).
+// borders. With `sum` the layer is the second of a stack, so that it takes
+// scores and hands them on: the kernel in one buffer (ScoreStorage::kReverse),
+// the others in tensors. `sdpa` is softmax(Q K^T / sqrt(d)) V over L + G tokens
+// without relative positions, one head at a time, as whole batches of heads
+// would not fit into memory. bf16: queries, keys and values; scores are
+// float32.
+//
+//   of_gemm            share of this process's sgemm rate, at the same number
+//                      of threads, that the useful work reaches: 4 d FLOP for
+//                      each score that is not masked (of sparse attention, for
+//                      sdpa too), 3.5 times that in training
+//   tokens_per_second  long tokens
+//   peak_bytes         beside inputs and their gradients
 
 #include <benchmark/benchmark.h>
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "attention/pattern_builders.h"
 #include "attention/sparse_attention.h"
+#include "bench/machine.h"
 
 namespace etc {
 namespace {
@@ -26,23 +38,13 @@ constexpr int64_t kHeads = 12;
 constexpr int64_t kHeadDim = 64;
 constexpr int64_t kMaxDistance = 12;
 
-// FLOP per second of a 1024 x 1024 x 1024 product at the current number of
-// threads; the best of a few.
-double GemmRate() {
-  constexpr int64_t kSize = 1024;
-  const torch::Tensor a = torch::randn({kSize, kSize});
-  const torch::Tensor b = torch::randn({kSize, kSize});
-  torch::Tensor c = torch::empty({kSize, kSize});
-  double best = 0.0;
-  for (int i = 0; i < 8; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    torch::mm_out(c, a, b);
-    const std::chrono::duration<double> seconds =
-        std::chrono::steady_clock::now() - start;
-    best = std::max(best, 2.0 * kSize * kSize * kSize / seconds.count());
-  }
-  return best;
-}
+struct Variant {
+  AttentionImplementation implementation = AttentionImplementation::kKernel;
+  bool sdpa = false;
+  bool training = false;
+  bool sum = false;
+  bool bf16 = false;
+};
 
 // Scores that count: windows cut at the ends, and all pairs with a global.
 double UsefulScores(int64_t longs, int64_t globals, int64_t radius) {
@@ -55,126 +57,238 @@ double UsefulScores(int64_t longs, int64_t globals, int64_t radius) {
   return scores * static_cast<double>(kHeads);
 }
 
-std::vector<SparseAttentionInput> MakeInputs(int64_t longs, int64_t globals,
-                                             int64_t radius, bool sum,
-                                             const AttentionInputs* attention) {
-  std::vector<SparseAttentionInput> inputs;
-  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
-    const int64_t own = side == QuerySide::kLong ? longs : globals;
-    const int64_t other = side == QuerySide::kLong ? globals : longs;
-    const int64_t own_keys = side == QuerySide::kLong ? 2 * radius + 1 : own;
-    const auto leaf = [](std::vector<int64_t> shape) {
-      return torch::randn(shape).requires_grad_(true);
-    };
-    SparseAttentionInput input;
-    input.side = side;
-    input.query = leaf({1, kHeads, own, kHeadDim});
-    input.own_key = leaf({1, kHeads, own, kHeadDim});
-    input.own_value = leaf({1, kHeads, own, kHeadDim});
-    input.other_key = leaf({1, kHeads, other, kHeadDim});
-    input.other_value = leaf({1, kHeads, other, kHeadDim});
-    input.relative = {.embedding = leaf({32, kHeads, kHeadDim}),
-                      .bias = leaf({32, kHeads})};
-    input.attention = attention;
-    input.local_radius = radius;
-    if (sum) {
-      input.residual = ResidualAttention::kSum;
-      input.layer = 1;
-      input.own_previous = leaf({1, kHeads, own, own_keys});
-      input.other_previous = leaf({1, kHeads, own, other});
+torch::Tensor Leaf(std::vector<int64_t> shape, bool bf16) {
+  return torch::randn(shape)
+      .to(bf16 ? torch::kBFloat16 : torch::kFloat32)
+      .requires_grad_(true);
+}
+
+SparseAttentionInput MakeInput(const Variant& variant, QuerySide side,
+                               int64_t longs, int64_t globals, int64_t radius,
+                               const AttentionInputs* attention) {
+  const int64_t own = side == QuerySide::kLong ? longs : globals;
+  const int64_t other = side == QuerySide::kLong ? globals : longs;
+  const auto tokens = [&](int64_t length) {
+    return Leaf({1, kHeads, length, kHeadDim}, variant.bf16);
+  };
+  SparseAttentionInput input;
+  input.side = side;
+  input.query = tokens(own);
+  input.own_key = tokens(own);
+  input.own_value = tokens(own);
+  input.other_key = tokens(other);
+  input.other_value = tokens(other);
+  input.relative = {.embedding = Leaf({32, kHeads, kHeadDim}, variant.bf16),
+                    .bias = Leaf({32, kHeads}, variant.bf16)};
+  input.attention = attention;
+  input.local_radius = radius;
+  if (variant.sum) {
+    input.residual = ResidualAttention::kSum;
+    input.storage = ScoreStorage::kReverse;
+  }
+  return input;
+}
+
+// One side of a layer, again and again.
+class Layer {
+ public:
+  Layer(const Variant& variant, QuerySide side, int64_t longs, int64_t globals,
+        int64_t radius, const AttentionInputs* attention)
+      : variant_(variant),
+        input_(MakeInput(variant, side, longs, globals, radius, attention)) {
+    leaves_ = {input_.query,        input_.own_key,
+               input_.own_value,    input_.other_key,
+               input_.other_value,  input_.relative.embedding,
+               input_.relative.bias};
+    if (variant.sum) {
+      const torch::AutoGradMode gradients(variant.training);
+      // A layer of its own tensors, to which no gradient is asked to flow.
+      first_ = SparseAttention(
+          MakeInput(variant, side, longs, globals, radius, attention),
+          variant.implementation);
+      HandOn(first_);
+      score_gradients_ = {torch::ones_like(first_.own_scores),
+                          torch::ones_like(first_.other_scores)};
+      if (variant.training) {
+        leaves_.insert(leaves_.end(), {first_.own_scores, first_.other_scores});
+      }
+      input_.layer = 1;
     }
-    inputs.push_back(input);
+    context_gradient_ = torch::ones_like(input_.query);
   }
-  return inputs;
-}
 
-std::vector<torch::Tensor> Leaves(const SparseAttentionInput& input) {
-  std::vector<torch::Tensor> leaves = {
-      input.query,        input.own_key,     input.own_value,
-      input.other_key,    input.other_value, input.relative.embedding,
-      input.relative.bias};
-  if (input.own_previous.defined()) {
-    leaves.insert(leaves.end(), {input.own_previous, input.other_previous});
+  // A training step leaves the buffer as it was; a forward pass adds to it, and
+  // the next one goes on from there.
+  void Run() {
+    const SparseAttentionOutput output =
+        SparseAttention(input_, variant_.implementation);
+    benchmark::DoNotOptimize(output.context.data_ptr());
+    if (!variant_.training) {
+      if (variant_.sum) {
+        HandOn(output);
+      }
+      return;
+    }
+    std::vector<torch::Tensor> roots = {output.context};
+    std::vector<torch::Tensor> gradients = {context_gradient_};
+    if (variant_.sum) {
+      roots.insert(roots.end(), {output.own_scores, output.other_scores});
+      gradients.insert(gradients.end(), score_gradients_.begin(),
+                       score_gradients_.end());
+    }
+    // Not backward(), which would add to the leaves' gradients too.
+    const std::vector<torch::Tensor> found =
+        torch::autograd::grad(roots, leaves_, gradients);
+    benchmark::DoNotOptimize(found[0].data_ptr());
+    if (variant_.sum) {
+      // As the layer below would be handed them.
+      score_gradients_ = {found[found.size() - 2], found.back()};
+    }
   }
-  return leaves;
-}
 
-void Attention(benchmark::State& state, AttentionImplementation implementation,
-               bool training, bool sum) {
+ private:
+  void HandOn(const SparseAttentionOutput& output) {
+    input_.own_previous = output.own_scores;
+    input_.other_previous = output.other_scores;
+    input_.live = output.live;
+  }
+
+  const Variant variant_;
+  SparseAttentionInput input_;
+  SparseAttentionOutput first_;
+  std::vector<torch::Tensor> leaves_;
+  torch::Tensor context_gradient_;
+  std::vector<torch::Tensor> score_gradients_;
+};
+
+// Dense attention of one head after the other.
+class DenseHeads {
+ public:
+  DenseHeads(const Variant& variant, int64_t tokens) : variant_(variant) {
+    for (int i = 0; i < 3; ++i) {
+      qkv_.push_back(Leaf({tokens, kHeadDim}, variant.bf16));
+    }
+  }
+
+  void Run() {
+    for (int64_t head = 0; head < kHeads; ++head) {
+      const torch::Tensor scores =
+          torch::mm(qkv_[0], qkv_[1].t()) *
+          (1.0 / std::sqrt(static_cast<double>(kHeadDim)));
+      const torch::Tensor context =
+          torch::mm(torch::softmax(scores, -1), qkv_[2]);
+      benchmark::DoNotOptimize(context.data_ptr());
+      if (variant_.training) {
+        benchmark::DoNotOptimize(torch::autograd::grad(
+            {context}, qkv_, {torch::ones_like(context)}));
+      }
+    }
+  }
+
+ private:
+  const Variant variant_;
+  std::vector<torch::Tensor> qkv_;
+};
+
+void Attention(benchmark::State& state, const Variant& variant) {
   const int64_t longs = state.range(0);
   const int64_t globals = state.range(1);
   const int64_t radius = state.range(2);
   at::set_num_threads(static_cast<int>(state.range(3)));
   torch::manual_seed(1);
+  const double gemm_rate = GemmRate();
+  const torch::AutoGradMode gradients(variant.training);
   const AttentionInputs attention(
       std::vector{UnrestrictedPattern(longs, globals, radius, kMaxDistance)});
-  const std::vector<SparseAttentionInput> inputs =
-      MakeInputs(longs, globals, radius, sum, &attention);
-  const double gemm_rate = GemmRate();
-
-  const torch::AutoGradMode gradients(training);
-  for (auto _ : state) {
-    for (const SparseAttentionInput& input : inputs) {
-      const SparseAttentionOutput output =
-          SparseAttention(input, implementation);
-      benchmark::DoNotOptimize(output.context.data_ptr());
-      if (!training) {
-        continue;
-      }
-      std::vector<torch::Tensor> roots = {output.context};
-      if (sum) {
-        roots.insert(roots.end(), {output.own_scores, output.other_scores});
-      }
-      state.PauseTiming();
-      std::vector<torch::Tensor> root_gradients;
-      for (const torch::Tensor& root : roots) {
-        root_gradients.push_back(torch::ones_like(root));
-      }
-      state.ResumeTiming();
-      // Not backward(), which would add to the leaves' gradients too.
-      benchmark::DoNotOptimize(
-          torch::autograd::grad(roots, Leaves(input), root_gradients));
+  double peak = 0.0;
+  const auto run = [&](const auto& function) {
+    const PeakMemory memory;
+    function();
+    peak = memory.Bytes();
+    for (auto _ : state) {
+      function();
     }
+  };
+  if (variant.sdpa) {
+    DenseHeads heads(variant, longs + globals);
+    run([&] { heads.Run(); });
+  } else {
+    Layer long_side(variant, QuerySide::kLong, longs, globals, radius,
+                    &attention);
+    Layer global_side(variant, QuerySide::kGlobal, longs, globals, radius,
+                      &attention);
+    run([&] {
+      long_side.Run();
+      global_side.Run();
+    });
   }
   const double flop = UsefulScores(longs, globals, radius) * 4.0 * kHeadDim *
-                      (training ? 3.5 : 1.0);
+                      (variant.training ? 3.5 : 1.0);
   state.counters["of_gemm"] = benchmark::Counter(
       flop / gemm_rate, benchmark::Counter::kIsIterationInvariantRate);
   state.counters["tokens_per_second"] =
       benchmark::Counter(static_cast<double>(longs),
                          benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["peak_bytes"] = peak;
+}
+
+struct Implementation {
+  const char* name;
+  Variant variant;
+  int64_t max_length;  // beyond, it would fill the memory or the day
+};
+
+void Register(const Implementation& implementation, const Variant& variant) {
+  auto* family = benchmark::RegisterBenchmark(
+      (std::string("Attention/") + implementation.name + "/" +
+       (variant.training ? "training" : "forward") + "/residual:" +
+       (variant.sum ? "sum" : "off") + "/" + (variant.bf16 ? "bf16" : "fp32"))
+          .c_str(),
+      [=](benchmark::State& state) { Attention(state, variant); });
+  family->ArgNames({"long", "global", "radius", "threads"})
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
+  const auto add = [&](int64_t longs, int64_t globals, int64_t radius) {
+    if (longs <= implementation.max_length) {
+      for (const int64_t threads : {1, 2}) {
+        family->Args({longs, globals, radius, threads});
+      }
+    }
+  };
+  for (const int64_t longs :
+       {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536}) {
+    add(longs, longs <= 512 ? 64 : 256, 84);
+  }
+  add(4096, 64, 84);
+  add(4096, 1024, 84);
+  add(4096, 256, 169);
 }
 
 void RegisterAll() {
-  struct Implementation {
-    const char* name;
-    AttentionImplementation value;
-    int64_t max_length;  // beyond, the dense scores would fill the memory
-  };
   for (const Implementation& implementation :
-       {Implementation{"reference", AttentionImplementation::kReference, 2048},
-        Implementation{"blocked", AttentionImplementation::kBlocked, 16384},
-        Implementation{"kernel", AttentionImplementation::kKernel, 65536}}) {
+       {Implementation{"reference",
+                       {.implementation = AttentionImplementation::kReference},
+                       2048},
+        Implementation{"blocked",
+                       {.implementation = AttentionImplementation::kBlocked},
+                       16384},
+        Implementation{"kernel",
+                       {.implementation = AttentionImplementation::kKernel},
+                       65536},
+        Implementation{"sdpa", {.sdpa = true}, 16384}}) {
     for (const bool training : {false, true}) {
       for (const bool sum : {false, true}) {
-        auto* family = benchmark::RegisterBenchmark(
-            (std::string("Attention/") + implementation.name + "/" +
-             (training ? "training" : "forward") +
-             "/residual:" + (sum ? "sum" : "off"))
-                .c_str(),
-            [=](benchmark::State& state) {
-              Attention(state, implementation.value, training, sum);
-            });
-        family->ArgNames({"long", "global", "radius", "threads"})
-            ->UseRealTime()
-            ->Unit(benchmark::kMillisecond);
-        for (const int64_t longs :
-             {128, 256, 512, 1024, 2048, 4096, 16384, 65536}) {
-          if (longs <= implementation.max_length) {
-            for (const int64_t threads : {1, 2}) {
-              family->Args({longs, longs <= 512 ? 64 : 256, 84, threads});
-            }
+        for (const bool bf16 : {false, true}) {
+          Variant variant = implementation.variant;
+          variant.training = training;
+          variant.sum = sum;
+          variant.bf16 = bf16;
+          const bool is_tensors =
+              variant.implementation != AttentionImplementation::kKernel;
+          if ((variant.sdpa && sum) || (is_tensors && bf16)) {
+            continue;
           }
+          Register(implementation, variant);
         }
       }
     }

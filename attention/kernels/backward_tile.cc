@@ -210,6 +210,8 @@ class Backward {
     const int64_t offset = hull.begin - chunk.begin;
     const int64_t n = i - begin_;
     for (int64_t r = 0; r < rows; ++r) {
+      PrefetchScores(inputs_.carried[b], head_.blocks[b], i + r, hull);
+      PrefetchScores(inputs_.carried_gradient[b], head_.blocks[b], i + r, hull);
       FillRun(0.0f, hull.size(), work_.products + r * kKeyStride);
     }
     MultiplyAddRowGroup(

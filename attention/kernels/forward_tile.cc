@@ -123,6 +123,7 @@ class Forward {
     const int64_t offset = hull.begin - chunk.begin;
     const int64_t first = i - begin_;
     for (int64_t r = 0; r < rows; ++r) {
+      PrefetchScores(results_.previous[b], head_.blocks[b], i + r, hull);
       FillRelativeScores(head_.blocks[b], head_.max_distance, i + r, hull,
                          work_.relative + (first + r) * sizes.relative,
                          work_.scores + r * kKeyStride);

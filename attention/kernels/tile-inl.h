@@ -8,6 +8,7 @@
 #include "attention/kernels/attention_tile.h"
 #include "attention/kernels/key_runs-inl.h"
 #include "attention/kernels/tile_sizes.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -27,6 +28,22 @@ HWY_INLINE T* ScoreRow(const ScoreRows<T>& scores, const KeyBlock& block,
   return scores.rows == nullptr ? nullptr
                                 : scores.rows + i * scores.stride +
                                       (block.radius < 0 ? 0 : block.radius - i);
+}
+
+// Asks for what query i has in `scores` for the keys of `range`, ahead of use:
+// these rows come from memory, and the product before their use hides that.
+template <typename T>
+HWY_INLINE void PrefetchScores(const ScoreRows<T>& scores,
+                               const KeyBlock& block, int64_t i,
+                               KeyRange range) {
+  const T* const row = ScoreRow(scores, block, i);
+  if (row == nullptr) {
+    return;
+  }
+  const KeyRange keys = Intersect(range, Window(block, i));
+  for (int64_t key = keys.begin; key < keys.end; key += kPadding) {
+    hwy::Prefetch(row + key);
+  }
 }
 
 HWY_INLINE float ScoreScale(const AttentionHead& head) {

@@ -259,6 +259,36 @@ TEST(SparseAttentionKernelTest, GivesTheSameWithoutGradients) {
   EXPECT_TRUE(with.own_scores.equal(without.own_scores));
 }
 
+// Computed with in float32: what goes in and the context that comes out are
+// rounded, scores are not.
+TEST(SparseAttentionKernelTest, TakesBfloat16) {
+  const OneLayer layer({.longs = 70, .head_dim = 32, .value_dim = 32});
+  SparseAttentionInput narrow = layer.input;
+  SparseAttentionInput wide = layer.input;
+  for (torch::Tensor* tensor : AttentionStack::Tensors(&narrow)) {
+    *tensor = tensor->detach().to(torch::kBFloat16).requires_grad_(true);
+  }
+  for (size_t i = 0; i < AttentionStack::Tensors(&narrow).size(); ++i) {
+    *AttentionStack::Tensors(&wide)[i] = AttentionStack::Tensors(&narrow)[i]
+                                             ->detach()
+                                             .to(torch::kFloat32)
+                                             .requires_grad_(true);
+  }
+  const SparseAttentionOutput output = KernelSparseAttention(narrow);
+  const SparseAttentionOutput expected = KernelSparseAttention(wide);
+  EXPECT_EQ(output.own_scores.scalar_type(), torch::kFloat32);
+  EXPECT_TRUE(output.own_scores.equal(expected.own_scores));
+  EXPECT_TRUE(output.context.equal(expected.context.to(torch::kBFloat16)));
+  output.context.to(torch::kFloat32).square().sum().backward();
+  expected.context.to(torch::kBFloat16)
+      .to(torch::kFloat32)
+      .square()
+      .sum()
+      .backward();
+  EXPECT_TRUE(
+      narrow.own_key.grad().equal(wide.own_key.grad().to(torch::kBFloat16)));
+}
+
 TEST(SparseAttentionKernelTest, PassesOnAGradientOfTheScoresAlone) {
   const OneLayer layer({.longs = 20, .borders = Borders::kNone});
   const torch::Tensor previous =
