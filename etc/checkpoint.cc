@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "etc/formats/safetensors.h"
-#include "etc/formats/sharded_safetensors.h"
 #include "etc/formats/status_macros.h"
+#include "etc/formats/tensor_source.h"
 #include "etc/formats/utf8.h"
 
 namespace etc {
@@ -65,7 +65,7 @@ bool HasStrides(const std::vector<int64_t>& shape) {
 }
 
 // What is in the way of copying `entry` into `destination`, or an empty string.
-std::string Mismatch(const SafetensorsEntry& entry,
+std::string Mismatch(const TensorInfo& entry,
                      const torch::Tensor& destination) {
   if (destination.sizes() != at::IntArrayRef(entry.shape)) {
     return absl::StrCat("should be ", ShapeText(destination.sizes()),
@@ -87,7 +87,7 @@ std::string Mismatch(const SafetensorsEntry& entry,
 absl::StatusOr<LoadReport> Plan(const TensorReader& reader,
                                 const NamedTensors& destination) {
   LoadReport report;
-  std::set<const SafetensorsEntry*> used;
+  std::set<const TensorInfo*> used;
   std::vector<std::string> mismatches;
   for (const auto& [name, tensor] : destination) {
     const auto entry = reader.files().Find(name);
@@ -159,14 +159,13 @@ absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
   return WriteSafetensors(path, sources, metadata);
 }
 
-TensorReader::TensorReader(std::shared_ptr<const ShardedSafetensors> tensors)
+TensorReader::TensorReader(std::shared_ptr<const TensorSource> tensors)
     : tensors_(std::move(tensors)) {}
 
 absl::StatusOr<TensorReader> TensorReader::Open(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(ShardedSafetensors tensors,
-                       ShardedSafetensors::Open(path));
-  return TensorReader(
-      std::make_shared<const ShardedSafetensors>(std::move(tensors)));
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<TensorSource> tensors,
+                       OpenTensorSource(path));
+  return TensorReader(std::move(tensors));
 }
 
 const std::string& TensorReader::path() const { return tensors_->path(); }
@@ -185,13 +184,13 @@ const std::map<std::string, std::string>& TensorReader::metadata() const {
 
 absl::StatusOr<std::vector<int64_t>> TensorReader::Shape(
     const std::string& name) const {
-  ETC_ASSIGN_OR_RETURN(const SafetensorsEntry* entry, tensors_->Find(name));
+  ETC_ASSIGN_OR_RETURN(const TensorInfo* entry, tensors_->Find(name));
   return entry->shape;
 }
 
 absl::StatusOr<torch::Tensor> TensorReader::Read(
     const std::string& name) const {
-  ETC_ASSIGN_OR_RETURN(const SafetensorsEntry* entry, tensors_->Find(name));
+  ETC_ASSIGN_OR_RETURN(const TensorInfo* entry, tensors_->Find(name));
   const auto error = [&](auto... message) {
     return absl::InvalidArgumentError(
         absl::StrCat(path(), ": tensor ", QuotedName(name), " ", message...));

@@ -14,7 +14,7 @@
 
 namespace etc {
 
-class ShardedSafetensors;
+class TensorSource;
 
 // Tensors by name, in order of names.
 using NamedTensors = std::map<std::string, torch::Tensor>;
@@ -34,13 +34,12 @@ NamedTensors ModuleTensors(const torch::nn::Module& module,
 absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
                           const std::map<std::string, std::string>& metadata);
 
-// The safetensors of a checkpoint directory: `model.safetensors`, or the shards
-// that `model.safetensors.index.json` lists (formats spec 1.6); or the one file
-// that `path` names. Only headers are read at first. Copies share the open
+// The tensors of a checkpoint directory or file, in whichever format
+// (OpenTensorSource). Only headers are read at first. Copies share the open
 // files.
 class TensorReader {
  public:
-  // See ShardedSafetensors::Open for the errors.
+  // See OpenTensorSource for the errors.
   static absl::StatusOr<TensorReader> Open(const std::string& path);
 
   // What was asked for.
@@ -58,15 +57,15 @@ class TensorReader {
   //   kNotFound         as for Shape
   //   kInvalidArgument  a dtype that LibTorch or we have not (F8, U16, ...), a
   //                     BOOL other than 0 and 1
-  //   kDataLoss         the file has shrunk since it was opened
+  //   others            what TensorSource::Read says
   absl::StatusOr<torch::Tensor> Read(const std::string& name) const;
 
   // What it reads from.
-  const ShardedSafetensors& files() const { return *tensors_; }
+  const TensorSource& files() const { return *tensors_; }
 
  private:
-  explicit TensorReader(std::shared_ptr<const ShardedSafetensors> tensors);
-  std::shared_ptr<const ShardedSafetensors> tensors_;
+  explicit TensorReader(std::shared_ptr<const TensorSource> tensors);
+  std::shared_ptr<const TensorSource> tensors_;
 };
 
 // What became of each tensor when loading. Names in order.

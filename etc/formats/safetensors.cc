@@ -182,18 +182,27 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(
   ETC_RETURN_IF_ERROR(
       CheckLayout(header.entries, size - file.data_offset_, path, limits));
   file.entries_ = std::move(header.entries);
+  for (const auto& [name, entry] : file.entries_) {
+    file.names_.push_back(name);
+  }
   file.metadata_ = std::move(header.metadata);
   return file;
 }
 
-absl::Status SafetensorsFile::Read(const std::string& name, char* destination,
-                                   uint64_t size) const {
+absl::StatusOr<const TensorInfo*> SafetensorsFile::Find(
+    const std::string& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
     return absl::NotFoundError(
         absl::StrCat(path(), " has no tensor ", QuotedName(name), " (ST14)"));
   }
-  const SafetensorsEntry& entry = found->second;
+  return &found->second;
+}
+
+absl::Status SafetensorsFile::Read(const std::string& name, char* destination,
+                                   uint64_t size) const {
+  ETC_RETURN_IF_ERROR(Find(name).status());
+  const SafetensorsEntry& entry = entries_.find(name)->second;
   if (size != entry.end - entry.begin) {
     return absl::InvalidArgumentError(absl::StrCat(
         path(), ": tensor ", QuotedName(name), " (", Describe(entry), ") has ",

@@ -11,13 +11,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "etc/formats/file.h"
+#include "etc/formats/tensor_source.h"
 
 namespace etc {
 
 // One tensor of a safetensors file (formats spec 1.2).
-struct SafetensorsEntry {
-  std::string dtype;  // "F32", "I64", ... as the file spells it
-  std::vector<int64_t> shape;
+struct SafetensorsEntry : TensorInfo {
   // Bytes [begin, end) of the data buffer.
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -41,25 +40,30 @@ absl::StatusOr<uint64_t> SafetensorsDataBytes(
 // A safetensors file, header read and checked as formats spec 1.4 demands.
 // Errors name the file, the tensor or the byte, and the rule ("ST10"). Data
 // stay on disk until they are asked for. Movable.
-class SafetensorsFile {
+class SafetensorsFile final : public TensorSource {
  public:
   static absl::StatusOr<SafetensorsFile> Open(
       const std::string& path, const SafetensorsLimits& limits = {});
 
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const override { return file_.path(); }
+  const std::vector<std::string>& names() const override { return names_; }
   const std::map<std::string, SafetensorsEntry>& entries() const {
     return entries_;
   }
-  const std::map<std::string, std::string>& metadata() const {
+  const std::map<std::string, std::string>& metadata() const override {
     return metadata_;
   }
+  // None.
+  const std::vector<std::string>& warnings() const override {
+    return warnings_;
+  }
 
-  // Copies the bytes of tensor `name`, as they stand in the file, to
-  // `destination`, which holds exactly `size` bytes. Safe to call from several
-  // threads.
-  //   kNotFound  no such tensor (ST14);  kInvalidArgument  other size
+  // Points to a SafetensorsEntry. kNotFound (ST14).
+  absl::StatusOr<const TensorInfo*> Find(
+      const std::string& name) const override;
+
   absl::Status Read(const std::string& name, char* destination,
-                    uint64_t size) const;
+                    uint64_t size) const override;
 
  private:
   explicit SafetensorsFile(RandomAccessFile file);
@@ -67,7 +71,9 @@ class SafetensorsFile {
   RandomAccessFile file_;
   uint64_t data_offset_ = 0;  // bytes before the data buffer
   std::map<std::string, SafetensorsEntry> entries_;
+  std::vector<std::string> names_;
   std::map<std::string, std::string> metadata_;
+  std::vector<std::string> warnings_;
 };
 
 // A tensor to be written.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,18 @@ class TensorSource {
   TensorSource& operator=(const TensorSource&) = default;
   TensorSource& operator=(TensorSource&&) = default;
 };
+
+// Opens the weights at `path`, in whichever format they are:
+//
+//   safetensors     a file, an index (.json) or a directory with either
+//                   (ShardedTensors)
+//   TensorFlow V2   a prefix, one of its files or a directory
+//                   (TensorFlowCheckpoint)
+//
+// In a directory they are looked for in this order. kNotFound if there is none
+// of them; otherwise what the reader of the format says.
+absl::StatusOr<std::unique_ptr<TensorSource>> OpenTensorSource(
+    const std::string& path);
 
 }  // namespace etc
 

@@ -1,13 +1,14 @@
 // Models in one safetensors file or in shards with an index (formats spec 1.6):
 // what is found where, and an index for each thing that is refused.
 
-#include "etc/formats/sharded_safetensors.h"
+#include "etc/formats/sharded_tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "etc/formats/safetensors.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -34,19 +35,19 @@ void WriteShard(const std::string& path, const std::vector<std::string>& names,
   ASSERT_TRUE(status.ok()) << status;
 }
 
-std::string ReadTwoBytes(const ShardedSafetensors& tensors,
+std::string ReadTwoBytes(const ShardedTensors& tensors,
                          const std::string& name) {
   std::string bytes(2, '?');
   const absl::Status status = tensors.Read(name, bytes.data(), bytes.size());
   return status.ok() ? bytes : status.ToString();
 }
 
-TEST(ShardedSafetensorsTest, ReadsAFileByItsOwnNameOrItsFolders) {
+TEST(ShardedTensorsTest, ReadsAFileByItsOwnNameOrItsFolders) {
   TemporaryDirectory directory;
   WriteShard(directory.File("model.safetensors"), {"a", "b"}, {{"k", "v"}});
   for (const std::string& path :
        {directory.path(), directory.File("model.safetensors")}) {
-    const auto tensors = ShardedSafetensors::Open(path);
+    const auto tensors = ShardedTensors::Open(path);
     ASSERT_TRUE(tensors.ok()) << tensors.status();
     EXPECT_EQ(tensors->path(), path);
     EXPECT_THAT(tensors->names(), ElementsAre("a", "b"));
@@ -56,16 +57,16 @@ TEST(ShardedSafetensorsTest, ReadsAFileByItsOwnNameOrItsFolders) {
   }
 }
 
-TEST(ShardedSafetensorsTest, ReadsShards) {
+TEST(ShardedTensorsTest, ReadsShards) {
   TemporaryDirectory directory;
   WriteShard(directory.File("x1"), {"a", "c"}, {{"k", "first"}});
   WriteShard(directory.File("x2"), {"b"}, {{"k", "second"}, {"l", "w"}});
   directory.Write(kIndex, R"({"metadata": {"total_size": 6, "more": [1]},
       "weight_map": {"c": "x1", "a": "x1", "b": "x2"}})");
   for (const std::string& path : {directory.path(), directory.File(kIndex)}) {
-    auto opened = ShardedSafetensors::Open(path);
+    auto opened = ShardedTensors::Open(path);
     ASSERT_TRUE(opened.ok()) << opened.status();
-    const ShardedSafetensors tensors = *std::move(opened);
+    const ShardedTensors tensors = *std::move(opened);
     EXPECT_THAT(tensors.names(), ElementsAre("a", "b", "c"));
     EXPECT_EQ(ReadTwoBytes(tensors, "a"), "a1");
     EXPECT_EQ(ReadTwoBytes(tensors, "b"), "b2");
@@ -78,16 +79,16 @@ TEST(ShardedSafetensorsTest, ReadsShards) {
   }
 }
 
-TEST(ShardedSafetensorsTest, PrefersTheSingleFile) {
+TEST(ShardedTensorsTest, PrefersTheSingleFile) {
   TemporaryDirectory directory;
   WriteShard(directory.File("model.safetensors"), {"one"});
   directory.Write(kIndex, "{}");
-  EXPECT_THAT(ShardedSafetensors::Open(directory.path())->names(),
+  EXPECT_THAT(ShardedTensors::Open(directory.path())->names(),
               ElementsAre("one"));
 }
 
 // Formats spec 1.3: once, and without chains.
-TEST(ShardedSafetensorsTest, FindsTiedTensorsThroughTheMetadata) {
+TEST(ShardedTensorsTest, FindsTiedTensorsThroughTheMetadata) {
   TemporaryDirectory directory;
   const std::string path = directory.File("f");
   WriteShard(path, {"kept"},
@@ -95,7 +96,7 @@ TEST(ShardedSafetensorsTest, FindsTiedTensorsThroughTheMetadata) {
               {"chained", "dropped"},
               {"dangling", "nowhere"},
               {"kept", "dropped"}});
-  const auto tensors = ShardedSafetensors::Open(path);
+  const auto tensors = ShardedTensors::Open(path);
   ASSERT_TRUE(tensors.ok()) << tensors.status();
   EXPECT_EQ(ReadTwoBytes(*tensors, "dropped"), "kf");
   EXPECT_EQ(ReadTwoBytes(*tensors, "kept"), "kf");
@@ -104,12 +105,12 @@ TEST(ShardedSafetensorsTest, FindsTiedTensorsThroughTheMetadata) {
   EXPECT_THAT(tensors->names(), ElementsAre("kept"));
 }
 
-TEST(ShardedSafetensorsTest, WarnsOfWhatIsOdd) {
+TEST(ShardedTensorsTest, WarnsOfWhatIsOdd) {
   TemporaryDirectory directory;
   WriteShard(directory.File("x1"), {"a", "extra"});
   directory.Write(kIndex, R"({"metadata": {"total_size": 4},
       "weight_map": {"a": "x1"}})");
-  auto tensors = ShardedSafetensors::Open(directory.path());
+  auto tensors = ShardedTensors::Open(directory.path());
   ASSERT_TRUE(tensors.ok()) << tensors.status();
   EXPECT_THAT(tensors->names(), ElementsAre("a"));
   EXPECT_FALSE(tensors->Find("extra").ok());
@@ -120,14 +121,14 @@ TEST(ShardedSafetensorsTest, WarnsOfWhatIsOdd) {
   for (const char* metadata : {"", R"("metadata": {},)", R"("metadata": 1,)"}) {
     directory.Write(
         kIndex, std::string("{") + metadata + R"("weight_map": {"a": "x1"}})");
-    tensors = ShardedSafetensors::Open(directory.path());
+    tensors = ShardedTensors::Open(directory.path());
     ASSERT_TRUE(tensors.ok()) << tensors.status();
     EXPECT_THAT(tensors->warnings().back(),
                 HasSubstr("no metadata.total_size"));
   }
 }
 
-TEST(ShardedSafetensorsTest, RefusesABadIndex) {
+TEST(ShardedTensorsTest, RefusesABadIndex) {
   TemporaryDirectory directory;
   WriteShard(directory.File("x1"), {"a", "both"});
   WriteShard(directory.File("x2"), {"b", "both"});
@@ -162,8 +163,7 @@ TEST(ShardedSafetensorsTest, RefusesABadIndex) {
   };
   for (const Case& bad : cases) {
     directory.Write(kIndex, bad.index);
-    const absl::Status status =
-        ShardedSafetensors::Open(directory.path()).status();
+    const absl::Status status = ShardedTensors::Open(directory.path()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad.index;
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr(bad.message), HasSubstr(directory.path())))
@@ -171,17 +171,17 @@ TEST(ShardedSafetensorsTest, RefusesABadIndex) {
   }
 }
 
-TEST(ShardedSafetensorsTest, SaysWhatIsNotThere) {
+TEST(ShardedTensorsTest, SaysWhatIsNotThere) {
   TemporaryDirectory directory;
-  absl::Status status = ShardedSafetensors::Open(directory.path()).status();
+  absl::Status status = ShardedTensors::Open(directory.path()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr(kIndex));
 
-  status = ShardedSafetensors::Open(directory.File("missing")).status();
+  status = ShardedTensors::Open(directory.File("missing")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
 
   directory.Write(kIndex, R"({"weight_map": {"a": "x9"}})");
-  status = ShardedSafetensors::Open(directory.path()).status();
+  status = ShardedTensors::Open(directory.path()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr(directory.File("x9")));
 }

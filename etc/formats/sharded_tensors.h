@@ -1,60 +1,65 @@
-#ifndef ETC_ETC_FORMATS_SHARDED_SAFETENSORS_H_
-#define ETC_ETC_FORMATS_SHARDED_SAFETENSORS_H_
+#ifndef ETC_ETC_FORMATS_SHARDED_TENSORS_H_
+#define ETC_ETC_FORMATS_SHARDED_TENSORS_H_
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "etc/formats/safetensors.h"
+#include "etc/formats/tensor_source.h"
 
 namespace etc {
 
 // The tensors of a model, from one safetensors file or from the shards that an
 // index lists (formats spec 1.6). Movable.
-class ShardedSafetensors {
+class ShardedTensors final : public TensorSource {
  public:
   // `path`: a directory with `model.safetensors` or, failing that,
   // `model.safetensors.index.json`; or such a file of whatever name (an index
   // ends in ".json").
-  //   kNotFound         neither is there, or a shard is not
+  //   kNotFound         none of them is there, or a shard is not
   //   kInvalidArgument  what formats spec 1.4 and 1.6 reject
-  static absl::StatusOr<ShardedSafetensors> Open(const std::string& path);
+  static absl::StatusOr<ShardedTensors> Open(const std::string& path);
+  // Which file that is in a directory. kNotFound.
+  static absl::StatusOr<std::string> FileIn(const std::string& directory);
 
-  // The file or directory that was asked for.
-  const std::string& path() const { return path_; }
+  const std::string& path() const override { return path_; }
   // Of all tensors that the index maps, in order of names.
-  const std::vector<std::string>& names() const { return names_; }
+  const std::vector<std::string>& names() const override { return names_; }
   // Of all files; where two have the same key, that of the first shard.
-  const std::map<std::string, std::string>& metadata() const {
+  const std::map<std::string, std::string>& metadata() const override {
     return metadata_;
   }
   // What is odd, but no reason to refuse: tensors that the index does not map,
   // a total size that is not theirs.
-  const std::vector<std::string>& warnings() const { return warnings_; }
+  const std::vector<std::string>& warnings() const override {
+    return warnings_;
+  }
 
   // The tensor called `name`; if there is none, the one that the metadata give
   // as the same under another name (formats spec 1.3). kNotFound (ST14).
-  absl::StatusOr<const SafetensorsEntry*> Find(const std::string& name) const;
-  // Its bytes; see SafetensorsFile::Read.
+  absl::StatusOr<const TensorInfo*> Find(
+      const std::string& name) const override;
   absl::Status Read(const std::string& name, char* destination,
-                    uint64_t size) const;
+                    uint64_t size) const override;
 
  private:
-  explicit ShardedSafetensors(std::string path);
+  explicit ShardedTensors(std::string path);
 
   absl::Status OpenFile(const std::string& file_path);
   absl::Status OpenIndex(const std::string& index_path);
   absl::Status OpenShards(const std::map<std::string, std::string>& weight_map,
                           const std::string& index_path);
-  void AddMetadata(const SafetensorsFile& shard);
+  // Takes over what it says beside its tensors.
+  void AddShard(std::unique_ptr<TensorSource> shard);
   // The name under which shard_of_ has the tensor, or null.
   const std::string* Resolve(const std::string& name) const;
 
   std::string path_;
-  std::vector<SafetensorsFile> shards_;
+  std::vector<std::unique_ptr<TensorSource>> shards_;
   std::map<std::string, size_t> shard_of_;  // index in shards_, by tensor
   std::vector<std::string> names_;
   std::map<std::string, std::string> metadata_;
@@ -63,4 +68,4 @@ class ShardedSafetensors {
 
 }  // namespace etc
 
-#endif  // ETC_ETC_FORMATS_SHARDED_SAFETENSORS_H_
+#endif  // ETC_ETC_FORMATS_SHARDED_TENSORS_H_

@@ -1,4 +1,4 @@
-#include "etc/formats/sharded_safetensors.h"
+#include "etc/formats/sharded_tensors.h"
 
 #include <filesystem>
 #include <set>
@@ -6,7 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "etc/formats/json_reader.h"
+#include "etc/formats/safetensors.h"
 #include "etc/formats/status_macros.h"
 #include "etc/formats/utf8.h"
 #include "nlohmann/json.hpp"
@@ -16,8 +18,16 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kFile = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
+// In the order in which they are looked for.
+constexpr const char* kFiles[] = {"model.safetensors",
+                                  "model.safetensors.index.json"};
+
+// One file, not an index.
+absl::StatusOr<std::unique_ptr<TensorSource>> OpenShard(
+    const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
+  return std::make_unique<SafetensorsFile>(std::move(file));
+}
 
 // Shard by tensor, as the index has it.
 absl::StatusOr<std::map<std::string, std::string>> ReadWeightMap(
@@ -62,43 +72,45 @@ std::string CheckTotalSize(const json& index, uint64_t bytes) {
 
 }  // namespace
 
-ShardedSafetensors::ShardedSafetensors(std::string path)
-    : path_(std::move(path)) {}
+ShardedTensors::ShardedTensors(std::string path) : path_(std::move(path)) {}
 
-absl::StatusOr<ShardedSafetensors> ShardedSafetensors::Open(
-    const std::string& path) {
-  ShardedSafetensors tensors(path);
-  std::error_code ignored;  // what does not exist is reported by its opening
-  if (!std::filesystem::is_directory(path, ignored)) {
-    ETC_RETURN_IF_ERROR(absl::EndsWith(path, ".json") ? tensors.OpenIndex(path)
-                                                      : tensors.OpenFile(path));
-    return tensors;
-  }
-  const std::filesystem::path folder(path);
-  if (std::filesystem::exists(folder / kFile, ignored)) {
-    ETC_RETURN_IF_ERROR(tensors.OpenFile((folder / kFile).string()));
-    return tensors;
-  }
-  if (std::filesystem::exists(folder / kIndex, ignored)) {
-    ETC_RETURN_IF_ERROR(tensors.OpenIndex((folder / kIndex).string()));
-    return tensors;
+absl::StatusOr<std::string> ShardedTensors::FileIn(
+    const std::string& directory) {
+  std::error_code ignored;
+  for (const char* name : kFiles) {
+    const auto file = std::filesystem::path(directory) / name;
+    if (std::filesystem::exists(file, ignored)) {
+      return file.string();
+    }
   }
   return absl::NotFoundError(
-      absl::StrCat(path, " has neither ", kFile, " nor ", kIndex));
+      absl::StrCat(directory, " has none of ", absl::StrJoin(kFiles, ", ")));
 }
 
-absl::Status ShardedSafetensors::OpenFile(const std::string& file_path) {
-  ETC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(file_path));
-  for (const auto& [name, entry] : file.entries()) {
-    shard_of_[name] = 0;
-    names_.push_back(name);
+absl::StatusOr<ShardedTensors> ShardedTensors::Open(const std::string& path) {
+  ShardedTensors tensors(path);
+  std::error_code ignored;  // what does not exist is reported by its opening
+  std::string file = path;
+  if (std::filesystem::is_directory(path, ignored)) {
+    ETC_ASSIGN_OR_RETURN(file, FileIn(path));
   }
-  AddMetadata(file);
-  shards_.push_back(std::move(file));
+  ETC_RETURN_IF_ERROR(absl::EndsWith(file, ".json") ? tensors.OpenIndex(file)
+                                                    : tensors.OpenFile(file));
+  return tensors;
+}
+
+absl::Status ShardedTensors::OpenFile(const std::string& file_path) {
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<TensorSource> file,
+                       OpenShard(file_path));
+  names_ = file->names();
+  for (const std::string& name : names_) {
+    shard_of_[name] = 0;
+  }
+  AddShard(std::move(file));
   return absl::OkStatus();
 }
 
-absl::Status ShardedSafetensors::OpenIndex(const std::string& index_path) {
+absl::Status ShardedTensors::OpenIndex(const std::string& index_path) {
   ETC_ASSIGN_OR_RETURN(const json index, ReadJsonFile(index_path));
   using WeightMap = std::map<std::string, std::string>;
   ETC_ASSIGN_OR_RETURN(const WeightMap weight_map,
@@ -107,8 +119,10 @@ absl::Status ShardedSafetensors::OpenIndex(const std::string& index_path) {
   uint64_t bytes = 0;
   for (const auto& [name, shard] : shard_of_) {
     names_.push_back(name);
-    const SafetensorsEntry& entry = shards_[shard].entries().find(name)->second;
-    bytes += entry.end - entry.begin;
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* info, shards_[shard]->Find(name));
+    ETC_ASSIGN_OR_RETURN(const uint64_t tensor_bytes,
+                         SafetensorsDataBytes(info->dtype, info->shape));
+    bytes += tensor_bytes;
   }
   const std::string oddity = CheckTotalSize(index, bytes);
   if (!oddity.empty()) {
@@ -117,7 +131,7 @@ absl::Status ShardedSafetensors::OpenIndex(const std::string& index_path) {
   return absl::OkStatus();
 }
 
-absl::Status ShardedSafetensors::OpenShards(
+absl::Status ShardedTensors::OpenShards(
     const std::map<std::string, std::string>& weight_map,
     const std::string& index_path) {
   const auto error = [&](const std::string& tensor, auto... message) {
@@ -133,9 +147,9 @@ absl::Status ShardedSafetensors::OpenShards(
   std::map<std::string, std::string>
       found_in;  // shard by tensor, mapped or not
   for (const std::string& shard_name : shard_names) {
-    ETC_ASSIGN_OR_RETURN(SafetensorsFile shard,
-                         SafetensorsFile::Open((folder / shard_name).string()));
-    for (const auto& [tensor, entry] : shard.entries()) {
+    ETC_ASSIGN_OR_RETURN(std::unique_ptr<TensorSource> shard,
+                         OpenShard((folder / shard_name).string()));
+    for (const std::string& tensor : shard->names()) {
       const auto [first, is_new] = found_in.try_emplace(tensor, shard_name);
       if (!is_new) {
         return error(tensor, "is in two shards, ", first->second, " and ",
@@ -143,15 +157,14 @@ absl::Status ShardedSafetensors::OpenShards(
       }
       const auto mapped = weight_map.find(tensor);
       if (mapped == weight_map.end()) {
-        warnings_.push_back(absl::StrCat(shard.path(), ": tensor ",
+        warnings_.push_back(absl::StrCat(shard->path(), ": tensor ",
                                          QuotedName(tensor),
                                          " is not in the index: not read"));
       } else if (mapped->second == shard_name) {
         shard_of_[tensor] = shards_.size();
       }
     }
-    AddMetadata(shard);
-    shards_.push_back(std::move(shard));
+    AddShard(std::move(shard));
   }
   for (const auto& [tensor, shard_name] : weight_map) {
     if (!shard_of_.contains(tensor)) {
@@ -161,11 +174,14 @@ absl::Status ShardedSafetensors::OpenShards(
   return absl::OkStatus();
 }
 
-void ShardedSafetensors::AddMetadata(const SafetensorsFile& shard) {
-  metadata_.insert(shard.metadata().begin(), shard.metadata().end());
+void ShardedTensors::AddShard(std::unique_ptr<TensorSource> shard) {
+  metadata_.insert(shard->metadata().begin(), shard->metadata().end());
+  warnings_.insert(warnings_.end(), shard->warnings().begin(),
+                   shard->warnings().end());
+  shards_.push_back(std::move(shard));
 }
 
-const std::string* ShardedSafetensors::Resolve(const std::string& name) const {
+const std::string* ShardedTensors::Resolve(const std::string& name) const {
   auto found = shard_of_.find(name);
   if (found == shard_of_.end()) {
     const auto alias = metadata_.find(name);
@@ -177,23 +193,22 @@ const std::string* ShardedSafetensors::Resolve(const std::string& name) const {
   return found == shard_of_.end() ? nullptr : &found->first;
 }
 
-absl::StatusOr<const SafetensorsEntry*> ShardedSafetensors::Find(
+absl::StatusOr<const TensorInfo*> ShardedTensors::Find(
     const std::string& name) const {
   const std::string* stored = Resolve(name);
   if (stored == nullptr) {
     return absl::NotFoundError(
         absl::StrCat(path_, " has no tensor ", QuotedName(name), " (ST14)"));
   }
-  const SafetensorsFile& shard = shards_[shard_of_.find(*stored)->second];
-  return &shard.entries().find(*stored)->second;
+  return shards_[shard_of_.find(*stored)->second]->Find(*stored);
 }
 
-absl::Status ShardedSafetensors::Read(const std::string& name,
-                                      char* destination, uint64_t size) const {
+absl::Status ShardedTensors::Read(const std::string& name, char* destination,
+                                  uint64_t size) const {
   ETC_RETURN_IF_ERROR(Find(name).status());
   const std::string& stored = *Resolve(name);
-  return shards_[shard_of_.find(stored)->second].Read(stored, destination,
-                                                      size);
+  return shards_[shard_of_.find(stored)->second]->Read(stored, destination,
+                                                       size);
 }
 
 }  // namespace etc

@@ -1,0 +1,78 @@
+// Whatever the format of weights, they are found and give the same tensors.
+
+#include "etc/formats/tensor_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "etc/formats/safetensors.h"
+#include "etc/formats/tensorflow_checkpoint.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// The dtype, the shape and the data of tensor "t" there.
+std::string Describe(const std::string& path) {
+  const auto source = OpenTensorSource(path);
+  if (!source.ok()) {
+    return source.status().ToString();
+  }
+  EXPECT_THAT((*source)->names(), ElementsAre("t"));
+  EXPECT_EQ((*source)->path(), path);
+  const TensorInfo& info = **(*source)->Find("t");
+  EXPECT_THAT(info.shape, ElementsAre(1, 3));
+  std::string data(3, '?');
+  EXPECT_TRUE((*source)->Read("t", data.data(), 3).ok());
+  return info.dtype + " " + data;
+}
+
+absl::Status WriteSt(const std::string& path, const std::string& data) {
+  return WriteSafetensors(
+      path,
+      {{"t", "U8", {1, 3}, [&](const WriteFunction& w) { return w(data); }}},
+      {});
+}
+
+absl::Status WriteTf(const std::string& prefix, const std::string& data) {
+  return WriteTensorFlowCheckpoint(
+      prefix,
+      {{"t", "U8", {1, 3}, [&](const WriteFunction& w) { return w(data); }}});
+}
+
+TEST(TensorSourceTest, OpensEveryFormatByEveryName) {
+  TemporaryDirectory directory;
+  ASSERT_TRUE(WriteTf(directory.File("model.ckpt"), "tf!").ok());
+  for (const std::string& path :
+       {directory.path(), directory.File("model.ckpt"),
+        directory.File("model.ckpt.index"),
+        directory.File("model.ckpt.data-00000-of-00001")}) {
+    EXPECT_EQ(Describe(path), "U8 tf!") << path;
+  }
+  ASSERT_TRUE(WriteSt(directory.File("model.safetensors"), "st!").ok());
+  EXPECT_EQ(Describe(directory.path()), "U8 st!");
+  EXPECT_EQ(Describe(directory.File("model.safetensors")), "U8 st!");
+  EXPECT_EQ(Describe(directory.File("model.ckpt")), "U8 tf!");
+}
+
+TEST(TensorSourceTest, SaysWhatIsNotThere) {
+  TemporaryDirectory directory;
+  absl::Status status = OpenTensorSource(directory.path()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("has none of model.safetensors"));
+  EXPECT_THAT(status.message(), HasSubstr("nor a TensorFlow checkpoint"));
+  status = OpenTensorSource(directory.File("missing")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr(directory.File("missing")));
+
+  // What is there but broken is not passed over.
+  ASSERT_TRUE(WriteTf(directory.File("model.ckpt"), "tf!").ok());
+  directory.Write("model.safetensors", "broken");
+  EXPECT_THAT(Describe(directory.path()), HasSubstr("ST1"));
+}
+
+}  // namespace
+}  // namespace etc
