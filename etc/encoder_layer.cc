@@ -4,8 +4,22 @@
 
 #include "attention/initializers.h"
 #include "etc/embedding.h"
+#include "etc/feed_forward.h"
+#include "etc/residual_norm.h"
 
 namespace etc {
+namespace {
+
+// Back into the stream: after the norm, or with the norm yet to come.
+torch::Tensor EndOfBlock(const ResidualInput& input, bool pre_layer_norm,
+                         torch::nn::LayerNorm& norm) {
+  return pre_layer_norm ? ResidualSum(input)
+                        : ResidualNorm(input, {.weight = norm->weight,
+                                               .bias = norm->bias,
+                                               .epsilon = norm->options.eps()});
+}
+
+}  // namespace
 
 EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
   return {.attention = {.long_hidden_size = config.hidden_size,
@@ -44,11 +58,17 @@ FeedForwardBlockImpl::FeedForwardBlockImpl(
 }
 
 torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input) {
-  const torch::Tensor normed = pre_layer_norm_ ? norm_->forward(input) : input;
-  const torch::Tensor change = torch::dropout(
-      output_->forward(Activate(activation_, intermediate_->forward(normed))),
-      dropout_, is_training());
-  return pre_layer_norm_ ? input + change : norm_->forward(input + change);
+  const torch::Tensor change =  // without the bias
+      FeedForward({.input = pre_layer_norm_ ? norm_->forward(input) : input,
+                   .intermediate_weight = intermediate_->weight,
+                   .intermediate_bias = intermediate_->bias,
+                   .output_weight = output_->weight,
+                   .activation = activation_});
+  return EndOfBlock({.change = change,
+                     .bias = output_->bias,
+                     .residual = input,
+                     .dropout = is_training() ? dropout_ : 0.0},
+                    pre_layer_norm_, norm_);
 }
 
 EtcEncoderLayerImpl::EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options)
@@ -86,7 +106,7 @@ EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           ResidualAttention mode, int64_t layer,
                                           ScoreStorage storage) {
   const bool pre = options_.pre_layer_norm;
-  GlobalLocalAttentionOutput change = attention_->forward(
+  const GlobalLocalAttentionOutput change = attention_->forward(
       pre ? long_norm_->forward(state.long_states) : state.long_states,
       pre ? global_norm_->forward(state.global_states) : state.global_states,
       attention,
@@ -94,17 +114,15 @@ EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
        .layer = layer,
        .previous = state.scores,
        .storage = storage});
-  torch::Tensor longs = state.long_states +
-                        torch::dropout(change.long_output,
-                                       options_.hidden_dropout, is_training());
-  torch::Tensor globals =
-      state.global_states + torch::dropout(change.global_output,
-                                           options_.hidden_dropout,
-                                           is_training());
-  if (!pre) {
-    longs = long_norm_->forward(longs);
-    globals = global_norm_->forward(globals);
-  }
+  const double dropout = is_training() ? options_.hidden_dropout : 0.0;
+  const torch::Tensor longs = EndOfBlock({.change = change.long_output,
+                                          .residual = state.long_states,
+                                          .dropout = dropout},
+                                         pre, long_norm_);
+  const torch::Tensor globals = EndOfBlock({.change = change.global_output,
+                                            .residual = state.global_states,
+                                            .dropout = dropout},
+                                           pre, global_norm_);
   return {.long_states = long_feed_forward_->forward(longs),
           .global_states = global_feed_forward_->forward(globals),
           .scores = change.scores};

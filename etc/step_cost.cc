@@ -61,12 +61,11 @@ struct Sizes {
 
 double LayerBytes(const EtcConfig& config, const StepShape& shape) {
   const Sizes s(config, shape);
-  const double dropouts = config.hidden_dropout_prob > 0 ? 2 : 0;
-  // Of each token: input and output of two norms, dropout masks; queries, two
-  // kinds of keys and of values, contexts; the feed-forward block before and
-  // after its activation; the largest score and the sum of a softmax.
-  const double of_token = (4 + dropouts) * s.hidden + 6 * s.features +
-                          2 * s.intermediate + 2 * s.heads;
+  // Of each token: input and output of two norms, with mean and deviation;
+  // queries, two kinds of keys and of values, contexts; the feed-forward block
+  // before its activation; the largest score and the sum of a softmax.
+  const double of_token =
+      4 * s.hidden + 4 + 6 * s.features + s.intermediate + 2 * s.heads;
   return kFloat * (s.long_tokens + s.global_tokens) * of_token;
 }
 
@@ -115,8 +114,11 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
   bytes.saved += 3 * states;
   // Three sets of keys for each token, each two indices, and some runs of two.
   bytes.attention_inputs = 8 * kIndex * (s.long_tokens + s.global_tokens);
-  // The gradients of queries, keys and values of one side.
-  bytes.working = kFloat * 3 * (s.long_tokens + s.global_tokens) * s.features;
+  // The gradients of queries, keys and values of one side, or in the
+  // feed-forward block the activation and its gradient.
+  bytes.working =
+      kFloat * std::max(3 * (s.long_tokens + s.global_tokens) * s.features,
+                        2 * s.long_tokens * s.intermediate);
   bytes.fragmentation =
       bytes.total() * (kFloat * s.LongScores() < kLargestHeapBlock
                            ? kHeapFragmentation

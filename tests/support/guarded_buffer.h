@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <utility>
 
 namespace etc {
 
@@ -31,7 +32,16 @@ class GuardedBuffer {
         begin + page + (guard == Guard::kBehind ? inner - bytes : 0);
     data_ = static_cast<float*>(static_cast<void*>(first));
   }
-  ~GuardedBuffer() { munmap(memory_, size_); }
+  ~GuardedBuffer() {
+    if (memory_ != nullptr) {
+      munmap(memory_, size_);
+    }
+  }
+  GuardedBuffer(GuardedBuffer&& other) noexcept
+      : floats_(other.floats_),
+        size_(other.size_),
+        memory_(std::exchange(other.memory_, nullptr)),
+        data_(other.data_) {}
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
 

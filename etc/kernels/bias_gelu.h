@@ -1,0 +1,35 @@
+#ifndef ETC_ETC_KERNELS_BIAS_GELU_H_
+#define ETC_ETC_KERNELS_BIAS_GELU_H_
+
+#include <cstdint>
+
+namespace etc::kernels {
+
+// Rows of activations: a bias for each column, then gelu in its tanh form
+// (Hendrycks and Gimpel 2016; model spec 0), here written without tanh:
+//
+//   gelu(x) = x / (1 + exp(-2 u)),   u = sqrt(2 / pi) (x + 0.044715 x^3)
+//
+// Plain pointers, no allocation, no threads, float32; nothing is checked. Rows
+// are contiguous, `columns` apart. Buffers must not overlap, but for those that
+// are said to.
+
+// output [rows][columns] = gelu(input + bias).
+void BiasGelu(int64_t rows, int64_t columns, const float* input,
+              const float* bias, float* output);
+
+struct BiasGeluRows {
+  const float* input = nullptr;            // [rows][columns], without the bias
+  const float* bias = nullptr;             // [columns]
+  const float* output_gradient = nullptr;  // [rows][columns]
+  float* output = nullptr;  // [rows][columns], as BiasGelu has it
+  // [rows][columns]; may be `output_gradient`.
+  float* input_gradient = nullptr;
+  float* bias_gradient = nullptr;  // [columns]; added to
+};
+// What backward needs: the output once more, and the gradients.
+void BiasGeluGradient(int64_t rows, int64_t columns, const BiasGeluRows& data);
+
+}  // namespace etc::kernels
+
+#endif  // ETC_ETC_KERNELS_BIAS_GELU_H_
