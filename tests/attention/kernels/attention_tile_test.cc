@@ -82,8 +82,45 @@ class GuardedHead {
     ForwardTile(head_, 31, kQueries, results_, workspace);
   }
 
-  // Gives all gradients of weights and tokens.
-  std::vector<GuardedBuffer*> RunBackward() {
+  // Scores alone, in place.
+  void RunScores(bool subtract) {
+    ForwardResults scores;
+    for (int b = 0; b < 2; ++b) {
+      scores.carried[b] = results_.carried[b];
+      scores.previous[b] = {results_.carried[b].rows,
+                            results_.carried[b].stride};
+    }
+    scores.subtract = subtract;
+    float* const workspace = Random(ForwardWorkspaceSize(head_));
+    ForwardTile(head_, 0, 31, scores, workspace);
+    ForwardTile(head_, 31, kQueries, scores, workspace);
+  }
+
+  // The largest |carried - previous - times * score|.
+  double ErrorOfCarried(double times) const {
+    double error = 0.0;
+    for (int b = 0; b < 2; ++b) {
+      for (int64_t i = 0; i < kQueries; ++i) {
+        for (int64_t j = 0; j < head_.blocks[b].keys; ++j) {
+          if (b == 0 && std::abs(j - i) > kRadius) {
+            continue;
+          }
+          const int64_t column = b == 0 ? j - i + kRadius : j;
+          const ScoreRows<float>& carried = results_.carried[b];
+          const ScoreRows<const float>& previous = results_.previous[b];
+          const double before = previous.rows[i * previous.stride + column];
+          error = std::max(
+              error, std::abs(carried.rows[i * carried.stride + column] -
+                              before - times * (Score(b, i, j) - before)));
+        }
+      }
+    }
+    return error;
+  }
+
+  // Gives all gradients of weights and tokens. `in_place`: carried scores
+  // become the previous ones, and their gradients as well.
+  std::vector<GuardedBuffer*> RunBackward(bool in_place) {
     BackwardInputs inputs = {
         .context = results_.context,
         .context_stride = results_.context_stride,
@@ -108,6 +145,10 @@ class GuardedHead {
         inputs.carried[b] = {results_.carried[b].rows, columns};
         inputs.carried_gradient[b] = {Random(kQueries * columns), columns};
         gradients.previous[b] = {Random(kQueries * columns), columns};
+        if (in_place) {
+          inputs.carried_gradient[b].rows = gradients.previous[b].rows;
+          gradients.undone[b] = results_.carried[b];
+        }
       }
     }
     float* const workspace = Random(BackwardWorkspaceSize(head_));
@@ -231,12 +272,28 @@ TEST_P(AttentionTileTest, TouchesOnlyItsOwnAndMatchesTheDefinition) {
               << "head_dim " << head_dim << ", query " << i;
         }
       }
-      for (GuardedBuffer* gradient : head.RunBackward()) {
-        for (size_t k = 0; k < gradient->size(); ++k) {
-          ASSERT_TRUE(std::isfinite((*gradient)[k]));
+      for (const bool in_place : {false, true}) {
+        for (GuardedBuffer* gradient : head.RunBackward(in_place)) {
+          for (size_t k = 0; k < gradient->size(); ++k) {
+            ASSERT_TRUE(std::isfinite((*gradient)[k]));
+          }
         }
       }
     }
+  }
+}
+
+TEST_P(AttentionTileTest, AddsScoresAndTakesThemAwayInPlace) {
+  for (const int64_t head_dim : {1, 5, 16, 33}) {
+    GuardedHead head(head_dim, /*carry=*/true, std::get<1>(GetParam()));
+    head.RunForward();
+    EXPECT_LT(head.ErrorOfCarried(1), 1e-5);
+    head.RunScores(/*subtract=*/false);
+    EXPECT_LT(head.ErrorOfCarried(2), 1e-5);
+    head.RunScores(/*subtract=*/true);
+    EXPECT_LT(head.ErrorOfCarried(1), 1e-5);
+    head.RunBackward(/*in_place=*/true);
+    EXPECT_LT(head.ErrorOfCarried(0), 1e-5);
   }
 }
 
