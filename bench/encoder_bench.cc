@@ -1,0 +1,174 @@
+// Stacks of encoder layers: inference, and whole training steps with dropout,
+// loss, backward pass and update of the weights.
+//
+//   Encoder/<base|large>/<inference|training>/residual:<off|sum|mean>/
+//     <reverse|recompute|store>/<fp32|bf16>/layers:N/long:L/global:G/threads:T
+//
+// Sizes are those of the presets (etc/config.h) but for the number of layers;
+// one example, without borders. Scores are stored one way only where there are
+// none or nothing is kept of them.
+//
+//   of_gemm            share of this process's sgemm rate, at the same number
+//                      of threads, that the operations of etc/step_cost.h reach
+//   tokens_per_second  long tokens
+//   peak_bytes         beside weights, gradients and optimizer
+
+#include <benchmark/benchmark.h>
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/machine.h"
+#include "etc/model.h"
+#include "etc/step_cost.h"
+#include "tasks/train/optimizer.h"
+
+namespace etc {
+namespace {
+
+struct Variant {
+  std::string size = "base";
+  bool training = false;
+  std::string residual = "off";
+  std::string storage = "reverse";
+  std::string precision = "fp32";
+};
+
+class Encoder {
+ public:
+  Encoder(const Variant& variant, int64_t layers, const StepShape& shape)
+      : variant_(variant), config_(Config(variant, layers)), model_(config_) {
+    model_->train(variant.training);
+    model_->set_score_storage(ScoreStorageFromName(variant.storage));
+    for (const auto& parameter : model_->named_parameters()) {
+      parameters_.emplace(parameter.key(), parameter.value());
+    }
+    absl::StatusOr<std::unique_ptr<Optimizer>> optimizer =
+        MakeOptimizer({}, parameters_);
+    TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
+    optimizer_ = *std::move(optimizer);
+    input_.token_ids = torch::randint(config_.vocab_size,
+                                      {1, shape.long_length}, torch::kInt64);
+    input_.global_token_ids = torch::randint(
+        config_.vocab_size, {1, shape.global_length}, torch::kInt64);
+    input_.attention = AttentionInputs(std::vector{UnrestrictedPattern(
+        shape.long_length, shape.global_length, config_.local_radius,
+        config_.relative_pos_max_distance)});
+  }
+
+  void Run() {
+    const EtcOutput output = model_->forward(input_);
+    benchmark::DoNotOptimize(output.long_output.data_ptr());
+    if (!variant_.training) {
+      return;
+    }
+    (output.long_output.square().mean() + output.global_output.square().mean())
+        .backward();
+    optimizer_->Step(1e-6);
+    for (const auto& [name, parameter] : parameters_) {
+      torch::Tensor(parameter).mutable_grad().zero_();
+    }
+  }
+
+  const EtcConfig& config() const { return config_; }
+
+ private:
+  static EtcConfig Config(const Variant& variant, int64_t layers) {
+    absl::StatusOr<EtcConfig> config = EtcConfigPreset(variant.size);
+    TORCH_CHECK(config.ok(), std::string(config.status().message()));
+    config->num_hidden_layers = layers;
+    config->residual_attention = variant.residual;
+    return *std::move(config);
+  }
+
+  const Variant variant_;
+  const EtcConfig config_;
+  EtcModel model_;
+  NamedTensors parameters_;
+  std::unique_ptr<Optimizer> optimizer_;
+  EtcInput input_;
+};
+
+void RunEncoder(benchmark::State& state, const Variant& variant) {
+  const int64_t layers = state.range(0);
+  const StepShape shape = {.batch = 1,
+                           .long_length = state.range(1),
+                           .global_length = state.range(2)};
+  at::set_num_threads(static_cast<int>(state.range(3)));
+  torch::manual_seed(1);
+  const torch::AutoGradMode gradients(variant.training);
+  Encoder encoder(variant, layers, shape);
+  encoder.Run();  // makes gradients and what the optimizer keeps
+  const PeakMemory memory;
+  encoder.Run();
+  const double peak = memory.Bytes();
+  const double gemm_rate = GemmRate();
+  for (auto _ : state) {
+    encoder.Run();
+  }
+  const double flop = variant.training
+                          ? CountTrainingFlops(encoder.config(), shape)
+                          : CountForwardFlops(encoder.config(), shape).total();
+  state.counters["of_gemm"] = benchmark::Counter(
+      flop / gemm_rate, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["tokens_per_second"] =
+      benchmark::Counter(static_cast<double>(shape.long_length),
+                         benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["peak_bytes"] = peak;
+}
+
+void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
+  auto* family = benchmark::RegisterBenchmark(
+      ("Encoder/" + variant.size + "/" +
+       (variant.training ? "training" : "inference") + "/residual:" +
+       variant.residual + "/" + variant.storage + "/" + variant.precision)
+          .c_str(),
+      [=](benchmark::State& state) { RunEncoder(state, variant); });
+  family->ArgNames({"layers", "long", "global", "threads"})
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
+  for (const std::vector<int64_t>& size : sizes) {
+    family->Args(size);
+  }
+}
+
+void RegisterAll() {
+  for (const char* size : {"base", "large"}) {
+    // All of base; as many layers of large as take about as long.
+    const int64_t layers = std::string(size) == "base" ? 12 : 6;
+    for (const bool training : {false, true}) {
+      for (const char* residual : {"off", "sum", "mean"}) {
+        for (const char* storage : {"reverse", "recompute", "store"}) {
+          const bool differs = training && std::string(residual) == "sum";
+          if (std::string(storage) != "reverse" && !differs) {
+            continue;
+          }
+          Register({.size = size,
+                    .training = training,
+                    .residual = residual,
+                    .storage = storage},
+                   {{layers, 512, 64, 2},
+                    {layers, 2048, 256, 2},
+                    {layers, 4096, 256, 1},
+                    {layers, 4096, 256, 2},
+                    {layers, 8192, 256, 2}});
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etc
+
+int main(int argc, char** argv) {
+  etc::RegisterAll();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    return 1;
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

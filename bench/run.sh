@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Measures what README.md says about speed and memory, and writes a report with
+# plots.
+#
+#   bash bench/run.sh          what the table and the plots need: about 20 min
+#   bash bench/run.sh all      every benchmark there is: hours
+#   bash bench/run.sh report   the report again, from the files of the last run
+#
+# Leaves *.json (Google Benchmark) and report.html in runs/bench. The machine
+# should have nothing else to do: two threads beside a busy process can be many
+# times slower than one.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+out=runs/bench
+bin=build/release/bin
+mkdir -p "$out"
+
+if ! python3 -c 'import matplotlib' 2>/dev/null; then
+  echo "bench: the report needs matplotlib: apt-get install python3-matplotlib" >&2
+  exit 1
+fi
+
+# measure NAME PROGRAM REPETITIONS FILTER
+measure() {
+  printf '\n== %s\n' "$1"
+  "$bin/$2" --benchmark_filter="$4" --benchmark_repetitions="$3" \
+    --benchmark_min_time=0.2 --benchmark_enable_random_interleaving=false \
+    --benchmark_out="$out/$1.json.partial" --benchmark_out_format=json \
+    2>&1 | grep -v -e '^\*\*\*WARNING' -e '^Running ' -e '^Run on ' || true
+  # What was interrupted is no result.
+  python3 -m json.tool "$out/$1.json.partial" >/dev/null
+  mv "$out/$1.json.partial" "$out/$1.json"
+}
+
+if [[ ${1:-} != report ]]; then
+  cmake --preset release -DETC_BUILD_BENCHMARKS=ON --log-level=WARNING >/dev/null
+  cmake --build --preset release --parallel "$(nproc)" --target \
+    attention_bench encoder_bench layer_bench data_bench tokenizer_bench
+  busy=$(awk '{ print ($1 > 0.5 * '"$(nproc)"') }' /proc/loadavg)
+  if [[ $busy == 1 ]]; then
+    echo "bench: warning: the machine is busy (load $(cut -d' ' -f1 /proc/loadavg));" \
+      "what follows may mean nothing" >&2
+  fi
+  rm -f "$out"/*.json
+fi
+
+case ${1:-table} in
+  table)
+    base='long:4096/global:256/radius:84/threads:2/'
+    measure attention_base attention_bench 5 \
+      "Attention/(kernel|blocked)/.*/fp32/$base"
+    measure attention_short attention_bench 5 \
+      'Attention/(kernel|reference|sdpa)/.*/fp32/long:(256|512|1024)/.*threads:2/'
+    measure attention_long attention_bench 3 \
+      'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
+    measure attention_dense attention_bench 1 \
+      'Attention/sdpa/training/.*/fp32/long:(2048|4096|8192|16384)/.*threads:2/'
+    measure encoder encoder_bench 3 \
+      'Encoder/base/training/residual:(off|sum)/.*/long:4096/.*threads:2/'
+    measure encoder_inference encoder_bench 3 \
+      'Encoder/base/inference/residual:(off|sum)/.*/long:4096/.*threads:2/'
+    measure layer layer_bench 3 '.*'
+    measure tokenizer tokenizer_bench 3 '.*'
+    measure data data_bench 3 '.*'
+    ;;
+  all)
+    for name in attention encoder layer data tokenizer; do
+      measure "$name" "${name}_bench" 3 '.*'
+    done
+    ;;
+  report) ;;
+  *)
+    echo "bench: expected nothing, \"all\" or \"report\", not \"$1\"" >&2
+    exit 1
+    ;;
+esac
+
+python3 bench/report.py "$out"

@@ -1,0 +1,115 @@
+// Text to pieces, on one thread.
+//
+//   Tokenizer/<wordpiece|sentencepiece|sentencepiece/split_punctuation>
+//
+// Text and WordPiece vocabulary are those of the bundled WikiHop sample, unless
+// the environment names others: TOKENIZER_BENCH_TEXT (a text file),
+// TOKENIZER_BENCH_WORDPIECE (vocab.txt), TOKENIZER_BENCH_SENTENCEPIECE (a
+// model; there is none in the project, so without it SentencePiece is left
+// out). bytes_per_second counts the UTF-8 text.
+
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tasks/text/sentencepiece_tokenizer.h"
+#include "tasks/text/tokenizer.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+
+namespace etc {
+namespace {
+
+std::string FromEnvironment(const char* name, const std::string& otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+absl::StatusOr<std::vector<std::string>> Lines(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(line);
+  }
+  if (lines.empty()) {
+    return absl::NotFoundError(path + ": cannot be read, or is empty");
+  }
+  return lines;
+}
+
+using Loaded = absl::StatusOr<std::unique_ptr<Tokenizer>>;
+
+void Encode(benchmark::State& state, const Tokenizer& tokenizer,
+            const std::vector<std::string>& lines) {
+  int64_t bytes = 0;
+  for (const std::string& line : lines) {
+    bytes += static_cast<int64_t>(line.size());
+  }
+  for (auto _ : state) {
+    for (const std::string& line : lines) {
+      benchmark::DoNotOptimize(tokenizer.Encode(line));
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * bytes);
+}
+
+// Says why if there is no such tokenizer.
+bool Register(const std::string& name, Loaded tokenizer,
+              std::shared_ptr<const std::vector<std::string>> lines) {
+  if (!tokenizer.ok()) {
+    std::cerr << "tokenizer_bench: " << tokenizer.status().message() << "\n";
+    return false;
+  }
+  const std::shared_ptr<const Tokenizer> shared = *std::move(tokenizer);
+  benchmark::RegisterBenchmark(
+      ("Tokenizer/" + name).c_str(),
+      [=](benchmark::State& state) { Encode(state, *shared, *lines); });
+  return true;
+}
+
+bool RegisterAll() {
+  const std::string sample = ETC_SOURCE_DIR "/tasks/wikihop/sample/";
+  const std::string text =
+      FromEnvironment("TOKENIZER_BENCH_TEXT", sample + "dev.json");
+  absl::StatusOr<std::vector<std::string>> lines = Lines(text);
+  if (!lines.ok()) {
+    std::cerr << "tokenizer_bench: " << lines.status().message() << "\n";
+    return false;
+  }
+  const auto shared =
+      std::make_shared<const std::vector<std::string>>(*std::move(lines));
+  const std::string vocabulary =
+      FromEnvironment("TOKENIZER_BENCH_WORDPIECE", sample + "vocab.txt");
+  const std::string model =
+      FromEnvironment("TOKENIZER_BENCH_SENTENCEPIECE", "");
+  return Register("wordpiece", LoadWordPieceTokenizer(vocabulary, {}),
+                  shared) &&
+         (model.empty() ||
+          (Register("sentencepiece", LoadSentencePieceTokenizer(model, {}),
+                    shared) &&
+           Register(
+               "sentencepiece/split_punctuation",
+               LoadSentencePieceTokenizer(model, {.split_punctuation = true}),
+               shared)));
+}
+
+}  // namespace
+}  // namespace etc
+
+int main(int argc, char** argv) {
+  if (!etc::RegisterAll()) {
+    return 1;
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    return 1;
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
