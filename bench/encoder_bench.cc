@@ -101,13 +101,12 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
   const torch::AutoGradMode gradients(variant.training);
   Encoder encoder(variant, layers, shape);
   encoder.Run();  // makes gradients and what the optimizer keeps
-  const PeakMemory memory;
-  encoder.Run();
-  const double peak = memory.Bytes();
   const double gemm_rate = GemmRate();
+  const PeakMemory memory;
   for (auto _ : state) {
     encoder.Run();
   }
+  const double peak = memory.Bytes();
   const double flop = variant.training
                           ? CountTrainingFlops(encoder.config(), shape)
                           : CountForwardFlops(encoder.config(), shape).total();
