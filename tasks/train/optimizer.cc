@@ -1,9 +1,7 @@
 #include "tasks/train/optimizer.h"
 
-#include <c10/util/Exception.h>
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -15,25 +13,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "etc/formats/status_macros.h"
+#include "tasks/train/adam_update.h"
 
 namespace etc {
 namespace {
-
-// Sum of squares: a scalar of kDouble. Rows of a fixed length are summed first,
-// so that the order of additions does not follow from the number of threads.
-torch::Tensor SquaredNorm(const torch::Tensor& tensor) {
-  constexpr int64_t kRow = 1024;
-  const torch::Tensor flat = tensor.reshape({-1});
-  const int64_t whole = flat.numel() / kRow * kRow;
-  return flat.narrow(0, 0, whole)
-             .view({-1, kRow})
-             .square()
-             .sum(/*dim=*/1, /*keepdim=*/false, torch::kDouble)
-             .sum() +
-         flat.narrow(0, whole, flat.numel() - whole)
-             .square()
-             .sum(torch::kDouble);
-}
 
 // The running means of one parameter.
 struct Slots {
@@ -42,44 +25,46 @@ struct Slots {
   int64_t updates = 0;
 };
 
-// What the three types share: the running means and their names. A type adds
-// how a parameter follows from them.
+// The three types, which differ in a few numbers of their update.
 class AdamOptimizer : public Optimizer {
  public:
   AdamOptimizer(const OptimizerConfig& config, NamedTensors parameters)
       : config_(config), parameters_(std::move(parameters)) {}
 
-  void Step(double learning_rate) override;
+  void Step(double learning_rate, double gradient_factor) override;
   NamedTensors State() const override;
   absl::Status LoadState(const NamedTensors& state) override;
 
- protected:
-  struct Update {
-    torch::Tensor parameter;
-    const Slots& slots;
-    bool decayed;
-    double learning_rate;
-  };
-  virtual void Apply(Update update) const = 0;
-  // Whether the next update depends on the number of updates so far.
-  virtual bool CountsUpdates() const { return false; }
-
-  // u of bert_adamw and lamb.
-  torch::Tensor Direction(const Update& update) const;
-
-  const OptimizerConfig config_;
-
  private:
+  // Whether the next update depends on the number of updates so far.
+  bool CountsUpdates() const { return config_.type == "adamw"; }
+  // What becomes of the means, and how the parameter follows from them.
+  AdamUpdate UpdateOf(bool decayed, int64_t updates) const;
   absl::StatusOr<std::map<std::string, Slots>> ParseState(
       const NamedTensors& state) const;
 
+  const OptimizerConfig config_;
   const NamedTensors parameters_;
   // Of the parameters that have had a gradient.
   std::map<std::string, Slots> slots_;
 };
 
-void AdamOptimizer::Step(double learning_rate) {
-  const torch::NoGradGuard no_grad;
+AdamUpdate AdamOptimizer::UpdateOf(bool decayed, int64_t updates) const {
+  AdamUpdate update = {.beta1 = config_.beta1,
+                       .beta2 = config_.beta2,
+                       .epsilon = config_.epsilon,
+                       .weight_decay = decayed ? config_.weight_decay : 0.0,
+                       .by_norms = config_.type == "lamb" && decayed};
+  if (CountsUpdates()) {
+    const auto count = static_cast<double>(updates);
+    update.mean_correction = 1 - std::pow(config_.beta1, count);
+    update.square_correction = 1 - std::pow(config_.beta2, count);
+  }
+  return update;
+}
+
+void AdamOptimizer::Step(double learning_rate, double gradient_factor) {
+  std::vector<AdamUpdate> updates;
   for (const auto& [name, parameter] : parameters_) {
     const torch::Tensor& gradient = parameter.grad();
     if (!gradient.defined()) {
@@ -87,27 +72,20 @@ void AdamOptimizer::Step(double learning_rate) {
     }
     Slots& slots = slots_[name];
     if (!slots.mean.defined()) {
+      const torch::NoGradGuard no_grad;
       slots.mean = torch::zeros_like(parameter);
       slots.mean_square = torch::zeros_like(parameter);
     }
-    slots.mean.mul_(config_.beta1).add_(gradient, 1 - config_.beta1);
-    slots.mean_square.mul_(config_.beta2)
-        .addcmul_(gradient, gradient, 1 - config_.beta2);
-    ++slots.updates;
-    Apply({.parameter = parameter,
-           .slots = slots,
-           .decayed = IsDecayed(name),
-           .learning_rate = learning_rate});
+    AdamUpdate update = UpdateOf(IsDecayed(name), ++slots.updates);
+    update.parameter = parameter;
+    update.gradient = gradient;
+    update.mean = slots.mean;
+    update.mean_square = slots.mean_square;
+    update.gradient_factor = gradient_factor;
+    update.learning_rate = learning_rate;
+    updates.push_back(std::move(update));
   }
-}
-
-torch::Tensor AdamOptimizer::Direction(const Update& update) const {
-  torch::Tensor direction =
-      update.slots.mean / update.slots.mean_square.sqrt().add_(config_.epsilon);
-  if (update.decayed && config_.weight_decay != 0) {
-    direction.add_(update.parameter, config_.weight_decay);
-  }
-  return direction;
+  UpdateAll_(updates);
 }
 
 NamedTensors AdamOptimizer::State() const {
@@ -172,73 +150,13 @@ absl::Status AdamOptimizer::LoadState(const NamedTensors& state) {
   return absl::OkStatus();
 }
 
-class BertAdamW : public AdamOptimizer {
- public:
-  using AdamOptimizer::AdamOptimizer;
-
- private:
-  void Apply(Update update) const override {
-    update.parameter.sub_(Direction(update), update.learning_rate);
-  }
-};
-
-class Lamb : public AdamOptimizer {
- public:
-  using AdamOptimizer::AdamOptimizer;
-
- private:
-  void Apply(Update update) const override {
-    const torch::Tensor direction = Direction(update);
-    double ratio = 1;
-    if (update.decayed) {
-      const torch::Tensor norms =
-          torch::stack({SquaredNorm(update.parameter), SquaredNorm(direction)})
-              .sqrt()
-              .cpu();
-      const double parameter_norm = norms[0].item<double>();
-      const double direction_norm = norms[1].item<double>();
-      if (parameter_norm > 0 && direction_norm > 0) {
-        ratio = parameter_norm / direction_norm;
-      }
-    }
-    update.parameter.sub_(direction, update.learning_rate * ratio);
-  }
-};
-
-class AdamW : public AdamOptimizer {
- public:
-  using AdamOptimizer::AdamOptimizer;
-
- private:
-  bool CountsUpdates() const override { return true; }
-
-  void Apply(Update update) const override {
-    const auto updates = static_cast<double>(update.slots.updates);
-    const double mean_correction = 1 - std::pow(config_.beta1, updates);
-    const double square_correction = 1 - std::pow(config_.beta2, updates);
-    if (update.decayed) {
-      update.parameter.mul_(1 - update.learning_rate * config_.weight_decay);
-    }
-    const torch::Tensor denominator = update.slots.mean_square.sqrt()
-                                          .div_(std::sqrt(square_correction))
-                                          .add_(config_.epsilon);
-    update.parameter.addcdiv_(update.slots.mean, denominator,
-                              -update.learning_rate / mean_correction);
-  }
-};
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerConfig& config, NamedTensors parameters) {
-  if (config.type == "bert_adamw") {
-    return std::make_unique<BertAdamW>(config, std::move(parameters));
-  }
-  if (config.type == "lamb") {
-    return std::make_unique<Lamb>(config, std::move(parameters));
-  }
-  if (config.type == "adamw") {
-    return std::make_unique<AdamW>(config, std::move(parameters));
+  if (config.type == "bert_adamw" || config.type == "lamb" ||
+      config.type == "adamw") {
+    return std::make_unique<AdamOptimizer>(config, std::move(parameters));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("optimizer.type should be \"bert_adamw\", \"lamb\" or "
@@ -252,30 +170,17 @@ bool IsDecayed(absl::string_view parameter_name) {
 }
 
 double GradientNorm(const NamedTensors& parameters) {
-  const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> squares;
+  std::vector<torch::Tensor> gradients;
   for (const auto& [name, parameter] : parameters) {
     if (parameter.grad().defined()) {
-      squares.push_back(SquaredNorm(parameter.grad()));
+      gradients.push_back(parameter.grad());
     }
   }
-  if (squares.empty()) {
-    return 0;
-  }
-  return std::sqrt(torch::stack(squares).sum().item<double>());
+  return std::sqrt(TotalSquaredNorm(gradients));
 }
 
-void ClipGradients_(const NamedTensors& parameters, double norm,
-                    double max_norm) {
-  const torch::NoGradGuard no_grad;
-  if (max_norm == 0 || norm <= max_norm) {
-    return;
-  }
-  for (const auto& [name, parameter] : parameters) {
-    if (parameter.grad().defined()) {
-      parameter.grad().mul_(max_norm / norm);
-    }
-  }
+double ClipFactor(double norm, double max_norm) {
+  return max_norm == 0 || norm <= max_norm ? 1.0 : max_norm / norm;
 }
 
 }  // namespace etc

@@ -34,8 +34,10 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // One update of all parameters that have a gradient.
-  virtual void Step(double learning_rate) = 0;
+  // One update of all parameters that have a gradient, which counts
+  // `gradient_factor` times (see ClipFactor) and stays as it is. The same at
+  // any number of threads.
+  virtual void Step(double learning_rate, double gradient_factor = 1.0) = 0;
 
   // What the next update depends on besides the parameters: "m.<parameter>",
   // "v.<parameter>", and for adamw "updates.<parameter>", how often it was
@@ -61,10 +63,9 @@ bool IsDecayed(absl::string_view parameter_name);
 // same at any number of threads.
 double GradientNorm(const NamedTensors& parameters);
 
-// Multiplies all gradients by max_norm / max(norm, max_norm), where `norm` is
-// their GradientNorm. Nothing is done if `max_norm` is 0.
-void ClipGradients_(const NamedTensors& parameters, double norm,
-                    double max_norm);
+// What gradients are multiplied by so that their norm, GradientNorm, becomes at
+// most `max_norm`: max_norm / max(norm, max_norm), and 1 if `max_norm` is 0.
+double ClipFactor(double norm, double max_norm);
 
 }  // namespace etc
 

@@ -80,9 +80,9 @@ absl::StatusOr<std::optional<Update>> Updater::Make(
   if (!std::isfinite(update.gradient_norm)) {
     return Diverged("gradient's norm", step, update.gradient_norm);
   }
-  ClipGradients_(parameters_, update.gradient_norm, options_.clip_norm);
   update.learning_rate = options_.schedule.At(step);
-  optimizer_->Step(update.learning_rate);
+  optimizer_->Step(update.learning_rate,
+                   ClipFactor(update.gradient_norm, options_.clip_norm));
   return update;
 }
 

@@ -177,22 +177,33 @@ TEST(OptimizerTest, RefusesUnknownType) {
               AllOf(HasSubstr("optimizer.type"), HasSubstr("\"adam\"")));
 }
 
-TEST(ClipGradientsTest, ScalesByMaxOverTheLargerOfNormAndMax) {
+TEST(ClipFactorTest, IsMaxOverTheLargerOfNormAndMax) {
+  EXPECT_EQ(ClipFactor(5, /*max_norm=*/0), 1);
+  EXPECT_EQ(ClipFactor(5, /*max_norm=*/5), 1);
+  EXPECT_EQ(ClipFactor(5, /*max_norm=*/1), 0.2);
+}
+
+TEST(OptimizerTest, CountsAGradientByItsFactor) {
+  for (const std::string type : {"bert_adamw", "lamb", "adamw"}) {
+    const torch::Tensor scaled = Parameter({1, -2});
+    const torch::Tensor factored = Parameter({1, -2});
+    SetGradient(scaled, {.05, .1});
+    SetGradient(factored, {.1, .2});
+    Make(type, {{"weight", scaled}})->Step(kRate);
+    Make(type, {{"weight", factored}})->Step(kRate, /*gradient_factor=*/0.5);
+    EXPECT_TRUE(torch::equal(scaled, factored)) << type;
+    ExpectValues(factored.grad(), .1, .2);
+  }
+}
+
+TEST(GradientNormTest, IsThatOfAllGradientsAsOneVector) {
   const torch::Tensor first = Parameter({0, 0});
   const torch::Tensor second = Parameter({0, 0});
   const torch::Tensor without = Parameter({0, 0});
-  const NamedTensors parameters = {{"a", first}, {"b", second}, {"c", without}};
   SetGradient(first, {3, 0});
   SetGradient(second, {0, -4});
-  EXPECT_DOUBLE_EQ(GradientNorm(parameters), 5);
-
-  ClipGradients_(parameters, 5, /*max_norm=*/0);
-  ExpectValues(first.grad(), 3, 0);
-  ClipGradients_(parameters, 5, /*max_norm=*/5);
-  ExpectValues(first.grad(), 3, 0);
-  ClipGradients_(parameters, 5, /*max_norm=*/1);
-  ExpectValues(first.grad(), 0.6, 0);
-  ExpectValues(second.grad(), 0, -0.8);
+  EXPECT_DOUBLE_EQ(GradientNorm({{"a", first}, {"b", second}, {"c", without}}),
+                   5);
 }
 
 // 1024 is the row length inside; 3000 of them also exceed ATen's grain size.

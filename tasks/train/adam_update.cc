@@ -1,0 +1,203 @@
+#include "tasks/train/adam_update.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "attention/parallel_tasks.h"
+#include "tasks/train/kernels/adam.h"
+
+namespace etc {
+namespace {
+
+bool IsPlainFloat(const torch::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.scalar_type() == torch::kFloat32 &&
+         tensor.is_contiguous();
+}
+
+bool KernelsServe(const AdamUpdate& update) {
+  return IsPlainFloat(update.parameter) && IsPlainFloat(update.gradient) &&
+         IsPlainFloat(update.mean) && IsPlainFloat(update.mean_square);
+}
+
+// Elements [begin, end) of one of many tensors.
+struct Chunk {
+  size_t tensor;
+  int64_t begin;
+  int64_t end;
+};
+
+// All elements of tensors of these sizes, in parts that follow from the sizes
+// alone: small enough to share out evenly, large enough not to be many.
+std::vector<Chunk> Chunks(const std::vector<int64_t>& sizes) {
+  constexpr int64_t kSize = int64_t{1} << 16;
+  std::vector<Chunk> chunks;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    for (int64_t begin = 0; begin < sizes[i]; begin += kSize) {
+      chunks.push_back({i, begin, std::min(begin + kSize, sizes[i])});
+    }
+  }
+  return chunks;
+}
+
+// What the kernels work on, and how.
+struct Work {
+  kernels::AdamStep step;
+  kernels::AdamElements elements;
+  bool by_norms;
+
+  kernels::AdamElements Part(const Chunk& chunk) const {
+    return {.count = chunk.end - chunk.begin,
+            .gradient = elements.gradient + chunk.begin,
+            .mean = elements.mean + chunk.begin,
+            .mean_square = elements.mean_square + chunk.begin,
+            .parameter = elements.parameter + chunk.begin};
+  }
+};
+
+Work WorkOf(const AdamUpdate& update) {
+  // u is m / (sqrt(v) sqrt(c1^2 / c2) + c1 epsilon) + weight_decay p.
+  const double c1 = update.mean_correction;
+  return {.step = {.gradient_factor = update.gradient_factor,
+                   .beta1 = update.beta1,
+                   .beta2 = update.beta2,
+                   .root_factor = c1 / std::sqrt(update.square_correction),
+                   .epsilon = c1 * update.epsilon,
+                   .decay = update.weight_decay,
+                   .rate = update.learning_rate},
+          .elements = {.count = update.parameter.numel(),
+                       .gradient = update.gradient.data_ptr<float>(),
+                       .mean = update.mean.data_ptr<float>(),
+                       .mean_square = update.mean_square.data_ptr<float>(),
+                       .parameter = update.parameter.data_ptr<float>()},
+          .by_norms = update.by_norms};
+}
+
+double NormRatio(double parameter_norm, double direction_norm) {
+  return parameter_norm > 0 && direction_norm > 0
+             ? parameter_norm / direction_norm
+             : 1.0;
+}
+
+void RunKernels(std::vector<Work> all) {
+  std::vector<int64_t> sizes;
+  for (const Work& work : all) {
+    sizes.push_back(work.elements.count);
+  }
+  const std::vector<Chunk> chunks = Chunks(sizes);
+  std::vector<kernels::SquaredNorms> norms(chunks.size());
+  const auto for_each_chunk = [&](const auto& function) {
+    ForEachTask(static_cast<int64_t>(chunks.size()), /*floats=*/0,
+                [&](int64_t i, float*) { function(static_cast<size_t>(i)); });
+  };
+  for_each_chunk([&](size_t i) {
+    const Work& work = all[chunks[i].tensor];
+    if (work.by_norms) {
+      norms[i] = kernels::UpdateMeans(work.step, work.Part(chunks[i]));
+    } else {
+      kernels::UpdateParameter(work.step, work.Part(chunks[i]));
+    }
+  });
+  std::vector<kernels::SquaredNorms> totals(all.size());
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    totals[chunks[i].tensor].parameter += norms[i].parameter;
+    totals[chunks[i].tensor].direction += norms[i].direction;
+  }
+  for (size_t t = 0; t < all.size(); ++t) {
+    all[t].step.rate *= NormRatio(std::sqrt(totals[t].parameter),
+                                  std::sqrt(totals[t].direction));
+  }
+  for_each_chunk([&](size_t i) {
+    const Work& work = all[chunks[i].tensor];
+    if (work.by_norms) {
+      kernels::MoveParameter(work.step, work.Part(chunks[i]));
+    }
+  });
+}
+
+// In rows of a fixed length, so that the order of additions does not follow
+// from the number of threads.
+double SquaredNormByDefinition(const torch::Tensor& tensor) {
+  constexpr int64_t kRow = 1024;
+  const torch::Tensor flat = tensor.reshape({-1});
+  const int64_t whole = flat.numel() / kRow * kRow;
+  return (flat.narrow(0, 0, whole)
+              .view({-1, kRow})
+              .square()
+              .sum(/*dim=*/1, /*keepdim=*/false, torch::kDouble)
+              .sum() +
+          flat.narrow(0, whole, flat.numel() - whole)
+              .square()
+              .sum(torch::kDouble))
+      .item<double>();
+}
+
+}  // namespace
+
+void UpdateAll_(const std::vector<AdamUpdate>& updates) {
+  const torch::NoGradGuard no_grad;
+  std::vector<Work> work;
+  for (const AdamUpdate& update : updates) {
+    if (KernelsServe(update)) {
+      work.push_back(WorkOf(update));
+      // As operations of LibTorch do with what they change.
+      for (const torch::Tensor& changed :
+           {update.parameter, update.mean, update.mean_square}) {
+        changed.unsafeGetTensorImpl()->bump_version();
+      }
+    } else {
+      UpdateByDefinition_(update);
+    }
+  }
+  RunKernels(std::move(work));
+}
+
+void UpdateByDefinition_(const AdamUpdate& update) {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor parameter = update.parameter;
+  torch::Tensor mean = update.mean;
+  torch::Tensor mean_square = update.mean_square;
+  const torch::Tensor gradient = update.gradient * update.gradient_factor;
+  mean.mul_(update.beta1).add_(gradient, 1 - update.beta1);
+  mean_square.mul_(update.beta2).addcmul_(gradient, gradient, 1 - update.beta2);
+  const torch::Tensor direction =
+      mean / update.mean_correction /
+          ((mean_square / update.square_correction).sqrt() + update.epsilon) +
+      update.weight_decay * parameter;
+  const double ratio =
+      update.by_norms ? NormRatio(std::sqrt(SquaredNormByDefinition(parameter)),
+                                  std::sqrt(SquaredNormByDefinition(direction)))
+                      : 1.0;
+  parameter.sub_(direction, update.learning_rate * ratio);
+}
+
+double TotalSquaredNorm(const std::vector<torch::Tensor>& tensors) {
+  const torch::NoGradGuard no_grad;
+  double total = 0.0;
+  std::vector<const float*> data;
+  std::vector<int64_t> sizes;
+  for (const torch::Tensor& tensor : tensors) {
+    if (IsPlainFloat(tensor)) {
+      data.push_back(tensor.data_ptr<float>());
+      sizes.push_back(tensor.numel());
+    } else {
+      total += SquaredNormByDefinition(tensor);
+    }
+  }
+  const std::vector<Chunk> chunks = Chunks(sizes);
+  std::vector<double> norms(chunks.size());
+  ForEachTask(static_cast<int64_t>(chunks.size()), /*floats=*/0,
+              [&](int64_t i, float*) {
+                const Chunk& chunk = chunks[static_cast<size_t>(i)];
+                norms[static_cast<size_t>(i)] = kernels::SquaredNorm(
+                    chunk.end - chunk.begin, data[chunk.tensor] + chunk.begin);
+              });
+  for (const double norm : norms) {
+    total += norm;
+  }
+  return total;
+}
+
+}  // namespace etc

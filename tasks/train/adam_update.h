@@ -1,0 +1,49 @@
+#ifndef ETC_TASKS_TRAIN_ADAM_UPDATE_H_
+#define ETC_TASKS_TRAIN_ADAM_UPDATE_H_
+
+#include <torch/types.h>
+
+#include <vector>
+
+namespace etc {
+
+// One update of one parameter p along its gradient, by its running means:
+//
+//   g = gradient_factor gradient
+//   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
+//   u = m / c1 / (sqrt(v / c2) + epsilon) + weight_decay p
+//   p = p - learning_rate r u
+//
+// c1 and c2 correct the means, which start at 0 (1: not at all). With
+// `by_norms` r is |p| / |u|, 1 if either is 0; else r is 1.
+struct AdamUpdate {
+  torch::Tensor parameter;    // changed in place
+  torch::Tensor gradient;     // of its shape
+  torch::Tensor mean;         // m, idem; changed in place
+  torch::Tensor mean_square;  // v, idem; changed in place
+  double gradient_factor = 1.0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double mean_correction = 1.0;
+  double square_correction = 1.0;
+  double epsilon = 1e-6;
+  double weight_decay = 0.0;
+  bool by_norms = false;
+  double learning_rate = 0.0;
+};
+
+// Makes all of them, on all threads at once: contiguous float32 on the CPU by
+// tasks/train/kernels/adam.h, anything else by UpdateByDefinition_. The same at
+// any number of threads.
+void UpdateAll_(const std::vector<AdamUpdate>& updates);
+
+// The formulas, in LibTorch's operations.
+void UpdateByDefinition_(const AdamUpdate& update);
+
+// Sums of squares of many tensors, of any dtype on any device, in double. The
+// same at any number of threads.
+double TotalSquaredNorm(const std::vector<torch::Tensor>& tensors);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_ADAM_UPDATE_H_
