@@ -55,10 +55,9 @@ GlobalLocalAttentionImpl::GlobalLocalAttentionImpl(
   CheckOptions(options_);
   RegisterProjections();
   if (options_.relative_vocab_size > 0) {
-    for (const auto& [name, member] :
-         {std::pair("long_relative", &long_relative_),
-          std::pair("global_relative", &global_relative_)}) {
-      *member = register_module(
+    for (const auto& [name, side] : {std::pair("long_relative", &long_),
+                                     std::pair("global_relative", &global_)}) {
+      side->relative = register_module(
           name, RelativePositions(options_.relative_vocab_size,
                                   options_.num_heads, options_.head_size));
     }
@@ -78,22 +77,25 @@ void GlobalLocalAttentionImpl::RegisterProjections() {
   const bool share_all = options_.share_qkv_projections;
   const bool share_kv = share_all || options_.share_kv_projections;
 
-  long_query_ = add("long_query", long_size);
-  l2l_key_ = add("l2l_key", long_size);
-  l2l_value_ = add("l2l_value", long_size);
-  l2g_key_ = share_kv ? l2l_key_ : add("l2g_key", global_size);
-  l2g_value_ = share_kv ? l2l_value_ : add("l2g_value", global_size);
-  global_query_ = share_all ? long_query_ : add("global_query", global_size);
-  g2g_key_ = share_all ? l2l_key_ : add("g2g_key", global_size);
-  g2g_value_ = share_all ? l2l_value_ : add("g2g_value", global_size);
-  g2l_key_ = share_kv ? g2g_key_ : add("g2l_key", long_size);
-  g2l_value_ = share_kv ? g2g_value_ : add("g2l_value", long_size);
+  long_.query = add("long_query", long_size);
+  long_.own_key = add("l2l_key", long_size);
+  long_.own_value = add("l2l_value", long_size);
+  long_.other_key = share_kv ? long_.own_key : add("l2g_key", global_size);
+  long_.other_value =
+      share_kv ? long_.own_value : add("l2g_value", global_size);
+  global_.query = share_all ? long_.query : add("global_query", global_size);
+  global_.own_key = share_all ? long_.own_key : add("g2g_key", global_size);
+  global_.own_value =
+      share_all ? long_.own_value : add("g2g_value", global_size);
+  global_.other_key = share_kv ? global_.own_key : add("g2l_key", long_size);
+  global_.other_value =
+      share_kv ? global_.own_value : add("g2l_value", long_size);
 
-  long_output_ = register_module("long_output",
+  long_.output = register_module("long_output",
                                  MakeLinear(features, long_size, deviation));
-  global_output_ =
+  global_.output =
       options_.share_output_projection
-          ? long_output_
+          ? long_.output
           : register_module("global_output",
                             MakeLinear(features, global_size, deviation));
 }
@@ -104,6 +106,25 @@ torch::Tensor GlobalLocalAttentionImpl::Heads(
       .reshape({input.size(0), input.size(1), options_.num_heads,
                 options_.head_size})
       .transpose(1, 2);
+}
+
+GlobalLocalAttentionImpl::SideOutput GlobalLocalAttentionImpl::RunSide(
+    Side& side, const torch::Tensor& own, const torch::Tensor& other,
+    SparseAttentionInput input) {
+  input.query = Heads(side.query, own);
+  input.own_key = Heads(side.own_key, own);
+  input.own_value = Heads(side.own_value, own);
+  input.other_key = Heads(side.other_key, other);
+  input.other_value = Heads(side.other_value, other);
+  if (!side.relative.is_empty()) {
+    input.relative = side.relative->table();
+  }
+  SideOutput result;
+  result.attention = SparseAttention(input, options_.implementation);
+  result.output =
+      side.output->forward(result.attention.context.transpose(1, 2).reshape(
+          {own.size(0), own.size(1), options_.num_heads * options_.head_size}));
+  return result;
 }
 
 GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
@@ -117,8 +138,8 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   const int64_t globals = global_input.size(1);
   ETC_CHECK_SHAPE(long_input, {batch, longs, options_.long_hidden_size});
   ETC_CHECK_SHAPE(global_input, {batch, globals, options_.global_hidden_size});
-  const int64_t features = options_.num_heads * options_.head_size;
 
+  const ResidualScores& previous = carried.previous;
   SparseAttentionInput input{.attention = &attention,
                              .local_radius = options_.local_radius,
                              .residual = carried.mode,
@@ -126,47 +147,26 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                              .storage = carried.storage,
                              .dropout = is_training() ? options_.dropout : 0.0};
   input.side = QuerySide::kLong;
-  input.query = Heads(long_query_, long_input);
-  input.own_key = Heads(l2l_key_, long_input);
-  input.own_value = Heads(l2l_value_, long_input);
-  input.other_key = Heads(l2g_key_, global_input);
-  input.other_value = Heads(l2g_value_, global_input);
-  input.own_previous = carried.previous.l2l;
-  input.other_previous = carried.previous.l2g;
-  input.live = carried.previous.long_live;
-  if (!long_relative_.is_empty()) {
-    input.relative = long_relative_->table();
-  }
-  const SparseAttentionOutput longs_out =
-      SparseAttention(input, options_.implementation);
+  input.own_previous = previous.l2l;
+  input.other_previous = previous.l2g;
+  input.live = previous.long_live;
+  const SideOutput long_side = RunSide(long_, long_input, global_input, input);
 
   input.side = QuerySide::kGlobal;
-  input.query = Heads(global_query_, global_input);
-  input.own_key = Heads(g2g_key_, global_input);
-  input.own_value = Heads(g2g_value_, global_input);
-  input.other_key = Heads(g2l_key_, long_input);
-  input.other_value = Heads(g2l_value_, long_input);
-  input.own_previous = carried.previous.g2g;
-  input.other_previous = carried.previous.g2l;
-  input.live = carried.previous.global_live;
-  if (!global_relative_.is_empty()) {
-    input.relative = global_relative_->table();
-  }
-  const SparseAttentionOutput globals_out =
-      SparseAttention(input, options_.implementation);
+  input.own_previous = previous.g2g;
+  input.other_previous = previous.g2l;
+  input.live = previous.global_live;
+  const SideOutput global_side =
+      RunSide(global_, global_input, long_input, input);
 
-  return {
-      .long_output = long_output_->forward(
-          longs_out.context.transpose(1, 2).reshape({batch, longs, features})),
-      .global_output =
-          global_output_->forward(globals_out.context.transpose(1, 2).reshape(
-              {batch, globals, features})),
-      .scores = {.g2g = globals_out.own_scores,
-                 .g2l = globals_out.other_scores,
-                 .l2g = longs_out.other_scores,
-                 .l2l = longs_out.own_scores,
-                 .long_live = longs_out.live,
-                 .global_live = globals_out.live}};
+  return {.long_output = long_side.output,
+          .global_output = global_side.output,
+          .scores = {.g2g = global_side.attention.own_scores,
+                     .g2l = global_side.attention.other_scores,
+                     .l2g = long_side.attention.other_scores,
+                     .l2l = long_side.attention.own_scores,
+                     .long_live = long_side.attention.live,
+                     .global_live = global_side.attention.live}};
 }
 
 }  // namespace etc

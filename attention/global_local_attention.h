@@ -97,19 +97,29 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   }
 
  private:
+  // The layers of one softmax. "Own" and "other" as in SparseAttentionInput.
+  struct Side {
+    torch::nn::Linear query = nullptr;
+    torch::nn::Linear own_key = nullptr, own_value = nullptr;
+    torch::nn::Linear other_key = nullptr, other_value = nullptr;
+    torch::nn::Linear output = nullptr;
+    RelativePositions relative = nullptr;
+  };
+  // What one side makes of the layer's input: `output` for its own stream.
+  struct SideOutput {
+    torch::Tensor output;
+    SparseAttentionOutput attention;
+  };
+
   void RegisterProjections();
+  SideOutput RunSide(Side& side, const torch::Tensor& own,
+                     const torch::Tensor& other, SparseAttentionInput input);
   // [B, length, hidden] -> [B, N, length, d]
   torch::Tensor Heads(torch::nn::Linear& projection,
                       const torch::Tensor& input) const;
 
   GlobalLocalAttentionOptions options_;
-  torch::nn::Linear long_query_ = nullptr, global_query_ = nullptr;
-  torch::nn::Linear l2l_key_ = nullptr, l2g_key_ = nullptr;
-  torch::nn::Linear g2g_key_ = nullptr, g2l_key_ = nullptr;
-  torch::nn::Linear l2l_value_ = nullptr, l2g_value_ = nullptr;
-  torch::nn::Linear g2g_value_ = nullptr, g2l_value_ = nullptr;
-  torch::nn::Linear long_output_ = nullptr, global_output_ = nullptr;
-  RelativePositions long_relative_ = nullptr, global_relative_ = nullptr;
+  Side long_, global_;
 };
 TORCH_MODULE(GlobalLocalAttention);
 
