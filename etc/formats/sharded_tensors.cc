@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "etc/formats/json_reader.h"
+#include "etc/formats/pytorch_file.h"
 #include "etc/formats/safetensors.h"
 #include "etc/formats/status_macros.h"
 #include "etc/formats/utf8.h"
@@ -19,12 +20,19 @@ namespace {
 using nlohmann::json;
 
 // In the order in which they are looked for.
-constexpr const char* kFiles[] = {"model.safetensors",
-                                  "model.safetensors.index.json"};
+constexpr const char* kFiles[] = {
+    "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+    "pytorch_model.bin.index.json"};
 
 // One file, not an index.
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenShard(
     const std::string& path) {
+  // By its name, for what is no weights at all, such as a pointer of Git LFS,
+  // should be called what it should have been.
+  if (absl::EndsWith(path, ".bin") || PytorchFile::IsPytorch(path)) {
+    ETC_ASSIGN_OR_RETURN(PytorchFile file, PytorchFile::Open(path));
+    return std::make_unique<PytorchFile>(std::move(file));
+  }
   ETC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
   return std::make_unique<SafetensorsFile>(std::move(file));
 }

@@ -13,15 +13,17 @@
 
 namespace etc {
 
-// The tensors of a model, from one safetensors file or from the shards that an
-// index lists (formats spec 1.6). Movable.
+// The tensors of a model, from one file or from the shards that an index lists
+// (formats spec 1.6): safetensors, or those of torch.save (PytorchFile).
+// Movable.
 class ShardedTensors final : public TensorSource {
  public:
-  // `path`: a directory with `model.safetensors` or, failing that,
-  // `model.safetensors.index.json`; or such a file of whatever name (an index
-  // ends in ".json").
+  // `path`: a directory with the first of `model.safetensors`,
+  // `model.safetensors.index.json`, `pytorch_model.bin` and
+  // `pytorch_model.bin.index.json` that is there; or such a file of whatever
+  // name (an index ends in ".json").
   //   kNotFound         none of them is there, or a shard is not
-  //   kInvalidArgument  what formats spec 1.4 and 1.6 reject
+  //   kInvalidArgument  what formats spec 1.4, 1.6 and 6.4 reject
   static absl::StatusOr<ShardedTensors> Open(const std::string& path);
   // Which file that is in a directory. kNotFound.
   static absl::StatusOr<std::string> FileIn(const std::string& directory);

@@ -62,7 +62,7 @@ class TensorSource {
 // Opens the weights at `path`, in whichever format they are:
 //
 //   safetensors     a file, an index (.json) or a directory with either
-//                   (ShardedTensors)
+//   torch.save      (ShardedTensors)
 //   TensorFlow V2   a prefix, one of its files or a directory
 //                   (TensorFlowCheckpoint)
 //

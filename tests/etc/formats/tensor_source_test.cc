@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "etc/formats/safetensors.h"
 #include "etc/formats/tensorflow_checkpoint.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/torch_save_samples.h"
 
 namespace etc {
 namespace {
@@ -56,6 +59,29 @@ TEST(TensorSourceTest, OpensEveryFormatByEveryName) {
   EXPECT_EQ(Describe(directory.path()), "U8 st!");
   EXPECT_EQ(Describe(directory.File("model.safetensors")), "U8 st!");
   EXPECT_EQ(Describe(directory.File("model.ckpt")), "U8 tf!");
+}
+
+TEST(TensorSourceTest, OpensWhatTorchSaved) {
+  TemporaryDirectory directory;
+  const std::string zip = ZipBytes(StateDictFiles());
+  const std::string path = directory.Write("pytorch_model.bin", zip);
+  EXPECT_EQ((*OpenTensorSource(directory.path()))->names().size(), 4);
+  EXPECT_EQ((*OpenTensorSource(path))->names().size(), 4);
+  // By what is in it, whatever it is called, and as the shard of an index.
+  directory.Write("x1", StateDictStream());
+  EXPECT_EQ((*OpenTensorSource(directory.File("x1")))->names().size(), 4);
+  std::filesystem::remove(path);
+  directory.Write("pytorch_model.bin.index.json",
+                  R"({"metadata": {"total_size": 24},
+                      "weight_map": {"w": "x1"}})");
+  const auto sharded = OpenTensorSource(directory.path());
+  ASSERT_TRUE(sharded.ok()) << sharded.status();
+  EXPECT_THAT((*sharded)->names(), ElementsAre("w"));
+  EXPECT_THAT((*(*sharded)->Find("w"))->shape, ElementsAre(2, 3));
+
+  directory.Write("pytorch_model.bin", "version https://git-lfs.github.com");
+  EXPECT_THAT(OpenTensorSource(directory.path()).status().message(),
+              HasSubstr("a pointer of Git LFS"));
 }
 
 TEST(TensorSourceTest, SaysWhatIsNotThere) {
