@@ -101,15 +101,15 @@ void GlobalLocalAttentionImpl::RegisterProjections() {
 }
 
 torch::Tensor GlobalLocalAttentionImpl::Heads(
-    torch::nn::Linear& projection, const torch::Tensor& input) const {
-  return projection->forward(input)
-      .reshape({input.size(0), input.size(1), options_.num_heads,
+    const torch::nn::Linear& projection, const LinearInput& input) {
+  return products_.Apply(input, projection)
+      .reshape({input.value.size(0), input.value.size(1), options_.num_heads,
                 options_.head_size})
       .transpose(1, 2);
 }
 
 GlobalLocalAttentionImpl::SideOutput GlobalLocalAttentionImpl::RunSide(
-    Side& side, const torch::Tensor& own, const torch::Tensor& other,
+    Side& side, const LinearInput& own, const LinearInput& other,
     SparseAttentionInput input) {
   input.query = Heads(side.query, own);
   input.own_key = Heads(side.own_key, own);
@@ -121,9 +121,11 @@ GlobalLocalAttentionImpl::SideOutput GlobalLocalAttentionImpl::RunSide(
   }
   SideOutput result;
   result.attention = SparseAttention(input, options_.implementation);
-  result.output =
-      side.output->forward(result.attention.context.transpose(1, 2).reshape(
-          {own.size(0), own.size(1), options_.num_heads * options_.head_size}));
+  result.output = products_.Apply(
+      products_.Input(result.attention.context.transpose(1, 2).reshape(
+          {own.value.size(0), own.value.size(1),
+           options_.num_heads * options_.head_size})),
+      side.output);
   return result;
 }
 
@@ -150,14 +152,15 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   input.own_previous = previous.l2l;
   input.other_previous = previous.l2g;
   input.live = previous.long_live;
-  const SideOutput long_side = RunSide(long_, long_input, global_input, input);
+  const LinearInput longs_in = products_.Input(long_input);
+  const LinearInput globals_in = products_.Input(global_input);
+  const SideOutput long_side = RunSide(long_, longs_in, globals_in, input);
 
   input.side = QuerySide::kGlobal;
   input.own_previous = previous.g2g;
   input.other_previous = previous.g2l;
   input.live = previous.global_live;
-  const SideOutput global_side =
-      RunSide(global_, global_input, long_input, input);
+  const SideOutput global_side = RunSide(global_, globals_in, longs_in, input);
 
   return {.long_output = long_side.output,
           .global_output = global_side.output,

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "attention/attention_inputs.h"
+#include "attention/linear.h"
 #include "attention/residual_scores.h"
 #include "attention/sparse_attention.h"
 
@@ -95,6 +96,10 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   void set_implementation(AttentionImplementation implementation) {
     options_.implementation = implementation;
   }
+  // Of the projections; kFloat32 unless set.
+  void set_linear_precision(LinearPrecision precision) {
+    products_.set_precision(precision);
+  }
 
  private:
   // The layers of one softmax. "Own" and "other" as in SparseAttentionInput.
@@ -112,13 +117,14 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   };
 
   void RegisterProjections();
-  SideOutput RunSide(Side& side, const torch::Tensor& own,
-                     const torch::Tensor& other, SparseAttentionInput input);
+  SideOutput RunSide(Side& side, const LinearInput& own,
+                     const LinearInput& other, SparseAttentionInput input);
   // [B, length, hidden] -> [B, N, length, d]
-  torch::Tensor Heads(torch::nn::Linear& projection,
-                      const torch::Tensor& input) const;
+  torch::Tensor Heads(const torch::nn::Linear& projection,
+                      const LinearInput& input);
 
   GlobalLocalAttentionOptions options_;
+  LinearProducts products_;
   Side long_, global_;
 };
 TORCH_MODULE(GlobalLocalAttention);

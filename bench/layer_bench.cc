@@ -3,11 +3,13 @@
 //
 //   Layer/<bias_gelu|dropout_norm>/<fused|aten>/<forward|training>/rows:R/
 //     threads:T
+//   Layer/whole/<fp32|bf16>/<forward|training>/long:L/threads:T
 //   Layer/<bert_adamw|lamb|adamw>/<fused|aten>/update/parameters:P/threads:T
 //
 // Training is forward and backward. Biases are left out of the `aten` sides,
 // where the product before adds them; the gradient of gelu's is taken. The
 // update's `aten` side is UpdateByDefinition_, one parameter after the other.
+// Whole layers have 256 global tokens, a radius of 84 and dropout in training.
 
 #include <benchmark/benchmark.h>
 #include <torch/torch.h>
@@ -16,6 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "attention/linear.h"
+#include "attention/pattern_builders.h"
+#include "etc/config.h"
+#include "etc/encoder_layer.h"
 #include "etc/feed_forward.h"
 #include "etc/residual_norm.h"
 #include "tasks/train/adam_update.h"
@@ -116,6 +122,38 @@ void UpdateBench(benchmark::State& state, bool fused, bool by_norms,
   CountElements(static_cast<double>(state.range(0)), state);
 }
 
+void WholeLayerBench(benchmark::State& state, LinearPrecision precision,
+                     bool training) {
+  SetUp(state.range(1));
+  constexpr int64_t kGlobals = 256;
+  const int64_t longs = state.range(0);
+  EtcConfig config = *EtcConfigPreset("base");
+  EtcEncoderLayer layer(EncoderLayerOptions(config));
+  layer->set_linear_precision(precision);
+  layer->train(training);
+  const AttentionInputs attention(std::vector{UnrestrictedPattern(
+      longs, kGlobals, config.local_radius, config.relative_pos_max_distance)});
+  const EncoderState input = {
+      .long_states = torch::randn({1, longs, kHidden}).requires_grad_(training),
+      .global_states =
+          torch::randn({1, kGlobals, kHidden}).requires_grad_(training)};
+  const torch::Tensor gradient = torch::randn({1, longs, kHidden});
+  const torch::AutoGradMode gradients(training);
+  for (auto _ : state) {
+    const EncoderState output = layer->forward(
+        input, attention, ResidualAttention::kOff, 0, ScoreStorage::kStore);
+    benchmark::DoNotOptimize(output.long_states.data_ptr());
+    if (training) {
+      torch::autograd::backward(
+          {output.long_states, output.global_states},
+          {gradient, torch::ones_like(output.global_states)});
+    }
+  }
+  state.counters["tokens_per_second"] =
+      benchmark::Counter(static_cast<double>(longs),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
 void Register(const std::string& name, const char* size_name, int64_t size,
               const std::function<void(benchmark::State&)>& function) {
   auto* family = benchmark::RegisterBenchmark(name.c_str(), function);
@@ -127,6 +165,18 @@ void Register(const std::string& name, const char* size_name, int64_t size,
 }
 
 void RegisterAll() {
+  for (const bool training : {false, true}) {
+    for (const bool rounded : {false, true}) {
+      Register(std::string("Layer/whole/") + (rounded ? "bf16/" : "fp32/") +
+                   (training ? "training" : "forward"),
+               "long", 4096, [=](benchmark::State& state) {
+                 WholeLayerBench(state,
+                                 rounded ? LinearPrecision::kBfloat16
+                                         : LinearPrecision::kFloat32,
+                                 training);
+               });
+    }
+  }
   for (const bool fused : {true, false}) {
     const std::string side = fused ? "/fused/" : "/aten/";
     for (const bool training : {false, true}) {

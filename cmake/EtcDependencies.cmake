@@ -12,6 +12,9 @@ find_package(Threads REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(hwy 1.0 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
+# Not by its CMake package, which wants OpenCL.
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
+find_library(DNNL_LIBRARY dnnl REQUIRED)
 
 if(ETC_BUILD_TESTS)
   find_package(GTest 1.12 REQUIRED)

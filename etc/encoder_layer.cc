@@ -59,11 +59,15 @@ FeedForwardBlockImpl::FeedForwardBlockImpl(
 
 torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input) {
   const torch::Tensor change =  // without the bias
-      FeedForward({.input = pre_layer_norm_ ? norm_->forward(input) : input,
-                   .intermediate_weight = intermediate_->weight,
-                   .intermediate_bias = intermediate_->bias,
-                   .output_weight = output_->weight,
-                   .activation = activation_});
+      FeedForward(
+          {.input = pre_layer_norm_ ? norm_->forward(input) : input,
+           .intermediate_weight = intermediate_->weight,
+           .intermediate_bias = intermediate_->bias,
+           .output_weight = output_->weight,
+           .activation = activation_,
+           .rounded_intermediate_weight =
+               products_.Rounded(intermediate_->weight),
+           .rounded_output_weight = products_.Rounded(output_->weight)});
   return EndOfBlock({.change = change,
                      .bias = output_->bias,
                      .residual = input,
@@ -99,6 +103,12 @@ EtcEncoderLayerImpl::EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options)
                 "global_feed_forward",
                 FeedForwardBlock(global_size, options.global_intermediate_size,
                                  options));
+}
+
+void EtcEncoderLayerImpl::set_linear_precision(LinearPrecision precision) {
+  attention_->set_linear_precision(precision);
+  long_feed_forward_->set_linear_precision(precision);
+  global_feed_forward_->set_linear_precision(precision);
 }
 
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,

@@ -13,6 +13,7 @@
 
 #include "attention/attention_inputs.h"
 #include "attention/global_local_attention.h"
+#include "attention/linear.h"
 #include "attention/residual_scores.h"
 #include "etc/activation.h"
 #include "etc/config.h"
@@ -44,10 +45,16 @@ class FeedForwardBlockImpl : public torch::nn::Module {
 
   torch::Tensor forward(const torch::Tensor& input);  // [B, length, hidden]
 
+  // Of both products; kFloat32 unless set.
+  void set_linear_precision(LinearPrecision precision) {
+    products_.set_precision(precision);
+  }
+
  private:
   Activation activation_;
   bool pre_layer_norm_;
   double dropout_;
+  LinearProducts products_;
   torch::nn::Linear intermediate_ = nullptr;
   torch::nn::Linear output_ = nullptr;
   torch::nn::LayerNorm norm_ = nullptr;
@@ -74,6 +81,8 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
                        ScoreStorage storage = ScoreStorage::kStore);
 
   GlobalLocalAttention& attention() { return attention_; }
+  // Of all linear layers.
+  void set_linear_precision(LinearPrecision precision);
 
  private:
   EtcEncoderLayerOptions options_;

@@ -7,6 +7,7 @@
 
 #include "attention/check_shape.h"
 #include "attention/large_pages.h"
+#include "attention/linear.h"
 #include "etc/kernels/bias_gelu.h"
 #include "etc/row_chunks.h"
 
@@ -21,8 +22,11 @@ torch::Tensor AsRows(const torch::Tensor& tensor) {
   return tensor.reshape({-1, tensor.size(-1)}).contiguous();
 }
 
-// a b. Its memory is large and new in each call.
+// a b, of float32 or bfloat16. Its memory is large and new in each call.
 torch::Tensor Product(const torch::Tensor& a, const torch::Tensor& b) {
+  if (a.scalar_type() == torch::kBFloat16) {
+    return Bfloat16Product(a, b);
+  }
   torch::Tensor result =
       WithLargePages(torch::empty({a.size(0), b.size(1)}, a.options()));
   return torch::mm_out(result, a, b);
@@ -34,19 +38,30 @@ std::vector<int64_t> WithLast(const torch::Tensor& tensor, int64_t last) {
   return shape;
 }
 
+// As factor of a product with `other`.
+torch::Tensor Rounded(const torch::Tensor& tensor, const torch::Tensor& other) {
+  return other.scalar_type() == torch::kBFloat16 ? ToBfloat16(tensor) : tensor;
+}
+
 class GeluFunction : public torch::autograd::Function<GeluFunction> {
  public:
+  // The factors are what the weights are in products: themselves, or rounded.
   static Variables forward(Context* context, const torch::Tensor& input,
-                           const torch::Tensor& intermediate_weight,
+                           const torch::Tensor& /*intermediate_weight*/,
                            const torch::Tensor& intermediate_bias,
-                           const torch::Tensor& output_weight) {
+                           const torch::Tensor& output_weight,
+                           const torch::Tensor& intermediate_factor,
+                           const torch::Tensor& output_factor) {
+    const torch::Tensor rows = Rounded(AsRows(input), intermediate_factor);
     const torch::Tensor before =  // [rows, F]
-        Product(AsRows(input), intermediate_weight.t());
+        Product(rows, intermediate_factor.t());
     const torch::Tensor output =  // [rows, H]
-        Product(BiasGelu(before, intermediate_bias.contiguous()),
-                output_weight.t());
+        Product(BiasGelu(before, intermediate_bias.contiguous(),
+                         output_factor.scalar_type()),
+                output_factor.t());
     context->save_for_backward(
-        {input, intermediate_weight, intermediate_bias, output_weight, before});
+        {rows, intermediate_factor, intermediate_bias, output_factor, before});
+    context->saved_data["shape"] = input.sizes().vec();
     return {output.view(WithLast(input, output_weight.size(0)))};
   }
 
@@ -55,19 +70,20 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
                 "gradients of gradients do not pass the kernels of the "
                 "feed-forward block; use FeedForwardReference for them");
     const Variables saved = context->get_saved_variables();
-    const torch::Tensor& input = saved[0];
-    const torch::Tensor& intermediate_weight = saved[1];
-    const torch::Tensor& output_weight = saved[3];
-    const torch::Tensor output_gradient = AsRows(gradients[0]);
-    BiasGeluGradients middle =
-        BiasGeluBackward_(saved[4], saved[2].contiguous(),
-                          Product(output_gradient, output_weight));
-    Variables result(4);
-    result[3] = torch::mm(output_gradient.t(), middle.output);
+    const torch::Tensor& rows = saved[0];
+    const torch::Tensor& intermediate_factor = saved[1];
+    const torch::Tensor& output_factor = saved[3];
+    const torch::Tensor output_gradient =
+        Rounded(AsRows(gradients[0]), output_factor);
+    BiasGeluGradients middle = BiasGeluBackward_(
+        saved[4], saved[2].contiguous(),
+        Product(output_gradient, output_factor), output_factor.scalar_type());
+    Variables result(6);
+    result[3] = Product(output_gradient.t(), middle.output);
     middle.output.reset();  // it is large
-    result[0] =
-        Product(middle.input_gradient, intermediate_weight).view(input.sizes());
-    result[1] = torch::mm(middle.input_gradient.t(), AsRows(input));
+    result[0] = Product(middle.input_gradient, intermediate_factor)
+                    .view(context->saved_data["shape"].toIntVector());
+    result[1] = Product(middle.input_gradient.t(), rows);
     result[2] = middle.bias_gradient;
     return result;
   }
@@ -101,57 +117,106 @@ bool KernelsServe(const FeedForwardInput& input) {
   return input.activation == Activation::kGelu;
 }
 
-}  // namespace
-
-torch::Tensor BiasGelu(const torch::Tensor& input, const torch::Tensor& bias) {
+// Output is float, or uint16_t for bfloat16.
+template <typename Output>
+void RunForward(const torch::Tensor& input, const torch::Tensor& bias,
+                const torch::Tensor& output) {
   const int64_t columns = input.size(1);
-  const torch::Tensor output = WithLargePages(torch::empty_like(input));
   const float* const from = input.data_ptr<float>();
   const float* const added = bias.data_ptr<float>();
-  float* const to = output.data_ptr<float>();
+  auto* const to = static_cast<Output*>(output.data_ptr());
   ForEachRowChunk(input.size(0), 0, 0, [&](const RowChunk& chunk) {
     kernels::BiasGelu(chunk.end - chunk.begin, columns,
                       from + chunk.begin * columns, added,
                       to + chunk.begin * columns);
   });
-  return output;
 }
 
-BiasGeluGradients BiasGeluBackward_(const torch::Tensor& input,
-                                    const torch::Tensor& bias,
-                                    torch::Tensor output_gradient) {
+template <typename Output>
+void RunBackward(const torch::Tensor& input, const torch::Tensor& bias,
+                 const torch::Tensor& output_gradient,
+                 BiasGeluGradients* result) {
   const int64_t columns = input.size(1);
-  const torch::Tensor output = WithLargePages(torch::empty_like(input));
-  const kernels::BiasGeluRows all = {
+  const kernels::BiasGeluRows<Output> all = {
       .input = input.data_ptr<float>(),
       .bias = bias.data_ptr<float>(),
       .output_gradient = output_gradient.data_ptr<float>(),
-      .output = output.data_ptr<float>(),
-      .input_gradient = output_gradient.data_ptr<float>()};
+      .output = static_cast<Output*>(result->output.data_ptr()),
+      .input_gradient =
+          static_cast<Output*>(result->input_gradient.data_ptr())};
   const torch::Tensor sums =
       ForEachRowChunk(input.size(0), 1, columns, [&](const RowChunk& chunk) {
         const int64_t first = chunk.begin * columns;
         kernels::BiasGeluGradient(
             chunk.end - chunk.begin, columns,
-            {.input = all.input + first,
-             .bias = all.bias,
-             .output_gradient = all.output_gradient + first,
-             .output = all.output + first,
-             .input_gradient = all.input_gradient + first,
-             .bias_gradient = chunk.sums});
+            kernels::BiasGeluRows<Output>{
+                .input = all.input + first,
+                .bias = all.bias,
+                .output_gradient = all.output_gradient + first,
+                .output = all.output + first,
+                .input_gradient = all.input_gradient + first,
+                .bias_gradient = chunk.sums});
       });
-  return {.output = output,
-          .input_gradient = std::move(output_gradient),
-          .bias_gradient = sums[0]};
+  result->bias_gradient = sums[0];
+}
+
+}  // namespace
+
+torch::Tensor BiasGelu(const torch::Tensor& input, const torch::Tensor& bias,
+                       torch::ScalarType type) {
+  const torch::Tensor output =
+      WithLargePages(torch::empty(input.sizes(), type));
+  if (type == torch::kBFloat16) {
+    RunForward<uint16_t>(input, bias, output);
+  } else {
+    RunForward<float>(input, bias, output);
+  }
+  return output;
+}
+
+BiasGeluGradients BiasGeluBackward_(const torch::Tensor& input,
+                                    const torch::Tensor& bias,
+                                    torch::Tensor output_gradient,
+                                    torch::ScalarType type) {
+  BiasGeluGradients result = {
+      .output = WithLargePages(torch::empty(input.sizes(), type))};
+  if (type == torch::kBFloat16) {
+    result.input_gradient =
+        WithLargePages(torch::empty(input.sizes(), torch::kBFloat16));
+    RunBackward<uint16_t>(input, bias, output_gradient, &result);
+  } else {
+    result.input_gradient = output_gradient;
+    RunBackward<float>(input, bias, output_gradient, &result);
+  }
+  return result;
 }
 
 torch::Tensor FeedForward(const FeedForwardInput& input) {
   CheckInput(input);
-  if (!KernelsServe(input)) {
+  const bool rounded = input.rounded_intermediate_weight.defined();
+  TORCH_CHECK(rounded == input.rounded_output_weight.defined(),
+              "rounded weights should be given for both products or none");
+  if (KernelsServe(input)) {
+    return GeluFunction::apply(input.input, input.intermediate_weight,
+                               input.intermediate_bias, input.output_weight,
+                               rounded ? input.rounded_intermediate_weight
+                                       : input.intermediate_weight.detach(),
+                               rounded ? input.rounded_output_weight
+                                       : input.output_weight.detach())[0];
+  }
+  if (!rounded) {
     return FeedForwardReference(input);
   }
-  return GeluFunction::apply(input.input, input.intermediate_weight,
-                             input.intermediate_bias, input.output_weight)[0];
+  const torch::Tensor middle =
+      Activate(input.activation,
+               Bfloat16Linear(
+                   {.value = input.input, .bfloat16 = ToBfloat16(input.input)},
+                   {.value = input.intermediate_weight,
+                    .bfloat16 = input.rounded_intermediate_weight},
+                   input.intermediate_bias));
+  return Bfloat16Linear(
+      {.value = middle, .bfloat16 = ToBfloat16(middle)},
+      {.value = input.output_weight, .bfloat16 = input.rounded_output_weight});
 }
 
 torch::Tensor FeedForwardReference(const FeedForwardInput& input) {

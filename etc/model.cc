@@ -82,6 +82,12 @@ void EtcModelImpl::set_attention_implementation(
   }
 }
 
+void EtcModelImpl::set_linear_precision(LinearPrecision precision) {
+  for (EtcEncoderLayer& layer : layers_) {
+    layer->set_linear_precision(precision);
+  }
+}
+
 torch::Tensor EtcModelImpl::token_embedding_table() const {
   return embedding_->token_table();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/attention_inputs.h"
+#include "attention/linear.h"
 #include "attention/residual_scores.h"
 #include "attention/sparse_attention.h"
 #include "etc/config.h"
@@ -65,6 +66,10 @@ class EtcModelImpl : public torch::nn::Module {
   void set_score_storage(ScoreStorage storage) { score_storage_ = storage; }
   // For all layers; kAuto unless set.
   void set_attention_implementation(AttentionImplementation implementation);
+
+  // Of the linear layers of all encoder layers; kFloat32 unless set. Parameters
+  // stay float32. Throws c10::Error on a CPU without such products.
+  void set_linear_precision(LinearPrecision precision);
 
   const EtcConfig& config() const { return config_; }
   // [vocab_size, token_embedding_size], for tied output layers.

@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "etc/kernels/bias_gelu.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
+#include "attention/kernels/bfloat16-inl.h"
 #include "attention/kernels/softmax_rows-inl.h"
 #include "etc/kernels/bias_gelu.h"
 #include "hwy/highway.h"
@@ -52,71 +53,87 @@ HWY_INLINE FloatVector GeluDerivative(FloatVector x, const GeluTerms& terms) {
   return hn::MulAdd(hn::Mul(x, slope), terms.derivative, terms.sigmoid);
 }
 
-void BiasGeluImpl(int64_t rows, int64_t columns, const float* input,
-                  const float* HWY_RESTRICT bias, float* HWY_RESTRICT output) {
-  const FloatTag tag;
+// The first `count` lanes, a full vector or less.
+HWY_INLINE void Store(FloatVector vector, int64_t count, float* to) {
+  if (count == Lanes()) {
+    hn::StoreU(vector, FloatTag(), to);
+  } else {
+    StoreTail(vector, count, to);
+  }
+}
+HWY_INLINE void Store(FloatVector vector, int64_t count, uint16_t* to) {
+  StoreBfloat16(vector, count, to);
+}
+HWY_INLINE FloatVector Load(const float* from, int64_t count) {
+  return count == Lanes() ? hn::LoadU(FloatTag(), from) : LoadTail(from, count);
+}
+
+template <typename Output>
+HWY_INLINE void GeluRows(int64_t rows, int64_t columns, const float* input,
+                         const float* HWY_RESTRICT bias,
+                         Output* HWY_RESTRICT output) {
   const int64_t lanes = Lanes();
   for (int64_t r = 0; r < rows; ++r) {
+    const auto vector = [&](int64_t c, int64_t count) HWY_ATTR {
+      const FloatVector x =
+          hn::Add(Load(input + c, count), Load(bias + c, count));
+      Store(hn::Mul(x, Gelu(x).sigmoid), count, output + c);
+    };
     int64_t c = 0;
     for (; c + lanes <= columns; c += lanes) {
-      const FloatVector x =
-          hn::Add(hn::LoadU(tag, input + c), hn::LoadU(tag, bias + c));
-      hn::StoreU(hn::Mul(x, Gelu(x).sigmoid), tag, output + c);
+      vector(c, lanes);
     }
     if (c < columns) {
-      const int64_t rest = columns - c;
-      const FloatVector x =
-          hn::Add(LoadTail(input + c, rest), LoadTail(bias + c, rest));
-      StoreTail(hn::Mul(x, Gelu(x).sigmoid), rest, output + c);
+      vector(c, columns - c);
     }
     input += columns;
     output += columns;
   }
 }
 
-struct GradientVectors {
-  FloatVector output;
-  FloatVector input_gradient;
-};
-
-HWY_INLINE GradientVectors Differentiate(FloatVector x, FloatVector gradient) {
-  const GeluTerms terms = Gelu(x);
-  return {.output = hn::Mul(x, terms.sigmoid),
-          .input_gradient = hn::Mul(gradient, GeluDerivative(x, terms))};
-}
-
-void BiasGeluGradientImpl(int64_t rows, int64_t columns,
-                          const BiasGeluRows& data) {
-  const FloatTag tag;
+template <typename Output>
+HWY_INLINE void GeluGradientRows(int64_t rows, int64_t columns,
+                                 const BiasGeluRows<Output>& data) {
   const int64_t lanes = Lanes();
-  const float* const bias = data.bias;
-  float* const sums = data.bias_gradient;
   for (int64_t r = 0; r < rows; ++r) {
-    const float* const input = data.input + r * columns;
-    const float* const gradient = data.output_gradient + r * columns;
-    float* const output = data.output + r * columns;
-    float* const result = data.input_gradient + r * columns;
+    const int64_t first = r * columns;
+    const auto vector = [&](int64_t c, int64_t count) HWY_ATTR {
+      const FloatVector x = hn::Add(Load(data.input + first + c, count),
+                                    Load(data.bias + c, count));
+      const GeluTerms terms = Gelu(x);
+      const FloatVector gradient =
+          hn::Mul(Load(data.output_gradient + first + c, count),
+                  GeluDerivative(x, terms));
+      Store(hn::Mul(x, terms.sigmoid), count, data.output + first + c);
+      Store(gradient, count, data.input_gradient + first + c);
+      Store(hn::Add(Load(data.bias_gradient + c, count), gradient), count,
+            data.bias_gradient + c);
+    };
     int64_t c = 0;
     for (; c + lanes <= columns; c += lanes) {
-      const GradientVectors all = Differentiate(
-          hn::Add(hn::LoadU(tag, input + c), hn::LoadU(tag, bias + c)),
-          hn::LoadU(tag, gradient + c));
-      hn::StoreU(all.output, tag, output + c);
-      hn::StoreU(all.input_gradient, tag, result + c);
-      hn::StoreU(hn::Add(hn::LoadU(tag, sums + c), all.input_gradient), tag,
-                 sums + c);
+      vector(c, lanes);
     }
     if (c < columns) {
-      const int64_t rest = columns - c;
-      const GradientVectors all = Differentiate(
-          hn::Add(LoadTail(input + c, rest), LoadTail(bias + c, rest)),
-          LoadTail(gradient + c, rest));
-      StoreTail(all.output, rest, output + c);
-      StoreTail(all.input_gradient, rest, result + c);
-      StoreTail(hn::Add(LoadTail(sums + c, rest), all.input_gradient), rest,
-                sums + c);
+      vector(c, columns - c);
     }
   }
+}
+
+void FloatImpl(int64_t rows, int64_t columns, const float* input,
+               const float* bias, float* output) {
+  GeluRows(rows, columns, input, bias, output);
+}
+void Bfloat16Impl(int64_t rows, int64_t columns, const float* input,
+                  const float* bias, uint16_t* output) {
+  GeluRows(rows, columns, input, bias, output);
+}
+void FloatGradientImpl(int64_t rows, int64_t columns,
+                       const BiasGeluRows<float>& data) {
+  GeluGradientRows(rows, columns, data);
+}
+void Bfloat16GradientImpl(int64_t rows, int64_t columns,
+                          const BiasGeluRows<uint16_t>& data) {
+  GeluGradientRows(rows, columns, data);
 }
 
 }  // namespace
@@ -126,16 +143,29 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace etc::kernels {
 
-HWY_EXPORT(BiasGeluImpl);
-HWY_EXPORT(BiasGeluGradientImpl);
+HWY_EXPORT(FloatImpl);
+HWY_EXPORT(Bfloat16Impl);
+HWY_EXPORT(FloatGradientImpl);
+HWY_EXPORT(Bfloat16GradientImpl);
 
 void BiasGelu(int64_t rows, int64_t columns, const float* input,
               const float* bias, float* output) {
-  HWY_DYNAMIC_DISPATCH(BiasGeluImpl)(rows, columns, input, bias, output);
+  HWY_DYNAMIC_DISPATCH(FloatImpl)(rows, columns, input, bias, output);
 }
 
-void BiasGeluGradient(int64_t rows, int64_t columns, const BiasGeluRows& data) {
-  HWY_DYNAMIC_DISPATCH(BiasGeluGradientImpl)(rows, columns, data);
+void BiasGelu(int64_t rows, int64_t columns, const float* input,
+              const float* bias, uint16_t* output) {
+  HWY_DYNAMIC_DISPATCH(Bfloat16Impl)(rows, columns, input, bias, output);
+}
+
+void BiasGeluGradient(int64_t rows, int64_t columns,
+                      const BiasGeluRows<float>& data) {
+  HWY_DYNAMIC_DISPATCH(FloatGradientImpl)(rows, columns, data);
+}
+
+void BiasGeluGradient(int64_t rows, int64_t columns,
+                      const BiasGeluRows<uint16_t>& data) {
+  HWY_DYNAMIC_DISPATCH(Bfloat16GradientImpl)(rows, columns, data);
 }
 
 }  // namespace etc::kernels

@@ -14,21 +14,29 @@ namespace etc::kernels {
 // are contiguous, `columns` apart. Buffers must not overlap, but for those that
 // are said to.
 
-// output [rows][columns] = gelu(input + bias).
+// output [rows][columns] = gelu(input + bias); of 16 bits: rounded to bfloat16,
+// to the nearest.
 void BiasGelu(int64_t rows, int64_t columns, const float* input,
               const float* bias, float* output);
+void BiasGelu(int64_t rows, int64_t columns, const float* input,
+              const float* bias, uint16_t* output);
 
+// Output is float, or uint16_t for bfloat16.
+template <typename Output>
 struct BiasGeluRows {
   const float* input = nullptr;            // [rows][columns], without the bias
   const float* bias = nullptr;             // [columns]
   const float* output_gradient = nullptr;  // [rows][columns]
-  float* output = nullptr;  // [rows][columns], as BiasGelu has it
+  Output* output = nullptr;  // [rows][columns], as BiasGelu has it
   // [rows][columns]; may be `output_gradient`.
-  float* input_gradient = nullptr;
+  Output* input_gradient = nullptr;
   float* bias_gradient = nullptr;  // [columns]; added to
 };
 // What backward needs: the output once more, and the gradients.
-void BiasGeluGradient(int64_t rows, int64_t columns, const BiasGeluRows& data);
+void BiasGeluGradient(int64_t rows, int64_t columns,
+                      const BiasGeluRows<float>& data);
+void BiasGeluGradient(int64_t rows, int64_t columns,
+                      const BiasGeluRows<uint16_t>& data);
 
 }  // namespace etc::kernels
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "attention/kernels/bfloat16.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
 
@@ -145,6 +146,8 @@ void ReadTrain(JsonObjectReader* reader, TrainConfig* config) {
   reader->Optional("evaluation_batch_size", &config->evaluation_batch_size);
   reader->Optional("seeds", &config->seeds);
   reader->Optional("threads", &config->threads);
+  reader->Optional("precision", &config->precision);
+  CheckOneOf("precision", config->precision, {"fp32", "bf16"}, reader);
   reader->Optional("score_storage", &config->score_storage);
   CheckOneOf("score_storage", config->score_storage,
              {"reverse", "recompute", "store"}, reader);
@@ -278,6 +281,27 @@ absl::Status ReadModelAndResidual(JsonObjectReader* reader,
   return absl::OkStatus();
 }
 
+// --- The machine ------------------------------------------------------------
+
+void WarnOfPrecision(FinetuneConfig* config) {
+  if (config->train.precision != "bf16") {
+    return;
+  }
+  switch (kernels::Bfloat16ProductsOfThisCpu()) {
+    case kernels::Bfloat16Products::kFast:
+      return;
+    case kernels::Bfloat16Products::kSlow:
+      config->warnings.push_back(
+          "train.precision is bf16, which is slower than fp32 on this CPU: it "
+          "has neither AVX512-BF16 nor AMX");
+      return;
+    case kernels::Bfloat16Products::kNone:
+      config->warnings.push_back(
+          "train.precision is bf16, but fp32 is used: this CPU has no AVX-512");
+      return;
+  }
+}
+
 // --- Overrides --------------------------------------------------------------
 
 // Applies one "train.learning_rate=3e-5" to `json`. Whether the field exists is
@@ -337,6 +361,7 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   ETC_RETURN_IF_ERROR(
       ReadObject("schedule", ReadSchedule, &reader, &config.schedule));
   ETC_RETURN_IF_ERROR(ReadObject("train", ReadTrain, &reader, &config.train));
+  WarnOfPrecision(&config);
   if (const Json* options = reader.Raw(config.task, /*required=*/false)) {
     config.task_options = *options;
   }

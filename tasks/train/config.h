@@ -94,6 +94,9 @@ struct TrainConfig {
   std::vector<int64_t> seeds = {1};
   // CPU threads; 0: as many as there are cores.
   int64_t threads = 0;
+  // Of the operands of the encoder's linear layers: "fp32" or "bf16"
+  // (attention/linear.h).
+  std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";
 

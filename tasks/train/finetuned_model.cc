@@ -12,6 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "attention/kernels/bfloat16.h"
+#include "attention/linear.h"
 #include "etc/config.h"
 #include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
@@ -109,6 +111,15 @@ absl::StatusOr<std::string> ResidualAttentionOf(const std::string& init) {
   return config.residual_attention;
 }
 
+// The configuration has a warning where this is not what it asks for.
+LinearPrecision PrecisionOfThisCpu(const FinetuneConfig& config) {
+  return config.train.precision == "bf16" &&
+                 kernels::Bfloat16ProductsOfThisCpu() !=
+                     kernels::Bfloat16Products::kNone
+             ? LinearPrecision::kBfloat16
+             : LinearPrecision::kFloat32;
+}
+
 }  // namespace
 
 std::vector<torch::Tensor> FinetunedModel::Logits(const Batch& batch) const {
@@ -151,6 +162,7 @@ FinetunedModel MakeFinetunedModel(const FinetuneConfig& config,
       ResidualAttentionFromName(config.residual_attention));
   model.encoder->set_score_storage(
       ScoreStorageFromName(config.train.score_storage));
+  model.encoder->set_linear_precision(PrecisionOfThisCpu(config));
   model.head = task.MakeHead();
   return model;
 }

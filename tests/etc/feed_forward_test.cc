@@ -15,6 +15,8 @@
 
 #include <vector>
 
+#include "attention/kernels/bfloat16.h"
+#include "attention/linear.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/tensor_matchers.h"
 
@@ -182,6 +184,45 @@ TEST(FeedForwardTest, ServesOtherActivations) {
                                  problem.values[2]),
                     problem.values[3].t()),
                 1e-4));
+  }
+}
+
+// Rounding has 8 bits: results are off by less than a hundredth of the largest.
+TEST(FeedForwardTest, IsCloseInBfloat16) {
+  if (kernels::Bfloat16ProductsOfThisCpu() ==
+      kernels::Bfloat16Products::kNone) {
+    GTEST_SKIP() << "this CPU has no products of bfloat16";
+  }
+  for (const Activation activation : {Activation::kGelu, Activation::kTanh}) {
+    Problem problem({{2, 65}, 96, 200});
+    problem.values[1] *= 0.1;  // else the slope of tanh depends on the last bit
+    std::vector<Results> results;
+    for (const bool rounded : {false, true}) {
+      const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat32);
+      FeedForwardInput input = Problem::Input(leaves);
+      input.activation = activation;
+      if (rounded) {
+        input.rounded_intermediate_weight = ToBfloat16(leaves[1]);
+        input.rounded_output_weight = ToBfloat16(leaves[3]);
+      }
+      const torch::Tensor output = FeedForward(input);
+      EXPECT_EQ(output.scalar_type(), torch::kFloat32);
+      results.push_back({.output = output.detach(),
+                         .gradients = torch::autograd::grad(
+                             {output}, leaves, {problem.gradient})});
+    }
+    const auto expect_close = [](const torch::Tensor& actual,
+                                 const torch::Tensor& expected) {
+      const double error = MaxError(actual, expected);
+      EXPECT_LT(error, 0.01 * Largest(expected));
+      EXPECT_GT(error, 1e-5 * Largest(expected));  // it does round
+    };
+    expect_close(results[1].output, results[0].output);
+    for (size_t i = 0; i < results[0].gradients.size(); ++i) {
+      SCOPED_TRACE(i);
+      EXPECT_EQ(results[1].gradients[i].scalar_type(), torch::kFloat32);
+      expect_close(results[1].gradients[i], results[0].gradients[i]);
+    }
   }
 }
 

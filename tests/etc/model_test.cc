@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "attention/kernels/bfloat16.h"
+#include "attention/linear.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 
@@ -233,6 +235,43 @@ TEST(EtcModelTest, TogglesResidualAttentionWithoutTouchingParameters) {
       without.equal(ToyModel(ToyConfig())->forward(ToyInput()).long_output));
   model->set_residual_attention(ResidualAttention::kSum);
   EXPECT_TRUE(model->forward(ToyInput()).long_output.equal(with));
+}
+
+// Rounding has 8 bits, and the toy model's states are around 1.
+TEST(EtcModelTest, IsCloseWithLinearLayersInBfloat16) {
+  if (kernels::Bfloat16ProductsOfThisCpu() ==
+      kernels::Bfloat16Products::kNone) {
+    GTEST_SKIP() << "this CPU has no products of bfloat16";
+  }
+  for (const int64_t period : {0, 1}) {
+    EtcConfig config = ToyConfig();
+    config.grad_checkpointing_period = period;
+    EtcModel model = ToyModel(config);
+    model->to(torch::kFloat32);
+    std::vector<torch::Tensor> outputs;
+    std::vector<torch::Tensor> gradients;
+    for (const LinearPrecision precision :
+         {LinearPrecision::kFloat32, LinearPrecision::kBfloat16}) {
+      model->set_linear_precision(precision);
+      model->zero_grad();
+      const EtcOutput output = model->forward(ToyInput());
+      outputs.push_back(output.long_output.detach());
+      (output.long_output.sin().sum() + output.global_output.sin().sum())
+          .backward();
+      std::vector<torch::Tensor> flat;
+      for (const auto& parameter : model->named_parameters()) {
+        const torch::Tensor& gradient = parameter.value().grad();
+        ASSERT_TRUE(gradient.defined()) << parameter.key();
+        ASSERT_EQ(gradient.scalar_type(), torch::kFloat32) << parameter.key();
+        flat.push_back(gradient.flatten().clone());
+      }
+      gradients.push_back(torch::cat(flat));
+    }
+    EXPECT_TRUE(IsClose(outputs[1], outputs[0], 0.05));
+    EXPECT_FALSE(outputs[1].equal(outputs[0]));
+    EXPECT_LT((gradients[1] - gradients[0]).norm().item<double>(),
+              0.05 * gradients[0].norm().item<double>());
+  }
 }
 
 TEST(EtcModelTest, UsesPositionsSegmentsAndAdders) {

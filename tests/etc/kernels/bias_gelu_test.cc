@@ -10,7 +10,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
+#include "attention/kernels/bfloat16.h"
 #include "etc/kernels/reference.h"
 #include "tests/support/each_target.h"
 
@@ -50,13 +52,14 @@ TEST_P(BiasGeluTest, HasTheGradientsOfTheDefinition) {
     std::vector<double> expected_bias(bias_gradient.data(),
                                       bias_gradient.data() + columns);
     BiasGelu(kRows, columns, input.data(), bias.data(), forward_output.data());
-    BiasGeluGradient(kRows, columns,
-                     {.input = input.data(),
-                      .bias = bias.data(),
-                      .output_gradient = gradient.data(),
-                      .output = output.data(),
-                      .input_gradient = input_gradient.data(),
-                      .bias_gradient = bias_gradient.data()});
+    BiasGeluGradient(
+        kRows, columns,
+        BiasGeluRows<float>{.input = input.data(),
+                            .bias = bias.data(),
+                            .output_gradient = gradient.data(),
+                            .output = output.data(),
+                            .input_gradient = input_gradient.data(),
+                            .bias_gradient = bias_gradient.data()});
     for (int64_t i = 0; i < kRows * columns; ++i) {
       const double x = static_cast<double>(input[i] + bias[i % columns]);
       const double expected =
@@ -70,15 +73,60 @@ TEST_P(BiasGeluTest, HasTheGradientsOfTheDefinition) {
       ASSERT_NEAR(bias_gradient[c], expected_bias[c], 1e-5);
     }
     // In place it gives the same.
-    BiasGeluGradient(kRows, columns,
-                     {.input = input.data(),
-                      .bias = bias.data(),
-                      .output_gradient = gradient.data(),
-                      .output = output.data(),
-                      .input_gradient = gradient.data(),
-                      .bias_gradient = bias_gradient.data()});
+    BiasGeluGradient(
+        kRows, columns,
+        BiasGeluRows<float>{.input = input.data(),
+                            .bias = bias.data(),
+                            .output_gradient = gradient.data(),
+                            .output = output.data(),
+                            .input_gradient = gradient.data(),
+                            .bias_gradient = bias_gradient.data()});
     for (int64_t i = 0; i < kRows * columns; ++i) {
       ASSERT_EQ(gradient[i], input_gradient[i]);
+    }
+  }
+}
+
+// What float32 gives, rounded: attention/kernels/bfloat16_test.cc has how.
+TEST_P(BiasGeluTest, RoundsItsResultsToBfloat16) {
+  const auto rounded = [](GuardedBuffer* values) {
+    std::vector<uint16_t> result(values->size());
+    RoundToBfloat16(static_cast<int64_t>(values->size()), values->data(),
+                    result.data());
+    return result;
+  };
+  for (const int64_t columns : kColumns) {
+    const auto count = static_cast<size_t>(kRows * columns);
+    GuardedBuffer input = Random(kRows * columns, 4.0f);
+    GuardedBuffer bias = Random(columns);
+    GuardedBuffer gradient = Random(kRows * columns);
+    GuardedBuffer output = Zeros(kRows * columns);
+    GuardedBuffer input_gradient = Zeros(kRows * columns);
+    GuardedBuffer bias_gradient = Zeros(columns);
+    GuardedBuffer bias_gradient_again = Zeros(columns);
+    std::vector<uint16_t> forward(count), back(count), halves(count);
+    BiasGeluGradient(
+        kRows, columns,
+        BiasGeluRows<float>{.input = input.data(),
+                            .bias = bias.data(),
+                            .output_gradient = gradient.data(),
+                            .output = output.data(),
+                            .input_gradient = input_gradient.data(),
+                            .bias_gradient = bias_gradient.data()});
+    BiasGelu(kRows, columns, input.data(), bias.data(), forward.data());
+    BiasGeluGradient(
+        kRows, columns,
+        BiasGeluRows<uint16_t>{.input = input.data(),
+                               .bias = bias.data(),
+                               .output_gradient = gradient.data(),
+                               .output = halves.data(),
+                               .input_gradient = back.data(),
+                               .bias_gradient = bias_gradient_again.data()});
+    EXPECT_EQ(forward, rounded(&output));
+    EXPECT_EQ(halves, rounded(&output));
+    EXPECT_EQ(back, rounded(&input_gradient));
+    for (int64_t c = 0; c < columns; ++c) {
+      ASSERT_EQ(bias_gradient[c], bias_gradient_again[c]);
     }
   }
 }

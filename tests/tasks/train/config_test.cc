@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "attention/kernels/bfloat16.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -44,6 +45,7 @@ constexpr char kComplete[] = R"({
             "epochs": 1.5, "steps": 100, "num_train_examples": 44000,
             "evaluate_every": 10, "checkpoint_every": 7,
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
+            "precision": "fp32",
             "score_storage": "store"},
   "wikihop": {"anything": 1},
   "output": "runs/x"
@@ -102,6 +104,7 @@ TEST(FinetuneConfigTest, ReadsEveryField) {
   EXPECT_EQ(config->train.evaluation_batch_size, 4);
   EXPECT_THAT(config->train.seeds, ElementsAre(3, 1));
   EXPECT_EQ(config->train.threads, 2);
+  EXPECT_EQ(config->train.precision, "fp32");
   EXPECT_EQ(config->train.score_storage, "store");
   EXPECT_EQ(config->task_options.dump(), R"({"anything":1})");
   EXPECT_EQ(config->output, "runs/x");
@@ -390,8 +393,26 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{R"({"train": {"seeds": [1, 1]}})", {"train.seeds", "twice"}},
         BadConfig{R"({"train": {"seeds": [-1]}})", {"train.seeds"}},
         BadConfig{R"({"train": {"threads": -1}})", {"train.threads"}},
+        BadConfig{R"({"train": {"precision": "fp16"}})",
+                  {"train.precision", "bf16"}},
         BadConfig{R"({"train": {"score_storage": "keep"}})",
                   {"train.score_storage", "reverse"}}));
+
+TEST(FinetuneConfigTest, WarnsOfBfloat16WhereItIsNotFast) {
+  const auto config =
+      FinetuneConfigFromJson(nlohmann::json::parse(
+                                 R"({"task": "toy", "model": {"vocab_size": 5},
+              "train": {"precision": "bf16"}})"),
+                             "test");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->train.precision, "bf16");
+  if (kernels::Bfloat16ProductsOfThisCpu() ==
+      kernels::Bfloat16Products::kFast) {
+    EXPECT_THAT(config->warnings, IsEmpty());
+  } else {
+    EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("train.precision")));
+  }
+}
 
 TEST(FinetuneConfigTest, RejectsWhatIsNoObject) {
   for (const char* text : {"[]", "3", "null"}) {
