@@ -42,6 +42,9 @@ class Encoder {
       : variant_(variant), config_(Config(variant, layers)), model_(config_) {
     model_->train(variant.training);
     model_->set_score_storage(ScoreStorageFromName(variant.storage));
+    model_->set_linear_precision(variant.precision == "bf16"
+                                     ? LinearPrecision::kBfloat16
+                                     : LinearPrecision::kFloat32);
     for (const auto& parameter : model_->named_parameters()) {
       parameters_.emplace(parameter.key(), parameter.value());
     }
@@ -144,15 +147,22 @@ void RegisterAll() {
           if (std::string(storage) != "reverse" && !differs) {
             continue;
           }
-          Register({.size = size,
-                    .training = training,
-                    .residual = residual,
-                    .storage = storage},
-                   {{layers, 512, 64, 2},
-                    {layers, 2048, 256, 2},
-                    {layers, 4096, 256, 1},
-                    {layers, 4096, 256, 2},
-                    {layers, 8192, 256, 2}});
+          for (const char* precision : {"fp32", "bf16"}) {
+            if (std::string(precision) == "bf16" &&
+                std::string(storage) != "reverse") {
+              continue;
+            }
+            Register({.size = size,
+                      .training = training,
+                      .residual = residual,
+                      .storage = storage,
+                      .precision = precision},
+                     {{layers, 512, 64, 2},
+                      {layers, 2048, 256, 2},
+                      {layers, 4096, 256, 1},
+                      {layers, 4096, 256, 2},
+                      {layers, 8192, 256, 2}});
+          }
         }
       }
     }

@@ -46,7 +46,7 @@ kernels::ResidualRows RowsOf(const Problem& problem) {
       .change = problem.change.data_ptr<float>(),
       .bias = problem.bias.defined() ? problem.bias.data_ptr<float>() : nullptr,
       .residual = problem.residual.data_ptr<float>(),
-      .dropout = static_cast<float>(problem.dropout),
+      .dropout = problem.dropout,
       .dropout_seed = problem.seed};
 }
 
@@ -119,7 +119,7 @@ struct Dropped {
                                      float* bias_sums) const {
     return {
         .columns = change_gradient.size(-1),
-        .dropout = static_cast<float>(dropout),
+        .dropout = dropout,
         .dropout_seed = seed,
         .change = dropout > 0.0 ? change_gradient.data_ptr<float>() : nullptr,
         .bias = has_bias ? bias_sums : nullptr};

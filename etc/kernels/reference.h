@@ -42,11 +42,10 @@ inline std::vector<double> ResidualSumReference(const ResidualRows& rows,
     const int64_t i = row * rows.columns + c;
     const double bias =
         rows.bias == nullptr ? 0.0 : static_cast<double>(rows.bias[c]);
-    sum.push_back(static_cast<double>(rows.residual[i]) +
-                  ResidualDropoutReference(rows.dropout_seed,
-                                           static_cast<double>(rows.dropout),
-                                           row, c) *
-                      (static_cast<double>(rows.change[i]) + bias));
+    sum.push_back(
+        static_cast<double>(rows.residual[i]) +
+        ResidualDropoutReference(rows.dropout_seed, rows.dropout, row, c) *
+            (static_cast<double>(rows.change[i]) + bias));
   }
   return sum;
 }

@@ -37,11 +37,10 @@ HWY_INLINE void ForEachVector(int64_t columns, const Function& function) {
 
 // What dropout needs to know of a row.
 struct RowDropout {
-  HWY_INLINE RowDropout(float probability, uint64_t seed, int64_t row)
+  HWY_INLINE RowDropout(double probability, uint64_t seed, int64_t row)
       : key(MakeDropoutRow(seed, row, 0)),
-        threshold(DropoutThreshold(static_cast<double>(probability))),
-        kept(static_cast<float>(1.0 /
-                                (1.0 - static_cast<double>(probability)))) {}
+        threshold(DropoutThreshold(probability)),
+        kept(static_cast<float>(1.0 / (1.0 - probability))) {}
   HWY_INLINE FloatVector Factors(int64_t column) const {
     return DropoutFactors(key, static_cast<uint32_t>(column), threshold, kept);
   }
@@ -75,8 +74,8 @@ HWY_INLINE float SumRow(const ResidualRows& rows, int64_t row,
 }
 
 HWY_INLINE float SumRow(const ResidualRows& rows, int64_t row, float* sum) {
-  return rows.dropout > 0.0f ? SumRow<true>(rows, row, sum)
-                             : SumRow<false>(rows, row, sum);
+  return rows.dropout > 0.0 ? SumRow<true>(rows, row, sum)
+                            : SumRow<false>(rows, row, sum);
 }
 
 void ResidualSumImpl(const ResidualRows& rows, int64_t begin, int64_t end,
@@ -152,7 +151,7 @@ HWY_INLINE void DropRow(const DroppedGradient& gradient, int64_t row,
 
 HWY_INLINE void DropRow(const DroppedGradient& gradient, int64_t row,
                         const float* sum_gradient) {
-  if (gradient.dropout > 0.0f) {
+  if (gradient.dropout > 0.0) {
     DropRow<true>(gradient, row, sum_gradient);
   } else if (gradient.bias != nullptr) {
     DropRow<false>(gradient, row, sum_gradient);

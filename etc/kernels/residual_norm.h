@@ -25,7 +25,7 @@ struct ResidualRows {
   const float* change = nullptr;
   const float* bias = nullptr;  // [columns], or null
   const float* residual = nullptr;
-  float dropout = 0.0f;  // probability, in [0, 1)
+  double dropout = 0.0;  // probability, in [0, 1)
   uint64_t dropout_seed = 0;
 };
 
@@ -49,7 +49,7 @@ void ResidualNorm(const ResidualRows& rows, int64_t begin, int64_t end,
 // dropout.
 struct DroppedGradient {
   int64_t columns = 0;
-  float dropout = 0.0f;
+  double dropout = 0.0;
   uint64_t dropout_seed = 0;
   // Rows of columns; null without dropout, when it is the gradient of the sum.
   float* change = nullptr;

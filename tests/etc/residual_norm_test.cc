@@ -28,7 +28,7 @@ struct Case {
   std::vector<int64_t> leading;
   int64_t hidden;
   bool bias = true;
-  double dropout = 0.25;
+  double dropout = 0.1;
   bool norm = true;
 };
 

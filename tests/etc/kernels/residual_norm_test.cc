@@ -28,10 +28,10 @@ constexpr double kTolerance = 1e-5;
 
 struct Case {
   bool bias;
-  float dropout;
+  double dropout;
 };
 constexpr Case kCases[] = {
-    {false, 0.0f}, {true, 0.0f}, {false, 0.3f}, {true, 0.3f}};
+    {false, 0.0}, {true, 0.0}, {false, 0.3}, {true, 0.3}};
 
 class ResidualNormKernelTest : public EachTargetTest {};
 
@@ -112,21 +112,20 @@ TEST_P(ResidualNormKernelTest, HasTheGradientsOfTheDefinition) {
         mean[r] = static_cast<float>(normal[r].mean);
         inverse_deviation[r] = static_cast<float>(normal[r].inverse_deviation);
       }
-      ResidualNormGradient(
-          {.weight = weight.data(),
-           .sum = sum.data(),
-           .mean = mean.data(),
-           .inverse_deviation = inverse_deviation.data(),
-           .output_gradient = output_gradient.data(),
-           .sum_gradient = sum_gradient.data(),
-           .weight_gradient = weight_gradient.data(),
-           .norm_bias_gradient = norm_bias.data()},
-          {.columns = columns,
-           .dropout = c.dropout,
-           .dropout_seed = 77,
-           .change = c.dropout > 0.0f ? change.data() : nullptr,
-           .bias = c.bias ? bias.data() : nullptr},
-          kBegin, kEnd);
+      ResidualNormGradient({.weight = weight.data(),
+                            .sum = sum.data(),
+                            .mean = mean.data(),
+                            .inverse_deviation = inverse_deviation.data(),
+                            .output_gradient = output_gradient.data(),
+                            .sum_gradient = sum_gradient.data(),
+                            .weight_gradient = weight_gradient.data(),
+                            .norm_bias_gradient = norm_bias.data()},
+                           {.columns = columns,
+                            .dropout = c.dropout,
+                            .dropout_seed = 77,
+                            .change = c.dropout > 0.0 ? change.data() : nullptr,
+                            .bias = c.bias ? bias.data() : nullptr},
+                           kBegin, kEnd);
       std::vector<double> expected[3];  // bias, weight, norm bias
       for (std::vector<double>& sums : expected) {
         sums.resize(static_cast<size_t>(columns));
@@ -144,11 +143,10 @@ TEST_P(ResidualNormKernelTest, HasTheGradientsOfTheDefinition) {
             NormalRowGradientReference(normal[r], weighted);
         for (int64_t i = 0; i < columns; ++i) {
           const double of_change =
-              of_sum[i] * ResidualDropoutReference(
-                              77, static_cast<double>(c.dropout), r, i);
+              of_sum[i] * ResidualDropoutReference(77, c.dropout, r, i);
           // One column: a difference of equal numbers, times 1 / sqrt(1e-3).
           ASSERT_NEAR(sum_gradient[r * columns + i], of_sum[i], 5 * kTolerance);
-          if (c.dropout > 0.0f) {
+          if (c.dropout > 0.0) {
             ASSERT_NEAR(change[r * columns + i], of_change, 8 * kTolerance);
           }
           expected[0][i] += c.bias ? of_change : 0.0;
@@ -178,7 +176,7 @@ TEST_P(ResidualNormKernelTest, DropsTheGradientOfTheSum) {
       ResidualSumGradient({.columns = columns,
                            .dropout = c.dropout,
                            .dropout_seed = 77,
-                           .change = c.dropout > 0.0f ? change.data() : nullptr,
+                           .change = c.dropout > 0.0 ? change.data() : nullptr,
                            .bias = c.bias ? bias.data() : nullptr},
                           kBegin, kEnd, sum_gradient.data());
       std::vector<double> expected(static_cast<size_t>(columns));
@@ -186,9 +184,8 @@ TEST_P(ResidualNormKernelTest, DropsTheGradientOfTheSum) {
         for (int64_t i = 0; i < columns; ++i) {
           const double of_change =
               static_cast<double>(sum_gradient[r * columns + i]) *
-              ResidualDropoutReference(77, static_cast<double>(c.dropout), r,
-                                       i);
-          if (c.dropout > 0.0f) {
+              ResidualDropoutReference(77, c.dropout, r, i);
+          if (c.dropout > 0.0) {
             ASSERT_NEAR(change[r * columns + i], of_change, kTolerance);
           }
           expected[i] += c.bias ? of_change : 0.0;
