@@ -6,9 +6,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "etc/formats/json_reader.h"
+#include "tasks/hotpotqa/task.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {
+
+namespace {
+
+TokenizerKind KindOf(const TokenizerConfig& config) {
+  return config.type == "sentencepiece" ? TokenizerKind::kSentencePiece
+                                        : TokenizerKind::kWordPiece;
+}
+
+}  // namespace
 
 const std::vector<TaskEntry>& Tasks() {
   static const auto* tasks = new std::vector<TaskEntry>{
@@ -24,6 +34,22 @@ const std::vector<TaskEntry>& Tasks() {
                  config.data.max_long_length, config.data.max_global_length);
            },
        .score = ScoreWikihop},
+      {.name = "hotpotqa",
+       .description =
+           "HotpotQA, distractor setting: answer and find the sentences that "
+           "say it",
+       .make =
+           [](const FinetuneConfig& config,
+              std::shared_ptr<const Tokenizer> tokenizer) {
+             return MakeHotpotqaTask(
+                 config.task_options, absl::StrCat(config.source, ": hotpotqa"),
+                 {.model = config.model,
+                  .tokenizer_kind = KindOf(config.tokenizer),
+                  .max_long_length = config.data.max_long_length,
+                  .max_global_length = config.data.max_global_length},
+                 std::move(tokenizer));
+           },
+       .score = ScoreHotpotqa},
   };
   return *tasks;
 }

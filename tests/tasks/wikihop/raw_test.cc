@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_scanner.h"
+#include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"
 
 namespace etc {
@@ -139,30 +139,12 @@ TEST(ParseWikihopRecordTest, SurvivesDamagedFiles) {
       R"([{"id":"WH_0","query":"country oslo","answer":"Norway\u0130",)"
       R"("candidates":[" Norway\u0130","\ud83d\ude00 é"],)"
       R"("supports":["Oslo is \"in\" Norway.","\\"],"annotations":[["x"]]}])";
-  const std::string bytes = "{}[]\",:\\u0\n\xc3\x80\xff";
-  std::mt19937_64 random(20240522);
+  Mutator mutator(20240522);
   int parsed = 0;
   for (int round = 0; round < 20000; ++round) {
-    std::string text = seed;
-    for (size_t edits = 1 + random() % 3; edits > 0 && !text.empty(); --edits) {
-      const size_t at = random() % text.size();
-      switch (random() % 5) {
-        case 0:
-          text[at] = bytes[random() % bytes.size()];
-          break;
-        case 1:
-          text[at] = static_cast<char>(random());
-          break;
-        case 2:
-          text.erase(at, 1 + random() % 9);
-          break;
-        case 3:
-          text.insert(at, text.substr(random() % text.size(), random() % 9));
-          break;
-        default:
-          text.insert(at, 1, bytes[random() % bytes.size()]);
-      }
-    }
+    const std::string text =
+        mutator.Mutate(seed, {"{", "}", "[", "]", "\"", ",", ":", "\\", "\\u0",
+                              "\n", "\xc3", "\x80", "\xff", "null", "1e9"});
     RecordScanner scanner("mutant");
     if (!scanner.Scan(text).ok() || !scanner.Finish().ok()) {
       continue;
@@ -176,7 +158,7 @@ TEST(ParseWikihopRecordTest, SurvivesDamagedFiles) {
     }
   }
   // Many mutants hurt a text only.
-  EXPECT_GT(parsed, 1000);
+  EXPECT_GT(parsed, 500);
   EXPECT_LT(parsed, 19000);
 }
 

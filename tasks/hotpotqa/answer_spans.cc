@@ -1,0 +1,170 @@
+#include "tasks/hotpotqa/answer_spans.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+
+namespace etc {
+namespace {
+
+constexpr absl::string_view kMark = "\u2581";
+constexpr absl::string_view kUnknown = "<unk>";
+constexpr absl::string_view kNarrowNoBreakSpace = "\u202f";
+
+// Bytes of the delimiter that `text` begins with, 0 if it begins with none.
+size_t DelimiterSize(absl::string_view text) {
+  const char c = text.front();
+  if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
+    return 1;
+  }
+  return absl::StartsWith(text, kNarrowNoBreakSpace)
+             ? kNarrowNoBreakSpace.size()
+             : 0;
+}
+
+// First bytes of the occurrences of `answer`, which is not empty.
+std::vector<int64_t> Occurrences(absl::string_view text,
+                                 absl::string_view answer) {
+  std::vector<int64_t> begins;
+  for (size_t at = text.find(answer); at != absl::string_view::npos;
+       at = text.find(answer, at + answer.size())) {
+    begins.push_back(static_cast<int64_t>(at));
+  }
+  return begins;
+}
+
+// The index of the last unigram that begins at or before a byte: delimiters
+// belong to what is before them, and at the front to the first one.
+size_t UnigramAt(const std::vector<ByteRange>& unigrams, int64_t byte) {
+  const auto after = std::upper_bound(
+      unigrams.begin(), unigrams.end(), byte,
+      [](int64_t at, const ByteRange& unigram) { return at < unigram.begin; });
+  return after == unigrams.begin()
+             ? 0
+             : static_cast<size_t>(after - unigrams.begin()) - 1;
+}
+
+// The index of the first piece that begins at or behind a byte.
+int64_t PieceFrom(const std::vector<TextPiece>& pieces, int64_t byte) {
+  return std::lower_bound(pieces.begin(), pieces.end(), byte,
+                          [](const TextPiece& piece, int64_t at) {
+                            return piece.begin < at;
+                          }) -
+         pieces.begin();
+}
+
+}  // namespace
+
+std::vector<ByteRange> SplitUnigrams(absl::string_view text) {
+  std::vector<ByteRange> unigrams;
+  bool is_inside = false;
+  for (size_t at = 0; at < text.size();) {
+    const size_t delimiter = DelimiterSize(text.substr(at));
+    const auto begin = static_cast<int64_t>(at);
+    at += std::max<size_t>(delimiter, 1);
+    if (delimiter > 0) {
+      is_inside = false;
+    } else if (is_inside) {
+      unigrams.back().end = static_cast<int64_t>(at);
+    } else {
+      unigrams.push_back({.begin = begin, .end = static_cast<int64_t>(at)});
+      is_inside = true;
+    }
+  }
+  return unigrams;
+}
+
+DetokenizedText Detokenize(absl::string_view text,
+                           const std::vector<TextPiece>& pieces,
+                           const Tokenizer& tokenizer) {
+  DetokenizedText result;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    std::string spelt = tokenizer.Piece(pieces[i].id);
+    if (spelt == kUnknown) {
+      spelt = std::string(
+          text.substr(static_cast<size_t>(pieces[i].begin),
+                      static_cast<size_t>(pieces[i].end - pieces[i].begin)));
+    }
+    if (i == 0 && absl::StartsWith(spelt, kMark)) {
+      spelt.erase(0, kMark.size());
+    }
+    absl::StrReplaceAll({{kMark, " "}}, &spelt);
+    result.text += spelt;
+    result.piece_of_byte.resize(result.text.size(), static_cast<int64_t>(i));
+  }
+  return result;
+}
+
+AnswerFinder::AnswerFinder(std::string answer, TokenizerKind kind,
+                           const Tokenizer* tokenizer)
+    : answer_(std::move(answer)),
+      kind_(kind),
+      tokenizer_(tokenizer),
+      answer_pieces_(tokenizer->Encode(answer_)) {}
+
+std::vector<PieceSpan> AnswerFinder::Find(
+    absl::string_view text, const std::vector<TextPiece>& pieces) const {
+  if (answer_.empty() || pieces.empty()) {
+    return {};
+  }
+  return kind_ == TokenizerKind::kWordPiece ? FindInUnigrams(text, pieces)
+                                            : FindInDetokenized(text, pieces);
+}
+
+std::vector<PieceSpan> AnswerFinder::FindInUnigrams(
+    absl::string_view text, const std::vector<TextPiece>& pieces) const {
+  const std::vector<int64_t> begins = Occurrences(text, answer_);
+  if (begins.empty()) {
+    return {};
+  }
+  // Not empty: the text has pieces.
+  const std::vector<ByteRange> unigrams = SplitUnigrams(text);
+  std::vector<PieceSpan> spans;
+  for (const int64_t begin : begins) {
+    const int64_t last_byte = begin + static_cast<int64_t>(answer_.size()) - 1;
+    const size_t first = UnigramAt(unigrams, begin);
+    const size_t last = UnigramAt(unigrams, last_byte);
+    const PieceSpan span{.first = PieceFrom(pieces, unigrams[first].begin),
+                         .last = PieceFrom(pieces, unigrams[last].end) - 1};
+    // Control characters make unigrams without pieces.
+    if (span.first <= span.last) {
+      spans.push_back(Refine(span, pieces));
+    }
+  }
+  return spans;
+}
+
+PieceSpan AnswerFinder::Refine(PieceSpan span,
+                               const std::vector<TextPiece>& pieces) const {
+  const auto size = static_cast<int64_t>(answer_pieces_.size());
+  for (int64_t first = span.first; size > 0 && first + size - 1 <= span.last;
+       ++first) {
+    if (std::equal(answer_pieces_.begin(), answer_pieces_.end(),
+                   pieces.begin() + first,
+                   [](const TextPiece& a, const TextPiece& b) {
+                     return a.id == b.id;
+                   })) {
+      return {.first = first, .last = first + size - 1};
+    }
+  }
+  return span;
+}
+
+std::vector<PieceSpan> AnswerFinder::FindInDetokenized(
+    absl::string_view text, const std::vector<TextPiece>& pieces) const {
+  const DetokenizedText detokenized = Detokenize(text, pieces, *tokenizer_);
+  std::vector<PieceSpan> spans;
+  for (const int64_t begin : Occurrences(detokenized.text, answer_)) {
+    const size_t first = static_cast<size_t>(begin);
+    spans.push_back(
+        {.first = detokenized.piece_of_byte[first],
+         .last = detokenized.piece_of_byte[first + answer_.size() - 1]});
+  }
+  return spans;
+}
+
+}  // namespace etc

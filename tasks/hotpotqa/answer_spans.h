@@ -1,0 +1,68 @@
+#ifndef ETC_TASKS_HOTPOTQA_ANSWER_SPANS_H_
+#define ETC_TASKS_HOTPOTQA_ANSWER_SPANS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tasks/text/byte_range.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// Pieces [first, last] of a text.
+struct PieceSpan {
+  int64_t first = 0;
+  int64_t last = 0;
+
+  friend bool operator==(const PieceSpan&, const PieceSpan&) = default;
+};
+
+// The parts of a text between blank, tab, CR, LF and U+202F: the "unigrams" of
+// the official code (hotpotqa spec 2.1). A no-break space divides nothing.
+std::vector<ByteRange> SplitUnigrams(absl::string_view text);
+
+// What the pieces of SentencePiece spell: their texts without the first mark,
+// the other marks U+2581 as blanks (hotpotqa spec 2.1). `text` is what they
+// were made from; it stands in for what the vocabulary does not know.
+struct DetokenizedText {
+  std::string text;
+  // [text.size()]: the piece of each byte.
+  std::vector<int64_t> piece_of_byte;
+};
+DetokenizedText Detokenize(absl::string_view text,
+                           const std::vector<TextPiece>& pieces,
+                           const Tokenizer& tokenizer);
+
+// Finds one answer in texts (hotpotqa spec 2.2): all occurrences from the left
+// that do not overlap, in the same case, within words or not. With WordPiece in
+// the text itself; a span has the pieces of all unigrams that the occurrence
+// touches, or less where just some of them are the pieces of the answer. With
+// SentencePiece in the detokenized text.
+class AnswerFinder {
+ public:
+  // `tokenizer` must outlive the finder.
+  AnswerFinder(std::string answer, TokenizerKind kind,
+               const Tokenizer* tokenizer);
+
+  // `pieces` are those of `text`. None for an empty answer.
+  std::vector<PieceSpan> Find(absl::string_view text,
+                              const std::vector<TextPiece>& pieces) const;
+
+ private:
+  std::vector<PieceSpan> FindInUnigrams(
+      absl::string_view text, const std::vector<TextPiece>& pieces) const;
+  std::vector<PieceSpan> FindInDetokenized(
+      absl::string_view text, const std::vector<TextPiece>& pieces) const;
+  PieceSpan Refine(PieceSpan span, const std::vector<TextPiece>& pieces) const;
+
+  const std::string answer_;
+  const TokenizerKind kind_;
+  const Tokenizer* const tokenizer_;
+  const std::vector<TextPiece> answer_pieces_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_HOTPOTQA_ANSWER_SPANS_H_

@@ -1,0 +1,30 @@
+#ifndef ETC_TASKS_HOTPOTQA_ANSWER_TEXT_H_
+#define ETC_TASKS_HOTPOTQA_ANSWER_TEXT_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "tasks/hotpotqa/example.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// The text of long tokens [first, last] of one title or sentence, as it stands
+// in the record: from the first byte of the first piece to the last of the last
+// one, without white space around it.
+std::string OriginalAnswerText(const HotpotqaExample& example, PieceSpan span);
+
+// The same as the official program gets it (hotpotqa spec 6.1). WordPiece: the
+// unigrams that the span touches, cut to what ProjectAnswer finds in them.
+// SentencePiece: what the pieces spell, which is not always the original text.
+std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
+                               TokenizerKind kind, const Tokenizer& tokenizer);
+
+// The part of `raw` whose lower-case pieces are `pieces` (joined by blanks,
+// "##" removed), or all of `raw` where the two cannot be aligned character by
+// character (hotpotqa spec 6.1, step 3).
+std::string ProjectAnswer(absl::string_view pieces, absl::string_view raw);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_HOTPOTQA_ANSWER_TEXT_H_

@@ -1,0 +1,252 @@
+#include "tasks/hotpotqa/example.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace etc {
+namespace {
+
+// Of SentencePiece checkpoints (hotpotqa spec 2.3).
+constexpr HotpotqaTokens kSentencePieceTokens = {
+    .cls = 40, .sentence = 1, .question = 41, .paragraph = 43};
+
+// The sentences of a title that support the answer.
+using FactsByTitle = std::map<std::string, std::set<int64_t>>;
+
+// Writes an example from left to right.
+class Writer {
+ public:
+  Writer(std::shared_ptr<const HotpotqaRecord> record,
+         const Tokenizer& tokenizer, const HotpotqaExampleOptions& options)
+      : tokenizer_(tokenizer),
+        options_(options),
+        tokens_(HotpotqaTokensOf(options.tokenizer_kind, tokenizer)),
+        answer_(record->answer.value_or(""), options.tokenizer_kind,
+                &tokenizer) {
+    for (const HotpotqaFact& fact : record->supporting_facts) {
+      facts_[fact.title].insert(fact.sentence);
+    }
+    example_->record = std::move(record);
+  }
+
+  void AddQuestion() {
+    AddGlobal(tokens_.cls, {.ignore_hard_g2l = true});
+    AddLong(tokens_.cls, kHotpotqaSentenceType, {}, {});
+    EndSegment();
+    const std::string& question = example_->record->question;
+    bool any = false;
+    for (const TextPiece& piece : tokenizer_.Encode(question)) {
+      if (!Fits(1)) {
+        ++example_->dropped_question_pieces;
+        continue;
+      }
+      const int32_t global = AddGlobal(tokens_.question, {});
+      AddLong(piece.id, kHotpotqaQuestionType, {piece.begin, piece.end},
+              {.sentence = global});
+      any = true;
+    }
+    if (any) {
+      EndSegment();
+    }
+  }
+
+  void AddParagraph(int32_t index) {
+    const HotpotqaParagraph& paragraph =
+        example_->record->context[static_cast<size_t>(index)];
+    const auto facts = facts_.find(paragraph.title);
+    const bool supports = facts != facts_.end();
+    if (example_->global_length() >= options_.max_global_length) {
+      example_->dropped_texts +=
+          1 + static_cast<int64_t>(paragraph.sentences.size());
+      return;
+    }
+    const int32_t global = AddGlobal(
+        tokens_.paragraph, {.paragraph = index, .supports = supports});
+    AddText(paragraph.title, kHotpotqaTitleType, global,
+            {.paragraph = index, .supports = supports});
+    int32_t number = 0;
+    for (size_t k = 0; k < paragraph.sentences.size(); ++k) {
+      const bool added = AddText(
+          paragraph.sentences[k], kHotpotqaSentenceType, global,
+          {.paragraph = index,
+           .sentence = number,
+           .supports =
+               supports && facts->second.contains(static_cast<int64_t>(k))});
+      // The official program counts the sentences that fit.
+      number += added || !options_.official_compatibility ? 1 : 0;
+    }
+    EndSegment();
+  }
+
+  // To be called once, last.
+  std::shared_ptr<HotpotqaExample> Finish() {
+    example_->pattern =
+        PatternFromMultihop(source_, options_.pattern, options_.flat_sequence);
+    example_->record_id = example_->record->id;
+    example_->has_answer = example_->record->answer.has_value();
+    if (example_->has_answer) {
+      SetTargets();
+    }
+    return std::move(example_);
+  }
+
+ private:
+  struct GlobalFields {
+    int32_t paragraph = -1;
+    int32_t sentence = -1;
+    bool supports = false;
+    bool ignore_hard_g2l = false;
+  };
+  // The global tokens that a long token belongs to.
+  struct Owners {
+    int32_t sentence = -1;
+    int32_t paragraph = -1;
+  };
+
+  // Whether there is room for one more global token and its long ones.
+  bool Fits(int64_t pieces) const {
+    return example_->long_length() + pieces <= options_.max_long_length &&
+           example_->global_length() + 1 <= options_.max_global_length;
+  }
+
+  // Returns the index of the new token.
+  int32_t AddGlobal(int32_t token, const GlobalFields& fields) {
+    example_->global_token_ids.push_back(token);
+    example_->global_type_ids.push_back(0);
+    example_->global_paragraph_ids.push_back(fields.paragraph);
+    example_->global_sentence_ids.push_back(fields.sentence);
+    example_->supporting_facts.push_back(fields.supports ? 1 : 0);
+    source_.global_paragraph_breakpoints.push_back(0);
+    source_.ignore_hard_g2l.push_back(fields.ignore_hard_g2l ? 1 : 0);
+    return static_cast<int32_t>(example_->global_length()) - 1;
+  }
+
+  void AddLong(int32_t token, int32_t type, ByteRange bytes,
+               const Owners& owners) {
+    example_->long_token_ids.push_back(token);
+    example_->long_type_ids.push_back(type);
+    example_->long_bytes.push_back(bytes);
+    source_.long_sentence_ids.push_back(owners.sentence);
+    source_.long_paragraph_ids.push_back(owners.paragraph);
+    source_.long_paragraph_breakpoints.push_back(0);
+  }
+
+  // A title or sentence. Returns whether it was added.
+  bool AddText(const std::string& text, int32_t type, int32_t paragraph,
+               const GlobalFields& fields) {
+    const std::vector<TextPiece> pieces = tokenizer_.Encode(text);
+    const bool fits = Fits(static_cast<int64_t>(pieces.size()));
+    // The official program looks for answers in what does not fit, too.
+    if (fields.supports && (fits || options_.official_compatibility)) {
+      const int64_t offset = example_->long_length();
+      for (const PieceSpan& span : answer_.Find(text, pieces)) {
+        example_->answer_spans.push_back(
+            {.first = offset + span.first, .last = offset + span.last});
+      }
+    }
+    if (!fits) {
+      ++example_->dropped_texts;
+      return false;
+    }
+    const int32_t global = AddGlobal(tokens_.sentence, fields);
+    for (const TextPiece& piece : pieces) {
+      AddLong(piece.id, type, {piece.begin, piece.end},
+              {.sentence = global, .paragraph = paragraph});
+    }
+    return true;
+  }
+
+  // What comes next cannot be seen locally from what came before.
+  void EndSegment() {
+    source_.long_paragraph_breakpoints.back() = 1;
+    source_.global_paragraph_breakpoints.back() = 1;
+  }
+
+  void SetTargets() {
+    std::vector<PieceSpan>& spans = example_->answer_spans;
+    std::stable_sort(spans.begin(), spans.end(),
+                     [](const PieceSpan& left, const PieceSpan& right) {
+                       return left.last < right.last;
+                     });
+    const std::string& answer = *example_->record->answer;
+    example_->answer_type = answer == "yes"  ? HotpotqaAnswerType::kYes
+                            : answer == "no" ? HotpotqaAnswerType::kNo
+                                             : HotpotqaAnswerType::kSpan;
+    const bool is_span = example_->answer_type == HotpotqaAnswerType::kSpan;
+    // "no" is in "know": nothing to point at (trap of hotpotqa spec 2.6).
+    if (!is_span && !options_.official_compatibility) {
+      spans.clear();
+    }
+    const std::vector<uint8_t>& facts = example_->supporting_facts;
+    if (std::find(facts.begin(), facts.end(), 1) == facts.end()) {
+      example_->left_out = "no supporting fact is in the input";
+    } else if (is_span && (spans.empty() ||
+                           spans.front().last >= options_.max_long_length)) {
+      example_->left_out = "the answer is in no supporting sentence";
+    }
+  }
+
+  const Tokenizer& tokenizer_;
+  const HotpotqaExampleOptions& options_;
+  const HotpotqaTokens tokens_;
+  const AnswerFinder answer_;
+  FactsByTitle facts_;
+  std::shared_ptr<HotpotqaExample> example_ =
+      std::make_shared<HotpotqaExample>();
+  MultihopSource source_;
+};
+
+}  // namespace
+
+HotpotqaTokens HotpotqaTokensOf(TokenizerKind kind,
+                                const Tokenizer& tokenizer) {
+  if (kind == TokenizerKind::kSentencePiece) {
+    return kSentencePieceTokens;
+  }
+  return {.cls = tokenizer.Id("[CLS]")};
+}
+
+std::vector<int64_t> HotpotqaExample::BioTargets() const {
+  const auto size = static_cast<int64_t>(long_token_ids.size());
+  std::vector<int64_t> classes(long_token_ids.size(),
+                               static_cast<int64_t>(HotpotqaBio::kOutside));
+  for (const PieceSpan& span : answer_spans) {
+    if (span.last >= size) {
+      break;
+    }
+    for (int64_t i = span.first; i <= span.last; ++i) {
+      classes[static_cast<size_t>(i)] = static_cast<int64_t>(
+          i == span.first ? HotpotqaBio::kBegin : HotpotqaBio::kInside);
+    }
+  }
+  return classes;
+}
+
+const std::string& HotpotqaExample::TextOf(int32_t global) const {
+  static const auto* none = new std::string();
+  const int32_t paragraph = global_paragraph_ids[static_cast<size_t>(global)];
+  if (paragraph < 0) {
+    return *none;
+  }
+  const HotpotqaParagraph& text =
+      record->context[static_cast<size_t>(paragraph)];
+  const int32_t sentence = global_sentence_ids[static_cast<size_t>(global)];
+  return sentence < 0 ? text.title
+                      : text.sentences[static_cast<size_t>(sentence)];
+}
+
+std::shared_ptr<const HotpotqaExample> MakeHotpotqaExample(
+    HotpotqaRecord record, const Tokenizer& tokenizer,
+    const HotpotqaExampleOptions& options) {
+  const auto shared = std::make_shared<const HotpotqaRecord>(std::move(record));
+  Writer writer(shared, tokenizer, options);
+  writer.AddQuestion();
+  for (size_t p = 0; p < shared->context.size(); ++p) {
+    writer.AddParagraph(static_cast<int32_t>(p));
+  }
+  return writer.Finish();
+}
+
+}  // namespace etc

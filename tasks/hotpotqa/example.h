@@ -1,0 +1,103 @@
+#ifndef ETC_TASKS_HOTPOTQA_EXAMPLE_H_
+#define ETC_TASKS_HOTPOTQA_EXAMPLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/pattern_builders.h"
+#include "tasks/data/example.h"
+#include "tasks/hotpotqa/answer_spans.h"
+#include "tasks/hotpotqa/raw.h"
+#include "tasks/text/byte_range.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// Ids of the tokens that stand for no text (hotpotqa spec 2.3).
+struct HotpotqaTokens {
+  int32_t cls = 101;  // in both inputs
+  // Global tokens.
+  int32_t sentence = 1;  // and titles
+  int32_t question = 3;
+  int32_t paragraph = 5;
+};
+// 101, 3 and 5 with BERT's vocabulary (the first is where the vocabulary has
+// [CLS]), 40, 41 and 43 with ETC's SentencePiece model.
+HotpotqaTokens HotpotqaTokensOf(TokenizerKind kind, const Tokenizer& tokenizer);
+
+// Type ids of long tokens; those of global tokens are all 0.
+inline constexpr int32_t kHotpotqaSentenceType = 1;  // and [CLS]
+inline constexpr int32_t kHotpotqaTitleType = 2;
+inline constexpr int32_t kHotpotqaQuestionType = 3;
+
+enum class HotpotqaAnswerType { kSpan = 0, kYes = 1, kNo = 2 };
+
+// Classes of long tokens when answers are marked token by token.
+enum class HotpotqaBio { kBegin = 0, kInside = 1, kOutside = 2 };
+
+struct HotpotqaExampleOptions {
+  int64_t max_long_length = 4096;
+  int64_t max_global_length = 256;
+  TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
+  // One sequence in place of separate paragraphs, an ablation (hotpotqa spec
+  // 3).
+  bool flat_sequence = false;
+  // The official program's numbering and targets where they go wrong: see
+  // README.md.
+  bool official_compatibility = false;
+  PatternOptions pattern = {};
+};
+
+// One question as the model reads it (hotpotqa spec 2.4):
+//
+//   long:    [CLS], pieces of the question, and for each paragraph those of its
+//            title and of its sentences
+//   global:  [CLS], one token a piece of the question, and for each paragraph
+//            one, then one for its title and one a sentence
+//
+// A question piece, title or sentence that does not fit is left out as a whole.
+struct HotpotqaExample : Example {
+  std::shared_ptr<const HotpotqaRecord> record;
+
+  // [L]: the bytes of each long token in its own text: the question, or the
+  // title or sentence that its global token stands for.
+  std::vector<ByteRange> long_bytes;
+
+  // [G]: the paragraph of a paragraph, title or sentence token, or -1.
+  std::vector<int32_t> global_paragraph_ids;
+  // [G]: the number of a sentence in its paragraph, or -1 for other tokens.
+  std::vector<int32_t> global_sentence_ids;
+
+  // Targets, if there is an answer (hotpotqa spec 2.6).
+  // [G]: 1 for what a supporting fact is in: sentence, title, paragraph.
+  std::vector<uint8_t> supporting_facts;
+  HotpotqaAnswerType answer_type = HotpotqaAnswerType::kSpan;
+  // Where the answer stands in supporting text, by the last token; what the
+  // first one is is the target of a span, (0, 0) if there is none.
+  std::vector<PieceSpan> answer_spans;
+
+  // Sentences and titles that did not fit, and pieces of the question.
+  int64_t dropped_texts = 0;
+  int64_t dropped_question_pieces = 0;
+
+  PieceSpan target_span() const {
+    return answer_spans.empty() ? PieceSpan() : answer_spans.front();
+  }
+  // [L] classes of HotpotqaBio.
+  std::vector<int64_t> BioTargets() const;
+  // The text of a sentence or title token, for a paragraph token its title;
+  // empty for others.
+  const std::string& TextOf(int32_t global) const;
+};
+
+// Builds the example of a record. Throws nothing, refuses nothing: what does
+// not fit is left out, and what training cannot use says so in `left_out`.
+std::shared_ptr<const HotpotqaExample> MakeHotpotqaExample(
+    HotpotqaRecord record, const Tokenizer& tokenizer,
+    const HotpotqaExampleOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_HOTPOTQA_EXAMPLE_H_

@@ -1,0 +1,52 @@
+#ifndef ETC_TASKS_HOTPOTQA_RAW_H_
+#define ETC_TASKS_HOTPOTQA_RAW_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// A paragraph of the context, split into sentences by the data set. From the
+// second on they usually begin with a blank.
+struct HotpotqaParagraph {
+  std::string title;
+  std::vector<std::string> sentences;
+};
+
+// A sentence that is needed for the answer: number `sentence`, from 0, of the
+// paragraph with this title. In gold data it may be out of range.
+struct HotpotqaFact {
+  std::string title;
+  int64_t sentence = 0;
+
+  friend auto operator<=>(const HotpotqaFact&, const HotpotqaFact&) = default;
+};
+
+// One question of a HotpotQA file (hotpotqa spec 1.2).
+struct HotpotqaRecord {
+  std::string id;
+  std::string question;
+  std::vector<HotpotqaParagraph> context;
+  // A span of the context, "yes" or "no"; none in data to predict for.
+  std::optional<std::string> answer;
+  // As in the file; empty in data to predict for.
+  std::vector<HotpotqaFact> supporting_facts;
+  // "bridge" or "comparison", and "easy", "medium" or "hard"; may be empty.
+  std::string type;
+  std::string level;
+};
+
+// Reads the JSON text of one record. Fields that are not named above are
+// ignored. `where` starts each message.
+//   kInvalidArgument  not JSON, a field missing or of a wrong type
+absl::StatusOr<HotpotqaRecord> ParseHotpotqaRecord(absl::string_view json,
+                                                   const std::string& where);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_HOTPOTQA_RAW_H_
