@@ -1,0 +1,150 @@
+// How fast raw records become examples, on one core: MB/s of the text of the
+// official files, JSON parsing and tokenizing included. Each task is measured
+// on its bundled sample, and on real questions with BERT's vocabulary where a
+// folder of them lies beside the checkout (see CONTRIBUTING.md):
+//
+//   data_bench --benchmark_filter=Examples/hotpotqa
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/data/record_file.h"
+#include "tasks/registry.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/train/config.h"
+
+namespace etc {
+namespace {
+
+struct Source {
+  std::string task;
+  std::string name;
+  std::string data;
+  std::string vocabulary;
+};
+
+std::string SharedFolder() {
+  const char* from_environment = std::getenv("ETC_SHARED_DIR");
+  return from_environment != nullptr
+             ? from_environment
+             : absl::StrCat(ETC_SOURCE_DIR, "/../shared");
+}
+
+// The bundled sample of each task, and the real one where it is.
+std::vector<Source> Sources() {
+  const std::vector<std::pair<std::string, std::string>> real_files = {
+      {"wikihop", "wikihop/dev.sample.json"},
+      {"hotpotqa", "hotpotqa/hotpot_dev_distractor_v1.sample.json"}};
+  std::vector<Source> sources;
+  for (const TaskEntry& task : Tasks()) {
+    const std::string sample =
+        absl::StrCat(ETC_SOURCE_DIR, "/tasks/", task.name, "/sample/");
+    sources.push_back({.task = task.name,
+                       .name = "sample",
+                       .data = sample + "dev.json",
+                       .vocabulary = sample + "vocab.txt"});
+  }
+  for (const auto& [task, file] : real_files) {
+    const std::string folder = absl::StrCat(SharedFolder(), "/data/");
+    sources.push_back({.task = task,
+                       .name = "real",
+                       .data = absl::StrCat(folder, file),
+                       .vocabulary = folder + "vocab/bert-uncased/vocab.txt"});
+  }
+  std::erase_if(sources, [](const Source& source) {
+    return !std::filesystem::exists(source.data);
+  });
+  return sources;
+}
+
+absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Source& source) {
+  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
+                       FinetuneConfigFromJson({{"task", source.task},
+                                               {"model", {{"preset", "base"}}}},
+                                              "data_bench"));
+  ETC_ASSIGN_OR_RETURN(auto tokenizer,
+                       LoadWordPieceTokenizer(source.vocabulary));
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(source.task));
+  return entry->make(config, std::move(tokenizer));
+}
+
+absl::StatusOr<std::vector<std::string>> ReadRecords(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(path));
+  std::vector<std::string> records;
+  for (int64_t i = 0; i < file.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(records.emplace_back(), file.Read(i));
+  }
+  return records;
+}
+
+// One pass over all records.
+absl::StatusOr<int64_t> Featurise(const Task& task,
+                                  const std::vector<std::string>& records) {
+  int64_t tokens = 0;
+  for (const std::string& record : records) {
+    ETC_ASSIGN_OR_RETURN(const auto examples,
+                         task.MakeExamples(record, "record"));
+    for (const auto& example : examples) {
+      tokens += example->long_length();
+    }
+  }
+  return tokens;
+}
+
+void BM_Examples(benchmark::State& state, const Source& source) {
+  const auto task = MakeTask(source);
+  const auto records = ReadRecords(source.data);
+  if (!task.ok() || !records.ok()) {
+    const std::string message(
+        (task.ok() ? records.status() : task.status()).message());
+    state.SkipWithError(message.c_str());
+    return;
+  }
+  int64_t bytes = 0;
+  for (const std::string& record : *records) {
+    bytes += static_cast<int64_t>(record.size());
+  }
+  int64_t tokens = 0;
+  for (auto _ : state) {
+    const auto made = Featurise(**task, *records);
+    if (!made.ok()) {
+      const std::string message(made.status().message());
+      state.SkipWithError(message.c_str());
+      return;
+    }
+    tokens += *made;
+  }
+  state.SetBytesProcessed(bytes * state.iterations());
+  state.counters["tokens"] = benchmark::Counter(static_cast<double>(tokens),
+                                                benchmark::Counter::kIsRate);
+}
+
+}  // namespace
+}  // namespace etc
+
+int main(int argc, char** argv) {
+  for (const etc::Source& source : etc::Sources()) {
+    benchmark::RegisterBenchmark(
+        absl::StrCat("Examples/", source.task, "/", source.name).c_str(),
+        etc::BM_Examples, source)
+        ->Unit(benchmark::kMillisecond);
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    return 1;
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
