@@ -1,72 +1,91 @@
 #!/usr/bin/env bash
-# Fine-tunes a small ETC on the bundled sample, in the format of WikiHop, with
+# Fine-tunes a small ETC on a bundled sample in the format of a benchmark, with
 # residual attention scores and without, and evaluates both on its held-out
 # part. Installs what it needs and builds only the program.
 #
-#   bash tasks/demo.sh
+#   bash tasks/demo.sh             # WikiHop
+#   bash tasks/demo.sh TASK...     # wikihop, hotpotqa
+#   bash tasks/demo.sh all
 #
-# Exits with 1 if the model with residual scores does not reach 0.9.
+# Exits with 1 if a model with residual scores does not reach what it should.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-config=tasks/wikihop/configs/demo.json
-held_out=tasks/wikihop/sample/dev.json
-runs=runs/demo
-needed=0.9
+# The metric of each task, and what the model with residual scores must reach.
+declare -A metric=([wikihop]=accuracy [hotpotqa]=joint_f1)
+declare -A needed=([wikihop]=0.9 [hotpotqa]=0.8)
 realetc=build/release/bin/realetc
 
 step() { printf '\n== %s\n' "$*"; }
+
+# Trains task $1 with residual scores in mode $2 and predicts the held-out
+# answers.
+train() {
+  local output=runs/demo/$1/residual_$2
+  rm -rf "$output"
+  step "Fine-tuning on $1 with residual attention scores: $2"
+  "$realetc" finetune "tasks/$1/configs/demo.json" \
+    --set residual_attention="$2" --set train.seeds='[1]' --output "$output"
+  "$realetc" predict "$output/seed-1/checkpoints/best" \
+    --data "tasks/$1/sample/dev.json" --output "$output/predictions.json"
+}
+
+# The official score of those predictions.
+score() {
+  "$realetc" score "$1" "tasks/$1/sample/dev.json" \
+    "runs/demo/$1/residual_$2/predictions.json" |
+    tr -s ' ' '\n' | grep -x -A 1 "${metric[$1]}" | tail -n 1
+}
+
+demo() {
+  local task=$1 started=$SECONDS
+  local held_out=tasks/$task/sample/dev.json
+  local run=runs/demo/$task/residual_sum
+  train "$task" sum
+  train "$task" off
+  local with_scores without_scores chance
+  with_scores=$(score "$task" sum)
+  without_scores=$(score "$task" off)
+  chance=$(python3 "tasks/$task/sample/demo.py" chance "$held_out")
+
+  step "Three of the questions"
+  python3 "tasks/$task/sample/demo.py" show "$held_out" "$run/predictions.json"
+  step "${metric[$task]} on questions that training has not seen ($held_out)"
+  printf '  %-26s %s\n' "residual scores: sum" "$with_scores" \
+    "residual scores: off" "$without_scores" "chance" "$chance"
+  cat <<END
+
+Both runs took $((SECONDS - started)) s together.
+  checkpoint   $run/seed-1/checkpoints/best
+  predictions  $run/predictions.json
+  metrics      $run/seed-1/metrics.jsonl
+Try:
+  $realetc inspect --config tasks/$task/configs/demo.json --record 0
+  $realetc evaluate $run/seed-1/checkpoints/best --residual off
+END
+  if ! awk -v got="$with_scores" -v needed="${needed[$task]}" \
+    'BEGIN { exit !(got >= needed) }'; then
+    echo "demo: ${metric[$task]} $with_scores of $task is below" \
+      "${needed[$task]}: something is wrong." >&2
+    exit 1
+  fi
+}
+
+tasks=("${@:-wikihop}")
+if [[ ${tasks[*]} == all ]]; then
+  tasks=(wikihop hotpotqa)
+fi
+for task in "${tasks[@]}"; do
+  if [[ -z ${metric[$task]:-} ]]; then
+    echo "demo: there is no task \"$task\"; there are: ${!metric[*]}, all" >&2
+    exit 2
+  fi
+done
 
 step "Packages and program"
 bash cmake/install_dependencies.sh
 cmake --preset release --log-level=WARNING >/dev/null
 cmake --build --preset release --target realetc --parallel "$(nproc)"
-started=$SECONDS
-
-# Trains with residual scores in mode $1 and predicts the held-out answers.
-train() {
-  local output=$runs/residual_$1
-  rm -rf "$output"
-  step "Fine-tuning with residual attention scores: $1"
-  "$realetc" finetune "$config" --set residual_attention="$1" \
-    --set train.seeds='[1]' --output "$output"
-  "$realetc" predict "$output/seed-1/checkpoints/best" --data "$held_out" \
-    --output "$output/predictions.json"
-}
-
-# The official accuracy of those predictions.
-accuracy() {
-  "$realetc" score wikihop "$held_out" "$runs/residual_$1/predictions.json" |
-    awk '{ print $2 }'
-}
-
-train sum
-train off
-with_scores=$(accuracy sum)
-without_scores=$(accuracy off)
-chance=$(python3 - "$held_out" <<'PYTHON'
-import json, sys
-records = json.load(open(sys.argv[1], encoding="utf-8"))
-print("%.4f" % (sum(1 / len(r["candidates"]) for r in records) / len(records)))
-PYTHON
-)
-
-step "Accuracy on questions that training has not seen ($held_out)"
-printf '  %-26s %s\n' "residual scores: sum" "$with_scores" \
-  "residual scores: off" "$without_scores" "chance" "$chance"
-cat <<END
-
-Both runs took $((SECONDS - started)) s together.
-  checkpoint   $runs/residual_sum/seed-1/checkpoints/best
-  predictions  $runs/residual_sum/predictions.json
-  metrics      $runs/residual_sum/seed-1/metrics.jsonl
-Try:
-  $realetc inspect --config $config --record 0
-  $realetc evaluate $runs/residual_sum/seed-1/checkpoints/best --residual off
-END
-
-if ! awk -v got="$with_scores" -v needed="$needed" \
-  'BEGIN { exit !(got >= needed) }'; then
-  echo "demo: accuracy $with_scores is below $needed: something is wrong." >&2
-  exit 1
-fi
+for task in "${tasks[@]}"; do
+  demo "$task"
+done
