@@ -28,6 +28,9 @@ struct Example {
   // record ("the answer is not in the input"); empty: it does not.
   std::string left_out;
 
+  // About the memory that the task's own part takes, in bytes.
+  virtual int64_t TaskBytes() const { return 1024; }
+
   int64_t long_length() const {
     return static_cast<int64_t>(long_token_ids.size());
   }

@@ -10,12 +10,10 @@ int64_t Bytes(const std::vector<T>& values) {
   return static_cast<int64_t>(values.capacity() * sizeof(T));
 }
 
-// About the memory that an example takes. What a task added is unknown here; it
-// is small beside the ids of the tokens.
+// About the memory that an example takes.
 int64_t Bytes(const Example& example) {
-  constexpr int64_t kTaskPart = 1024;
   const AttentionPattern& pattern = example.pattern;
-  return static_cast<int64_t>(sizeof(Example)) + kTaskPart +
+  return static_cast<int64_t>(sizeof(Example)) + example.TaskBytes() +
          Bytes(example.long_token_ids) + Bytes(example.long_type_ids) +
          Bytes(example.global_token_ids) + Bytes(example.global_type_ids) +
          Bytes(pattern.long_segment) + Bytes(pattern.long_example) +

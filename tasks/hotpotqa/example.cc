@@ -208,6 +208,19 @@ HotpotqaTokens HotpotqaTokensOf(TokenizerKind kind,
   return {.cls = tokenizer.Id("[CLS]")};
 }
 
+int64_t HotpotqaExample::TaskBytes() const {
+  // Besides texts: the fields of the record and of this struct.
+  constexpr int64_t kFixed = 2048;
+  int64_t bytes = kFixed + static_cast<int64_t>(record->question.size());
+  for (const HotpotqaParagraph& paragraph : record->context) {
+    bytes += static_cast<int64_t>(sizeof(paragraph) + paragraph.title.size());
+    for (const std::string& sentence : paragraph.sentences) {
+      bytes += static_cast<int64_t>(sizeof(sentence) + sentence.size());
+    }
+  }
+  return bytes + static_cast<int64_t>(long_bytes.size() * sizeof(ByteRange));
+}
+
 std::vector<int64_t> HotpotqaExample::BioTargets() const {
   const auto size = static_cast<int64_t>(long_token_ids.size());
   std::vector<int64_t> classes(long_token_ids.size(),

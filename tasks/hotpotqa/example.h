@@ -82,6 +82,8 @@ struct HotpotqaExample : Example {
   int64_t dropped_texts = 0;
   int64_t dropped_question_pieces = 0;
 
+  // The record, and the bytes of its tokens.
+  int64_t TaskBytes() const override;
   PieceSpan target_span() const {
     return answer_spans.empty() ? PieceSpan() : answer_spans.front();
   }

@@ -257,6 +257,13 @@ TEST(HotpotqaExampleTest, IsOneSegmentWhenFlat) {  // spec 3
   EXPECT_EQ(example->pattern.paragraph, Times(29, -1));
 }
 
+TEST(HotpotqaExampleTest, SaysWhatMemoryItTakes) {
+  HotpotqaRecord record = HotpotqaSpecRecord();
+  const int64_t bytes = Make(record)->TaskBytes();
+  record.context[0].sentences.push_back(std::string(100000, ' '));
+  EXPECT_GE(Make(record)->TaskBytes(), bytes + 100000);
+}
+
 TEST(HotpotqaExampleTest, TakesEmptyTexts) {
   const HotpotqaRecord empty{.id = "q", .context = {{"", {"", " "}}, {"", {}}}};
   const auto example = Make(empty);
