@@ -17,11 +17,16 @@ Activation ActivationFromName(const std::string& name) {
   if (lower == "gelu") {
     return Activation::kGelu;
   }
+  if (lower == "gelu_erf") {
+    return Activation::kGeluErf;
+  }
   if (lower == "tanh") {
     return Activation::kTanh;
   }
-  TORCH_CHECK(false, "activation should be relu, gelu, tanh or linear, but is ",
-              name);
+  TORCH_CHECK(
+      false,
+      "activation should be relu, gelu, gelu_erf, tanh or linear, but is ",
+      name);
 }
 
 torch::Tensor Activate(Activation activation, const torch::Tensor& input) {
@@ -32,6 +37,8 @@ torch::Tensor Activate(Activation activation, const torch::Tensor& input) {
       return torch::relu(input);
     case Activation::kGelu:
       return torch::gelu(input, "tanh");
+    case Activation::kGeluErf:
+      return torch::gelu(input, "none");
     case Activation::kTanh:
       return torch::tanh(input);
   }

@@ -8,8 +8,9 @@
 namespace etc {
 
 // The functions of `hidden_act`, names in any case (model spec 0). "gelu" is
-// the tanh form; "linear" and "" leave their input as it is.
-enum class Activation { kLinear, kRelu, kGelu, kTanh };
+// the tanh form, "gelu_erf" the exact one; "linear" and "" leave their input as
+// it is.
+enum class Activation { kLinear, kRelu, kGelu, kGeluErf, kTanh };
 
 // Throws c10::Error for other names.
 Activation ActivationFromName(const std::string& name);

@@ -15,7 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kActivations[] = {"relu", "gelu", "tanh", "linear"};
+constexpr const char* kActivations[] = {"relu", "gelu", "gelu_erf", "tanh",
+                                        "linear"};
 constexpr const char* kResidualModes[] = {"off", "sum", "mean"};
 
 // Ids and lengths are 32 bits wide, and products of two sizes fit 64.
@@ -49,6 +50,7 @@ void ForEachField(Config& config, Visitor visit) {
   visit("use_hard_l2g_mask", config.use_hard_l2g_mask);
   visit("grad_checkpointing_period", config.grad_checkpointing_period);
   visit("residual_attention", config.residual_attention);
+  visit("layer_norm_epsilon", config.layer_norm_epsilon);
 }
 
 // Collects the first field that is not as it should be.
@@ -228,6 +230,9 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
                0);
   checker.OneOf("residual_attention", kResidualModes,
                 config.residual_attention);
+  checker.Check(
+      config.layer_norm_epsilon > 0 && std::isfinite(config.layer_norm_epsilon),
+      "layer_norm_epsilon", "above 0", config.layer_norm_epsilon);
   return checker.status();
 }
 

@@ -13,8 +13,8 @@
 
 namespace etc {
 
-// The official `etc_config.json` (model spec 1.1) and `residual_attention`.
-// Field names are those of the file.
+// The official `etc_config.json` (model spec 1.1) and two fields of ours. Field
+// names are those of the file.
 struct EtcConfig {
   // Rows of the token table. No default: 0 stands for "not given".
   int64_t vocab_size = 0;
@@ -35,7 +35,8 @@ struct EtcConfig {
   // Rows of each absolute position table; 0: no such tables.
   int64_t max_absolute_position_embeddings = 0;
   int64_t intermediate_size = 3072;
-  // "relu", "gelu" (the tanh form), "tanh" or "linear".
+  // "relu", "gelu" (the tanh form), "tanh" or "linear"; beyond the official
+  // ones "gelu_erf", the exact form of HuggingFace's BERT.
   std::string hidden_act = "gelu";
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
@@ -51,8 +52,11 @@ struct EtcConfig {
   // Layers per recomputed chain; 0: no gradient checkpointing (model spec 4.4).
   int64_t grad_checkpointing_period = 0;
 
-  // Not in the official file, whose readers ignore it: "off", "sum" or "mean".
+  // Not in the official file, whose readers ignore both: "off", "sum" or
+  // "mean"; and what LayerNorms add to the variance, of which RoBERTa's is
+  // 1e-5.
   std::string residual_attention = "off";
+  double layer_norm_epsilon = 1e-12;
 
   int64_t head_size() const {
     return att_size_per_head.value_or(

@@ -11,17 +11,14 @@
 namespace etc {
 namespace {
 
-constexpr double kLayerNormEpsilon = 1e-12;
-
 // Segment ids of tokens that have none given (model spec 2).
 constexpr int64_t kDefaultLongSegment = 1;
 constexpr int64_t kDefaultGlobalSegment = 0;
 
 }  // namespace
 
-torch::nn::LayerNorm MakeLayerNorm(int64_t size) {
-  return torch::nn::LayerNorm(
-      torch::nn::LayerNormOptions({size}).eps(kLayerNormEpsilon));
+torch::nn::LayerNorm MakeLayerNorm(int64_t size, double epsilon) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({size}).eps(epsilon));
 }
 
 EmbeddingTableImpl::EmbeddingTableImpl(int64_t rows, int64_t width,
@@ -78,8 +75,11 @@ EtcEmbeddingImpl::EtcEmbeddingImpl(const EtcConfig& config)
     global_position_ = register_module(
         "global_position", EmbeddingTable(positions, hidden_size_, 0, range));
   }
-  long_norm_ = register_module("long_norm", MakeLayerNorm(hidden_size_));
-  global_norm_ = register_module("global_norm", MakeLayerNorm(hidden_size_));
+  const auto norm = [&] {
+    return MakeLayerNorm(hidden_size_, config.layer_norm_epsilon);
+  };
+  long_norm_ = register_module("long_norm", norm());
+  global_norm_ = register_module("global_norm", norm());
 }
 
 // What one of the two streams reads and has of its own.

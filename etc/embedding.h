@@ -73,8 +73,8 @@ class EtcEmbeddingImpl : public torch::nn::Module {
 };
 TORCH_MODULE(EtcEmbedding);
 
-// LayerNorm over the last axis with ETC's epsilon, 1e-12 (model spec 0).
-torch::nn::LayerNorm MakeLayerNorm(int64_t size);
+// LayerNorm over the last axis (model spec 0).
+torch::nn::LayerNorm MakeLayerNorm(int64_t size, double epsilon);
 
 }  // namespace etc
 

@@ -40,7 +40,8 @@ EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
           .share_feed_forward = config.share_feed_forward_params,
           .activation = ActivationFromName(config.hidden_act),
           .pre_layer_norm = config.use_pre_activation_order,
-          .hidden_dropout = config.hidden_dropout_prob};
+          .hidden_dropout = config.hidden_dropout_prob,
+          .layer_norm_epsilon = config.layer_norm_epsilon};
 }
 
 FeedForwardBlockImpl::FeedForwardBlockImpl(
@@ -54,7 +55,8 @@ FeedForwardBlockImpl::FeedForwardBlockImpl(
       "intermediate", MakeLinear(hidden_size, intermediate_size, range));
   output_ = register_module("output",
                             MakeLinear(intermediate_size, hidden_size, range));
-  norm_ = register_module("norm", MakeLayerNorm(hidden_size));
+  norm_ = register_module(
+      "norm", MakeLayerNorm(hidden_size, options.layer_norm_epsilon));
 }
 
 torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input) {
@@ -90,9 +92,11 @@ EtcEncoderLayerImpl::EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options)
       options.global_intermediate_size);
   attention_ =
       register_module("attention", GlobalLocalAttention(options.attention));
-  long_norm_ = register_module("long_attention_norm", MakeLayerNorm(long_size));
-  global_norm_ =
-      register_module("global_attention_norm", MakeLayerNorm(global_size));
+  const double epsilon = options.layer_norm_epsilon;
+  long_norm_ =
+      register_module("long_attention_norm", MakeLayerNorm(long_size, epsilon));
+  global_norm_ = register_module("global_attention_norm",
+                                 MakeLayerNorm(global_size, epsilon));
   long_feed_forward_ = register_module(
       options.share_feed_forward ? "feed_forward" : "long_feed_forward",
       FeedForwardBlock(long_size, options.long_intermediate_size, options));

@@ -31,6 +31,7 @@ struct EtcEncoderLayerOptions {
   // x + dropout(f(LayerNorm(x))) instead of LayerNorm(x + dropout(f(x))).
   bool pre_layer_norm = false;
   double hidden_dropout = 0.1;
+  double layer_norm_epsilon = 1e-12;
 };
 
 // The options that a configuration asks for, the same for all its layers.

@@ -57,6 +57,7 @@ constexpr char kDefaults[] = R"({
   "hidden_size": 768,
   "initializer_range": 0.02,
   "intermediate_size": 3072,
+  "layer_norm_epsilon": 1e-12,
   "local_radius": 84,
   "max_absolute_position_embeddings": 0,
   "num_attention_heads": 12,
@@ -101,6 +102,7 @@ TEST(EtcConfigTest, ReadsBackEveryFieldItWrites) {
                  {"hidden_size", 9},
                  {"initializer_range", 0.03},
                  {"intermediate_size", 11},
+                 {"layer_norm_epsilon", 1e-5},
                  {"local_radius", 13},
                  {"max_absolute_position_embeddings", 14},
                  {"num_attention_heads", 4},
@@ -117,7 +119,7 @@ TEST(EtcConfigTest, ReadsBackEveryFieldItWrites) {
                  {"use_hard_l2g_mask", true},
                  {"use_pre_activation_order", true},
                  {"vocab_size", 19}};
-  ASSERT_EQ(fields.size(), 25u);
+  ASSERT_EQ(fields.size(), 26u);
   const json defaults = json::parse(kDefaults);
   for (const auto& [name, value] : fields.items()) {
     ASSERT_NE(value, defaults.at(name)) << name;
@@ -202,8 +204,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"hidden_act": 3})",
                 "c.json: hidden_act should be a string, but is 3"},
         Refusal{R"({"hidden_act": "swish"})",
-                "c.json: hidden_act should be one of relu, gelu, tanh, linear, "
-                "but is \"swish\""},
+                "c.json: hidden_act should be one of relu, gelu, gelu_erf, "
+                "tanh, linear, but is \"swish\""},
+        Refusal{R"({"layer_norm_epsilon": 0})",
+                "c.json: layer_norm_epsilon should be above 0, but is 0"},
         Refusal{R"({"residual_attention": "Sum"})",
                 "c.json: residual_attention should be one of off, sum, mean"},
         Refusal{R"({"vocab_size": 0})",

@@ -27,6 +27,15 @@ TEST(ActivationTest, GeluIsTheTanhForm) {
               1e-8));
 }
 
+// x Phi(x), with Phi(1) = 0.8413447461 and Phi(-2) = 0.0227501319.
+TEST(ActivationTest, GeluErfIsTheExactForm) {
+  const torch::Tensor x = torch::tensor({-2., 0., 1.}, torch::kFloat64);
+  EXPECT_TRUE(IsClose(
+      Activate(ActivationFromName("gelu_erf"), x),
+      torch::tensor({-2 * 0.0227501319, 0., 0.8413447461}, torch::kFloat64),
+      1e-9));
+}
+
 TEST(ActivationTest, TakesNamesInAnyCase) {
   EXPECT_EQ(ActivationFromName("ReLU"), Activation::kRelu);
   EXPECT_EQ(ActivationFromName("TANH"), Activation::kTanh);
