@@ -39,6 +39,20 @@ void CheckOptions(const GlobalLocalAttentionOptions& options) {
       options.global_hidden_size);
 }
 
+// The shapes of an answer where nobody asks on the long side.
+SparseAttentionOutput WithoutQueries(const SparseAttentionInput& input) {
+  SparseAttentionOutput output = {.context = input.query};
+  if (input.residual != ResidualAttention::kOff) {
+    const int64_t batch = input.query.size(0);
+    const int64_t heads = input.query.size(1);
+    const int64_t window = 2 * input.local_radius + 1;
+    output.own_scores = input.query.new_empty({batch, heads, 0, window});
+    output.other_scores =
+        input.query.new_empty({batch, heads, 0, input.other_key.size(2)});
+  }
+  return output;
+}
+
 }  // namespace
 
 RelativePositionsImpl::RelativePositionsImpl(int64_t ids, int64_t heads,
@@ -120,7 +134,9 @@ GlobalLocalAttentionImpl::SideOutput GlobalLocalAttentionImpl::RunSide(
     input.relative = side.relative->table();
   }
   SideOutput result;
-  result.attention = SparseAttention(input, options_.implementation);
+  result.attention = own.value.size(1) == 0 && input.side == QuerySide::kLong
+                         ? WithoutQueries(input)
+                         : SparseAttention(input, options_.implementation);
   result.output = products_.Apply(
       products_.Input(result.attention.context.transpose(1, 2).reshape(
           {own.value.size(0), own.value.size(1),

@@ -86,7 +86,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   explicit GlobalLocalAttentionImpl(const GlobalLocalAttentionOptions& options);
 
   // long_input [B, L, long_hidden_size], global_input [B, G,
-  // global_hidden_size]; L >= 1, G >= 0. Throws c10::Error if shapes disagree.
+  // global_hidden_size]; L, G >= 0. Throws c10::Error if shapes disagree.
   GlobalLocalAttentionOutput forward(const torch::Tensor& long_input,
                                      const torch::Tensor& global_input,
                                      const AttentionInputs& attention,

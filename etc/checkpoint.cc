@@ -11,6 +11,7 @@
 #include "etc/formats/safetensors.h"
 #include "etc/formats/status_macros.h"
 #include "etc/formats/tensor_source.h"
+#include "etc/formats/tensorflow_checkpoint.h"
 #include "etc/formats/utf8.h"
 
 namespace etc {
@@ -122,23 +123,11 @@ absl::StatusOr<LoadReport> Plan(const TensorReader& reader,
       reader.path(), ": tensor ", absl::StrJoin(mismatches, "; ")));
 }
 
-}  // namespace
-
-NamedTensors ModuleTensors(const torch::nn::Module& module,
-                           const std::string& prefix) {
-  NamedTensors tensors;
-  for (const auto& parameter : module.named_parameters()) {
-    tensors[prefix + parameter.key()] = parameter.value();
-  }
-  for (const auto& buffer : module.named_buffers()) {
-    tensors[prefix + buffer.key()] = buffer.value();
-  }
-  return tensors;
-}
-
-absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
-                          const std::map<std::string, std::string>& metadata) {
-  std::vector<SafetensorsTensor> sources;
+// What a format's writer takes; refers to `tensors`.
+template <typename Source>
+absl::StatusOr<std::vector<Source>> ToWrite(const std::string& path,
+                                            const NamedTensors& tensors) {
+  std::vector<Source> sources;
   for (const auto& [name, tensor] : tensors) {
     TORCH_CHECK(tensor.defined() && tensor.layout() == torch::kStrided,
                 "tensor ", name, " should be defined and dense");
@@ -156,7 +145,35 @@ absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
     };
     sources.push_back({name, dtype->name, tensor.sizes().vec(), write_data});
   }
+  return sources;
+}
+
+}  // namespace
+
+NamedTensors ModuleTensors(const torch::nn::Module& module,
+                           const std::string& prefix) {
+  NamedTensors tensors;
+  for (const auto& parameter : module.named_parameters()) {
+    tensors[prefix + parameter.key()] = parameter.value();
+  }
+  for (const auto& buffer : module.named_buffers()) {
+    tensors[prefix + buffer.key()] = buffer.value();
+  }
+  return tensors;
+}
+
+absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
+                          const std::map<std::string, std::string>& metadata) {
+  ETC_ASSIGN_OR_RETURN(const auto sources,
+                       ToWrite<SafetensorsTensor>(path, tensors));
   return WriteSafetensors(path, sources, metadata);
+}
+
+absl::Status WriteTensorFlowTensors(const std::string& prefix,
+                                    const NamedTensors& tensors) {
+  ETC_ASSIGN_OR_RETURN(const auto sources,
+                       ToWrite<TensorFlowTensor>(prefix, tensors));
+  return WriteTensorFlowCheckpoint(prefix, sources);
 }
 
 TensorReader::TensorReader(std::shared_ptr<const TensorSource> tensors)

@@ -34,6 +34,10 @@ NamedTensors ModuleTensors(const torch::nn::Module& module,
 absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
                           const std::map<std::string, std::string>& metadata);
 
+// The same to a TensorFlow V2 checkpoint, which keeps no metadata.
+absl::Status WriteTensorFlowTensors(const std::string& prefix,
+                                    const NamedTensors& tensors);
+
 // The tensors of a checkpoint directory or file, in whichever format
 // (OpenTensorSource). Only headers are read at first. Copies share the open
 // files.

@@ -1,0 +1,191 @@
+#include "etc/weights/bert_config.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/json_reader.h"
+#include "etc/formats/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+// RoBERTa numbers positions from pad_token_id + 1, and pad_token_id is 1.
+constexpr int64_t kRobertaPadding = 1;
+
+bool IsHuggingFace(const json& fields) {
+  return fields.is_object() &&
+         (fields.contains("model_type") || fields.contains("layer_norm_eps") ||
+          fields.contains("architectures") ||
+          fields.contains("transformers_version"));
+}
+
+// Our name of an activation, or none if there is no such.
+std::optional<std::string> Activation(const std::string& name,
+                                      bool is_hugging_face) {
+  const std::string lower = absl::AsciiStrToLower(name);
+  if (lower == "gelu") {
+    return is_hugging_face ? "gelu_erf" : "gelu";
+  }
+  if (is_hugging_face &&
+      (lower == "gelu_new" || lower == "gelu_pytorch_tanh")) {
+    return "gelu";
+  }
+  if (lower == "relu" || lower == "tanh" || lower == "linear") {
+    return lower;
+  }
+  return std::nullopt;
+}
+
+// What only HuggingFace's files have.
+void ReadHuggingFaceFields(JsonObjectReader* reader, BertConfig* bert) {
+  std::string model_type = "bert";
+  std::string positions = "absolute";
+  bool is_decoder = false;
+  std::optional<int64_t> padding;
+  reader->Optional("model_type", &model_type);
+  reader->Optional("position_embedding_type", &positions);
+  reader->Optional("is_decoder", &is_decoder);
+  reader->Optional("layer_norm_eps", &bert->config.layer_norm_epsilon);
+  reader->Optional("pad_token_id", &padding);
+  if (model_type != "bert" && model_type != "roberta") {
+    reader->Fail("model_type",
+                 absl::StrCat("should be \"bert\" or \"roberta\", but is \"",
+                              model_type, "\""));
+  }
+  if (positions != "absolute") {
+    reader->Fail(
+        "position_embedding_type",
+        absl::StrCat("should be \"absolute\", but is \"", positions, "\""));
+  }
+  if (is_decoder) {
+    reader->Fail("is_decoder", "should be false, but is true");
+  }
+  if (model_type == "roberta") {
+    bert->first_position = padding.value_or(kRobertaPadding) + 1;
+  }
+}
+
+void ReadFields(JsonObjectReader* reader, bool is_hugging_face,
+                BertConfig* bert) {
+  EtcConfig& config = bert->config;
+  reader->Required("vocab_size", &config.vocab_size);
+  reader->Required("hidden_size", &config.hidden_size);
+  reader->Required("num_hidden_layers", &config.num_hidden_layers);
+  reader->Required("num_attention_heads", &config.num_attention_heads);
+  reader->Required("intermediate_size", &config.intermediate_size);
+  reader->Required("max_position_embeddings",
+                   &config.max_absolute_position_embeddings);
+  reader->Required("type_vocab_size", &config.segment_vocab_size);
+  reader->Optional("hidden_dropout_prob", &config.hidden_dropout_prob);
+  reader->Optional("attention_probs_dropout_prob",
+                   &config.attention_probs_dropout_prob);
+  reader->Optional("initializer_range", &config.initializer_range);
+  std::string activation = "gelu";
+  reader->Optional("hidden_act", &activation);
+  if (const auto ours = Activation(activation, is_hugging_face)) {
+    config.hidden_act = *ours;
+  } else {
+    reader->Fail("hidden_act",
+                 absl::StrCat("should be gelu, relu, tanh or linear, but is \"",
+                              activation, "\""));
+  }
+  if (is_hugging_face) {
+    ReadHuggingFaceFields(reader, bert);
+    config.max_absolute_position_embeddings -= bert->first_position;
+  }
+  if (reader->Has("use_running_mean")) {
+    bool mean = false;
+    reader->Optional("use_running_mean", &mean);
+    config.residual_attention = mean ? "mean" : "sum";
+  }
+}
+
+json CommonFields(const EtcConfig& config) {
+  json fields = {
+      {"vocab_size", config.vocab_size},
+      {"hidden_size", config.hidden_size},
+      {"num_hidden_layers", config.num_hidden_layers},
+      {"num_attention_heads", config.num_attention_heads},
+      {"intermediate_size", config.intermediate_size},
+      {"max_position_embeddings", config.max_absolute_position_embeddings},
+      {"type_vocab_size", config.segment_vocab_size},
+      {"hidden_act", config.hidden_act},
+      {"hidden_dropout_prob", config.hidden_dropout_prob},
+      {"attention_probs_dropout_prob", config.attention_probs_dropout_prob},
+      {"initializer_range", config.initializer_range}};
+  if (config.residual_attention != "off") {
+    fields["use_running_mean"] = config.residual_attention == "mean";
+  }
+  return fields;
+}
+
+}  // namespace
+
+absl::StatusOr<BertConfig> BertConfigFromJson(const json& fields,
+                                              const std::string& source) {
+  BertConfig bert{.config = AsBert({})};
+  EtcConfig& config = bert.config;
+  JsonObjectReader reader(fields, source);
+  ReadFields(&reader, IsHuggingFace(fields), &bert);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  if (config.vocab_size < 1 || config.max_absolute_position_embeddings < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source,
+                     ": vocab_size and max_position_embeddings should "
+                     "be at least 1 beside those of padding"));
+  }
+  ETC_RETURN_IF_ERROR(CheckEtcConfig(config, source));
+  return bert;
+}
+
+EtcConfig AsBert(EtcConfig config) {
+  config.relative_pos_max_distance = 0;
+  config.relative_vocab_size = std::nullopt;
+  config.share_feed_forward_params = true;
+  config.share_qkv_projections = true;
+  config.share_kv_projections = true;
+  config.share_att_output_projection = true;
+  return config;
+}
+
+std::string GoogleBertConfigToJson(const EtcConfig& config) {
+  return CommonFields(config).dump(/*indent=*/2) + "\n";
+}
+
+std::string HuggingFaceBertConfigToJson(const EtcConfig& config) {
+  json fields = CommonFields(config);
+  if (config.hidden_act == "gelu") {
+    fields["hidden_act"] = "gelu_new";
+  } else if (config.hidden_act == "gelu_erf") {
+    fields["hidden_act"] = "gelu";
+  }
+  fields["model_type"] = "bert";
+  fields["architectures"] = {"BertModel"};
+  fields["layer_norm_eps"] = config.layer_norm_epsilon;
+  fields["pad_token_id"] = 0;
+  return fields.dump(/*indent=*/2) + "\n";
+}
+
+EtcConfig LiftedConfig(const EtcConfig& bert) {
+  EtcConfig config = *EtcConfigPreset("base");
+  config.vocab_size = bert.vocab_size;
+  config.embedding_size = bert.embedding_size;
+  config.hidden_size = bert.hidden_size;
+  config.num_hidden_layers = bert.num_hidden_layers;
+  config.num_attention_heads = bert.num_attention_heads;
+  config.att_size_per_head = bert.att_size_per_head;
+  config.intermediate_size = bert.intermediate_size;
+  config.residual_attention = bert.residual_attention;
+  if (bert.hidden_act != "gelu_erf") {
+    config.hidden_act = bert.hidden_act;
+  }
+  return config;
+}
+
+}  // namespace etc

@@ -1,0 +1,133 @@
+#include "etc/weights/compare.h"
+
+#include <torch/utils.h>
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "etc/checkpoint.h"
+#include "etc/formats/status_macros.h"
+#include "etc/weights/convert.h"
+#include "etc/weights/source_files.h"
+#include "etc/weights/weights.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+// One side: names, and their tensors when they are wanted.
+struct Side {
+  std::string path;
+  std::vector<std::string> names;
+  std::function<absl::StatusOr<torch::Tensor>(const std::string&)> read;
+};
+
+Side AsStored(const TensorReader& reader) {
+  return {reader.path(), reader.Names(),
+          [reader](const std::string& name) { return reader.Read(name); }};
+}
+
+absl::StatusOr<Side> AsEncoder(const WeightFile& file) {
+  ETC_ASSIGN_OR_RETURN(const NamedTensors encoder, ReadEncoder(file));
+  Side side{.path = file.source.path,
+            .read = [encoder](const std::string& name)
+                -> absl::StatusOr<torch::Tensor> { return encoder.at(name); }};
+  for (const auto& [name, tensor] : encoder) {
+    side.names.push_back(name);
+  }
+  return side;
+}
+
+std::string Shape(const torch::Tensor& tensor) {
+  return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]");
+}
+
+// Empty if they are the same.
+std::string Difference(const torch::Tensor& there, const torch::Tensor& here) {
+  if (there.sizes() != here.sizes()) {
+    return absl::StrCat(Shape(there), " there, ", Shape(here), " here");
+  }
+  if (there.scalar_type() == here.scalar_type() && torch::equal(there, here)) {
+    return "";
+  }
+  const torch::Tensor a = there.to(torch::kFloat64);
+  const torch::Tensor b = here.to(torch::kFloat64);
+  return absl::StrFormat("largest difference %.3g, norm %.6g there, %.6g here",
+                         (a - b).abs().max().item<double>(),
+                         a.norm().item<double>(), b.norm().item<double>());
+}
+
+absl::Status CompareTensors(const Side& there, const Side& here,
+                            WeightComparison* result) {
+  const std::set<std::string> other(there.names.begin(), there.names.end());
+  for (const std::string& name : here.names) {
+    if (!other.contains(name)) {
+      result->differences.push_back({name, "only in " + here.path});
+      continue;
+    }
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor left, there.read(name));
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor right, here.read(name));
+    std::string difference = Difference(left, right);
+    if (difference.empty()) {
+      ++result->same;
+    } else {
+      result->differences.push_back({name, std::move(difference)});
+    }
+  }
+  const std::set<std::string> mine(here.names.begin(), here.names.end());
+  for (const std::string& name : there.names) {
+    if (!mine.contains(name)) {
+      result->differences.push_back({name, "only in " + there.path});
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> CompareConfigs(const EtcConfig& there,
+                                        const EtcConfig& here) {
+  std::vector<std::string> texts;
+  const nlohmann::json left = nlohmann::json::parse(EtcConfigToJson(there));
+  const nlohmann::json right = nlohmann::json::parse(EtcConfigToJson(here));
+  for (const auto& [field, value] : right.items()) {
+    if (left[field] != value) {
+      texts.push_back(absl::StrCat(field, ": ", left[field].dump(), " there, ",
+                                   value.dump(), " here"));
+    }
+  }
+  return texts;
+}
+
+}  // namespace
+
+absl::StatusOr<WeightComparison> CompareWeights(const std::string& path,
+                                                const std::string& other) {
+  ETC_ASSIGN_OR_RETURN(const TensorReader here, TensorReader::Open(path));
+  ETC_ASSIGN_OR_RETURN(const TensorReader there, TensorReader::Open(other));
+  WeightComparison result;
+  const auto here_names = RecognizeNames(here.Names(), path);
+  const auto there_names = RecognizeNames(there.Names(), other);
+  if (here_names.ok() && there_names.ok() &&
+      here_names->style != there_names->style) {
+    ETC_ASSIGN_OR_RETURN(const WeightFile here_file, OpenWeights(path));
+    ETC_ASSIGN_OR_RETURN(const WeightFile there_file, OpenWeights(other));
+    ETC_ASSIGN_OR_RETURN(const Side here_side, AsEncoder(here_file));
+    ETC_ASSIGN_OR_RETURN(const Side there_side, AsEncoder(there_file));
+    ETC_RETURN_IF_ERROR(CompareTensors(there_side, here_side, &result));
+  } else {
+    ETC_RETURN_IF_ERROR(
+        CompareTensors(AsStored(there), AsStored(here), &result));
+  }
+  const auto here_config = ReadSourceConfig(path);
+  const auto there_config = ReadSourceConfig(other);
+  if (here_config.ok() && there_config.ok()) {
+    result.config_differences =
+        CompareConfigs(there_config->config, here_config->config);
+  }
+  return result;
+}
+
+}  // namespace etc

@@ -1,0 +1,34 @@
+#ifndef ETC_ETC_WEIGHTS_COMPARE_H_
+#define ETC_ETC_WEIGHTS_COMPARE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+struct TensorDifference {
+  std::string name;
+  // "only in <path>", "[2, 3] there, [3, 2] here", or how far values differ.
+  std::string what;
+};
+
+struct WeightComparison {
+  int64_t same = 0;  // tensors equal to the bit
+  std::vector<TensorDifference> differences;
+  // "residual_attention: sum there, off here".
+  std::vector<std::string> config_differences;
+};
+
+// What differs in `other` from `path`, each whatever TensorReader opens:
+// tensors by their names, or where one is not named by the same project as the
+// other, the parameters of the encoders in them; and the configurations beside
+// them, if there are two. Errors are those of OpenWeights and reading.
+absl::StatusOr<WeightComparison> CompareWeights(const std::string& path,
+                                                const std::string& other);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_COMPARE_H_

@@ -1,0 +1,165 @@
+#include "etc/weights/convert.h"
+
+#include <torch/utils.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/file.h"
+#include "etc/formats/status_macros.h"
+#include "etc/model.h"
+#include "etc/weights/bert_config.h"
+
+namespace etc {
+namespace {
+
+constexpr char kWeights[] = "model.safetensors";
+// For HuggingFace, whose loaders ask for it (formats spec 1.2).
+constexpr std::pair<const char*, const char*> kMetadata = {"format", "pt"};
+
+absl::Status CheckFree(const std::string& path) {
+  if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(path, " is there already and would be overwritten"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
+                           const std::string& directory) {
+  if (tokenizer.type.empty()) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
+                       ReadFile(tokenizer.vocabulary));
+  return WriteTokenizer(tokenizer, vocabulary, directory);
+}
+
+// How the encoder is kept elsewhere.
+struct Target {
+  NameStyle style;
+  std::string config_file;
+  std::string config;
+  std::string weights_file;  // or the prefix
+};
+
+Target TargetOf(const EtcConfig& config, ExportFormat format) {
+  const bool is_tensorflow = format == ExportFormat::kTensorFlow;
+  if (!HasOnlyAbsolutePositions(config)) {
+    return {NameStyle::kOfficialEtc, "etc_config.json", EtcConfigToJson(config),
+            is_tensorflow ? "model.ckpt" : kWeights};
+  }
+  return is_tensorflow
+             ? Target{NameStyle::kGoogleBert, "bert_config.json",
+                      GoogleBertConfigToJson(config), "bert_model.ckpt"}
+             : Target{NameStyle::kHuggingFace, "config.json",
+                      HuggingFaceBertConfigToJson(config), kWeights};
+}
+
+// The TensorFlow codes compute one gelu and have one epsilon.
+absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
+                              const std::string& source) {
+  if (style == NameStyle::kHuggingFace) {
+    return absl::OkStatus();
+  }
+  const EtcConfig official;
+  if (config.hidden_act == "gelu_erf" ||
+      config.layer_norm_epsilon != official.layer_norm_epsilon) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": ", NameStyleDescription(style),
+                     " knows the tanh form of gelu and an epsilon of ",
+                     official.layer_norm_epsilon,
+                     " only, but this model has hidden_act ", config.hidden_act,
+                     " and layer_norm_epsilon ", config.layer_norm_epsilon));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
+  ETC_ASSIGN_OR_RETURN(WeightFile file, OpenWeights(options.source));
+  if (options.lift && !HasOnlyAbsolutePositions(file.source.config)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.source,
+                     " is ETC already: only BERT and RoBERTa can be lifted"));
+  }
+  if (!options.residual_attention.empty()) {
+    file.source.config.residual_attention = options.residual_attention;
+  }
+  EtcConfig config =
+      options.lift ? LiftedConfig(file.source.config) : file.source.config;
+  if (!options.plan.token_rows.empty()) {
+    config.vocab_size = static_cast<int64_t>(options.plan.token_rows.size());
+  }
+  ETC_ASSIGN_OR_RETURN(WeightPlan plan,
+                       PlanWeights(file.source, config, options.plan));
+  ETC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, FindTokenizer(options.source));
+  return ImportPlan{.file = std::move(file),
+                    .config = std::move(config),
+                    .plan = std::move(plan),
+                    .tokenizer = std::move(tokenizer)};
+}
+
+absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
+                         const std::string& directory) {
+  const std::string weights = absl::StrCat(directory, "/", kWeights);
+  ETC_RETURN_IF_ERROR(CheckFree(weights));
+  torch::manual_seed(seed);
+  EtcModel model(plan.config);
+  ETC_RETURN_IF_ERROR(
+      LoadPlannedWeights(plan.file.reader, plan.plan, ModuleTensors(*model)));
+  ETC_RETURN_IF_ERROR(CreateDirectories(directory));
+  ETC_RETURN_IF_ERROR(CopyTokenizer(plan.tokenizer, directory));
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
+                                          EtcConfigToJson(plan.config)));
+  return WriteTensors(weights, ModuleTensors(*model, "encoder."), {kMetadata});
+}
+
+absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file) {
+  ETC_ASSIGN_OR_RETURN(const WeightPlan plan,
+                       PlanWeights(file.source, file.source.config));
+  NamedTensors encoder;
+  for (const WeightStep& step : plan.steps) {
+    encoder.emplace(step.target.name, torch::zeros(step.target.shape));
+  }
+  ETC_RETURN_IF_ERROR(LoadPlannedWeights(file.reader, plan, encoder));
+  return encoder;
+}
+
+absl::StatusOr<std::vector<std::string>> ExportWeights(
+    const std::string& source, ExportFormat format,
+    const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
+  const EtcConfig& config = file.source.config;
+  const Target target = TargetOf(config, format);
+  ETC_RETURN_IF_ERROR(CheckExpressible(config, target.style, source));
+  const std::string weights = absl::StrCat(directory, "/", target.weights_file);
+  const bool is_tensorflow = format == ExportFormat::kTensorFlow;
+  ETC_RETURN_IF_ERROR(
+      CheckFree(is_tensorflow ? absl::StrCat(weights, ".index") : weights));
+  ETC_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, FindTokenizer(source));
+  ETC_ASSIGN_OR_RETURN(const NamedTensors encoder, ReadEncoder(file));
+  ETC_ASSIGN_OR_RETURN(const NamedTensors tensors,
+                       TensorsInStyle(encoder, config, target.style));
+
+  std::vector<std::string> written = {
+      absl::StrCat(directory, "/", target.config_file)};
+  ETC_RETURN_IF_ERROR(CreateDirectories(directory));
+  ETC_RETURN_IF_ERROR(CopyTokenizer(tokenizer, directory));
+  if (!tokenizer.type.empty()) {
+    written.push_back(
+        absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)));
+  }
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(written[0], target.config));
+  ETC_RETURN_IF_ERROR(is_tensorflow
+                          ? WriteTensorFlowTensors(weights, tensors)
+                          : WriteTensors(weights, tensors, {kMetadata}));
+  written.push_back(weights);
+  return written;
+}
+
+}  // namespace etc

@@ -1,0 +1,75 @@
+#include "etc/weights/roberta_vocabulary.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "etc/formats/json_reader.h"
+#include "etc/formats/status_macros.h"
+#include "etc/formats/utf8.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+constexpr char kMark[] = "\u2581";
+
+// Two bytes of UTF-8 at most: no stand-in is beyond U+07FF.
+std::string Utf8(uint32_t code_point) {
+  if (code_point < 0x80) {
+    return std::string(1, static_cast<char>(code_point));
+  }
+  return {static_cast<char>(0xC0 | (code_point >> 6)),
+          static_cast<char>(0x80 | (code_point & 0x3F))};
+}
+
+// What each byte is spelt as.
+std::array<std::string, 256> StandIns() {
+  std::array<std::string, 256> result;
+  uint32_t next = 0x100;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const bool is_printable = (33 <= byte && byte <= 126) ||
+                              (161 <= byte && byte <= 172) ||
+                              (174 <= byte && byte <= 255);
+    result[byte] = Utf8(is_printable ? byte : next++);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string RobertaSpelling(absl::string_view piece) {
+  static const std::array<std::string, 256>& stand_ins =
+      *new std::array<std::string, 256>(StandIns());
+  std::string spelling;
+  for (const char byte : absl::StrReplaceAll(piece, {{kMark, " "}})) {
+    spelling += stand_ins[static_cast<unsigned char>(byte)];
+  }
+  return spelling;
+}
+
+absl::StatusOr<std::vector<int64_t>> RobertaRows(
+    const std::string& vocab_json, const std::vector<std::string>& pieces) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(vocab_json));
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(vocab_json, ": expected an object of pieces"));
+  }
+  for (const auto& [piece, row] : json.items()) {
+    if (!row.is_number_unsigned()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          vocab_json, ": the row of ", QuotedName(piece),
+          " should be a whole number from 0, but is ", row.dump()));
+    }
+  }
+  std::vector<int64_t> rows;
+  for (const std::string& piece : pieces) {
+    const auto found = json.find(RobertaSpelling(piece));
+    rows.push_back(found == json.end() ? -1 : found->get<int64_t>());
+  }
+  return rows;
+}
+
+}  // namespace etc

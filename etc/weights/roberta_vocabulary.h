@@ -1,0 +1,27 @@
+#ifndef ETC_ETC_WEIGHTS_ROBERTA_VOCABULARY_H_
+#define ETC_ETC_WEIGHTS_ROBERTA_VOCABULARY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// How RoBERTa's byte-level vocabulary spells a SentencePiece piece (formats
+// spec 4.7): U+2581 is a space, and each byte of UTF-8 that is no printable
+// Latin-1 character stands as a code point from U+0100 on.
+std::string RobertaSpelling(absl::string_view piece);
+
+// For each piece of a SentencePiece vocabulary the row of RoBERTa's token table
+// with the same text, or -1. `vocab_json` is RoBERTa's vocab.json, from text to
+// row.
+//   kInvalidArgument  it is no object of rows that are not negative
+absl::StatusOr<std::vector<int64_t>> RobertaRows(
+    const std::string& vocab_json, const std::vector<std::string>& pieces);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_ROBERTA_VOCABULARY_H_

@@ -1,0 +1,346 @@
+#include "etc/weights/weight_plan.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "etc/formats/status_macros.h"
+#include "etc/formats/utf8.h"
+
+namespace etc {
+namespace {
+
+constexpr char kFresh[] = "freshly initialised";
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+// Mistakes, of which a message shows the first few.
+class Mistakes {
+ public:
+  void Add(std::string text) { texts_.push_back(std::move(text)); }
+
+  absl::Status status(const std::string& path) const {
+    constexpr size_t kShown = 5;
+    if (texts_.empty()) {
+      return absl::OkStatus();
+    }
+    std::vector<std::string> shown(
+        texts_.begin(),
+        texts_.begin() + static_cast<int64_t>(std::min(texts_.size(), kShown)));
+    if (texts_.size() > kShown) {
+      shown.push_back(absl::StrCat("and ", texts_.size() - kShown, " more"));
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", absl::StrJoin(shown, "; ")));
+  }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+// The sizes that both must have. Values as numbers, so that one table does.
+absl::Status CheckSameSizes(const SourceWeights& source,
+                            const EtcConfig& target, bool same_vocabulary) {
+  const EtcConfig& from = source.config;
+  Mistakes mistakes;
+  const auto check = [&](absl::string_view field, int64_t found,
+                         int64_t wanted) {
+    if (found != wanted) {
+      mistakes.Add(
+          absl::StrCat(field, " should be ", wanted, ", but is ", found));
+    }
+  };
+  if (same_vocabulary) {
+    check("vocab_size", from.vocab_size, target.vocab_size);
+  }
+  check("embedding_size", from.token_embedding_size(),
+        target.token_embedding_size());
+  check("hidden_size", from.hidden_size, target.hidden_size);
+  check("num_hidden_layers", from.num_hidden_layers, target.num_hidden_layers);
+  check("num_attention_heads", from.num_attention_heads,
+        target.num_attention_heads);
+  check("att_size_per_head", from.head_size(), target.head_size());
+  check("intermediate_size", from.intermediate_size, target.intermediate_size);
+  check("use_pre_activation_order", from.use_pre_activation_order ? 1 : 0,
+        target.use_pre_activation_order ? 1 : 0);
+  // New ones may stand beside none; others must mean the same.
+  if (from.relative_vocab_size.has_value() &&
+      target.relative_vocab_size.has_value()) {
+    check("relative_vocab_size", *from.relative_vocab_size,
+          *target.relative_vocab_size);
+    check("relative_pos_max_distance", from.relative_pos_max_distance,
+          target.relative_pos_max_distance);
+  }
+  return mistakes.status(source.path);
+}
+
+// What is computed differently, though the weights fit.
+std::vector<std::string> Differences(const EtcConfig& from,
+                                     const EtcConfig& to) {
+  std::vector<std::string> texts;
+  if (from.hidden_act != to.hidden_act) {
+    texts.push_back(absl::StrCat("hidden_act was \"", from.hidden_act,
+                                 "\" and is \"", to.hidden_act, "\""));
+  }
+  if (from.layer_norm_epsilon != to.layer_norm_epsilon) {
+    texts.push_back(absl::StrCat("layer_norm_epsilon was ",
+                                 from.layer_norm_epsilon, " and is ",
+                                 to.layer_norm_epsilon));
+  }
+  return texts;
+}
+
+bool IsFloating(absl::string_view dtype) {
+  return dtype == "F32" || dtype == "F16" || dtype == "BF16" || dtype == "F64";
+}
+
+class Planner {
+ public:
+  Planner(const SourceWeights& source, const EtcConfig& target,
+          const WeightPlanOptions& options)
+      : source_(source),
+        target_(target),
+        options_(options),
+        lifts_(HasOnlyAbsolutePositions(source.config) &&
+               target.relative_vocab_size.has_value()) {
+    for (EncoderParameter& parameter : EncoderParameters(source.config)) {
+      const std::string name = parameter.name;
+      from_.emplace(name, std::move(parameter));
+    }
+  }
+
+  absl::StatusOr<WeightPlan> Plan() {
+    ETC_RETURN_IF_ERROR(
+        CheckSameSizes(source_, target_, options_.token_rows.empty()));
+    for (EncoderParameter& parameter : EncoderParameters(target_)) {
+      AddStep(std::move(parameter));
+    }
+    ETC_RETURN_IF_ERROR(mistakes_.status(source_.path));
+    AddDropped();
+    ETC_RETURN_IF_ERROR(mistakes_.status(source_.path));
+    for (std::string& difference : Differences(source_.config, target_)) {
+      plan_.notices.push_back(std::move(difference));
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // The parameter of the source that serves for one of the target, or null.
+  const EncoderParameter* FindSource(const EncoderParameter& target) const {
+    if (const auto same = from_.find(target.name); same != from_.end()) {
+      return &same->second;
+    }
+    for (const std::string& stand_in : target.stand_ins) {
+      if (const auto found = from_.find(stand_in); found != from_.end()) {
+        return &found->second;
+      }
+    }
+    return nullptr;
+  }
+
+  void AddStep(EncoderParameter parameter) {
+    WeightStep step{.target = std::move(parameter), .how = kFresh};
+    const EncoderParameter* from = FindSource(step.target);
+    if (from != nullptr) {
+      FillStep(*from, &step);
+    } else if (step.target.role != ParameterRole::kRelativePosition &&
+               step.target.role != ParameterRole::kPositionTable) {
+      mistakes_.Add(
+          absl::StrCat("nothing in it serves for ", step.target.name));
+    }
+    plan_.steps.push_back(std::move(step));
+  }
+
+  void FillStep(const EncoderParameter& from, WeightStep* step) {
+    const NameStyle style = source_.names.style;
+    const std::string& name = NameInStyle(from, style);
+    const auto stored = source_.names.stored_as.find(name);
+    if (stored == source_.names.stored_as.end()) {
+      mistakes_.Add(absl::StrCat("there is no tensor ",
+                                 QuotedName(source_.names.prefix + name),
+                                 " for ", step->target.name));
+      return;
+    }
+    step->source = stored->second;
+    used_.insert(stored->second);
+    CheckTensor(from, stored->second);
+    step->transpose = IsTransposedInStyle(from, style);
+    std::vector<std::string> how;
+    if (step->transpose) {
+      how.push_back("transposed");
+    }
+    if (from.name != step->target.name) {
+      how.push_back(absl::StrCat("a copy of ", from.name));
+    }
+    if (const std::string rows = ChooseRows(step); !rows.empty()) {
+      how.push_back(rows);
+    }
+    if (const std::string& dtype = source_.tensors.at(step->source).dtype;
+        dtype != "F32") {
+      how.push_back(absl::StrCat("from ", dtype));
+    }
+    step->how = how.empty() ? "as it is" : absl::StrJoin(how, ", ");
+  }
+
+  void CheckTensor(const EncoderParameter& from, const std::string& stored) {
+    const TensorInfo& info = source_.tensors.at(stored);
+    std::vector<int64_t> expected = ShapeInStyle(from, source_.names.style);
+    if (from.role == ParameterRole::kPositionTable) {
+      expected[0] += source_.first_position;
+    }
+    if (info.shape != expected) {
+      mistakes_.Add(absl::StrCat("tensor ", QuotedName(stored), " should be ",
+                                 ShapeText(expected), ", but is ",
+                                 ShapeText(info.shape)));
+    }
+    if (!IsFloating(info.dtype)) {
+      mistakes_.Add(absl::StrCat("tensor ", QuotedName(stored),
+                                 " should hold floating numbers, but is ",
+                                 info.dtype));
+    }
+  }
+
+  // Sets the rows of a table where they are not all as in the source, and says
+  // so.
+  std::string ChooseRows(WeightStep* step) {
+    const int64_t rows = step->target.shape[0];
+    const auto count_from = [&](int64_t first, int64_t available) {
+      step->rows.assign(static_cast<size_t>(rows), -1);
+      for (int64_t i = 0; i < std::min(rows, available); ++i) {
+        step->rows[static_cast<size_t>(i)] = first + i;
+      }
+    };
+    switch (step->target.role) {
+      case ParameterRole::kTokenTable:
+        return ChooseTokenRows(step);
+      case ParameterRole::kSegmentTable:
+        return ChooseSegmentRows(step, count_from);
+      case ParameterRole::kPositionTable: {
+        const int64_t available =
+            source_.config.max_absolute_position_embeddings;
+        const int64_t first = source_.first_position;
+        if (rows > available) {
+          mistakes_.Add(absl::StrCat(
+              "max_absolute_position_embeddings should be at least ", rows,
+              ", but is ", available));
+        }
+        if (rows == available && first == 0) {
+          return "";
+        }
+        count_from(first, rows);
+        return absl::StrCat("rows ", first, " to ", first + rows - 1);
+      }
+      default:
+        return "";
+    }
+  }
+
+  std::string ChooseTokenRows(WeightStep* step) {
+    if (options_.token_rows.empty()) {
+      return "";
+    }
+    step->rows = options_.token_rows;
+    if (static_cast<int64_t>(step->rows.size()) != target_.vocab_size) {
+      mistakes_.Add(absl::StrCat("rows are given for ", step->rows.size(),
+                                 " pieces, but vocab_size is ",
+                                 target_.vocab_size));
+    }
+    const auto found = std::count_if(step->rows.begin(), step->rows.end(),
+                                     [](int64_t row) { return row >= 0; });
+    return absl::StrCat("by piece: ", found, " of ", target_.vocab_size,
+                        " rows found, the others ", kFresh);
+  }
+
+  template <typename CountFrom>
+  std::string ChooseSegmentRows(WeightStep* step, CountFrom count_from) {
+    const int64_t available = source_.config.segment_vocab_size;
+    const int64_t rows = target_.segment_vocab_size;
+    if (lifts_ &&
+        options_.segments == WeightPlanOptions::Segments::kBroadcast) {
+      step->rows.assign(static_cast<size_t>(rows), 0);
+      return "row 0 for every segment";
+    }
+    if (rows == available) {
+      return "";
+    }
+    if (!lifts_) {
+      mistakes_.Add(absl::StrCat("segment_vocab_size should be ", rows,
+                                 ", but is ", available));
+    }
+    count_from(0, available);
+    return available < rows
+               ? absl::StrCat(available, " rows, the others ", kFresh)
+               : absl::StrCat("rows 0 to ", rows - 1);
+  }
+
+  // What the file has beside. Weights of the encoder may only be left out where
+  // lifting does not want them.
+  void AddDropped() {
+    std::map<std::string, const EncoderParameter*> encoder;
+    for (const auto& [name, parameter] : from_) {
+      const auto stored = source_.names.stored_as.find(
+          NameInStyle(parameter, source_.names.style));
+      if (stored != source_.names.stored_as.end()) {
+        encoder.emplace(stored->second, &parameter);
+      }
+    }
+    for (const auto& [name, info] : source_.tensors) {
+      if (used_.contains(name)) {
+        continue;
+      }
+      const auto found = encoder.find(name);
+      if (found == encoder.end()) {
+        if (IsBookkeeping(name)) {
+          ++plan_.bookkeeping;
+        } else {
+          plan_.dropped.push_back({name, "not part of the encoder"});
+        }
+      } else if (lifts_ &&
+                 found->second->role == ParameterRole::kPositionTable) {
+        plan_.dropped.push_back(
+            {name, "absolute positions, in whose place are relative ones"});
+      } else {
+        mistakes_.Add(absl::StrCat(
+            "tensor ", QuotedName(name), ", which is its ", found->second->name,
+            ", has no place in the model: it shares or leaves out what is "
+            "apart here"));
+      }
+    }
+  }
+
+  const SourceWeights& source_;
+  const EtcConfig& target_;
+  const WeightPlanOptions& options_;
+  const bool lifts_;
+  std::map<std::string, EncoderParameter> from_;  // by our name
+  std::set<std::string> used_;                    // names in the file
+  Mistakes mistakes_;
+  WeightPlan plan_;
+};
+
+}  // namespace
+
+int64_t WeightPlan::NumFresh() const {
+  return std::count_if(steps.begin(), steps.end(), [](const WeightStep& step) {
+    return step.source.empty();
+  });
+}
+
+absl::StatusOr<WeightPlan> PlanWeights(const SourceWeights& source,
+                                       const EtcConfig& target,
+                                       const WeightPlanOptions& options) {
+  return Planner(source, target, options).Plan();
+}
+
+bool HasOnlyAbsolutePositions(const EtcConfig& config) {
+  return config.max_absolute_position_embeddings > 0 &&
+         !config.relative_vocab_size.has_value();
+}
+
+}  // namespace etc

@@ -1,0 +1,232 @@
+// BERT and RealFormer's BERT as special cases of the encoder (model spec 10.1):
+// every token global, none long, absolute positions, everything shared. Against
+// a plain implementation in double precision that is written down here from the
+// specification, one dense matrix for each head, for residual attention off,
+// sum and mean; with padding, two segments and both forms of gelu. Tolerance:
+// 1e-10 in float64, 2e-5 in float32, for 5 layers.
+#include "etc/bert_input.h"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <string>
+
+#include "tests/support/tensor_matchers.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kLayers = 5;
+constexpr int64_t kHeads = 3;
+constexpr int64_t kHidden = 12;
+
+EtcConfig BertLikeConfig() {
+  EtcConfig config;
+  config.vocab_size = 29;
+  config.segment_vocab_size = 2;
+  config.hidden_size = kHidden;
+  config.num_hidden_layers = kLayers;
+  config.num_attention_heads = kHeads;
+  config.relative_pos_max_distance = 0;
+  config.relative_vocab_size = std::nullopt;
+  config.max_absolute_position_embeddings = 16;
+  config.intermediate_size = 20;
+  config.share_att_output_projection = true;
+  config.layer_norm_epsilon = 1e-5;
+  return config;
+}
+
+// All parameters random, LayerNorms and biases too.
+EtcModel RandomModel(const EtcConfig& config) {
+  torch::manual_seed(1);
+  EtcModel model(config);
+  model->eval();
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : model->named_parameters()) {
+    parameter.value().normal_(
+        0, parameter.key().find("norm.weight") != std::string::npos ? 1 : 0.3);
+  }
+  return model;
+}
+
+// --- The plain implementation -----------------------------------------------
+
+class PlainBert {
+ public:
+  explicit PlainBert(const EtcModel& model) : config_(model->config()) {
+    for (const auto& parameter : model->named_parameters()) {
+      weights_.insert(parameter.key(),
+                      parameter.value().detach().to(torch::kFloat64));
+    }
+  }
+
+  torch::Tensor Run(const torch::Tensor& ids, const torch::Tensor& types,
+                    const torch::Tensor& mask) const {
+    torch::Tensor x =
+        At("embedding.token.weight").index_select(0, Flat(ids)) +
+        At("embedding.segment.weight").index_select(0, Flat(types)) +
+        At("embedding.global_position.weight")
+            .narrow(0, 0, ids.size(1))
+            .repeat({ids.size(0), 1});
+    x = Norm(x, "embedding.global_norm").reshape({ids.size(0), -1, kHidden});
+    torch::Tensor carried = torch::zeros(
+        {ids.size(0), kHeads, ids.size(1), ids.size(1)}, torch::kFloat64);
+    for (int64_t layer = 0; layer < kLayers; ++layer) {
+      x = Layer(x, mask, layer, &carried);
+    }
+    return x;
+  }
+
+ private:
+  torch::Tensor At(const std::string& name) const { return weights_[name]; }
+  static torch::Tensor Flat(const torch::Tensor& ids) {
+    return ids.reshape({-1});
+  }
+  torch::Tensor Dense(const torch::Tensor& x, const std::string& name) const {
+    return x.matmul(At(name + ".weight").t()) + At(name + ".bias");
+  }
+  torch::Tensor Norm(const torch::Tensor& x, const std::string& name) const {
+    const torch::Tensor centred = x - x.mean(-1, true);
+    const torch::Tensor variance = centred.square().mean(-1, true);
+    return centred / (variance + config_.layer_norm_epsilon).sqrt() *
+               At(name + ".weight") +
+           At(name + ".bias");
+  }
+  torch::Tensor Gelu(const torch::Tensor& x) const {
+    if (config_.hidden_act == "gelu_erf") {
+      return x * 0.5 * (1 + (x / std::sqrt(2.0)).erf());
+    }
+    return x * 0.5 *
+           (1 + (std::sqrt(2.0 / M_PI) * (x + 0.044715 * x.pow(3))).tanh());
+  }
+
+  // One head at a time: s, then S + s, then mask, then softmax.
+  torch::Tensor Layer(const torch::Tensor& x, const torch::Tensor& mask,
+                      int64_t layer, torch::Tensor* carried) const {
+    const std::string p = "layers." + std::to_string(layer) + ".";
+    const int64_t d = kHidden / kHeads;
+    const torch::Tensor query = Dense(x, p + "attention.long_query");
+    const torch::Tensor key = Dense(x, p + "attention.l2l_key");
+    const torch::Tensor value = Dense(x, p + "attention.l2l_value");
+    const bool carry = config_.residual_attention != "off";
+    std::vector<torch::Tensor> contexts;
+    for (int64_t head = 0; head < kHeads; ++head) {
+      const auto part = [&](const torch::Tensor& t) {
+        return t.narrow(-1, head * d, d);
+      };
+      torch::Tensor scores =
+          part(query).matmul(part(key).transpose(1, 2)) / std::sqrt(double(d));
+      if (carry) {
+        scores = scores + carried->select(1, head);
+        carried->select(1, head).copy_(scores);
+      }
+      if (config_.residual_attention == "mean") {
+        scores = scores / static_cast<double>(layer + 1);
+      }
+      scores = scores - 10000.0 * (1 - mask.unsqueeze(1));
+      contexts.push_back(scores.softmax(-1).matmul(part(value)));
+    }
+    torch::Tensor y =
+        Dense(torch::cat(contexts, -1), p + "attention.long_output");
+    y = Norm(x + y, p + "global_attention_norm");
+    const torch::Tensor z =
+        Dense(Gelu(Dense(y, p + "feed_forward.intermediate")),
+              p + "feed_forward.output");
+    return Norm(y + z, p + "feed_forward.norm");
+  }
+
+  EtcConfig config_;
+  torch::OrderedDict<std::string, torch::Tensor> weights_;
+};
+
+// ----------------------------------------------------------------------------
+
+struct BertExample {
+  torch::Tensor ids, types, mask;
+};
+
+BertExample RandomExample() {
+  torch::manual_seed(2);
+  BertExample example{.ids = torch::randint(29, {2, 11}, torch::kInt64),
+                      .types = torch::randint(2, {2, 11}, torch::kInt64),
+                      .mask = torch::ones({2, 11}, torch::kFloat64)};
+  example.mask.index_put_({1, torch::arange(7, 11)}, 0);
+  return example;
+}
+
+class BertInputTest
+    : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(BertInputTest, IsBert) {
+  EtcConfig config = BertLikeConfig();
+  std::tie(config.residual_attention, config.hidden_act) = GetParam();
+  EtcModel model = RandomModel(config);
+  const BertExample example = RandomExample();
+  const torch::Tensor expected =
+      PlainBert(model).Run(example.ids, example.types, example.mask);
+  const torch::NoGradGuard no_grad;
+  const EtcInput input = BertInput(example.ids, example.types, example.mask);
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kAuto, AttentionImplementation::kReference,
+        AttentionImplementation::kBlocked}) {
+    model->set_attention_implementation(implementation);
+    model->to(torch::kFloat32);
+    EXPECT_TRUE(IsClose(model->forward(input).global_output, expected, 2e-5));
+    model->to(torch::kFloat64);
+    const EtcOutput output = model->forward(input);
+    EXPECT_TRUE(IsClose(output.global_output, expected, 1e-10));
+    EXPECT_EQ(output.long_output.sizes(), at::IntArrayRef({2, 0, kHidden}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, BertInputTest,
+                         testing::Combine(testing::Values("off", "sum", "mean"),
+                                          testing::Values("gelu", "gelu_erf")));
+
+// Without a mask the fused kernels do the work.
+TEST(BertInputTest, NeedsNoMaskAndNoTypes) {
+  for (const char* mode : {"off", "sum"}) {
+    EtcConfig config = BertLikeConfig();
+    config.residual_attention = mode;
+    EtcModel model = RandomModel(config);
+    const BertExample example = RandomExample();
+    const torch::NoGradGuard no_grad;
+    EXPECT_TRUE(IsClose(
+        model->forward(BertInput(example.ids)).global_output,
+        PlainBert(model).Run(example.ids, torch::zeros_like(example.ids),
+                             torch::ones_like(example.mask)),
+        2e-5));
+  }
+}
+
+TEST(BertInputTest, TrainsWithRecomputedLayers) {
+  EtcConfig config = BertLikeConfig();
+  config.residual_attention = "sum";
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0;
+  std::vector<torch::Tensor> gradients;
+  for (const int64_t period : {0, 2}) {
+    config.grad_checkpointing_period = period;
+    EtcModel model = RandomModel(config);
+    model->train();
+    model->forward(BertInput(RandomExample().ids))
+        .global_output.square()
+        .sum()
+        .backward();
+    gradients.push_back(model->token_embedding_table().grad());
+  }
+  EXPECT_GT(gradients[0].abs().max().item<float>(), 1e-3);
+  EXPECT_TRUE(IsClose(gradients[1], gradients[0], 1e-4));
+}
+
+TEST(BertInputTest, RefusesOtherShapes) {
+  const torch::Tensor ids = torch::zeros({2, 3}, torch::kInt64);
+  EXPECT_THROW(BertInput(ids[0]), c10::Error);
+  EXPECT_THROW(BertInput(ids, ids[0]), c10::Error);
+  EXPECT_THROW(BertInput(ids, {}, torch::ones({2, 4})), c10::Error);
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,592 @@
+// Where each parameter comes from, without tensors: who named a file's tensors,
+// which of them serve for which parameter when projections are shared or BERT
+// is lifted (formats spec 3.4, model spec 11), what is dropped and what stays
+// new, and the message for everything that does not fit. Values are tested with
+// weights_test.
+#include "etc/weights/weight_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "etc/weights/bert_config.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+EtcConfig SmallConfig() {
+  EtcConfig config;
+  config.vocab_size = 11;
+  config.segment_vocab_size = 3;
+  config.hidden_size = 4;
+  config.num_hidden_layers = 2;
+  config.num_attention_heads = 2;
+  config.local_radius = 2;
+  config.relative_pos_max_distance = 2;
+  config.relative_vocab_size = 8;
+  config.intermediate_size = 6;
+  config.share_qkv_projections = false;
+  return config;
+}
+
+EtcConfig SmallBert() {
+  const auto bert = BertConfigFromJson({{"vocab_size", 11},
+                                        {"hidden_size", 4},
+                                        {"num_hidden_layers", 2},
+                                        {"num_attention_heads", 2},
+                                        {"intermediate_size", 6},
+                                        {"max_position_embeddings", 9},
+                                        {"type_vocab_size", 2}},
+                                       "bert_config.json");
+  EXPECT_TRUE(bert.ok()) << bert.status();
+  return bert->config;
+}
+
+// A file with all tensors of the configuration and `others`.
+SourceWeights Source(const EtcConfig& config, NameStyle style,
+                     const std::string& prefix,
+                     const std::map<std::string, TensorInfo>& others = {}) {
+  SourceWeights source{.path = "file", .tensors = others, .config = config};
+  for (const EncoderParameter& parameter : EncoderParameters(config)) {
+    source.tensors[prefix + NameInStyle(parameter, style)] = {
+        "F32", ShapeInStyle(parameter, style)};
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, info] : source.tensors) {
+    names.push_back(name);
+  }
+  auto recognized = RecognizeNames(names, "file");
+  EXPECT_TRUE(recognized.ok()) << recognized.status();
+  source.names = *std::move(recognized);
+  EXPECT_EQ(source.names.style, style);
+  EXPECT_EQ(source.names.prefix, prefix);
+  return source;
+}
+
+const WeightStep& StepOf(const WeightPlan& plan, const std::string& name) {
+  const auto step =
+      std::find_if(plan.steps.begin(), plan.steps.end(),
+                   [&](const WeightStep& s) { return s.target.name == name; });
+  EXPECT_NE(step, plan.steps.end()) << name;
+  return step == plan.steps.end() ? plan.steps.front() : *step;
+}
+
+WeightPlan PlanOrDie(const SourceWeights& source, const EtcConfig& target,
+                     const WeightPlanOptions& options = {}) {
+  auto plan = PlanWeights(source, target, options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *std::move(plan) : WeightPlan{};
+}
+
+std::string Refusal(const SourceWeights& source, const EtcConfig& target) {
+  return PlanWeights(source, target).status().ToString();
+}
+
+// --- Names ------------------------------------------------------------------
+
+TEST(RecognizeNamesTest, KnowsEveryStyleBehindAnyPrefix) {
+  for (const std::string prefix : {"", "encoder."}) {
+    Source(SmallConfig(), NameStyle::kRealEtc, prefix);
+  }
+  for (const std::string prefix : {"", "etc_document_bert/", "a/b/"}) {
+    Source(SmallConfig(), NameStyle::kOfficialEtc, prefix);
+  }
+  for (const std::string prefix : {"", "bert/"}) {
+    Source(SmallBert(), NameStyle::kGoogleBert, prefix);
+  }
+  for (const std::string prefix : {"", "bert.", "module.roberta."}) {
+    Source(SmallBert(), NameStyle::kHuggingFace, prefix);
+  }
+}
+
+TEST(RecognizeNamesTest, TakesLayerNormsInTensorFlowSpelling) {
+  const auto names =
+      RecognizeNames({"bert.embeddings.word_embeddings.weight",
+                      "bert.embeddings.LayerNorm.gamma",
+                      "bert.embeddings.LayerNorm.beta", "bert.gamma_ray.x"},
+                     "file");
+  ASSERT_TRUE(names.ok()) << names.status();
+  EXPECT_EQ(names->stored_as.at("embeddings.LayerNorm.weight"),
+            "bert.embeddings.LayerNorm.gamma");
+  EXPECT_EQ(names->stored_as.at("embeddings.LayerNorm.bias"),
+            "bert.embeddings.LayerNorm.beta");
+  EXPECT_EQ(names->stored_as.at("gamma_ray.x"), "bert.gamma_ray.x");
+}
+
+TEST(RecognizeNamesTest, RefusesOneTensorInTwoSpellings) {
+  EXPECT_THAT(RecognizeNames(
+                  {"embeddings.word_embeddings.weight",
+                   "embeddings.LayerNorm.gamma", "embeddings.LayerNorm.weight"},
+                  "file")
+                  .status()
+                  .ToString(),
+              AllOf(HasSubstr("file: "), HasSubstr("LayerNorm.gamma"),
+                    HasSubstr("twice")));
+}
+
+TEST(RecognizeNamesTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(RecognizeNames({"conv1.weight"}, "file").status().ToString(),
+              AllOf(HasSubstr("file: expected a token table"),
+                    HasSubstr("conv1.weight")));
+  EXPECT_THAT(RecognizeNames({}, "file").status().ToString(),
+              HasSubstr("none at all"));
+  EXPECT_THAT(
+      RecognizeNames({"_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter"}, "file")
+          .status()
+          .ToString(),
+      HasSubstr("object-based TensorFlow 2"));
+  EXPECT_THAT(RecognizeNames({"bert.embeddings.word_embeddings.weight",
+                              "roberta.embeddings.word_embeddings.weight"},
+                             "file")
+                  .status()
+                  .ToString(),
+              HasSubstr("expected one token table"));
+}
+
+TEST(RecognizeNamesTest, TellsWhatTrainingLeftBehind) {
+  for (const char* name :
+       {"global_step", "save_counter", "beta1_power",
+        "bert/embeddings/word_embeddings/adam_m", "a/b/lamb_v", "x/Adam_1",
+        "AdamWeightDecayOptimizer_1/x", "bert.embeddings.position_ids"}) {
+    EXPECT_TRUE(IsBookkeeping(name)) << name;
+  }
+  for (const char* name :
+       {"cls/predictions/output_bias", "bert/pooler/dense/m2",
+        "bert.embeddings.position_embeddings.weight"}) {
+    EXPECT_FALSE(IsBookkeeping(name)) << name;
+  }
+}
+
+// --- The same model ---------------------------------------------------------
+
+TEST(WeightPlanTest, TakesEveryParameterOfTheSameModel) {
+  for (int flags = 0; flags < 32; ++flags) {
+    EtcConfig config = SmallConfig();
+    config.share_qkv_projections = (flags & 1) != 0;
+    config.share_kv_projections = (flags & 2) != 0;
+    config.share_att_output_projection = (flags & 4) != 0;
+    config.share_feed_forward_params = (flags & 8) != 0;
+    if ((flags & 16) != 0) {
+      config.embedding_size = 3;
+      config.max_absolute_position_embeddings = 7;
+    }
+    for (const NameStyle style :
+         {NameStyle::kRealEtc, NameStyle::kOfficialEtc}) {
+      const WeightPlan plan = PlanOrDie(Source(config, style, ""), config);
+      EXPECT_EQ(plan.NumFresh(), 0);
+      EXPECT_THAT(plan.dropped, IsEmpty());
+      EXPECT_THAT(plan.notices, IsEmpty());
+      for (const WeightStep& step : plan.steps) {
+        EXPECT_EQ(step.source, NameInStyle(step.target, style));
+        EXPECT_EQ(step.transpose,
+                  style == NameStyle::kOfficialEtc && step.target.is_kernel);
+        EXPECT_THAT(step.rows, IsEmpty());
+      }
+    }
+  }
+}
+
+TEST(WeightPlanTest, FindsPositionTablesOutsideOfTheScope) {
+  EtcConfig config = SmallConfig();
+  config.max_absolute_position_embeddings = 7;
+  SourceWeights source =
+      Source(config, NameStyle::kOfficialEtc, "etc_document_bert/");
+  std::vector<std::string> names;
+  const std::string scope = "etc_document_bert/";
+  for (const char* table : {"position_emb_lookup_long/embedding_table",
+                            "position_emb_lookup_global/embedding_table"}) {
+    source.tensors.erase(scope + table);
+    source.tensors[table] = {"F32", {7, 4}};
+  }
+  for (const auto& [name, info] : source.tensors) {
+    names.push_back(name);
+  }
+  source.names = *RecognizeNames(names, "file");
+  const WeightPlan plan = PlanOrDie(source, config);
+  EXPECT_EQ(StepOf(plan, "embedding.long_position.weight").source,
+            "position_emb_lookup_long/embedding_table");
+  EXPECT_EQ(plan.NumFresh(), 0);
+}
+
+TEST(WeightPlanTest, DropsHeadsByNameAndCountsBookkeeping) {
+  const WeightPlan plan = PlanOrDie(
+      Source(SmallConfig(), NameStyle::kOfficialEtc, "etc_document_bert/",
+             {{"cls/predictions/output_bias", {"F32", {11}}},
+              {"global_step", {"I64", {}}},
+              {"cls/predictions/output_bias/adam_m", {"F32", {11}}}}),
+      SmallConfig());
+  ASSERT_THAT(plan.dropped, SizeIs(1));
+  EXPECT_EQ(plan.dropped[0].name, "cls/predictions/output_bias");
+  EXPECT_EQ(plan.bookkeeping, 2);
+}
+
+TEST(WeightPlanTest, SaysOfWhichDtypeATensorWas) {
+  SourceWeights source = Source(SmallConfig(), NameStyle::kRealEtc, "");
+  source.tensors["embedding.token.weight"].dtype = "BF16";
+  const WeightPlan plan = PlanOrDie(source, SmallConfig());
+  EXPECT_EQ(StepOf(plan, "embedding.token.weight").how, "from BF16");
+  EXPECT_EQ(StepOf(plan, "embedding.segment.weight").how, "as it is");
+}
+
+// --- Sharing ----------------------------------------------------------------
+
+TEST(WeightPlanTest, CopiesSharedProjectionsToThoseApart) {
+  EtcConfig shared = SmallConfig();
+  shared.share_qkv_projections = true;
+  shared.share_att_output_projection = true;
+  EtcConfig apart = SmallConfig();
+  apart.share_feed_forward_params = false;
+  const WeightPlan plan =
+      PlanOrDie(Source(shared, NameStyle::kRealEtc, ""), apart);
+  EXPECT_EQ(plan.NumFresh(), 0);
+  const std::string layer = "layers.1.";
+  const std::map<std::string, std::string> expected = {
+      {"attention.l2g_key.weight", "attention.l2l_key.weight"},
+      {"attention.g2g_key.bias", "attention.l2l_key.bias"},
+      {"attention.g2l_key.weight", "attention.l2l_key.weight"},
+      {"attention.g2l_value.weight", "attention.l2l_value.weight"},
+      {"attention.global_query.weight", "attention.long_query.weight"},
+      {"attention.global_output.bias", "attention.long_output.bias"},
+      {"long_feed_forward.norm.weight", "feed_forward.norm.weight"},
+      {"global_feed_forward.output.weight", "feed_forward.output.weight"}};
+  for (const auto& [target, source] : expected) {
+    EXPECT_EQ(StepOf(plan, layer + target).source, layer + source);
+    EXPECT_EQ(StepOf(plan, layer + target).how,
+              absl::StrCat("a copy of ", layer, source));
+  }
+}
+
+// Shared keys and values: what the global tokens use is apart.
+TEST(WeightPlanTest, CopiesTheKeysOfTheSameQueries) {
+  EtcConfig shared = SmallConfig();
+  shared.share_kv_projections = true;
+  const WeightPlan plan =
+      PlanOrDie(Source(shared, NameStyle::kRealEtc, ""), SmallConfig());
+  EXPECT_EQ(StepOf(plan, "layers.0.attention.g2l_key.weight").source,
+            "layers.0.attention.g2g_key.weight");
+  EXPECT_EQ(StepOf(plan, "layers.0.attention.l2g_key.weight").source,
+            "layers.0.attention.l2l_key.weight");
+}
+
+TEST(WeightPlanTest, RefusesToMergeWhatIsApart) {
+  EtcConfig shared = SmallConfig();
+  shared.share_att_output_projection = true;
+  EXPECT_THAT(
+      Refusal(Source(SmallConfig(), NameStyle::kRealEtc, ""), shared),
+      AllOf(HasSubstr("file: "), HasSubstr("attention.global_output.bias"),
+            HasSubstr("has no place in the model")));
+}
+
+// --- BERT -------------------------------------------------------------------
+
+TEST(WeightPlanTest, TakesBertAsItIs) {
+  for (const NameStyle style :
+       {NameStyle::kGoogleBert, NameStyle::kHuggingFace}) {
+    const WeightPlan plan = PlanOrDie(
+        Source(SmallBert(), style, "", {{"x", {"F32", {1}}}}), SmallBert());
+    EXPECT_EQ(plan.NumFresh(), 0);
+    ASSERT_THAT(plan.dropped, SizeIs(1));
+    for (const WeightStep& step : plan.steps) {
+      EXPECT_EQ(step.transpose,
+                style == NameStyle::kGoogleBert && step.target.is_kernel);
+      EXPECT_THAT(step.rows, IsEmpty());
+    }
+    EXPECT_EQ(StepOf(plan, "embedding.long_norm.weight").source,
+              StepOf(plan, "embedding.global_norm.weight").source);
+  }
+}
+
+// The table of formats spec 3.4.
+TEST(WeightPlanTest, LiftsBert) {
+  const WeightPlan plan =
+      PlanOrDie(Source(SmallBert(), NameStyle::kHuggingFace, "bert.",
+                       {{"bert.pooler.dense.bias", {"F32", {4}}}}),
+                SmallConfig());
+  const std::string from = "bert.encoder.layer.1.";
+  const std::map<std::string, std::string> expected = {
+      {"attention.long_query.weight", "attention.self.query.weight"},
+      {"attention.global_query.weight", "attention.self.query.weight"},
+      {"attention.l2l_key.weight", "attention.self.key.weight"},
+      {"attention.l2g_key.weight", "attention.self.key.weight"},
+      {"attention.g2g_key.weight", "attention.self.key.weight"},
+      {"attention.g2l_key.bias", "attention.self.key.bias"},
+      {"attention.l2l_value.weight", "attention.self.value.weight"},
+      {"attention.l2g_value.weight", "attention.self.value.weight"},
+      {"attention.g2g_value.weight", "attention.self.value.weight"},
+      {"attention.g2l_value.weight", "attention.self.value.weight"},
+      {"attention.long_output.weight", "attention.output.dense.weight"},
+      {"attention.global_output.bias", "attention.output.dense.bias"},
+      {"long_attention_norm.weight", "attention.output.LayerNorm.weight"},
+      {"global_attention_norm.bias", "attention.output.LayerNorm.bias"},
+      {"feed_forward.intermediate.weight", "intermediate.dense.weight"},
+      {"feed_forward.output.bias", "output.dense.bias"},
+      {"feed_forward.norm.weight", "output.LayerNorm.weight"}};
+  for (const auto& [target, source] : expected) {
+    EXPECT_EQ(StepOf(plan, "layers.1." + target).source, from + source);
+  }
+  EXPECT_EQ(StepOf(plan, "embedding.token.weight").source,
+            "bert.embeddings.word_embeddings.weight");
+  EXPECT_THAT(StepOf(plan, "embedding.segment.weight").rows,
+              ElementsAre(0, 0, 0));
+  // Two tables of each of two streams in two layers.
+  EXPECT_EQ(plan.NumFresh(), 8);
+  EXPECT_EQ(StepOf(plan, "layers.0.attention.long_relative.embedding").how,
+            "freshly initialised");
+  ASSERT_THAT(plan.dropped, SizeIs(2));
+  EXPECT_EQ(plan.dropped[0].name, "bert.embeddings.position_embeddings.weight");
+  EXPECT_EQ(plan.dropped[1].name, "bert.pooler.dense.bias");
+}
+
+// An imported BERT, as we keep it, is as good as the original.
+TEST(WeightPlanTest, LiftsBertFromOurOwnFile) {
+  const WeightPlan plan = PlanOrDie(
+      Source(SmallBert(), NameStyle::kRealEtc, "encoder."), SmallConfig());
+  EXPECT_EQ(plan.NumFresh(), 8);
+  EXPECT_THAT(plan.dropped, SizeIs(2));
+  EXPECT_EQ(StepOf(plan, "layers.0.attention.g2l_value.weight").source,
+            "encoder.layers.0.attention.l2l_value.weight");
+}
+
+TEST(WeightPlanTest, TakesSegmentsByIndexIfAskedTo) {
+  const WeightPlan plan =
+      PlanOrDie(Source(SmallBert(), NameStyle::kGoogleBert, ""), SmallConfig(),
+                {.segments = WeightPlanOptions::Segments::kByIndex});
+  EXPECT_THAT(StepOf(plan, "embedding.segment.weight").rows,
+              ElementsAre(0, 1, -1));
+}
+
+TEST(WeightPlanTest, SkipsTheRowsOfRobertasPadding) {
+  SourceWeights source =
+      Source(SmallBert(), NameStyle::kHuggingFace, "roberta.");
+  source.tensors["roberta.embeddings.position_embeddings.weight"].shape[0] = 11;
+  source.first_position = 2;
+  const WeightPlan plan = PlanOrDie(source, SmallBert());
+  EXPECT_THAT(StepOf(plan, "embedding.global_position.weight").rows,
+              ElementsAre(2, 3, 4, 5, 6, 7, 8, 9, 10));
+}
+
+TEST(WeightPlanTest, KeepsPositionsOfATargetThatHasThem) {
+  EtcConfig target = SmallConfig();
+  target.max_absolute_position_embeddings = 5;
+  const WeightPlan plan =
+      PlanOrDie(Source(SmallBert(), NameStyle::kGoogleBert, ""), target);
+  EXPECT_THAT(StepOf(plan, "embedding.long_position.weight").rows,
+              ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(plan.dropped, IsEmpty());
+  target.max_absolute_position_embeddings = 10;
+  EXPECT_THAT(Refusal(Source(SmallBert(), NameStyle::kGoogleBert, ""), target),
+              HasSubstr("max_absolute_position_embeddings should be at least "
+                        "10, but is 9"));
+}
+
+TEST(WeightPlanTest, TakesTokenRowsByPiece) {
+  EtcConfig target = SmallConfig();
+  target.vocab_size = 3;
+  const WeightPlan plan =
+      PlanOrDie(Source(SmallBert(), NameStyle::kHuggingFace, ""), target,
+                {.token_rows = {10, -1, 4}});
+  const WeightStep& step = StepOf(plan, "embedding.token.weight");
+  EXPECT_THAT(step.rows, ElementsAre(10, -1, 4));
+  EXPECT_THAT(step.how, HasSubstr("2 of 3 rows found"));
+}
+
+TEST(WeightPlanTest, SaysWhatIsComputedDifferently) {
+  EtcConfig bert = SmallBert();
+  bert.hidden_act = "gelu_erf";
+  bert.layer_norm_epsilon = 1e-5;
+  const WeightPlan plan =
+      PlanOrDie(Source(bert, NameStyle::kHuggingFace, ""), SmallConfig());
+  EXPECT_THAT(plan.notices,
+              ElementsAre("hidden_act was \"gelu_erf\" and is \"gelu\"",
+                          "layer_norm_epsilon was 1e-05 and is 1e-12"));
+}
+
+// --- Refusals ---------------------------------------------------------------
+
+TEST(WeightPlanTest, NamesTheSizesThatDiffer) {
+  struct Case {
+    const char* field;
+    void (*change)(EtcConfig*);
+  };
+  const Case cases[] = {
+      {"vocab_size should be 12, but is 11",
+       [](EtcConfig* c) { c->vocab_size = 12; }},
+      {"hidden_size", [](EtcConfig* c) { c->hidden_size = 8; }},
+      {"num_hidden_layers", [](EtcConfig* c) { c->num_hidden_layers = 1; }},
+      {"num_attention_heads", [](EtcConfig* c) { c->num_attention_heads = 4; }},
+      {"att_size_per_head", [](EtcConfig* c) { c->att_size_per_head = 3; }},
+      {"intermediate_size", [](EtcConfig* c) { c->intermediate_size = 7; }},
+      {"embedding_size", [](EtcConfig* c) { c->embedding_size = 3; }},
+      {"segment_vocab_size", [](EtcConfig* c) { c->segment_vocab_size = 4; }},
+      {"use_pre_activation_order",
+       [](EtcConfig* c) { c->use_pre_activation_order = true; }},
+      {"relative_vocab_size", [](EtcConfig* c) { c->relative_vocab_size = 9; }},
+      {"relative_pos_max_distance",
+       [](EtcConfig* c) { c->relative_pos_max_distance = 1; }},
+  };
+  const SourceWeights source = Source(SmallConfig(), NameStyle::kRealEtc, "");
+  for (const Case& one : cases) {
+    EtcConfig target = SmallConfig();
+    one.change(&target);
+    EXPECT_THAT(Refusal(source, target),
+                AllOf(HasSubstr("file: "), HasSubstr(one.field)));
+  }
+}
+
+TEST(WeightPlanTest, RefusesToLoseRelativePositions) {
+  EtcConfig target = SmallConfig();
+  target.relative_pos_max_distance = 0;
+  target.relative_vocab_size = std::nullopt;
+  EXPECT_THAT(Refusal(Source(SmallConfig(), NameStyle::kRealEtc, ""), target),
+              HasSubstr("global_relative.bias"));
+}
+
+TEST(WeightPlanTest, NamesTheTensorsThatAreNotThere) {
+  SourceWeights source =
+      Source(SmallConfig(), NameStyle::kOfficialEtc, "etc_document_bert/");
+  const std::string lost =
+      "global_local_transformer_layers/feed_forward_layer_1/layer_norm/gamma";
+  source.names.stored_as.erase(lost);
+  EXPECT_THAT(Refusal(source, SmallConfig()),
+              AllOf(HasSubstr("there is no tensor"),
+                    HasSubstr("etc_document_bert/" + lost),
+                    HasSubstr("layers.1.feed_forward.norm.weight")));
+}
+
+TEST(WeightPlanTest, NamesTensorsOfOtherShapesAndTypes) {
+  SourceWeights source = Source(SmallConfig(), NameStyle::kRealEtc, "");
+  source.tensors["embedding.segment.weight"].shape = {4, 3};
+  EXPECT_THAT(Refusal(source, SmallConfig()),
+              AllOf(HasSubstr("embedding.segment.weight"),
+                    HasSubstr("should be [3, 4], but is [4, 3]")));
+  source = Source(SmallConfig(), NameStyle::kRealEtc, "");
+  source.tensors["embedding.segment.weight"].dtype = "I32";
+  EXPECT_THAT(Refusal(source, SmallConfig()),
+              HasSubstr("should hold floating numbers, but is I32"));
+}
+
+// The number of heads changes no shape: only the configuration tells.
+TEST(WeightPlanTest, RefusesAnotherTransposition) {
+  SourceWeights source = Source(SmallConfig(), NameStyle::kOfficialEtc, "");
+  const std::string name =
+      "global_local_transformer_layers/feed_forward_layer_0/dense_layers/"
+      "layer_0/kernel";
+  source.tensors[name].shape = {6, 4};
+  EXPECT_THAT(Refusal(source, SmallConfig()),
+              HasSubstr("should be [4, 6], but is [6, 4]"));
+}
+
+// --- Configurations of BERT -------------------------------------------------
+
+nlohmann::json HuggingFaceConfig() {
+  return {{"model_type", "roberta"},
+          {"vocab_size", 50265},
+          {"hidden_size", 8},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 2},
+          {"intermediate_size", 16},
+          {"max_position_embeddings", 514},
+          {"type_vocab_size", 1},
+          {"layer_norm_eps", 1e-5},
+          {"pad_token_id", 1},
+          {"hidden_act", "gelu"}};
+}
+
+TEST(BertConfigTest, ReadsRoberta) {
+  const auto bert = BertConfigFromJson(HuggingFaceConfig(), "config.json");
+  ASSERT_TRUE(bert.ok()) << bert.status();
+  EXPECT_EQ(bert->first_position, 2);
+  EXPECT_EQ(bert->config.max_absolute_position_embeddings, 512);
+  EXPECT_EQ(bert->config.hidden_act, "gelu_erf");
+  EXPECT_EQ(bert->config.layer_norm_epsilon, 1e-5);
+  EXPECT_EQ(bert->config.residual_attention, "off");
+  EXPECT_TRUE(HasOnlyAbsolutePositions(bert->config));
+}
+
+TEST(BertConfigTest, ReadsRealFormersMean) {
+  nlohmann::json json = HuggingFaceConfig();
+  for (const char* field : {"model_type", "layer_norm_eps", "pad_token_id"}) {
+    json.erase(field);
+  }
+  EXPECT_EQ(BertConfigFromJson(json, "c")->config.hidden_act, "gelu");
+  EXPECT_EQ(BertConfigFromJson(json, "c")->config.residual_attention, "off");
+  json["use_running_mean"] = false;
+  EXPECT_EQ(BertConfigFromJson(json, "c")->config.residual_attention, "sum");
+  json["use_running_mean"] = true;
+  EXPECT_EQ(BertConfigFromJson(json, "c")->config.residual_attention, "mean");
+}
+
+TEST(BertConfigTest, RefusesWhatIsNotBert) {
+  const std::pair<const char*, nlohmann::json> changes[] = {
+      {"model_type", "albert"},
+      {"position_embedding_type", "relative_key"},
+      {"is_decoder", true},
+      {"hidden_act", "swish"},
+      {"hidden_size", "768"},
+      {"num_attention_heads", 3},
+      {"max_position_embeddings", 2}};
+  for (const auto& [field, value] : changes) {
+    nlohmann::json json = HuggingFaceConfig();
+    json[field] = value;
+    const auto bert = BertConfigFromJson(json, "config.json");
+    EXPECT_FALSE(bert.ok()) << field;
+    EXPECT_THAT(bert.status().ToString(), HasSubstr("config.json"));
+  }
+  nlohmann::json json = HuggingFaceConfig();
+  json.erase("type_vocab_size");
+  EXPECT_THAT(BertConfigFromJson(json, "config.json").status().ToString(),
+              HasSubstr("type_vocab_size"));
+}
+
+TEST(BertConfigTest, ReadsBackWhatItWrites) {
+  EtcConfig config = SmallBert();
+  config.residual_attention = "mean";
+  const auto google = BertConfigFromJson(
+      nlohmann::json::parse(GoogleBertConfigToJson(config)), "c");
+  ASSERT_TRUE(google.ok()) << google.status();
+  EXPECT_EQ(EtcConfigToJson(google->config), EtcConfigToJson(config));
+  for (const char* activation : {"gelu", "gelu_erf", "relu"}) {
+    config.hidden_act = activation;
+    config.layer_norm_epsilon = 1e-5;
+    const auto other = BertConfigFromJson(
+        nlohmann::json::parse(HuggingFaceBertConfigToJson(config)), "c");
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_EQ(EtcConfigToJson(other->config), EtcConfigToJson(config));
+  }
+}
+
+TEST(BertConfigTest, LiftsToEtcOfTheSameSizes) {
+  EtcConfig bert = SmallBert();
+  bert.hidden_act = "gelu_erf";
+  bert.layer_norm_epsilon = 1e-5;
+  bert.residual_attention = "sum";
+  const EtcConfig lifted = LiftedConfig(bert);
+  EXPECT_TRUE(CheckEtcConfig(lifted, "lifted").ok());
+  EXPECT_EQ(lifted.vocab_size, 11);
+  EXPECT_EQ(lifted.hidden_size, 4);
+  EXPECT_EQ(lifted.segment_vocab_size, 16);
+  EXPECT_EQ(lifted.relative_vocab_size, 32);
+  EXPECT_EQ(lifted.max_absolute_position_embeddings, 0);
+  EXPECT_FALSE(lifted.share_qkv_projections);
+  EXPECT_EQ(lifted.hidden_act, "gelu");
+  EXPECT_EQ(lifted.layer_norm_epsilon, 1e-12);
+  EXPECT_EQ(lifted.residual_attention, "sum");
+  EXPECT_TRUE(
+      PlanWeights(Source(bert, NameStyle::kHuggingFace, ""), lifted).ok());
+}
+
+}  // namespace
+}  // namespace etc
