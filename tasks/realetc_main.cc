@@ -80,6 +80,8 @@ int main(int argc, char** argv) {
   etc::AddScoreCommand(&program, &action);
   etc::AddInspectCommand(&program, &action);
   etc::AddEstimateCommand(&program, &action);
+  etc::AddImportCommand(&program, &action);
+  etc::AddExportCommand(&program, &action);
 
   if (const std::string message = UnknownCommand(program, argc, argv);
       !message.empty()) {

@@ -24,6 +24,8 @@ void AddPredictCommand(CLI::App* program, Action* action);
 void AddScoreCommand(CLI::App* program, Action* action);
 void AddInspectCommand(CLI::App* program, Action* action);
 void AddEstimateCommand(CLI::App* program, Action* action);
+void AddImportCommand(CLI::App* program, Action* action);
+void AddExportCommand(CLI::App* program, Action* action);
 
 }  // namespace etc
 

@@ -1,7 +1,6 @@
 // `realetc inspect`: what is in a checkpoint, or what a task makes of a record.
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -12,6 +11,9 @@
 #include "absl/strings/string_view.h"
 #include "etc/checkpoint.h"
 #include "etc/formats/status_macros.h"
+#include "etc/formats/tensor_source.h"
+#include "etc/weights/compare.h"
+#include "etc/weights/source_files.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/formatting.h"
 #include "tasks/commands/task_setup.h"
@@ -23,6 +25,7 @@ namespace {
 
 struct Arguments {
   std::string checkpoint;
+  std::string compare;
   std::string config;
   std::vector<std::string> overrides;
   std::string data;
@@ -37,7 +40,15 @@ absl::Status PrintTensors(const TensorReader& reader) {
   int64_t bytes = 0;
   const std::vector<std::string> names = reader.Names();
   for (const std::string& name : names) {
-    ETC_ASSIGN_OR_RETURN(const torch::Tensor tensor, reader.Read(name));
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* info, reader.files().Find(name));
+    const absl::StatusOr<torch::Tensor> read = reader.Read(name);
+    if (absl::IsInvalidArgument(read.status())) {
+      std::cout << absl::StreamFormat("%-60s %-16s %-8s not numbers\n", name,
+                                      FormatShape(info->shape), info->dtype);
+      continue;
+    }
+    ETC_RETURN_IF_ERROR(read.status());
+    const torch::Tensor& tensor = *read;
     parameters += tensor.numel();
     bytes += static_cast<int64_t>(tensor.nbytes());
     std::cout << absl::StreamFormat(
@@ -58,19 +69,33 @@ absl::Status InspectCheckpoint(const std::string& checkpoint) {
   for (const auto& [key, value] : reader.metadata()) {
     std::cout << "metadata " << key << ": " << value << "\n";
   }
-  const std::string path = checkpoint + "/etc_config.json";
-  if (!std::filesystem::exists(path)) {
-    std::cout << "There is no etc_config.json beside the tensors.\n";
+  const absl::StatusOr<SourceConfig> config = ReadSourceConfig(checkpoint);
+  if (absl::IsNotFound(config.status())) {
+    std::cout << "There is no configuration beside the tensors.\n";
     return absl::OkStatus();
   }
-  std::vector<std::string> unknown_fields;
-  ETC_ASSIGN_OR_RETURN(const EtcConfig config,
-                       ReadEtcConfig(path, &unknown_fields));
-  std::cout << "\nResidual attention: " << config.residual_attention
-            << "\n\netc_config.json: " << EtcConfigToJson(config);
-  for (const std::string& field : unknown_fields) {
-    std::cout << "Unknown field of etc_config.json: " << field << "\n";
+  ETC_RETURN_IF_ERROR(config.status());
+  std::cout << "\nResidual attention: " << config->config.residual_attention
+            << "\n\n"
+            << config->path << (config->is_bert ? " as etc_config.json" : "")
+            << ": " << EtcConfigToJson(config->config);
+  PrintWarnings(config->warnings);
+  return absl::OkStatus();
+}
+
+absl::Status Compare(const std::string& checkpoint, const std::string& other) {
+  ETC_ASSIGN_OR_RETURN(const WeightComparison comparison,
+                       CompareWeights(checkpoint, other));
+  for (const TensorDifference& difference : comparison.differences) {
+    std::cout << absl::StreamFormat("%-60s %s\n", difference.name,
+                                    difference.what);
   }
+  for (const std::string& text : comparison.config_differences) {
+    std::cout << "configuration: " << text << "\n";
+  }
+  std::cout << comparison.differences.size() << " tensors differ, "
+            << comparison.same << " are the same (there: " << other
+            << ", here: " << checkpoint << ")\n";
   return absl::OkStatus();
 }
 
@@ -109,8 +134,12 @@ absl::Status InspectRecord(const Arguments& arguments) {
 }
 
 absl::Status Inspect(const Arguments& arguments) {
-  return arguments.checkpoint.empty() ? InspectRecord(arguments)
-                                      : InspectCheckpoint(arguments.checkpoint);
+  if (arguments.checkpoint.empty()) {
+    return InspectRecord(arguments);
+  }
+  return arguments.compare.empty()
+             ? InspectCheckpoint(arguments.checkpoint)
+             : Compare(arguments.checkpoint, arguments.compare);
 }
 
 }  // namespace
@@ -122,11 +151,16 @@ void AddInspectCommand(CLI::App* program, Action* action) {
   command->footer(
       "Examples:\n"
       "  realetc inspect runs/demo/seed-1/checkpoints/best\n"
+      "  realetc inspect checkpoints/lifted --compare bert-base-uncased\n"
       "  realetc inspect --config tasks/wikihop/configs/demo.json --record 3");
   CLI::Option* checkpoint = command->add_option(
       "CHECKPOINT", arguments->checkpoint,
-      "Checkpoint directory or .safetensors file: lists names, shapes, types, "
+      "Weights in any format that `import` takes: lists names, shapes, types, "
       "norms, totals and the configuration");
+  command
+      ->add_option("--compare", arguments->compare,
+                   "Other weights: lists what differs")
+      ->needs(checkpoint);
   CLI::Option* config = command->add_option(
       "--config", arguments->config,
       "Fine-tuning configuration whose task reads the record");

@@ -9,51 +9,55 @@
 #include "etc/formats/status_macros.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
-#include "tasks/train/finetuned_model.h"
 
 namespace etc {
-namespace {
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
-    const FinetuneConfig& config) {
-  if (!config.init.empty() && !std::filesystem::exists(config.init)) {
-    return absl::NotFoundError(
-        absl::StrCat("init names ", config.init,
-                     ", but there is no such file or directory"));
-  }
-  const std::string path = VocabularyPath(config);
-  if (path.empty()) {
+    const TokenizerConfig& config) {
+  if (config.vocabulary.empty()) {
     return absl::InvalidArgumentError(
         "tokenizer.vocabulary should name a file, because init names no "
         "checkpoint that has one");
   }
-  if (config.tokenizer.type == "sentencepiece") {
+  if (config.type == "sentencepiece") {
     return LoadSentencePieceTokenizer(
-        path, {.split_punctuation = config.tokenizer.split_punctuation});
+        config.vocabulary, {.split_punctuation = config.split_punctuation});
   }
-  return LoadWordPieceTokenizer(path,
-                                {.lower_case = config.tokenizer.lower_case});
+  return LoadWordPieceTokenizer(config.vocabulary,
+                                {.lower_case = config.lower_case});
 }
 
-}  // namespace
-
-absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
-  TaskSetup setup;
-  setup.warnings = config.warnings;
-  ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
-  ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config));
-  const int64_t pieces = setup.tokenizer->vocab_size();
-  const std::string sizes = absl::StrCat(
-      "the vocabulary ", VocabularyPath(config), " has ", pieces,
-      " pieces, and model.vocab_size is ", config.model.vocab_size);
-  if (pieces > config.model.vocab_size) {
+absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
+                                 int64_t vocab_size) {
+  const std::string sizes =
+      absl::StrCat("the vocabulary ", path, " has ", pieces,
+                   " pieces, and model.vocab_size is ", vocab_size);
+  if (pieces > vocab_size) {
     return absl::InvalidArgumentError(
         absl::StrCat(sizes, "; it should be at least as large"));
   }
-  if (pieces < config.model.vocab_size) {
-    setup.warnings.push_back(
-        absl::StrCat(sizes, ": some rows of the table are never used"));
+  if (pieces < vocab_size) {
+    PrintWarnings(
+        {absl::StrCat(sizes, ": some rows of the table are never used")});
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
+  // What is not there itself may be the prefix of a TensorFlow checkpoint.
+  if (!config.init.empty() && !std::filesystem::exists(config.init) &&
+      !std::filesystem::exists(config.init + ".index")) {
+    return absl::NotFoundError(
+        absl::StrCat("init names ", config.init,
+                     ", but there is no such file or directory"));
+  }
+  TaskSetup setup;
+  setup.warnings = config.warnings;
+  ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
+  ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
+  ETC_RETURN_IF_ERROR(CheckVocabularySize(config.tokenizer.vocabulary,
+                                          setup.tokenizer->vocab_size(),
+                                          config.model.vocab_size));
   ETC_ASSIGN_OR_RETURN(setup.task, setup.entry->make(config, setup.tokenizer));
   return setup;
 }

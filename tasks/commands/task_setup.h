@@ -22,6 +22,17 @@ struct TaskSetup {
   std::vector<std::string> warnings;
 };
 
+// Loads the tokenizer that `config.vocabulary` is of.
+//   kInvalidArgument  it is empty, and what the loading itself says
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
+    const TokenizerConfig& config);
+
+// Whether a model with `vocab_size` rows can have the vocabulary at `path`.
+//   kInvalidArgument  it has more pieces than that. Fewer print a warning: some
+//                     tables are rounded up
+absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
+                                 int64_t vocab_size);
+
 // Loads the tokenizer that the configuration names and makes its task.
 //   kInvalidArgument  a vocabulary larger than the model's token table, and
 //                     what the loading itself says

@@ -1,9 +1,7 @@
 #include "tasks/train/config.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +10,7 @@
 #include "attention/kernels/bfloat16.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
+#include "etc/weights/source_files.h"
 
 namespace etc {
 namespace {
@@ -189,19 +188,8 @@ absl::Status ReadObject(const std::string& field,
 
 // --- The model --------------------------------------------------------------
 
-// The model's configuration in the checkpoint directory `init`, or beside the
-// file `init`.
-std::string ConfigurationBeside(const std::string& init) {
-  std::filesystem::path directory = init;
-  if (std::error_code ignored;
-      std::filesystem::is_regular_file(directory, ignored)) {
-    directory = directory.parent_path();
-  }
-  return (directory / "etc_config.json").string();
-}
-
-// What the fields of the object "model" decide over: a preset, a file, the
-// configuration of the checkpoint to start from, or the defaults.
+// What the fields of the object "model" decide over: a preset, a file, what the
+// weights to start from are of or are lifted to, or the defaults.
 absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
                                       const std::string& path,
                                       const std::string& init,
@@ -220,12 +208,17 @@ absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
   if (path.empty() && init.empty()) {
     return EtcConfig();
   }
-  const std::string file = path.empty() ? ConfigurationBeside(init) : path;
+  if (path.empty()) {
+    ETC_ASSIGN_OR_RETURN(const SourceConfig source, ReadSourceConfig(init));
+    warnings->insert(warnings->end(), source.warnings.begin(),
+                     source.warnings.end());
+    return InitialConfig(source);
+  }
   std::vector<std::string> unknown_fields;
-  absl::StatusOr<EtcConfig> config = ReadEtcConfig(file, &unknown_fields);
+  absl::StatusOr<EtcConfig> config = ReadEtcConfig(path, &unknown_fields);
   for (const std::string& field : unknown_fields) {
     warnings->push_back(
-        absl::StrCat(file, ": unknown field \"", field, "\" is ignored"));
+        absl::StrCat(path, ": unknown field \"", field, "\" is ignored"));
   }
   return config;
 }
@@ -302,6 +295,30 @@ void WarnOfPrecision(FinetuneConfig* config) {
   }
 }
 
+// --- The tokenizer ----------------------------------------------------------
+
+// What the configuration says, and for the rest what lies beside the weights to
+// start from.
+absl::Status ReadTokenizerAndFiles(JsonObjectReader* reader,
+                                   FinetuneConfig* config) {
+  TokenizerConfig& tokenizer = config->tokenizer;
+  TokenizerFiles found;
+  if (!config->init.empty()) {
+    ETC_ASSIGN_OR_RETURN(found, FindTokenizer(config->init));
+  }
+  if (!found.type.empty()) {
+    tokenizer.type = found.type;
+    tokenizer.lower_case = found.lower_case;
+    tokenizer.split_punctuation = found.split_punctuation;
+  }
+  ETC_RETURN_IF_ERROR(
+      ReadObject("tokenizer", ReadTokenizer, reader, &tokenizer));
+  if (tokenizer.vocabulary.empty() && tokenizer.type == found.type) {
+    tokenizer.vocabulary = found.vocabulary;
+  }
+  return absl::OkStatus();
+}
+
 // --- Overrides --------------------------------------------------------------
 
 // Applies one "train.learning_rate=3e-5" to `json`. Whether the field exists is
@@ -353,8 +370,7 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   // Without a task, init and output of the right type the rest is guesswork.
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
 
-  ETC_RETURN_IF_ERROR(
-      ReadObject("tokenizer", ReadTokenizer, &reader, &config.tokenizer));
+  ETC_RETURN_IF_ERROR(ReadTokenizerAndFiles(&reader, &config));
   ETC_RETURN_IF_ERROR(ReadObject("data", ReadData, &reader, &config.data));
   ETC_RETURN_IF_ERROR(
       ReadObject("optimizer", ReadOptimizer, &reader, &config.optimizer));

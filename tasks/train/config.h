@@ -19,8 +19,8 @@ namespace etc {
 struct TokenizerConfig {
   // "wordpiece" or "sentencepiece".
   std::string type = "wordpiece";
-  // File of the vocabulary: a vocab.txt or a SentencePiece model. Empty: that
-  // of the initial checkpoint.
+  // File of the vocabulary: a vocab.txt or a SentencePiece model. What the
+  // configuration leaves out of this struct is as it is in `init`.
   std::string vocabulary;
   // WordPiece: fold to lower case and strip accents.
   bool lower_case = true;
@@ -108,9 +108,11 @@ struct FinetuneConfig {
   std::string task;
   // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
   // etc_config.json beside it, which decide over these. With neither of the two
-  // the configuration of `init` is what they decide over.
+  // the configuration of `init`, or what BERT in `init` is lifted to, is what
+  // they decide over.
   EtcConfig model;
-  // Directory of the checkpoint to start from; empty: random weights.
+  // Weights to start from, of whatever origin (etc/weights/weights.h); empty:
+  // random ones.
   std::string init;
   // "off", "sum" or "mean", and the same in `model`; absent: as in `model`.
   std::string residual_attention = "off";

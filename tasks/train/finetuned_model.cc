@@ -18,6 +18,8 @@
 #include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
+#include "etc/weights/source_files.h"
+#include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -88,27 +90,40 @@ absl::StatusOr<std::string> WhyNotHead(const TensorReader& reader,
   return std::string();
 }
 
-// The path of `name` in the checkpoint directory `init`, or beside the file
-// `init`; empty if there is no such file.
-std::string FileOfCheckpoint(const std::string& init, const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const fs::path path(init);
-  const fs::path file =
-      (fs::is_regular_file(path, ignored) ? path.parent_path() : path) / name;
-  return fs::exists(file, ignored) ? file.string() : "";
-}
-
-// "sum" where the checkpoint's etc_config.json says so; empty without one.
-absl::StatusOr<std::string> ResidualAttentionOf(const std::string& init) {
-  const std::string file = FileOfCheckpoint(init, "etc_config.json");
-  if (file.empty()) {
-    return std::string();
+// What a run says of the encoder that it starts from.
+std::vector<std::string> EncoderMessages(const std::string& init,
+                                         const WeightFile& file,
+                                         const WeightPlan& plan) {
+  std::vector<std::string> messages = file.warnings;
+  std::string text = absl::StrCat("encoder: from ", init);
+  if (file.source.names.style != NameStyle::kRealEtc) {
+    absl::StrAppend(&text, ", ", NameStyleDescription(file.source.names.style));
   }
-  std::vector<std::string> unknown_fields;
-  ETC_ASSIGN_OR_RETURN(const EtcConfig config,
-                       ReadEtcConfig(file, &unknown_fields));
-  return config.residual_attention;
+  const int64_t fresh = plan.NumFresh();
+  if (fresh > 0) {
+    std::vector<std::string> names;
+    for (const WeightStep& step : plan.steps) {
+      if (step.source.empty()) {
+        names.push_back(step.target.name);
+      }
+    }
+    absl::StrAppend(&text, "; ", fresh, " of ", plan.steps.size(),
+                    " parameters freshly initialised: ", Some(names));
+  }
+  messages.push_back(text);
+  std::vector<std::string> dropped;
+  for (const DroppedTensor& tensor : plan.dropped) {
+    if (!absl::StartsWith(tensor.name, kHead)) {
+      dropped.push_back(tensor.name);
+    }
+  }
+  if (!dropped.empty()) {
+    messages.push_back(absl::StrCat("encoder: dropped ", Some(dropped)));
+  }
+  for (const std::string& notice : plan.notices) {
+    messages.push_back(absl::StrCat("encoder: ", notice));
+  }
+  return messages;
 }
 
 // The configuration has a warning where this is not what it asks for.
@@ -169,33 +184,27 @@ FinetunedModel MakeFinetunedModel(const FinetuneConfig& config,
 
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const FinetunedModel& model) {
-  ETC_ASSIGN_OR_RETURN(const TensorReader reader,
-                       TensorReader::Open(config.init));
-  const std::vector<std::string> names = reader.Names();
-  const bool has_prefix = std::any_of(
-      names.begin(), names.end(),
-      [](const std::string& name) { return absl::StartsWith(name, kEncoder); });
+  ETC_ASSIGN_OR_RETURN(const WeightFile file,
+                       OpenWeights(config.init, &config.model));
+  ETC_ASSIGN_OR_RETURN(const WeightPlan plan,
+                       PlanWeights(file.source, config.model));
   ETC_RETURN_IF_ERROR(
-      LoadAll(config.init, reader,
-              ModuleTensors(*model.encoder, has_prefix ? kEncoder : ""))
-          .status());
-  std::vector<std::string> messages = {
-      absl::StrCat("encoder: from ", config.init)};
+      LoadPlannedWeights(file.reader, plan, ModuleTensors(*model.encoder)));
+  std::vector<std::string> messages = EncoderMessages(config.init, file, plan);
 
   const NamedTensors head = WithPrefix(model.Tensors(), kHead);
   ETC_ASSIGN_OR_RETURN(const std::string why_not,
-                       WhyNotHead(reader, config.task, head));
+                       WhyNotHead(file.reader, config.task, head));
   if (why_not.empty()) {
-    ETC_RETURN_IF_ERROR(LoadAll(config.init, reader, head).status());
+    ETC_RETURN_IF_ERROR(LoadAll(config.init, file.reader, head).status());
     messages.push_back(absl::StrCat("head: from ", config.init));
   } else {
     messages.push_back(absl::StrCat("head: random weights, because ",
                                     config.init, ": ", why_not));
   }
 
-  ETC_ASSIGN_OR_RETURN(const std::string before,
-                       ResidualAttentionOf(config.init));
-  if (!before.empty() && before != config.residual_attention) {
+  const std::string& before = file.source.config.residual_attention;
+  if (before != config.residual_attention) {
     messages.push_back(absl::StrCat("residual attention: pre-trained with ",
                                     before, ", fine-tuning with ",
                                     config.residual_attention));
@@ -210,12 +219,19 @@ absl::Status WriteFinetunedModel(const FinetunedModelFiles& files,
   encoder.residual_attention = config.residual_attention;
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
                                           EtcConfigToJson(encoder)));
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/finetune.json",
-                                          config.json.dump(2) + "\n"));
+  // As it was used, for readers that do not have `init` any more.
+  nlohmann::json json = config.json;
+  json["tokenizer"]["type"] = config.tokenizer.type;
+  json["tokenizer"]["lower_case"] = config.tokenizer.lower_case;
+  json["tokenizer"]["split_punctuation"] = config.tokenizer.split_punctuation;
+  ETC_RETURN_IF_ERROR(
+      WriteFileAtomically(directory + "/finetune.json", json.dump(2) + "\n"));
   if (!files.vocabulary.empty()) {
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(
-        absl::StrCat(directory, "/", VocabularyFileName(config.tokenizer.type)),
-        files.vocabulary));
+    ETC_RETURN_IF_ERROR(WriteTokenizer(
+        {.type = config.tokenizer.type,
+         .lower_case = config.tokenizer.lower_case,
+         .split_punctuation = config.tokenizer.split_punctuation},
+        files.vocabulary, directory));
   }
   return WriteTensors(directory + "/model.safetensors", files.model.Tensors(),
                       {{"format", "pt"}, {kTaskKey, config.task}});
@@ -227,6 +243,7 @@ absl::StatusOr<FinetuneConfig> ReadFinetunedConfig(
   ETC_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(path));
   if (json.is_object()) {
     json["model"] = {{"path", directory + "/etc_config.json"}};
+    json.erase("init");
   }
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
                        FinetuneConfigFromJson(std::move(json), path));
@@ -266,18 +283,6 @@ absl::Status LoadFinetunedWeights(const std::string& directory,
         " has tensors that the model does not: ", Some(report.unexpected)));
   }
   return absl::OkStatus();
-}
-
-std::string VocabularyFileName(const std::string& tokenizer_type) {
-  return tokenizer_type == "sentencepiece" ? "tokenizer.model" : "vocab.txt";
-}
-
-std::string VocabularyPath(const FinetuneConfig& config) {
-  if (!config.tokenizer.vocabulary.empty() || config.init.empty()) {
-    return config.tokenizer.vocabulary;
-  }
-  return FileOfCheckpoint(config.init,
-                          VocabularyFileName(config.tokenizer.type));
 }
 
 }  // namespace etc

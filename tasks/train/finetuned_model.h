@@ -39,12 +39,11 @@ struct FinetunedModel {
 FinetunedModel MakeFinetunedModel(const FinetuneConfig& config,
                                   const Task& task);
 
-// Fills a new model from `config.init`: a checkpoint directory or a safetensors
-// file, of an encoder ("encoder.*", or names without a prefix) or of an encoder
-// and a head. The head's weights are taken if all are there and come from the
-// same task. Returns what happened, a line each, for people to read.
-//   kInvalidArgument  the encoder's tensors are not all there, or of another
-//                     shape; the message names some of them
+// Fills a new model from `config.init`: the encoder as PlanWeights says,
+// whoever wrote it; BERT is lifted. The head's weights are taken if all are
+// there and come from the same task. Returns what happened, a line each, for
+// people to read.
+//   kInvalidArgument  what OpenWeights and PlanWeights say
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const FinetunedModel& model);
 
@@ -53,7 +52,7 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
 //   etc_config.json     the encoder, with the residual mode that was used
 //   model.safetensors   "encoder.*" and "head.*"
 //   finetune.json       the configuration of the run
-//   vocab.txt or tokenizer.model
+//   vocab.txt or tokenizer.model, tokenizer_config.json
 //
 // so that it can be used, and moved, without anything else. Task-less tools
 // read it as a checkpoint of the encoder.
@@ -84,14 +83,6 @@ absl::StatusOr<FinetunedModel> LoadFinetunedModel(const std::string& directory,
 absl::Status LoadFinetunedWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const FinetunedModel& model);
-
-// The name of a vocabulary in a checkpoint directory: "vocab.txt" for
-// "wordpiece", "tokenizer.model" for "sentencepiece".
-std::string VocabularyFileName(const std::string& tokenizer_type);
-
-// The file of the vocabulary: the one that the configuration names, or else
-// that of the initial checkpoint; empty if there is neither.
-std::string VocabularyPath(const FinetuneConfig& config);
 
 }  // namespace etc
 

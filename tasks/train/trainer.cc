@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
 }
 
 absl::Status Trainer::ReadVocabulary() {
-  const std::string path = VocabularyPath(config_);
+  const std::string& path = config_.tokenizer.vocabulary;
   if (!path.empty()) {
     ETC_ASSIGN_OR_RETURN(vocabulary_, ReadFile(path));
   }

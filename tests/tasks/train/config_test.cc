@@ -434,7 +434,7 @@ TEST(FinetuneConfigTest, NamesTheFileThatIsAbsent) {
               HasSubstr("/nowhere/run.json"));
   EXPECT_THAT(
       FromText(R"({"task": "wikihop", "init": "/nowhere"})").status().message(),
-      HasSubstr("/nowhere/etc_config.json"));
+      HasSubstr("/nowhere: there is no etc_config.json"));
 }
 
 TEST(FinetuneConfigTest, NamesTheLineOfBrokenJson) {

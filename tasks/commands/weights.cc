@@ -1,0 +1,239 @@
+// `realetc import` and `realetc export`: weights of other projects in and out.
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "etc/formats/status_macros.h"
+#include "etc/weights/convert.h"
+#include "etc/weights/roberta_vocabulary.h"
+#include "tasks/commands/commands.h"
+#include "tasks/commands/formatting.h"
+#include "tasks/commands/task_setup.h"
+
+namespace etc {
+namespace {
+
+struct ImportArguments {
+  ImportOptions options;
+  std::string directory;
+  std::string vocabulary;
+  std::string segments = "first";
+  bool cased = false;
+  bool split_punctuation = false;
+  bool dry_run = false;
+};
+
+struct ExportArguments {
+  std::string source;
+  std::string directory;
+  std::string format = "tensorflow";
+};
+
+// --- Vocabularies -----------------------------------------------------------
+
+bool IsSentencePiece(const std::string& path) {
+  return path.ends_with(".model");
+}
+
+// What the arguments say of the tokenizer.
+void OverrideTokenizer(const ImportArguments& arguments,
+                       TokenizerFiles* tokenizer) {
+  if (!arguments.vocabulary.empty()) {
+    tokenizer->vocabulary = arguments.vocabulary;
+    tokenizer->type =
+        IsSentencePiece(arguments.vocabulary) ? "sentencepiece" : "wordpiece";
+  }
+  tokenizer->lower_case = tokenizer->lower_case && !arguments.cased;
+  tokenizer->split_punctuation =
+      tokenizer->split_punctuation || arguments.split_punctuation;
+}
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(
+    const TokenizerFiles& files) {
+  return LoadTokenizer({.type = files.type,
+                        .vocabulary = files.vocabulary,
+                        .lower_case = files.lower_case,
+                        .split_punctuation = files.split_punctuation});
+}
+
+// Rows of RoBERTa's token table for another vocabulary, if this is what the
+// arguments ask for.
+absl::StatusOr<std::vector<int64_t>> TokenRows(
+    const ImportArguments& arguments) {
+  const std::string byte_level =
+      FileBesideWeights(arguments.options.source, "vocab.json");
+  std::vector<int64_t> rows;
+  if (byte_level.empty() || !arguments.options.lift ||
+      !IsSentencePiece(arguments.vocabulary)) {
+    return rows;
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const auto tokenizer,
+      Load({.type = "sentencepiece", .vocabulary = arguments.vocabulary}));
+  std::vector<std::string> pieces;
+  for (int64_t id = 0; id < tokenizer->vocab_size(); ++id) {
+    pieces.push_back(tokenizer->Piece(static_cast<int32_t>(id)));
+  }
+  return RobertaRows(byte_level, pieces);
+}
+
+absl::Status CheckTokenizer(const ImportPlan& plan) {
+  if (plan.tokenizer.type.empty()) {
+    PrintWarnings({absl::StrCat(
+        plan.file.source.path,
+        " has no vocabulary that is known: WordPiece's vocab.txt or a "
+        "SentencePiece model; give one with --vocabulary")});
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const auto tokenizer, Load(plan.tokenizer));
+  return CheckVocabularySize(plan.tokenizer.vocabulary, tokenizer->vocab_size(),
+                             plan.config.vocab_size);
+}
+
+// --- What is printed --------------------------------------------------------
+
+void PrintPlan(const ImportPlan& plan) {
+  constexpr char kLine[] = "%-52s %-14s %-72s %s\n";
+  std::cout << absl::StreamFormat(kLine, "parameter", "shape", "from", "how");
+  for (const WeightStep& step : plan.plan.steps) {
+    std::cout << absl::StreamFormat(
+        kLine, step.target.name, FormatShape(step.target.shape),
+        step.source.empty() ? "-" : step.source, step.how);
+  }
+  for (const DroppedTensor& tensor : plan.plan.dropped) {
+    std::cout << absl::StreamFormat(
+        kLine, "-", FormatShape(plan.file.source.tensors.at(tensor.name).shape),
+        tensor.name, absl::StrCat("dropped: ", tensor.why));
+  }
+  const auto total = static_cast<int64_t>(plan.plan.steps.size());
+  std::cout << "\n"
+            << NameStyleDescription(plan.file.source.names.style) << ": "
+            << total << " parameters, " << total - plan.plan.NumFresh()
+            << " from the source, " << plan.plan.NumFresh()
+            << " freshly initialised; " << plan.plan.dropped.size()
+            << " tensors dropped, " << plan.plan.bookkeeping
+            << " of an optimizer ignored\n"
+            << "residual attention: " << plan.config.residual_attention << "\n";
+  for (const std::string& notice : plan.plan.notices) {
+    std::cout << "note: " << notice << "\n";
+  }
+}
+
+// ----------------------------------------------------------------------------
+
+absl::Status Import(ImportArguments arguments) {
+  ImportOptions& options = arguments.options;
+  if (arguments.segments == "rows") {
+    options.plan.segments = WeightPlanOptions::Segments::kByIndex;
+  }
+  ETC_ASSIGN_OR_RETURN(options.plan.token_rows, TokenRows(arguments));
+  ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
+  OverrideTokenizer(arguments, &plan.tokenizer);
+  PrintPlan(plan);
+  PrintWarnings(plan.file.warnings);
+  ETC_RETURN_IF_ERROR(CheckTokenizer(plan));
+  if (arguments.dry_run) {
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(WriteImport(plan, options.seed, arguments.directory));
+  std::cout << "written: " << arguments.directory << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status Export(const ExportArguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> written,
+                       ExportWeights(arguments.source,
+                                     arguments.format == "tensorflow"
+                                         ? ExportFormat::kTensorFlow
+                                         : ExportFormat::kSafetensors,
+                                     arguments.directory));
+  for (const std::string& path : written) {
+    std::cout << "written: " << path << "\n";
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddImportCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<ImportArguments>();
+  CLI::App* command = program->add_subcommand(
+      "import", "Take in weights of ETC, BERT, RealFormer or RoBERTa");
+  command->footer(
+      "Says of each parameter where it comes from, and refuses when anything\n"
+      "that matters is missing. BERT stays BERT (all tokens global, absolute\n"
+      "positions) unless --lift makes it ETC, as `finetune` does by itself.\n"
+      "\n"
+      "Examples:\n"
+      "  realetc import etc_base_2x_pretrain checkpoints/etc_base\n"
+      "  realetc import bert-base-uncased checkpoints/lifted --lift\n"
+      "  realetc import realformer/bert_model.ckpt --dry-run --residual sum");
+  command
+      ->add_option("SOURCE", arguments->options.source,
+                   "Directory or file: TensorFlow checkpoint, safetensors, "
+                   "pytorch_model.bin")
+      ->required();
+  CLI::Option* directory = command->add_option(
+      "DIR", arguments->directory, "Checkpoint directory to be written");
+  CLI::Option* dry_run = command->add_flag("--dry-run", arguments->dry_run,
+                                           "Say what would be done, only");
+  command->add_flag("--lift", arguments->options.lift,
+                    "Make ETC of BERT or RoBERTa: relative positions, "
+                    "projections for long and global tokens");
+  command
+      ->add_option("--residual", arguments->options.residual_attention,
+                   "Residual attention scores of the training, where the "
+                   "source does not say")
+      ->check(CLI::IsMember({"off", "sum", "mean"}));
+  command
+      ->add_option("--segments", arguments->segments,
+                   "With --lift: every segment from BERT's row 0 (first), or "
+                   "row by row (rows)")
+      ->check(CLI::IsMember({"first", "rows"}));
+  command->add_option("--vocabulary", arguments->vocabulary,
+                      "vocab.txt or SentencePiece .model, instead of the "
+                      "source's; with --lift, RoBERTa's embeddings are "
+                      "matched to a .model piece by piece");
+  command->add_flag("--cased", arguments->cased,
+                    "WordPiece: do not fold to lower case");
+  command->add_flag("--split-punctuation", arguments->split_punctuation,
+                    "SentencePiece: split into words first");
+  command->callback([=] {
+    if (directory->empty() && dry_run->empty()) {
+      throw CLI::RequiredError("DIR or --dry-run");
+    }
+    *action = [arguments] { return Import(*arguments); };
+  });
+}
+
+void AddExportCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<ExportArguments>();
+  CLI::App* command = program->add_subcommand(
+      "export", "Write an encoder for the official codes or HuggingFace");
+  command->footer(
+      "ETC gets the names of its TensorFlow code, BERT those of Google's\n"
+      "(tensorflow) or HuggingFace's (safetensors). The head of a task stays\n"
+      "behind.\n"
+      "\n"
+      "Example:\n"
+      "  realetc export runs/demo/seed-1/checkpoints/best exported");
+  command
+      ->add_option("CHECKPOINT", arguments->source,
+                   "Checkpoint directory, or whatever `import` takes")
+      ->required();
+  command->add_option("DIR", arguments->directory, "Directory to be written")
+      ->required();
+  command
+      ->add_option("--format", arguments->format,
+                   "tensorflow (default) or safetensors")
+      ->check(CLI::IsMember({"tensorflow", "safetensors"}));
+  command->callback(
+      [=] { *action = [arguments] { return Export(*arguments); }; });
+}
+
+}  // namespace etc
