@@ -112,6 +112,11 @@ absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path) {
     }
     return source;
   }
+  return ReadBertSourceConfig(path);
+}
+
+absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path) {
+  SourceConfig source;
   for (const char* name : {"bert_config.json", "config.json"}) {
     source.path = FileBesideWeights(path, name);
     if (source.path.empty()) {

@@ -62,6 +62,10 @@ struct SourceConfig {
 //   kInvalidArgument  it cannot be read
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);
 
+// The same, but not from etc_config.json: beside BERT's weights that may say
+// what is to become of them.
+absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path);
+
 // The configuration of a model that starts from these weights where nobody says
 // otherwise: the same, or for BERT and RoBERTa, in whatever form, what they are
 // lifted to.

@@ -20,10 +20,11 @@ bool IsBertStyle(NameStyle style) {
   return style == NameStyle::kGoogleBert || style == NameStyle::kHuggingFace;
 }
 
-// Rows of BERT's position table in the file.
-int64_t PositionRows(const SourceWeights& source) {
-  for (const char* name : {"embeddings/position_embeddings",
-                           "embeddings.position_embeddings.weight"}) {
+// Rows of the table that BERT's code calls embeddings/`table`; 0 if there is
+// none.
+int64_t RowsOf(const SourceWeights& source, const std::string& table) {
+  for (const std::string& name :
+       {"embeddings/" + table, "embeddings." + table + ".weight"}) {
     const auto stored = source.names.stored_as.find(name);
     if (stored != source.names.stored_as.end()) {
       const auto& shape = source.tensors.at(stored->second).shape;
@@ -36,7 +37,14 @@ int64_t PositionRows(const SourceWeights& source) {
 // Sets what the weights are of.
 absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
   SourceWeights& source = file->source;
-  absl::StatusOr<SourceConfig> found = ReadSourceConfig(source.path);
+  const bool is_bert = IsBertStyle(source.names.style);
+  absl::StatusOr<SourceConfig> found = absl::NotFoundError("");
+  if (is_bert) {
+    found = ReadBertSourceConfig(source.path);
+  }
+  if (absl::IsNotFound(found.status())) {
+    found = ReadSourceConfig(source.path);
+  }
   if (!found.ok() &&
       !(absl::IsNotFound(found.status()) && assumed != nullptr)) {
     return found.status();
@@ -47,11 +55,12 @@ absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
     file->warnings.insert(file->warnings.end(), found->warnings.begin(),
                           found->warnings.end());
   }
-  const bool is_bert = IsBertStyle(source.names.style);
   if (is_bert && (!found.ok() || !found->is_bert)) {
-    // An etc_config.json beside BERT's weights says what is to become of them.
+    // What is known is the model that they are for.
     source.config = AsBert(source.config);
-    source.config.max_absolute_position_embeddings = PositionRows(source);
+    source.config.segment_vocab_size = RowsOf(source, "token_type_embeddings");
+    source.config.max_absolute_position_embeddings =
+        RowsOf(source, "position_embeddings");
   }
   if (!is_bert && found.ok() && found->is_bert) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -62,7 +71,7 @@ absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
   return absl::OkStatus();
 }
 
-// `wanted` for each row that has a source.
+// Copies the rows that have a source.
 void CopyRows(const std::vector<int64_t>& rows, const torch::Tensor& from,
               torch::Tensor to) {
   std::vector<int64_t> to_rows;

@@ -295,21 +295,17 @@ void WarnOfPrecision(FinetuneConfig* config) {
   }
 }
 
-// --- The tokenizer ----------------------------------------------------------
-
 // What the configuration says, and for the rest what lies beside the weights to
 // start from.
-absl::Status ReadTokenizerAndFiles(JsonObjectReader* reader,
-                                   FinetuneConfig* config) {
+absl::Status TakeTokenizer(JsonObjectReader* reader, FinetuneConfig* config) {
   TokenizerConfig& tokenizer = config->tokenizer;
   TokenizerFiles found;
   if (!config->init.empty()) {
     ETC_ASSIGN_OR_RETURN(found, FindTokenizer(config->init));
   }
   if (!found.type.empty()) {
-    tokenizer.type = found.type;
-    tokenizer.lower_case = found.lower_case;
-    tokenizer.split_punctuation = found.split_punctuation;
+    tokenizer = {found.type, /*vocabulary=*/"", found.lower_case,
+                 found.split_punctuation};
   }
   ETC_RETURN_IF_ERROR(
       ReadObject("tokenizer", ReadTokenizer, reader, &tokenizer));
@@ -370,7 +366,7 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   // Without a task, init and output of the right type the rest is guesswork.
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
 
-  ETC_RETURN_IF_ERROR(ReadTokenizerAndFiles(&reader, &config));
+  ETC_RETURN_IF_ERROR(TakeTokenizer(&reader, &config));
   ETC_RETURN_IF_ERROR(ReadObject("data", ReadData, &reader, &config.data));
   ETC_RETURN_IF_ERROR(
       ReadObject("optimizer", ReadOptimizer, &reader, &config.optimizer));

@@ -120,7 +120,8 @@ TEST_F(RealetcTest, PrintsHelpWithoutArguments) {
 
 TEST_F(RealetcTest, EveryCommandHasHelpWithAnExample) {
   for (const std::string command :
-       {"finetune", "evaluate", "predict", "score", "inspect", "estimate"}) {
+       {"finetune", "evaluate", "predict", "score", "inspect", "estimate",
+        "import", "export"}) {
     const Result result = Run(command + " --help");
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("\n  realetc " + command + " "));
@@ -139,7 +140,8 @@ TEST_F(RealetcTest, ReportsWrongUsageOnOneLine) {
   for (const std::string arguments :
        {"finetune", "predict somewhere", "inspect", "score wikihop gold.json",
         "evaluate x --residual on", "estimate x --no-such-option",
-        "inspect x --config y", "--no-such-option"}) {
+        "inspect x --config y", "import somewhere", "export x",
+        "import x y --residual on", "--no-such-option"}) {
     const Result result = Run(arguments);
     EXPECT_EQ(result.code, 2) << arguments;
     EXPECT_EQ(Lines(result.err), 1) << result.err;
@@ -174,6 +176,8 @@ TEST_F(RealetcTest, ReportsFailuresOnOneLine) {
       {"score wikihop /nowhere/a.json b.json", "/nowhere/a.json"},
       {"inspect --config " + config + " --record 6", "record 6"},
       {"inspect /nowhere", "/nowhere"},
+      {"import /nowhere --dry-run", "/nowhere"},
+      {"export /nowhere out", "/nowhere"},
   };
   for (const Case& failure : table) {
     const Result result = Run(failure.arguments);
@@ -236,6 +240,48 @@ TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {
 
   EXPECT_EQ(Run("finetune " + config).code, 1) << "must not be overwritten";
   EXPECT_EQ(Run("finetune --resume " + config).code, 0);
+}
+
+// From a run's checkpoint to the TensorFlow world, back, and into another run,
+// which computes what the first one did.
+TEST_F(RealetcTest, ExportsImportsAndStartsFromEither) {
+  nlohmann::json config = Config();
+  const std::string path = WriteConfig(config);
+  ASSERT_EQ(Run("finetune " + path).code, 0);
+  const std::string best = directory_.File("run/seed-1/checkpoints/best");
+  const std::string there = directory_.File("exported");
+  const std::string back = directory_.File("imported");
+  const Result exported = Run("export " + best + " " + there);
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  EXPECT_THAT(exported.out, HasSubstr(there + "/model.ckpt"));
+
+  const Result dry = Run("import " + there + " --dry-run");
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_THAT(dry.out, AllOf(HasSubstr("official ETC"), HasSubstr("transposed"),
+                             HasSubstr("0 freshly initialised")));
+  EXPECT_FALSE(std::filesystem::exists(back));
+  ASSERT_EQ(Run("import " + there + " " + back).code, 0);
+  EXPECT_EQ(Contents(back + "/vocab.txt"), Contents(best + "/vocab.txt"));
+  const Result again = Run("import " + there + " " + back);
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr("is there already"));
+
+  const Result compare = Run("inspect " + back + " --compare " + there);
+  EXPECT_EQ(compare.code, 0) << compare.err;
+  EXPECT_THAT(compare.out, StartsWith("0 tensors differ"));
+  EXPECT_THAT(Run("inspect " + best + " --compare " + back).out,
+              HasSubstr("only in " + best));
+
+  config["init"] = there;
+  config.erase("model");
+  config["tokenizer"] = nlohmann::json::object();
+  config["residual_attention"] = "off";
+  config["output"] = directory_.File("second");
+  const Result second = Run("finetune " + WriteConfig(config));
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.err,
+              HasSubstr("residual attention: pre-trained with sum, fine-tuning "
+                        "with off"));
 }
 
 TEST_F(RealetcTest, SavesAtAnInterrupt) {

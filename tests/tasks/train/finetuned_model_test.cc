@@ -168,6 +168,38 @@ TEST_F(FinetunedModelTest, StartsFromABareEncoder) {
   EXPECT_FALSE(SameTensors(Head(model), Head(before)));
 }
 
+// BERT in our own form, as `realetc import` leaves it; the run says what it
+// misses.
+TEST_F(FinetunedModelTest, LiftsBert) {
+  FinetuneConfig bert = config_;
+  bert.model.max_absolute_position_embeddings = 8;
+  bert.model.relative_pos_max_distance = 0;
+  bert.model.relative_vocab_size = std::nullopt;
+  bert.model.share_att_output_projection = true;
+  bert.residual_attention = "mean";
+  const FinetunedModel before = MakeModel(bert, 1);
+  FinetuneConfig config = config_;
+  config.model.share_qkv_projections = false;
+  config.init = WriteModel(bert, before);
+  const FinetunedModel model = MakeModel(config, 2);
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(
+      *messages,
+      ElementsAre(
+          HasSubstr("8 of 82 parameters freshly initialised"),
+          AllOf(HasSubstr("dropped"), HasSubstr("long_position")),
+          "head: from " + config.init,
+          "residual attention: pre-trained with mean, fine-tuning with sum"));
+  EXPECT_TRUE(
+      torch::equal(Encoder(model).at("layers.1.attention.g2l_key.weight"),
+                   Encoder(before).at("layers.1.attention.l2l_key.weight")));
+  const std::string relative = "layers.1.attention.long_relative.embedding";
+  EXPECT_TRUE(torch::equal(Encoder(model).at(relative),
+                           Encoder(MakeModel(config, 2)).at(relative)))
+      << "what the source has not stays as the seed made it";
+}
+
 TEST_F(FinetunedModelTest, RefusesAnEncoderThatLacksTensors) {
   NamedTensors tensors = Encoder(MakeModel(config_, 1));
   const std::string lost = tensors.begin()->first;
