@@ -21,11 +21,20 @@ namespace etc {
 // Named scores in the order in which they are shown; shares are in [0, 1].
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-// The layers of a task on top of the encoder. Its parameters become `head.*` in
-// a checkpoint.
+// What a task adds to the embeddings of tokens, before their LayerNorm; each
+// may be undefined.
+struct EmbeddingAdders {
+  torch::Tensor long_adder;    // [B, L, H]
+  torch::Tensor global_adder;  // [B, G, H]
+};
+
+// The layers of a task around the encoder. Its parameters become `head.*` in a
+// checkpoint.
 class TaskHead : public torch::nn::Module {
  public:
-  // The task's logits, the first axis of each the batch.
+  // What goes into the encoder besides tokens: nothing, for most tasks.
+  virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
+  // The task's logits, from what comes out; the first axis of each the batch.
   virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                              const Batch& batch) = 0;
   // One loss for each example: [B]. The loss of a training step is their mean

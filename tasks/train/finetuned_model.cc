@@ -144,6 +144,9 @@ std::vector<torch::Tensor> FinetunedModel::Logits(const Batch& batch) const {
   input.segment_ids = batch.long_type_ids;
   input.global_segment_ids = batch.global_type_ids;
   input.attention = batch.attention;
+  const EmbeddingAdders adders = head->Adders(batch);
+  input.long_embedding_adder = adders.long_adder;
+  input.global_embedding_adder = adders.global_adder;
   return head->forward(encoder.ptr()->forward(input), batch);
 }
 
