@@ -70,7 +70,9 @@ class Mutator {
 
   // Puts `piece` over what is there, beyond the end if need be.
   static void Replace(std::string* input, size_t at, const std::string& piece) {
-    input->replace(at, std::min(piece.size(), input->size() - at), piece);
+    input->resize(std::max(input->size(), at + piece.size()));
+    std::copy(piece.begin(), piece.end(),
+              input->begin() + static_cast<int64_t>(at));
   }
 
   // 0, 1, all ones, the largest and the smallest signed one, a power of 2, or
