@@ -7,6 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "etc/formats/json_reader.h"
 #include "tasks/hotpotqa/task.h"
+#include "tasks/openkp/metric.h"
+#include "tasks/openkp/task.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {
@@ -50,6 +52,19 @@ const std::vector<TaskEntry>& Tasks() {
                  std::move(tokenizer));
            },
        .score = ScoreHotpotqa},
+      {.name = "openkp",
+       .description = "OpenKP: find the key phrases of a web page",
+       .make =
+           [](const FinetuneConfig& config,
+              std::shared_ptr<const Tokenizer> tokenizer) {
+             return MakeOpenkpTask(
+                 config.task_options, absl::StrCat(config.source, ": openkp"),
+                 {.model = config.model,
+                  .max_long_length = config.data.max_long_length,
+                  .max_global_length = config.data.max_global_length},
+                 std::move(tokenizer));
+           },
+       .score = ScoreOpenkpFiles},
   };
   return *tasks;
 }

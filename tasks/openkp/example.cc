@@ -1,0 +1,270 @@
+#include "tasks/openkp/example.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/text/unicode.h"
+
+namespace etc {
+namespace {
+
+constexpr int32_t kPadding = 0;
+constexpr int64_t kOfficialMaxUrl = 1000;
+
+absl::Status Error(const std::string& where, const OpenkpRecord& record,
+                   absl::string_view message) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": document ", record.url, ": ", message));
+}
+
+// The part of a text up to the end of its first `num_words` words.
+absl::string_view FirstWords(absl::string_view text, int64_t num_words) {
+  size_t end = 0;
+  for (int64_t w = 0; w < num_words && end < text.size(); ++w) {
+    end = std::min(text.find(' ', w == 0 ? 0 : end + 1), text.size());
+  }
+  return text.substr(0, end);
+}
+
+// Writes the two sequences down from left to right (openkp spec 3.3, 3.7).
+class Writer {
+ public:
+  Writer(const OpenkpRecord& record, const Tokenizer& tokenizer,
+         const OpenkpExampleOptions& options)
+      : record_(record),
+        tokenizer_(tokenizer),
+        options_(options),
+        words_(OpenkpWords(record.text)) {}
+
+  void AddElements() {
+    const std::vector<PhraseText> texts = ElementTexts(record_);
+    for (size_t v = 0; v < record_.elements.size(); ++v) {
+      if (example_->elements.size() ==
+          static_cast<size_t>(options_.max_global_length)) {
+        return;
+      }
+      const int64_t words = AddElement(record_.elements[v]);
+      if (words < 0) {
+        return;
+      }
+      label_texts_.push_back({FirstWords(texts[v].text, words), first_word_});
+      if (words < NumWords(record_.elements[v])) {
+        return;
+      }
+    }
+  }
+
+  // Words are taken as long as pieces and blocks suffice.
+  void AddFixedBlocks() {
+    const int64_t room =
+        std::min(options_.max_long_length,
+                 options_.max_global_length * options_.fixed_block_length);
+    for (const absl::string_view word : words_) {
+      const std::vector<TextPiece> pieces = tokenizer_.Encode(word);
+      if (example_->long_length() + Size(pieces) > room || IsFullOfWords()) {
+        break;
+      }
+      for (const TextPiece& piece : pieces) {
+        AddPiece(piece, static_cast<int32_t>(example_->long_length() /
+                                             options_.fixed_block_length));
+      }
+      ++example_->num_words;
+    }
+    const int64_t searched =
+        example_->long_words.empty() ? 0 : example_->long_words.back() + 1;
+    label_texts_.push_back({FirstWords(record_.text, searched), 0});
+    num_globals_ = sentences_.empty() ? 0 : sentences_.back() + 1;
+  }
+
+  // To be called once, last.
+  std::shared_ptr<OpenkpExample> Finish() {
+    example_->dropped_words = std::max<int64_t>(
+        0, static_cast<int64_t>(words_.size()) - example_->num_words);
+    if (record_.key_phrases.has_value()) {
+      const bool anywhere =
+          options_.fixed_block_length > 0 && options_.official_compatibility;
+      example_->labels = FindPhrases(
+          EtcKeyPhrases(record_), label_texts_,
+          anywhere ? PhraseMatch::kAnywhere : PhraseMatch::kWholeWords);
+    }
+    if (sentences_.empty()) {
+      example_->long_token_ids.push_back(kPadding);
+      example_->long_words.push_back(-1);
+      sentences_.push_back(0);
+    }
+    if (options_.fixed_block_length == 0 && example_->elements.empty()) {
+      example_->elements.emplace_back();
+    }
+    num_globals_ = std::max<int64_t>(
+        {1, num_globals_, static_cast<int64_t>(example_->elements.size())});
+    FillTypesAndPattern();
+    return std::move(example_);
+  }
+
+ private:
+  static int64_t Size(const std::vector<TextPiece>& pieces) {
+    return static_cast<int64_t>(pieces.size());
+  }
+
+  // The official code splits the text of an element into words, and "" into one
+  // empty word.
+  int64_t NumWords(const OpenkpElement& element) const {
+    const int64_t words = element.end_word - element.first_word;
+    return options_.official_compatibility ? std::max<int64_t>(1, words)
+                                           : words;
+  }
+
+  // Each word takes a row of the n-gram logits; only documents with many empty
+  // ones have more than tokens.
+  bool IsFullOfWords() const {
+    return !options_.official_compatibility &&
+           example_->num_words >= options_.max_long_length;
+  }
+
+  void AddPiece(const TextPiece& piece, int32_t global) {
+    example_->long_token_ids.push_back(piece.id);
+    example_->long_words.push_back(static_cast<int32_t>(example_->num_words));
+    sentences_.push_back(global);
+  }
+
+  // Adds the words of an element that fit, or with official_compatibility all
+  // or none of them. Returns how many; -1 if the element was not added.
+  int64_t AddElement(const OpenkpElement& element) {
+    std::vector<std::vector<TextPiece>> pieces;
+    const int64_t num_words = element.end_word - element.first_word;
+    int64_t total = example_->long_length();
+    for (int64_t w = element.first_word; w < element.end_word; ++w) {
+      pieces.push_back(tokenizer_.Encode(words_[static_cast<size_t>(w)]));
+      total += Size(pieces.back());
+      const bool is_full =
+          !options_.official_compatibility &&
+          example_->num_words + Size(pieces) > options_.max_long_length;
+      if (total > options_.max_long_length || is_full) {
+        pieces.pop_back();
+        break;
+      }
+    }
+    const bool is_cut = Size(pieces) < num_words;
+    if (is_cut && (options_.official_compatibility || pieces.empty())) {
+      return -1;
+    }
+    first_word_ = example_->num_words;
+    for (const std::vector<TextPiece>& word : pieces) {
+      for (const TextPiece& piece : word) {
+        AddPiece(piece, static_cast<int32_t>(example_->elements.size()));
+      }
+      ++example_->num_words;
+    }
+    if (pieces.empty()) {
+      example_->num_words += NumWords(element);
+    }
+    OpenkpElement& added = example_->elements.emplace_back(element);
+    added.end_word = element.first_word + Size(pieces);
+    return is_cut ? Size(pieces) : NumWords(element);
+  }
+
+  static int64_t Size(const std::vector<std::vector<TextPiece>>& words) {
+    return static_cast<int64_t>(words.size());
+  }
+
+  void FillTypesAndPattern() {
+    const auto num_long = static_cast<size_t>(example_->long_length());
+    const auto num_global = static_cast<size_t>(num_globals_);
+    example_->long_type_ids.assign(num_long, kOpenkpLongType);
+    example_->global_token_ids.assign(num_global, kOpenkpGlobalToken);
+    example_->global_type_ids.assign(num_global, kOpenkpGlobalType);
+    example_->pattern = PatternFromExampleIds(
+        /*long_example_ids=*/std::vector<int32_t>(num_long, 1),
+        /*global_example_ids=*/std::vector<int32_t>(num_global, 1), sentences_,
+        options_.pattern);
+  }
+
+  const OpenkpRecord& record_;
+  const Tokenizer& tokenizer_;
+  const OpenkpExampleOptions& options_;
+  const std::vector<absl::string_view> words_;
+  std::shared_ptr<OpenkpExample> example_ = std::make_shared<OpenkpExample>();
+  std::vector<int32_t> sentences_;  // [L]: the global token of each long one
+  int64_t num_globals_ = 0;
+  int64_t first_word_ = 0;  // of the element that was added last
+  std::vector<PhraseText> label_texts_;
+};
+
+// What the official program's type checks refuse.
+absl::Status CheckOfficially(const OpenkpRecord& record,
+                             const std::string& where) {
+  if (const int64_t length = CountCodePoints(record.url);
+      length > kOfficialMaxUrl) {
+    return Error(where, record,
+                 absl::StrCat("the url should have at most ", kOfficialMaxUrl,
+                              " characters with official_compatibility, but "
+                              "has ",
+                              length));
+  }
+  if (record.has_integer_coordinates) {
+    return Error(where, record,
+                 "positions and sizes should be written like 44.0, not like "
+                 "44, with official_compatibility");
+  }
+  return absl::OkStatus();
+}
+
+std::string WhyLeftOut(const OpenkpExample& example,
+                       bool official_compatibility) {
+  if (example.labels.empty()) {
+    return "no key phrase occurs in one piece of the input";
+  }
+  const bool can_be_said =
+      std::any_of(example.labels.begin(), example.labels.end(),
+                  [](const PhrasePosition& label) {
+                    return label.length <= kOpenkpMaxPhraseLength;
+                  });
+  return can_be_said || official_compatibility
+             ? ""
+             : "all key phrases are longer than 5 words";
+}
+
+}  // namespace
+
+int64_t OpenkpExample::TaskBytes() const {
+  // Labels and references are a few strings.
+  constexpr size_t kPhrases = 1024;
+  return static_cast<int64_t>(sizeof(OpenkpExample) - sizeof(Example) +
+                              kPhrases + text.capacity() +
+                              long_words.capacity() * sizeof(int32_t) +
+                              elements.capacity() * sizeof(OpenkpElement));
+}
+
+absl::StatusOr<std::shared_ptr<const OpenkpExample>> MakeOpenkpExample(
+    const OpenkpRecord& record, const Tokenizer& tokenizer,
+    const OpenkpExampleOptions& options, const std::string& where) {
+  if (options.official_compatibility) {
+    ETC_RETURN_IF_ERROR(CheckOfficially(record, where));
+  }
+  Writer writer(record, tokenizer, options);
+  if (options.fixed_block_length > 0) {
+    writer.AddFixedBlocks();
+  } else {
+    writer.AddElements();
+  }
+  const std::shared_ptr<OpenkpExample> example = writer.Finish();
+  if (example->num_words > options.max_long_length) {
+    return Error(where, record,
+                 absl::StrCat("has ", example->num_words,
+                              " words, but max_long_length is ",
+                              options.max_long_length));
+  }
+  example->record_id = record.url;
+  example->text = record.text;
+  example->has_answer = record.key_phrases.has_value();
+  if (example->has_answer) {
+    example->references = ReferencesOf(record);
+    example->left_out = WhyLeftOut(*example, options.official_compatibility);
+  }
+  return example;
+}
+
+}  // namespace etc

@@ -1,0 +1,82 @@
+#ifndef ETC_TASKS_OPENKP_HEAD_H_
+#define ETC_TASKS_OPENKP_HEAD_H_
+
+#include <torch/nn/modules/normalization.h>
+#include <torch/types.h>
+
+#include <vector>
+
+#include "etc/config.h"
+#include "tasks/openkp/visual_embedding.h"
+#include "tasks/task.h"
+
+namespace etc {
+
+struct OpenkpHeadOptions {
+  bool use_visual_features_in_long = true;
+  bool use_visual_features_in_global = true;
+  OpenkpVisualEmbeddingOptions visual;
+  // Share of the target spread over all n-grams; at least 1e-6 is.
+  double additive_smoothing_mass = 1e-4;
+  // L in the official number of classes; see Losses.
+  int64_t max_long_length = 4096;
+  bool official_compatibility = false;
+};
+
+// The logit of a document's places that does not exist.
+inline constexpr double kOpenkpNoNgramLogit = -10000.0;
+
+// A logit for each n-gram of a document's words, n = 1, ..., K = 5 (openkp spec
+// 5.2). With x the long output of the encoder, W the words of the longest
+// document (at least K), H hidden:
+//
+//   y[w]      = LayerNorm(sum of x over the tokens of word w)          [B, W,
+//   H] c_n[s]    = LayerNorm_n(gelu(b_n + sum_k A_n[k] y[s + k])) logit_n[s] =
+//   c_n[s] . u_n, and -10000 where word s + n - 1 is none
+//
+// A_n [n, H, H] is truncated normal(0.02 / sqrt(n)), u_n [H] truncated
+// normal(0.02), LayerNorms have epsilon 1e-12.
+class OpenkpHead : public TaskHead {
+ public:
+  OpenkpHead(const EtcConfig& config, const OpenkpHeadOptions& options);
+
+  // The layout of elements, for tokens and globals (openkp spec 5.1).
+  EmbeddingAdders Adders(const Batch& batch) override;
+
+  // {logits}: [B, K, W].
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& batch) override;
+
+  // Cross entropy with a target that the places of the key phrases share
+  // equally (openkp spec 6): [B]. The classes are the n-grams that exist; with
+  // official_compatibility all K * max_long_length places, of which those
+  // that do not exist add a constant of up to 1. Throws c10::Error if an
+  // example has no answer.
+  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                       const Batch& batch) override;
+
+ private:
+  struct Ngram {
+    torch::Tensor weight;  // A_n as [n, H, H]: [k, output, input]
+    torch::Tensor bias;    // [H]
+    torch::nn::LayerNorm norm = nullptr;
+    torch::Tensor score;  // u_n: [H]
+  };
+
+  // The logits of n-grams of one length: [B, W - n + 1].
+  torch::Tensor NgramLogits(const Ngram& ngram, const torch::Tensor& words);
+
+  OpenkpHeadOptions options_;
+  // Null if no input uses visual features.
+  OpenkpVisualEmbedding visual_ = nullptr;
+  torch::nn::LayerNorm word_norm_ = nullptr;
+  std::vector<Ngram> ngrams_;
+};
+
+// The sums of long vectors by word: [B, W, H]; words without tokens and what
+// lies behind the last word are 0. `encoded` is [B, L, H].
+torch::Tensor SumsOfWords(const torch::Tensor& encoded, const Batch& batch);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OPENKP_HEAD_H_

@@ -1,0 +1,28 @@
+#ifndef ETC_TASKS_OPENKP_NGRAM_LOSS_H_
+#define ETC_TASKS_OPENKP_NGRAM_LOSS_H_
+
+#include <torch/types.h>
+
+namespace etc {
+
+// The distribution that n-grams should have (openkp spec 6.1), with C classes:
+//
+//   p = counts / (sum of counts + 1e-6) + max(mass, 1e-6) / C
+//   target = p / sum of p
+//
+//   counts:  [B, K, W], how many key phrases stand at each place
+//   classes: [B, K, W] bool, the places that count; 0 elsewhere
+//   mass:    of the target, spread over all classes
+//   returns: [B, K, W]; uniform if there are no key phrases
+torch::Tensor NgramTargets(const torch::Tensor& counts,
+                           const torch::Tensor& classes, double mass);
+
+// -sum of target log softmax(logits) over the classes (openkp spec 6.2): [B].
+// All arguments are [B, K, W]; every row needs a class.
+torch::Tensor NgramLosses(const torch::Tensor& logits,
+                          const torch::Tensor& targets,
+                          const torch::Tensor& classes);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OPENKP_NGRAM_LOSS_H_

@@ -1,0 +1,104 @@
+#include "tasks/openkp/phrases.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tasks/text/text_folding.h"
+
+namespace etc {
+namespace {
+
+// With blanks around, so that whole words are found by a plain search.
+std::string Wrapped(absl::string_view text) {
+  return absl::StrCat(" ", text, " ");
+}
+
+int64_t CountBlanks(absl::string_view text) {
+  return std::count(text.begin(), text.end(), ' ');
+}
+
+}  // namespace
+
+std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record) {
+  std::vector<std::string> phrases;
+  if (!record.key_phrases.has_value()) {
+    return phrases;
+  }
+  const std::string text = Wrapped(LowerCase(record.text));
+  for (const std::vector<std::string>& words : *record.key_phrases) {
+    std::vector<absl::string_view> kept;
+    for (const std::string& word : words) {
+      if (const absl::string_view stripped = StripWhiteSpace(word);
+          !stripped.empty()) {
+        kept.push_back(stripped);
+      }
+    }
+    std::string phrase = absl::StrJoin(kept, " ");
+    if (!phrase.empty() &&
+        text.find(Wrapped(LowerCase(phrase))) != std::string::npos) {
+      phrases.push_back(std::move(phrase));
+    }
+  }
+  return phrases;
+}
+
+std::vector<std::string> EtcKeyPhrases(const OpenkpRecord& record) {
+  std::set<std::string> different;
+  int64_t count = 0;
+  for (const std::string& phrase : ValidKeyPhrases(record)) {
+    if (count++ < kOpenkpMaxKeyPhrases) {
+      different.insert(LowerCase(phrase));
+    }
+  }
+  return {different.begin(), different.end()};
+}
+
+std::vector<PhrasePosition> FindPhrases(const std::vector<std::string>& phrases,
+                                        const std::vector<PhraseText>& texts,
+                                        PhraseMatch match) {
+  const bool whole_words = match == PhraseMatch::kWholeWords;
+  std::vector<PhrasePosition> positions;
+  std::vector<bool> is_found(phrases.size(), false);
+  for (const PhraseText& part : texts) {
+    const std::string lower = LowerCase(part.text);
+    const std::string text = whole_words ? Wrapped(lower) : lower;
+    for (size_t i = 0; i < phrases.size(); ++i) {
+      const size_t at =
+          is_found[i]
+              ? std::string::npos
+              : text.find(whole_words ? Wrapped(phrases[i]) : phrases[i]);
+      if (at == std::string::npos) {
+        continue;
+      }
+      is_found[i] = true;
+      positions.push_back(
+          {.start = part.first_word +
+                    CountBlanks(absl::string_view(text).substr(0, at)),
+           .length = CountBlanks(phrases[i]) + 1});
+    }
+  }
+  return positions;
+}
+
+std::vector<PhraseText> ElementTexts(const OpenkpRecord& record) {
+  const std::vector<absl::string_view> words = OpenkpWords(record.text);
+  std::vector<PhraseText> texts;
+  for (const auto& element : record.elements) {
+    PhraseText& part = texts.emplace_back();
+    part.first_word = element.first_word;
+    if (element.first_word < element.end_word) {
+      const absl::string_view first =
+          words[static_cast<size_t>(element.first_word)];
+      const absl::string_view last =
+          words[static_cast<size_t>(element.end_word) - 1];
+      part.text = absl::string_view(
+          first.data(),
+          static_cast<size_t>(last.data() + last.size() - first.data()));
+    }
+  }
+  return texts;
+}
+
+}  // namespace etc

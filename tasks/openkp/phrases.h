@@ -1,0 +1,59 @@
+#ifndef ETC_TASKS_OPENKP_PHRASES_H_
+#define ETC_TASKS_OPENKP_PHRASES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tasks/openkp/raw.h"
+
+namespace etc {
+
+// Words of the longest phrase that the model can say: K in the spec.
+inline constexpr int64_t kOpenkpMaxPhraseLength = 5;
+// Key phrases of a document that count (openkp spec 2).
+inline constexpr int64_t kOpenkpMaxKeyPhrases = 3;
+
+// Words [start, start + length) of a document.
+struct PhrasePosition {
+  int64_t start = 0;
+  int64_t length = 0;
+
+  friend bool operator==(const PhrasePosition&,
+                         const PhrasePosition&) = default;
+};
+
+// The key phrases that occur in the text as whole words, in any case, each with
+// its words joined by a blank; in the order of the file (openkp spec 2). Empty
+// phrases are left out.
+std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record);
+
+// The different phrases in lower case, at most kOpenkpMaxKeyPhrases of the
+// given ones, sorted: what ETC trains for and scores with.
+std::vector<std::string> EtcKeyPhrases(const OpenkpRecord& record);
+
+// A part of a document to look for phrases in; they do not reach beyond it.
+struct PhraseText {
+  absl::string_view text;
+  // Index of its first word.
+  int64_t first_word = 0;
+};
+
+// kWholeWords: phrases begin and end where words do. kAnywhere: "tea" is found
+// in "steam" too.
+enum class PhraseMatch { kWholeWords, kAnywhere };
+
+// The first place of each phrase in lower case, in the first text that has it;
+// text by text, and phrase by phrase within it (openkp spec 3.4). Phrases that
+// occur nowhere have no place.
+std::vector<PhrasePosition> FindPhrases(const std::vector<std::string>& phrases,
+                                        const std::vector<PhraseText>& texts,
+                                        PhraseMatch match);
+
+// The elements of a record as texts to look in.
+std::vector<PhraseText> ElementTexts(const OpenkpRecord& record);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OPENKP_PHRASES_H_

@@ -1,0 +1,193 @@
+#include "tasks/openkp/raw.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "etc/formats/json_reader.h"
+#include "etc/formats/status_macros.h"
+#include "etc/formats/utf8.h"
+#include "tasks/openkp/key_phrase_lists.h"
+
+namespace etc {
+namespace {
+
+constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
+constexpr size_t kNumbersPerNode = 10;
+
+// One element and what is only there to be checked.
+struct RawElement {
+  OpenkpElement element;
+  int64_t id = 0;
+  std::string text;
+};
+
+// Ten numbers, of which `numbers` is the first. The width comes before y
+// (openkp spec 11, trap 1).
+OpenkpNode NodeOf(const double* numbers) {
+  return {.x = numbers[0],
+          .width = numbers[1],
+          .y = numbers[2],
+          .height = numbers[3],
+          .is_block = numbers[4] != 0,
+          .is_inline = numbers[5] != 0,
+          .in_heading = numbers[6] != 0,
+          .is_leaf = numbers[7] != 0,
+          .font_size = numbers[8],
+          .is_bold = numbers[9] != 0};
+}
+
+bool IsPosition(size_t index) { return index % kNumbersPerNode < 4; }
+bool IsFlag(size_t index) {
+  const size_t of_node = index % kNumbersPerNode;
+  return of_node >= 4 && of_node != 8;
+}
+
+void ReadFeature(JsonObjectReader& reader, RawElement* raw,
+                 bool* has_integer_coordinates) {
+  const nlohmann::json* feature = reader.Raw("feature", /*required=*/true);
+  if (feature == nullptr) {
+    return;
+  }
+  if (!feature->is_array() || feature->size() != 2 * kNumbersPerNode) {
+    reader.Fail("feature", "should be a list of 20 numbers");
+    return;
+  }
+  double numbers[2 * kNumbersPerNode] = {};
+  for (size_t i = 0; i < feature->size(); ++i) {
+    const nlohmann::json& number = (*feature)[i];
+    if (!number.is_number()) {
+      reader.Fail(absl::StrCat("feature[", i, "]"), "should be a number");
+      return;
+    }
+    numbers[i] = number.get<double>();
+    if (IsFlag(i) && numbers[i] != 0 && numbers[i] != 1) {
+      reader.Fail(absl::StrCat("feature[", i, "]"),
+                  absl::StrCat("should be 0 or 1, but is ", numbers[i]));
+      return;
+    }
+    *has_integer_coordinates |= IsPosition(i) && !number.is_number_float();
+  }
+  raw->element.node = NodeOf(numbers);
+  raw->element.parent = NodeOf(numbers + kNumbersPerNode);
+}
+
+absl::StatusOr<RawElement> ReadElement(const nlohmann::json& json,
+                                       const std::string& where,
+                                       bool* has_integer_coordinates) {
+  RawElement raw;
+  JsonObjectReader reader(json, where);
+  reader.Required("Id", &raw.id);
+  reader.Required("text", &raw.text);
+  reader.Required("start_idx", &raw.element.first_word);
+  reader.Required("end_idx", &raw.element.end_word);
+  ReadFeature(reader, &raw, has_integer_coordinates);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  return raw;
+}
+
+// Checks elements against the text, from left to right (openkp spec 2).
+class ElementChecker {
+ public:
+  explicit ElementChecker(const std::vector<absl::string_view>& words)
+      : words_(words) {}
+
+  absl::Status Check(const RawElement& raw, const std::string& where) {
+    const auto& [element, id, text] = raw;
+    const auto num_words = static_cast<int64_t>(words_.size());
+    if (element.first_word != next_word_) {
+      return Error(where, "start_idx", next_word_, element.first_word);
+    }
+    if (element.end_word < element.first_word || element.end_word > num_words) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ".end_idx should be in [", element.first_word,
+                       ", ", num_words, "], but is ", element.end_word));
+    }
+    if (num_checked_ > 0 && id_ != id) {
+      return Error(where, "Id", id_, id);
+    }
+    if (const std::string expected = TextOf(element); text != expected) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ".text should be that of words ",
+                       element.first_word, " to ", element.end_word, ", ",
+                       QuotedName(expected), ", but is ", QuotedName(text)));
+    }
+    next_word_ = element.end_word;
+    id_ = id;
+    ++num_checked_;
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish(const std::string& where) const {
+    const auto num_words = static_cast<int64_t>(words_.size());
+    return next_word_ == num_words ? absl::OkStatus()
+                                   : Error(where, "end_idx of the last element",
+                                           num_words, next_word_);
+  }
+
+ private:
+  static absl::Status Error(const std::string& where, absl::string_view field,
+                            int64_t expected, int64_t found) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ".", field, " should be ", expected, ", but is ", found));
+  }
+
+  std::string TextOf(const OpenkpElement& element) const {
+    std::string text;
+    for (int64_t w = element.first_word; w < element.end_word; ++w) {
+      absl::StrAppend(&text, w > element.first_word ? " " : "",
+                      words_[static_cast<size_t>(w)]);
+    }
+    return text;
+  }
+
+  const std::vector<absl::string_view>& words_;
+  int64_t next_word_ = 0;
+  int64_t id_ = 0;  // of all elements checked
+  int64_t num_checked_ = 0;
+};
+
+// `vdom` is JSON within JSON (openkp spec 11, trap 2).
+absl::Status ReadElements(const std::string& vdom, const std::string& where,
+                          OpenkpRecord* record) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(vdom, where));
+  if (!json.is_array() || json.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, " should hold a list of at least one element"));
+  }
+  const std::vector<absl::string_view> words = OpenkpWords(record->text);
+  ElementChecker checker(words);
+  for (size_t i = 0; i < json.size(); ++i) {
+    const std::string place = absl::StrCat(where, "[", i, "]");
+    ETC_ASSIGN_OR_RETURN(
+        const RawElement raw,
+        ReadElement(json[i], place, &record->has_integer_coordinates));
+    ETC_RETURN_IF_ERROR(checker.Check(raw, place));
+    record->elements.push_back(raw.element);
+  }
+  return checker.Finish(where);
+}
+
+}  // namespace
+
+std::vector<absl::string_view> OpenkpWords(absl::string_view text) {
+  return absl::StrSplit(text, ' ');
+}
+
+absl::StatusOr<OpenkpRecord> ParseOpenkpRecord(absl::string_view json,
+                                               const std::string& where) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(json, where));
+  JsonObjectReader reader(object, where);
+  OpenkpRecord record;
+  std::string vdom;
+  reader.Required("url", &record.url);
+  reader.Required("text", &record.text);
+  reader.Required("VDOM", &vdom);
+  record.key_phrases = ReadKeyPhraseLists(reader, /*required=*/false);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(ReadElements(vdom, reader.Where("VDOM"), &record));
+  return record;
+}
+
+}  // namespace etc

@@ -1,0 +1,66 @@
+#ifndef ETC_TASKS_OPENKP_RAW_H_
+#define ETC_TASKS_OPENKP_RAW_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// How a browser lays a node of the page out (openkp spec 1). Pixels.
+struct OpenkpNode {
+  double x = 0;
+  double width = 0;
+  double y = 0;
+  double height = 0;
+  bool is_block = false;
+  bool is_inline = false;  // a `select` or `button`
+  bool in_heading = false;
+  bool is_leaf = false;  // a block without blocks in it
+  double font_size = 0;
+  bool is_bold = false;
+};
+
+// A piece of the page: words [first_word, end_word) of the document.
+struct OpenkpElement {
+  int64_t first_word = 0;
+  int64_t end_word = 0;
+  OpenkpNode node;
+  OpenkpNode parent;
+};
+
+// One document of OpenKPTrain.jsonl and the like (openkp spec 1). A word is
+// what stands between two blanks (U+0020); it may be empty.
+struct OpenkpRecord {
+  std::string url;
+  // All words, a blank between any two.
+  std::string text;
+  // At least one; together they cover all words, in order. One may have none.
+  std::vector<OpenkpElement> elements;
+  // As in the file, each a list of words; none if the record has no field
+  // "KeyPhrases", as in data to predict for.
+  std::optional<std::vector<std::vector<std::string>>> key_phrases;
+  // Whether a position or size was written as a whole number (44 instead of
+  // 44.0), which the official reader refuses (openkp spec 3.1).
+  bool has_integer_coordinates = false;
+};
+
+// The words of a text: always at least one.
+std::vector<absl::string_view> OpenkpWords(absl::string_view text);
+
+// Reads the JSON text of one record and checks it as the official program does
+// (openkp spec 2): the elements have one Id, follow each other without gap, and
+// each has the text of its words. Other fields are ignored. `where` starts each
+// message.
+//   kInvalidArgument  not JSON, a field missing or of a wrong type, elements
+//                     that do not fit the text
+absl::StatusOr<OpenkpRecord> ParseOpenkpRecord(absl::string_view json,
+                                               const std::string& where);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OPENKP_RAW_H_

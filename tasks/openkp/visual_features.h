@@ -1,0 +1,62 @@
+#ifndef ETC_TASKS_OPENKP_VISUAL_FEATURES_H_
+#define ETC_TASKS_OPENKP_VISUAL_FEATURES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tasks/openkp/raw.h"
+
+namespace etc {
+
+// Font ids are in [0, kOpenkpFontVocabulary).
+inline constexpr int64_t kOpenkpFontVocabulary = 24;
+
+// Values outside of [min, max] count as the nearer end.
+struct ValueRange {
+  double min = 0;
+  double max = 1;
+};
+
+// How the layout of an element becomes numbers (openkp spec 4.1).
+struct OpenkpVisualOptions {
+  // Of nodes and their parents.
+  ValueRange x = {-50, 1500};
+  ValueRange y = {-50, 6000};
+  ValueRange width = {0, 1500};
+  ValueRange height = {0, 18000};
+  // Indicators that select a row of one table together, the first one being the
+  // most significant bit of its index; the others are numbers of the dense
+  // vector. Names as in OpenkpIndicatorNames().
+  std::vector<std::string> crossed_indicators = {"block", "heading", "bold"};
+
+  // Rows of that table.
+  int64_t CrossVocabulary() const;
+  // D, the length of the dense vector.
+  int64_t DenseSize() const;
+};
+
+// "block", "inline", "heading", "leaf", "bold", "parent_heading",
+// "parent_leaf", "parent_bold": the order of the dense vector.
+const std::vector<std::string>& OpenkpIndicatorNames();
+
+// `value` clipped and mapped from [min, max] to [-1, 1].
+double ScaleToUnit(double value, const ValueRange& range);
+
+// The row of the font tables: the index of the first of 0, 8, 9, ..., 24, 29,
+// 34, ..., 49 that is not below the size, rounded half to even; 23 beyond
+// (openkp spec 3.6).
+int64_t FontId(double font_size);
+
+// The row of the crossed indicators.
+int64_t CrossId(const OpenkpElement& element,
+                const OpenkpVisualOptions& options);
+
+// x, y, width, height, those of the parent, and the indicators that are not
+// crossed: [D]. In this order, unlike in the file.
+std::vector<float> DenseFeatures(const OpenkpElement& element,
+                                 const OpenkpVisualOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OPENKP_VISUAL_FEATURES_H_

@@ -1,0 +1,297 @@
+// Records to inputs of the model: the golden cases of openkp spec 10.3 to 10.6
+// and 10.8, and each rule of spec 11 that official_compatibility decides, both
+// ways.
+
+#include "tasks/openkp/example.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tasks/openkp/description.h"
+#include "tests/tasks/openkp/spec_record.h"
+
+namespace etc {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Position = PhrasePosition;
+
+// Settings of spec 10.1.
+OpenkpExampleOptions SpecOptions(bool official = false) {
+  return {
+      .max_long_length = 16,
+      .max_global_length = 4,
+      .official_compatibility = official,
+      .pattern = {
+          .local_radius = 2, .relative_pos_max_distance = 4, .hard_g2l = true}};
+}
+
+std::shared_ptr<const OpenkpExample> Make(const OpenkpRecord& record,
+                                          const OpenkpExampleOptions& options) {
+  const auto example =
+      MakeOpenkpExample(record, *OpenkpSpecTokenizer(), options, "here");
+  EXPECT_TRUE(example.ok()) << example.status();
+  return *example;
+}
+
+std::vector<std::string> StarTrekPhrases() {
+  return {"Star Trek", "Jason Isaacs"};
+}
+
+class OpenkpExampleTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Rules, OpenkpExampleTest, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& official) {
+                           return official.param ? "official" : "sound";
+                         });
+
+TEST_P(OpenkpExampleTest, HasTheFeaturesOfTheNormalCase) {  // spec 10.3
+  const auto example =
+      Make(OpenkpSpecRecord(StarTrekPieces(), StarTrekPhrases()),
+           SpecOptions(GetParam()));
+  EXPECT_THAT(example->labels, ElementsAre(Position{0, 2}, Position{7, 2}));
+  EXPECT_THAT(example->long_token_ids,
+              ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 8, 9, 10, 11, 12));
+  EXPECT_THAT(example->long_words,
+              ElementsAre(0, 1, 2, 3, 4, 5, 6, 6, 7, 8, 8, 9, 10));
+  EXPECT_THAT(example->pattern.sentence,
+              ElementsAre(0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1));
+  EXPECT_EQ(example->num_words, 11);
+  EXPECT_THAT(example->global_token_ids, ElementsAre(1, 1));
+  EXPECT_THAT(example->long_type_ids, Each(1));
+  EXPECT_THAT(example->global_type_ids, ElementsAre(0, 0));
+  EXPECT_EQ(example->elements[0].node.y, 78);
+  EXPECT_EQ(example->elements[1].parent.width, 564);
+  EXPECT_EQ(example->dropped_words, 0);
+  EXPECT_EQ(example->left_out, "");
+}
+
+TEST_P(OpenkpExampleTest, TakesNoMoreElementsThanGlobals) {  // spec 10.4
+  OpenkpPieces pieces = StarTrekPieces();
+  for (int i = 0; i < 12; ++i) {
+    pieces.emplace_back("foo", kLeafFeature);
+  }
+  const auto example = Make(OpenkpSpecRecord(pieces, StarTrekPhrases()),
+                            SpecOptions(GetParam()));
+  EXPECT_THAT(example->long_token_ids,
+              ElementsAre(3, 4, 5, 6, 7, 8, 9, 10, 8, 9, 10, 11, 12, 13, 13));
+  EXPECT_THAT(example->long_words,
+              ElementsAre(0, 1, 2, 3, 4, 5, 6, 6, 7, 8, 8, 9, 10, 11, 12));
+  EXPECT_EQ(example->num_words, 13);
+  EXPECT_EQ(example->global_length(), 4);
+  EXPECT_TRUE(example->elements[2].node.is_leaf);
+  EXPECT_EQ(example->elements[3].parent.x, 3110);
+  EXPECT_THAT(example->labels, ElementsAre(Position{0, 2}, Position{7, 2}));
+  EXPECT_EQ(example->dropped_words, 10);
+}
+
+OpenkpRecord TooManyTokens() {
+  std::vector<std::string> stars(99, "star");
+  return OpenkpSpecRecord({{"Star Wars and not Trek", kHeadingFeature},
+                           {absl::StrJoin(stars, " "), kBoldFeature}},
+                          {"Star Wars", "Trek"});
+}
+
+TEST(OpenkpTruncationTest, IsOfWholeElementsOfficially) {  // spec 10.5, trap 7
+  const auto example = Make(TooManyTokens(), SpecOptions(/*official=*/true));
+  EXPECT_THAT(example->long_token_ids, ElementsAre(3, 14, 11, 15, 4));
+  EXPECT_THAT(example->labels, ElementsAre(Position{0, 2}, Position{4, 1}));
+  EXPECT_EQ(example->global_length(), 1);
+  EXPECT_EQ(example->dropped_words, 99);
+}
+
+TEST(OpenkpTruncationTest, KeepsTheWordsThatFit) {
+  const auto example = Make(TooManyTokens(), SpecOptions());
+  EXPECT_EQ(example->long_length(), 16);
+  EXPECT_EQ(example->num_words, 16);
+  EXPECT_EQ(example->global_length(), 2);
+  EXPECT_EQ(example->elements[1].end_word, 16);
+  EXPECT_EQ(example->dropped_words, 88);
+}
+
+TEST(OpenkpTruncationTest, CutsNoWord) {
+  // "isaacs" has two pieces, of which one would fit.
+  OpenkpExampleOptions options = SpecOptions();
+  options.max_long_length = 2;
+  const auto record =
+      OpenkpSpecRecord({{"star isaacs trek", kBoldFeature}}, {"trek"});
+  const auto example = Make(record, options);
+  EXPECT_THAT(example->long_token_ids, ElementsAre(3));
+  // What lies behind the cut cannot be found.
+  EXPECT_THAT(example->labels, IsEmpty());
+  EXPECT_THAT(example->left_out, HasSubstr("no key phrase"));
+}
+
+TEST(OpenkpFixedBlocksTest, HaveGlobalsForRunsOfTokens) {  // spec 10.6
+  OpenkpExampleOptions options = SpecOptions(/*official=*/true);
+  options.fixed_block_length = 4;
+  const auto example =
+      Make(OpenkpSpecRecord(StarTrekPieces(), StarTrekPhrases()), options);
+  EXPECT_THAT(example->labels, ElementsAre(Position{5, 2}, Position{0, 2}));
+  EXPECT_THAT(example->pattern.sentence,
+              ElementsAre(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3));
+  EXPECT_THAT(example->global_token_ids, ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(example->elements, IsEmpty());
+  EXPECT_EQ(example->num_words, 11);
+  options.max_global_length = 2;
+  EXPECT_EQ(
+      Make(OpenkpSpecRecord(StarTrekPieces(), {}), options)->long_length(), 8);
+}
+
+TEST(OpenkpFixedBlocksTest, FindPartsOfWordsOfficiallyOnly) {  // spec 3.7
+  OpenkpExampleOptions options = SpecOptions();
+  options.fixed_block_length = 4;
+  const auto record =
+      OpenkpSpecRecord({{"wars not star trek", kBoldFeature}}, {"star trek"});
+  OpenkpRecord part = record;
+  part.text = "wars xstar trek star trek";
+  EXPECT_THAT(Make(part, options)->labels, ElementsAre(Position{3, 2}));
+  options.official_compatibility = true;
+  EXPECT_THAT(Make(part, options)->labels, ElementsAre(Position{1, 2}));
+}
+
+TEST_P(OpenkpExampleTest, LabelsTheInstanceOfTheSpec) {  // spec 10.8
+  const auto record = ParseOpenkpRecord(GreenTeaJson().dump(), "spec 1");
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_THAT(Make(*record, SpecOptions(GetParam()))->labels,
+              ElementsAre(Position{0, 2}, Position{5, 3}));
+}
+
+// "star" | "" (no words) | "trek wars"
+OpenkpRecord WithElementWithoutWords() {
+  OpenkpRecord record = OpenkpSpecRecord(
+      {{"star", kBoldFeature}, {"trek wars", kBoldFeature}}, {"trek wars"});
+  OpenkpElement empty = record.elements[1];
+  empty.end_word = empty.first_word;
+  record.elements.insert(record.elements.begin() + 1, empty);
+  return record;
+}
+
+TEST(OpenkpPhantomWordsTest, ShiftOfficially) {  // spec 3.3, trap 12
+  const auto example =
+      Make(WithElementWithoutWords(), SpecOptions(/*official=*/true));
+  EXPECT_THAT(example->long_words, ElementsAre(0, 2, 3));
+  EXPECT_THAT(example->labels, ElementsAre(Position{2, 2}));
+  EXPECT_EQ(example->num_words, 4);
+}
+
+TEST(OpenkpPhantomWordsTest, AreNotThere) {
+  const auto example = Make(WithElementWithoutWords(), SpecOptions());
+  EXPECT_THAT(example->long_words, ElementsAre(0, 1, 2));
+  EXPECT_THAT(example->labels, ElementsAre(Position{1, 2}));
+  EXPECT_EQ(example->num_words, 3);
+  EXPECT_EQ(example->global_length(), 3);
+}
+
+TEST(OpenkpChecksTest, RefuseOnlyOfficially) {  // spec 3.1
+  OpenkpRecord record = OpenkpSpecRecord(StarTrekPieces(), {});
+  const auto status = [&record](bool official) {
+    return MakeOpenkpExample(record, *OpenkpSpecTokenizer(),
+                             SpecOptions(official), "f: record 1")
+        .status();
+  };
+  record.has_integer_coordinates = true;
+  EXPECT_TRUE(status(false).ok());
+  EXPECT_THAT(std::string(status(true).message()), HasSubstr("like 44.0"));
+  record.has_integer_coordinates = false;
+  record.url = std::string(1001, 'u');
+  EXPECT_TRUE(status(false).ok());
+  EXPECT_THAT(std::string(status(true).message()), HasSubstr("has 1001"));
+  record = OpenkpSpecRecord({{std::string(20, ' '), kBoldFeature}}, {});
+  EXPECT_TRUE(status(false).ok());
+  EXPECT_THAT(std::string(status(true).message()),
+              HasSubstr("has 21 words, but max_long_length is 16"));
+}
+
+TEST_P(OpenkpExampleTest, GivesADocumentWithoutPiecesOneThatIsNoWord) {
+  for (const std::string& text : {std::string(), std::string("\0", 1)}) {
+    const auto example = Make(OpenkpSpecRecord({{text, kBoldFeature}}, {"a"}),
+                              SpecOptions(GetParam()));
+    EXPECT_THAT(example->long_token_ids, ElementsAre(0));
+    EXPECT_THAT(example->long_words, ElementsAre(-1));
+    EXPECT_EQ(example->num_words, 1);
+    EXPECT_EQ(example->global_length(), 1);
+  }
+}
+
+TEST_P(OpenkpExampleTest, TakesVeryLongDocuments) {
+  OpenkpPieces pieces;
+  for (int i = 0; i < 2000; ++i) {
+    pieces.emplace_back(
+        "star trek star trek star trek star trek star trek star trek star trek "
+        "star trek star trek star trek star trek star trek star trek star trek "
+        "star trek star trek star trek star trek star trek star trek star trek "
+        "star trek star trek star trek star trek star trek star trek star trek "
+        "star trek star trek star trek star trek star trek star trek star trek "
+        "star trek star trek star trek star trek",
+        kBoldFeature);
+  }
+  pieces.back().first += " doug";
+  const auto record = OpenkpSpecRecord(pieces, {"doug"});
+  EXPECT_EQ(OpenkpWords(record.text).size(), 156001u);
+  OpenkpExampleOptions options = SpecOptions(GetParam());
+  options.max_long_length = 4096;
+  options.max_global_length = 512;
+  const auto example = Make(record, options);
+  EXPECT_EQ(example->long_length(), GetParam() ? 52 * 78 : 4096);
+  EXPECT_EQ(example->dropped_words, 156001 - example->long_length());
+  EXPECT_THAT(example->left_out, HasSubstr("no key phrase"));
+  options.max_long_length = 200000;
+  options.max_global_length = 2000;
+  EXPECT_THAT(Make(record, options)->labels, ElementsAre(Position{156000, 1}));
+}
+
+TEST(OpenkpLeftOutTest, AreExamplesThatNothingCanBeLearntFrom) {
+  const auto record =
+      OpenkpSpecRecord({{"a b c d e f g", kBoldFeature}}, {"a b c d e f"});
+  EXPECT_THAT(Make(record, SpecOptions())->left_out,
+              HasSubstr("longer than 5"));
+  EXPECT_EQ(Make(record, SpecOptions(/*official=*/true))->left_out, "");
+  const auto crossing =
+      OpenkpSpecRecord({{"a b", kBoldFeature}, {"c d", kBoldFeature}}, {"b c"});
+  EXPECT_THAT(Make(crossing, SpecOptions())->left_out,
+              HasSubstr("no key phrase"));
+  EXPECT_TRUE(Make(crossing, SpecOptions())->has_answer);
+}
+
+TEST(OpenkpExampleMemoryTest, IsThatOfTextAndElements) {
+  const auto small = Make(OpenkpSpecRecord(StarTrekPieces(), {}), {});
+  OpenkpPieces pieces;
+  for (int i = 0; i < 500; ++i) {
+    pieces.emplace_back("star trek", kBoldFeature);
+  }
+  const auto large = Make(OpenkpSpecRecord(pieces, {}), {});
+  EXPECT_GE(large->TaskBytes(),
+            static_cast<int64_t>(500 * sizeof(OpenkpElement) + 5000));
+  EXPECT_LE(small->TaskBytes(), 4096);
+}
+
+TEST(DescribeOpenkpExampleTest, ShowsElementsAndKeyPhrases) {
+  const auto example = Make(
+      OpenkpSpecRecord(StarTrekPieces(), StarTrekPhrases()), SpecOptions());
+  EXPECT_EQ(DescribeOpenkpExample(*example, *OpenkpSpecTokenizer()),
+            R"(document http://x.org/1
+key phrases: star trek, jason isaacs
+in the input: "Star Trek" at words 0-1, "Jason Isaacs" at words 7-8
+11 words, 13 long tokens, 2 global tokens; nothing truncated
+local radius 2, hard g2l mask, soft l2g mask
+
+global  owns         sees         tokens ([ key phrase ])
+     0  0-5          0-5          [ star trek ] discovery season 1 jason
+        (44, 78) 728x45 font 20 block heading; parent (44, 78) 728x45 font 20 block heading
+     1  6-12         6-12         isaac ##s [ jason isaac ##s ] and doug
+        (208, 138) 49x15 font 12 bold; parent (198, 138) 564x15 font 12 block bold
+)");
+}
+
+}  // namespace
+}  // namespace etc

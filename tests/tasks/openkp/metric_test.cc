@@ -1,0 +1,163 @@
+// Both protocols of OpenKP's scores: the golden numbers of openkp spec 10.9, to
+// 1e-9, and what is done with urls that occur twice, removed documents and
+// files that do not fit.
+
+#include "tasks/openkp/metric.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/openkp/spec_record.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+using Scores = std::map<std::string, double>;
+
+constexpr double kTolerance = 1e-9;
+
+void ExpectScores(const DepthScores& scores,
+                  const std::vector<std::vector<double>>& expected) {
+  for (size_t i = 0; i < scores.size(); ++i) {
+    SCOPED_TRACE(kOpenkpDepths[i]);
+    EXPECT_NEAR(scores[i].precision, expected[i][0], kTolerance);
+    EXPECT_NEAR(scores[i].recall, expected[i][1], kTolerance);
+    EXPECT_NEAR(scores[i].f1, expected[i][2], kTolerance);
+  }
+}
+
+TEST(ScoreKeyPhrasesTest, DividesByTheDepth) {  // spec 8.1, 10.9
+  ExpectScores(ScoreKeyPhrases({"star trek", "something"},
+                               {"discovery season", "star trek"}),
+               {{1, .5, 2. / 3}, {1. / 3, .5, .4}, {.2, .5, 2. / 7}});
+}
+
+TEST(ScoreKeyPhrasesTest, AgreesWithTheOfficialSample) {  // spec 10.9
+  ExpectScores(ScoreKeyPhrases({"nba", "key generator", "xbox"},
+                               {"nba 2k17", "key generator", "xbox"}),
+               {{0, 0, 0}, {2. / 3, 2. / 3, 2. / 3}, {.4, 2. / 3, .5}});
+}
+
+TEST(ScoreKeyPhrasesTest, IsZeroWithoutReferences) {
+  ExpectScores(ScoreKeyPhrases({"a"}, {}), {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}});
+}
+
+OpenkpReferences StarTrekReferences() {
+  return ReferencesOf(OpenkpSpecRecord(
+      {{"Star Trek Discovery Season 1 Director", kBoldFeature}},
+      {"Star Trek", "Discovery Season"}));
+}
+
+Scores ToMap(const std::vector<std::pair<std::string, double>>& scores) {
+  return {scores.begin(), scores.end()};
+}
+
+TEST(OpenkpScorerTest, AveragesOverDocuments) {  // spec 10.9
+  OpenkpScorer scorer;
+  scorer.AddGold("a", StarTrekReferences());
+  scorer.AddGold("b", StarTrekReferences());
+  scorer.AddPrediction("a", {"1 director"});
+  scorer.AddPrediction("b", {"star trek"});
+  const Scores scores = ToMap(scorer.Scores());
+  for (const char* prefix : {"", "etc_"}) {
+    const auto at = [&](const char* name) {
+      return scores.at(absl::StrCat(prefix, name));
+    };
+    EXPECT_NEAR(at("p@1"), .5, kTolerance);
+    EXPECT_NEAR(at("p@3"), 1. / 6, kTolerance);
+    EXPECT_NEAR(at("p@5"), .1, kTolerance);
+    EXPECT_NEAR(at("r@1"), .25, kTolerance);
+    EXPECT_NEAR(at("r@5"), .25, kTolerance);
+    EXPECT_NEAR(at("f1@1"), 1. / 3, kTolerance);
+    EXPECT_NEAR(at("f1@3"), .2, kTolerance);
+    EXPECT_NEAR(at("f1@5"), 1. / 7, kTolerance);
+  }
+}
+
+TEST(OpenkpScorerTest, CountsRemovedDocumentsAsZeroByEtcOnly) {  // spec 8.3
+  OpenkpScorer scorer;
+  OpenkpReferences removed = StarTrekReferences();
+  removed.is_removed = true;
+  scorer.AddGold("a", StarTrekReferences());
+  scorer.AddGold("b", removed);
+  for (const char* url : {"a", "b"}) {
+    scorer.AddPrediction(url, {"star trek", "discovery season"});
+  }
+  const Scores scores = ToMap(scorer.Scores());
+  EXPECT_NEAR(scores.at("r@3"), 1, kTolerance);
+  EXPECT_NEAR(scores.at("etc_r@3"), .5, kTolerance);
+}
+
+TEST(OpenkpScorerTest, TakesTheLastOrTheRichestRecordOfAUrl) {  // spec 2, 8.2
+  OpenkpScorer scorer;
+  OpenkpReferences poor = StarTrekReferences();
+  poor.evaluator = poor.etc = {"star trek"};
+  poor.num_valid = 1;
+  scorer.AddGold("a", StarTrekReferences());
+  scorer.AddGold("a", poor);
+  scorer.AddPrediction("a", {"1"});
+  scorer.AddPrediction("a", {"star trek"});
+  const Scores scores = ToMap(scorer.Scores());
+  EXPECT_NEAR(scores.at("r@1"), 1, kTolerance);
+  EXPECT_NEAR(scores.at("etc_r@1"), .5, kTolerance);
+}
+
+class ScoreOpenkpFilesTest : public testing::Test {
+ protected:
+  absl::StatusOr<std::vector<std::pair<std::string, double>>> Score(
+      const std::string& gold, const std::string& predictions) {
+    return ScoreOpenkpFiles(directory_.Write("gold.jsonl", gold),
+                            directory_.Write("predictions.jsonl", predictions));
+  }
+  std::string Message(const std::string& gold, const std::string& predictions) {
+    const auto scores = Score(gold, predictions);
+    EXPECT_EQ(scores.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(scores.status().message());
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ScoreOpenkpFilesTest, ScoresOneForGoldFedBack) {
+  const auto scores = Score(
+      GreenTeaJson().dump() + "\n",
+      R"({"url":"http://x.org/tea","KeyPhrases":[["brew green tea"],["green","TEA"]]})");
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_EQ(ToMap(*scores).at("r@3"), 1);
+  EXPECT_NEAR(ToMap(*scores).at("f1@3"), .8, kTolerance);
+  EXPECT_NEAR(ToMap(*scores).at("etc_f1@3"), .8, kTolerance);
+}
+
+TEST_F(ScoreOpenkpFilesTest, ScoresFilesWithoutText) {  // spec 10.9
+  const auto scores = Score(
+      R"({"url":"u","KeyPhrases":[["NBA","2K17"],["Key","Generator"],["Xbox"],[""]]})",
+      R"({"url":"u","KeyPhrases":[["NBA"],["Key","Generator"],["Xbox"]]})");
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_EQ(scores->size(), 9u);
+  EXPECT_NEAR(ToMap(*scores).at("f1@3"), 2. / 3, kTolerance);
+  EXPECT_NEAR(ToMap(*scores).at("f1@5"), .5, kTolerance);
+}
+
+TEST_F(ScoreOpenkpFilesTest, RefusesFilesOfOtherDocuments) {  // spec 8.2
+  const std::string one = R"({"url":"one","KeyPhrases":[["a"]]})";
+  const std::string two = R"({"url":"two","KeyPhrases":[["a"]]})";
+  EXPECT_THAT(Message(one + "\n" + two, one), HasSubstr("none for two"));
+  EXPECT_THAT(Message(one, one + "\n" + two),
+              HasSubstr("has a line for two, which is no document of"));
+  EXPECT_THAT(Message(one, R"({"url":"one","KeyPhrases":["a"]})"),
+              HasSubstr("predictions.jsonl: record 0.KeyPhrases[0]"));
+  EXPECT_THAT(Message("[1]", one), HasSubstr("gold.jsonl"));
+  nlohmann::json unlabelled = GreenTeaJson();
+  unlabelled.erase("KeyPhrases");
+  EXPECT_THAT(Message(unlabelled.dump(), one),
+              HasSubstr("gold.jsonl: record 0.KeyPhrases is missing"));
+}
+
+}  // namespace
+}  // namespace etc

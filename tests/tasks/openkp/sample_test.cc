@@ -1,0 +1,118 @@
+// What generate.py says of the bundled sample holds for every page of it: the
+// look tells which names are key phrases and nothing else does, and guessing
+// finds less than 0.2.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tasks/data/record_file.h"
+#include "tasks/openkp/example.h"
+#include "tasks/openkp/raw.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+
+namespace etc {
+namespace {
+
+std::string SamplePath(const std::string& name) {
+  return absl::StrCat(ETC_SOURCE_DIR, "/tasks/openkp/sample/", name);
+}
+
+std::vector<OpenkpRecord> ReadSample(const std::string& name) {
+  std::vector<OpenkpRecord> records;
+  const auto file = RecordFile::Open(SamplePath(name));
+  EXPECT_TRUE(file.ok()) << file.status();
+  for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
+    auto record = ParseOpenkpRecord(*file->Read(i), file->Where(i));
+    EXPECT_TRUE(record.ok()) << record.status();
+    records.push_back(*std::move(record));
+  }
+  return records;
+}
+
+class OpenkpSampleTest : public testing::TestWithParam<std::string> {
+ protected:
+  const std::vector<OpenkpRecord> records_ = ReadSample(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(
+    Files, OpenkpSampleTest, testing::Values("train.jsonl", "dev.jsonl"),
+    [](const testing::TestParamInfo<std::string>& instance) {
+      return instance.param.substr(0, instance.param.find('.'));
+    });
+
+TEST_P(OpenkpSampleTest, HasItsKeyPhrasesInBoldInTheMainColumn) {
+  for (const OpenkpRecord& record : records_) {
+    const std::vector<std::string> keys = EtcKeyPhrases(record);
+    ASSERT_EQ(keys.size(), 3u) << record.url;
+    const std::vector<PhraseText> texts = ElementTexts(record);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const OpenkpNode& node = record.elements[i].node;
+      const bool is_key =
+          !FindPhrases(keys, {texts[i]}, PhraseMatch::kWholeWords).empty();
+      EXPECT_EQ(is_key, node.is_bold && node.x < 1000 && !node.in_heading)
+          << record.url << ": " << texts[i].text;
+    }
+  }
+}
+
+TEST_P(OpenkpSampleTest, HasAChanceOfLessThanAFifth) {
+  for (const OpenkpRecord& record : records_) {
+    const auto named = std::count_if(
+        record.elements.begin(), record.elements.end(),
+        [](const OpenkpElement& element) {
+          return !element.node.in_heading && !element.node.is_inline;
+        });
+    EXPECT_LT(3.0 / static_cast<double>(named), 0.2) << record.url;
+  }
+}
+
+TEST_P(OpenkpSampleTest, HasNothingToMemorise) {
+  // Of a thousand words in key phrases, none comes often.
+  std::map<std::string, double> words;
+  double total = 0;
+  for (const OpenkpRecord& record : records_) {
+    for (const std::vector<std::string>& phrase : *record.key_phrases) {
+      for (const std::string& word : phrase) {
+        ++words[word];
+        ++total;
+      }
+    }
+  }
+  for (const auto& [word, count] : words) {
+    EXPECT_LT(count / total, 0.06) << word;
+  }
+}
+
+TEST_P(OpenkpSampleTest, HasAVocabularyForAllItsWords) {
+  const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  for (const OpenkpRecord& record : records_) {
+    const auto example = MakeOpenkpExample(
+        record, **tokenizer, {.max_long_length = 256, .max_global_length = 32},
+        "sample");
+    ASSERT_TRUE(example.ok()) << example.status();
+    EXPECT_THAT((*example)->long_token_ids,
+                testing::Not(testing::Contains((*tokenizer)->Id("[UNK]"))));
+    EXPECT_EQ((*example)->dropped_words, 0) << record.url;
+    EXPECT_EQ((*example)->labels.size(), 3u) << record.url;
+  }
+}
+
+TEST(OpenkpSampleFilesTest, ShareNoPage) {
+  std::set<std::string> texts;
+  for (const OpenkpRecord& record : ReadSample("train.jsonl")) {
+    EXPECT_TRUE(texts.insert(record.text).second) << record.url;
+  }
+  for (const OpenkpRecord& record : ReadSample("dev.jsonl")) {
+    EXPECT_FALSE(texts.contains(record.text)) << record.url;
+  }
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,321 @@
+// OpenKP behind the Task seam, on real documents with BERT's and ALBERT's
+// vocabularies where they are at hand: every record becomes an example, gold
+// key phrases fed back through predictions give all recall there is, in
+// training and by file alike, and a model with random weights goes the whole
+// way. The official rules forbid F1@k = 1.0 unless a document has exactly k key
+// phrases (spec 8.1: the divisor is k), and any recall of phrases of more than
+// 5 words or across elements (spec 3.4, trap 9); the bundled sample has three
+// key phrases everywhere and scores 1.0. Options are read strictly.
+
+#include "tasks/openkp/task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tasks/data/record_file.h"
+#include "tasks/openkp/metric.h"
+#include "tasks/text/sentencepiece_tokenizer.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/train/finetuned_model.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/openkp/spec_record.h"
+
+namespace etc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+EtcConfig SmallConfig() {
+  EtcConfig config;
+  config.vocab_size = 30522;
+  config.hidden_size = 8;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 8;
+  config.use_hard_g2l_mask = true;
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+    const Json& options, EtcConfig config = SmallConfig(),
+    std::shared_ptr<const Tokenizer> tokenizer = OpenkpSpecTokenizer()) {
+  return MakeOpenkpTask(options, "f.json: openkp", {.model = config},
+                        std::move(tokenizer));
+}
+
+std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
+  EXPECT_EQ(task.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(task.status().message());
+}
+
+TEST(OpenkpOptionsTest, DefaultToTheOfficialNumbers) {  // spec 9.2
+  const auto options = OpenkpOptionsFromJson(Json::object(), "f.json: openkp");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->head.additive_smoothing_mass, 1e-4);
+  EXPECT_TRUE(options->head.use_visual_features_in_long);
+  EXPECT_TRUE(options->head.use_visual_features_in_global);
+  EXPECT_EQ(options->head.visual.extra_dense_layers, 1);
+  EXPECT_EQ(options->head.visual.features.x.min, -50);
+  EXPECT_EQ(options->head.visual.features.height.max, 18000);
+  EXPECT_THAT(options->head.visual.features.crossed_indicators,
+              ElementsAre("block", "heading", "bold"));
+  EXPECT_EQ(options->decoding.max_phrases, 5);
+  EXPECT_EQ(options->decoding.max_positions, 100);
+  EXPECT_EQ(options->example.fixed_block_length, 0);
+  EXPECT_FALSE(options->example.official_compatibility);
+}
+
+TEST(OpenkpOptionsTest, ReadEveryField) {
+  const auto options =
+      OpenkpOptionsFromJson({{"additive_smoothing_mass", 0.5},
+                             {"use_visual_features_in_long", false},
+                             {"use_visual_features_in_global", false},
+                             {"extra_dense_feature_layers", 0},
+                             {"x_range", {0, 10}},
+                             {"y_range", {1, 10}},
+                             {"width_range", {2, 10}},
+                             {"height_range", {3, 10}},
+                             {"indicators_to_cross", {"leaf", "parent_bold"}},
+                             {"max_kp_predictions", 3},
+                             {"max_position_predictions", 50},
+                             {"fixed_block_length", 7},
+                             {"official_compatibility", true}},
+                            "f.json: openkp");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->head.additive_smoothing_mass, 0.5);
+  EXPECT_EQ(options->head.visual.extra_dense_layers, 0);
+  EXPECT_EQ(options->head.visual.features.y.min, 1);
+  EXPECT_EQ(options->head.visual.features.width.min, 2);
+  EXPECT_EQ(options->head.visual.features.height.min, 3);
+  EXPECT_THAT(options->head.visual.features.crossed_indicators,
+              ElementsAre("leaf", "parent_bold"));
+  EXPECT_EQ(options->decoding.max_phrases, 3);
+  EXPECT_EQ(options->decoding.max_positions, 50);
+  EXPECT_EQ(options->example.fixed_block_length, 7);
+  EXPECT_TRUE(options->example.official_compatibility);
+  EXPECT_TRUE(options->head.official_compatibility);
+  EXPECT_TRUE(options->decoding.official_compatibility);
+}
+
+TEST(MakeOpenkpTaskTest, RefusesWhatMakesNoSense) {
+  EXPECT_THAT(Message(MakeTask({{"x_rang", {0, 1}}})),
+              HasSubstr("did you mean \"x_range\"?"));
+  for (const Json& range : {Json{10, 5}, Json{10, 10}, Json{1}}) {  // spec 10.7
+    EXPECT_THAT(Message(MakeTask({{"y_range", range}})),
+                HasSubstr("openkp.y_range should be [minimum, maximum]"));
+  }
+  EXPECT_THAT(Message(MakeTask({{"extra_dense_feature_layers", 2}})),
+              HasSubstr("should be 0 or 1, but is 2"));
+  EXPECT_THAT(Message(MakeTask({{"indicators_to_cross", {"bold", "bold"}}})),
+              HasSubstr("but has bold"));
+  EXPECT_THAT(Message(MakeTask({{"indicators_to_cross", {"fat"}}})),
+              HasSubstr("but has fat"));
+  EXPECT_THAT(Message(MakeTask({{"max_kp_predictions", 0}})),
+              HasSubstr("should be at least 1"));
+  EXPECT_THAT(Message(MakeTask({{"additive_smoothing_mass", -1}})),
+              HasSubstr("should not be negative"));
+  EXPECT_THAT(Message(MakeTask({{"fixed_block_length", 4}})),
+              HasSubstr("use_visual_features_in_long"));
+  EtcConfig config = SmallConfig();
+  config.vocab_size = 22;
+  EXPECT_THAT(Message(MakeTask(Json::object(), config)),
+              HasSubstr("vocab_size should be at least 23"));
+  config = SmallConfig();
+  config.segment_vocab_size = 1;
+  EXPECT_THAT(Message(MakeTask(Json::object(), config)),
+              HasSubstr("segment_vocab_size should be at least 2"));
+}
+
+TEST(OpenkpTaskTest, PassesOnWhereARecordIsWrong) {
+  EXPECT_THAT(std::string((*MakeTask(Json::object()))
+                              ->MakeExamples("{}", "dev.jsonl: record 3")
+                              .status()
+                              .message()),
+              HasSubstr("dev.jsonl: record 3"));
+}
+
+// Logits that say what the labels say.
+std::vector<torch::Tensor> GoldLogits(const Batch& batch) {
+  int64_t words = kOpenkpMaxPhraseLength;
+  for (const auto& example : batch.examples) {
+    words =
+        std::max(words, dynamic_cast<const OpenkpExample&>(*example).num_words);
+  }
+  torch::Tensor logits = torch::zeros({batch.size(), 5, words});
+  for (int64_t b = 0; b < batch.size(); ++b) {
+    for (const PhrasePosition& label :
+         dynamic_cast<const OpenkpExample&>(
+             *batch.examples[static_cast<size_t>(b)])
+             .labels) {
+      if (label.length <= kOpenkpMaxPhraseLength) {
+        logits[b][label.length - 1][label.start] = 10;
+      }
+    }
+  }
+  return {logits};
+}
+
+std::map<std::string, double> ToMap(const Metrics& metrics) {
+  return {metrics.begin(), metrics.end()};
+}
+
+TEST(OpenkpPredictionsTest, HaveNoScoreWithoutKeyPhrases) {
+  const auto task = MakeTask(Json::object());
+  ASSERT_TRUE(task.ok()) << task.status();
+  Json json = GreenTeaJson();
+  json.erase("KeyPhrases");
+  const Batch batch = MakeBatch(*(*task)->MakeExamples(json.dump(), "here"));
+  const auto predictions = (*task)->MakePredictions();
+  predictions->Add(batch, GoldLogits(batch));
+  EXPECT_THAT(predictions->Score(), IsEmpty());
+  EXPECT_EQ(
+      predictions->FileContents(),
+      "{\"url\":\"http://x.org/tea\",\"KeyPhrases\":[[\"green\"],[\"tea\"],"
+      "[\"guide\"],[\"how\"],[\"to\"]]}\n");
+}
+
+TEST(OpenkpPredictionsTest, CannotSayPhrasesOfMoreThanFiveWords) {  // trap 9
+  const auto task = MakeTask(Json::object());
+  ASSERT_TRUE(task.ok()) << task.status();
+  const Batch batch = MakeBatch(*(*task)->MakeExamples(
+      OpenkpJson({{"a b c d e f g", kBoldFeature}}, {"a b c d e f", "g"})
+          .dump(),
+      "here"));
+  const auto predictions = (*task)->MakePredictions();
+  predictions->Add(batch, GoldLogits(batch));
+  EXPECT_EQ(ToMap(predictions->Score()).at("r@5"), 0.5);
+}
+
+TEST(OpenkpTaskTest, ShowsTheModelHowThePageLooks) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(8);
+  const auto task = MakeTask(Json::object());
+  ASSERT_TRUE(task.ok()) << task.status();
+  const FinetunedModel model = {.encoder = EtcModel(SmallConfig()),
+                                .head = (*task)->MakeHead()};
+  model.SetTraining(false);
+  const auto logits_of = [&](const Json& feature) {
+    const auto examples = (*task)->MakeExamples(
+        OpenkpJson({{"star trek", feature}}, {}).dump(), "here");
+    return model.Logits(MakeBatch(*examples)).front();
+  };
+  EXPECT_TRUE(logits_of(kBoldFeature).equal(logits_of(kBoldFeature)));
+  EXPECT_FALSE(logits_of(kBoldFeature).equal(logits_of(kLeafFeature)));
+}
+
+struct Sample {
+  std::string data;  // below shared/, or of this repository
+  std::string vocabulary;
+  bool official_compatibility = false;
+};
+
+class OpenkpSamplesTest : public testing::TestWithParam<Sample> {
+ protected:
+  void SetUp() override {
+    std::string vocabulary;
+    if (IsBundled()) {
+      path_ = absl::StrCat(ETC_SOURCE_DIR, "/", GetParam().data);
+      vocabulary = absl::StrCat(ETC_SOURCE_DIR, "/", GetParam().vocabulary);
+    } else {
+      ETC_SHARED_DATA_OR_SKIP(path_, GetParam().data);
+      ETC_SHARED_DATA_OR_SKIP(vocabulary, GetParam().vocabulary);
+    }
+    auto tokenizer = vocabulary.ends_with(".txt")
+                         ? LoadWordPieceTokenizer(vocabulary)
+                         : LoadSentencePieceTokenizer(vocabulary);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    auto task = MakeTask(
+        {{"official_compatibility", GetParam().official_compatibility}},
+        SmallConfig(), *std::move(tokenizer));
+    ASSERT_TRUE(task.ok()) << task.status();
+    task_ = *std::move(task);
+    const auto file = RecordFile::Open(path_);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (int64_t i = 0; i < file->size(); ++i) {
+      const auto examples = task_->MakeExamples(*file->Read(i), file->Where(i));
+      ASSERT_TRUE(examples.ok()) << examples.status();
+      ASSERT_EQ(examples->size(), 1u);
+      examples_.push_back(examples->front());
+    }
+    ASSERT_THAT(examples_, testing::Not(IsEmpty()));
+  }
+
+  bool IsBundled() const { return GetParam().data.starts_with("tasks/"); }
+
+  // The scores of the predictions' file, which those in training must equal.
+  std::map<std::string, double> ScoreOf(const TaskPredictions& predictions) {
+    TemporaryDirectory directory;
+    const auto score = ScoreOpenkpFiles(
+        path_, directory.Write("p.jsonl", predictions.FileContents()));
+    EXPECT_TRUE(score.ok()) << score.status();
+    EXPECT_EQ(*score, predictions.Score());
+    return ToMap(*score);
+  }
+
+  std::string path_;
+  std::unique_ptr<Task> task_;
+  std::vector<std::shared_ptr<const Example>> examples_;
+};
+
+TEST_P(OpenkpSamplesTest, FindAllKeyPhrasesWithGoldFedBack) {
+  const auto predictions = task_->MakePredictions();
+  for (const auto& example : examples_) {
+    EXPECT_EQ(example->left_out, "") << example->record_id;
+    EXPECT_EQ(dynamic_cast<const OpenkpExample&>(*example).dropped_words, 0);
+    const Batch batch = MakeBatch({example});
+    predictions->Add(batch, GoldLogits(batch));
+  }
+  const auto scores = ScoreOf(*predictions);
+  for (const char* name : {"r@5", "r@3", "etc_r@3"}) {
+    EXPECT_EQ(scores.at(name), 1.0) << name;
+  }
+  if (IsBundled()) {
+    EXPECT_EQ(scores.at("f1@3"), 1.0);
+    EXPECT_EQ(scores.at("etc_f1@3"), 1.0);
+  }
+}
+
+TEST_P(OpenkpSamplesTest, GoThroughAModelWithRandomWeights) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(5);
+  const FinetunedModel model = {.encoder = EtcModel(SmallConfig()),
+                                .head = task_->MakeHead()};
+  const auto predictions = task_->MakePredictions();
+  for (const auto& example : examples_) {
+    const Batch batch = MakeBatch({example});
+    const std::vector<torch::Tensor> logits = model.Logits(batch);
+    EXPECT_TRUE(
+        model.head->Losses(logits, batch).isfinite().all().item<bool>());
+    predictions->Add(batch, logits);
+  }
+  ScoreOf(*predictions);
+}
+
+constexpr char kReal[] = "data/openkp/OpenKP.sample.jsonl";
+constexpr char kBert[] = "data/vocab/bert-uncased/vocab.txt";
+constexpr char kAlbert[] = "data/vocab/sentencepiece/albert_spiece.model";
+INSTANTIATE_TEST_SUITE_P(
+    Files, OpenkpSamplesTest,
+    testing::Values(Sample{"tasks/openkp/sample/dev.jsonl",
+                           "tasks/openkp/sample/vocab.txt"},
+                    Sample{"tasks/openkp/sample/dev.jsonl",
+                           "tasks/openkp/sample/vocab.txt", true},
+                    Sample{kReal, kBert}, Sample{kReal, kAlbert},
+                    Sample{kReal, kAlbert, true}));
+
+}  // namespace
+}  // namespace etc
