@@ -45,15 +45,18 @@ std::string SharedFolder() {
 std::vector<Source> Sources() {
   const std::vector<std::pair<std::string, std::string>> real_files = {
       {"wikihop", "wikihop/dev.sample.json"},
-      {"hotpotqa", "hotpotqa/hotpot_dev_distractor_v1.sample.json"}};
+      {"hotpotqa", "hotpotqa/hotpot_dev_distractor_v1.sample.json"},
+      {"openkp", "openkp/OpenKP.sample.jsonl"}};
   std::vector<Source> sources;
   for (const TaskEntry& task : Tasks()) {
     const std::string sample =
         absl::StrCat(ETC_SOURCE_DIR, "/tasks/", task.name, "/sample/");
-    sources.push_back({.task = task.name,
-                       .name = "sample",
-                       .data = sample + "dev.json",
-                       .vocabulary = sample + "vocab.txt"});
+    for (const char* held_out : {"dev.json", "dev.jsonl"}) {
+      sources.push_back({.task = task.name,
+                         .name = "sample",
+                         .data = sample + held_out,
+                         .vocabulary = sample + "vocab.txt"});
+    }
   }
   for (const auto& [task, file] : real_files) {
     const std::string folder = absl::StrCat(SharedFolder(), "/data/");

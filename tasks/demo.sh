@@ -4,7 +4,7 @@
 # part. Installs what it needs and builds only the program.
 #
 #   bash tasks/demo.sh             # WikiHop
-#   bash tasks/demo.sh TASK...     # wikihop, hotpotqa
+#   bash tasks/demo.sh TASK...     # wikihop, hotpotqa, openkp
 #   bash tasks/demo.sh all
 #
 # Exits with 1 if a model with residual scores does not reach what it should.
@@ -12,11 +12,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # The metric of each task, and what the model with residual scores must reach.
-declare -A metric=([wikihop]=accuracy [hotpotqa]=joint_f1)
-declare -A needed=([wikihop]=0.9 [hotpotqa]=0.8)
+declare -A metric=([wikihop]=accuracy [hotpotqa]=joint_f1 [openkp]=f1@3)
+declare -A needed=([wikihop]=0.9 [hotpotqa]=0.8 [openkp]=0.8)
 realetc=build/release/bin/realetc
 
 step() { printf '\n== %s\n' "$*"; }
+
+# The held-out part of task $1: one array, or one record a line.
+held_out_part() { ls "tasks/$1"/sample/dev.json*; }
 
 # Trains task $1 with residual scores in mode $2 and predicts the held-out
 # answers.
@@ -27,19 +30,20 @@ train() {
   "$realetc" finetune "tasks/$1/configs/demo.json" \
     --set residual_attention="$2" --set train.seeds='[1]' --output "$output"
   "$realetc" predict "$output/seed-1/checkpoints/best" \
-    --data "tasks/$1/sample/dev.json" --output "$output/predictions.json"
+    --data "$(held_out_part "$1")" --output "$output/predictions.json"
 }
 
 # The official score of those predictions.
 score() {
-  "$realetc" score "$1" "tasks/$1/sample/dev.json" \
+  "$realetc" score "$1" "$(held_out_part "$1")" \
     "runs/demo/$1/residual_$2/predictions.json" |
     tr -s ' ' '\n' | grep -x -A 1 "${metric[$1]}" | tail -n 1
 }
 
 demo() {
   local task=$1 started=$SECONDS
-  local held_out=tasks/$task/sample/dev.json
+  local held_out
+  held_out=$(held_out_part "$task")
   local run=runs/demo/$task/residual_sum
   train "$task" sum
   train "$task" off
@@ -48,9 +52,9 @@ demo() {
   without_scores=$(score "$task" off)
   chance=$(python3 "tasks/$task/sample/demo.py" chance "$held_out")
 
-  step "Three of the questions"
+  step "Three of the held-out records"
   python3 "tasks/$task/sample/demo.py" show "$held_out" "$run/predictions.json"
-  step "${metric[$task]} on questions that training has not seen ($held_out)"
+  step "${metric[$task]} on records that training has not seen ($held_out)"
   printf '  %-26s %s\n' "residual scores: sum" "$with_scores" \
     "residual scores: off" "$without_scores" "chance" "$chance"
   cat <<END
@@ -73,7 +77,7 @@ END
 
 tasks=("${@:-wikihop}")
 if [[ ${tasks[*]} == all ]]; then
-  tasks=(wikihop hotpotqa)
+  tasks=(wikihop hotpotqa openkp)
 fi
 for task in "${tasks[@]}"; do
   if [[ -z ${metric[$task]:-} ]]; then
