@@ -20,7 +20,9 @@
 //   peak_bytes         beside inputs and their gradients
 
 #include <benchmark/benchmark.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>

@@ -14,7 +14,8 @@
 //   peak_bytes         beside weights, gradients and optimizer
 
 #include <benchmark/benchmark.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <memory>
 #include <string>

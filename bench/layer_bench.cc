@@ -12,7 +12,9 @@
 // Whole layers have 256 global tokens, a radius of 84 and dropout in training.
 
 #include <benchmark/benchmark.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <functional>
 #include <string>

@@ -16,7 +16,9 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <limits>

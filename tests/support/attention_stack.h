@@ -4,7 +4,8 @@
 // Layers of sparse attention over random inputs, each carrying scores to the
 // next: what the tests of the kernels compare between implementations.
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
 
 #include <random>
 #include <string>

@@ -3,7 +3,7 @@
 
 #include "tasks/data/batch.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "gtest/gtest.h"
 

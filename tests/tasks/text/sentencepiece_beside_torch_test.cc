@@ -1,6 +1,9 @@
 // LibTorch and SentencePiece in one process, where plain linking crashes: each
 // is used before and after the other.
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adamw.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <memory>
 #include <string>

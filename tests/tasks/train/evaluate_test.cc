@@ -4,7 +4,8 @@
 
 #include "tasks/train/evaluate.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

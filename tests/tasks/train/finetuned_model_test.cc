@@ -5,7 +5,8 @@
 
 #include "tasks/train/finetuned_model.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <filesystem>
 

@@ -5,7 +5,9 @@
 
 #include "tasks/train/optimizer.h"
 
-#include <torch/torch.h>
+#include <torch/optim/adamw.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <memory>
 #include <string>

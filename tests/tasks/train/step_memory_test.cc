@@ -9,7 +9,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <cstdint>

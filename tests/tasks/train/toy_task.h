@@ -1,7 +1,9 @@
 #ifndef ETC_TESTS_TASKS_TRAIN_TOY_TASK_H_
 #define ETC_TESTS_TASKS_TRAIN_TOY_TASK_H_
 
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <limits>

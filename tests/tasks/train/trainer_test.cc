@@ -6,7 +6,7 @@
 #include "tasks/train/trainer.h"
 
 #include <signal.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <chrono>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 
 #include "tasks/train/training_state.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

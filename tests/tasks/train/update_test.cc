@@ -6,7 +6,8 @@
 
 #include "tasks/train/update.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <atomic>
 #include <cmath>
