@@ -2,7 +2,7 @@
 # Measures what README.md says about speed and memory, and writes a report with
 # plots.
 #
-#   bash bench/run.sh          what the table and the plots need: about 20 min
+#   bash bench/run.sh          what the table and the plots need: about 15 min
 #   bash bench/run.sh all      every benchmark there is: hours
 #   bash bench/run.sh report   the report again, from the files of the last run
 #
@@ -50,17 +50,15 @@ case ${1:-table} in
     base='long:4096/global:256/radius:84/threads:2/'
     measure attention_base attention_bench 5 \
       "Attention/(kernel|blocked)/.*/fp32/$base"
-    measure attention_short attention_bench 5 \
-      'Attention/(kernel|reference|sdpa)/.*/fp32/long:(256|512|1024)/.*threads:2/'
+    measure attention_short attention_bench 3 \
+      'Attention/(kernel|sdpa)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
     measure attention_long attention_bench 3 \
       'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
     measure attention_dense attention_bench 1 \
       'Attention/sdpa/training/.*/fp32/long:(2048|4096|8192|16384)/.*threads:2/'
     measure encoder encoder_bench 3 \
-      'Encoder/base/training/residual:(off|sum)/.*/long:4096/.*threads:2/'
-    measure encoder_inference encoder_bench 3 \
-      'Encoder/base/inference/residual:(off|sum)/.*/long:4096/.*threads:2/'
-    measure layer layer_bench 3 '.*'
+      'Encoder/base/training/residual:(off/reverse/fp32|sum/(reverse|store)/.*)/.*long:4096/.*threads:2/'
+    measure layer layer_bench 1 '.*'
     measure tokenizer tokenizer_bench 3 '.*'
     measure data data_bench 3 '.*'
     ;;
