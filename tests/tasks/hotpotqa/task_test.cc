@@ -25,6 +25,7 @@
 #include "tasks/hotpotqa/metric.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/sentencepiece_beside_torch.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
@@ -244,6 +245,10 @@ class HotpotqaRealDataTest : public testing::TestWithParam<RealData> {
     ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
                             absl::StrCat("data/vocab/", GetParam().vocabulary));
     const bool wordpiece = vocabulary.ends_with(".txt");
+    if (!wordpiece && !kSentencePieceBesideTorch) {
+      GTEST_SKIP() << "AddressSanitizer keeps SentencePiece out of programs "
+                      "that link LibTorch";
+    }
     auto tokenizer = wordpiece ? LoadWordPieceTokenizer(vocabulary)
                                : LoadSentencePieceTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
