@@ -16,7 +16,10 @@ out=runs/bench
 bin=build/release/bin
 mkdir -p "$out"
 
-if ! python3 -c 'import matplotlib' 2>/dev/null; then
+# Debian's matplotlib is its own Python's, which need not be the first.
+python=python3
+"$python" -c 'import matplotlib' 2>/dev/null || python=/usr/bin/python3
+if ! "$python" -c 'import matplotlib' 2>/dev/null; then
   echo "bench: the report needs matplotlib: apt-get install python3-matplotlib" >&2
   exit 1
 fi
@@ -29,7 +32,7 @@ measure() {
     --benchmark_out="$out/$1.json.partial" --benchmark_out_format=json \
     2>&1 | grep -v -e '^\*\*\*WARNING' -e '^Running ' -e '^Run on ' || true
   # What was interrupted is no result.
-  python3 -m json.tool "$out/$1.json.partial" >/dev/null
+  "$python" -m json.tool "$out/$1.json.partial" >/dev/null
   mv "$out/$1.json.partial" "$out/$1.json"
 }
 
@@ -50,14 +53,14 @@ case ${1:-table} in
     base='long:4096/global:256/radius:84/threads:2/'
     measure attention_base attention_bench 5 \
       "Attention/(kernel|blocked)/.*/fp32/$base"
-    measure attention_short attention_bench 3 \
-      'Attention/(kernel|sdpa)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
+    measure encoder encoder_bench 3 \
+      'Encoder/base/training/residual:(off/reverse/fp32|sum/(reverse|store)/.*)/.*long:4096/.*threads:2/'
     measure attention_long attention_bench 3 \
       'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
     measure attention_dense attention_bench 1 \
       'Attention/sdpa/training/.*/fp32/long:(2048|4096|8192|16384)/.*threads:2/'
-    measure encoder encoder_bench 3 \
-      'Encoder/base/training/residual:(off/reverse/fp32|sum/(reverse|store)/.*)/.*long:4096/.*threads:2/'
+    measure attention_short attention_bench 3 \
+      'Attention/(kernel|sdpa)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
     measure layer layer_bench 1 '.*'
     measure tokenizer tokenizer_bench 3 '.*'
     measure data data_bench 3 '.*'
@@ -74,4 +77,4 @@ case ${1:-table} in
     ;;
 esac
 
-python3 bench/report.py "$out"
+"$python" bench/report.py "$out"
