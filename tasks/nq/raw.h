@@ -1,0 +1,71 @@
+#ifndef ETC_TASKS_NQ_RAW_H_
+#define ETC_TASKS_NQ_RAW_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// A half-open range of a document, in bytes of its HTML and in tokens; a pair
+// that is not known, or an answer that is none, is -1 (nq spec 7.1).
+struct NqSpan {
+  int64_t start_byte = -1;
+  int64_t end_byte = -1;
+  int64_t start_token = -1;
+  int64_t end_token = -1;
+
+  bool is_null() const {
+    return start_byte < 0 && end_byte < 0 && start_token < 0 && end_token < 0;
+  }
+
+  friend bool operator==(const NqSpan&, const NqSpan&) = default;
+};
+
+enum class NqYesNo { kNone, kYes, kNo };
+
+// What one annotator says.
+struct NqAnnotation {
+  NqSpan long_answer;  // null: there is none
+  std::vector<NqSpan> short_answers;
+  NqYesNo yes_no = NqYesNo::kNone;
+};
+
+// A word or an HTML tag.
+struct NqToken {
+  std::string text;
+  bool is_html = false;
+};
+
+// An element of the page that could be the long answer; they may nest.
+struct NqCandidate {
+  NqSpan span;
+  bool top_level = false;
+};
+
+// One question and its page, of the original or the simplified format (nq spec
+// 1.2, 1.3).
+struct NqRecord {
+  int64_t example_id = 0;
+  std::string question;
+  std::vector<NqToken> tokens;
+  std::vector<NqCandidate> candidates;
+  // One in training data, five in dev data, none in data to predict for.
+  std::vector<NqAnnotation> annotations;
+};
+
+// Reads the JSON text of one record of either format; a simplified one is told
+// by its field "document_text", which is split at every single blank. Token
+// ranges lie within the document. Other fields are ignored. `where` starts each
+// message.
+//   kInvalidArgument  not JSON, a field missing or of a wrong type, a span that
+//                     is none or not within the document
+absl::StatusOr<NqRecord> ParseNqRecord(absl::string_view json,
+                                       const std::string& where);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_NQ_RAW_H_
