@@ -29,8 +29,8 @@ enum class NqYesNo { kNone, kYes, kNo };
 
 // What one annotator says.
 struct NqAnnotation {
-  NqSpan long_answer;  // null: there is none
-  std::vector<NqSpan> short_answers;
+  NqSpan long_answer;                 // null: there is none
+  std::vector<NqSpan> short_answers;  // none of them null
   NqYesNo yes_no = NqYesNo::kNone;
 };
 
@@ -58,11 +58,12 @@ struct NqRecord {
 };
 
 // Reads the JSON text of one record of either format; a simplified one is told
-// by its field "document_text", which is split at every single blank. Token
-// ranges lie within the document. Other fields are ignored. `where` starts each
-// message.
+// by its field "document_text", which is split at every single blank; there,
+// what stands between < and > is HTML, and no bytes are known. The id may also
+// be a string of digits. Token ranges lie within the document. Other fields are
+// ignored. `where` starts each message.
 //   kInvalidArgument  not JSON, a field missing or of a wrong type, a span that
-//                     is none or not within the document
+//                     is none (nq spec 7.1) or not within the document
 absl::StatusOr<NqRecord> ParseNqRecord(absl::string_view json,
                                        const std::string& where);
 

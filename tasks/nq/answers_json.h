@@ -1,0 +1,36 @@
+#ifndef ETC_TASKS_NQ_ANSWERS_JSON_H_
+#define ETC_TASKS_NQ_ANSWERS_JSON_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "etc/formats/json_reader.h"
+#include "nlohmann/json_fwd.hpp"
+#include "tasks/nq/raw.h"
+
+namespace etc {
+
+// What data and predictions have in common (nq spec 1.2, 6.5, 7.1).
+
+// {"start_token": 3, "end_token": 12, "start_byte": 25, "end_byte": 60}. The
+// bytes may be absent, as in the simplified format.
+//   kInvalidArgument  not that; only one end of a pair is negative; a range
+//                     that is empty or backwards
+absl::StatusOr<NqSpan> NqSpanFromJson(const nlohmann::json& json,
+                                      const std::string& where);
+
+// The field "example_id": a whole number, or a string of its digits.
+void ReadNqExampleId(JsonObjectReader& reader, int64_t* example_id);
+
+// The fields "long_answer", "short_answers" and "yes_no_answer" of an object;
+// each must be there if `required`, and else is no answer where it is absent.
+// Null spans are left out of the short answers. "yes_no_answer" is YES, NO or
+// NONE in any case.
+absl::StatusOr<NqAnnotation> NqAnnotationFromJson(const nlohmann::json& json,
+                                                  bool required,
+                                                  const std::string& where);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_NQ_ANSWERS_JSON_H_
