@@ -1,0 +1,106 @@
+#ifndef ETC_TASKS_NQ_EXAMPLE_H_
+#define ETC_TASKS_NQ_EXAMPLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/pattern_builders.h"
+#include "tasks/data/example.h"
+#include "tasks/nq/pieces.h"
+#include "tasks/nq/raw.h"
+#include "tasks/nq/special_tokens.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+enum class NqAnswerType { kNull = 0, kYes = 1, kNo = 2, kLong = 3, kShort = 4 };
+
+struct NqExampleOptions {
+  // At least max_question_length + 3 + stride.
+  int64_t max_long_length = 4096;
+  // At least max_question_length + 2.
+  int64_t max_global_length = 230;
+  // Pieces.
+  int64_t max_question_length = 32;
+  // Pieces from the beginning of a window to that of the next one.
+  int64_t stride = 2048;
+  // Train to say the long answer as the short one where there is none.
+  bool predict_long_as_short = false;
+  // 0: a global token for each candidate; else one for so many long tokens (nq
+  // spec 2.6).
+  int64_t fixed_block_length = 0;
+  // The shares of the windows without answer that training keeps, for documents
+  // with an answer and without; 1 and more keep all (nq spec 2.8). Which ones
+  // follows from `unknown_seed`, the document and the window.
+  double include_unknown_rate = 1.0;
+  double include_unknown_rate_for_unanswerable = 4.0;
+  int64_t unknown_seed = 0;
+  // The official program's targets where they go wrong: see README.md.
+  bool official_compatibility = false;
+  NqTokens tokens = {};
+  PatternOptions pattern = {};
+};
+
+// What the windows of a document share: its record without the tokens.
+struct NqDocument {
+  int64_t example_id = 0;
+  std::string question;
+  std::vector<NqCandidate> candidates;
+  std::vector<NqAnnotation> annotations;
+  // What top-level candidates hold, and windows over it; at least one.
+  int64_t num_pieces = 0;
+  int64_t num_windows = 1;
+};
+
+// Both ends of a target are long tokens, both included; (0, 0), the long [CLS],
+// for none. Officially one of them can be 0 alone.
+struct NqTarget {
+  int32_t start = 0;
+  int32_t end = 0;
+
+  bool is_null() const { return start == 0 && end == 0; }
+  friend bool operator==(const NqTarget&, const NqTarget&) = default;
+};
+
+// One window over a document as the model reads it (nq spec 2.3 to 2.5):
+//
+//   long:    [CLS], pieces of the question, [SEP], pieces of the document,
+//   [SEP] global:  [CLS], one token for each piece of the question and one for
+//   its
+//            [SEP], one for each top-level candidate in the window, and one
+//            that the last [SEP] belongs to
+//
+// When the global input is full, what comes next belongs to its last token.
+struct NqExample : Example {
+  std::shared_ptr<const NqDocument> document;
+  // Of document->num_windows, from 0 on.
+  int64_t window = 0;
+  // Pieces of the question that it has.
+  int64_t question_length = 0;
+  // [L]: the token of the document that a long token is a piece of, or -1.
+  std::vector<int32_t> long_tokens;
+  // [G]: the candidate that a global token stands for, or -1; with fixed blocks
+  // all -1.
+  std::vector<int32_t> global_candidates;
+
+  // Targets, if there is an annotation: of the first one (nq spec 2.4).
+  NqTarget short_answer;
+  NqTarget long_answer;
+  NqAnswerType answer_type = NqAnswerType::kNull;
+
+  // The share of the document, and the tokens.
+  int64_t TaskBytes() const override;
+};
+
+// The windows over the document of a record, one at least. Token ranges of the
+// record must lie within its document, as ParseNqRecord sees to; throws
+// c10::Error if the lengths in `options` are too small.
+std::vector<std::shared_ptr<const NqExample>> MakeNqExamples(
+    NqRecord record, const Tokenizer& tokenizer,
+    const NqExampleOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_NQ_EXAMPLE_H_
