@@ -16,6 +16,11 @@
 namespace etc {
 
 enum class NqAnswerType { kNull = 0, kYes = 1, kNo = 2, kLong = 3, kShort = 4 };
+inline constexpr int64_t kNqNumAnswerTypes = 5;
+
+// The four ends of answers that long tokens have logits for (nq spec 4).
+enum class NqChannel { kShortStart = 0, kShortEnd = 1, kLongStart, kLongEnd };
+inline constexpr int64_t kNqNumChannels = 4;
 
 struct NqExampleOptions {
   // At least max_question_length + 3 + stride.
