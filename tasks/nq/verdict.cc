@@ -1,0 +1,133 @@
+#include "tasks/nq/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace etc {
+namespace {
+
+bool AnyMatches(const NqSpan& span, const std::vector<NqSpan>& others) {
+  return std::any_of(others.begin(), others.end(), [&](const NqSpan& other) {
+    return NqSpansMatch(span, other);
+  });
+}
+
+bool AllMatch(const std::vector<NqSpan>& spans,
+              const std::vector<NqSpan>& others) {
+  return std::all_of(spans.begin(), spans.end(), [&](const NqSpan& span) {
+    return span.is_null() || AnyMatches(span, others);
+  });
+}
+
+bool HasShortAnswer(const std::vector<NqSpan>& spans, NqYesNo yes_no) {
+  return yes_no != NqYesNo::kNone ||
+         std::any_of(spans.begin(), spans.end(),
+                     [](const NqSpan& span) { return !span.is_null(); });
+}
+
+double Ratio(int64_t part, int64_t whole) {
+  return whole == 0 ? 0
+                    : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+bool NqSpansMatch(const NqSpan& a, const NqSpan& b) {
+  const auto known = [](int64_t start, int64_t end) {
+    return start >= 0 && end >= 0;
+  };
+  const bool same_bytes = known(a.start_byte, a.end_byte) &&
+                          a.start_byte == b.start_byte &&
+                          a.end_byte == b.end_byte;
+  const bool same_tokens = known(a.start_token, a.end_token) &&
+                           a.start_token == b.start_token &&
+                           a.end_token == b.end_token;
+  return same_bytes || same_tokens;
+}
+
+bool NqSpanSetsMatch(const std::vector<NqSpan>& a,
+                     const std::vector<NqSpan>& b) {
+  return AllMatch(a, b) && AllMatch(b, a);
+}
+
+NqVerdict JudgeLongAnswer(const std::vector<NqAnnotation>& annotations,
+                          const NqPrediction& prediction, int64_t threshold) {
+  const auto with_answer = std::count_if(
+      annotations.begin(), annotations.end(),
+      [](const NqAnnotation& gold) { return !gold.long_answer.is_null(); });
+  NqVerdict verdict = {.has_gold = with_answer >= threshold,
+                       .has_prediction = !prediction.long_answer.is_null(),
+                       .score = prediction.long_answer_score};
+  verdict.is_correct =
+      verdict.has_gold && verdict.has_prediction &&
+      std::any_of(annotations.begin(), annotations.end(),
+                  [&](const NqAnnotation& gold) {
+                    return NqSpansMatch(gold.long_answer,
+                                        prediction.long_answer);
+                  });
+  return verdict;
+}
+
+NqVerdict JudgeShortAnswers(const std::vector<NqAnnotation>& annotations,
+                            const NqPrediction& prediction, int64_t threshold) {
+  const auto with_answer = std::count_if(
+      annotations.begin(), annotations.end(), [](const NqAnnotation& gold) {
+        return HasShortAnswer(gold.short_answers, gold.yes_no);
+      });
+  NqVerdict verdict = {.has_gold = with_answer >= threshold,
+                       .has_prediction = HasShortAnswer(
+                           prediction.short_answers, prediction.yes_no),
+                       .score = prediction.short_answers_score};
+  const auto is_right = [&](const NqAnnotation& gold) {
+    return prediction.yes_no != NqYesNo::kNone
+               ? gold.yes_no == prediction.yes_no
+               : NqSpanSetsMatch(gold.short_answers, prediction.short_answers);
+  };
+  verdict.is_correct =
+      verdict.has_gold && verdict.has_prediction &&
+      std::any_of(annotations.begin(), annotations.end(), is_right);
+  return verdict;
+}
+
+NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts) {
+  int64_t num_gold = 0;
+  for (NqVerdict& verdict : verdicts) {
+    num_gold += verdict.has_gold ? 1 : 0;
+    if (std::isnan(verdict.score)) {
+      verdict.score = -std::numeric_limits<double>::infinity();
+    }
+  }
+  std::sort(
+      verdicts.begin(), verdicts.end(),
+      [](const NqVerdict& a, const NqVerdict& b) { return a.score > b.score; });
+  NqThresholdScores best;
+  int64_t correct = 0;
+  int64_t given = 0;
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    correct += verdicts[i].is_correct ? 1 : 0;
+    given += verdicts[i].has_prediction ? 1 : 0;
+    if (i + 1 < verdicts.size() && verdicts[i + 1].score == verdicts[i].score) {
+      continue;
+    }
+    const double precision = Ratio(correct, given);
+    const double recall = Ratio(correct, num_gold);
+    const double f1 =
+        correct == 0 ? 0 : 2 * precision * recall / (precision + recall);
+    if (f1 > best.f1) {
+      best.f1 = f1;
+      best.precision = precision;
+      best.recall = recall;
+      best.threshold = verdicts[i].score;
+    }
+    for (size_t p = 0; p < kNqPrecisions.size(); ++p) {
+      if (precision >= kNqPrecisions[p]) {
+        best.recall_at_precision[p] =
+            std::max(best.recall_at_precision[p], recall);
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace etc

@@ -1,0 +1,62 @@
+#ifndef ETC_TASKS_NQ_VERDICT_H_
+#define ETC_TASKS_NQ_VERDICT_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tasks/nq/metric.h"
+#include "tasks/nq/raw.h"
+
+namespace etc {
+
+// Whether neither is null, and both are known and equal in bytes or in tokens
+// (nq spec 7.1).
+bool NqSpansMatch(const NqSpan& a, const NqSpan& b);
+
+// Whether each span that is not null matches one of the other set.
+bool NqSpanSetsMatch(const std::vector<NqSpan>& a,
+                     const std::vector<NqSpan>& b);
+
+// What is said of the long answer of a document, or of its short answers (nq
+// spec 7.2).
+struct NqVerdict {
+  bool has_gold = false;
+  bool has_prediction = false;
+  bool is_correct = false;  // only if both are there
+  double score = 0;         // of the prediction
+};
+
+// A document has an answer if at least `threshold` of its annotations have one.
+// The answer is correct if it is that of any one of them.
+NqVerdict JudgeLongAnswer(const std::vector<NqAnnotation>& annotations,
+                          const NqPrediction& prediction, int64_t threshold);
+NqVerdict JudgeShortAnswers(const std::vector<NqAnnotation>& annotations,
+                            const NqPrediction& prediction, int64_t threshold);
+
+// What recall is reported at.
+inline constexpr std::array<double, 3> kNqPrecisions = {0.5, 0.75, 0.9};
+
+// How good the answers with the highest scores are (nq spec 7.3).
+struct NqThresholdScores {
+  // Where F1 is best; all 0 if it is 0 everywhere. Answers with a score of
+  // `threshold` or more are given.
+  double f1 = 0;
+  double precision = 0;
+  double recall = 0;
+  double threshold = 0;
+  // The best recall of all thresholds with at least that precision, or 0.
+  std::array<double, kNqPrecisions.size()> recall_at_precision = {};
+};
+
+// Tries all scores as threshold; answers with equal ones are given together.
+// With `correct` of the answers given,
+//
+//   P = correct / given    R = correct / documents with gold   (0 / 0 = 0)
+//
+// A score that is not a number comes last.
+NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_NQ_VERDICT_H_
