@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "etc/formats/status_macros.h"
+#include "tasks/data/data_files.h"
 
 namespace etc {
 
@@ -15,7 +16,9 @@ RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker)
 }
 
 absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
-    const std::vector<std::string>& paths, ExampleMaker maker) {
+    const std::vector<std::string>& patterns, ExampleMaker maker) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       FindDataFiles(patterns));
   std::vector<RecordFile> files;
   for (const std::string& path : paths) {
     ETC_ASSIGN_OR_RETURN(RecordFile file, RecordFile::Open(path));

@@ -21,8 +21,9 @@ using ExampleMaker = std::function<absl::StatusOr<Examples>(
 // The records of official files, one file after the other.
 class RecordSource : public ExampleSource {
  public:
+  // The files that `patterns` name (tasks/data/data_files.h).
   static absl::StatusOr<std::unique_ptr<RecordSource>> Open(
-      const std::vector<std::string>& paths, ExampleMaker maker);
+      const std::vector<std::string>& patterns, ExampleMaker maker);
 
   int64_t size() const override { return size_; }
   absl::StatusOr<Examples> Make(int64_t record) const override;
