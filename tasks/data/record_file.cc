@@ -13,22 +13,50 @@ namespace {
 
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
-}  // namespace
+// Takes the contents and how much of the file has been read.
+using Consumer = GzipFile::Consumer;
 
-RecordFile::RecordFile(RandomAccessFile file, std::vector<Extent> extents)
-    : file_(std::move(file)), extents_(std::move(extents)) {}
-
-absl::StatusOr<RecordFile> RecordFile::Open(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
-  RecordScanner scanner(path);
+absl::Status ReadPlain(const RandomAccessFile& file, const Consumer& consume) {
   std::string chunk;
   for (uint64_t offset = 0; offset < file.size(); offset += chunk.size()) {
     chunk.resize(std::min(kChunkBytes, file.size() - offset));
     ETC_RETURN_IF_ERROR(file.Read(offset, chunk.size(), chunk.data()));
-    ETC_RETURN_IF_ERROR(scanner.Scan(chunk));
+    ETC_RETURN_IF_ERROR(consume(chunk, offset + chunk.size()));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+RecordFile::RecordFile(File file, std::vector<Extent> extents)
+    : file_(std::move(file)), extents_(std::move(extents)) {}
+
+absl::StatusOr<RecordFile> RecordFile::Open(const std::string& path,
+                                            const Listener& listener) {
+  ETC_ASSIGN_OR_RETURN(RandomAccessFile plain, RandomAccessFile::Open(path));
+  ETC_ASSIGN_OR_RETURN(const bool is_gzip, GzipFile::IsGzip(plain));
+  RecordScanner scanner(path);
+  uint64_t reported = 0;
+  const auto consume = [&](absl::string_view contents, uint64_t file_bytes) {
+    ETC_RETURN_IF_ERROR(scanner.Scan(contents));
+    const uint64_t more = file_bytes - std::exchange(reported, file_bytes);
+    return listener ? listener(more) : absl::OkStatus();
+  };
+  if (is_gzip) {
+    ETC_ASSIGN_OR_RETURN(GzipFile file,
+                         GzipFile::Open(std::move(plain), consume, {}));
+    ETC_RETURN_IF_ERROR(scanner.Finish());
+    return RecordFile(std::move(file), scanner.TakeExtents());
+  }
+  ETC_RETURN_IF_ERROR(ReadPlain(plain, consume));
   ETC_RETURN_IF_ERROR(scanner.Finish());
-  return RecordFile(std::move(file), scanner.TakeExtents());
+  return RecordFile(std::move(plain), scanner.TakeExtents());
+}
+
+const std::string& RecordFile::path() const {
+  return std::visit(
+      [](const auto& file) -> const std::string& { return file.path(); },
+      file_);
 }
 
 absl::StatusOr<std::string> RecordFile::Read(int64_t index) const {
@@ -37,7 +65,8 @@ absl::StatusOr<std::string> RecordFile::Read(int64_t index) const {
                                               index, "; it has ", size()));
   }
   const auto& [begin, length] = extents_[static_cast<size_t>(index)];
-  return file_.Read(begin, length);
+  return std::visit([&](const auto& file) { return file.Read(begin, length); },
+                    file_);
 }
 
 std::string RecordFile::Where(int64_t index) const {

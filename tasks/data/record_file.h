@@ -2,26 +2,38 @@
 #define ETC_TASKS_DATA_RECORD_FILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/formats/file.h"
+#include "etc/formats/gzip_file.h"
 
 namespace etc {
 
 // The records of a data file, read one at a time: a JSON array of objects on
-// one or many lines (WikiHop, HotpotQA), or one object a line (NQ, OpenKP).
-// Opening scans the file once and keeps 16 bytes a record, whatever its size;
-// the records themselves are parsed by who asks for them.
+// one or many lines (WikiHop, HotpotQA), or one object a line (NQ, OpenKP); as
+// it is or packed by gzip, which is told by its first bytes, not by its name.
+// Opening scans the file once and keeps 16 bytes a record, and for gzip what
+// etc/formats/gzip_file.h says; the records themselves are parsed by who asks
+// for them.
 class RecordFile {
  public:
-  //   kInvalidArgument  neither an array of objects nor lines of objects; the
-  //                     message names file, line and byte
-  static absl::StatusOr<RecordFile> Open(const std::string& path);
+  // Hears of every MiB or so of the file (packed, if it is) that was read while
+  // it is opened; its error ends that and is returned.
+  using Listener = std::function<absl::Status(uint64_t bytes)>;
 
-  const std::string& path() const { return file_.path(); }
+  //   kInvalidArgument  neither an array of objects nor lines of objects; the
+  //                     message names file, line and byte (of what is unpacked)
+  //   kDataLoss         damaged gzip data
+  static absl::StatusOr<RecordFile> Open(const std::string& path,
+                                         const Listener& listener = nullptr);
+
+  const std::string& path() const;
   int64_t size() const { return static_cast<int64_t>(extents_.size()); }
 
   // The JSON text of record `index`, 0 <= index < size(). Thread-safe.
@@ -33,9 +45,11 @@ class RecordFile {
   // First byte and number of bytes.
   using Extent = std::pair<uint64_t, uint64_t>;
 
-  RecordFile(RandomAccessFile file, std::vector<Extent> extents);
+  using File = std::variant<RandomAccessFile, GzipFile>;
 
-  RandomAccessFile file_;
+  RecordFile(File file, std::vector<Extent> extents);
+
+  File file_;
   std::vector<Extent> extents_;
 };
 

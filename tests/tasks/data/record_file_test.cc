@@ -1,14 +1,18 @@
-// RecordFile gives each record of a file larger than one read, alone or from
-// several threads at once, and passes on what is wrong with a file.
+// RecordFile gives each record of a file larger than one read, plain or packed,
+// alone or from several threads at once, tells how far opening has come, and
+// passes on what is wrong with a file.
 
 #include "tasks/data/record_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <atomic>
+#include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,14 +30,36 @@ std::string Record(int index) {
          std::string(index * 7919 % 1501, 'x') + "\\\"}\"}";
 }
 
-TEST(RecordFileTest, ReadsEachRecordFromSeveralThreads) {
-  constexpr int kRecords = 5000;  // about 3.7 MB
+constexpr int kRecords = 5000;  // about 3.7 MB
+
+// As it is, or in two members of gzip.
+std::string WriteRecords(bool packed, TemporaryDirectory* directory) {
   std::string text = "[";
   for (int i = 0; i < kRecords; ++i) {
     text += (i == 0 ? "\n" : ",\n") + Record(i);
   }
+  text += "]";
+  const std::string path = directory->File("a.json");
+  if (!packed) {
+    return directory->Write("a.json", text);
+  }
+  const size_t middle = text.size() / 3;
+  for (const auto& [mode, part] :
+       {std::pair<const char*, std::string>{"wb", text.substr(0, middle)},
+        {"ab", text.substr(middle)}}) {
+    gzFile file = gzopen(path.c_str(), mode);
+    EXPECT_EQ(gzwrite(file, part.data(), static_cast<unsigned>(part.size())),
+              static_cast<int>(part.size()));
+    EXPECT_EQ(gzclose(file), Z_OK);
+  }
+  return path;
+}
+
+class RecordFileKindTest : public testing::TestWithParam<bool> {};
+
+TEST_P(RecordFileKindTest, ReadsEachRecordFromSeveralThreads) {
   TemporaryDirectory directory;
-  const auto file = RecordFile::Open(directory.Write("a.json", text + "]"));
+  const auto file = RecordFile::Open(WriteRecords(GetParam(), &directory));
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_EQ(file->size(), kRecords);
   std::atomic<int> wrong = 0;
@@ -51,6 +77,30 @@ TEST(RecordFileTest, ReadsEachRecordFromSeveralThreads) {
   }
   EXPECT_EQ(wrong, 0);
 }
+
+TEST_P(RecordFileKindTest, TellsHowMuchOfTheFileWasRead) {
+  TemporaryDirectory directory;
+  const std::string path = WriteRecords(GetParam(), &directory);
+  uint64_t read = 0;
+  int calls = 0;
+  const auto listener = [&](uint64_t bytes) {
+    read += bytes;
+    ++calls;
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(RecordFile::Open(path, listener).ok());
+  EXPECT_EQ(read, std::filesystem::file_size(path));
+  EXPECT_GE(calls, 3);
+  EXPECT_EQ(RecordFile::Open(
+                path, [](uint64_t) { return absl::CancelledError("enough"); })
+                .status(),
+            absl::CancelledError("enough"));
+}
+
+INSTANTIATE_TEST_SUITE_P(PlainAndPacked, RecordFileKindTest, testing::Bool(),
+                         [](const auto& kind) {
+                           return kind.param ? "Packed" : "Plain";
+                         });
 
 TEST(RecordFileTest, SaysWhereARecordIs) {
   TemporaryDirectory directory;
@@ -80,6 +130,10 @@ TEST(RecordFileTest, NamesTheFileThatIsMalformedOrAbsent) {
       RecordFile::Open(directory.File("b.json")).status();
   EXPECT_EQ(absent.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(absent.message(), HasSubstr("b.json"));
+  const std::string packed = directory.Write("c.json", "\x1f\x8b\x08");
+  const absl::Status truncated = RecordFile::Open(packed).status();
+  EXPECT_EQ(truncated.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(truncated.message()), StartsWith(packed + ": "));
 }
 
 }  // namespace
