@@ -49,12 +49,14 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   ETC_ASSIGN_OR_RETURN(
       const FinetunedModel model,
       LoadFinetunedModel(options.checkpoint, run.config, *run.setup.task));
-  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<ExampleSource> records,
-                       OpenRecords(run.config.data.dev, *run.setup.task));
   StreamReporter reporter = ConsoleReporter();
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.reporter = &reporter;
   evaluate.stop = StopAtInterrupt();
+  ETC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ExampleSource> records,
+      OpenRecords(run.config.data.dev, *run.setup.task,
+                  {.reporter = &reporter, .stop = evaluate.stop}));
   ETC_ASSIGN_OR_RETURN(run.evaluation,
                        Evaluate(model, *run.setup.task, *records, evaluate));
   if (run.evaluation.skipped.count > 0) {

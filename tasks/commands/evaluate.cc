@@ -80,8 +80,8 @@ void AddEvaluateCommand(CLI::App* program, Action* action) {
       "    --data dev.json --residual off");
   AddRunOptions(command, &arguments->run);
   command->add_option("--data", arguments->run.data,
-                      "Official files with answers (default: the dev files of "
-                      "its configuration)");
+                      "Official files with answers, or patterns of their names "
+                      "(default: the dev files of its configuration)");
   command->callback(
       [=] { *action = [arguments] { return RunEvaluate(*arguments); }; });
 }
@@ -97,7 +97,8 @@ void AddPredictCommand(CLI::App* program, Action* action) {
   AddRunOptions(command, &arguments->run);
   command
       ->add_option("--data", arguments->run.data,
-                   "Official files; answers in them are not looked at")
+                   "Official files, or patterns of their names; answers in "
+                   "them are not looked at")
       ->required();
   command->add_option("--output", arguments->output, "File for predictions")
       ->required();

@@ -17,6 +17,7 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/formatting.h"
 #include "tasks/commands/task_setup.h"
+#include "tasks/data/data_files.h"
 #include "tasks/data/record_file.h"
 #include "tasks/train/config.h"
 
@@ -117,11 +118,13 @@ absl::Status InspectRecord(const Arguments& arguments) {
   }
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
   PrintWarnings(setup.warnings);
-  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(data));
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                       FindDataFiles({data}));
+  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(files.front()));
   if (arguments.record < 0 || arguments.record >= file.size()) {
     return absl::OutOfRangeError(
-        absl::StrCat(data, ": record ", arguments.record, " should be in [0, ",
-                     file.size(), ")"));
+        absl::StrCat(file.path(), ": record ", arguments.record,
+                     " should be in [0, ", file.size(), ")"));
   }
   ETC_ASSIGN_OR_RETURN(const std::string record, file.Read(arguments.record));
   ETC_ASSIGN_OR_RETURN(
@@ -170,7 +173,8 @@ void AddInspectCommand(CLI::App* program, Action* action) {
       ->needs(config);
   command
       ->add_option("--data", arguments->data,
-                   "Data file (default: the configuration's first dev file)")
+                   "Data file, or a pattern of which the first file is "
+                   "taken (default: the configuration's first dev file)")
       ->needs(config);
   command
       ->add_option("--set", arguments->overrides,

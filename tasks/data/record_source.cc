@@ -1,12 +1,90 @@
 #include "tasks/data/record_source.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "etc/formats/status_macros.h"
 #include "tasks/data/data_files.h"
 
 namespace etc {
+namespace {
+
+// What several threads share that open files.
+class FileOpener {
+ public:
+  FileOpener(const std::vector<std::string>& paths,
+             const RecordSource::Listener& listener)
+      : paths_(paths), listener_(listener), files_(paths.size()) {
+    for (const std::string& path : paths) {
+      // What cannot be looked up cannot be opened either: Open() will tell.
+      std::error_code error;
+      const uint64_t bytes = std::filesystem::file_size(path, error);
+      num_bytes_ += error ? 0 : bytes;
+    }
+  }
+
+  absl::StatusOr<std::vector<RecordFile>> OpenAll() {
+    const size_t threads = std::min<size_t>(
+        std::max(1U, std::thread::hardware_concurrency()), paths_.size());
+    std::vector<std::future<void>> others;
+    for (size_t i = 1; i < threads; ++i) {
+      others.push_back(
+          std::async(std::launch::async, [this] { OpenUntilDone(); }));
+    }
+    OpenUntilDone();
+    for (std::future<void>& other : others) {
+      other.get();
+    }
+    std::vector<RecordFile> files;
+    for (std::optional<absl::StatusOr<RecordFile>>& file : files_) {
+      // Those that were not opened come after one that could not be.
+      ETC_RETURN_IF_ERROR(file->status());
+      files.push_back(**std::move(file));
+    }
+    return files;
+  }
+
+ private:
+  void OpenUntilDone() {
+    size_t index = 0;
+    while (!failed_ && (index = next_++) < paths_.size()) {
+      files_[index] = RecordFile::Open(
+          paths_[index], [this](uint64_t bytes) { return Report(bytes); });
+      if (!files_[index]->ok()) {
+        failed_ = true;
+      }
+    }
+  }
+
+  absl::Status Report(uint64_t bytes) {
+    if (!listener_) {
+      return absl::OkStatus();
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bytes_ += bytes;
+    return listener_(bytes_, num_bytes_);
+  }
+
+  const std::vector<std::string>& paths_;
+  const RecordSource::Listener& listener_;
+  uint64_t num_bytes_ = 0;
+  std::atomic<size_t> next_ = 0;
+  std::atomic<bool> failed_ = false;
+  // Each written by one thread.
+  std::vector<std::optional<absl::StatusOr<RecordFile>>> files_;
+  std::mutex mutex_;
+  uint64_t bytes_ = 0;  // guarded by mutex_
+};
+
+}  // namespace
 
 RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker)
     : files_(std::move(files)), maker_(std::move(maker)) {
@@ -16,14 +94,12 @@ RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker)
 }
 
 absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
-    const std::vector<std::string>& patterns, ExampleMaker maker) {
+    const std::vector<std::string>& patterns, ExampleMaker maker,
+    const Listener& listener) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles(patterns));
-  std::vector<RecordFile> files;
-  for (const std::string& path : paths) {
-    ETC_ASSIGN_OR_RETURN(RecordFile file, RecordFile::Open(path));
-    files.push_back(std::move(file));
-  }
+  ETC_ASSIGN_OR_RETURN(std::vector<RecordFile> files,
+                       FileOpener(paths, listener).OpenAll());
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<RecordSource>(
       new RecordSource(std::move(files), std::move(maker)));

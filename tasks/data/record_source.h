@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_file.h"
@@ -21,9 +22,17 @@ using ExampleMaker = std::function<absl::StatusOr<Examples>(
 // The records of official files, one file after the other.
 class RecordSource : public ExampleSource {
  public:
-  // The files that `patterns` name (tasks/data/data_files.h).
+  // Hears how many of all the bytes of the files have been read; its error ends
+  // the opening and is returned. Called by one thread at a time.
+  using Listener =
+      std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
+
+  // The files that `patterns` name (tasks/data/data_files.h). Several are
+  // opened at once, on as many threads as there are cores. Of several mistakes
+  // that of the first file is returned.
   static absl::StatusOr<std::unique_ptr<RecordSource>> Open(
-      const std::vector<std::string>& patterns, ExampleMaker maker);
+      const std::vector<std::string>& patterns, ExampleMaker maker,
+      const Listener& listener = nullptr);
 
   int64_t size() const override { return size_; }
   absl::StatusOr<Examples> Make(int64_t record) const override;

@@ -32,7 +32,8 @@ struct TokenizerConfig {
 };
 
 struct DataConfig {
-  // Official files.
+  // Official files, or patterns of their names (tasks/data/data_files.h), as
+  // they are or packed by gzip.
   std::vector<std::string> train;
   std::vector<std::string> dev;
   // Tokens; longer examples are truncated as the task has it.

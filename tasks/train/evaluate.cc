@@ -33,22 +33,31 @@ class EvaluationMode {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
-    const std::vector<std::string>& paths, const Task& task, RecordUse use) {
-  return RecordSource::Open(
-      paths,
-      [&task, use](const std::string& record,
-                   const std::string& where) -> absl::StatusOr<Examples> {
-        ETC_ASSIGN_OR_RETURN(Examples examples,
-                             task.MakeExamples(record, where));
-        for (const auto& example : examples) {
-          if (use == RecordUse::kTraining && !example->has_answer) {
-            return absl::InvalidArgumentError(
-                absl::StrCat(where, " (", example->record_id,
-                             ") has no answer, which training needs"));
-          }
-        }
-        return examples;
-      });
+    const std::vector<std::string>& patterns, const Task& task,
+    const OpenOptions& options) {
+  const auto make = [&task, use = options.use](
+                        const std::string& record,
+                        const std::string& where) -> absl::StatusOr<Examples> {
+    ETC_ASSIGN_OR_RETURN(Examples examples, task.MakeExamples(record, where));
+    for (const auto& example : examples) {
+      if (use == RecordUse::kTraining && !example->has_answer) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, " (", example->record_id,
+                         ") has no answer, which training needs"));
+      }
+    }
+    return examples;
+  };
+  const auto listen = [&options](uint64_t bytes, uint64_t num_bytes) {
+    if (options.stop != nullptr && options.stop->load()) {
+      return absl::CancelledError("the reading of the data was stopped");
+    }
+    if (options.reporter != nullptr) {
+      options.reporter->Opening({.bytes = bytes, .num_bytes = num_bytes});
+    }
+    return absl::OkStatus();
+  };
+  return RecordSource::Open(patterns, make, listen);
 }
 
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {

@@ -17,12 +17,22 @@
 
 namespace etc {
 
-// The records of official files, made into examples by `task`, which must
-// outlive the result. Training needs answers: a record without one is a bad
-// record there.
+struct OpenOptions {
+  // Training needs answers: a record without one is a bad record there.
+  RecordUse use = RecordUse::kEvaluation;
+  // Hears how far the files have been read; may be null.
+  RunReporter* reporter = nullptr;
+  // True ends the opening. May be null.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// The records of the official files that `patterns` name
+// (tasks/data/data_files.h), made into examples by `task`, which must outlive
+// the result.
+//   kCancelled  `options.stop` became true
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
-    const std::vector<std::string>& paths, const Task& task,
-    RecordUse use = RecordUse::kEvaluation);
+    const std::vector<std::string>& patterns, const Task& task,
+    const OpenOptions& options = {});
 
 struct EvaluateOptions {
   int64_t batch_size = 8;

@@ -93,11 +93,16 @@ struct DataSets {
 };
 
 absl::StatusOr<DataSets> OpenDataSets(const DataConfig& config,
-                                      const Task& task) {
+                                      const Task& task,
+                                      const FinetuneOptions& options) {
   DataSets data;
+  OpenOptions open = {.use = RecordUse::kTraining,
+                      .reporter = options.reporter,
+                      .stop = options.stop};
   ETC_ASSIGN_OR_RETURN(data.train_records,
-                       OpenRecords(config.train, task, RecordUse::kTraining));
-  ETC_ASSIGN_OR_RETURN(data.dev_records, OpenRecords(config.dev, task));
+                       OpenRecords(config.train, task, open));
+  open.use = RecordUse::kEvaluation;
+  ETC_ASSIGN_OR_RETURN(data.dev_records, OpenRecords(config.dev, task, open));
   const auto train_size = static_cast<double>(data.train_records->size());
   const auto dev_size = static_cast<double>(data.dev_records->size());
   const double bytes = 1e6 * static_cast<double>(config.cache_megabytes);
@@ -156,7 +161,8 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const FinetuneOptions& options) {
   ETC_RETURN_IF_ERROR(CheckPaths(config));
   const int64_t threads = SetThreads(config.train.threads);
-  ETC_ASSIGN_OR_RETURN(const DataSets data, OpenDataSets(config.data, task));
+  ETC_ASSIGN_OR_RETURN(const DataSets data,
+                       OpenDataSets(config.data, task, options));
   options.reporter->Message(absl::StrFormat(
       "%s: %d training records, %d for evaluation; %d updates of %d examples, "
       "%d at a time; residual attention %s; %d threads",

@@ -78,6 +78,22 @@ void StreamReporter::Message(absl::string_view text) {
   *stream_ << text << std::endl;
 }
 
+void StreamReporter::Opening(const OpeningProgress& progress) {
+  constexpr double kSilent = 1;
+  opening_since_ = opening_since_.value_or(clock_());
+  if (clock_() >= *opening_since_ + kSilent && IsDue()) {
+    const auto gigabytes = [](uint64_t bytes) {
+      return static_cast<double>(bytes) / 1e9;
+    };
+    Show(absl::StrFormat("looking through the data: %.2f of %.2f GB",
+                         gigabytes(progress.bytes),
+                         gigabytes(progress.num_bytes)));
+  }
+  if (progress.bytes == progress.num_bytes) {
+    opening_since_.reset();
+  }
+}
+
 void StreamReporter::Update(const Progress& progress) {
   const bool at_end = progress.step == progress.num_steps;
   if (at_end || IsDue()) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -56,6 +57,12 @@ struct EvaluationProgress {
   int64_t num_records = 0;  // of the whole data set
 };
 
+// How far the data files have been read when they are opened.
+struct OpeningProgress {
+  uint64_t bytes = 0;
+  uint64_t num_bytes = 0;  // of all files
+};
+
 // Hears what a run has to say while it goes on.
 class RunReporter {
  public:
@@ -63,6 +70,8 @@ class RunReporter {
 
   // Something to know: what was loaded, an evaluation, a warning. No newline.
   virtual void Message(absl::string_view text) = 0;
+  // Called after every MiB or so, by one thread at a time.
+  virtual void Opening(const OpeningProgress& progress) = 0;
   // Called after every update.
   virtual void Update(const Progress& progress) = 0;
   // Called after every batch of an evaluation.
@@ -83,6 +92,8 @@ class StreamReporter : public RunReporter {
       : stream_(stream), style_(style), clock_(std::move(clock)) {}
 
   void Message(absl::string_view text) override;
+  // Silent for the first second: small files are read by then.
+  void Opening(const OpeningProgress& progress) override;
   void Update(const Progress& progress) override;
   void Evaluating(const EvaluationProgress& progress) override;
 
@@ -95,6 +106,8 @@ class StreamReporter : public RunReporter {
   const Style style_;
   const std::function<double()> clock_;
   double due_ = 0;
+  // When the first bytes had been read.
+  std::optional<double> opening_since_;
   // Seconds between two lines elsewhere than on a terminal.
   double interval_ = 1;
   // Characters of the line that the next one overwrites; 0: none.

@@ -66,7 +66,8 @@ TEST_F(EvaluateTest, TakesOnlyAnsweredRecordsForTraining) {
   const auto evaluation = OpenRecords({file}, task);
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
   EXPECT_TRUE((*evaluation)->Make(0).ok());
-  const auto training = OpenRecords({file}, task, RecordUse::kTraining);
+  const auto training =
+      OpenRecords({file}, task, {.use = RecordUse::kTraining});
   ASSERT_TRUE(training.ok()) << training.status();
   EXPECT_THAT(std::string((*training)->Make(1).status().message()),
               testing::AllOf(testing::HasSubstr("test.jsonl"),

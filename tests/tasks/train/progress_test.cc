@@ -72,6 +72,21 @@ class StreamReporterTest : public testing::Test {
   double now_ = 0;
 };
 
+TEST_F(StreamReporterTest, SaysHowFarOpeningIsIfItTakesLong) {
+  StreamReporter reporter = Make(StreamReporter::Style::kLines);
+  reporter.Opening({.bytes = 1000000, .num_bytes = 5000000000});
+  now_ = 0.9;
+  reporter.Opening({.bytes = 5000000000, .num_bytes = 5000000000});
+  EXPECT_EQ(stream_.str(), "");
+  // Another data set; the second begins again.
+  now_ = 5;
+  reporter.Opening({.bytes = 1000000, .num_bytes = 5000000000});
+  EXPECT_EQ(stream_.str(), "");
+  now_ = 6;
+  reporter.Opening({.bytes = 1200000000, .num_bytes = 5000000000});
+  EXPECT_EQ(stream_.str(), "looking through the data: 1.20 of 5.00 GB\n");
+}
+
 TEST_F(StreamReporterTest, OverwritesItsLineOnATerminal) {
   StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
   reporter.Update(kProgress);

@@ -41,6 +41,7 @@ using ::testing::UnorderedElementsAre;
 class FakeReporter : public RunReporter {
  public:
   void Message(absl::string_view text) override { messages.emplace_back(text); }
+  void Opening(const OpeningProgress&) override {}
   void Update(const Progress& progress) override {
     updates.push_back(progress);
     if (progress.step == stop_after) {

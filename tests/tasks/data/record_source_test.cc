@@ -1,0 +1,129 @@
+// RecordSource finds the records of several files, named by patterns and opened
+// at once, in their order; tells how far opening has come; and names the first
+// file that cannot be opened.
+
+#include "tasks/data/record_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::StartsWith;
+
+// Keeps the text of each record in `seen`, and makes nothing of it.
+ExampleMaker Remember(std::vector<std::string>* seen) {
+  return [seen](const std::string& record, const std::string& where) {
+    seen->push_back(absl::StrCat(where, " ", record));
+    return Examples{};
+  };
+}
+
+class RecordSourceTest : public testing::Test {
+ protected:
+  // Shards with 0, 1, 2, 3, 4, 0, 1, ... records.
+  void WriteShards(int shards) {
+    for (int shard = 0; shard < shards; ++shard) {
+      const std::string name = absl::StrCat("shard-", 100 + shard);
+      std::string text = shard % 5 == 0 ? "[]" : "";
+      for (int i = 0; i < shard % 5; ++i) {
+        const std::string record = absl::StrCat("{\"", shard, "\":", i, "}");
+        absl::StrAppend(&text, record, "\n");
+        expected_.push_back(
+            absl::StrCat(directory_.File(name), ": record ", i, " ", record));
+      }
+      num_bytes_ += text.size();
+      directory_.Write(name, text);
+    }
+  }
+  std::string Shards() const { return directory_.File("shard-*"); }
+
+  TemporaryDirectory directory_;
+  std::vector<std::string> expected_;
+  uint64_t num_bytes_ = 0;
+};
+
+TEST_F(RecordSourceTest, ReadsTheFilesOfPatternsInOrder) {
+  WriteShards(99);
+  std::vector<std::string> seen;
+  const auto source = RecordSource::Open({Shards()}, Remember(&seen));
+  ASSERT_TRUE(source.ok()) << source.status();
+  ASSERT_EQ((*source)->size(), static_cast<int64_t>(expected_.size()));
+  for (int64_t i = 0; i < (*source)->size(); ++i) {
+    EXPECT_TRUE((*source)->Make(i).ok());
+  }
+  EXPECT_THAT(seen, ElementsAreArray(expected_));
+}
+
+TEST_F(RecordSourceTest, IsEmptyWithoutFiles) {
+  std::vector<std::string> seen;
+  const auto source = RecordSource::Open({}, Remember(&seen));
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ((*source)->size(), 0);
+}
+
+TEST_F(RecordSourceTest, TellsHowFarItHasCome) {
+  WriteShards(30);
+  std::vector<std::string> seen;
+  std::vector<std::pair<uint64_t, uint64_t>> heard;
+  ASSERT_TRUE(RecordSource::Open({Shards()}, Remember(&seen),
+                                 [&](uint64_t bytes, uint64_t num_bytes) {
+                                   heard.emplace_back(bytes, num_bytes);
+                                   return absl::OkStatus();
+                                 })
+                  .ok());
+  ASSERT_FALSE(heard.empty());
+  uint64_t last = 0;
+  for (const auto& [bytes, num_bytes] : heard) {
+    EXPECT_GT(bytes, last);
+    EXPECT_EQ(num_bytes, num_bytes_);
+    last = bytes;
+  }
+  EXPECT_EQ(last, num_bytes_);
+}
+
+TEST_F(RecordSourceTest, EndsWhenTheListenerSaysSo) {
+  WriteShards(30);
+  std::vector<std::string> seen;
+  int calls = 0;
+  const auto source = RecordSource::Open(
+      {Shards()}, Remember(&seen), [&calls](uint64_t, uint64_t) {
+        ++calls;
+        return absl::CancelledError("enough");
+      });
+  EXPECT_EQ(source.status(), absl::CancelledError("enough"));
+  EXPECT_LT(calls, 30);
+}
+
+TEST_F(RecordSourceTest, NamesTheFirstFileThatIsMalformed) {
+  WriteShards(30);
+  const std::string first = directory_.Write("shard-105", "[");
+  directory_.Write("shard-106", "{");
+  directory_.Write("shard-129", "}");
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::string> seen;
+    const auto source = RecordSource::Open({Shards()}, Remember(&seen));
+    ASSERT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument);
+    ASSERT_THAT(std::string(source.status().message()),
+                StartsWith(first + ":"));
+  }
+}
+
+TEST_F(RecordSourceTest, NamesAPatternWithoutFiles) {
+  std::vector<std::string> seen;
+  EXPECT_EQ(RecordSource::Open({Shards()}, Remember(&seen)).status().message(),
+            "there is no file that matches " + Shards());
+}
+
+}  // namespace
+}  // namespace etc
