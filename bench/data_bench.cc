@@ -46,7 +46,8 @@ std::vector<Source> Sources() {
   const std::vector<std::pair<std::string, std::string>> real_files = {
       {"wikihop", "wikihop/dev.sample.json"},
       {"hotpotqa", "hotpotqa/hotpot_dev_distractor_v1.sample.json"},
-      {"openkp", "openkp/OpenKP.sample.jsonl"}};
+      {"openkp", "openkp/OpenKP.sample.jsonl"},
+      {"nq", "natural_questions/nq-dev-original.sample.jsonl"}};
   std::vector<Source> sources;
   for (const TaskEntry& task : Tasks()) {
     const std::string sample =

@@ -149,8 +149,8 @@ absl::StatusOr<size_t> GzipInflater::Next(char* destination, size_t length) {
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
       return Damaged(result);
     } else {
-      // Z_BUF_ERROR is the end of a block that was only found now, without a
-      // byte taken or made: the next call goes on.
+      // Z_BUF_ERROR: neither a byte taken nor one made, which zlib calls no
+      // mistake: it has stopped between blocks.
       at_point_ = (stream_.data_type & kBetweenBlocks) != 0 &&
                   (stream_.data_type & kInLastBlock) == 0;
     }

@@ -172,6 +172,33 @@ TEST_F(GzipFileTest, ReadsMembersAsOneFile) {
   }
 }
 
+// Each byte alone: reads end before, at and behind the end of every block.
+TEST_F(GzipFileTest, ReadsByteByByte) {
+  const std::string text = Text(30000, 6);
+  for (const Packing& packing :
+       {Packing{.level = 0, .memory_level = 1}, Packing{.memory_level = 1},
+        Packing{.strategy = Z_FIXED, .memory_level = 1}}) {
+    const auto file = Open(Gzip(text, packing) + Gzip(text), 7000);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (uint64_t offset = 0; offset < 2 * text.size(); ++offset) {
+      const auto byte = file->Read(offset, 1);
+      ASSERT_TRUE(byte.ok()) << byte.status();
+      ASSERT_EQ((*byte)[0], text[offset % text.size()]) << offset;
+    }
+  }
+}
+
+// The length at the end of the first member has no byte that is zero and could
+// be taken for one that only fills up.
+TEST_F(GzipFileTest, SkipsTheWholeEndOfAMember) {
+  const std::string long_member((1 << 24) + 0x010101, 'x');
+  const auto file = Open(Gzip(long_member) + Gzip("second"), 1 << 20);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto read = file->Read(long_member.size() - 1, 7);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, "xsecond");
+}
+
 TEST_F(GzipFileTest, ReadsAnEmptyMember) {
   const auto file = Open(Gzip(""));
   ASSERT_TRUE(file.ok()) << file.status();
