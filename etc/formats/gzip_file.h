@@ -20,7 +20,8 @@ namespace etc {
 // some place between two blocks, the 32 KiB that came before. Opening inflates
 // the whole file once, checks it, and keeps such places every few MiB. A read
 // begins at the last of them before its offset, or goes on where an earlier
-// read ended, so that reading in order inflates everything only once.
+// read ended, so that reading in order inflates everything only once. Opening
+// costs about 3 s per GB of contents, a read anywhere about 4 ms.
 //
 // Memory: per GB of contents 240 places, whose 32 KiB are kept deflated: about
 // 2 MB for text, 8 MB at most. Besides, up to 4 inflaters of 64 KiB that wait

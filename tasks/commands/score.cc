@@ -41,7 +41,10 @@ void AddScoreCommand(CLI::App* program, Action* action) {
                   "\nExample:\n"
                   "  realetc score wikihop dev.json predictions.json");
   command->add_option("TASK", arguments->task, "Name of the task")->required();
-  command->add_option("GOLD", arguments->gold, "Official file with answers")
+  command
+      ->add_option("GOLD", arguments->gold,
+                   "Official file with answers (nq: or a pattern of the "
+                   "names of several)")
       ->required();
   command
       ->add_option("PREDICTIONS", arguments->predictions,

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <map>
 #include <string>
@@ -164,12 +165,15 @@ TEST_F(ScoreNqFilesTest, ReadsShardsOfAnyKind) {
   directory_.Write("gold-0.jsonl", Record(1) + Record(-2));
   nlohmann::json simplified = SimplifiedNqJson(NqSpecJson());
   simplified["example_id"] = "3";
-  directory_.Write("gold-1.jsonl", simplified.dump());
+  const gzFile packed =
+      gzopen(directory_.File("gold-1.jsonl.gz").c_str(), "wb");
+  ASSERT_GT(gzputs(packed, simplified.dump().c_str()), 0);
+  ASSERT_EQ(gzclose(packed), Z_OK);
   directory_.Write("gold-2.jsonl",
                    nlohmann::json{{"example_id", 4},
                                   {"annotations", NqSpecJson()["annotations"]}}
                        .dump());
-  const std::string gold = directory_.File("gold-?.jsonl");
+  const std::string gold = directory_.File("gold-?.jsonl*");
   const std::string predictions =
       Predictions({Predict(1, right_, 1), Predict(-2, right_, 2),
                    Predict(3, right_, 3), Predict(4, right_, 4)});
