@@ -18,8 +18,12 @@ using Context = torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 using OptionalTensor = c10::optional<torch::Tensor>;
 
+bool IsOnCpu(const torch::Tensor& tensor, torch::ScalarType type) {
+  return tensor.device().is_cpu() && tensor.scalar_type() == type;
+}
+
 bool IsFloatOnCpu(const torch::Tensor& tensor) {
-  return tensor.device().is_cpu() && tensor.scalar_type() == torch::kFloat32;
+  return IsOnCpu(tensor, torch::kFloat32);
 }
 
 // As oneDNN takes it: rows or columns contiguous.
@@ -31,10 +35,10 @@ torch::Tensor AsMatrix(const torch::Tensor& matrix) {
   return by_rows || by_columns ? matrix : matrix.contiguous();
 }
 
-dnnl::memory::desc Describe(const torch::Tensor& matrix,
-                            dnnl::memory::data_type type) {
+dnnl::memory::desc Describe(const torch::Tensor& matrix) {
+  using Type = dnnl::memory::data_type;
   return {{matrix.size(0), matrix.size(1)},
-          type,
+          matrix.scalar_type() == torch::kBFloat16 ? Type::bf16 : Type::f32,
           {matrix.stride(0), matrix.stride(1)}};
 }
 
@@ -47,11 +51,10 @@ const dnnl::engine& Engine() {
 void Multiply(const torch::Tensor& a, const torch::Tensor& b,
               const torch::Tensor& bias, const torch::Tensor& result) {
   using Memory = dnnl::memory;
-  using Type = dnnl::memory::data_type;
-  const Memory::desc a_shape = Describe(a, Type::bf16);
-  const Memory::desc b_shape = Describe(b, Type::bf16);
-  const Memory::desc result_shape = Describe(result, Type::f32);
-  const Memory::desc bias_shape({1, b.size(1)}, Type::f32,
+  const Memory::desc a_shape = Describe(a);
+  const Memory::desc b_shape = Describe(b);
+  const Memory::desc result_shape = Describe(result);
+  const Memory::desc bias_shape({1, b.size(1)}, Memory::data_type::f32,
                                 Memory::format_tag::ab);
   // oneDNN keeps what it made for a shape.
   const dnnl::matmul::primitive_desc plan(
@@ -82,32 +85,49 @@ torch::Tensor AsRows(const torch::Tensor& tensor) {
   return tensor.reshape({-1, tensor.size(-1)});
 }
 
-class Bfloat16Function : public torch::autograd::Function<Bfloat16Function> {
+LinearInput Factor(const torch::Tensor& value, bool rounded) {
+  if (!IsFloatOnCpu(value)) {
+    return {.value = value};
+  }
+  return {.value = value,
+          .operand = rounded ? ToBfloat16(value) : value.detach()};
+}
+
+bool IsRounded(const torch::Tensor& operand) {
+  return operand.scalar_type() == torch::kBFloat16;
+}
+
+class LinearFunction : public torch::autograd::Function<LinearFunction> {
  public:
   // `input` and `weight` for their gradients only.
   static Variables forward(Context* context, const torch::Tensor& input,
                            const torch::Tensor& weight,
                            const OptionalTensor& bias,
-                           const torch::Tensor& rounded_input,
-                           const torch::Tensor& rounded_weight) {
-    context->save_for_backward({rounded_input, rounded_weight});
+                           const torch::Tensor& input_operand,
+                           const torch::Tensor& weight_operand) {
+    context->save_for_backward({input_operand, weight_operand});
     context->saved_data["has_bias"] = bias.has_value();
     std::vector<int64_t> shape = input.sizes().vec();
     shape.back() = weight.size(0);
-    return {Bfloat16Product(AsRows(rounded_input), rounded_weight.t(),
-                            bias.value_or(torch::Tensor()))
+    return {MatrixProduct(AsRows(input_operand), weight_operand.t(),
+                          bias.value_or(torch::Tensor()))
                 .view(shape)};
   }
 
   static Variables backward(Context* context, Variables gradients) {
     TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass linear layers in bfloat16");
+                "gradients of gradients do not pass linear layers of float32 "
+                "on the CPU; use float64 for them");
     const Variables saved = context->get_saved_variables();
     const torch::Tensor gradient = AsRows(gradients[0]);
-    const torch::Tensor rounded = ToBfloat16(gradient);
+    const torch::Tensor operand = Factor(gradient, IsRounded(saved[1])).operand;
     Variables result(5);
-    result[0] = Bfloat16Product(rounded, saved[1]).view(saved[0].sizes());
-    result[1] = Bfloat16Product(rounded.t(), AsRows(saved[0]));
+    if (context->needs_input_grad(0)) {
+      result[0] = MatrixProduct(operand, saved[1]).view(saved[0].sizes());
+    }
+    if (context->needs_input_grad(1)) {
+      result[1] = MatrixProduct(operand.t(), AsRows(saved[0]));
+    }
     if (context->saved_data["has_bias"].toBool()) {
       result[2] = gradient.sum(0);
     }
@@ -138,18 +158,21 @@ torch::Tensor ToBfloat16(const torch::Tensor& values) {
   return to;
 }
 
-torch::Tensor Bfloat16Product(const torch::Tensor& a, const torch::Tensor& b,
-                              const torch::Tensor& bias) {
+torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
+                            const torch::Tensor& bias) {
   TORCH_CHECK(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0),
               "factors should be [m, k] and [k, n], but are ", a.sizes(),
               " and ", b.sizes());
+  const bool rounded = IsRounded(a);
   for (const torch::Tensor& factor : {a, b}) {
     TORCH_CHECK(
-        factor.device().is_cpu() && factor.scalar_type() == torch::kBFloat16,
-        "factors should be bfloat16 on the CPU, but one is ",
+        IsOnCpu(factor, rounded ? torch::kBFloat16 : torch::kFloat32),
+        "factors should both be float32 or bfloat16 on the CPU, but one is ",
         factor.scalar_type(), " on ", factor.device());
   }
-  CheckCpu();
+  if (rounded) {
+    CheckCpu();
+  }
   torch::Tensor added;
   if (bias.defined()) {
     ETC_CHECK_SHAPE(bias, {b.size(1)});
@@ -168,18 +191,6 @@ torch::Tensor Bfloat16Product(const torch::Tensor& a, const torch::Tensor& b,
   return result;
 }
 
-torch::Tensor Bfloat16Linear(const LinearInput& input,
-                             const LinearInput& weight,
-                             const torch::Tensor& bias) {
-  TORCH_CHECK(input.value.size(-1) == weight.value.size(1),
-              "input should be [..., ", weight.value.size(1), "], but is ",
-              input.value.sizes());
-  return Bfloat16Function::apply(
-      input.value, weight.value,
-      bias.defined() ? OptionalTensor(bias) : OptionalTensor(), input.bfloat16,
-      weight.bfloat16)[0];
-}
-
 void LinearProducts::set_precision(LinearPrecision precision) {
   if (precision == LinearPrecision::kBfloat16) {
     CheckCpu();
@@ -188,17 +199,22 @@ void LinearProducts::set_precision(LinearPrecision precision) {
   copies_.clear();
 }
 
-LinearInput LinearProducts::Input(const torch::Tensor& value) const {
-  if (precision_ == LinearPrecision::kFloat32 || !IsFloatOnCpu(value)) {
-    return {.value = value};
-  }
-  return {.value = value, .bfloat16 = ToBfloat16(value)};
+LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value) {
+  return other.operand.defined() ? Factor(value, IsRounded(other.operand))
+                                 : LinearInput{.value = value};
 }
 
-torch::Tensor LinearProducts::Rounded(const torch::Tensor& weight) {
-  if (precision_ == LinearPrecision::kFloat32 || !IsFloatOnCpu(weight)) {
-    return {};
-  }
+LinearInput LinearProducts::Input(const torch::Tensor& value) const {
+  return Factor(value, precision_ == LinearPrecision::kBfloat16);
+}
+
+LinearInput LinearProducts::Weight(const torch::Tensor& weight) {
+  return precision_ == LinearPrecision::kBfloat16 && IsFloatOnCpu(weight)
+             ? LinearInput{.value = weight, .operand = RoundedWeight(weight)}
+             : Input(weight);
+}
+
+torch::Tensor LinearProducts::RoundedWeight(const torch::Tensor& weight) {
   auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) {
     return c.weight.is_same(weight);
   });
@@ -217,13 +233,18 @@ torch::Tensor LinearProducts::Rounded(const torch::Tensor& weight) {
 }
 
 torch::Tensor LinearProducts::Apply(const LinearInput& input,
-                                    const torch::Tensor& weight,
+                                    const LinearInput& weight,
                                     const torch::Tensor& bias) {
-  const torch::Tensor rounded = Rounded(weight);
-  if (!input.bfloat16.defined() || !rounded.defined()) {
-    return torch::linear(input.value, weight, bias);
+  if (!input.operand.defined() || !weight.operand.defined()) {
+    return torch::linear(input.value, weight.value, bias);
   }
-  return Bfloat16Linear(input, {.value = weight, .bfloat16 = rounded}, bias);
+  TORCH_CHECK(input.value.size(-1) == weight.value.size(1),
+              "input should be [..., ", weight.value.size(1), "], but is ",
+              input.value.sizes());
+  return LinearFunction::apply(
+      input.value, weight.value,
+      bias.defined() ? OptionalTensor(bias) : OptionalTensor(), input.operand,
+      weight.operand)[0];
 }
 
 }  // namespace etc

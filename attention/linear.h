@@ -11,43 +11,44 @@ namespace etc {
 
 // What the operands of linear layers are, forward and backward. With kBfloat16
 // float32 operands are rounded to bfloat16 for the product; sums, results,
-// weights and their gradients stay float32. That is oneDNN's on the CPU, twice
-// as fast with AVX512-BF16 or AMX (Bfloat16ProductsOfThisCpu); operands of
-// other dtypes or devices are taken as they are.
+// weights and their gradients stay float32: twice as fast with AVX512-BF16 or
+// AMX (Bfloat16ProductsOfThisCpu). Operands of other dtypes or devices are
+// taken as they are.
 enum class LinearPrecision { kFloat32, kBfloat16 };
 
 // A copy of float32 values on the CPU, rounded to the nearest; contiguous.
 torch::Tensor ToBfloat16(const torch::Tensor& values);
 
-// a b + bias, summed in float32.
+// a b + bias, summed in float32, by oneDNN: it uses the widest registers of the
+// CPU where LibTorch's own BLAS may not (Debian's OpenBLAS reaches half of
+// oneDNN's rate on a Zen 5). The same at any number of threads.
 //
-//   a:        [m, k] bfloat16, rows or columns contiguous (transposed matrices
-//             cost nothing)
-//   b:        [k, n] idem
+//   a:        [m, k] float32 or bfloat16, rows or columns contiguous
+//             (transposed matrices cost nothing)
+//   b:        [k, n] of the same dtype, idem
 //   bias:     [n] float32; may be undefined
 //   returns:  [m, n] float32
 //
 // On the CPU; not differentiable. Throws c10::Error for other shapes and
-// dtypes, and on a CPU that has no such products.
-torch::Tensor Bfloat16Product(const torch::Tensor& a, const torch::Tensor& b,
-                              const torch::Tensor& bias = {});
+// dtypes, and for bfloat16 on a CPU that has no such products.
+torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
+                            const torch::Tensor& bias = {});
 
-// A factor with its rounded copy, which may serve several products.
+// A factor, and what it is in MatrixProduct, which may serve several products:
+// itself or its rounded copy. Undefined if it is not float32 on the CPU.
 struct LinearInput {
-  torch::Tensor value;     // [..., n]
-  torch::Tensor bfloat16;  // idem; undefined in float32
+  torch::Tensor value;    // [..., n]
+  torch::Tensor operand;  // idem, without gradient
 };
 
-// input weight^T + bias by the rounded copies, [..., outputs] float32. Weight
-// [outputs, n], bias [outputs] or undefined. Differentiable in the values and
-// the bias, once (c10::Error); keeps the rounded copies.
-torch::Tensor Bfloat16Linear(const LinearInput& input,
-                             const LinearInput& weight,
-                             const torch::Tensor& bias = {});
+// `value` as a factor beside `other`, in the same precision; without operand if
+// either has to be.
+LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value);
 
-// x W^T + bias of several linear layers in one precision. Keeps bfloat16
-// copies of weights until they change (by LibTorch's count of their versions).
-// Not for several threads at once.
+// x W^T + bias of several linear layers in one precision: MatrixProduct where
+// that can be, else LibTorch's own. Keeps bfloat16 copies of weights until they
+// change (by LibTorch's count of their versions). Not for several threads at
+// once.
 class LinearProducts {
  public:
   // Throws c10::Error on a CPU that has no such products.
@@ -55,17 +56,21 @@ class LinearProducts {
   LinearPrecision precision() const { return precision_; }
 
   LinearInput Input(const torch::Tensor& value) const;
+  LinearInput Weight(const torch::Tensor& weight);
 
-  // [..., outputs].
-  torch::Tensor Apply(const LinearInput& input, const torch::Tensor& weight,
-                      const torch::Tensor& bias = {});
+  // input weight^T + bias, [..., outputs]. Differentiable in input, weight and
+  // bias; once only (c10::Error) where operands are defined. Keeps the operands
+  // for it.
+  //
+  //   weight:   [outputs, n]
+  //   bias:     [outputs], or undefined
+  static torch::Tensor Apply(const LinearInput& input,
+                             const LinearInput& weight,
+                             const torch::Tensor& bias = {});
   torch::Tensor Apply(const LinearInput& input,
                       const torch::nn::Linear& layer) {
-    return Apply(input, layer->weight, layer->bias);
+    return Apply(input, Weight(layer->weight), layer->bias);
   }
-
-  // The rounded copy of a weight; undefined in float32.
-  torch::Tensor Rounded(const torch::Tensor& weight);
 
  private:
   struct Copy {
@@ -74,6 +79,8 @@ class LinearProducts {
     const void* data;
     torch::Tensor bfloat16;
   };
+
+  torch::Tensor RoundedWeight(const torch::Tensor& weight);
 
   LinearPrecision precision_ = LinearPrecision::kFloat32;
   std::vector<Copy> copies_;

@@ -63,13 +63,10 @@ torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input) {
   const torch::Tensor change =  // without the bias
       FeedForward(
           {.input = pre_layer_norm_ ? norm_->forward(input) : input,
-           .intermediate_weight = intermediate_->weight,
+           .intermediate_weight = products_.Weight(intermediate_->weight),
            .intermediate_bias = intermediate_->bias,
-           .output_weight = output_->weight,
-           .activation = activation_,
-           .rounded_intermediate_weight =
-               products_.Rounded(intermediate_->weight),
-           .rounded_output_weight = products_.Rounded(output_->weight)});
+           .output_weight = products_.Weight(output_->weight),
+           .activation = activation_});
   return EndOfBlock({.change = change,
                      .bias = output_->bias,
                      .residual = input,

@@ -22,43 +22,35 @@ torch::Tensor AsRows(const torch::Tensor& tensor) {
   return tensor.reshape({-1, tensor.size(-1)}).contiguous();
 }
 
-// a b, of float32 or bfloat16. Its memory is large and new in each call.
-torch::Tensor Product(const torch::Tensor& a, const torch::Tensor& b) {
-  if (a.scalar_type() == torch::kBFloat16) {
-    return Bfloat16Product(a, b);
-  }
-  torch::Tensor result =
-      WithLargePages(torch::empty({a.size(0), b.size(1)}, a.options()));
-  return torch::mm_out(result, a, b);
-}
-
 std::vector<int64_t> WithLast(const torch::Tensor& tensor, int64_t last) {
   std::vector<int64_t> shape = tensor.sizes().vec();
   shape.back() = last;
   return shape;
 }
 
-// As factor of a product with `other`.
-torch::Tensor Rounded(const torch::Tensor& tensor, const torch::Tensor& other) {
-  return other.scalar_type() == torch::kBFloat16 ? ToBfloat16(tensor) : tensor;
+// The operand of a product with `other`.
+torch::Tensor OperandBeside(const torch::Tensor& other,
+                            const torch::Tensor& value) {
+  return FactorBeside({.operand = other}, value).operand;
 }
 
 class GeluFunction : public torch::autograd::Function<GeluFunction> {
  public:
-  // The factors are what the weights are in products: themselves, or rounded.
+  // The factors are the operands that the weights are in products.
   static Variables forward(Context* context, const torch::Tensor& input,
                            const torch::Tensor& /*intermediate_weight*/,
                            const torch::Tensor& intermediate_bias,
                            const torch::Tensor& output_weight,
                            const torch::Tensor& intermediate_factor,
                            const torch::Tensor& output_factor) {
-    const torch::Tensor rows = Rounded(AsRows(input), intermediate_factor);
+    const torch::Tensor rows =
+        OperandBeside(intermediate_factor, AsRows(input));
     const torch::Tensor before =  // [rows, F]
-        Product(rows, intermediate_factor.t());
+        MatrixProduct(rows, intermediate_factor.t());
     const torch::Tensor output =  // [rows, H]
-        Product(BiasGelu(before, intermediate_bias.contiguous(),
-                         output_factor.scalar_type()),
-                output_factor.t());
+        MatrixProduct(BiasGelu(before, intermediate_bias.contiguous(),
+                               output_factor.scalar_type()),
+                      output_factor.t());
     context->save_for_backward(
         {rows, intermediate_factor, intermediate_bias, output_factor, before});
     context->saved_data["shape"] = input.sizes().vec();
@@ -74,16 +66,17 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
     const torch::Tensor& intermediate_factor = saved[1];
     const torch::Tensor& output_factor = saved[3];
     const torch::Tensor output_gradient =
-        Rounded(AsRows(gradients[0]), output_factor);
-    BiasGeluGradients middle = BiasGeluBackward_(
-        saved[4], saved[2].contiguous(),
-        Product(output_gradient, output_factor), output_factor.scalar_type());
+        OperandBeside(output_factor, AsRows(gradients[0]));
+    BiasGeluGradients middle =
+        BiasGeluBackward_(saved[4], saved[2].contiguous(),
+                          MatrixProduct(output_gradient, output_factor),
+                          output_factor.scalar_type());
     Variables result(6);
-    result[3] = Product(output_gradient.t(), middle.output);
+    result[3] = MatrixProduct(output_gradient.t(), middle.output);
     middle.output.reset();  // it is large
-    result[0] = Product(middle.input_gradient, intermediate_factor)
+    result[0] = MatrixProduct(middle.input_gradient, intermediate_factor)
                     .view(context->saved_data["shape"].toIntVector());
-    result[1] = Product(middle.input_gradient.t(), rows);
+    result[1] = MatrixProduct(middle.input_gradient.t(), rows);
     result[2] = middle.bias_gradient;
     return result;
   }
@@ -93,28 +86,34 @@ void CheckInput(const FeedForwardInput& input) {
   TORCH_CHECK(input.input.defined(), "input is undefined");
   TORCH_CHECK(input.input.dim() >= 1 && input.input.size(-1) >= 1,
               "input should be [..., hidden], but is ", input.input.sizes());
-  TORCH_CHECK(input.intermediate_weight.dim() == 2,
+  const torch::Tensor& intermediate_weight = input.intermediate_weight.value;
+  const torch::Tensor& output_weight = input.output_weight.value;
+  TORCH_CHECK(intermediate_weight.dim() == 2,
               "intermediate_weight should be [intermediate, hidden], but is ",
-              input.intermediate_weight.sizes());
+              intermediate_weight.sizes());
   const int64_t hidden = input.input.size(-1);
-  const int64_t intermediate = input.intermediate_weight.size(0);
-  ETC_CHECK_SHAPE(input.intermediate_weight, {intermediate, hidden});
+  const int64_t intermediate = intermediate_weight.size(0);
+  ETC_CHECK_SHAPE(intermediate_weight, {intermediate, hidden});
   ETC_CHECK_SHAPE(input.intermediate_bias, {intermediate});
-  TORCH_CHECK(input.output_weight.dim() == 2 &&
-                  input.output_weight.size(1) == intermediate,
+  TORCH_CHECK(output_weight.dim() == 2 && output_weight.size(1) == intermediate,
               "output_weight should be [hidden, ", intermediate, "], but is ",
-              input.output_weight.sizes());
+              output_weight.sizes());
+  const torch::Tensor& first = input.intermediate_weight.operand;
+  const torch::Tensor& second = input.output_weight.operand;
+  TORCH_CHECK(
+      first.defined() == second.defined() &&
+          (!first.defined() || first.scalar_type() == second.scalar_type()),
+      "the operands of both weights should be of one dtype");
 }
 
 bool KernelsServe(const FeedForwardInput& input) {
-  for (const torch::Tensor& tensor :
-       {input.input, input.intermediate_weight, input.intermediate_bias,
-        input.output_weight}) {
+  for (const torch::Tensor& tensor : {input.input, input.intermediate_bias}) {
     if (!tensor.device().is_cpu() || tensor.scalar_type() != torch::kFloat32) {
       return false;
     }
   }
-  return input.activation == Activation::kGelu;
+  return input.activation == Activation::kGelu &&
+         input.intermediate_weight.operand.defined();
 }
 
 // Output is float, or uint16_t for bfloat16.
@@ -193,39 +192,27 @@ BiasGeluGradients BiasGeluBackward_(const torch::Tensor& input,
 
 torch::Tensor FeedForward(const FeedForwardInput& input) {
   CheckInput(input);
-  const bool rounded = input.rounded_intermediate_weight.defined();
-  TORCH_CHECK(rounded == input.rounded_output_weight.defined(),
-              "rounded weights should be given for both products or none");
+  const LinearInput& intermediate = input.intermediate_weight;
+  const LinearInput& output = input.output_weight;
   if (KernelsServe(input)) {
-    return GeluFunction::apply(input.input, input.intermediate_weight,
-                               input.intermediate_bias, input.output_weight,
-                               rounded ? input.rounded_intermediate_weight
-                                       : input.intermediate_weight.detach(),
-                               rounded ? input.rounded_output_weight
-                                       : input.output_weight.detach())[0];
-  }
-  if (!rounded) {
-    return FeedForwardReference(input);
+    return GeluFunction::apply(input.input, intermediate.value,
+                               input.intermediate_bias, output.value,
+                               intermediate.operand, output.operand)[0];
   }
   const torch::Tensor middle =
       Activate(input.activation,
-               Bfloat16Linear(
-                   {.value = input.input, .bfloat16 = ToBfloat16(input.input)},
-                   {.value = input.intermediate_weight,
-                    .bfloat16 = input.rounded_intermediate_weight},
-                   input.intermediate_bias));
-  return Bfloat16Linear(
-      {.value = middle, .bfloat16 = ToBfloat16(middle)},
-      {.value = input.output_weight, .bfloat16 = input.rounded_output_weight});
+               LinearProducts::Apply(FactorBeside(intermediate, input.input),
+                                     intermediate, input.intermediate_bias));
+  return LinearProducts::Apply(FactorBeside(output, middle), output);
 }
 
 torch::Tensor FeedForwardReference(const FeedForwardInput& input) {
   CheckInput(input);
   return torch::linear(
       Activate(input.activation,
-               torch::linear(input.input, input.intermediate_weight,
+               torch::linear(input.input, input.intermediate_weight.value,
                              input.intermediate_bias)),
-      input.output_weight);
+      input.output_weight.value);
 }
 
 }  // namespace etc

@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include "attention/linear.h"
 #include "etc/activation.h"
 
 namespace etc {
@@ -14,30 +15,27 @@ namespace etc {
 //
 // H hidden, F intermediate size.
 struct FeedForwardInput {
-  torch::Tensor input;                // [..., H]
-  torch::Tensor intermediate_weight;  // [F, H]
-  torch::Tensor intermediate_bias;    // [F]
-  torch::Tensor output_weight;        // [H, F]
+  torch::Tensor input;              // [..., H]
+  LinearInput intermediate_weight;  // [F, H]
+  torch::Tensor intermediate_bias;  // [F]
+  // [H, F]; its operand is of the same dtype, or there is none of either.
+  LinearInput output_weight;
   Activation activation = Activation::kGelu;
-  // Copies of both weights for products in bfloat16 (attention/linear.h);
-  // undefined: products in the dtype of the input.
-  torch::Tensor rounded_intermediate_weight;
-  torch::Tensor rounded_output_weight;
 };
 
 // Returns [..., H].
 //
-// Gelu in float32 on the CPU goes through etc/kernels/bias_gelu.h, one pass
-// between the products, forward and backward; it keeps the input (rounded, if
-// the products are in bfloat16) and what the activation is of, 4 F bytes for
-// each token, and computes the activation again in backward. Anything else goes
-// through LibTorch's operations, with products as wanted. Differentiable in
-// input, weights and bias, once: gradients of gradients are refused
-// (c10::Error) on the fast path. Throws c10::Error if shapes disagree.
+// Gelu between products of operands (attention/linear.h) goes through
+// etc/kernels/bias_gelu.h, one pass between them, forward and backward; it
+// keeps the input (rounded, if the products are in bfloat16) and what the
+// activation is of, 4 F bytes for each token, and computes the activation again
+// in backward. Other activations go through LibTorch's operations.
+// Differentiable in input, weights and bias; once only (c10::Error) where there
+// are operands. Throws c10::Error if shapes disagree.
 torch::Tensor FeedForward(const FeedForwardInput& input);
 
 // The definition, in LibTorch's operations; of any dtype, on any device, and
-// differentiable twice. Takes no notice of rounded weights.
+// differentiable twice. Takes no notice of operands.
 torch::Tensor FeedForwardReference(const FeedForwardInput& input);
 
 // The pass between the products, and back, of float32 tensors on the CPU, all

@@ -63,11 +63,14 @@ struct Problem {
     return leaves;
   }
 
-  static FeedForwardInput Input(const std::vector<torch::Tensor>& leaves) {
+  static FeedForwardInput Input(const std::vector<torch::Tensor>& leaves,
+                                LinearPrecision precision = {}) {
+    LinearProducts products;
+    products.set_precision(precision);
     return {.input = leaves[0],
-            .intermediate_weight = leaves[1],
+            .intermediate_weight = products.Weight(leaves[1]),
             .intermediate_bias = leaves[2],
-            .output_weight = leaves[3]};
+            .output_weight = products.Weight(leaves[3])};
   }
 
   Results Run(torch::ScalarType type,
@@ -140,7 +143,7 @@ TEST(FeedForwardTest, HasADefinitionWithTheRightGradients) {
 TEST(FeedForwardTest, GivesTheSameAtAnyNumberOfThreads) {
   const int threads_before = at::get_num_threads();
   const Problem problem({{3, 50}, 33, 70});
-  // The products are LibTorch's affair: only what is between them.
+  // What is between the products; those are tested in linear_test.
   const torch::Tensor input = torch::randn({150, 70});
   const torch::Tensor gradient = torch::randn({150, 70});
   at::set_num_threads(1);
@@ -197,14 +200,11 @@ TEST(FeedForwardTest, IsCloseInBfloat16) {
     Problem problem({{2, 65}, 96, 200});
     problem.values[1] *= 0.1;  // else the slope of tanh depends on the last bit
     std::vector<Results> results;
-    for (const bool rounded : {false, true}) {
+    for (const LinearPrecision precision :
+         {LinearPrecision::kFloat32, LinearPrecision::kBfloat16}) {
       const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat32);
-      FeedForwardInput input = Problem::Input(leaves);
+      FeedForwardInput input = Problem::Input(leaves, precision);
       input.activation = activation;
-      if (rounded) {
-        input.rounded_intermediate_weight = ToBfloat16(leaves[1]);
-        input.rounded_output_weight = ToBfloat16(leaves[3]);
-      }
       const torch::Tensor output = FeedForward(input);
       EXPECT_EQ(output.scalar_type(), torch::kFloat32);
       results.push_back({.output = output.detach(),
@@ -245,7 +245,10 @@ TEST(FeedForwardTest, RejectsOtherShapes) {
   bad.intermediate_bias = torch::zeros({3});
   EXPECT_THROW(FeedForward(bad), c10::Error);
   bad = good;
-  bad.output_weight = torch::zeros({3, 3});
+  bad.output_weight = LinearProducts().Weight(torch::zeros({3, 3}));
+  EXPECT_THROW(FeedForward(bad), c10::Error);
+  bad = good;
+  bad.output_weight.operand = bad.output_weight.operand.to(torch::kBFloat16);
   EXPECT_THROW(FeedForward(bad), c10::Error);
   bad = good;
   bad.input = torch::Tensor();
