@@ -122,14 +122,25 @@ torch::Tensor GlobalLocalAttentionImpl::Heads(
       .transpose(1, 2);
 }
 
+GlobalLocalAttentionImpl::KeysAndValues GlobalLocalAttentionImpl::ProjectOwn(
+    const Side& side, const LinearInput& own) {
+  return {.key = Heads(side.own_key, own), .value = Heads(side.own_value, own)};
+}
+
+GlobalLocalAttentionImpl::KeysAndValues GlobalLocalAttentionImpl::ProjectOther(
+    const Side& side, const LinearInput& other) {
+  return {.key = Heads(side.other_key, other),
+          .value = Heads(side.other_value, other)};
+}
+
 GlobalLocalAttentionImpl::SideOutput GlobalLocalAttentionImpl::RunSide(
-    Side& side, const LinearInput& own, const LinearInput& other,
+    Side& side, const LinearInput& own, const Seen& seen,
     SparseAttentionInput input) {
   input.query = Heads(side.query, own);
-  input.own_key = Heads(side.own_key, own);
-  input.own_value = Heads(side.own_value, own);
-  input.other_key = Heads(side.other_key, other);
-  input.other_value = Heads(side.other_value, other);
+  input.own_key = seen.own.key;
+  input.own_value = seen.own.value;
+  input.other_key = seen.other.key;
+  input.other_value = seen.other.value;
   if (!side.relative.is_empty()) {
     input.relative = side.relative->table();
   }
@@ -170,13 +181,20 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   input.live = previous.long_live;
   const LinearInput longs_in = products_.Input(long_input);
   const LinearInput globals_in = products_.Input(global_input);
-  const SideOutput long_side = RunSide(long_, longs_in, globals_in, input);
+  const Seen by_long = {.own = ProjectOwn(long_, longs_in),
+                        .other = ProjectOther(long_, globals_in)};
+  const SideOutput long_side = RunSide(long_, longs_in, by_long, input);
 
   input.side = QuerySide::kGlobal;
   input.own_previous = previous.g2g;
   input.other_previous = previous.g2l;
   input.live = previous.global_live;
-  const SideOutput global_side = RunSide(global_, globals_in, longs_in, input);
+  // With one projection for all pieces both sides see the same.
+  const Seen by_global = options_.share_qkv_projections
+                             ? Seen{.own = by_long.other, .other = by_long.own}
+                             : Seen{.own = ProjectOwn(global_, globals_in),
+                                    .other = ProjectOther(global_, longs_in)};
+  const SideOutput global_side = RunSide(global_, globals_in, by_global, input);
 
   return {.long_output = long_side.output,
           .global_output = global_side.output,

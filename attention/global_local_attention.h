@@ -110,6 +110,14 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
     torch::nn::Linear output = nullptr;
     RelativePositions relative = nullptr;
   };
+  // One stream as keys and values: [B, N, length, d] each.
+  struct KeysAndValues {
+    torch::Tensor key, value;
+  };
+  // What the queries of one side see.
+  struct Seen {
+    KeysAndValues own, other;
+  };
   // What one side makes of the layer's input: `output` for its own stream.
   struct SideOutput {
     torch::Tensor output;
@@ -117,8 +125,10 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   };
 
   void RegisterProjections();
-  SideOutput RunSide(Side& side, const LinearInput& own,
-                     const LinearInput& other, SparseAttentionInput input);
+  SideOutput RunSide(Side& side, const LinearInput& own, const Seen& seen,
+                     SparseAttentionInput input);
+  KeysAndValues ProjectOwn(const Side& side, const LinearInput& own);
+  KeysAndValues ProjectOther(const Side& side, const LinearInput& other);
   // [B, length, hidden] -> [B, N, length, d]
   torch::Tensor Heads(const torch::nn::Linear& projection,
                       const LinearInput& input);

@@ -13,12 +13,11 @@ namespace {
 constexpr double kFloat = 4;
 constexpr double kIndex = 4;
 
-// glibc keeps blocks of up to 32 MiB in its heap, in which holes remain, and
-// returns larger ones to the system. Shares of all other activations, measured:
-// 0.1 to 0.5 and 0.02 to 0.05.
-constexpr double kLargestHeapBlock = 32 << 20;
-constexpr double kHeapFragmentation = 0.25;
-constexpr double kMappedFragmentation = 0.05;
+// Holes in the heap, which small blocks leave and large ones do not. Shares of
+// all other activations, measured: 0.1 to 0.5 and 0.02 to 0.05.
+constexpr double kLargestSmallBlock = 32 << 20;
+constexpr double kFragmentationBySmallBlocks = 0.25;
+constexpr double kFragmentationByLargeBlocks = 0.05;
 
 // The letters of the formulas below, as numbers that do not overflow.
 struct Sizes {
@@ -59,13 +58,19 @@ struct Sizes {
 
 // --- What autograd keeps ----------------------------------------------------
 
+// Of each token: queries, keys and values for its own stream and for the other,
+// contexts.
+double Projections(const EtcConfig& config) {
+  return config.share_qkv_projections ? 4 : 6;
+}
+
 double LayerBytes(const EtcConfig& config, const StepShape& shape) {
   const Sizes s(config, shape);
   // Of each token: input and output of two norms, with mean and deviation;
-  // queries, two kinds of keys and of values, contexts; the feed-forward block
-  // before its activation; the largest score and the sum of a softmax.
-  const double of_token =
-      4 * s.hidden + 4 + 6 * s.features + s.intermediate + 2 * s.heads;
+  // queries, keys, values and contexts; the feed-forward block before its
+  // activation; the largest score and the sum of a softmax.
+  const double of_token = 4 * s.hidden + 4 + Projections(config) * s.features +
+                          s.intermediate + 2 * s.heads;
   return kFloat * (s.long_tokens + s.global_tokens) * of_token;
 }
 
@@ -120,9 +125,9 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
       kFloat * std::max(3 * (s.long_tokens + s.global_tokens) * s.features,
                         2 * s.long_tokens * s.intermediate);
   bytes.fragmentation =
-      bytes.total() * (kFloat * s.LongScores() < kLargestHeapBlock
-                           ? kHeapFragmentation
-                           : kMappedFragmentation);
+      bytes.total() * (kFloat * s.LongScores() < kLargestSmallBlock
+                           ? kFragmentationBySmallBlocks
+                           : kFragmentationByLargeBlocks);
   return bytes;
 }
 
@@ -133,14 +138,11 @@ ForwardFlops CountForwardFlops(const EtcConfig& config,
   const Sizes s(config, shape);
   const double tokens = s.long_tokens + s.global_tokens;
   const double layers = static_cast<double>(config.num_hidden_layers);
-  // Five of queries, keys and values for each stream, whatever is shared, and
-  // one of contexts.
-  constexpr double kProjections = 6;
   const double scores = (s.LongScores() + s.GlobalScores()) / s.heads;
 
   ForwardFlops flops;
   flops.projections =
-      layers * 2 * kProjections * tokens * s.hidden * s.features;
+      layers * 2 * Projections(config) * tokens * s.hidden * s.features;
   flops.attention =
       layers * 2 * (2 * scores * s.features + tokens * s.ids * s.features);
   flops.feed_forward = layers * 2 * 2 * tokens * s.hidden * s.intermediate;

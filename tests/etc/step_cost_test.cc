@@ -32,7 +32,13 @@ ActivationBytes Estimate(const EtcConfig& config) {
 // 2 * 17 = 34 tokens, 3 layers, 2 operations a multiplication.
 TEST(StepCostTest, CountsTheOperationsOfForward) {
   const ForwardFlops flops = CountForwardFlops(Small(), kShape);
-  EXPECT_EQ(flops.projections, 3 * 2 * 34 * 6 * (6 * 10));
+  // Queries, keys, values, contexts; unshared also keys and values for the
+  // other stream.
+  EXPECT_EQ(flops.projections, 3 * 2 * 34 * 4 * (6 * 10));
+  EtcConfig unshared = Small();
+  unshared.share_qkv_projections = false;
+  EXPECT_EQ(CountForwardFlops(unshared, kShape).projections,
+            3 * 2 * 34 * 6 * (6 * 10));
   // Pairs: 2 * 13 * (3 + 4) of long and 2 * 4 * (13 + 4) of global queries,
   // each a score and a value; 7 relative ids for each query.
   EXPECT_EQ(flops.attention, 3 * 2 * (2 * (182 + 136) * 10 + 34 * 7 * 10));
