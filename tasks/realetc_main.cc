@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "etc/formats/json_reader.h"
+#include "etc/process_memory.h"
 #include "tasks/commands/commands.h"
 
 namespace {
@@ -69,6 +70,7 @@ int Run(const etc::Action& action) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  etc::KeepFreedMemory();
   CLI::App program(kDescription, "realetc");
   program.footer(kFooter);
   program.require_subcommand(0, 1);

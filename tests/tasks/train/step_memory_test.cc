@@ -24,6 +24,7 @@
 #include "attention/pattern.h"
 #include "etc/checkpoint.h"
 #include "etc/model.h"
+#include "etc/process_memory.h"
 #include "tasks/train/optimizer.h"
 
 namespace etc {
@@ -124,6 +125,7 @@ double InChildProcess(const std::function<double()>& function) {
   }
   const pid_t child = fork();
   if (child == 0) {
+    KeepFreedMemory();  // as the program does
     const double result = function();
     _exit(write(ends[1], &result, sizeof(result)) == sizeof(result) ? 0 : 1);
   }
