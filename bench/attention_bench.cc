@@ -32,6 +32,8 @@
 #include "attention/pattern_builders.h"
 #include "attention/sparse_attention.h"
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
+#include "etc/process_memory.h"
 
 namespace etc {
 namespace {
@@ -301,11 +303,7 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
+  etc::KeepFreedMemory();
   etc::RegisterAll();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return etc::RunBenchmarks(argc, argv);
 }

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "bench/run_benchmarks.h"
 #include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
@@ -144,11 +145,5 @@ int main(int argc, char** argv) {
         etc::BM_Examples, source)
         ->Unit(benchmark::kMillisecond);
   }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
+  return etc::RunBenchmarks(argc, argv);
 }

@@ -22,7 +22,9 @@
 #include <vector>
 
 #include "bench/machine.h"
+#include "bench/run_benchmarks.h"
 #include "etc/model.h"
+#include "etc/process_memory.h"
 #include "etc/step_cost.h"
 #include "tasks/train/optimizer.h"
 
@@ -105,12 +107,13 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
   const torch::AutoGradMode gradients(variant.training);
   Encoder encoder(variant, layers, shape);
   encoder.Run();  // makes gradients and what the optimizer keeps
-  const double gemm_rate = GemmRate();
   const PeakMemory memory;
+  encoder.Run();
+  const double peak = memory.Bytes();
+  const double gemm_rate = GemmRate();
   for (auto _ : state) {
     encoder.Run();
   }
-  const double peak = memory.Bytes();
   const double flop = variant.training
                           ? CountTrainingFlops(encoder.config(), shape)
                           : CountForwardFlops(encoder.config(), shape).total();
@@ -174,11 +177,7 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
+  etc::KeepFreedMemory();
   etc::RegisterAll();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return etc::RunBenchmarks(argc, argv);
 }

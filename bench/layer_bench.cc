@@ -22,9 +22,11 @@
 
 #include "attention/linear.h"
 #include "attention/pattern_builders.h"
+#include "bench/run_benchmarks.h"
 #include "etc/config.h"
 #include "etc/encoder_layer.h"
 #include "etc/feed_forward.h"
+#include "etc/process_memory.h"
 #include "etc/residual_norm.h"
 #include "tasks/train/adam_update.h"
 
@@ -212,11 +214,7 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
+  etc::KeepFreedMemory();
   etc::RegisterAll();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return etc::RunBenchmarks(argc, argv);
 }

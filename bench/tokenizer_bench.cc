@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "bench/run_benchmarks.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
@@ -106,10 +107,5 @@ int main(int argc, char** argv) {
   if (!etc::RegisterAll()) {
     return 1;
   }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return etc::RunBenchmarks(argc, argv);
 }
