@@ -21,11 +21,8 @@
 #include "absl/strings/str_cat.h"
 #include "etc/model.h"
 #include "nlohmann/json.hpp"
-#include "tasks/data/record_file.h"
 #include "tasks/hotpotqa/metric.h"
-#include "tasks/text/sentencepiece_tokenizer.h"
-#include "tasks/text/wordpiece_tokenizer.h"
-#include "tests/support/sentencepiece_beside_torch.h"
+#include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
@@ -244,32 +241,19 @@ class HotpotqaRealDataTest : public testing::TestWithParam<RealData> {
         path_, absl::StrCat("data/hotpotqa/", GetParam().file, ".sample.json"));
     ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
                             absl::StrCat("data/vocab/", GetParam().vocabulary));
-    const bool wordpiece = vocabulary.ends_with(".txt");
-    if (!wordpiece && !kSentencePieceBesideTorch) {
-      GTEST_SKIP() << "AddressSanitizer keeps SentencePiece out of programs "
-                      "that link LibTorch";
-    }
-    auto tokenizer = wordpiece ? LoadWordPieceTokenizer(vocabulary)
-                               : LoadSentencePieceTokenizer(vocabulary);
+    ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
+    auto tokenizer = LoadTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     auto task = MakeTask(
         {{"official_compatibility", GetParam().official_compatibility}},
         {.model = BertConfig(),
-         .tokenizer_kind = wordpiece ? TokenizerKind::kWordPiece
-                                     : TokenizerKind::kSentencePiece},
+         .tokenizer_kind = IsWordPiece(vocabulary)
+                               ? TokenizerKind::kWordPiece
+                               : TokenizerKind::kSentencePiece},
         *std::move(tokenizer));
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
-    const auto file = RecordFile::Open(path_);
-    ASSERT_TRUE(file.ok()) << file.status();
-    for (int64_t i = 0; i < file->size(); ++i) {
-      const auto text = file->Read(i);
-      ASSERT_TRUE(text.ok()) << text.status();
-      const auto examples = task_->MakeExamples(*text, file->Where(i));
-      ASSERT_TRUE(examples.ok()) << examples.status();
-      ASSERT_EQ(examples->size(), 1u);
-      examples_.push_back(examples->front());
-    }
+    examples_ = ReadExamples(*task_, path_);
   }
 
   std::string path_;

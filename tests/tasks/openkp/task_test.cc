@@ -23,12 +23,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tasks/data/record_file.h"
 #include "tasks/openkp/metric.h"
-#include "tasks/text/sentencepiece_tokenizer.h"
-#include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/train/finetuned_model.h"
-#include "tests/support/sentencepiece_beside_torch.h"
+#include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/openkp/spec_record.h"
@@ -236,28 +233,15 @@ class OpenkpSamplesTest : public testing::TestWithParam<Sample> {
       ETC_SHARED_DATA_OR_SKIP(path_, GetParam().data);
       ETC_SHARED_DATA_OR_SKIP(vocabulary, GetParam().vocabulary);
     }
-    const bool wordpiece = vocabulary.ends_with(".txt");
-    if (!wordpiece && !kSentencePieceBesideTorch) {
-      GTEST_SKIP() << "AddressSanitizer keeps SentencePiece out of programs "
-                      "that link LibTorch";
-    }
-    auto tokenizer = wordpiece ? LoadWordPieceTokenizer(vocabulary)
-                               : LoadSentencePieceTokenizer(vocabulary);
+    ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
+    auto tokenizer = LoadTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     auto task = MakeTask(
         {{"official_compatibility", GetParam().official_compatibility}},
         SmallConfig(), *std::move(tokenizer));
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
-    const auto file = RecordFile::Open(path_);
-    ASSERT_TRUE(file.ok()) << file.status();
-    for (int64_t i = 0; i < file->size(); ++i) {
-      const auto examples = task_->MakeExamples(*file->Read(i), file->Where(i));
-      ASSERT_TRUE(examples.ok()) << examples.status();
-      ASSERT_EQ(examples->size(), 1u);
-      examples_.push_back(examples->front());
-    }
-    ASSERT_THAT(examples_, testing::Not(IsEmpty()));
+    examples_ = ReadExamples(*task_, path_);
   }
 
   bool IsBundled() const { return GetParam().data.starts_with("tasks/"); }

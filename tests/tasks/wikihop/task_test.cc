@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "tasks/data/record_file.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
@@ -213,16 +213,7 @@ class WikihopRealDataTest : public testing::TestWithParam<std::string> {
         MakeTask(nlohmann::json::object(), BertConfig(), *std::move(tokenizer));
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
-    const auto file = RecordFile::Open(path_);
-    ASSERT_TRUE(file.ok()) << file.status();
-    for (int64_t i = 0; i < file->size(); ++i) {
-      const auto text = file->Read(i);
-      ASSERT_TRUE(text.ok()) << text.status();
-      const auto examples = task_->MakeExamples(*text, file->Where(i));
-      ASSERT_TRUE(examples.ok()) << examples.status();
-      ASSERT_EQ(examples->size(), 1u);
-      examples_.push_back(examples->front());
-    }
+    examples_ = ReadExamples(*task_, path_);
   }
 
   std::string path_;

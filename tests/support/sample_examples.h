@@ -1,0 +1,70 @@
+#ifndef ETC_TESTS_SUPPORT_SAMPLE_EXAMPLES_H_
+#define ETC_TESTS_SUPPORT_SAMPLE_EXAMPLES_H_
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/data/record_file.h"
+#include "tasks/task.h"
+#include "tasks/text/sentencepiece_tokenizer.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+
+namespace etc {
+
+// Whether a program that links LibTorch can use SentencePiece: not under
+// AddressSanitizer (tasks/text/sentencepiece_module.h). Tests of tokenizers,
+// which link no LibTorch, run there.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSentencePieceBesideTorch = false;
+#else
+inline constexpr bool kSentencePieceBesideTorch = true;
+#endif
+
+// Of a vocabulary's path: WordPiece has a list of words, SentencePiece a model.
+inline bool IsWordPiece(const std::string& vocabulary) {
+  return vocabulary.ends_with(".txt");
+}
+
+inline absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
+    const std::string& vocabulary) {
+  if (IsWordPiece(vocabulary)) {
+    return LoadWordPieceTokenizer(vocabulary);
+  }
+  return LoadSentencePieceTokenizer(vocabulary);
+}
+
+// The examples of all records of a file; fails the test on a record that cannot
+// become any, or gives another number than `for_each_record`.
+inline std::vector<std::shared_ptr<const Example>> ReadExamples(
+    const Task& task, const std::string& path,
+    std::optional<size_t> for_each_record = 1) {
+  std::vector<std::shared_ptr<const Example>> all;
+  const auto file = RecordFile::Open(path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
+    const auto text = file->Read(i);
+    EXPECT_TRUE(text.ok()) << text.status();
+    const auto examples = task.MakeExamples(*text, file->Where(i));
+    EXPECT_TRUE(examples.ok()) << examples.status();
+    EXPECT_EQ(examples->size(), for_each_record.value_or(examples->size()));
+    all.insert(all.end(), examples->begin(), examples->end());
+  }
+  EXPECT_FALSE(all.empty()) << path;
+  return all;
+}
+
+}  // namespace etc
+
+// Skips the test if `vocabulary` is one that this program cannot use.
+#define ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary)                      \
+  if (!etc::IsWordPiece(vocabulary) && !etc::kSentencePieceBesideTorch)   \
+  GTEST_SKIP() << "AddressSanitizer keeps SentencePiece out of programs " \
+                  "that link LibTorch"
+
+#endif  // ETC_TESTS_SUPPORT_SAMPLE_EXAMPLES_H_
