@@ -58,10 +58,6 @@ bool AnyRequiresGradient(const std::vector<torch::Tensor>& tensors) {
   return false;
 }
 
-torch::Tensor ContiguousOrUndefined(const torch::Tensor& tensor) {
-  return tensor.defined() ? tensor.contiguous() : tensor;
-}
-
 // The buffer's scores as what a layer hands on: new tensors over the same
 // memory, of which autograd believes that they are each layer's own. Not to be
 // told of changes, they are marked by hand when the next layer changes them, so

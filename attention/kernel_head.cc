@@ -52,6 +52,10 @@ torch::Tensor WithAdjacentElements(const torch::Tensor& tensor) {
                                                       : tensor.contiguous();
 }
 
+torch::Tensor ContiguousOrUndefined(const torch::Tensor& tensor) {
+  return tensor.defined() ? tensor.contiguous() : tensor;
+}
+
 KernelSizes::KernelSizes(const KernelProblem& problem)
     : batch(problem.query.size(0)),
       heads(problem.query.size(1)),

@@ -35,6 +35,7 @@ struct KernelProblem {
 
 // `tensor`, or a copy whose rows have adjacent elements.
 torch::Tensor WithAdjacentElements(const torch::Tensor& tensor);
+torch::Tensor ContiguousOrUndefined(const torch::Tensor& tensor);
 
 struct KernelForward {
   torch::Tensor context;

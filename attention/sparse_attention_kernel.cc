@@ -17,10 +17,6 @@
 namespace etc {
 namespace {
 
-torch::Tensor ContiguousOrUndefined(const torch::Tensor& tensor) {
-  return tensor.defined() ? tensor.contiguous() : tensor;
-}
-
 void CheckRelativeTable(const KernelProblem& problem) {
   const int64_t distance = (*problem.runs)[0].max_distance;
   const RelativeTable& table = problem.relative;
