@@ -29,12 +29,15 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 
 absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
                                  int64_t vocab_size) {
+  // Tables are rounded up to multiples of 8 to 128.
+  constexpr int64_t kMostUnusedRows = 127;
   const std::string sizes =
       absl::StrCat("the vocabulary ", path, " has ", pieces,
                    " pieces, and model.vocab_size is ", vocab_size);
-  if (pieces > vocab_size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(sizes, "; it should be at least as large"));
+  if (pieces > vocab_size || pieces < vocab_size - kMostUnusedRows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        sizes, "; they should be equal, or the table rounded up by at most ",
+        kMostUnusedRows, " rows"));
   }
   if (pieces < vocab_size) {
     PrintWarnings(

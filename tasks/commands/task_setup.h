@@ -28,14 +28,13 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const TokenizerConfig& config);
 
 // Whether a model with `vocab_size` rows can have the vocabulary at `path`.
-//   kInvalidArgument  it has more pieces than that. Fewer print a warning: some
-//                     tables are rounded up
+//   kInvalidArgument  it has more pieces than that, or fewer by more than what
+//                     tables are rounded up by; a little fewer print a warning
 absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
                                  int64_t vocab_size);
 
 // Loads the tokenizer that the configuration names and makes its task.
-//   kInvalidArgument  a vocabulary larger than the model's token table, and
-//                     what the loading itself says
+//   kInvalidArgument  what CheckVocabularySize and the loading itself say
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
 
 // To standard error, "realetc: warning: " before each.

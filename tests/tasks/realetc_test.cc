@@ -166,6 +166,8 @@ TEST_F(RealetcTest, ReportsFailuresOnOneLine) {
        "did you mean \"wikihop\"?"},
       {"finetune " + config + " --set model.vocab_size=18",
        "model.vocab_size is 18"},
+      {"finetune " + config + " --set model.vocab_size=147",
+       "model.vocab_size is 147"},
       {"finetune " + config + " --set tokenizer.vocabulary=",
        "tokenizer.vocabulary"},
       {"finetune " + config + " --set data.train='[\"/nowhere/a.json\"]'",
@@ -188,13 +190,16 @@ TEST_F(RealetcTest, ReportsFailuresOnOneLine) {
   }
 }
 
-TEST_F(RealetcTest, WarnsOfAVocabularySmallerThanTheTable) {
-  const Result result =
-      Run(absl::StrCat("inspect --record 0 --set model.vocab_size=20 --config ",
-                       WriteConfig(Config())));
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("has 19 pieces, and model.vocab_size is "
-                                    "20"));
+TEST_F(RealetcTest, WarnsOfATableRoundedUp) {
+  for (const char* rows : {"20", "146"}) {
+    const Result result =
+        Run(absl::StrCat("inspect --record 0 --set model.vocab_size=", rows,
+                         " --config ", WriteConfig(Config())));
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err,
+                HasSubstr(absl::StrCat(
+                    "has 19 pieces, and model.vocab_size is ", rows)));
+  }
 }
 
 // --- Work -------------------------------------------------------------------
