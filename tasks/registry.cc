@@ -7,6 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "etc/formats/json_reader.h"
 #include "tasks/hotpotqa/task.h"
+#include "tasks/nq/metric.h"
+#include "tasks/nq/task.h"
 #include "tasks/openkp/metric.h"
 #include "tasks/openkp/task.h"
 #include "tasks/wikihop/task.h"
@@ -65,6 +67,24 @@ const std::vector<TaskEntry>& Tasks() {
                  std::move(tokenizer));
            },
        .score = ScoreOpenkpFiles},
+      {.name = "nq",
+       .description =
+           "Natural Questions: find a long and a short answer on a web page",
+       .make =
+           [](const FinetuneConfig& config,
+              std::shared_ptr<const Tokenizer> tokenizer) {
+             return MakeNqTask(
+                 config.task_options, absl::StrCat(config.source, ": nq"),
+                 {.model = config.model,
+                  .tokenizer_kind = KindOf(config.tokenizer),
+                  .max_long_length = config.data.max_long_length,
+                  .max_global_length = config.data.max_global_length},
+                 std::move(tokenizer));
+           },
+       .score =
+           [](const std::string& gold, const std::string& predictions) {
+             return ScoreNqFiles(gold, predictions);
+           }},
   };
   return *tasks;
 }

@@ -1,0 +1,540 @@
+// Natural Questions behind the Task seam, on the bundled sample and on real
+// pages with BERT's and ALBERT's vocabularies where they are at hand: every
+// record becomes windows, gold targets spell the gold answers, fed back they
+// score what the official rules allow, in training and by file alike, and a
+// model with random weights goes the whole way. Short answers of several spans
+// cannot be said (spec 7.2): no sample has any. Options are read strictly.
+
+#include "tasks/nq/task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tasks/data/record_file.h"
+#include "tasks/nq/example_cast.h"
+#include "tasks/nq/metric.h"
+#include "tasks/nq/raw.h"
+#include "tasks/text/sentencepiece_tokenizer.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/train/finetuned_model.h"
+#include "tests/support/sentencepiece_beside_torch.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/nq/page_record.h"
+#include "tests/tasks/nq/renamed_pieces.h"
+#include "tests/tasks/nq/spec_record.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+EtcConfig SmallConfig() {
+  EtcConfig config;
+  config.vocab_size = 30522;
+  config.hidden_size = 8;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 8;
+  config.use_hard_g2l_mask = true;
+  return config;
+}
+
+// The lengths of nq spec 9.1.
+NqSetup SpecSetup() {
+  return {
+      .model = SmallConfig(), .max_long_length = 16, .max_global_length = 8};
+}
+
+Json SpecOptions() { return {{"stride", 5}, {"question_len", 3}}; }
+
+absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+    const Json& options, const NqSetup& setup = SpecSetup(),
+    std::shared_ptr<const Tokenizer> tokenizer =
+        std::make_shared<NqSpecTokenizer>()) {
+  return MakeNqTask(options, "f.json: nq", setup, std::move(tokenizer));
+}
+
+std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
+  EXPECT_EQ(task.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(task.status().message());
+}
+
+TEST(NqOptionsTest, DefaultToTheOfficialNumbersAndSoundRules) {  // spec 8.1
+  const auto options = NqOptionsFromJson(Json::object(), "f.json: nq");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->example.stride, 2048);
+  EXPECT_EQ(options->example.max_question_length, 32);
+  EXPECT_FALSE(options->example.predict_long_as_short);
+  EXPECT_EQ(options->example.include_unknown_rate, 1);
+  EXPECT_EQ(options->example.include_unknown_rate_for_unanswerable, 4);
+  EXPECT_EQ(options->example.fixed_block_length, 0);
+  EXPECT_TRUE(options->head.mask_long_output);
+  EXPECT_EQ(options->decoding.span_selection, NqSpanSelection::kJoint);
+  EXPECT_TRUE(options->decoding.consider_answer_type);
+  EXPECT_EQ(options->decoding.max_short_answer_length, 32);
+  EXPECT_FALSE(options->example.official_compatibility);
+  EXPECT_FALSE(options->decoding.official_compatibility);
+}
+
+TEST(NqOptionsTest, ReadEveryField) {
+  const auto options =
+      NqOptionsFromJson({{"stride", 100},
+                         {"question_len", 20},
+                         {"predict_la_when_no_sa", true},
+                         {"include_unknown_rate", 0.25},
+                         {"include_unknown_rate_for_unanswerable", 0.5},
+                         {"include_unknown_seed", 7},
+                         {"fixed_blocks", true},
+                         {"fixed_block_size", 9},
+                         {"mask_long_output", true},
+                         {"span_selection_method", "joint_exhaustive"},
+                         {"consider_answer_type", false},
+                         {"max_short_answer_len", 5},
+                         {"official_compatibility", true}},
+                        "f.json: nq");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->example.stride, 100);
+  EXPECT_EQ(options->example.max_question_length, 20);
+  EXPECT_TRUE(options->example.predict_long_as_short);
+  EXPECT_EQ(options->example.include_unknown_rate, 0.25);
+  EXPECT_EQ(options->example.include_unknown_rate_for_unanswerable, 0.5);
+  EXPECT_EQ(options->example.unknown_seed, 7);
+  EXPECT_EQ(options->example.fixed_block_length, 9);
+  EXPECT_TRUE(options->head.mask_long_output);
+  EXPECT_EQ(options->decoding.span_selection,
+            NqSpanSelection::kJointExhaustive);
+  EXPECT_FALSE(options->decoding.consider_answer_type);
+  EXPECT_EQ(options->decoding.max_short_answer_length, 5);
+  EXPECT_TRUE(options->example.official_compatibility);
+  EXPECT_TRUE(options->decoding.official_compatibility);
+}
+
+TEST(NqOptionsTest, FollowOtherOptionsWhereTheyAreAbsent) {  // spec 2.8, 4
+  const auto options = NqOptionsFromJson(
+      {{"include_unknown_rate", 0.1}, {"official_compatibility", true}},
+      "f.json: nq");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_DOUBLE_EQ(options->example.include_unknown_rate_for_unanswerable, 0.4);
+  EXPECT_FALSE(options->head.mask_long_output);
+}
+
+TEST(MakeNqTaskTest, RefusesOptionsThatMakeNoSense) {
+  EXPECT_THAT(Message(MakeTask({{"strid", 5}})),
+              HasSubstr("did you mean \"stride\"?"));
+  EXPECT_THAT(Message(MakeTask({{"stride", 0}})),
+              HasSubstr("nq.stride should be at least 1, but is 0"));
+  EXPECT_THAT(Message(MakeTask({{"question_len", -1}})),
+              HasSubstr("question_len should be at least 0"));
+  EXPECT_THAT(Message(MakeTask({{"include_unknown_rate", -0.5}})),
+              HasSubstr("include_unknown_rate should be at least 0"));
+  EXPECT_THAT(Message(MakeTask({{"fixed_block_size", 0}})),
+              HasSubstr("fixed_block_size should be at least 1"));
+  EXPECT_THAT(Message(MakeTask({{"max_short_answer_len", 0}})),
+              HasSubstr("max_short_answer_len should be at least 1"));
+  EXPECT_THAT(Message(MakeTask({{"span_selection_method", "best"}})),
+              HasSubstr("but is \"best\""));
+}
+
+TEST(MakeNqTaskTest, RefusesASetupThatDoesNotFit) {
+  NqSetup setup = SpecSetup();
+  setup.max_long_length = 10;
+  EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
+              HasSubstr("max_long_length should be at least 11"));
+  setup = SpecSetup();
+  setup.max_global_length = 4;
+  EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
+              HasSubstr("max_global_length should be at least 5"));
+  setup = SpecSetup();
+  setup.model.vocab_size = 211;
+  EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
+              HasSubstr("vocab_size should be at least 212"));
+  setup = SpecSetup();
+  setup.model.segment_vocab_size = 1;
+  EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
+              HasSubstr("segment_vocab_size should be at least 2"));
+  setup = SpecSetup();
+  setup.tokenizer_kind = TokenizerKind::kSentencePiece;
+  EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
+              HasSubstr("f.json: nq: the vocabulary should have the piece "
+                        "\"<unused_63>\""));
+}
+
+TEST(NqTaskTest, PassesOnWhereARecordIsWrong) {
+  const auto task = MakeTask(SpecOptions());
+  ASSERT_TRUE(task.ok()) << task.status();
+  EXPECT_EQ((*task)->main_metric(), "average_f1");
+  EXPECT_THAT(std::string((*task)
+                              ->MakeExamples("{}", "dev.jsonl: record 3")
+                              .status()
+                              .message()),
+              HasSubstr("dev.jsonl: record 3"));
+}
+
+TEST(NqTaskTest, MakesTheSameWindowsOfBothFormats) {
+  const auto task = MakeTask(SpecOptions());
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto original = (*task)->MakeExamples(NqSpecJson().dump(), "here");
+  const auto simplified =
+      (*task)->MakeExamples(SimplifiedNqJson(NqSpecJson()).dump(), "here");
+  ASSERT_TRUE(original.ok()) << original.status();
+  ASSERT_TRUE(simplified.ok()) << simplified.status();
+  ASSERT_EQ(original->size(), 3u);
+  ASSERT_EQ(simplified->size(), 3u);
+  for (size_t w = 0; w < 3; ++w) {
+    EXPECT_EQ((*task)->Describe(*(*original)[w]),
+              (*task)->Describe(*(*simplified)[w]));
+  }
+}
+
+TEST(NqTaskTest, DescribesAnExampleForPeople) {
+  NqSetup setup = SpecSetup();
+  setup.model.local_radius = 3;
+  const auto task = MakeTask(SpecOptions(), setup);
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto windows = (*task)->MakeExamples(NqSpecJson().dump(), "here");
+  ASSERT_TRUE(windows.ok()) << windows.status();
+  EXPECT_EQ((*task)->Describe(*(*windows)[0]),
+            R"(document -42, window 0 of 3: who wrote blue
+answer: short; long answer 5-14 (document 3-11), short answer 11-12 (document 8-9)
+16 pieces in the document; 16 long tokens, 7 global tokens
+local radius 3, hard g2l mask, soft l2g mask
+
+global kind          owns         sees         tokens
+     0 [CLS]         0            0            [CLS]
+     1 question      1            1            who
+     2 question      2            2            wrote
+     3 question      3            3            blue
+     4 question      4            4            [SEP]
+     5 candidate 0   5-14         5-14         { <> blue was writ ##ten by [ ann lee ] . </> }
+     6 end           15           15           [SEP]
+)");
+}
+
+// Logits that say what the targets say: `right` at the targets, those of [CLS]
+// where a window has none.
+std::vector<torch::Tensor> GoldLogits(const Batch& batch) {
+  constexpr float kRight = 10;
+  torch::Tensor spans =
+      torch::ones({batch.size(), batch.long_token_ids.size(1), kNqNumChannels});
+  torch::Tensor types = torch::zeros({batch.size(), kNqNumAnswerTypes});
+  for (int64_t b = 0; b < batch.size(); ++b) {
+    const NqExample& example = AsNq(*batch.examples[static_cast<size_t>(b)]);
+    const NqTarget& short_answer = example.short_answer;
+    const NqTarget& long_answer = example.long_answer;
+    spans[b][short_answer.start][0] = kRight;
+    spans[b][short_answer.end][1] = kRight;
+    spans[b][long_answer.start][2] = kRight;
+    spans[b][long_answer.end][3] = kRight;
+    types[b][static_cast<int64_t>(example.answer_type)] = kRight;
+  }
+  return {spans, types};
+}
+
+std::map<std::string, double> ToMap(const Metrics& metrics) {
+  return {metrics.begin(), metrics.end()};
+}
+
+TEST(NqPredictionsTest, GatherWindowsOverBatches) {
+  const auto task = MakeTask(SpecOptions());
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto windows = (*task)->MakeExamples(NqSpecJson().dump(), "here");
+  ASSERT_TRUE(windows.ok()) << windows.status();
+  const auto at_once = (*task)->MakePredictions();
+  const Batch all = MakeBatch(*windows);
+  at_once->Add(all, GoldLogits(all));
+  EXPECT_THAT(at_once->FileContents(), HasSubstr("\"start_token\":3"));
+  EXPECT_EQ(ToMap(at_once->Score()).at("average_f1"), 1.0);
+
+  const auto one_by_one = (*task)->MakePredictions();
+  for (const auto& window : *windows) {
+    EXPECT_THAT(one_by_one->FileContents(), Not(HasSubstr("-42")));
+    EXPECT_THAT(one_by_one->Score(), IsEmpty());
+    const Batch batch = MakeBatch({window});
+    one_by_one->Add(batch, GoldLogits(batch));
+  }
+  EXPECT_EQ(one_by_one->FileContents(), at_once->FileContents());
+  EXPECT_EQ(one_by_one->Score(), at_once->Score());
+
+  // A document that comes again is replaced.
+  std::vector<torch::Tensor> nothing = GoldLogits(all);
+  nothing[0].zero_();
+  one_by_one->Add(all, nothing);
+  const auto replaced = (*task)->MakePredictions();
+  replaced->Add(all, nothing);
+  EXPECT_EQ(one_by_one->FileContents(), replaced->FileContents());
+}
+
+TEST(NqPredictionsTest, HaveNoScoreWithoutAnnotations) {
+  const auto task = MakeTask(SpecOptions());
+  ASSERT_TRUE(task.ok()) << task.status();
+  Json json = NqSpecJson();
+  json["annotations"] = Json::array();
+  const auto windows = (*task)->MakeExamples(json.dump(), "here");
+  ASSERT_TRUE(windows.ok()) << windows.status();
+  EXPECT_FALSE(windows->front()->has_answer);
+  const Batch batch = MakeBatch(*windows);
+  const auto predictions = (*task)->MakePredictions();
+  predictions->Add(batch, GoldLogits(batch));
+  EXPECT_THAT(predictions->Score(), IsEmpty());
+  EXPECT_THAT(predictions->FileContents(), HasSubstr("\"example_id\":-42"));
+}
+
+bool HasShort(const Json& annotation) {
+  return !annotation["short_answers"].empty() ||
+         annotation["yes_no_answer"] != "NONE";
+}
+
+bool HasLong(const Json& annotation) {
+  return annotation["long_answer"]["start_token"] >= 0;
+}
+
+// How many annotators have to agree that there is an answer (spec 7.2).
+int64_t Needed(const Json& annotations) {
+  return std::min<int64_t>(2, static_cast<int64_t>(annotations.size()));
+}
+
+// The record with an annotation in front that the official rules call right:
+// one that most annotators agree on, of those that have an answer if enough of
+// them have.
+Json WithRightAnnotationFirst(Json record) {
+  if (!record.contains("annotations")) {
+    return record;
+  }
+  Json& all = record["annotations"];
+  const bool is_answered =
+      std::count_if(all.begin(), all.end(), HasLong) >= Needed(all);
+  size_t best = 0;
+  int64_t best_count = 0;
+  for (size_t a = 0; a < all.size(); ++a) {
+    const int64_t count =
+        std::count_if(all.begin(), all.end(), [&](const Json& other) {
+          return other["long_answer"] == all[a]["long_answer"] &&
+                 other["short_answers"] == all[a]["short_answers"] &&
+                 other["yes_no_answer"] == all[a]["yes_no_answer"];
+        });
+    if (HasLong(all[a]) == is_answered && count > best_count) {
+      best = a;
+      best_count = count;
+    }
+  }
+  if (!all.empty()) {
+    std::swap(all[0], all[best]);
+  }
+  return record;
+}
+
+struct Sample {
+  std::string data;  // below shared/, or of this repository
+  std::string vocabulary;
+  bool official_compatibility = false;
+};
+
+class NqSamplesTest : public testing::TestWithParam<Sample> {
+ protected:
+  void SetUp() override {
+    std::string vocabulary;
+    if (IsBundled()) {
+      path_ = absl::StrCat(ETC_SOURCE_DIR, "/", GetParam().data);
+      vocabulary = absl::StrCat(ETC_SOURCE_DIR, "/", GetParam().vocabulary);
+    } else {
+      ETC_SHARED_DATA_OR_SKIP(path_, GetParam().data);
+      ETC_SHARED_DATA_OR_SKIP(vocabulary, GetParam().vocabulary);
+    }
+    const bool wordpiece = vocabulary.ends_with(".txt");
+    if (!wordpiece && !kSentencePieceBesideTorch) {
+      GTEST_SKIP() << "AddressSanitizer keeps SentencePiece out of programs "
+                      "that link LibTorch";
+    }
+    auto tokenizer = wordpiece ? LoadWordPieceTokenizer(vocabulary)
+                               : LoadSentencePieceTokenizer(vocabulary);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    tokenizer_ = *std::move(tokenizer);
+    if (!wordpiece) {
+      tokenizer_ = WithEtcNames(tokenizer_);
+    }
+    auto task = MakeTask(
+        {{"official_compatibility", GetParam().official_compatibility}},
+        {.model = SmallConfig(),
+         .tokenizer_kind = wordpiece ? TokenizerKind::kWordPiece
+                                     : TokenizerKind::kSentencePiece},
+        tokenizer_);
+    ASSERT_TRUE(task.ok()) << task.status();
+    task_ = *std::move(task);
+    const auto file = RecordFile::Open(path_);
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (int64_t i = 0; i < file->size(); ++i) {
+      const Json json = WithRightAnnotationFirst(Json::parse(*file->Read(i)));
+      const std::string text = json.dump();
+      has_short_ |=
+          json.contains("annotations") &&
+          std::count_if(json["annotations"].begin(), json["annotations"].end(),
+                        HasShort) >= Needed(json["annotations"]);
+      const auto record = ParseNqRecord(text, file->Where(i));
+      ASSERT_TRUE(record.ok()) << record.status();
+      records_.push_back(*record);
+      const auto windows = task_->MakeExamples(text, file->Where(i));
+      ASSERT_TRUE(windows.ok()) << windows.status();
+      ASSERT_THAT(*windows, Not(IsEmpty()));
+      windows_.push_back(*windows);
+    }
+    ASSERT_THAT(records_, Not(IsEmpty()));
+  }
+
+  bool IsBundled() const { return GetParam().data.starts_with("tasks/"); }
+  bool HasAnnotations() const { return !records_[0].annotations.empty(); }
+
+  // The scores of the predictions' file, which those in training must equal.
+  std::map<std::string, double> ScoreOf(const TaskPredictions& predictions) {
+    if (!HasAnnotations()) {
+      EXPECT_THAT(predictions.Score(), IsEmpty());
+      return {};
+    }
+    TemporaryDirectory directory;
+    const auto score = ScoreNqFiles(
+        path_, directory.Write("p.json", predictions.FileContents()));
+    EXPECT_TRUE(score.ok()) << score.status();
+    if (!GetParam().official_compatibility) {
+      EXPECT_EQ(*score, predictions.Score());
+    }
+    return ToMap(*score);
+  }
+
+  std::string path_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::unique_ptr<Task> task_;
+  std::vector<NqRecord> records_;
+  // Whether any document has a short answer, by the official rules.
+  bool has_short_ = false;
+  std::vector<std::vector<std::shared_ptr<const Example>>> windows_;
+};
+
+// The pieces of words and tags of a document one by one.
+std::vector<int32_t> IdsOf(const NqRecord& record, const NqSpan& span,
+                           const Tokenizer& tokenizer, const NqTokens& tokens) {
+  std::vector<int32_t> ids;
+  for (int64_t t = span.start_token; t < span.end_token; ++t) {
+    const NqToken& token = record.tokens[static_cast<size_t>(t)];
+    if (token.is_html) {
+      ids.push_back(token.text.starts_with("</") ? tokens.closing_tag
+                                                 : tokens.opening_tag);
+      continue;
+    }
+    for (const TextPiece& piece : tokenizer.Encode(token.text)) {
+      ids.push_back(piece.id);
+    }
+  }
+  return ids;
+}
+
+TEST_P(NqSamplesTest, PointAtTheGoldAnswers) {
+  const auto tokens = NqTokensOf(GetParam().vocabulary.ends_with(".txt")
+                                     ? TokenizerKind::kWordPiece
+                                     : TokenizerKind::kSentencePiece,
+                                 *tokenizer_);
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  int64_t answers = 0;
+  for (size_t r = 0; HasAnnotations() && r < records_.size(); ++r) {
+    const NqRecord& record = records_[r];
+    const NqAnnotation& gold = record.annotations.front();
+    const auto check = [&](const NqExample& window, const NqTarget& target,
+                           const NqSpan& span) {
+      if (target.start == 0 || target.end == 0) {
+        return;  // not, or officially not wholly, in the window
+      }
+      EXPECT_EQ(
+          std::vector<int32_t>(window.long_token_ids.begin() + target.start,
+                               window.long_token_ids.begin() + target.end + 1),
+          IdsOf(record, span, *tokenizer_, *tokens))
+          << window.record_id;
+      EXPECT_EQ(window.long_tokens[static_cast<size_t>(target.start)],
+                span.start_token);
+      EXPECT_EQ(window.long_tokens[static_cast<size_t>(target.end)],
+                span.end_token - 1);
+      ++answers;
+    };
+    for (const auto& example : windows_[r]) {
+      const NqExample& window = AsNq(*example);
+      EXPECT_EQ(window.left_out, "");
+      if (!gold.long_answer.is_null()) {
+        check(window, window.long_answer, gold.long_answer);
+      }
+      if (!gold.short_answers.empty()) {
+        check(window, window.short_answer, gold.short_answers.front());
+      }
+    }
+  }
+  EXPECT_EQ(answers > 0, HasAnnotations());
+}
+
+TEST_P(NqSamplesTest, ScoreOneForGoldFedBack) {
+  const auto predictions = task_->MakePredictions();
+  for (const auto& windows : windows_) {
+    const Batch batch = MakeBatch(windows);
+    predictions->Add(batch, GoldLogits(batch));
+  }
+  const auto scores = ScoreOf(*predictions);
+  // Officially the type of the last window decides, and where no window has
+  // an answer scores are not comparable (traps 1 and 2).
+  if (HasAnnotations() && !GetParam().official_compatibility) {
+    EXPECT_EQ(scores.at("long_f1"), 1.0);
+    EXPECT_EQ(scores.at("short_f1"), has_short_ ? 1.0 : 0.0);
+  }
+}
+
+TEST_P(NqSamplesTest, GoThroughAModelWithRandomWeights) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(5);
+  const FinetunedModel model = {.encoder = EtcModel(SmallConfig()),
+                                .head = task_->MakeHead()};
+  const auto predictions = task_->MakePredictions();
+  for (const auto& windows : windows_) {
+    for (const auto& window : windows) {
+      const Batch batch = MakeBatch({window});
+      const std::vector<torch::Tensor> logits = model.Logits(batch);
+      if (HasAnnotations()) {
+        EXPECT_TRUE(
+            model.head->Losses(logits, batch).isfinite().all().item<bool>());
+      }
+      predictions->Add(batch, logits);
+    }
+  }
+  ScoreOf(*predictions);
+}
+
+constexpr char kBundled[] = "tasks/nq/sample/dev.jsonl";
+constexpr char kBundledVocabulary[] = "tasks/nq/sample/vocab.txt";
+constexpr char kDev[] = "data/natural_questions/nq-dev-original.sample.jsonl";
+constexpr char kTrain[] =
+    "data/natural_questions/nq-train-simplified.sample.jsonl";
+constexpr char kTest[] =
+    "data/natural_questions/nq-test-simplified-unannotated.sample.jsonl";
+constexpr char kBert[] = "data/vocab/bert-uncased/vocab.txt";
+constexpr char kAlbert[] = "data/vocab/sentencepiece/albert_spiece.model";
+INSTANTIATE_TEST_SUITE_P(
+    Files, NqSamplesTest,
+    testing::Values(Sample{kBundled, kBundledVocabulary},
+                    Sample{kBundled, kBundledVocabulary, true},
+                    Sample{"tasks/nq/sample/train.jsonl", kBundledVocabulary},
+                    Sample{kDev, kBert}, Sample{kDev, kBert, true},
+                    Sample{kDev, kAlbert}, Sample{kDev, kAlbert, true},
+                    Sample{kTrain, kBert}, Sample{kTrain, kBert, true},
+                    Sample{kTrain, kAlbert}, Sample{kTest, kBert},
+                    Sample{kTest, kAlbert}));
+
+}  // namespace
+}  // namespace etc
