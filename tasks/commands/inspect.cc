@@ -1,9 +1,12 @@
-// `realetc inspect`: what is in a checkpoint, or what a task makes of a record.
+// `realetc inspect`: what is in a checkpoint, or what a task makes of a record
+// and how many examples of the training data.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,8 +21,12 @@
 #include "tasks/commands/formatting.h"
 #include "tasks/commands/task_setup.h"
 #include "tasks/data/data_files.h"
-#include "tasks/data/record_file.h"
+#include "tasks/data/example_source.h"
+#include "tasks/data/example_stream.h"
+#include "tasks/data/loader.h"
 #include "tasks/train/config.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/run_plan.h"
 
 namespace etc {
 namespace {
@@ -31,6 +38,7 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::string data;
   int64_t record = 0;
+  bool count = false;
 };
 
 // --- A checkpoint -----------------------------------------------------------
@@ -102,43 +110,86 @@ absl::Status Compare(const std::string& checkpoint, const std::string& other) {
 
 // --- A record ---------------------------------------------------------------
 
-absl::Status InspectRecord(const Arguments& arguments) {
-  ETC_ASSIGN_OR_RETURN(
-      const FinetuneConfig config,
-      ReadFinetuneConfig(arguments.config, arguments.overrides));
-  std::string data = arguments.data;
-  if (data.empty()) {
-    const std::vector<std::string>& files =
-        config.data.dev.empty() ? config.data.train : config.data.dev;
-    if (files.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          arguments.config, ": data names no files; give one with --data"));
-    }
-    data = files.front();
+// --data, or the first of `files` that the configuration names.
+absl::StatusOr<std::vector<std::string>> DataOf(
+    const Arguments& arguments, const std::vector<std::string>& files) {
+  if (!arguments.data.empty()) {
+    return std::vector<std::string>{arguments.data};
   }
+  if (files.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        arguments.config, ": data names no files; give one with --data"));
+  }
+  return files;
+}
+
+absl::Status InspectRecord(const Arguments& arguments,
+                           const FinetuneConfig& config) {
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<std::string> data,
+      DataOf(arguments,
+             config.data.dev.empty() ? config.data.train : config.data.dev));
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
   PrintWarnings(setup.warnings);
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                       FindDataFiles({data}));
-  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(files.front()));
-  if (arguments.record < 0 || arguments.record >= file.size()) {
+                       FindDataFiles({data.front()}));
+  ETC_ASSIGN_OR_RETURN(const auto records,
+                       OpenRecords({files.front()}, *setup.task));
+  if (arguments.record < 0 || arguments.record >= records->size()) {
     return absl::OutOfRangeError(
-        absl::StrCat(file.path(), ": record ", arguments.record,
-                     " should be in [0, ", file.size(), ")"));
+        absl::StrCat(files.front(), ": record ", arguments.record,
+                     " should be in [0, ", records->size(), ")"));
   }
-  ETC_ASSIGN_OR_RETURN(const std::string record, file.Read(arguments.record));
-  ETC_ASSIGN_OR_RETURN(
-      const auto examples,
-      setup.task->MakeExamples(record, file.Where(arguments.record)));
+  ETC_ASSIGN_OR_RETURN(const Examples examples,
+                       records->Make(arguments.record));
   for (const auto& example : examples) {
     std::cout << setup.task->Describe(*example) << "\n";
   }
   return absl::OkStatus();
 }
 
+// What train.num_train_examples should say, and why.
+absl::Status CountExamples(const Arguments& arguments,
+                           const FinetuneConfig& config) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
+                       DataOf(arguments, config.data.train));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  PrintWarnings(setup.warnings);
+  ETC_ASSIGN_OR_RETURN(
+      const auto records,
+      OpenRecords(data, *setup.task, {.use = RecordUse::kTraining}));
+  RecordGate gate(RecordUse::kTraining, OnBadRecordOf(config.data),
+                  records->size());
+  int64_t next = 0;
+  ExampleStream stream(records.get(),
+                       [&]() -> std::optional<int64_t> {
+                         return next < records->size() ? std::optional(next++)
+                                                       : std::nullopt;
+                       },
+                       {.workers = config.data.workers});
+  int64_t examples = 0;
+  while (auto made = stream.Next()) {
+    ETC_ASSIGN_OR_RETURN(const Examples passed, gate.Pass(*std::move(made)));
+    examples += static_cast<int64_t>(passed.size());
+  }
+  std::cout << records->size() << " records, " << examples << " examples\n";
+  for (const auto& [reason, count] : gate.skipped().left_out) {
+    std::cout << count << " more are left out: " << reason << "\n";
+  }
+  if (gate.skipped().count > 0) {
+    std::cout << gate.skipped().count << " bad records, the first of them: "
+              << gate.skipped().first_message << "\n";
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Inspect(const Arguments& arguments) {
   if (arguments.checkpoint.empty()) {
-    return InspectRecord(arguments);
+    ETC_ASSIGN_OR_RETURN(
+        const FinetuneConfig config,
+        ReadFinetuneConfig(arguments.config, arguments.overrides));
+    return arguments.count ? CountExamples(arguments, config)
+                           : InspectRecord(arguments, config);
   }
   return arguments.compare.empty()
              ? InspectCheckpoint(arguments.checkpoint)
@@ -155,7 +206,8 @@ void AddInspectCommand(CLI::App* program, Action* action) {
       "Examples:\n"
       "  realetc inspect runs/demo/seed-1/checkpoints/best\n"
       "  realetc inspect checkpoints/lifted --compare bert-base-uncased\n"
-      "  realetc inspect --config tasks/wikihop/configs/demo.json --record 3");
+      "  realetc inspect --config tasks/wikihop/configs/demo.json --record 3\n"
+      "  realetc inspect --config tasks/nq/configs/demo.json --count");
   CLI::Option* checkpoint = command->add_option(
       "CHECKPOINT", arguments->checkpoint,
       "Weights in any format that `import` takes: lists names, shapes, types, "
@@ -167,14 +219,22 @@ void AddInspectCommand(CLI::App* program, Action* action) {
   CLI::Option* config = command->add_option(
       "--config", arguments->config,
       "Fine-tuning configuration whose task reads the record");
+  CLI::Option* record =
+      command
+          ->add_option("--record", arguments->record,
+                       "Index of the record, from 0 (default 0)")
+          ->needs(config);
   command
-      ->add_option("--record", arguments->record,
-                   "Index of the record, from 0 (default 0)")
-      ->needs(config);
+      ->add_flag("--count", arguments->count,
+                 "Count the training examples instead: what "
+                 "train.num_train_examples should be")
+      ->needs(config)
+      ->excludes(record);
   command
       ->add_option("--data", arguments->data,
                    "Data file, or a pattern of which the first file is "
-                   "taken (default: the configuration's first dev file)")
+                   "taken (default: the configuration's first dev file; with "
+                   "--count all of the pattern, or of its training files)")
       ->needs(config);
   command
       ->add_option("--set", arguments->overrides,

@@ -202,6 +202,20 @@ TEST_F(RealetcTest, WarnsOfATableRoundedUp) {
   }
 }
 
+TEST_F(RealetcTest, CountsTheExamplesOfTrainingData) {
+  const std::string sample = absl::StrCat(ETC_SOURCE_DIR, "/tasks/nq/sample/");
+  const Result result = Run(absl::StrCat(
+      "inspect --count --config ", ETC_SOURCE_DIR,
+      "/tasks/nq/configs/demo.json --set tokenizer.vocabulary=", sample,
+      "vocab.txt --set nq.include_unknown_rate=0 --data ", sample,
+      "dev.jsonl"));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("80 records, "));
+  EXPECT_THAT(result.out,
+              HasSubstr(" more are left out: a window without answer, by "
+                        "include_unknown_rate\n"));
+}
+
 // --- Work -------------------------------------------------------------------
 
 TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {

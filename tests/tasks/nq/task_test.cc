@@ -25,10 +25,8 @@
 #include "tasks/nq/example_cast.h"
 #include "tasks/nq/metric.h"
 #include "tasks/nq/raw.h"
-#include "tasks/text/sentencepiece_tokenizer.h"
-#include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/train/finetuned_model.h"
-#include "tests/support/sentencepiece_beside_torch.h"
+#include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/nq/page_record.h"
@@ -355,18 +353,11 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
       ETC_SHARED_DATA_OR_SKIP(path_, GetParam().data);
       ETC_SHARED_DATA_OR_SKIP(vocabulary, GetParam().vocabulary);
     }
-    const bool wordpiece = vocabulary.ends_with(".txt");
-    if (!wordpiece && !kSentencePieceBesideTorch) {
-      GTEST_SKIP() << "AddressSanitizer keeps SentencePiece out of programs "
-                      "that link LibTorch";
-    }
-    auto tokenizer = wordpiece ? LoadWordPieceTokenizer(vocabulary)
-                               : LoadSentencePieceTokenizer(vocabulary);
+    ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
+    auto tokenizer = LoadTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-    tokenizer_ = *std::move(tokenizer);
-    if (!wordpiece) {
-      tokenizer_ = WithEtcNames(tokenizer_);
-    }
+    const bool wordpiece = IsWordPiece(vocabulary);
+    tokenizer_ = wordpiece ? *tokenizer : WithEtcNames(*tokenizer);
     auto task = MakeTask(
         {{"official_compatibility", GetParam().official_compatibility}},
         {.model = SmallConfig(),
@@ -442,7 +433,7 @@ std::vector<int32_t> IdsOf(const NqRecord& record, const NqSpan& span,
 }
 
 TEST_P(NqSamplesTest, PointAtTheGoldAnswers) {
-  const auto tokens = NqTokensOf(GetParam().vocabulary.ends_with(".txt")
+  const auto tokens = NqTokensOf(IsWordPiece(GetParam().vocabulary)
                                      ? TokenizerKind::kWordPiece
                                      : TokenizerKind::kSentencePiece,
                                  *tokenizer_);
