@@ -65,7 +65,8 @@ absl::StatusOr<LoadReport> LoadAll(const std::string& path,
   return report;
 }
 
-// Why the head in the file cannot be used; empty if it can.
+// What the file has in place of a head that could be used ("has none"); empty
+// if it has that.
 absl::StatusOr<std::string> WhyNotHead(const TensorReader& reader,
                                        const std::string& task,
                                        const NamedTensors& head) {
@@ -74,16 +75,16 @@ absl::StatusOr<std::string> WhyNotHead(const TensorReader& reader,
   const auto made_for = reader.metadata().find(kTaskKey);
   if (made_for == reader.metadata().end() || made_for->second != task) {
     return made_for == reader.metadata().end()
-               ? std::string("it has none")
-               : absl::StrCat("its own is for ", made_for->second);
+               ? std::string("has none")
+               : absl::StrCat("has one for ", made_for->second);
   }
   for (const auto& [name, tensor] : head) {
     if (found.count(name) == 0) {
-      return absl::StrCat("its own has no ", name);
+      return absl::StrCat("has one without ", name);
     }
     ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, reader.Shape(name));
     if (tensor.sizes() != shape) {
-      return absl::StrCat("its own has ", name, " of shape [",
+      return absl::StrCat("has one with ", name, " of shape [",
                           absl::StrJoin(shape, ", "), "]");
     }
   }
@@ -202,8 +203,8 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     ETC_RETURN_IF_ERROR(LoadAll(config.init, file.reader, head).status());
     messages.push_back(absl::StrCat("head: from ", config.init));
   } else {
-    messages.push_back(absl::StrCat("head: random weights, because ",
-                                    config.init, ": ", why_not));
+    messages.push_back(
+        absl::StrCat("head: random weights; ", config.init, " ", why_not));
   }
 
   const std::string& before = file.source.config.residual_attention;
