@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tasks/hotpotqa/example.h"
+#include "tests/support/initial_values.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
 
 namespace etc {
@@ -180,16 +181,7 @@ TEST(HotpotqaHeadTest, StartsWithTheFixedInitializer) {  // trap 11
   config.hidden_size = 4000;
   config.initializer_range = 0.5;
   torch::manual_seed(1);
-  const HotpotqaHead head(config, {});
-  for (const auto& parameter : head.named_parameters()) {
-    if (parameter.key().ends_with("weight")) {
-      // The standard deviation of a truncated normal is 0.88 of the whole one.
-      EXPECT_NEAR(parameter.value().std().item<double>(), 0.0176, 0.0008);
-      EXPECT_LE(parameter.value().abs().max().item<double>(), 0.0401);
-    } else {
-      EXPECT_TRUE(parameter.value().eq(0).all().item<bool>());
-    }
-  }
+  ExpectFixedInitialValues(HotpotqaHead(config, {}));
 }
 
 TEST(HotpotqaHeadTest, RefusesAnExampleWithoutAnswer) {

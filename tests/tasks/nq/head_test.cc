@@ -18,6 +18,7 @@
 
 #include "tasks/nq/example.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/initial_values.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/tasks/nq/page_record.h"
 
@@ -194,16 +195,7 @@ TEST(NqHeadTest, StartsWithTheFixedInitializer) {  // spec 4
   config.hidden_size = 4000;
   config.initializer_range = 0.5;
   torch::manual_seed(1);
-  const NqHead head(config, {});
-  for (const auto& parameter : head.named_parameters()) {
-    if (parameter.key().ends_with("weight")) {
-      // The standard deviation of a truncated normal is 0.88 of the whole one.
-      EXPECT_NEAR(parameter.value().std().item<double>(), 0.0176, 0.0008);
-      EXPECT_LE(parameter.value().abs().max().item<double>(), 0.0401);
-    } else {
-      EXPECT_TRUE(parameter.value().eq(0).all().item<bool>());
-    }
-  }
+  ExpectFixedInitialValues(NqHead(config, {}));
 }
 
 TEST(NqHeadTest, RefusesAnExampleWithoutAnnotation) {
