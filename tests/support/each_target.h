@@ -25,9 +25,11 @@ class EachTargetTest
   EachTargetTest() { hwy::SetSupportedTargetsForTest(std::get<0>(GetParam())); }
   ~EachTargetTest() override { hwy::SetSupportedTargetsForTest(0); }
 
+  static GuardedBuffer::Guard guard() { return std::get<1>(GetParam()); }
+
   // `count` floats, zeros.
-  GuardedBuffer Zeros(int64_t count) {
-    return GuardedBuffer(static_cast<size_t>(count), std::get<1>(GetParam()));
+  static GuardedBuffer Zeros(int64_t count) {
+    return GuardedBuffer(static_cast<size_t>(count), guard());
   }
   // `count` floats in [-size, size).
   GuardedBuffer Random(int64_t count, float size = 2.0f) {

@@ -9,17 +9,15 @@
 #include "attention/kernels/attention_tile.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <deque>
 #include <random>
-#include <string>
-#include <tuple>
 #include <vector>
 
+#include "tests/support/each_target.h"
 #include "tests/support/guarded_buffer.h"
 
 namespace etc::kernels {
@@ -249,19 +247,12 @@ class GuardedHead {
   ForwardResults results_;
 };
 
-class AttentionTileTest
-    : public testing::TestWithParam<std::tuple<int64_t, GuardedBuffer::Guard>> {
- protected:
-  AttentionTileTest() {
-    hwy::SetSupportedTargetsForTest(std::get<0>(GetParam()));
-  }
-  ~AttentionTileTest() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class AttentionTileTest : public EachTargetTest {};
 
 TEST_P(AttentionTileTest, TouchesOnlyItsOwnAndMatchesTheDefinition) {
   for (const int64_t head_dim : {1, 5, 16, 33}) {
     for (const bool carry : {false, true}) {
-      GuardedHead head(head_dim, carry, std::get<1>(GetParam()));
+      GuardedHead head(head_dim, carry, guard());
       head.RunForward();
       for (int64_t i = 0; i < kQueries; ++i) {
         const std::vector<double> expected = head.Context(i);
@@ -285,7 +276,7 @@ TEST_P(AttentionTileTest, TouchesOnlyItsOwnAndMatchesTheDefinition) {
 
 TEST_P(AttentionTileTest, AddsScoresAndTakesThemAwayInPlace) {
   for (const int64_t head_dim : {1, 5, 16, 33}) {
-    GuardedHead head(head_dim, /*carry=*/true, std::get<1>(GetParam()));
+    GuardedHead head(head_dim, /*carry=*/true, guard());
     head.RunForward();
     EXPECT_LT(head.ErrorOfCarried(1), 1e-5);
     head.RunScores(/*subtract=*/false);
@@ -297,17 +288,7 @@ TEST_P(AttentionTileTest, AddsScoresAndTakesThemAwayInPlace) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Targets, AttentionTileTest,
-    testing::Combine(testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                     testing::Values(GuardedBuffer::Guard::kBefore,
-                                     GuardedBuffer::Guard::kBehind)),
-    [](const testing::TestParamInfo<AttentionTileTest::ParamType>& parameters) {
-      return std::string(hwy::TargetName(std::get<0>(parameters.param))) +
-             (std::get<1>(parameters.param) == GuardedBuffer::Guard::kBefore
-                  ? "GuardBefore"
-                  : "GuardBehind");
-    });
+ETC_INSTANTIATE_FOR_EACH_TARGET(AttentionTileTest);
 
 }  // namespace
 }  // namespace etc::kernels

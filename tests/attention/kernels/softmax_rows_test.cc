@@ -13,14 +13,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
-#include <string>
 #include <vector>
 
 #include "attention/kernels/dropout.h"
 #include "attention/kernels/reference.h"
 #include "attention/kernels/softmax_rows-inl.h"
 #include "hwy/highway.h"
+#include "tests/support/each_target.h"
 #include "tests/support/guarded_buffer.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -79,34 +78,18 @@ constexpr int64_t kCounts[] = {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 169};
 constexpr double kUlp = 0x1p-23;
 
 // The place of a run between guards.
-class SoftmaxRowsTest
-    : public testing::TestWithParam<std::tuple<int64_t, GuardedBuffer::Guard>> {
+class SoftmaxRowsTest : public EachTargetTest {
  protected:
-  SoftmaxRowsTest() {
-    hwy::SetSupportedTargetsForTest(std::get<0>(GetParam()));
-  }
-  ~SoftmaxRowsTest() override { hwy::SetSupportedTargetsForTest(0); }
-
-  GuardedBuffer Empty(int64_t count) {
-    return GuardedBuffer(static_cast<size_t>(count), std::get<1>(GetParam()));
-  }
-  void Fill(GuardedBuffer* buffer) {
-    for (size_t i = 0; i < buffer->size(); ++i) {
-      (*buffer)[i] = uniform_(random_);
-    }
-  }
+  // In [-5, 5).
+  GuardedBuffer Scores(int64_t count) { return Random(count, 5.0f); }
   static std::vector<float> Copy(GuardedBuffer* buffer) {
     return std::vector<float>(buffer->data(), buffer->data() + buffer->size());
   }
-
-  std::mt19937 random_{11};
-  std::uniform_real_distribution<float> uniform_{-5.0f, 5.0f};
 };
 
 TEST_P(SoftmaxRowsTest, ExponentiatesAsTheDefinition) {
   for (const int64_t count : kCounts) {
-    GuardedBuffer row = Empty(count);
-    Fill(&row);
+    GuardedBuffer row = Scores(count);
     const std::vector<float> scores = Copy(&row);
     const float factor = 1.442695f;
     const float shift =
@@ -125,7 +108,7 @@ TEST_P(SoftmaxRowsTest, ExponentiatesAsTheDefinition) {
 }
 
 TEST_P(SoftmaxRowsTest, ExponentiatesExactlyAtWholeNumbersAndKeepsNaN) {
-  GuardedBuffer row = Empty(5);
+  GuardedBuffer row = Zeros(5);
   row[0] = 0.0f;
   row[1] = -1.0f;
   row[2] = -124.0f;
@@ -142,10 +125,8 @@ TEST_P(SoftmaxRowsTest, ExponentiatesExactlyAtWholeNumbersAndKeepsNaN) {
 
 TEST_P(SoftmaxRowsTest, AddsPreviousScoresAndCarriesTheSum) {
   for (const int64_t count : kCounts) {
-    GuardedBuffer row = Empty(count), previous = Empty(count),
-                  carried = Empty(count);
-    Fill(&row);
-    Fill(&previous);
+    GuardedBuffer row = Scores(count), previous = Scores(count),
+                  carried = Zeros(count);
     std::vector<double> expected(static_cast<size_t>(count));
     const double largest = AddPreviousReference(
         count, row.data(), previous.data(), expected.data());
@@ -161,8 +142,7 @@ TEST_P(SoftmaxRowsTest, AddsPreviousScoresAndCarriesTheSum) {
 
 TEST_P(SoftmaxRowsTest, AddsUp) {
   for (const int64_t count : kCounts) {
-    GuardedBuffer row = Empty(count);
-    Fill(&row);
+    GuardedBuffer row = Scores(count);
     double sum = 0.0;
     for (int64_t i = 0; i < count; ++i) {
       sum += row[i];
@@ -175,13 +155,10 @@ TEST_P(SoftmaxRowsTest, AddsUp) {
 TEST_P(SoftmaxRowsTest, DifferentiatesAsTheDefinition) {
   for (const int64_t count : kCounts) {
     for (const bool with_all : {false, true}) {
-      GuardedBuffer scores = Empty(count), products = Empty(count),
-                    factors = Empty(count), carried = Empty(count),
-                    weights = Empty(count), gradients = Empty(count),
-                    previous = Empty(count);
-      for (GuardedBuffer* buffer : {&scores, &products, &factors, &carried}) {
-        Fill(buffer);
-      }
+      GuardedBuffer scores = Scores(count), products = Scores(count),
+                    factors = Scores(count), carried = Scores(count),
+                    weights = Zeros(count), gradients = Zeros(count),
+                    previous = Zeros(count);
       for (int64_t i = 0; i < count; ++i) {
         scores[i] -= 5.0f;  // below the largest
       }
@@ -208,7 +185,7 @@ TEST_P(SoftmaxRowsTest, DropsAsTheDefinition) {
   constexpr double kProbability = 0.3;
   const DropoutRow key = MakeDropoutRow(DropoutHeadSeed(5, 1, 2), 77, 1);
   for (const int64_t count : kCounts) {
-    GuardedBuffer factors = Empty(count);
+    GuardedBuffer factors = Zeros(count);
     HWY_DYNAMIC_DISPATCH(CallDropoutRun)
     (key, 1000, DropoutThreshold(kProbability),
      static_cast<float>(1.0 / (1.0 - kProbability)), count, factors.data());
@@ -219,17 +196,7 @@ TEST_P(SoftmaxRowsTest, DropsAsTheDefinition) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Targets, SoftmaxRowsTest,
-    testing::Combine(testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                     testing::Values(GuardedBuffer::Guard::kBefore,
-                                     GuardedBuffer::Guard::kBehind)),
-    [](const testing::TestParamInfo<SoftmaxRowsTest::ParamType>& parameters) {
-      return std::string(hwy::TargetName(std::get<0>(parameters.param))) +
-             (std::get<1>(parameters.param) == GuardedBuffer::Guard::kBefore
-                  ? "GuardBefore"
-                  : "GuardBehind");
-    });
+ETC_INSTANTIATE_FOR_EACH_TARGET(SoftmaxRowsTest);
 
 // 3 heads x 40 queries x 2 blocks x 200 keys: the share of dropped weights, and
 // of pairs of neighbours (keys, queries, blocks, heads) dropped together, lies
