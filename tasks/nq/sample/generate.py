@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the bundled sample: train.jsonl, dev.jsonl and vocab.txt.
+"""Writes the bundled sample: train.jsonl.gz, dev.jsonl and vocab.txt.
 
-The records are in the formats of Natural Questions: train.jsonl in the
+The records are in the formats of Natural Questions: train.jsonl.gz in the
 simplified one with one annotation each, dev.jsonl in the original one with
 five. Each page is about somebody's collection and says from which town things
 in it are, one in each paragraph, table or item of a list:
@@ -24,8 +24,8 @@ one fact among eight or more. One page in five is so long that it needs several
 windows.
 
 Things share words (red lantern, blue lantern, red kettle), so both have to be
-read. In train.jsonl red things and lanterns are asked for more often, in
-dev.jsonl all equally often (see the sample of WikiHop for the reason).
+read. Red things and lanterns are asked for more often: small models find out
+sooner what questions are for. Who knows only that finds one answer in six.
 
 Of the five annotators of dev.jsonl some overlook the answer, some mark a full
 stop too much or the list in place of the item, and where there is no answer one
@@ -36,6 +36,7 @@ Plain Python 3, no arguments; the same bytes at every run:
     python3 tasks/nq/sample/generate.py
 """
 
+import gzip
 import html
 import itertools
 import json
@@ -43,7 +44,7 @@ import pathlib
 import random
 
 SEED = 20240611
-NUM_TRAIN = 900
+NUM_TRAIN = 4000
 NUM_DEV = 80
 FACTS = 8
 FACTS_OF_LONG_PAGES = 14
@@ -59,9 +60,9 @@ SINGLE_TOWNS = """Karsia Belmora Tundria Ostvåle Navoria Qarath Zémland Ilvani
 TOWN_WORDS = [["North", "South", "East", "West"], ["Haven", "Bridge", "Ford"]]
 TOWNS = SINGLE_TOWNS + [f"{first} {last}" for first in TOWN_WORDS[0]
                         for last in TOWN_WORDS[1]]
-# With the weights of the two words of a thing that train.jsonl asks for.
-THING_WORDS = [{"red": 8, "blue": 3, "green": 3, "white": 3},
-               {"lantern": 4, "kettle": 2, "saddle": 2, "violin": 2}]
+# With the weights of the two words of a thing that is asked for.
+THING_WORDS = [{"red": 4, "blue": 2, "green": 2, "white": 2},
+               {"lantern": 2, "kettle": 1, "saddle": 1, "violin": 1}]
 THINGS = [" ".join(words) for words in itertools.product(*THING_WORDS)]
 # Words of no name.
 WORDS = """. collection from is knows nobody of the thing town where""".split()
@@ -332,20 +333,24 @@ def write_vocabulary(path):
   path.write_text("\n".join(lines + words) + "\n", encoding="utf-8")
 
 
+def draw_things(rng, count):
+  return [" ".join(rng.choices(list(words), list(words.values()))[0]
+                   for words in THING_WORDS) for _ in range(count)]
+
+
 def main():
   folder = pathlib.Path(__file__).resolve().parent
   rng = random.Random(SEED)
-  favourites = [" ".join(rng.choices(list(words), list(words.values()))[0]
-                         for words in THING_WORDS) for _ in range(NUM_TRAIN)]
-  train = [simplified(r) for r in make_split(rng, favourites, 1)]
-  balanced = [THINGS[i % len(THINGS)] for i in range(NUM_DEV)]
-  rng.shuffle(balanced)
-  dev = make_split(rng, balanced, NUM_ANNOTATORS)
-  for name, records in (("train", train), ("dev", dev)):
+  train = [simplified(record) for record
+           in make_split(rng, draw_things(rng, NUM_TRAIN), 1)]
+  dev = make_split(rng, draw_things(rng, NUM_DEV), NUM_ANNOTATORS)
+  for name, records in (("train.jsonl.gz", train), ("dev.jsonl", dev)):
     lines = [json.dumps(record, separators=(",", ":"), ensure_ascii=False)
              for record in records]
-    (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n",
-                                          encoding="utf-8")
+    contents = ("\n".join(lines) + "\n").encode("utf-8")
+    if name.endswith(".gz"):
+      contents = gzip.compress(contents, mtime=0)
+    (folder / name).write_bytes(contents)
   write_vocabulary(folder / "vocab.txt")
 
 

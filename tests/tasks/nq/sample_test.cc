@@ -79,11 +79,11 @@ bool IsYesNo(const NqRecord& record) {
 class NqSampleTest : public testing::TestWithParam<std::string> {
  protected:
   const std::vector<NqRecord> records_ = ReadSample(GetParam());
-  const bool is_train_ = GetParam() == "train.jsonl";
+  const bool is_train_ = GetParam() == "train.jsonl.gz";
 };
 
 TEST_P(NqSampleTest, HasTheSizeThatTheReadmeSays) {
-  EXPECT_EQ(records_.size(), is_train_ ? 900u : 80u);
+  EXPECT_EQ(records_.size(), is_train_ ? 4000u : 80u);
   for (const NqRecord& record : records_) {
     EXPECT_EQ(record.annotations.size(), is_train_ ? 1u : 5u);
   }
@@ -148,6 +148,21 @@ TEST_P(NqSampleTest, HasEveryKindOfAnswer) {
   }
 }
 
+// Who does not read the question finds one answer in six at best, even if he
+// knows what is asked for most.
+TEST_P(NqSampleTest, AsksForNoThingTooOften) {
+  std::map<std::string, int> things;
+  for (const NqRecord& record : records_) {
+    if (!IsYesNo(record)) {
+      ++things[ThingOf(record.question)];
+    }
+  }
+  EXPECT_GT(things.size(), 12u);
+  for (const auto& [thing, count] : things) {
+    EXPECT_LT(count, 0.2 * static_cast<double>(records_.size())) << thing;
+  }
+}
+
 TEST_P(NqSampleTest, SpreadsAnswersOverThePage) {
   // The share of pages whose answer is the first, second, ... of the top-level
   // candidates.
@@ -178,10 +193,10 @@ TEST_P(NqSampleTest, GivesExamplesWithoutUnknownWords) {
   for (const NqRecord& record : records_) {
     // As in configs/demo.json.
     const auto windows = MakeNqExamples(record, **tokenizer,
-                                        {.max_long_length = 96,
-                                         .max_global_length = 40,
+                                        {.max_long_length = 128,
+                                         .max_global_length = 48,
                                          .max_question_length = 12,
-                                         .stride = 40,
+                                         .stride = 64,
                                          .tokens = *tokens});
     several_windows += windows.size() > 1 ? 1 : 0;
     bool has_long_answer = false;
@@ -189,7 +204,7 @@ TEST_P(NqSampleTest, GivesExamplesWithoutUnknownWords) {
       EXPECT_THAT(window->long_token_ids,
                   testing::Not(testing::Contains(unknown)))
           << record.example_id;
-      EXPECT_LT(window->global_length(), 40);
+      EXPECT_LT(window->global_length(), 48);
       EXPECT_LT(window->question_length, 12);
       has_long_answer |= !window->long_answer.is_null();
     }
@@ -202,7 +217,7 @@ TEST_P(NqSampleTest, GivesExamplesWithoutUnknownWords) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Files, NqSampleTest, testing::Values("train.jsonl", "dev.jsonl"),
+    Files, NqSampleTest, testing::Values("train.jsonl.gz", "dev.jsonl"),
     [](const testing::TestParamInfo<std::string>& instance) {
       return instance.param.substr(0, instance.param.find('.'));
     });
@@ -240,11 +255,11 @@ TEST(NqSampleFilesTest, ShareNoPageBetweenTrainAndDev) {
   };
   std::set<std::string> pages;
   std::set<int64_t> ids;
-  for (const NqRecord& record : ReadSample("train.jsonl")) {
+  for (const NqRecord& record : ReadSample("train.jsonl.gz")) {
     pages.insert(page(record));
     ids.insert(record.example_id);
   }
-  EXPECT_EQ(ids.size(), 900u);
+  EXPECT_EQ(ids.size(), 4000u);
   EXPECT_LT(*ids.begin(), 0);
   for (const NqRecord& record : ReadSample("dev.jsonl")) {
     EXPECT_FALSE(pages.contains(page(record))) << record.example_id;
