@@ -53,7 +53,8 @@ case ${1:-table} in
     base='long:4096/global:256/radius:84/threads:2/'
     measure attention_base attention_bench 5 \
       "Attention/(kernel|blocked)/.*/fp32/$base"
-    measure encoder encoder_bench 3 \
+    # One repetition: each takes a minute, of three steps.
+    measure encoder encoder_bench 1 \
       'Encoder/base/training/residual:(off/reverse/fp32|sum/(reverse|store)/.*)/.*long:4096/.*threads:2/'
     measure attention_long attention_bench 3 \
       'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
