@@ -21,7 +21,7 @@ namespace {
 // long enough: a few for each core, so that unequal parts even out.
 constexpr int64_t kParts = 64;
 // A part has no fewer long tokens, so that borders stay a small share.
-constexpr int64_t kShortestPart = 2 * kernels::kTileQueries;
+constexpr int64_t kShortestPart = 384;
 
 // Rows [begin, end) of `columns` floats in the private memory of a part.
 struct PrivateRows {
@@ -109,7 +109,7 @@ class KernelBackward {
     const int64_t wanted = (kParts + heads - 1) / heads;
     const int64_t most = (longs_ + kShortestPart - 1) / kShortestPart;
     const int64_t parts = std::max<int64_t>(1, std::min(wanted, most));
-    const int64_t tile = TileLength(longs_);
+    const int64_t tile = TileLength(longs_, heads);
     const int64_t even = (longs_ + parts - 1) / parts;
     const int64_t length = std::max(tile, (even + tile - 1) / tile * tile);
     int64_t begin = 0;
@@ -179,7 +179,8 @@ class KernelBackward {
                 : GlobalResults(batch, head, part);
     const int64_t first = is_long ? layout.begin : 0;
     const int64_t last = is_long ? layout.end : sizes_.queries;
-    const int64_t tile = TileLength(sizes_.queries);
+    const int64_t tile =
+        TileLength(sizes_.queries, sizes_.batch * sizes_.heads);
     for (int64_t begin = first; begin < last; begin += tile) {
       kernels::BackwardTile(attention, begin, std::min(begin + tile, last),
                             inputs, results, workspace);

@@ -30,9 +30,9 @@ kernels::ForwardResults ScoresOf(const KernelProblem& problem, int64_t batch,
 template <typename ResultsOf>
 void ForEachTile(const KernelProblem& problem, const ResultsOf& results_of) {
   const KernelSizes sizes(problem);
-  const int64_t length = TileLength(sizes.queries);
-  const int64_t tiles = (sizes.queries + length - 1) / length;
   const int64_t heads = sizes.batch * sizes.heads;
+  const int64_t length = TileLength(sizes.queries, heads);
+  const int64_t tiles = (sizes.queries + length - 1) / length;
   if (heads * tiles == 0) {
     return;
   }

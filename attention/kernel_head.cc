@@ -9,6 +9,12 @@ namespace {
 
 constexpr int64_t kQueriesMultiple = 48;
 
+// All heads together have this many tiles or more, so that there is work for
+// each core, but for tiles shorter than that: the longer a tile, the fewer
+// times keys and values are brought together.
+constexpr int64_t kTiles = 64;
+constexpr int64_t kShortTile = 288;
+
 kernels::KeyBlock BlockOf(const torch::Tensor& key, const torch::Tensor& value,
                           int64_t batch, int64_t head) {
   return {.key = HeadRows(key, batch, head),
@@ -105,9 +111,10 @@ kernels::AttentionHead HeadOf(const KernelProblem& problem, int64_t batch,
   return out;
 }
 
-int64_t TileLength(int64_t queries) {
-  const int64_t tiles = std::max<int64_t>(
-      1, (queries + kernels::kTileQueries - 1) / kernels::kTileQueries);
+int64_t TileLength(int64_t queries, int64_t heads) {
+  const int64_t most =
+      std::clamp(queries * heads / kTiles, kShortTile, kernels::kTileQueries);
+  const int64_t tiles = std::max<int64_t>(1, (queries + most - 1) / most);
   const int64_t even = (queries + tiles - 1) / tiles;
   return std::max<int64_t>(1,
                            (even + kQueriesMultiple - 1) / kQueriesMultiple) *

@@ -27,8 +27,9 @@ kernels::AttentionHead HeadOf(const KernelProblem& problem, int64_t batch,
 // empty.
 float* HeadRows(const torch::Tensor& tensor, int64_t batch, int64_t head);
 
-// Queries that are worked on together: depends on nothing but their number.
-int64_t TileLength(int64_t queries);
+// Queries that are worked on together, in each of `heads` heads of all batch
+// entries: depends on nothing but these numbers.
+int64_t TileLength(int64_t queries, int64_t heads);
 
 }  // namespace etc
 

@@ -8,7 +8,7 @@ namespace etc {
 // What the benchmarks compare themselves with and how they count memory.
 
 // FLOP per second of a 1024 x 1024 x 1024 product in float32 (sgemm) at the
-// current number of threads; the best of a few. Machines are noisy: measured
+// current number of threads; the median of some. Machines are noisy: measured
 // right before what is compared with it.
 double GemmRate();
 

@@ -14,7 +14,7 @@ namespace etc::kernels {
 // queries are numbered from the beginning of the sequence.
 
 // Queries of a tile, at most.
-inline constexpr int64_t kTileQueries = 192;
+inline constexpr int64_t kTileQueries = 768;
 
 struct ForwardResults {
   // Rows of value_dim. Null: only scores are wanted; then the two below are

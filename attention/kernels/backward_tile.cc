@@ -28,42 +28,44 @@ struct BackwardWorkspace {
     query = cursor.Take(kTileQueries * sizes.head);
     relative_table = cursor.Take(RoundUp(head.head_dim, kPadding) *
                                  RoundUp(sizes.relative, kPadding));
+    relative_bias = cursor.Take(sizes.relative);
     relative = cursor.Take(kTileQueries * sizes.relative);
     relative_gradient = cursor.Take(kTileQueries * sizes.relative);
     context_gradient = cursor.Take(kTileQueries * sizes.value);
     delta = cursor.Take(kTileQueries);
     query_gradient = cursor.Take(kTileQueries * sizes.head);
-    keys = cursor.Take(kChunkKeys * sizes.head);
-    keys_transposed = cursor.Take(head.head_dim * kKeyStride);
-    values_transposed = cursor.Take(head.value_dim * kKeyStride);
-    key_gradient = cursor.Take(kChunkKeys * sizes.head);
-    value_gradient = cursor.Take(kChunkKeys * sizes.value);
-    scores = cursor.Take(6 * kKeyStride);
-    products = cursor.Take(6 * kKeyStride);
-    dropout = cursor.Take(kKeyStride);
-    weights = cursor.Take(kGradientQueries * kKeyStride);
-    gradients = cursor.Take(kGradientQueries * kKeyStride);
+    keys = cursor.Take(sizes.keys * sizes.head);
+    keys_transposed = cursor.Take(head.head_dim * sizes.key_stride);
+    values_transposed = cursor.Take(head.value_dim * sizes.key_stride);
+    key_gradient = cursor.Take(sizes.keys * sizes.head);
+    value_gradient = cursor.Take(sizes.keys * sizes.value);
+    scores = cursor.Take(6 * sizes.score_stride);
+    products = cursor.Take(6 * sizes.score_stride);
+    dropout = cursor.Take(sizes.score_stride);
+    weights = cursor.Take(kGradientQueries * sizes.score_stride);
+    gradients = cursor.Take(kGradientQueries * sizes.score_stride);
     total = cursor.used();
   }
 
   TileSizes sizes;
   float* query;              // [queries][head], times 1 / sqrt(d)
   float* relative_table;     // [d][relative] or [relative][head]
+  float* relative_bias;      // [relative]
   float* relative;           // [queries][relative]
   float* relative_gradient;  // [queries][relative]: dS by relative column
   float* context_gradient;   // [queries][value]: dO
   float* delta;              // [queries]: dO . O
   float* query_gradient;     // [queries][head]
   float* keys;               // [keys][head]
-  float* keys_transposed;    // [d][kKeyStride]
-  float* values_transposed;  // [d_value][kKeyStride]
+  float* keys_transposed;    // [d][key_stride]
+  float* values_transposed;  // [d_value][key_stride]
   float* key_gradient;       // [keys][head]
   float* value_gradient;     // [keys][value]
-  float* scores;             // [6][kKeyStride]
-  float* products;           // [6][kKeyStride]: dO . V^T
-  float* dropout;            // [kKeyStride]
-  float* weights;            // [kGradientQueries][kKeyStride]: w
-  float* gradients;          // [kGradientQueries][kKeyStride]: dS
+  float* scores;             // [6][score_stride]
+  float* products;           // [6][score_stride]: dO . V^T
+  float* dropout;            // [score_stride]
+  float* weights;            // [kGradientQueries][score_stride]: w
+  float* gradients;          // [kGradientQueries][score_stride]: dS
   int64_t total;
 };
 
@@ -94,7 +96,8 @@ class Backward {
         continue;
       }
       ZeroPrevious(b, limit);
-      ForEachChunk(head_.blocks[b], begin_, end_, limit,
+      ForEachChunk(head_.blocks[b],
+                   RowsHull(head_.blocks[b], begin_, end_, limit),
                    [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk); });
     }
     if (work_.sizes.relative > 0) {
@@ -109,9 +112,11 @@ class Backward {
     const TileSizes& sizes = work_.sizes;
     const int64_t queries = end_ - begin_;
     PackQueries(head_, sizes, begin_, end_, work_.query);
-    if (ScoresAreNeeded(0)) {
+    if (sizes.relative > 0 && ScoresAreNeeded(0)) {
+      PackRelativeTransposed(head_, sizes, work_.relative_table);
+      PackRelativeBias(head_, sizes, work_.relative_bias);
       RelativeScores(head_, sizes, queries, work_.query, work_.relative_table,
-                     work_.relative);
+                     work_.relative_bias, work_.relative);
     }
     PackRows(
         inputs_.context_gradient + begin_ * inputs_.context_gradient_stride,
@@ -153,10 +158,10 @@ class Backward {
     const float* const key = block.key + chunk.begin * block.key_stride;
     PackTransposed(block.value + chunk.begin * block.value_stride,
                    block.value_stride, keys, head_.value_dim, padded,
-                   work_.values_transposed, kKeyStride);
+                   work_.values_transposed, sizes.key_stride);
     if (ScoresAreNeeded(b)) {
       PackTransposed(key, block.key_stride, keys, head_.head_dim, padded,
-                     work_.keys_transposed, kKeyStride);
+                     work_.keys_transposed, sizes.key_stride);
     }
     PackRows(key, block.key_stride, keys, head_.head_dim, sizes.head, 1.0f,
              work_.keys);
@@ -185,55 +190,52 @@ class Backward {
       const KeyRange group_hull = RowsHull(block, i, i + rows, chunk);
       group_hulls[(i - begin) / kBlockRows] = group_hull;
       for (int64_t r = i - begin; r < i - begin + rows; ++r) {
-        ZeroInvisible(block, begin + r, hull, WeightsAtKey0(r, chunk));
-        ZeroInvisible(block, begin + r, hull, GradientsAtKey0(r, chunk));
+        ZeroInvisible(block, begin + r, hull, WeightsAtKey0(r, hull));
+        ZeroInvisible(block, begin + r, hull, GradientsAtKey0(r, hull));
       }
       if (!group_hull.empty()) {
-        AddGroup(b, chunk, group_hull, begin, i, rows);
+        AddGroup(b, chunk, hull, group_hull, begin, i, rows);
       }
     }
     AddKeyGradients(chunk, hull, begin, end, group_hulls);
   }
 
-  HWY_INLINE float* WeightsAtKey0(int64_t row, KeyRange chunk) {
-    return work_.weights + row * kKeyStride - chunk.begin;
+  // Row of a query whose number is `row` in AddQueries, which has keys `hull`.
+  HWY_INLINE float* WeightsAtKey0(int64_t row, KeyRange hull) {
+    return work_.weights + row * work_.sizes.score_stride - hull.begin;
   }
-  HWY_INLINE float* GradientsAtKey0(int64_t row, KeyRange chunk) {
-    return work_.gradients + row * kKeyStride - chunk.begin;
+  HWY_INLINE float* GradientsAtKey0(int64_t row, KeyRange hull) {
+    return work_.gradients + row * work_.sizes.score_stride - hull.begin;
   }
 
   // Weights and score gradients of queries i to i + rows, and what the queries
-  // get of them. `first` is the query of row 0 of the buffers.
-  HWY_INLINE void AddGroup(int b, KeyRange chunk, KeyRange hull, int64_t first,
-                           int64_t i, int64_t rows) {
+  // get of them. The buffers begin with query `first` and key buffered.begin.
+  HWY_INLINE void AddGroup(int b, KeyRange chunk, KeyRange buffered,
+                           KeyRange hull, int64_t first, int64_t i,
+                           int64_t rows) {
     const TileSizes& sizes = work_.sizes;
     const int64_t offset = hull.begin - chunk.begin;
     const int64_t n = i - begin_;
-    for (int64_t r = 0; r < rows; ++r) {
-      PrefetchScores(inputs_.carried[b], head_.blocks[b], i + r, hull);
-      PrefetchScores(inputs_.carried_gradient[b], head_.blocks[b], i + r, hull);
-      FillRun(0.0f, hull.size(), work_.products + r * kKeyStride);
-    }
-    MultiplyAddRowGroup(
+    MultiplyRowGroup</*kAdd=*/false>(
         rows, hull.size(),
         {work_.context_gradient + n * sizes.value, sizes.value, 1},
-        {work_.values_transposed + offset, kKeyStride}, head_.value_dim,
-        work_.products, kKeyStride);
+        {work_.values_transposed + offset, sizes.key_stride}, head_.value_dim,
+        work_.products, work_.sizes.score_stride,
+        ScoresAhead(inputs_.carried[b], head_.blocks[b], i, rows, hull));
     if (ScoresAreNeeded(b)) {
       ScoreAgain(b, hull, offset, i, rows);
     }
     for (int64_t r = 0; r < rows; ++r) {
-      DifferentiateRow(b, chunk, hull, i - first + r, i + r, r);
+      DifferentiateRow(b, buffered, hull, i - first + r, i + r, r);
     }
-    float* const gradients =
-        work_.gradients + (i - first) * kKeyStride + offset;
-    MultiplyAddRowGroup(rows, sizes.head, {gradients, kKeyStride, 1},
-                        {work_.keys + offset * sizes.head, sizes.head},
-                        hull.size(), work_.query_gradient + n * sizes.head,
-                        sizes.head);
+    float* const gradients = GradientsAtKey0(i - first, buffered) + hull.begin;
+    MultiplyRowGroup</*kAdd=*/true>(
+        rows, sizes.head, {gradients, work_.sizes.score_stride, 1},
+        {work_.keys + offset * sizes.head, sizes.head}, hull.size(),
+        work_.query_gradient + n * sizes.head, sizes.head);
     for (int64_t r = 0; r < rows; ++r) {
       AddRelativeGradient(head_.blocks[b], head_.max_distance, i + r, hull,
-                          gradients + r * kKeyStride,
+                          gradients + r * work_.sizes.score_stride,
                           work_.relative_gradient + (n + r) * sizes.relative);
     }
   }
@@ -245,27 +247,31 @@ class Backward {
     for (int64_t r = 0; r < rows; ++r) {
       FillRelativeScores(head_.blocks[b], head_.max_distance, i + r, hull,
                          work_.relative + (n + r) * sizes.relative,
-                         work_.scores + r * kKeyStride);
+                         work_.scores + r * work_.sizes.score_stride);
     }
-    MultiplyAddRowGroup(rows, hull.size(),
-                        {work_.query + n * sizes.head, sizes.head, 1},
-                        {work_.keys_transposed + offset, kKeyStride},
-                        head_.head_dim, work_.scores, kKeyStride);
+    MultiplyRowGroup</*kAdd=*/true>(
+        rows, hull.size(), {work_.query + n * sizes.head, sizes.head, 1},
+        {work_.keys_transposed + offset, sizes.key_stride}, head_.head_dim,
+        work_.scores, work_.sizes.score_stride,
+        ScoresAhead(inputs_.carried_gradient[b], head_.blocks[b], i, rows,
+                    hull));
   }
 
   // Query i, whose row is `buffer_row` of weights and gradients, and `r` of
   // products and scores, which begin at hull.begin.
-  HWY_INLINE void DifferentiateRow(int b, KeyRange chunk, KeyRange hull,
+  HWY_INLINE void DifferentiateRow(int b, KeyRange buffered, KeyRange hull,
                                    int64_t buffer_row, int64_t i, int64_t r) {
     const KeyBlock& block = head_.blocks[b];
     const float* const carried = ScoreRow(inputs_.carried[b], block, i);
     const float* const carried_gradient =
         ScoreRow(inputs_.carried_gradient[b], block, i);
     float* const previous = ScoreRow(results_.previous[b], block, i);
-    const float* const own = work_.scores + r * kKeyStride - hull.begin;
+    const float* const own =
+        work_.scores + r * work_.sizes.score_stride - hull.begin;
     const float* const scores = carried != nullptr ? carried : own;
     float* const undone = ScoreRow(results_.undone[b], block, i);
-    const float* const products = work_.products + r * kKeyStride - hull.begin;
+    const float* const products =
+        work_.products + r * work_.sizes.score_stride - hull.begin;
     const RowGradient row = {
         .factor = ExponentFactor(head_),
         .shift = inputs_.row_max[i],
@@ -273,31 +279,31 @@ class Backward {
         .delta = work_.delta[i - begin_],
         .inverse_divisor = 1.0f / head_.divisor,
     };
-    ForEachRun(block.visible, i, Intersect(hull, Window(block, i)),
-               [&](int64_t begin, int64_t end) HWY_ATTR {
-                 if (head_.dropout > 0.0f) {
-                   DropoutRun(MakeDropoutRow(head_.dropout_seed, i, b),
-                              static_cast<uint32_t>(begin),
-                              DropoutThreshold(head_.dropout),
-                              1.0f / (1.0f - head_.dropout), end - begin,
-                              work_.dropout);
-                 }
-                 const auto at = [begin](auto* pointer) {
-                   return pointer == nullptr ? nullptr : pointer + begin;
-                 };
-                 DifferentiateRun(
-                     row,
-                     {.scores = scores + begin,
-                      .own = own + begin,
-                      .undone = at(undone),
-                      .products = products + begin,
-                      .factors = head_.dropout > 0.0f ? work_.dropout : nullptr,
-                      .carried_gradient = at(carried_gradient),
-                      .weights = WeightsAtKey0(buffer_row, chunk) + begin,
-                      .gradients = GradientsAtKey0(buffer_row, chunk) + begin,
-                      .previous_gradient = at(previous)},
-                     end - begin);
-               });
+    ForEachRun(
+        block.visible, i, Intersect(hull, Window(block, i)),
+        [&](int64_t begin, int64_t end) HWY_ATTR {
+          if (head_.dropout > 0.0f) {
+            DropoutRun(
+                MakeDropoutRow(head_.dropout_seed, i, b),
+                static_cast<uint32_t>(begin), DropoutThreshold(head_.dropout),
+                1.0f / (1.0f - head_.dropout), end - begin, work_.dropout);
+          }
+          const auto at = [begin](auto* pointer) {
+            return pointer == nullptr ? nullptr : pointer + begin;
+          };
+          DifferentiateRun(
+              row,
+              {.scores = scores + begin,
+               .own = own + begin,
+               .undone = at(undone),
+               .products = products + begin,
+               .factors = head_.dropout > 0.0f ? work_.dropout : nullptr,
+               .carried_gradient = at(carried_gradient),
+               .weights = WeightsAtKey0(buffer_row, buffered) + begin,
+               .gradients = GradientsAtKey0(buffer_row, buffered) + begin,
+               .previous_gradient = at(previous)},
+              end - begin);
+        });
   }
 
   // What keys and values get of the weights and score gradients of queries
@@ -324,14 +330,14 @@ class Backward {
       const int64_t rows = std::min(last * kBlockRows, end - begin) - row;
       const int64_t n = begin - begin_ + row;
       const int64_t k = j - chunk.begin;
-      MultiplyAddRowGroup(
+      MultiplyRowGroup</*kAdd=*/true>(
           keys, sizes.value,
-          {work_.weights + row * kKeyStride + k, 1, kKeyStride},
+          {WeightsAtKey0(row, hull) + j, 1, sizes.score_stride},
           {work_.context_gradient + n * sizes.value, sizes.value}, rows,
           work_.value_gradient + k * sizes.value, sizes.value);
-      MultiplyAddRowGroup(
+      MultiplyRowGroup</*kAdd=*/true>(
           keys, sizes.head,
-          {work_.gradients + row * kKeyStride + k, 1, kKeyStride},
+          {GradientsAtKey0(row, hull) + j, 1, sizes.score_stride},
           {work_.query + n * sizes.head, sizes.head}, rows,
           work_.key_gradient + k * sizes.head, sizes.head);
     }

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "attention/kernels/attention_tile.h"
+#include "attention/kernels/score_rows-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
@@ -19,28 +20,30 @@ struct ForwardWorkspace {
     WorkspaceCursor cursor(begin);
     query = cursor.Take(kTileQueries * sizes.head);
     relative_table = cursor.Take(head.head_dim * sizes.relative);
+    relative_bias = cursor.Take(sizes.relative);
     relative = cursor.Take(kTileQueries * sizes.relative);
-    keys = cursor.Take(head.head_dim * kKeyStride);
-    values = cursor.Take(kChunkKeys * sizes.value);
-    scores = cursor.Take(6 * kKeyStride);
-    dropout = cursor.Take(kKeyStride);
+    keys = cursor.Take(head.head_dim * sizes.key_stride);
+    values = cursor.Take(sizes.keys * sizes.value);
+    scores = cursor.Take(6 * sizes.score_stride);
+    relative_scores = cursor.Take(6 * sizes.score_stride);
     context = cursor.Take(kTileQueries * sizes.value);
-    row_max = cursor.Take(kTileQueries);
-    row_sum = cursor.Take(kTileQueries);
+    row_max = cursor.Take(kTileQueries + kPadding);
+    row_sum = cursor.Take(kTileQueries + kPadding);
     total = cursor.used();
   }
 
   TileSizes sizes;
-  float* query;           // [queries][head], times 1 / sqrt(d)
-  float* relative_table;  // [d][relative]
-  float* relative;        // [queries][relative]
-  float* keys;            // [d][kKeyStride], transposed
-  float* values;          // [keys][value]
-  float* scores;          // [6][kKeyStride]
-  float* dropout;         // [kKeyStride]
-  float* context;         // [queries][value], of exponentials not yet divided
-  float* row_max;         // [queries], of scores
-  float* row_sum;         // [queries], of exponentials
+  float* query;            // [queries][head], times 1 / sqrt(d)
+  float* relative_table;   // [d][relative]
+  float* relative_bias;    // [relative]
+  float* relative;         // [queries][relative]
+  float* keys;             // [d][key_stride], transposed
+  float* values;           // [keys][value]
+  float* scores;           // [6][score_stride]
+  float* relative_scores;  // [6][score_stride]
+  float* context;          // [queries][value], of exponentials not yet divided
+  float* row_max;          // [queries], of scores
+  float* row_sum;          // [queries], of exponentials
   int64_t total;
 };
 
@@ -60,22 +63,26 @@ class Forward {
         end_(end),
         results_(results),
         work_(head, workspace),
-        factor_(ExponentFactor(head)) {}
+        factor_(ExponentFactor(head)),
+        threshold_(DropoutThreshold(head.dropout)),
+        kept_(1.0f / (1.0f - head.dropout)),
+        packed_queries_(begin),
+        asked_queries_({begin, begin}),
+        finished_(begin) {}
 
   HWY_INLINE void Run() {
     const int64_t queries = end_ - begin_;
-    PackQueries(head_, work_.sizes, begin_, end_, work_.query);
-    RelativeScores(head_, work_.sizes, queries, work_.query,
-                   work_.relative_table, work_.relative);
-    FillRun(0.0f, queries * work_.sizes.value, work_.context);
-    FillRun(kLowest, queries, work_.row_max);
-    FillRun(0.0f, queries, work_.row_sum);
+    if (work_.sizes.relative > 0) {
+      PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
+      PackRelativeBias(head_, work_.sizes, work_.relative_bias);
+    }
+    FillRun(kLowest, queries + kPadding, work_.row_max);
+    FillRun(0.0f, queries + kPadding, work_.row_sum);
     for (int b = 0; b < 2; ++b) {
       ZeroCarried(b);
-      ForEachChunk(head_.blocks[b], begin_, end_, {0, head_.blocks[b].keys},
-                   [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk); });
+      AddBlock(b);
     }
-    for (int64_t i = begin_; wants_context() && i < end_; ++i) {
+    for (int64_t i = finished_; wants_context() && i < end_; ++i) {
       FinishRow(i);
     }
   }
@@ -96,133 +103,390 @@ class Forward {
     }
   }
 
+  HWY_INLINE void AddBlock(int b) {
+    const KeyBlock& block = head_.blocks[b];
+    hull_ = {0, 0};
+    for (int64_t i = begin_; i < end_; ++i) {
+      keys_[i - begin_] = RowKeys(block, i, {0, block.keys});
+      hull_ = Union(hull_, keys_[i - begin_].range);
+    }
+    asked_ = {hull_.begin, hull_.begin};
+    turn_ = 0;
+    ForEachChunk(block, hull_,
+                 [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk); });
+  }
+
   HWY_INLINE void AddChunk(int b, KeyRange chunk) {
     const KeyBlock& block = head_.blocks[b];
-    const int64_t keys = chunk.size();
-    PackTransposed(block.key + chunk.begin * block.key_stride, block.key_stride,
-                   keys, head_.head_dim, RoundUp(keys, kPadding) + kPadding,
-                   work_.keys, kKeyStride);
-    if (wants_context()) {
-      PackRows(block.value + chunk.begin * block.value_stride,
-               block.value_stride, keys, head_.value_dim, work_.sizes.value,
-               1.0f, work_.values);
-    }
+    const bool is_last = b == 1 && chunk.end == hull_.end;
+    packed_ = chunk.begin;
     for (int64_t i = begin_; i < end_; i += kBlockRows) {
-      const int64_t rows = std::min<int64_t>(kBlockRows, end_ - i);
-      const KeyRange hull = RowsHull(block, i, i + rows, chunk);
-      if (!hull.empty()) {
-        AddGroup(b, i, rows, chunk, hull);
+      Group group = {.block = b,
+                     .first = i,
+                     .rows = std::min<int64_t>(kBlockRows, end_ - i)};
+      for (int64_t r = 0; r < group.rows; ++r) {
+        group.keys[r] = KeysWithin(block, i + r, chunk);
+        group.hull = Union(group.hull, group.keys[r].range);
+      }
+      if (!group.hull.empty()) {
+        PackQueriesUpTo(i + group.rows);
+        PackKeys(block, chunk, group.hull.end);
+        AddGroup(group, chunk);
+      }
+      if (is_last && wants_context()) {
+        for (int64_t r = 0; r < group.rows; ++r) {
+          FinishRow(i + r);
+        }
+        finished_ = i + group.rows;
       }
     }
   }
 
-  // Queries i to i + rows, keys `hull` of a packed chunk.
-  HWY_INLINE void AddGroup(int b, int64_t i, int64_t rows, KeyRange chunk,
-                           KeyRange hull) {
+  HWY_INLINE VisibleKeys KeysWithin(const KeyBlock& block, int64_t i,
+                                    KeyRange chunk) const {
+    const VisibleKeys& keys = keys_[i - begin_];
+    return keys.whole ? VisibleKeys{Intersect(keys.range, chunk), true}
+                      : RowKeys(block, i, chunk);
+  }
+
+  // Packs the keys of a chunk up to `needed` or beyond.
+  HWY_INLINE void PackKeys(const KeyBlock& block, KeyRange chunk,
+                           int64_t needed) {
+    while (packed_ < needed) {
+      const int64_t keys = std::min(kPackedKeys, chunk.end - packed_);
+      const int64_t at = packed_ - chunk.begin;
+      PackTransposed(block.key + packed_ * block.key_stride, block.key_stride,
+                     keys, head_.head_dim, keys, work_.keys + at,
+                     work_.sizes.key_stride);
+      if (wants_context()) {
+        PackRows(block.value + packed_ * block.value_stride, block.value_stride,
+                 keys, head_.value_dim, work_.sizes.value, 1.0f,
+                 work_.values + at * work_.sizes.value);
+      }
+      packed_ += keys;
+    }
+  }
+
+  // Packs queries up to `needed` or beyond.
+  HWY_INLINE void PackQueriesUpTo(int64_t needed) {
     const TileSizes& sizes = work_.sizes;
+    while (packed_queries_ < needed) {
+      const int64_t queries = std::min(kPackedQueries, end_ - packed_queries_);
+      const int64_t n = packed_queries_ - begin_;
+      float* const packed = work_.query + n * sizes.head;
+      PackQueries(head_, sizes, packed_queries_, packed_queries_ + queries,
+                  packed);
+      if (sizes.relative > 0) {
+        RelativeScores(head_, sizes, queries, packed, work_.relative_table,
+                       work_.relative_bias,
+                       work_.relative + n * sizes.relative);
+      }
+      packed_queries_ += queries;
+    }
+  }
+
+  // What a group's product is to ask for before it is packed: by turns, a
+  // vector of each of the next keys, values or queries.
+  HWY_INLINE Ahead PackedNext(const KeyBlock& block) {
+    const int64_t key_turns = work_.sizes.head / kPadding;
+    const int64_t value_turns = work_.sizes.value / kPadding;
+    const int64_t turns = 2 * key_turns + value_turns;
+    if (turn_ == 0) {
+      const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
+      const bool window = block.radius >= 0;
+      const int64_t used = (turns + 2) * kBlockRows;
+      const int64_t most = window ? 2 * kPackedKeys : ChunkKeys(block);
+      AskFor(packed_, window ? used : most * (turns + 2) / groups,
+             std::min(packed_ + most, hull_.end), &asked_);
+      AskFor(packed_queries_, used, end_, &asked_queries_);
+    }
+    const int64_t turn = turn_;
+    turn_ = (turn_ + 1) % turns;
+    if (turn < key_turns) {
+      return VectorsOf(block.key, block.key_stride, turn, asked_);
+    }
+    if (turn < key_turns + value_turns) {
+      return VectorsOf(block.value, block.value_stride, turn - key_turns,
+                       asked_);
+    }
+    return VectorsOf(head_.query, head_.query_stride,
+                     turn - key_turns - value_turns, asked_queries_);
+  }
+
+  // The next `count` rows, before `last`, of those that are neither packed nor
+  // asked for.
+  HWY_INLINE static void AskFor(int64_t packed, int64_t count, int64_t last,
+                                KeyRange* asked) {
+    asked->begin = std::max(asked->end, packed);
+    asked->end = std::max(asked->begin, std::min(asked->begin + count, last));
+  }
+
+  HWY_INLINE static Ahead VectorsOf(const float* rows, int64_t stride,
+                                    int64_t vector, KeyRange range) {
+    return {.data = rows + range.begin * stride + vector * kPadding,
+            .step = stride,
+            .count = range.size()};
+  }
+
+  // Six queries or fewer, and what they see of a chunk.
+  struct Group {
+    int block;
+    int64_t first;
+    int64_t rows;
+    VisibleKeys keys[kBlockRows] = {};
+    KeyRange hull = {0, 0};
+  };
+
+  HWY_INLINE const KeyBlock& BlockOf(const Group& group) const {
+    return head_.blocks[group.block];
+  }
+  // Row r of the scores of a group; element 0 is at key hull.begin.
+  HWY_INLINE float* ScoresOf(int64_t r) const {
+    return work_.scores + r * work_.sizes.score_stride;
+  }
+  HWY_INLINE float* RelativeScoresOf(int64_t r) const {
+    return work_.relative_scores + r * work_.sizes.score_stride;
+  }
+  HWY_INLINE const float* ByColumn(int64_t i) const {
+    return work_.relative + (i - begin_) * work_.sizes.relative;
+  }
+
+  HWY_INLINE void AddGroup(const Group& group, KeyRange chunk) {
+    const TileSizes& sizes = work_.sizes;
+    const KeyRange hull = group.hull;
     const int64_t offset = hull.begin - chunk.begin;
-    const int64_t first = i - begin_;
-    for (int64_t r = 0; r < rows; ++r) {
-      PrefetchScores(results_.previous[b], head_.blocks[b], i + r, hull);
-      FillRelativeScores(head_.blocks[b], head_.max_distance, i + r, hull,
-                         work_.relative + (first + r) * sizes.relative,
-                         work_.scores + r * kKeyStride);
+    const int64_t n = group.first - begin_;
+    for (int64_t r = 0; r < group.rows; ++r) {
+      PrepareRelative(group, r);
     }
-    MultiplyAddRowGroup(rows, hull.size(),
-                        {work_.query + first * sizes.head, sizes.head, 1},
-                        {work_.keys + offset, kKeyStride}, head_.head_dim,
-                        work_.scores, kKeyStride);
+    MultiplyRowGroup</*kAdd=*/false>(
+        group.rows, hull.size(), {work_.query + n * sizes.head, sizes.head, 1},
+        {work_.keys + offset, sizes.key_stride}, head_.head_dim, work_.scores,
+        sizes.score_stride,
+        ScoresAhead(results_.previous[group.block], BlockOf(group), group.first,
+                    group.rows, hull));
+    AddLinks(group);
+    HWY_ALIGN float largest[kPadding];
+    FillRun(kLowest, kPadding, largest);
+    for (int64_t r = 0; r < group.rows; ++r) {
+      largest[r] = CompleteRow(group, r);
+    }
     if (!wants_context()) {
-      return CarryGroup(b, i, rows, hull);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      Exponentiate(b, i + r, hull, work_.scores + r * kKeyStride);
-    }
-    MultiplyAddRowGroup(rows, sizes.value, {work_.scores, kKeyStride, 1},
-                        {work_.values + offset * sizes.value, sizes.value},
-                        hull.size(), work_.context + first * sizes.value,
-                        sizes.value);
-  }
-
-  // Scores alone.
-  HWY_INLINE void CarryGroup(int b, int64_t i, int64_t rows, KeyRange hull) {
-    const KeyBlock& block = head_.blocks[b];
-    for (int64_t r = 0; r < rows; ++r) {
-      float* const at_key_0 = work_.scores + r * kKeyStride - hull.begin;
-      ForEachRun(block.visible, i + r, Intersect(hull, Window(block, i + r)),
-                 [&](int64_t begin, int64_t end)
-                     HWY_ATTR { CarryRun(b, i + r, begin, end, at_key_0); });
-    }
-  }
-
-  // One row of scores, at key hull.begin, to exponentials; what the row had
-  // before is brought to the new maximum.
-  HWY_INLINE void Exponentiate(int b, int64_t i, KeyRange hull, float* row) {
-    const KeyBlock& block = head_.blocks[b];
-    const KeyRange range = Intersect(hull, Window(block, i));
-    float* const at_key_0 = row - hull.begin;
-    ZeroInvisible(block, i, hull, at_key_0);
-    if (range.empty()) {
       return;
     }
-    const int64_t n = i - begin_;
-    const float old_max = work_.row_max[n];
-    float new_max = old_max;
-    ForEachRun(
-        block.visible, i, range, [&](int64_t begin, int64_t end) HWY_ATTR {
-          new_max = std::max(new_max, CarryRun(b, i, begin, end, at_key_0));
-        });
-    const float shift = factor_ * new_max;
-    if (new_max > old_max && work_.row_sum[n] != 0.0f) {
-      const float change =
-          hn::GetLane(Exp2(hn::Set(FloatTag(), factor_ * old_max - shift)));
-      ScaleRun(change, work_.sizes.value,
-               work_.context + n * work_.sizes.value);
-      work_.row_sum[n] *= change;
+    RaiseMax(group, largest);
+    for (int64_t r = 0; r < group.rows; ++r) {
+      work_.row_sum[n + r] += ExponentiateRow(group, r);
     }
-    work_.row_max[n] = new_max;
-    ForEachRun(
-        block.visible, i, range, [&](int64_t begin, int64_t end) HWY_ATTR {
-          work_.row_sum[n] +=
-              ExponentiateRun(end - begin, factor_, shift, at_key_0 + begin);
-          if (head_.dropout > 0.0f) {
-            Drop(b, i, begin, end, at_key_0);
-          }
-        });
+    bool& has_context = has_context_[n / kBlockRows];
+    const auto multiply = has_context ? &MultiplyRowGroup</*kAdd=*/true>
+                                      : &MultiplyRowGroup</*kAdd=*/false>;
+    multiply(group.rows, sizes.value, {work_.scores, sizes.score_stride, 1},
+             {work_.values + offset * sizes.value, sizes.value}, hull.size(),
+             work_.context + n * sizes.value, sizes.value,
+             PackedNext(BlockOf(group)));
+    has_context = true;
   }
 
-  // Adds what was carried, carries on; the largest score.
-  HWY_INLINE float CarryRun(int b, int64_t i, int64_t begin, int64_t end,
-                            float* at_key_0) {
-    const KeyBlock& block = head_.blocks[b];
-    float* const carried = ScoreRow(results_.carried[b], block, i);
-    if (carried == nullptr) {
-      return RunMax(at_key_0 + begin, end - begin);
+  // Relative scores of a row: where they go by distance alone, those of the
+  // distances, with a vector of the first and the last on either side; where
+  // distances and other segments mix, those of each key.
+  HWY_INLINE void PrepareRelative(const Group& group, int64_t r) {
+    const KeyBlock& block = BlockOf(group);
+    if (block.rule != RelativeRule::kDistance) {
+      return;
     }
-    const float* const previous = ScoreRow(results_.previous[b], block, i);
-    float* const row = at_key_0 + begin;
-    if (previous == nullptr) {
-      return AddPrevious<Carry::kScores>(nullptr, end - begin, row,
-                                         carried + begin);
+    const int64_t i = group.first + r;
+    const int64_t last = 2 * head_.max_distance;
+    const float* const by_column = ByColumn(i);
+    float* const to = RelativeScoresOf(r);
+    if (block.special.runs != nullptr) {
+      return FillRelativeScores(block, head_.max_distance, i, group.hull,
+                                by_column, to);
     }
-    return results_.subtract
-               ? AddPrevious<Carry::kPreviousMinusScores>(
-                     previous + begin, end - begin, row, carried + begin)
-               : AddPrevious<Carry::kPreviousPlusScores>(
-                     previous + begin, end - begin, row, carried + begin);
+    FillRun(by_column[0], kPadding, to);
+    PackRow(by_column, last, last, 1.0f, to + kPadding);
+    FillRun(by_column[last], kPadding, to + kPadding + last);
   }
 
-  HWY_INLINE void Drop(int b, int64_t i, int64_t begin, int64_t end,
-                       float* at_key_0) {
-    DropoutRun(MakeDropoutRow(head_.dropout_seed, i, b),
-               static_cast<uint32_t>(begin), DropoutThreshold(head_.dropout),
-               1.0f / (1.0f - head_.dropout), end - begin, work_.dropout);
-    MultiplyRun(work_.dropout, end - begin, at_key_0 + begin);
+  // Links among keys that have none, else all with one relative score.
+  HWY_INLINE void AddLinks(const Group& group) {
+    const KeyBlock& block = BlockOf(group);
+    if (block.rule != RelativeRule::kLink) {
+      return;
+    }
+    for (int64_t r = 0; r < group.rows; ++r) {
+      const float* const special =
+          ByColumn(group.first + r) + 2 * head_.max_distance;
+      const float more = special[kLinked] - special[kNotLinked];
+      float* const at_key_0 = ScoresOf(r) - group.hull.begin;
+      ForEachRun(block.special, group.first + r, group.keys[r].range,
+                 [&](int64_t begin, int64_t end) HWY_ATTR {
+                   AddToRun(more, end - begin, at_key_0 + begin);
+                 });
+    }
+  }
+
+  // Products to scores, which are carried on; returns the largest.
+  HWY_INLINE float CompleteRow(const Group& group, int64_t r) {
+    const VisibleKeys keys = group.keys[r];
+    FloatVector most = hn::Set(FloatTag(), kLowest);
+    ForEachVisible(group, r, [&](int64_t begin, int64_t end) HWY_ATTR {
+      CompleteRun(group, r, begin, end, &most);
+    });
+    return keys.range.empty() ? kLowest
+                              : hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
+  }
+
+  // Calls function(begin, end), counted from the hull, for each run of keys
+  // that row r sees.
+  template <typename Function>
+  HWY_INLINE void ForEachVisible(const Group& group, int64_t r,
+                                 const Function& function) const {
+    const VisibleKeys& keys = group.keys[r];
+    const int64_t first = group.hull.begin;
+    if (keys.whole) {
+      return function(keys.range.begin - first, keys.range.end - first);
+    }
+    ForEachRun(BlockOf(group).visible, group.first + r, keys.range,
+               [&](int64_t begin, int64_t end)
+                   HWY_ATTR { function(begin - first, end - first); });
+  }
+
+  HWY_INLINE void CompleteRun(const Group& group, int64_t r, int64_t begin,
+                              int64_t end, FloatVector* most) {
+    const KeyBlock& block = BlockOf(group);
+    const int64_t i = group.first + r;
+    const int64_t m = head_.max_distance;
+    const float* const by_column = ByColumn(i);
+    float* const row = ScoresOf(r);
+    const CarryRows carry = CarryOf(group, i);
+    const auto constant = [&](float score, int64_t first,
+                              int64_t last) HWY_ATTR {
+      CompleteScores(first, last, SameScore{score}, carry, row, most);
+    };
+    const auto stored = [&](const float* scores, int64_t first,
+                            int64_t last) HWY_ATTR {
+      CompleteScores(first, last, StoredScores{scores}, carry, row, most);
+    };
+    if (block.rule == RelativeRule::kNone) {
+      return constant(0.0f, begin, end);
+    }
+    if (block.rule == RelativeRule::kLink) {
+      return constant(by_column[2 * m + kNotLinked], begin, end);
+    }
+    if (block.special.runs != nullptr) {
+      return stored(RelativeScoresOf(r), begin, end);
+    }
+    // Vectors before and behind those that differ by distance.
+    const int64_t lanes = Lanes();
+    const int64_t shift = group.hull.begin - i + m;  // column of element 0
+    const int64_t near_begin =
+        std::clamp(std::max<int64_t>(1 - shift, 0) / lanes * lanes, begin, end);
+    const int64_t near_end = std::clamp(
+        RoundUp(std::max<int64_t>(2 * m - shift, 0), lanes), near_begin, end);
+    constant(by_column[0], begin, near_begin);
+    stored(RelativeScoresOf(r) + kPadding + shift, near_begin, near_end);
+    constant(by_column[2 * m], near_end, end);
+  }
+
+  // At element 0 of a row of scores of query i.
+  HWY_INLINE CarryRows CarryOf(const Group& group, int64_t i) const {
+    const KeyBlock& block = BlockOf(group);
+    const float* const previous =
+        ScoreRow(results_.previous[group.block], block, i);
+    float* const carried = ScoreRow(results_.carried[group.block], block, i);
+    const int64_t first = group.hull.begin;
+    return {.previous = previous == nullptr ? nullptr : previous + first,
+            .carried = carried == nullptr ? nullptr : carried + first,
+            .subtract = results_.subtract};
+  }
+
+  // Brings what the rows had before to their new maximum. `largest` has
+  // kPadding elements, kLowest behind the rows of the group.
+  HWY_INLINE void RaiseMax(const Group& group, const float* largest) {
+    const FloatTag tag;
+    const int64_t n = group.first - begin_;
+    const FloatVector factor = hn::Set(tag, factor_);
+    HWY_ALIGN float changes[kPadding];
+    bool raised = false;
+    for (int64_t r = 0; r < kBlockRows; r += Lanes()) {
+      const FloatVector old_max = hn::LoadU(tag, work_.row_max + n + r);
+      const FloatVector sum = hn::LoadU(tag, work_.row_sum + n + r);
+      // Not Max, which on some targets makes a number of NaN.
+      const auto is_larger = hn::Gt(hn::Load(tag, largest + r), old_max);
+      const FloatVector new_max =
+          hn::IfThenElse(is_larger, hn::Load(tag, largest + r), old_max);
+      const FloatVector change =
+          Exp2(hn::Mul(factor, hn::Sub(old_max, new_max)));
+      hn::StoreU(new_max, tag, work_.row_max + n + r);
+      hn::StoreU(hn::Mul(change, sum), tag, work_.row_sum + n + r);
+      hn::Store(change, tag, changes + r);
+      raised =
+          raised ||
+          !hn::AllFalse(tag, hn::And(is_larger, hn::Ne(sum, hn::Zero(tag))));
+    }
+    for (int64_t r = 0; raised && r < group.rows; ++r) {
+      ScaleRun(changes[r], work_.sizes.value,
+               work_.context + (n + r) * work_.sizes.value);
+    }
+  }
+
+  // Scores to weights, those of keys that are not visible to 0; returns the sum
+  // of exponentials.
+  HWY_INLINE float ExponentiateRow(const Group& group, int64_t r) {
+    const int64_t i = group.first + r;
+    const VisibleKeys& keys = group.keys[r];
+    float* const row = ScoresOf(r);
+    const int64_t lanes = Lanes();
+    const int64_t columns = group.hull.size();
+    const Exponent exponent = {.factor = factor_,
+                               .shift = factor_ * work_.row_max[i - begin_],
+                               .threshold = DropoutThreshold(head_.dropout),
+                               .kept = 1.0f / (1.0f - head_.dropout)};
+    const DropoutRow dropout =
+        head_.dropout > 0.0f
+            ? MakeDropoutRow(head_.dropout_seed, i, group.block)
+            : DropoutRow{};
+    if (!keys.whole) {
+      ZeroInvisible(BlockOf(group), i, group.hull, row - group.hull.begin);
+      float sum = 0.0f;
+      ForEachVisible(group, r, [&](int64_t begin, int64_t end) HWY_ATTR {
+        sum += ToWeights</*kAlone=*/false>(begin, end, exponent, dropout,
+                                           group.hull.begin, row);
+      });
+      return sum;
+    }
+    if (keys.range.empty()) {
+      FillRun(0.0f, columns, row);
+      return 0.0f;
+    }
+    const int64_t begin = keys.range.begin - group.hull.begin;
+    const int64_t end = keys.range.end - group.hull.begin;
+    FillRun(0.0f, begin / lanes * lanes, row);
+    const float sum = ToWeights</*kAlone=*/true>(begin, end, exponent, dropout,
+                                                 group.hull.begin, row);
+    const int64_t done = RoundUp(end, lanes);
+    FillRun(0.0f, columns - done, row + done);
+    return sum;
+  }
+
+  template <bool kAlone>
+  HWY_INLINE float ToWeights(int64_t begin, int64_t end,
+                             const Exponent& exponent, DropoutRow dropout,
+                             int64_t key, float* row) {
+    return head_.dropout > 0.0f ? Exponentiate<kAlone, true>(
+                                      begin, end, exponent, dropout, key, row)
+                                : Exponentiate<kAlone, false>(
+                                      begin, end, exponent, dropout, key, row);
   }
 
   HWY_INLINE void FinishRow(int64_t i) {
     const int64_t n = i - begin_;
     const float sum = work_.row_sum[n];
+    if (!has_context_[n / kBlockRows]) {
+      FillRun(0.0f, work_.sizes.value, work_.context + n * work_.sizes.value);
+    }
     // Not sum > 0, so that NaN goes on.
     const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
     PackRow(work_.context + n * work_.sizes.value, head_.value_dim,
@@ -237,6 +501,21 @@ class Forward {
   const ForwardResults& results_;
   const ForwardWorkspace work_;
   const float factor_;
+  const uint32_t threshold_;  // of dropout
+  const float kept_;
+  // Of the block at hand: the keys that any query sees, the first that is not
+  // yet packed, those that are asked for by turns.
+  KeyRange hull_ = {0, 0};
+  int64_t packed_ = 0;
+  KeyRange asked_ = {0, 0};
+  int64_t turn_ = 0;
+  // The same of queries.
+  int64_t packed_queries_;
+  KeyRange asked_queries_;
+  int64_t finished_;  // the first query that is not
+  // Whether anything has been written to the context of six queries.
+  bool has_context_[kTileQueries / kBlockRows] = {};
+  VisibleKeys keys_[kTileQueries];  // of each query, in the block at hand
 };
 
 void ForwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,

@@ -95,30 +95,41 @@ HWY_INLINE KeyRange Window(const KeyBlock& block, int64_t i) {
                           : KeyRange{i - block.radius, i + block.radius + 1};
 }
 
-// The smallest range that holds all keys of `limit` which query i sees.
-HWY_INLINE KeyRange RowHull(const KeyBlock& block, int64_t i, KeyRange limit) {
+// The keys of some range that a query sees: the smallest range that holds them,
+// and whether they are all of it.
+struct VisibleKeys {
+  KeyRange range;
+  bool whole;
+};
+
+HWY_INLINE VisibleKeys RowKeys(const KeyBlock& block, int64_t i,
+                               KeyRange limit) {
   const KeyRange range = Intersect(Window(block, i), limit);
-  if (range.empty() || block.visible.first[i] == block.visible.last[i]) {
-    return {0, 0};
-  }
-  const Run* const begin = FirstRunBehind(block.visible, i, range.begin);
   const Run* const last = block.visible.runs + block.visible.last[i];
+  const Run* const begin = FirstRunBehind(block.visible, i, range.begin);
   if (begin == last || begin->begin >= range.end) {
-    return {0, 0};
+    return {{0, 0}, true};
   }
-  const Run* end = FirstRunBehind(block.visible, i, range.end);
-  if (end == last || end->begin >= range.end) {
-    --end;
+  const Run* end = begin + 1;
+  if (end != last && begin->end < range.end) {
+    end = FirstRunBehind(block.visible, i, range.end);
+    if (end == last || end->begin >= range.end) {
+      --end;
+    }
+    ++end;
   }
-  return {std::max<int64_t>(begin->begin, range.begin),
-          std::min<int64_t>(end->end, range.end)};
+  return {{std::max<int64_t>(begin->begin, range.begin),
+           std::min<int64_t>((end - 1)->end, range.end)},
+          end == begin + 1};
 }
 
+// The smallest range that holds all keys of `limit` which some of the queries
+// see.
 HWY_INLINE KeyRange RowsHull(const KeyBlock& block, int64_t begin, int64_t end,
                              KeyRange limit) {
   KeyRange hull = {0, 0};
   for (int64_t i = begin; i < end; ++i) {
-    hull = Union(hull, RowHull(block, i, limit));
+    hull = Union(hull, RowKeys(block, i, limit).range);
   }
   return hull;
 }

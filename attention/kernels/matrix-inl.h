@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_MATRIX_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -47,11 +48,37 @@ struct Panel {
   int64_t stride;
 };
 
-// c[r][v] += sum over k < depth of a(r, k) * b[k][v], for kRows rows and
-// kVectors vectors. Each sum is taken in the order of k.
-template <int kRows, int kVectors>
-HWY_NOINLINE void MultiplyAddBlock(Factor a, Panel b, int64_t depth,
-                                   float* HWY_RESTRICT c, int64_t c_stride) {
+// Memory to ask for while a product goes on, so that it is there when it is
+// used: `rows` of `count` addresses that are `step` floats apart, the rows
+// `row_stride`; one address with each step of the product's depth, and one row,
+// or the rest of one, with each block of its columns. (All at once they would
+// hold up the product, as only so many requests can be under way.)
+struct Ahead {
+  const float* data = nullptr;
+  int64_t step = 0;
+  int64_t count = 0;
+  int64_t rows = 1;
+  int64_t row_stride = 0;
+
+  // What is left after a block.
+  HWY_INLINE void Advance(int64_t depth) {
+    if (rows > 1) {
+      data += row_stride;
+      --rows;
+    } else {
+      const int64_t done = HWY_MIN(depth, count);
+      data += done * step;
+      count -= done;
+    }
+  }
+};
+
+// c[r][v] (kAdd: +)= sum over k < depth of a(r, k) * b[k][v], for kRows rows
+// and kVectors vectors. Each sum is taken in the order of k.
+template <bool kAdd, int kRows, int kVectors>
+HWY_NOINLINE void MultiplyBlock(Factor a, Panel b, int64_t depth,
+                                const Ahead& ahead, float* HWY_RESTRICT c,
+                                int64_t c_stride) {
   const FloatTag tag;
   const int64_t lanes = Lanes();
   FloatVector sums[kRows][kVectors];
@@ -59,12 +86,13 @@ HWY_NOINLINE void MultiplyAddBlock(Factor a, Panel b, int64_t depth,
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] = hn::LoadU(tag, c + r * c_stride + v * lanes);
+      sums[r][v] =
+          kAdd ? hn::LoadU(tag, c + r * c_stride + v * lanes) : hn::Zero(tag);
     }
   }
   const float* HWY_RESTRICT a_data = a.data;
   const float* HWY_RESTRICT b_data = b.data;
-  for (int64_t k = 0; k < depth; ++k) {
+  const auto add_product = [&]() HWY_ATTR {
     FloatVector row[kVectors];
     HWY_UNROLL(8)
     for (int v = 0; v < kVectors; ++v) {
@@ -80,6 +108,16 @@ HWY_NOINLINE void MultiplyAddBlock(Factor a, Panel b, int64_t depth,
     }
     a_data += a.depth_stride;
     b_data += b.stride;
+  };
+  const float* ask = ahead.data;
+  const int64_t asked = HWY_MIN(ahead.count, depth);
+  for (int64_t k = 0; k < asked; ++k) {
+    hwy::Prefetch(ask);
+    ask += ahead.step;
+    add_product();
+  }
+  for (int64_t k = asked; k < depth; ++k) {
+    add_product();
   }
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
@@ -90,43 +128,45 @@ HWY_NOINLINE void MultiplyAddBlock(Factor a, Panel b, int64_t depth,
   }
 }
 
-template <int kVectors>
-HWY_INLINE void MultiplyAddRows(int64_t rows, Factor a, Panel b, int64_t depth,
-                                float* c, int64_t c_stride) {
+template <bool kAdd, int kVectors>
+HWY_INLINE void MultiplyRows(int64_t rows, Factor a, Panel b, int64_t depth,
+                             const Ahead& ahead, float* c, int64_t c_stride) {
   switch (rows) {
     case 1:
-      return MultiplyAddBlock<1, kVectors>(a, b, depth, c, c_stride);
+      return MultiplyBlock<kAdd, 1, kVectors>(a, b, depth, ahead, c, c_stride);
     case 2:
-      return MultiplyAddBlock<2, kVectors>(a, b, depth, c, c_stride);
+      return MultiplyBlock<kAdd, 2, kVectors>(a, b, depth, ahead, c, c_stride);
     case 3:
-      return MultiplyAddBlock<3, kVectors>(a, b, depth, c, c_stride);
+      return MultiplyBlock<kAdd, 3, kVectors>(a, b, depth, ahead, c, c_stride);
     case 4:
-      return MultiplyAddBlock<4, kVectors>(a, b, depth, c, c_stride);
+      return MultiplyBlock<kAdd, 4, kVectors>(a, b, depth, ahead, c, c_stride);
     case 5:
-      return MultiplyAddBlock<5, kVectors>(a, b, depth, c, c_stride);
+      return MultiplyBlock<kAdd, 5, kVectors>(a, b, depth, ahead, c, c_stride);
     default:
-      return MultiplyAddBlock<6, kVectors>(a, b, depth, c, c_stride);
+      return MultiplyBlock<kAdd, 6, kVectors>(a, b, depth, ahead, c, c_stride);
   }
 }
 
-// c [rows][columns] += a [rows][depth] * b [depth][columns]. Up to kBlockRows
-// rows; columns up to the next multiple of the vector's lanes are read and
-// written.
-HWY_NOINLINE inline void MultiplyAddRowGroup(int64_t rows, int64_t columns,
-                                             Factor a, Panel b, int64_t depth,
-                                             float* c, int64_t c_stride) {
+// c [rows][columns] (kAdd: +)= a [rows][depth] * b [depth][columns]. Up to
+// kBlockRows rows; columns up to the next multiple of the vector's lanes are
+// read and written.
+template <bool kAdd>
+HWY_NOINLINE void MultiplyRowGroup(int64_t rows, int64_t columns, Factor a,
+                                   Panel b, int64_t depth, float* c,
+                                   int64_t c_stride, Ahead ahead = {}) {
   const int64_t lanes = Lanes();
   int64_t vectors = (columns + lanes - 1) / lanes;
   while (vectors > 0) {
     if (vectors >= kBlockVectors) {
-      MultiplyAddRows<kBlockVectors>(rows, a, b, depth, c, c_stride);
+      MultiplyRows<kAdd, kBlockVectors>(rows, a, b, depth, ahead, c, c_stride);
     } else if (kBlockVectors > 2 && vectors == 3) {
-      MultiplyAddRows<3>(rows, a, b, depth, c, c_stride);
+      MultiplyRows<kAdd, 3>(rows, a, b, depth, ahead, c, c_stride);
     } else if (kBlockVectors > 2 && vectors == 2) {
-      MultiplyAddRows<2>(rows, a, b, depth, c, c_stride);
+      MultiplyRows<kAdd, 2>(rows, a, b, depth, ahead, c, c_stride);
     } else {
-      MultiplyAddRows<1>(rows, a, b, depth, c, c_stride);
+      MultiplyRows<kAdd, 1>(rows, a, b, depth, ahead, c, c_stride);
     }
+    ahead.Advance(depth);
     const int64_t done = HWY_MIN(vectors, int64_t{kBlockVectors});
     vectors -= done;
     b.data += done * lanes;
@@ -134,11 +174,11 @@ HWY_NOINLINE inline void MultiplyAddRowGroup(int64_t rows, int64_t columns,
   }
 }
 
-// The same for any number of rows.
+// c += a * b, for any number of rows.
 HWY_INLINE void MultiplyAdd(int64_t rows, int64_t columns, Factor a, Panel b,
                             int64_t depth, float* c, int64_t c_stride) {
   for (int64_t r = 0; r < rows; r += kBlockRows) {
-    MultiplyAddRowGroup(
+    MultiplyRowGroup</*kAdd=*/true>(
         HWY_MIN(rows - r, int64_t{kBlockRows}), columns,
         {a.data + r * a.row_stride, a.row_stride, a.depth_stride}, b, depth,
         c + r * c_stride, c_stride);
@@ -206,21 +246,41 @@ HWY_NOINLINE inline void PackRows(const float* from, int64_t from_stride,
   }
 }
 
-// Transposes a square of 4 x 4.
+#if HWY_TARGET != HWY_SCALAR
+// Elements 0 to 3 of rows 0, 4, 8, ... one behind the other.
+template <size_t kLanes>
+HWY_INLINE auto LoadEveryFourthRow(const float* from, int64_t stride) {
+  const hn::FixedTag<float, kLanes> tag;
+  if constexpr (kLanes == 4) {
+    return hn::LoadU(tag, from);
+  } else {
+    return hn::Combine(
+        tag,
+        LoadEveryFourthRow<kLanes / 2>(
+            from + static_cast<int64_t>(kLanes / 2) * stride, stride),
+        LoadEveryFourthRow<kLanes / 2>(from, stride));
+  }
+}
+#endif
+
+// Transposes `kLanes` rows of 4.
+template <size_t kLanes>
 HWY_INLINE void TransposeFour(const float* from, int64_t from_stride, float* to,
                               int64_t to_stride) {
 #if HWY_TARGET == HWY_SCALAR
-  for (int64_t r = 0; r < 4; ++r) {
+  for (int64_t r = 0; r < static_cast<int64_t>(kLanes); ++r) {
     for (int64_t c = 0; c < 4; ++c) {
       to[c * to_stride + r] = from[r * from_stride + c];
     }
   }
 #else
-  const hn::FixedTag<float, 4> tag;
-  const auto a = hn::LoadU(tag, from);
-  const auto b = hn::LoadU(tag, from + from_stride);
-  const auto c = hn::LoadU(tag, from + 2 * from_stride);
-  const auto d = hn::LoadU(tag, from + 3 * from_stride);
+  const hn::FixedTag<float, kLanes> tag;
+  const auto a = LoadEveryFourthRow<kLanes>(from, from_stride);
+  const auto b = LoadEveryFourthRow<kLanes>(from + from_stride, from_stride);
+  const auto c =
+      LoadEveryFourthRow<kLanes>(from + 2 * from_stride, from_stride);
+  const auto d =
+      LoadEveryFourthRow<kLanes>(from + 3 * from_stride, from_stride);
   const auto ac_low = hn::InterleaveLower(tag, a, c);   // a0 c0 a1 c1
   const auto ac_high = hn::InterleaveUpper(tag, a, c);  // a2 c2 a3 c3
   const auto bd_low = hn::InterleaveLower(tag, b, d);
@@ -234,6 +294,23 @@ HWY_INLINE void TransposeFour(const float* from, int64_t from_stride, float* to,
 #endif
 }
 
+// to[c][r] = from[r][c] for `kRows` rows.
+template <int64_t kRows>
+HWY_INLINE void TransposeRows(const float* from, int64_t from_stride,
+                              int64_t columns, float* HWY_RESTRICT to,
+                              int64_t to_stride) {
+  int64_t c = 0;
+  for (; c + 4 <= columns; c += 4) {
+    TransposeFour<static_cast<size_t>(kRows)>(from + c, from_stride,
+                                              to + c * to_stride, to_stride);
+  }
+  for (; c < columns; ++c) {
+    for (int64_t r = 0; r < kRows; ++r) {
+      to[c * to_stride + r] = from[r * from_stride + c];
+    }
+  }
+}
+
 // to[c][r] = from[r][c] for r < rows, c < columns; to[c][r] = 0 for rows <= r
 // < padded_rows.
 HWY_NOINLINE inline void PackTransposed(const float* from, int64_t from_stride,
@@ -241,18 +318,16 @@ HWY_NOINLINE inline void PackTransposed(const float* from, int64_t from_stride,
                                         int64_t padded_rows,
                                         float* HWY_RESTRICT to,
                                         int64_t to_stride) {
+  // Whole vectors, and what is left four by four.
+  constexpr int64_t kWhole = HWY_MAX(4, HWY_MIN(16, HWY_MAX_BYTES / 4));
   int64_t r = 0;
+  for (; r + kWhole <= rows; r += kWhole) {
+    TransposeRows<kWhole>(from + r * from_stride, from_stride, columns, to + r,
+                          to_stride);
+  }
   for (; r + 4 <= rows; r += 4) {
-    int64_t c = 0;
-    for (; c + 4 <= columns; c += 4) {
-      TransposeFour(from + r * from_stride + c, from_stride,
-                    to + c * to_stride + r, to_stride);
-    }
-    for (; c < columns; ++c) {
-      for (int64_t i = r; i < r + 4; ++i) {
-        to[c * to_stride + i] = from[i * from_stride + c];
-      }
-    }
+    TransposeRows<4>(from + r * from_stride, from_stride, columns, to + r,
+                     to_stride);
   }
   for (int64_t c = 0; c < columns; ++c) {
     for (int64_t i = r; i < padded_rows; ++i) {

@@ -1,7 +1,6 @@
 #ifndef ETC_ATTENTION_KERNELS_REFERENCE_H_
 #define ETC_ATTENTION_KERNELS_REFERENCE_H_
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -37,17 +36,6 @@ inline double ExponentiateReference(int64_t count, const float* scores,
     sum += row[i];
   }
   return sum;
-}
-
-// sums[i] = row[i] + previous[i]; returns the largest.
-inline double AddPreviousReference(int64_t count, const float* row,
-                                   const float* previous, double* sums) {
-  double largest = -1e38;
-  for (int64_t i = 0; i < count; ++i) {
-    sums[i] = static_cast<double>(row[i]) + static_cast<double>(previous[i]);
-    largest = std::max(largest, sums[i]);
-  }
-  return largest;
 }
 
 // One key of a row: the weight and the gradient of its score, with `factor`

@@ -23,14 +23,18 @@ namespace etc::kernels::HWY_NAMESPACE {
 // [-1/2, 1/2] (coefficients of Cephes exp2f, relative error 2e-9).
 HWY_INLINE FloatVector Exp2(FloatVector x) {
   const FloatTag tag;
-  const hn::RebindToSigned<FloatTag> int_tag;
   // Adding 1.5 * 2^23 leaves n in the low bits of the sum.
   const FloatVector magic = hn::Set(tag, 12582912.0f);
-  // Not Max, which on some targets makes a number of NaN.
   const FloatVector lowest = hn::Set(tag, -125.0f);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  // Of two of which one is NaN, x86 takes the second.
+  x = hn::Max(lowest, x);
+#else
   x = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
+#endif
   const FloatVector shifted = hn::Add(x, magic);
-  const FloatVector f = hn::Sub(x, hn::Sub(shifted, magic));
+  const FloatVector whole = hn::Sub(shifted, magic);
+  const FloatVector f = hn::Sub(x, whole);
   FloatVector p = hn::Set(tag, 1.535336188319500e-4f);
   p = hn::MulAdd(p, f, hn::Set(tag, 1.339887440266574e-3f));
   p = hn::MulAdd(p, f, hn::Set(tag, 9.618437357674640e-3f));
@@ -38,92 +42,13 @@ HWY_INLINE FloatVector Exp2(FloatVector x) {
   p = hn::MulAdd(p, f, hn::Set(tag, 2.402264791363012e-1f));
   p = hn::MulAdd(p, f, hn::Set(tag, 6.931472028550421e-1f));
   p = hn::MulAdd(p, f, hn::Set(tag, 1.0f));
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  return FloatVector{_mm512_scalef_ps(p.raw, whole.raw)};
+#else
+  const hn::RebindToSigned<FloatTag> int_tag;
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(int_tag, shifted));
   return hn::BitCast(tag, hn::Add(hn::BitCast(int_tag, p), exponent));
-}
-
-// Smaller than every score, and finite.
-inline constexpr float kLowest = -1e38f;
-
-// The largest element, at least kLowest. NaN may or may not be seen.
-HWY_INLINE float RunMax(const float* row, int64_t count) {
-  const FloatTag tag;
-  const int64_t lanes = Lanes();
-  FloatVector most = hn::Set(tag, kLowest);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    most = hn::Max(most, hn::LoadU(tag, row + i));
-  }
-  if (i < count) {
-    const auto mask = hn::FirstN(tag, static_cast<size_t>(count - i));
-    most = hn::Max(most, hn::IfThenElse(mask, LoadTail(row + i, count - i),
-                                        hn::Set(tag, kLowest)));
-  }
-  return hn::GetLane(hn::MaxOfLanes(tag, most));
-}
-
-// How a row of scores and the previous ones make what is carried on.
-enum class Carry { kScores, kPreviousPlusScores, kPreviousMinusScores };
-
-template <Carry kCarry>
-HWY_INLINE FloatVector CarryVector(FloatVector score, FloatVector previous) {
-  return kCarry == Carry::kPreviousPlusScores ? hn::Add(previous, score)
-                                              : hn::Sub(previous, score);
-}
-
-// row[i] = what is carried on, a copy of which goes to `carried`, which may be
-// `previous`; returns the largest, as RunMax.
-template <Carry kCarry>
-HWY_INLINE float AddPrevious(const float* previous, int64_t count,
-                             float* HWY_RESTRICT row, float* carried) {
-  const FloatTag tag;
-  const int64_t lanes = Lanes();
-  FloatVector most = hn::Set(tag, kLowest);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    FloatVector score = hn::LoadU(tag, row + i);
-    if constexpr (kCarry != Carry::kScores) {
-      score = CarryVector<kCarry>(score, hn::LoadU(tag, previous + i));
-      hn::StoreU(score, tag, row + i);
-    }
-    hn::StoreU(score, tag, carried + i);
-    most = hn::Max(most, score);
-  }
-  if (i < count) {
-    const int64_t rest = count - i;
-    FloatVector score = LoadTail(row + i, rest);
-    if constexpr (kCarry != Carry::kScores) {
-      score = CarryVector<kCarry>(score, LoadTail(previous + i, rest));
-      StoreTail(score, rest, row + i);
-    }
-    StoreTail(score, rest, carried + i);
-    const auto mask = hn::FirstN(tag, static_cast<size_t>(rest));
-    most = hn::Max(most, hn::IfThenElse(mask, score, hn::Set(tag, kLowest)));
-  }
-  return hn::GetLane(hn::MaxOfLanes(tag, most));
-}
-
-// row[i] = 2^(factor * row[i] - shift); returns their sum.
-HWY_INLINE float ExponentiateRun(int64_t count, float factor, float shift,
-                                 float* HWY_RESTRICT row) {
-  const FloatTag tag;
-  const int64_t lanes = Lanes();
-  const FloatVector a = hn::Set(tag, factor);
-  const FloatVector b = hn::Set(tag, -shift);
-  FloatVector sum = hn::Zero(tag);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const FloatVector p = Exp2(hn::MulAdd(a, hn::LoadU(tag, row + i), b));
-    hn::StoreU(p, tag, row + i);
-    sum = hn::Add(sum, p);
-  }
-  if (i < count) {
-    const FloatVector p = Exp2(hn::MulAdd(a, LoadTail(row + i, count - i), b));
-    StoreTail(p, count - i, row + i);
-    sum = hn::Add(sum, hn::IfThenElseZero(
-                           hn::FirstN(tag, static_cast<size_t>(count - i)), p));
-  }
-  return hn::GetLane(hn::SumOfLanes(tag, sum));
+#endif
 }
 
 HWY_INLINE float RunSum(const float* row, int64_t count) {
@@ -179,20 +104,17 @@ HWY_INLINE void DropoutRun(DropoutRow row, uint32_t key, uint32_t threshold,
   }
 }
 
-// row[i] *= factors[i].
-HWY_INLINE void MultiplyRun(const float* HWY_RESTRICT factors, int64_t count,
-                            float* HWY_RESTRICT row) {
+// row[i] += summand.
+HWY_INLINE void AddToRun(float summand, int64_t count, float* row) {
   const FloatTag tag;
   const int64_t lanes = Lanes();
+  const FloatVector vector = hn::Set(tag, summand);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(hn::Mul(hn::LoadU(tag, row + i), hn::LoadU(tag, factors + i)),
-               tag, row + i);
+    hn::StoreU(hn::Add(vector, hn::LoadU(tag, row + i)), tag, row + i);
   }
-  if (i < count) {
-    StoreTail(
-        hn::Mul(LoadTail(row + i, count - i), LoadTail(factors + i, count - i)),
-        count - i, row + i);
+  for (; i < count; ++i) {
+    row[i] += summand;
   }
 }
 

@@ -30,20 +30,27 @@ HWY_INLINE T* ScoreRow(const ScoreRows<T>& scores, const KeyBlock& block,
                                       (block.radius < 0 ? 0 : block.radius - i);
 }
 
-// Asks for what query i has in `scores` for the keys of `range`, ahead of use:
-// these rows come from memory, and the product before their use hides that.
+// What queries i to i + rows have in `scores` for the keys of `range`: these
+// rows come from memory.
 template <typename T>
-HWY_INLINE void PrefetchScores(const ScoreRows<T>& scores,
-                               const KeyBlock& block, int64_t i,
-                               KeyRange range) {
-  const T* const row = ScoreRow(scores, block, i);
-  if (row == nullptr) {
-    return;
+HWY_INLINE Ahead ScoresAhead(const ScoreRows<T>& scores, const KeyBlock& block,
+                             int64_t i, int64_t rows, KeyRange range) {
+  if (scores.rows == nullptr) {
+    return {};
   }
-  const KeyRange keys = Intersect(range, Window(block, i));
-  for (int64_t key = keys.begin; key < keys.end; key += kPadding) {
-    hwy::Prefetch(row + key);
+  const T* const row = scores.rows + i * scores.stride;
+  // With a window, `range` is most of what there is.
+  const int64_t first = block.radius < 0 ? range.begin : 0;
+  const int64_t columns = block.radius < 0 ? range.size() : scores.stride;
+  Ahead ahead = {.data = row + first, .step = kPadding};
+  if (columns == scores.stride) {
+    ahead.count = (rows * columns + kPadding - 1) / kPadding;
+  } else {
+    ahead.count = (columns + kPadding - 1) / kPadding;
+    ahead.rows = rows;
+    ahead.row_stride = scores.stride;
   }
+  return ahead;
 }
 
 HWY_INLINE float ScoreScale(const AttentionHead& head) {
@@ -79,41 +86,41 @@ HWY_INLINE void PackRelativeTransposed(const AttentionHead& head,
   }
 }
 
-// [n][sizes.relative] <- scores of the packed queries by relative column.
-// `packed_table` is scratch for PackRelativeTransposed.
-HWY_NOINLINE inline void RelativeScores(const AttentionHead& head,
-                                        const TileSizes& sizes, int64_t queries,
-                                        const float* query, float* packed_table,
-                                        float* relative) {
-  if (sizes.relative == 0) {
-    return;
-  }
-  PackRelativeTransposed(head, sizes, packed_table);
-  FillRun(0.0f, sizes.relative, relative);
+// [sizes.relative] <- the relative biases, scaled, by relative column.
+HWY_INLINE void PackRelativeBias(const AttentionHead& head,
+                                 const TileSizes& sizes, float* packed) {
+  FillRun(0.0f, sizes.relative, packed);
   for (int64_t c = 0; c < RelativeColumns(head.max_distance); ++c) {
-    relative[c] = ScoreScale(head) *
-                  head.relative_bias[RelativeIdOfColumn(c, head.max_distance) *
-                                     head.relative_bias_stride];
+    packed[c] = ScoreScale(head) *
+                head.relative_bias[RelativeIdOfColumn(c, head.max_distance) *
+                                   head.relative_bias_stride];
   }
-  for (int64_t i = 1; i < queries; ++i) {
-    PackRow(relative, sizes.relative, sizes.relative, 1.0f,
+}
+
+// [n][sizes.relative] <- scores of the packed queries by relative column, with
+// the packed table and bias.
+HWY_INLINE void RelativeScores(const AttentionHead& head,
+                               const TileSizes& sizes, int64_t queries,
+                               const float* query, const float* table,
+                               const float* bias, float* relative) {
+  for (int64_t i = 0; i < queries; ++i) {
+    PackRow(bias, sizes.relative, sizes.relative, 1.0f,
             relative + i * sizes.relative);
   }
   MultiplyAdd(queries, sizes.relative, {query, sizes.head, 1},
-              {packed_table, sizes.relative}, head.head_dim, relative,
-              sizes.relative);
+              {table, sizes.relative}, head.head_dim, relative, sizes.relative);
 }
 
-// Calls function(chunk) for ranges of at most kChunkKeys keys that together
-// hold all that queries [begin, end) see within `limit`.
+// Calls function(chunk) for ranges of at most ChunkKeys(block) keys that
+// together are `hull`.
 template <typename Function>
-HWY_INLINE void ForEachChunk(const KeyBlock& block, int64_t begin, int64_t end,
-                             KeyRange limit, const Function& function) {
-  const KeyRange hull = RowsHull(block, begin, end, limit);
+HWY_INLINE void ForEachChunk(const KeyBlock& block, KeyRange hull,
+                             const Function& function) {
   if (hull.empty()) {
     return;
   }
-  const int64_t chunks = (hull.size() + kChunkKeys - 1) / kChunkKeys;
+  const int64_t most = ChunkKeys(block);
+  const int64_t chunks = (hull.size() + most - 1) / most;
   const int64_t size = RoundUp((hull.size() + chunks - 1) / chunks, kPadding);
   for (int64_t first = hull.begin; first < hull.end; first += size) {
     function(KeyRange{first, std::min(first + size, hull.end)});

@@ -1,0 +1,227 @@
+// Rows of scores on their way from products to exponentials. Such a row begins
+// at a vector's border, and whole vectors of it may be read and written; of
+// other rows, of which nothing else is known, only what counts is touched.
+// Compiled once for each SIMD target: see foreach_target.h of Highway.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "attention/kernels/dropout.h"
+#include "attention/kernels/matrix-inl.h"
+#include "attention/kernels/softmax_rows-inl.h"
+#include "hwy/highway.h"
+
+#if defined(ETC_ATTENTION_KERNELS_SCORE_ROWS_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef ETC_ATTENTION_KERNELS_SCORE_ROWS_INL_H_
+#undef ETC_ATTENTION_KERNELS_SCORE_ROWS_INL_H_
+#else
+#define ETC_ATTENTION_KERNELS_SCORE_ROWS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+
+// Smaller than every score, and finite.
+inline constexpr float kLowest = -1e38f;
+
+// A vector of a row, all lanes of which count.
+struct AllLanes {
+  HWY_INLINE FloatVector Load(const float* from) const {
+    return hn::LoadU(FloatTag(), from);
+  }
+  HWY_INLINE void Store(FloatVector vector, float* to) const {
+    hn::StoreU(vector, FloatTag(), to);
+  }
+  // What counts of one, the rest of the other.
+  HWY_INLINE FloatVector Choose(FloatVector vector, FloatVector) const {
+    return vector;
+  }
+};
+
+// A vector of which lanes [begin, end) count; no others are touched.
+struct SomeLanes {
+  int64_t begin;
+  int64_t end;
+
+  HWY_INLINE auto Mask() const {
+    const FloatTag tag;
+    return hn::AndNot(hn::FirstN(tag, static_cast<size_t>(begin)),
+                      hn::FirstN(tag, static_cast<size_t>(end)));
+  }
+  HWY_INLINE FloatVector Load(const float* from) const {
+    const FloatTag tag;
+#if HWY_MEM_OPS_MIGHT_FAULT
+    HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())] = {};
+    for (int64_t i = begin; i < end; ++i) {
+      lanes[i] = from[i];
+    }
+    return hn::Load(tag, lanes);
+#else
+    return hn::MaskedLoad(Mask(), tag, from);
+#endif
+  }
+  HWY_INLINE void Store(FloatVector vector, float* to) const {
+    const FloatTag tag;
+#if HWY_MEM_OPS_MIGHT_FAULT
+    HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())];
+    hn::Store(vector, tag, lanes);
+    for (int64_t i = begin; i < end; ++i) {
+      to[i] = lanes[i];
+    }
+#else
+    hn::BlendedStore(vector, Mask(), tag, to);
+#endif
+  }
+  HWY_INLINE FloatVector Choose(FloatVector vector, FloatVector other) const {
+    return hn::IfThenElse(Mask(), vector, other);
+  }
+};
+
+// Calls function(i, lanes) for each vector, at element i of a row, that holds
+// any of the elements [begin, end).
+template <typename Function>
+HWY_INLINE void ForEachVector(int64_t begin, int64_t end,
+                              const Function& function) {
+  const int64_t lanes = Lanes();
+  int64_t i = begin / lanes * lanes;
+  if (begin >= end) {
+    return;
+  }
+  if (i < begin) {
+    function(i, SomeLanes{begin - i, std::min(end - i, lanes)});
+    i += lanes;
+  }
+  for (; i + lanes <= end; i += lanes) {
+    function(i, AllLanes());
+  }
+  if (i < end) {
+    function(i, SomeLanes{0, end - i});
+  }
+}
+
+// How a row of scores and the previous ones make what is carried on.
+enum class Carry {
+  kNothing,
+  kScores,
+  kPreviousPlusScores,
+  kPreviousMinusScores
+};
+
+// Rows of the previous scores and of those to carry on, at element 0 of a row
+// of scores; both null: nothing is carried.
+struct CarryRows {
+  const float* previous = nullptr;
+  float* carried = nullptr;
+  bool subtract = false;
+
+  HWY_INLINE Carry kind() const {
+    if (carried == nullptr) {
+      return Carry::kNothing;
+    }
+    if (previous == nullptr) {
+      return Carry::kScores;
+    }
+    return subtract ? Carry::kPreviousMinusScores : Carry::kPreviousPlusScores;
+  }
+};
+
+// Relative scores of the keys of a row: one for all, or one for each, of which
+// whole vectors may be read.
+struct SameScore {
+  float score;
+  HWY_INLINE FloatVector operator()(int64_t) const {
+    return hn::Set(FloatTag(), score);
+  }
+};
+struct StoredScores {
+  const float* scores;  // at element 0 of a row of scores
+  HWY_INLINE FloatVector operator()(int64_t i) const {
+    return hn::LoadU(FloatTag(), scores + i);
+  }
+};
+
+// row[i] += relative(i), then what is carried on of it, for i in [begin, end).
+// `most` becomes the largest of them and of its own lanes; NaN may or may not
+// be seen.
+template <Carry kCarry, typename Relative>
+HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
+                               const Relative& relative, const CarryRows& carry,
+                               float* HWY_RESTRICT row, FloatVector* most) {
+  const FloatTag tag;
+  FloatVector largest = *most;
+  ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
+    const FloatVector product = hn::Load(tag, row + i);
+    FloatVector score = hn::Add(product, relative(i));
+    if constexpr (kCarry == Carry::kPreviousPlusScores) {
+      score = hn::Add(lanes.Load(carry.previous + i), score);
+    } else if constexpr (kCarry == Carry::kPreviousMinusScores) {
+      score = hn::Sub(lanes.Load(carry.previous + i), score);
+    }
+    if constexpr (kCarry != Carry::kNothing) {
+      lanes.Store(score, carry.carried + i);
+    }
+    // Other lanes may belong to another run.
+    hn::Store(lanes.Choose(score, product), tag, row + i);
+    largest = hn::Max(largest, lanes.Choose(score, hn::Set(tag, kLowest)));
+  });
+  *most = largest;
+}
+
+template <typename Relative>
+HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
+                               const Relative& relative, const CarryRows& carry,
+                               float* row, FloatVector* most) {
+  switch (carry.kind()) {
+    case Carry::kNothing:
+      return CompleteScores<Carry::kNothing>(begin, end, relative, carry, row,
+                                             most);
+    case Carry::kScores:
+      return CompleteScores<Carry::kScores>(begin, end, relative, carry, row,
+                                            most);
+    case Carry::kPreviousPlusScores:
+      return CompleteScores<Carry::kPreviousPlusScores>(begin, end, relative,
+                                                        carry, row, most);
+    case Carry::kPreviousMinusScores:
+      return CompleteScores<Carry::kPreviousMinusScores>(begin, end, relative,
+                                                         carry, row, most);
+  }
+}
+
+// What makes weights of scores: 2^(factor * score - shift), and with a
+// threshold (dropout.h) 0 or `kept` times that.
+struct Exponent {
+  float factor;
+  float shift;
+  uint32_t threshold = 0;
+  float kept = 1.0f;
+};
+
+// Turns the elements [begin, end) of a row into weights; returns the sum of
+// exponentials, before dropout. Element 0 is at key `key` of `dropout`. kAlone:
+// other lanes of the same vectors become 0; else they stay as they are.
+template <bool kAlone, bool kDropout>
+HWY_INLINE float Exponentiate(int64_t begin, int64_t end,
+                              const Exponent& exponent, DropoutRow dropout,
+                              int64_t key, float* HWY_RESTRICT row) {
+  const FloatTag tag;
+  const FloatVector a = hn::Set(tag, exponent.factor);
+  const FloatVector b = hn::Set(tag, -exponent.shift);
+  FloatVector sum = hn::Zero(tag);
+  ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
+    const FloatVector score = hn::Load(tag, row + i);
+    FloatVector p = Exp2(hn::MulAdd(a, score, b));
+    sum = hn::Add(sum, lanes.Choose(p, hn::Zero(tag)));
+    if constexpr (kDropout) {
+      p = hn::Mul(p, DropoutFactors(dropout, static_cast<uint32_t>(key + i),
+                                    exponent.threshold, exponent.kept));
+    }
+    hn::Store(lanes.Choose(p, kAlone ? hn::Zero(tag) : score), tag, row + i);
+  });
+  return hn::GetLane(hn::SumOfLanes(tag, sum));
+}
+
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled include guard
