@@ -13,7 +13,9 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "attention/kernels/attention_tile.h"
+#include "attention/kernels/coming_rows-inl.h"
 #include "attention/kernels/gradient_rows-inl.h"
+#include "attention/kernels/score_gradients-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
@@ -41,7 +43,6 @@ struct BackwardWorkspace {
     value_gradient = cursor.Take(sizes.keys * sizes.value);
     scores = cursor.Take(6 * sizes.score_stride);
     products = cursor.Take(6 * sizes.score_stride);
-    dropout = cursor.Take(sizes.score_stride);
     weights = cursor.Take(kGradientQueries * sizes.score_stride);
     gradients = cursor.Take(kGradientQueries * sizes.score_stride);
     total = cursor.used();
@@ -63,7 +64,6 @@ struct BackwardWorkspace {
   float* value_gradient;     // [keys][value]
   float* scores;             // [6][score_stride]
   float* products;           // [6][score_stride]: dO . V^T
-  float* dropout;            // [score_stride]
   float* weights;            // [kGradientQueries][score_stride]: w
   float* gradients;          // [kGradientQueries][score_stride]: dS
   int64_t total;
@@ -86,20 +86,24 @@ class Backward {
         end_(end),
         inputs_(inputs),
         results_(results),
-        work_(head, workspace) {}
+        work_(head, workspace),
+        threshold_(DropoutThreshold(head.dropout)),
+        kept_(1.0f / (1.0f - head.dropout)),
+        packed_queries_(begin) {}
 
   HWY_INLINE void Run() {
-    PrepareRows();
+    if (RelativeScoresAreNeeded()) {
+      PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
+      PackRelativeBias(head_, work_.sizes, work_.relative_bias);
+    }
     for (int b = 0; b < 2; ++b) {
       const KeyRange limit = {inputs_.keys[b].begin, inputs_.keys[b].end};
-      if (limit.empty()) {
-        continue;
+      if (!limit.empty()) {
+        ZeroPrevious(b, limit);
+        AddBlock(b, limit);
       }
-      ZeroPrevious(b, limit);
-      ForEachChunk(head_.blocks[b],
-                   RowsHull(head_.blocks[b], begin_, end_, limit),
-                   [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk); });
     }
+    PackQueriesUpTo(end_);
     if (work_.sizes.relative > 0) {
       FinishRelative();
     }
@@ -108,28 +112,42 @@ class Backward {
   }
 
  private:
-  HWY_INLINE void PrepareRows() {
+  HWY_INLINE bool RelativeScoresAreNeeded() const {
+    return work_.sizes.relative > 0 && ScoresAreNeeded(0);
+  }
+
+  // Packs, up to `needed` or beyond, what there is by query, and clears what is
+  // added up by query.
+  HWY_INLINE void PackQueriesUpTo(int64_t needed) {
     const TileSizes& sizes = work_.sizes;
-    const int64_t queries = end_ - begin_;
-    PackQueries(head_, sizes, begin_, end_, work_.query);
-    if (sizes.relative > 0 && ScoresAreNeeded(0)) {
-      PackRelativeTransposed(head_, sizes, work_.relative_table);
-      PackRelativeBias(head_, sizes, work_.relative_bias);
-      RelativeScores(head_, sizes, queries, work_.query, work_.relative_table,
-                     work_.relative_bias, work_.relative);
+    while (packed_queries_ < needed) {
+      const int64_t first = packed_queries_;
+      const int64_t queries = std::min(kPackedQueries, end_ - first);
+      const int64_t n = first - begin_;
+      float* const query = work_.query + n * sizes.head;
+      PackQueries(head_, sizes, first, first + queries, query);
+      if (RelativeScoresAreNeeded()) {
+        RelativeScores(head_, sizes, queries, query, work_.relative_table,
+                       work_.relative_bias,
+                       work_.relative + n * sizes.relative);
+      }
+      float* const gradient = work_.context_gradient + n * sizes.value;
+      PackRows(
+          inputs_.context_gradient + first * inputs_.context_gradient_stride,
+          inputs_.context_gradient_stride, queries, head_.value_dim,
+          sizes.value, 1.0f, gradient);
+      for (int64_t r = 0; r < queries; ++r) {
+        work_.delta[n + r] =
+            DotProduct(gradient + r * sizes.value,
+                       inputs_.context + (first + r) * inputs_.context_stride,
+                       head_.value_dim);
+      }
+      FillRun(0.0f, queries * sizes.head,
+              work_.query_gradient + n * sizes.head);
+      FillRun(0.0f, queries * sizes.relative,
+              work_.relative_gradient + n * sizes.relative);
+      packed_queries_ += queries;
     }
-    PackRows(
-        inputs_.context_gradient + begin_ * inputs_.context_gradient_stride,
-        inputs_.context_gradient_stride, queries, head_.value_dim, sizes.value,
-        1.0f, work_.context_gradient);
-    for (int64_t n = 0; n < queries; ++n) {
-      work_.delta[n] =
-          DotProduct(work_.context_gradient + n * sizes.value,
-                     inputs_.context + (begin_ + n) * inputs_.context_stride,
-                     head_.value_dim);
-    }
-    FillRun(0.0f, queries * sizes.head, work_.query_gradient);
-    FillRun(0.0f, queries * sizes.relative, work_.relative_gradient);
   }
 
   // Whether this layer's own scores have to be computed again. (One block of a
@@ -150,51 +168,81 @@ class Backward {
     }
   }
 
-  HWY_INLINE void AddChunk(int b, KeyRange chunk) {
+  HWY_INLINE void AddBlock(int b, KeyRange limit) {
+    const KeyBlock& block = head_.blocks[b];
+    const KeyRange hull = RowsHull(block, begin_, end_, limit);
+    const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
+    ComingRows coming(block, hull, groups, end_);
+    coming.AddByKey(block.key, block.key_stride, head_.head_dim);
+    coming.AddByKey(block.value, block.value_stride, head_.value_dim);
+    coming.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
+    coming.AddByQuery(inputs_.context, inputs_.context_stride, head_.value_dim);
+    coming.AddByQuery(inputs_.context_gradient, inputs_.context_gradient_stride,
+                      head_.value_dim);
+    ForEachChunk(block, hull,
+                 [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk, &coming); });
+  }
+
+  HWY_INLINE void AddChunk(int b, KeyRange chunk, ComingRows* coming) {
+    packed_ = chunk.begin;
+    for (int64_t i = begin_; i < end_; i += kGradientQueries) {
+      AddQueries(b, chunk, i, std::min(i + kGradientQueries, end_), coming);
+    }
+    // All of a chunk's keys are seen by some query or lie between such.
+    PackKeys(b, chunk, chunk.end);
+    AddToPieces(results_.key[b], chunk, 1.0f, work_.key_gradient,
+                work_.sizes.head, head_.head_dim);
+    AddToPieces(results_.value[b], chunk, 1.0f, work_.value_gradient,
+                work_.sizes.value, head_.value_dim);
+  }
+
+  // Packs the keys of a chunk up to `needed` or beyond, and clears what is
+  // added up by key.
+  HWY_INLINE void PackKeys(int b, KeyRange chunk, int64_t needed) {
     const KeyBlock& block = head_.blocks[b];
     const TileSizes& sizes = work_.sizes;
-    const int64_t keys = chunk.size();
-    const int64_t padded = RoundUp(keys, kPadding) + kPadding;
-    const float* const key = block.key + chunk.begin * block.key_stride;
-    PackTransposed(block.value + chunk.begin * block.value_stride,
-                   block.value_stride, keys, head_.value_dim, padded,
-                   work_.values_transposed, sizes.key_stride);
-    if (ScoresAreNeeded(b)) {
-      PackTransposed(key, block.key_stride, keys, head_.head_dim, padded,
-                     work_.keys_transposed, sizes.key_stride);
+    while (packed_ < needed) {
+      const int64_t keys = std::min(kPackedKeys, chunk.end - packed_);
+      const int64_t at = packed_ - chunk.begin;
+      const float* const key = block.key + packed_ * block.key_stride;
+      PackTransposed(block.value + packed_ * block.value_stride,
+                     block.value_stride, keys, head_.value_dim, keys,
+                     work_.values_transposed + at, sizes.key_stride);
+      if (ScoresAreNeeded(b)) {
+        PackTransposed(key, block.key_stride, keys, head_.head_dim, keys,
+                       work_.keys_transposed + at, sizes.key_stride);
+      }
+      PackRows(key, block.key_stride, keys, head_.head_dim, sizes.head, 1.0f,
+               work_.keys + at * sizes.head);
+      FillRun(0.0f, keys * sizes.head, work_.key_gradient + at * sizes.head);
+      FillRun(0.0f, keys * sizes.value,
+              work_.value_gradient + at * sizes.value);
+      packed_ += keys;
     }
-    PackRows(key, block.key_stride, keys, head_.head_dim, sizes.head, 1.0f,
-             work_.keys);
-    FillRun(0.0f, keys * sizes.head, work_.key_gradient);
-    FillRun(0.0f, keys * sizes.value, work_.value_gradient);
-    for (int64_t i = begin_; i < end_; i += kGradientQueries) {
-      AddQueries(b, chunk, i, std::min(i + kGradientQueries, end_));
-    }
-    AddToPieces(results_.key[b], chunk, 1.0f, work_.key_gradient, sizes.head,
-                head_.head_dim);
-    AddToPieces(results_.value[b], chunk, 1.0f, work_.value_gradient,
-                sizes.value, head_.value_dim);
   }
 
   // Queries [begin, end), at most kGradientQueries.
-  HWY_INLINE void AddQueries(int b, KeyRange chunk, int64_t begin,
-                             int64_t end) {
+  HWY_INLINE void AddQueries(int b, KeyRange chunk, int64_t begin, int64_t end,
+                             ComingRows* coming) {
     const KeyBlock& block = head_.blocks[b];
     const KeyRange hull = RowsHull(block, begin, end, chunk);
     if (hull.empty()) {
       return;
     }
+    PackQueriesUpTo(end);
+    PackKeys(b, chunk, hull.end);
     KeyRange group_hulls[kGradientQueries / kBlockRows];
     for (int64_t i = begin; i < end; i += kBlockRows) {
       const int64_t rows = std::min<int64_t>(kBlockRows, end - i);
       const KeyRange group_hull = RowsHull(block, i, i + rows, chunk);
       group_hulls[(i - begin) / kBlockRows] = group_hull;
-      for (int64_t r = i - begin; r < i - begin + rows; ++r) {
-        ZeroInvisible(block, begin + r, hull, WeightsAtKey0(r, hull));
-        ZeroInvisible(block, begin + r, hull, GradientsAtKey0(r, hull));
-      }
-      if (!group_hull.empty()) {
-        AddGroup(b, chunk, hull, group_hull, begin, i, rows);
+      if (group_hull.empty()) {
+        for (int64_t r = i - begin; r < i - begin + rows; ++r) {
+          FillRun(0.0f, hull.size(), WeightsAtKey0(r, hull) + hull.begin);
+          FillRun(0.0f, hull.size(), GradientsAtKey0(r, hull) + hull.begin);
+        }
+      } else {
+        AddGroup(b, chunk, hull, group_hull, begin, i, rows, coming);
       }
     }
     AddKeyGradients(chunk, hull, begin, end, group_hulls);
@@ -212,7 +260,7 @@ class Backward {
   // get of them. The buffers begin with query `first` and key buffered.begin.
   HWY_INLINE void AddGroup(int b, KeyRange chunk, KeyRange buffered,
                            KeyRange hull, int64_t first, int64_t i,
-                           int64_t rows) {
+                           int64_t rows, ComingRows* coming) {
     const TileSizes& sizes = work_.sizes;
     const int64_t offset = hull.begin - chunk.begin;
     const int64_t n = i - begin_;
@@ -232,7 +280,8 @@ class Backward {
     MultiplyRowGroup</*kAdd=*/true>(
         rows, sizes.head, {gradients, work_.sizes.score_stride, 1},
         {work_.keys + offset * sizes.head, sizes.head}, hull.size(),
-        work_.query_gradient + n * sizes.head, sizes.head);
+        work_.query_gradient + n * sizes.head, sizes.head,
+        coming->Next(packed_, packed_queries_));
     for (int64_t r = 0; r < rows; ++r) {
       AddRelativeGradient(head_.blocks[b], head_.max_distance, i + r, hull,
                           gradients + r * work_.sizes.score_stride,
@@ -257,53 +306,71 @@ class Backward {
                     hull));
   }
 
-  // Query i, whose row is `buffer_row` of weights and gradients, and `r` of
-  // products and scores, which begin at hull.begin.
+  // Query i, whose row is `buffer_row` of weights and gradients, which begin at
+  // buffered.begin, and `r` of products and scores, which begin at hull.begin.
   HWY_INLINE void DifferentiateRow(int b, KeyRange buffered, KeyRange hull,
                                    int64_t buffer_row, int64_t i, int64_t r) {
     const KeyBlock& block = head_.blocks[b];
-    const float* const carried = ScoreRow(inputs_.carried[b], block, i);
-    const float* const carried_gradient =
-        ScoreRow(inputs_.carried_gradient[b], block, i);
-    float* const previous = ScoreRow(results_.previous[b], block, i);
-    const float* const own =
-        work_.scores + r * work_.sizes.score_stride - hull.begin;
-    const float* const scores = carried != nullptr ? carried : own;
-    float* const undone = ScoreRow(results_.undone[b], block, i);
-    const float* const products =
-        work_.products + r * work_.sizes.score_stride - hull.begin;
-    const RowGradient row = {
-        .factor = ExponentFactor(head_),
-        .shift = inputs_.row_max[i],
-        .inverse_sum = inputs_.row_inverse_sum[i],
-        .delta = work_.delta[i - begin_],
-        .inverse_divisor = 1.0f / head_.divisor,
+    const int64_t first = buffered.begin;
+    // All rows from that key on.
+    const auto at_first = [first](auto* at_key_0) {
+      return at_key_0 == nullptr ? nullptr : at_key_0 + first;
     };
-    ForEachRun(
-        block.visible, i, Intersect(hull, Window(block, i)),
-        [&](int64_t begin, int64_t end) HWY_ATTR {
-          if (head_.dropout > 0.0f) {
-            DropoutRun(
-                MakeDropoutRow(head_.dropout_seed, i, b),
-                static_cast<uint32_t>(begin), DropoutThreshold(head_.dropout),
-                1.0f / (1.0f - head_.dropout), end - begin, work_.dropout);
-          }
-          const auto at = [begin](auto* pointer) {
-            return pointer == nullptr ? nullptr : pointer + begin;
-          };
-          DifferentiateRun(
-              row,
-              {.scores = scores + begin,
-               .own = own + begin,
-               .undone = at(undone),
-               .products = products + begin,
-               .factors = head_.dropout > 0.0f ? work_.dropout : nullptr,
-               .carried_gradient = at(carried_gradient),
-               .weights = WeightsAtKey0(buffer_row, buffered) + begin,
-               .gradients = GradientsAtKey0(buffer_row, buffered) + begin,
-               .previous_gradient = at(previous)},
-              end - begin);
-        });
+    const int64_t offset = r * work_.sizes.score_stride + first - hull.begin;
+    const float* const carried =
+        at_first(ScoreRow(inputs_.carried[b], block, i));
+    const RowsOfGradients rows = {
+        .scores = carried != nullptr ? carried : work_.scores + offset,
+        .own = work_.scores + offset,
+        .undone = at_first(ScoreRow(results_.undone[b], block, i)),
+        .products = work_.products + offset,
+        .carried_gradient =
+            at_first(ScoreRow(inputs_.carried_gradient[b], block, i)),
+        .weights = WeightsAtKey0(buffer_row, buffered) + first,
+        .gradients = GradientsAtKey0(buffer_row, buffered) + first,
+        .previous_gradient =
+            at_first(ScoreRow(results_.previous[b], block, i))};
+    RowGradient row = {.factor = ExponentFactor(head_),
+                       .shift = inputs_.row_max[i],
+                       .inverse_sum = inputs_.row_inverse_sum[i],
+                       .delta = work_.delta[i - begin_],
+                       .inverse_divisor = 1.0f / head_.divisor,
+                       .threshold = threshold_,
+                       .kept = kept_,
+                       .key = first};
+    if (head_.dropout > 0.0f) {
+      row.dropout = MakeDropoutRow(head_.dropout_seed, i, b);
+    }
+    const VisibleKeys keys = RowKeys(block, i, hull);
+    if (!keys.whole) {
+      ZeroInvisible(block, i, buffered, rows.weights - first);
+      ZeroInvisible(block, i, buffered, rows.gradients - first);
+      return ForEachRun(block.visible, i, keys.range,
+                        [&](int64_t begin, int64_t end) HWY_ATTR {
+                          DifferentiateRun</*kAlone=*/false>(
+                              begin - first, end - first, row, rows);
+                        });
+    }
+    if (keys.range.empty()) {
+      FillRun(0.0f, buffered.size(), rows.weights);
+      return FillRun(0.0f, buffered.size(), rows.gradients);
+    }
+    const int64_t begin = keys.range.begin - first;
+    const int64_t end = keys.range.end - first;
+    ClearAround(begin, end, buffered.size(), rows.weights);
+    ClearAround(begin, end, buffered.size(), rows.gradients);
+    DifferentiateRun</*kAlone=*/true>(begin, end, row, rows);
+  }
+
+  template <bool kAlone>
+  HWY_INLINE void DifferentiateRun(int64_t begin, int64_t end,
+                                   const RowGradient& row,
+                                   const RowsOfGradients& rows) {
+    if (head_.dropout > 0.0f) {
+      Differentiate<kAlone, true>(begin, end, row, rows);
+    } else {
+      Differentiate<kAlone, false>(begin, end, row, rows);
+    }
   }
 
   // What keys and values get of the weights and score gradients of queries
@@ -376,6 +443,10 @@ class Backward {
   const BackwardInputs& inputs_;
   const BackwardResults& results_;
   const BackwardWorkspace work_;
+  const uint32_t threshold_;  // of dropout
+  const float kept_;
+  int64_t packed_ = 0;  // the first key of the block that is not
+  int64_t packed_queries_;
 };
 
 void BackwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
 #include "attention/kernels/attention_tile.h"
+#include "attention/kernels/coming_rows-inl.h"
 #include "attention/kernels/score_rows-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
@@ -67,7 +68,6 @@ class Forward {
         threshold_(DropoutThreshold(head.dropout)),
         kept_(1.0f / (1.0f - head.dropout)),
         packed_queries_(begin),
-        asked_queries_({begin, begin}),
         finished_(begin) {}
 
   HWY_INLINE void Run() {
@@ -110,13 +110,16 @@ class Forward {
       keys_[i - begin_] = RowKeys(block, i, {0, block.keys});
       hull_ = Union(hull_, keys_[i - begin_].range);
     }
-    asked_ = {hull_.begin, hull_.begin};
-    turn_ = 0;
+    const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
+    ComingRows coming(block, hull_, groups, end_);
+    coming.AddByKey(block.key, block.key_stride, head_.head_dim);
+    coming.AddByKey(block.value, block.value_stride, head_.value_dim);
+    coming.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
     ForEachChunk(block, hull_,
-                 [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk); });
+                 [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk, &coming); });
   }
 
-  HWY_INLINE void AddChunk(int b, KeyRange chunk) {
+  HWY_INLINE void AddChunk(int b, KeyRange chunk, ComingRows* coming) {
     const KeyBlock& block = head_.blocks[b];
     const bool is_last = b == 1 && chunk.end == hull_.end;
     packed_ = chunk.begin;
@@ -131,7 +134,7 @@ class Forward {
       if (!group.hull.empty()) {
         PackQueriesUpTo(i + group.rows);
         PackKeys(block, chunk, group.hull.end);
-        AddGroup(group, chunk);
+        AddGroup(group, chunk, coming);
       }
       if (is_last && wants_context()) {
         for (int64_t r = 0; r < group.rows; ++r) {
@@ -185,49 +188,6 @@ class Forward {
     }
   }
 
-  // What a group's product is to ask for before it is packed: by turns, a
-  // vector of each of the next keys, values or queries.
-  HWY_INLINE Ahead PackedNext(const KeyBlock& block) {
-    const int64_t key_turns = work_.sizes.head / kPadding;
-    const int64_t value_turns = work_.sizes.value / kPadding;
-    const int64_t turns = 2 * key_turns + value_turns;
-    if (turn_ == 0) {
-      const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
-      const bool window = block.radius >= 0;
-      const int64_t used = (turns + 2) * kBlockRows;
-      const int64_t most = window ? 2 * kPackedKeys : ChunkKeys(block);
-      AskFor(packed_, window ? used : most * (turns + 2) / groups,
-             std::min(packed_ + most, hull_.end), &asked_);
-      AskFor(packed_queries_, used, end_, &asked_queries_);
-    }
-    const int64_t turn = turn_;
-    turn_ = (turn_ + 1) % turns;
-    if (turn < key_turns) {
-      return VectorsOf(block.key, block.key_stride, turn, asked_);
-    }
-    if (turn < key_turns + value_turns) {
-      return VectorsOf(block.value, block.value_stride, turn - key_turns,
-                       asked_);
-    }
-    return VectorsOf(head_.query, head_.query_stride,
-                     turn - key_turns - value_turns, asked_queries_);
-  }
-
-  // The next `count` rows, before `last`, of those that are neither packed nor
-  // asked for.
-  HWY_INLINE static void AskFor(int64_t packed, int64_t count, int64_t last,
-                                KeyRange* asked) {
-    asked->begin = std::max(asked->end, packed);
-    asked->end = std::max(asked->begin, std::min(asked->begin + count, last));
-  }
-
-  HWY_INLINE static Ahead VectorsOf(const float* rows, int64_t stride,
-                                    int64_t vector, KeyRange range) {
-    return {.data = rows + range.begin * stride + vector * kPadding,
-            .step = stride,
-            .count = range.size()};
-  }
-
   // Six queries or fewer, and what they see of a chunk.
   struct Group {
     int block;
@@ -251,7 +211,8 @@ class Forward {
     return work_.relative + (i - begin_) * work_.sizes.relative;
   }
 
-  HWY_INLINE void AddGroup(const Group& group, KeyRange chunk) {
+  HWY_INLINE void AddGroup(const Group& group, KeyRange chunk,
+                           ComingRows* coming) {
     const TileSizes& sizes = work_.sizes;
     const KeyRange hull = group.hull;
     const int64_t offset = hull.begin - chunk.begin;
@@ -284,7 +245,7 @@ class Forward {
     multiply(group.rows, sizes.value, {work_.scores, sizes.score_stride, 1},
              {work_.values + offset * sizes.value, sizes.value}, hull.size(),
              work_.context + n * sizes.value, sizes.value,
-             PackedNext(BlockOf(group)));
+             coming->Next(packed_, packed_queries_));
     has_context = true;
   }
 
@@ -438,8 +399,6 @@ class Forward {
     const int64_t i = group.first + r;
     const VisibleKeys& keys = group.keys[r];
     float* const row = ScoresOf(r);
-    const int64_t lanes = Lanes();
-    const int64_t columns = group.hull.size();
     const Exponent exponent = {.factor = factor_,
                                .shift = factor_ * work_.row_max[i - begin_],
                                .threshold = DropoutThreshold(head_.dropout),
@@ -458,17 +417,14 @@ class Forward {
       return sum;
     }
     if (keys.range.empty()) {
-      FillRun(0.0f, columns, row);
+      FillRun(0.0f, group.hull.size(), row);
       return 0.0f;
     }
     const int64_t begin = keys.range.begin - group.hull.begin;
     const int64_t end = keys.range.end - group.hull.begin;
-    FillRun(0.0f, begin / lanes * lanes, row);
-    const float sum = ToWeights</*kAlone=*/true>(begin, end, exponent, dropout,
-                                                 group.hull.begin, row);
-    const int64_t done = RoundUp(end, lanes);
-    FillRun(0.0f, columns - done, row + done);
-    return sum;
+    ClearAround(begin, end, group.hull.size(), row);
+    return ToWeights</*kAlone=*/true>(begin, end, exponent, dropout,
+                                      group.hull.begin, row);
   }
 
   template <bool kAlone>
@@ -503,16 +459,13 @@ class Forward {
   const float factor_;
   const uint32_t threshold_;  // of dropout
   const float kept_;
-  // Of the block at hand: the keys that any query sees, the first that is not
-  // yet packed, those that are asked for by turns.
+  // Of the block at hand: the keys that any query sees, and the first that is
+  // not yet packed.
   KeyRange hull_ = {0, 0};
   int64_t packed_ = 0;
-  KeyRange asked_ = {0, 0};
-  int64_t turn_ = 0;
-  // The same of queries.
+  // The first queries that are not yet packed, and not finished.
   int64_t packed_queries_;
-  KeyRange asked_queries_;
-  int64_t finished_;  // the first query that is not
+  int64_t finished_;
   // Whether anything has been written to the context of six queries.
   bool has_context_[kTileQueries / kBlockRows] = {};
   VisibleKeys keys_[kTileQueries];  // of each query, in the block at hand

@@ -146,6 +146,16 @@ HWY_INLINE void FillRun(float value, int64_t count, float* to) {
   }
 }
 
+// Zeros in the vectors of a row of `columns` that hold none of [begin, end).
+HWY_INLINE void ClearAround(int64_t begin, int64_t end, int64_t columns,
+                            float* row) {
+  const int64_t lanes = Lanes();
+  const int64_t first = begin / lanes * lanes;
+  const int64_t last = (end + lanes - 1) / lanes * lanes;
+  FillRun(0.0f, first, row);
+  FillRun(0.0f, columns - last, row + last);
+}
+
 // Zeros wherever query i does not see a key of `range`; `row` is at key 0.
 HWY_INLINE void ZeroInvisible(const KeyBlock& block, int64_t i, KeyRange range,
                               float* row) {

@@ -87,23 +87,6 @@ HWY_INLINE FloatVector DropoutFactors(DropoutRow row, uint32_t key,
   return hn::IfThenZeroElse(hn::RebindMask(tag, dropped), hn::Set(tag, kept));
 }
 
-// factors[i] = DropoutFactors of key + i.
-HWY_INLINE void DropoutRun(DropoutRow row, uint32_t key, uint32_t threshold,
-                           float kept, int64_t count,
-                           float* HWY_RESTRICT factors) {
-  const FloatTag tag;
-  const int64_t lanes = Lanes();
-  for (int64_t i = 0; i < count; i += lanes) {
-    const FloatVector f =
-        DropoutFactors(row, key + static_cast<uint32_t>(i), threshold, kept);
-    if (i + lanes <= count) {
-      hn::StoreU(f, tag, factors + i);
-    } else {
-      StoreTail(f, count - i, factors + i);
-    }
-  }
-}
-
 // row[i] += summand.
 HWY_INLINE void AddToRun(float summand, int64_t count, float* row) {
   const FloatTag tag;
@@ -124,95 +107,6 @@ HWY_INLINE void ScaleRun(float factor, int64_t count, float* row) {
   for (int64_t i = 0; i < count; i += Lanes()) {
     hn::StoreU(hn::Mul(hn::Set(tag, factor), hn::LoadU(tag, row + i)), tag,
                row + i);
-  }
-}
-
-// What the gradients of a query's row of scores need.
-struct RowGradient {
-  float factor;       // of the scores, as in ExponentiateRun
-  float shift;        // idem
-  float inverse_sum;  // of the exponentials
-  float delta;        // context . context gradient
-  float inverse_divisor;
-};
-
-// One run, of `count` keys. With p = 2^(factor * score - shift) * inverse_sum:
-//
-//   weight   = p * factors                       (dropout; 1 without)
-//   gradient = p * (product * factors - delta) / divisor + carried_gradient
-//
-// `product` is context gradient . value. Null: factors (1), carried_gradient
-// (0; it may be previous_gradient), previous_gradient (not wanted; else it gets
-// a copy of the gradient), undone (not wanted; else it gets score - own, with
-// own the part of this layer in the score, and may be `scores`).
-struct GradientRun {
-  const float* scores;
-  const float* own;
-  float* undone;
-  const float* products;
-  const float* factors;
-  const float* carried_gradient;
-  float* weights;
-  float* gradients;
-  float* previous_gradient;
-};
-
-template <bool kFull, typename Run>
-HWY_INLINE void GradientVector(const RowGradient& row, const Run& run,
-                               int64_t i, int64_t rest) {
-  const FloatTag tag;
-  const auto load = [&](const float* from) HWY_ATTR {
-    if constexpr (kFull) {
-      return hn::LoadU(tag, from + i);
-    } else {
-      return LoadTail(from + i, rest);
-    }
-  };
-  const auto store = [&](FloatVector value, float* to) HWY_ATTR {
-    if constexpr (kFull) {
-      hn::StoreU(value, tag, to + i);
-    } else {
-      StoreTail(value, rest, to + i);
-    }
-  };
-  const FloatVector score = load(run.scores);
-  if (run.undone != nullptr) {
-    store(hn::Sub(score, load(run.own)), run.undone);
-  }
-  const FloatVector p = hn::Mul(Exp2(hn::MulAdd(hn::Set(tag, row.factor), score,
-                                                hn::Set(tag, -row.shift))),
-                                hn::Set(tag, row.inverse_sum));
-  FloatVector product = load(run.products);
-  FloatVector weight = p;
-  if (run.factors != nullptr) {
-    const FloatVector factors = load(run.factors);
-    product = hn::Mul(product, factors);
-    weight = hn::Mul(p, factors);
-  }
-  store(weight, run.weights);
-  const FloatVector centred = hn::Mul(hn::Sub(product, hn::Set(tag, row.delta)),
-                                      hn::Set(tag, row.inverse_divisor));
-  FloatVector gradient;
-  if (run.carried_gradient != nullptr) {
-    gradient = hn::MulAdd(p, centred, load(run.carried_gradient));
-  } else {
-    gradient = hn::Mul(p, centred);
-  }
-  store(gradient, run.gradients);
-  if (run.previous_gradient != nullptr) {
-    store(gradient, run.previous_gradient);
-  }
-}
-
-HWY_INLINE void DifferentiateRun(const RowGradient& row, const GradientRun& run,
-                                 int64_t count) {
-  const int64_t lanes = Lanes();
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    GradientVector</*kFull=*/true>(row, run, i, lanes);
-  }
-  if (i < count) {
-    GradientVector</*kFull=*/false>(row, run, i, count - i);
   }
 }
 

@@ -2,12 +2,11 @@
 // three layers through which scores are carried. Yardstick: what the reference
 // itself, run in float32, is off; outputs may be off twice that, gradients
 // three times, plus 1e-6 of the largest element (sums of other order and
-// length). Sizes straddle the vector, the six queries of a group, the 192 of a
-// tile, the 384 keys of a chunk, the radius and the window; head sizes 1 to
-// 130; none, one and many globals; hard and soft patterns, scattered segments,
-// examples shorter than their batch; all residual modes and
-// ways of storing scores; dropout, whose factors
-// the reference is given.
+// length). Sizes straddle the vector, the six queries of a group, the 288 to
+// 768 of a tile, the 384 keys of a chunk, the radius and the window; head sizes
+// 1 to 130; none, one and many globals; hard and soft patterns, scattered
+// segments, examples shorter than their batch; all residual modes and ways of
+// storing scores; dropout, whose factors the reference is given.
 //
 // Carried scores are compared where tokens see each other: elsewhere the kernel
 // leaves 0.
@@ -133,7 +132,7 @@ TEST(SparseAttentionKernelTest, MatchesReferenceAtEveryHeadSize) {
 }
 
 TEST(SparseAttentionKernelTest, MatchesReferenceAcrossTilesAndParts) {
-  for (const int64_t longs : {191, 192, 193, 385, 800}) {
+  for (const int64_t longs : {287, 288, 289, 385, 800}) {
     ExpectKernelMatches({.longs = longs,
                          .globals = 50,
                          .radius = 20,
@@ -141,13 +140,23 @@ TEST(SparseAttentionKernelTest, MatchesReferenceAcrossTilesAndParts) {
                          .layers = 2,
                          .borders = Borders::kNone});
   }
-  // A window of more keys than a chunk, parts shorter than the radius.
-  ExpectKernelMatches({.longs = 900,
-                       .globals = 3,
-                       .radius = 450,
-                       .heads = 1,
-                       .layers = 2,
-                       .distance = 12});
+  // Parts shorter than the radius; windows that are packed at once, and in
+  // chunks.
+  for (const int64_t radius : {250, 650}) {
+    ExpectKernelMatches({.longs = radius + 100,
+                         .globals = 3,
+                         .radius = radius,
+                         .heads = 1,
+                         .layers = 2,
+                         .distance = 12});
+  }
+  // Many heads have longer tiles: one of 576.
+  ExpectKernelMatches({.longs = 570,
+                       .globals = 0,
+                       .radius = 4,
+                       .heads = 65,
+                       .layers = 1,
+                       .borders = Borders::kNone});
   // More globals than a tile and a chunk have room for.
   ExpectKernelMatches({.longs = 100,
                        .globals = 400,

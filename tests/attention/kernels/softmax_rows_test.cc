@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "attention/kernels/dropout.h"
-#include "attention/kernels/reference.h"
 #include "attention/kernels/softmax_rows-inl.h"
 #include "hwy/highway.h"
 #include "tests/support/each_target.h"
@@ -27,31 +26,6 @@ void CallAddToRun(float summand, int64_t count, float* row) {
   AddToRun(summand, count, row);
 }
 float CallRunSum(const float* row, int64_t count) { return RunSum(row, count); }
-void CallDropoutRun(DropoutRow row, uint32_t key, uint32_t threshold,
-                    float kept, int64_t count, float* factors) {
-  DropoutRun(row, key, threshold, kept, count, factors);
-}
-
-// factor, shift, inverse sum, delta and inverse divisor are 0.7, 0.3, 0.5,
-// 0.25 and 0.125. `factors` and `carried` may be null.
-void CallDifferentiate(int64_t count, const float* scores,
-                       const float* products, const float* factors,
-                       const float* carried, float* weights, float* gradients,
-                       float* previous) {
-  DifferentiateRun({.factor = 0.7f,
-                    .shift = 0.3f,
-                    .inverse_sum = 0.5f,
-                    .delta = 0.25f,
-                    .inverse_divisor = 0.125f},
-                   {.scores = scores,
-                    .products = products,
-                    .factors = factors,
-                    .carried_gradient = carried,
-                    .weights = weights,
-                    .gradients = gradients,
-                    .previous_gradient = previous},
-                   count);
-}
 
 }  // namespace etc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -62,8 +36,6 @@ namespace {
 
 HWY_EXPORT(CallAddToRun);
 HWY_EXPORT(CallRunSum);
-HWY_EXPORT(CallDropoutRun);
-HWY_EXPORT(CallDifferentiate);
 
 constexpr int64_t kCounts[] = {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 169};
 constexpr double kUlp = 0x1p-23;
@@ -98,50 +70,6 @@ TEST_P(SoftmaxRowsTest, AddsUp) {
     }
     EXPECT_NEAR(HWY_DYNAMIC_DISPATCH(CallRunSum)(row.data(), count), sum,
                 static_cast<double>(count) * 5 * kUlp);
-  }
-}
-
-TEST_P(SoftmaxRowsTest, DifferentiatesAsTheDefinition) {
-  for (const int64_t count : kCounts) {
-    for (const bool with_all : {false, true}) {
-      GuardedBuffer scores = Scores(count), products = Scores(count),
-                    factors = Scores(count), carried = Scores(count),
-                    weights = Zeros(count), gradients = Zeros(count),
-                    previous = Zeros(count);
-      for (int64_t i = 0; i < count; ++i) {
-        scores[i] -= 5.0f;  // below the largest
-      }
-      HWY_DYNAMIC_DISPATCH(CallDifferentiate)
-      (count, scores.data(), products.data(),
-       with_all ? factors.data() : nullptr, with_all ? carried.data() : nullptr,
-       weights.data(), gradients.data(), with_all ? previous.data() : nullptr);
-      for (int64_t i = 0; i < count; ++i) {
-        const KeyGradient expected = DifferentiateReference(
-            0.5 * std::exp2(0.7 * static_cast<double>(scores[i]) - 0.3),
-            products[i], with_all ? factors[i] : 1.0, 0.25, 8.0,
-            with_all ? carried[i] : 0.0);
-        ASSERT_NEAR(weights[i], expected.weight, 20 * kUlp);
-        ASSERT_NEAR(gradients[i], expected.score, 20 * kUlp);
-        if (with_all) {
-          ASSERT_EQ(previous[i], gradients[i]);
-        }
-      }
-    }
-  }
-}
-
-TEST_P(SoftmaxRowsTest, DropsAsTheDefinition) {
-  constexpr double kProbability = 0.3;
-  const DropoutRow key = MakeDropoutRow(DropoutHeadSeed(5, 1, 2), 77, 1);
-  for (const int64_t count : kCounts) {
-    GuardedBuffer factors = Zeros(count);
-    HWY_DYNAMIC_DISPATCH(CallDropoutRun)
-    (key, 1000, DropoutThreshold(kProbability),
-     static_cast<float>(1.0 / (1.0 - kProbability)), count, factors.data());
-    for (int64_t i = 0; i < count; ++i) {
-      ASSERT_EQ(factors[i], DropoutFactor(key, static_cast<uint32_t>(1000 + i),
-                                          kProbability));
-    }
   }
 }
 
