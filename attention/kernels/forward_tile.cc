@@ -26,7 +26,10 @@ struct ForwardWorkspace {
     keys = cursor.Take(head.head_dim * sizes.key_stride);
     values = cursor.Take(sizes.keys * sizes.value);
     scores = cursor.Take(6 * sizes.score_stride);
-    relative_scores = cursor.Take(6 * sizes.score_stride);
+    relative_stride =
+        std::max(sizes.score_stride,
+                 RoundUp(2 * head.max_distance + 2 * kPadding, kPadding));
+    relative_scores = cursor.Take(6 * relative_stride);
     context = cursor.Take(kTileQueries * sizes.value);
     row_max = cursor.Take(kTileQueries + kPadding);
     row_sum = cursor.Take(kTileQueries + kPadding);
@@ -34,14 +37,15 @@ struct ForwardWorkspace {
   }
 
   TileSizes sizes;
-  float* query;            // [queries][head], times 1 / sqrt(d)
-  float* relative_table;   // [d][relative]
-  float* relative_bias;    // [relative]
-  float* relative;         // [queries][relative]
-  float* keys;             // [d][key_stride], transposed
-  float* values;           // [keys][value]
-  float* scores;           // [6][score_stride]
-  float* relative_scores;  // [6][score_stride]
+  float* query;           // [queries][head], times 1 / sqrt(d)
+  float* relative_table;  // [d][relative]
+  float* relative_bias;   // [relative]
+  float* relative;        // [queries][relative]
+  float* keys;            // [d][key_stride], transposed
+  float* values;          // [keys][value]
+  float* scores;          // [6][score_stride]
+  int64_t relative_stride;
+  float* relative_scores;  // [6][relative_stride]: see PrepareRelative
   float* context;          // [queries][value], of exponentials not yet divided
   float* row_max;          // [queries], of scores
   float* row_sum;          // [queries], of exponentials
@@ -205,7 +209,7 @@ class Forward {
     return work_.scores + r * work_.sizes.score_stride;
   }
   HWY_INLINE float* RelativeScoresOf(int64_t r) const {
-    return work_.relative_scores + r * work_.sizes.score_stride;
+    return work_.relative_scores + r * work_.relative_stride;
   }
   HWY_INLINE const float* ByColumn(int64_t i) const {
     return work_.relative + (i - begin_) * work_.sizes.relative;
@@ -401,8 +405,8 @@ class Forward {
     float* const row = ScoresOf(r);
     const Exponent exponent = {.factor = factor_,
                                .shift = factor_ * work_.row_max[i - begin_],
-                               .threshold = DropoutThreshold(head_.dropout),
-                               .kept = 1.0f / (1.0f - head_.dropout)};
+                               .threshold = threshold_,
+                               .kept = kept_};
     const DropoutRow dropout =
         head_.dropout > 0.0f
             ? MakeDropoutRow(head_.dropout_seed, i, group.block)

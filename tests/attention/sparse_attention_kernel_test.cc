@@ -157,6 +157,8 @@ TEST(SparseAttentionKernelTest, MatchesReferenceAcrossTilesAndParts) {
                        .heads = 65,
                        .layers = 1,
                        .borders = Borders::kNone});
+  // Distances far beyond the sequence.
+  ExpectKernelMatches({.longs = 20, .radius = 3, .distance = 100});
   // More globals than a tile and a chunk have room for.
   ExpectKernelMatches({.longs = 100,
                        .globals = 400,
