@@ -12,6 +12,11 @@
 // would not fit into memory. bf16: queries, keys and values; scores are
 // float32.
 //
+// The process keeps the memory it frees, as realetc does, unless the
+// environment has ETC_GIVE_MEMORY_BACK: then it goes back to the system, as in
+// any program that leaves malloc as it is, and names have "/given_back" behind
+// fp32 or bf16.
+//
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the useful work reaches: 4 d FLOP for
 //                      each score that is not masked (of sparse attention, for
@@ -26,6 +31,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -236,6 +242,10 @@ void Attention(benchmark::State& state, const Variant& variant) {
   state.counters["peak_bytes"] = peak;
 }
 
+bool GivesMemoryBack() {
+  return std::getenv("ETC_GIVE_MEMORY_BACK") != nullptr;
+}
+
 struct Implementation {
   const char* name;
   Variant variant;
@@ -246,7 +256,8 @@ void Register(const Implementation& implementation, const Variant& variant) {
   auto* family = benchmark::RegisterBenchmark(
       (std::string("Attention/") + implementation.name + "/" +
        (variant.training ? "training" : "forward") + "/residual:" +
-       (variant.sum ? "sum" : "off") + "/" + (variant.bf16 ? "bf16" : "fp32"))
+       (variant.sum ? "sum" : "off") + "/" + (variant.bf16 ? "bf16" : "fp32") +
+       (GivesMemoryBack() ? "/given_back" : ""))
           .c_str(),
       [=](benchmark::State& state) { Attention(state, variant); });
   family->ArgNames({"long", "global", "radius", "threads"})
@@ -303,7 +314,9 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
-  etc::KeepFreedMemory();
+  if (!etc::GivesMemoryBack()) {
+    etc::KeepFreedMemory();
+  }
   etc::RegisterAll();
   return etc::RunBenchmarks(argc, argv);
 }
