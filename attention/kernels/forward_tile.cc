@@ -118,7 +118,13 @@ class Forward {
     ComingRows coming(block, hull_, groups, end_);
     coming.AddByKey(block.key, block.key_stride, head_.head_dim);
     coming.AddByKey(block.value, block.value_stride, head_.value_dim);
-    coming.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
+    if (b == 0) {
+      coming.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
+    } else if (wants_context()) {
+      // Lines that are written wait for memory as well.
+      coming.AddByQuery(results_.context, results_.context_stride,
+                        head_.value_dim);
+    }
     ForEachChunk(block, hull_,
                  [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk, &coming); });
   }
@@ -249,7 +255,8 @@ class Forward {
     multiply(group.rows, sizes.value, {work_.scores, sizes.score_stride, 1},
              {work_.values + offset * sizes.value, sizes.value}, hull.size(),
              work_.context + n * sizes.value, sizes.value,
-             coming->Next(packed_, packed_queries_));
+             coming->Next(packed_,
+                          group.block == 0 ? packed_queries_ : group.first));
     has_context = true;
   }
 
