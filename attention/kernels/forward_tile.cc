@@ -7,7 +7,7 @@
 //
 #include "attention/kernels/attention_tile.h"
 #include "attention/kernels/coming_rows-inl.h"
-#include "attention/kernels/score_rows-inl.h"
+#include "attention/kernels/group_scores-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
@@ -69,8 +69,13 @@ class Forward {
         results_(results),
         work_(head, workspace),
         factor_(ExponentFactor(head)),
-        threshold_(DropoutThreshold(head.dropout)),
-        kept_(1.0f / (1.0f - head.dropout)),
+        scores_(head, results, begin,
+                {.scores = work_.scores,
+                 .score_stride = work_.sizes.score_stride,
+                 .relative_scores = work_.relative_scores,
+                 .relative_stride = work_.relative_stride,
+                 .relative = work_.relative,
+                 .relative_columns = work_.sizes.relative}),
         packed_queries_(begin),
         finished_(begin) {}
 
@@ -134,9 +139,9 @@ class Forward {
     const bool is_last = b == 1 && chunk.end == hull_.end;
     packed_ = chunk.begin;
     for (int64_t i = begin_; i < end_; i += kBlockRows) {
-      Group group = {.block = b,
-                     .first = i,
-                     .rows = std::min<int64_t>(kBlockRows, end_ - i)};
+      QueryGroup group = {.block = b,
+                          .first = i,
+                          .rows = std::min<int64_t>(kBlockRows, end_ - i)};
       for (int64_t r = 0; r < group.rows; ++r) {
         group.keys[r] = KeysWithin(block, i + r, chunk);
         group.hull = Union(group.hull, group.keys[r].range);
@@ -198,56 +203,34 @@ class Forward {
     }
   }
 
-  // Six queries or fewer, and what they see of a chunk.
-  struct Group {
-    int block;
-    int64_t first;
-    int64_t rows;
-    VisibleKeys keys[kBlockRows] = {};
-    KeyRange hull = {0, 0};
-  };
-
-  HWY_INLINE const KeyBlock& BlockOf(const Group& group) const {
-    return head_.blocks[group.block];
-  }
-  // Row r of the scores of a group; element 0 is at key hull.begin.
-  HWY_INLINE float* ScoresOf(int64_t r) const {
-    return work_.scores + r * work_.sizes.score_stride;
-  }
-  HWY_INLINE float* RelativeScoresOf(int64_t r) const {
-    return work_.relative_scores + r * work_.relative_stride;
-  }
-  HWY_INLINE const float* ByColumn(int64_t i) const {
-    return work_.relative + (i - begin_) * work_.sizes.relative;
-  }
-
-  HWY_INLINE void AddGroup(const Group& group, KeyRange chunk,
+  HWY_INLINE void AddGroup(const QueryGroup& group, KeyRange chunk,
                            ComingRows* coming) {
     const TileSizes& sizes = work_.sizes;
     const KeyRange hull = group.hull;
     const int64_t offset = hull.begin - chunk.begin;
     const int64_t n = group.first - begin_;
     for (int64_t r = 0; r < group.rows; ++r) {
-      PrepareRelative(group, r);
+      scores_.PrepareRelative(group, r);
     }
     MultiplyRowGroup</*kAdd=*/false>(
         group.rows, hull.size(), {work_.query + n * sizes.head, sizes.head, 1},
         {work_.keys + offset, sizes.key_stride}, head_.head_dim, work_.scores,
         sizes.score_stride,
-        ScoresAhead(results_.previous[group.block], BlockOf(group), group.first,
-                    group.rows, hull));
-    AddLinks(group);
+        ScoresAhead(results_.previous[group.block], head_.blocks[group.block],
+                    group.first, group.rows, hull));
+    scores_.AddLinks(group);
     HWY_ALIGN float largest[kPadding];
     FillRun(kLowest, kPadding, largest);
     for (int64_t r = 0; r < group.rows; ++r) {
-      largest[r] = CompleteRow(group, r);
+      largest[r] = scores_.CompleteRow(group, r);
     }
     if (!wants_context()) {
       return;
     }
     RaiseMax(group, largest);
     for (int64_t r = 0; r < group.rows; ++r) {
-      work_.row_sum[n + r] += ExponentiateRow(group, r);
+      work_.row_sum[n + r] +=
+          scores_.ExponentiateRow(group, r, work_.row_max[n + r]);
     }
     bool& has_context = has_context_[n / kBlockRows];
     const auto multiply = has_context ? &MultiplyRowGroup</*kAdd=*/true>
@@ -260,123 +243,9 @@ class Forward {
     has_context = true;
   }
 
-  // Relative scores of a row: where they go by distance alone, those of the
-  // distances, with a vector of the first and the last on either side; where
-  // distances and other segments mix, those of each key.
-  HWY_INLINE void PrepareRelative(const Group& group, int64_t r) {
-    const KeyBlock& block = BlockOf(group);
-    if (block.rule != RelativeRule::kDistance) {
-      return;
-    }
-    const int64_t i = group.first + r;
-    const int64_t last = 2 * head_.max_distance;
-    const float* const by_column = ByColumn(i);
-    float* const to = RelativeScoresOf(r);
-    if (block.special.runs != nullptr) {
-      return FillRelativeScores(block, head_.max_distance, i, group.hull,
-                                by_column, to);
-    }
-    FillRun(by_column[0], kPadding, to);
-    PackRow(by_column, last, last, 1.0f, to + kPadding);
-    FillRun(by_column[last], kPadding, to + kPadding + last);
-  }
-
-  // Links among keys that have none, else all with one relative score.
-  HWY_INLINE void AddLinks(const Group& group) {
-    const KeyBlock& block = BlockOf(group);
-    if (block.rule != RelativeRule::kLink) {
-      return;
-    }
-    for (int64_t r = 0; r < group.rows; ++r) {
-      const float* const special =
-          ByColumn(group.first + r) + 2 * head_.max_distance;
-      const float more = special[kLinked] - special[kNotLinked];
-      float* const at_key_0 = ScoresOf(r) - group.hull.begin;
-      ForEachRun(block.special, group.first + r, group.keys[r].range,
-                 [&](int64_t begin, int64_t end) HWY_ATTR {
-                   AddToRun(more, end - begin, at_key_0 + begin);
-                 });
-    }
-  }
-
-  // Products to scores, which are carried on; returns the largest.
-  HWY_INLINE float CompleteRow(const Group& group, int64_t r) {
-    const VisibleKeys keys = group.keys[r];
-    FloatVector most = hn::Set(FloatTag(), kLowest);
-    ForEachVisible(group, r, [&](int64_t begin, int64_t end) HWY_ATTR {
-      CompleteRun(group, r, begin, end, &most);
-    });
-    return keys.range.empty() ? kLowest
-                              : hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
-  }
-
-  // Calls function(begin, end), counted from the hull, for each run of keys
-  // that row r sees.
-  template <typename Function>
-  HWY_INLINE void ForEachVisible(const Group& group, int64_t r,
-                                 const Function& function) const {
-    const VisibleKeys& keys = group.keys[r];
-    const int64_t first = group.hull.begin;
-    if (keys.whole) {
-      return function(keys.range.begin - first, keys.range.end - first);
-    }
-    ForEachRun(BlockOf(group).visible, group.first + r, keys.range,
-               [&](int64_t begin, int64_t end)
-                   HWY_ATTR { function(begin - first, end - first); });
-  }
-
-  HWY_INLINE void CompleteRun(const Group& group, int64_t r, int64_t begin,
-                              int64_t end, FloatVector* most) {
-    const KeyBlock& block = BlockOf(group);
-    const int64_t i = group.first + r;
-    const int64_t m = head_.max_distance;
-    const float* const by_column = ByColumn(i);
-    float* const row = ScoresOf(r);
-    const CarryRows carry = CarryOf(group, i);
-    const auto constant = [&](float score, int64_t first,
-                              int64_t last) HWY_ATTR {
-      CompleteScores(first, last, SameScore{score}, carry, row, most);
-    };
-    const auto stored = [&](const float* scores, int64_t first,
-                            int64_t last) HWY_ATTR {
-      CompleteScores(first, last, StoredScores{scores}, carry, row, most);
-    };
-    if (block.rule == RelativeRule::kNone) {
-      return constant(0.0f, begin, end);
-    }
-    if (block.rule == RelativeRule::kLink) {
-      return constant(by_column[2 * m + kNotLinked], begin, end);
-    }
-    if (block.special.runs != nullptr) {
-      return stored(RelativeScoresOf(r), begin, end);
-    }
-    // Vectors before and behind those that differ by distance.
-    const int64_t lanes = Lanes();
-    const int64_t shift = group.hull.begin - i + m;  // column of element 0
-    const int64_t near_begin =
-        std::clamp(std::max<int64_t>(1 - shift, 0) / lanes * lanes, begin, end);
-    const int64_t near_end = std::clamp(
-        RoundUp(std::max<int64_t>(2 * m - shift, 0), lanes), near_begin, end);
-    constant(by_column[0], begin, near_begin);
-    stored(RelativeScoresOf(r) + kPadding + shift, near_begin, near_end);
-    constant(by_column[2 * m], near_end, end);
-  }
-
-  // At element 0 of a row of scores of query i.
-  HWY_INLINE CarryRows CarryOf(const Group& group, int64_t i) const {
-    const KeyBlock& block = BlockOf(group);
-    const float* const previous =
-        ScoreRow(results_.previous[group.block], block, i);
-    float* const carried = ScoreRow(results_.carried[group.block], block, i);
-    const int64_t first = group.hull.begin;
-    return {.previous = previous == nullptr ? nullptr : previous + first,
-            .carried = carried == nullptr ? nullptr : carried + first,
-            .subtract = results_.subtract};
-  }
-
   // Brings what the rows had before to their new maximum. `largest` has
   // kPadding elements, kLowest behind the rows of the group.
-  HWY_INLINE void RaiseMax(const Group& group, const float* largest) {
+  HWY_INLINE void RaiseMax(const QueryGroup& group, const float* largest) {
     const FloatTag tag;
     const int64_t n = group.first - begin_;
     const FloatVector factor = hn::Set(tag, factor_);
@@ -404,50 +273,6 @@ class Forward {
     }
   }
 
-  // Scores to weights, those of keys that are not visible to 0; returns the sum
-  // of exponentials.
-  HWY_INLINE float ExponentiateRow(const Group& group, int64_t r) {
-    const int64_t i = group.first + r;
-    const VisibleKeys& keys = group.keys[r];
-    float* const row = ScoresOf(r);
-    const Exponent exponent = {.factor = factor_,
-                               .shift = factor_ * work_.row_max[i - begin_],
-                               .threshold = threshold_,
-                               .kept = kept_};
-    const DropoutRow dropout =
-        head_.dropout > 0.0f
-            ? MakeDropoutRow(head_.dropout_seed, i, group.block)
-            : DropoutRow{};
-    if (!keys.whole) {
-      ZeroInvisible(BlockOf(group), i, group.hull, row - group.hull.begin);
-      float sum = 0.0f;
-      ForEachVisible(group, r, [&](int64_t begin, int64_t end) HWY_ATTR {
-        sum += ToWeights</*kAlone=*/false>(begin, end, exponent, dropout,
-                                           group.hull.begin, row);
-      });
-      return sum;
-    }
-    if (keys.range.empty()) {
-      FillRun(0.0f, group.hull.size(), row);
-      return 0.0f;
-    }
-    const int64_t begin = keys.range.begin - group.hull.begin;
-    const int64_t end = keys.range.end - group.hull.begin;
-    ClearAround(begin, end, group.hull.size(), row);
-    return ToWeights</*kAlone=*/true>(begin, end, exponent, dropout,
-                                      group.hull.begin, row);
-  }
-
-  template <bool kAlone>
-  HWY_INLINE float ToWeights(int64_t begin, int64_t end,
-                             const Exponent& exponent, DropoutRow dropout,
-                             int64_t key, float* row) {
-    return head_.dropout > 0.0f ? Exponentiate<kAlone, true>(
-                                      begin, end, exponent, dropout, key, row)
-                                : Exponentiate<kAlone, false>(
-                                      begin, end, exponent, dropout, key, row);
-  }
-
   HWY_INLINE void FinishRow(int64_t i) {
     const int64_t n = i - begin_;
     const float sum = work_.row_sum[n];
@@ -468,8 +293,7 @@ class Forward {
   const ForwardResults& results_;
   const ForwardWorkspace work_;
   const float factor_;
-  const uint32_t threshold_;  // of dropout
-  const float kept_;
+  GroupScores scores_;
   // Of the block at hand: the keys that any query sees, and the first that is
   // not yet packed.
   KeyRange hull_ = {0, 0};

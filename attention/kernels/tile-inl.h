@@ -8,7 +8,6 @@
 #include "attention/kernels/attention_tile.h"
 #include "attention/kernels/key_runs-inl.h"
 #include "attention/kernels/tile_sizes.h"
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
