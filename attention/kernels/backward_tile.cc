@@ -16,6 +16,7 @@
 #include "attention/kernels/backward_workspace.h"
 #include "attention/kernels/coming_rows-inl.h"
 #include "attention/kernels/gradient_rows-inl.h"
+#include "attention/kernels/group_scores-inl.h"
 #include "attention/kernels/score_gradients-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
@@ -36,6 +37,7 @@ class Backward {
         inputs_(inputs),
         results_(results),
         work_(head, workspace),
+        scores_(head, nothing_carried_, work_.sizes),
         threshold_(DropoutThreshold(head.dropout)),
         kept_(1.0f / (1.0f - head.dropout)),
         packed_queries_(begin) {}
@@ -121,15 +123,17 @@ class Backward {
     const KeyBlock& block = head_.blocks[b];
     const KeyRange hull = RowsHull(block, begin_, end_, limit);
     const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
-    ComingRows coming(block, hull, groups, end_);
+    ComingRows coming(block, /*chunks=*/1, hull.end, groups, end_);
     coming.AddByKey(block.key, block.key_stride, head_.head_dim);
     coming.AddByKey(block.value, block.value_stride, head_.value_dim);
     coming.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
     coming.AddByQuery(inputs_.context, inputs_.context_stride, head_.value_dim);
     coming.AddByQuery(inputs_.context_gradient, inputs_.context_gradient_stride,
                       head_.value_dim);
-    ForEachChunk(block, hull,
-                 [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk, &coming); });
+    const Chunks chunks = ChunksOf(block, hull);
+    for (int64_t n = 0; n < chunks.count; ++n) {
+      AddChunk(b, chunks[n], &coming);
+    }
   }
 
   HWY_INLINE void AddChunk(int b, KeyRange chunk, ComingRows* coming) {
@@ -182,16 +186,22 @@ class Backward {
     PackKeys(b, chunk, hull.end);
     KeyRange group_hulls[kGradientQueries / kBlockRows];
     for (int64_t i = begin; i < end; i += kBlockRows) {
-      const int64_t rows = std::min<int64_t>(kBlockRows, end - i);
-      const KeyRange group_hull = RowsHull(block, i, i + rows, chunk);
-      group_hulls[(i - begin) / kBlockRows] = group_hull;
-      if (group_hull.empty()) {
-        for (int64_t r = i - begin; r < i - begin + rows; ++r) {
+      const int64_t n = i - begin_;
+      QueryGroup group = {.block = b,
+                          .first = i,
+                          .rows = std::min<int64_t>(kBlockRows, end - i),
+                          .relative = work_.relative + n * work_.sizes.relative,
+                          .scores = work_.scores,
+                          .relative_scores = work_.relative_scores};
+      group.SetKeys(block, chunk);
+      group_hulls[(i - begin) / kBlockRows] = group.hull;
+      if (group.hull.empty()) {
+        for (int64_t r = i - begin; r < i - begin + group.rows; ++r) {
           FillRun(0.0f, hull.size(), WeightsAtKey0(r, hull) + hull.begin);
           FillRun(0.0f, hull.size(), GradientsAtKey0(r, hull) + hull.begin);
         }
       } else {
-        AddGroup(b, chunk, hull, group_hull, begin, i, rows, coming);
+        AddGroup(group, chunk, hull, i - begin, coming);
       }
     }
     AddKeyGradients(chunk, hull, begin, end, group_hulls);
@@ -205,67 +215,79 @@ class Backward {
     return work_.gradients + row * work_.sizes.score_stride - hull.begin;
   }
 
-  // Weights and score gradients of queries i to i + rows, and what the queries
-  // get of them. The buffers begin with query `first` and key buffered.begin.
-  HWY_INLINE void AddGroup(int b, KeyRange chunk, KeyRange buffered,
-                           KeyRange hull, int64_t first, int64_t i,
-                           int64_t rows, ComingRows* coming) {
+  // Weights and score gradients of a group, and what its queries get of them.
+  // Its rows in the buffers are from `row` on, and begin with key
+  // buffered.begin.
+  HWY_INLINE void AddGroup(const QueryGroup& group, KeyRange chunk,
+                           KeyRange buffered, int64_t row, ComingRows* coming) {
+    const int b = group.block;
     const TileSizes& sizes = work_.sizes;
+    const KeyRange hull = group.hull;
     const int64_t offset = hull.begin - chunk.begin;
-    const int64_t n = i - begin_;
+    const int64_t n = group.first - begin_;
     MultiplyRowGroup</*kAdd=*/false>(
-        rows, hull.size(),
+        group.rows, hull.size(),
         {work_.context_gradient + n * sizes.value, sizes.value, 1},
         {work_.values_transposed + offset, sizes.key_stride}, head_.value_dim,
-        work_.products, work_.sizes.score_stride,
-        ScoresAhead(inputs_.carried[b], head_.blocks[b], i, rows, hull));
+        work_.products, sizes.score_stride,
+        ScoresAhead(inputs_.carried[b], head_.blocks[b], group.first,
+                    group.rows, hull));
     if (ScoresAreNeeded(b)) {
-      ScoreAgain(b, hull, offset, i, rows);
+      ScoreAgain(group, offset);
     }
-    for (int64_t r = 0; r < rows; ++r) {
-      DifferentiateRow(b, buffered, hull, i - first + r, i + r, r);
+    for (int64_t r = 0; r < group.rows; ++r) {
+      DifferentiateRow(group, buffered, row + r, r);
     }
-    float* const gradients = GradientsAtKey0(i - first, buffered) + hull.begin;
+    float* const gradients = GradientsAtKey0(row, buffered) + hull.begin;
     MultiplyRowGroup</*kAdd=*/true>(
-        rows, sizes.head, {gradients, work_.sizes.score_stride, 1},
+        group.rows, sizes.head, {gradients, sizes.score_stride, 1},
         {work_.keys + offset * sizes.head, sizes.head}, hull.size(),
         work_.query_gradient + n * sizes.head, sizes.head,
         coming->Next(packed_, packed_queries_));
-    for (int64_t r = 0; r < rows; ++r) {
-      AddRelativeGradient(head_.blocks[b], head_.max_distance, i + r, hull,
-                          gradients + r * work_.sizes.score_stride,
+    for (int64_t r = 0; r < group.rows; ++r) {
+      AddRelativeGradient(head_.blocks[b], head_.max_distance, group.first + r,
+                          hull, gradients + r * sizes.score_stride,
                           work_.relative_gradient + (n + r) * sizes.relative);
     }
   }
 
-  HWY_INLINE void ScoreAgain(int b, KeyRange hull, int64_t offset, int64_t i,
-                             int64_t rows) {
+  // This layer's own scores, to the bit as the forward pass had them: a score
+  // that is rounded otherwise has another probability than the one that the
+  // sum of exponentials holds.
+  HWY_INLINE void ScoreAgain(const QueryGroup& group, int64_t offset) {
     const TileSizes& sizes = work_.sizes;
-    const int64_t n = i - begin_;
-    for (int64_t r = 0; r < rows; ++r) {
-      FillRelativeScores(head_.blocks[b], head_.max_distance, i + r, hull,
-                         work_.relative + (n + r) * sizes.relative,
-                         work_.scores + r * work_.sizes.score_stride);
+    const int b = group.block;
+    for (int64_t r = 0; r < group.rows; ++r) {
+      scores_.PrepareRelative(group, r);
     }
-    MultiplyRowGroup</*kAdd=*/true>(
-        rows, hull.size(), {work_.query + n * sizes.head, sizes.head, 1},
+    MultiplyRowGroup</*kAdd=*/false>(
+        group.rows, group.hull.size(),
+        {work_.query + (group.first - begin_) * sizes.head, sizes.head, 1},
         {work_.keys_transposed + offset, sizes.key_stride}, head_.head_dim,
-        work_.scores, work_.sizes.score_stride,
-        ScoresAhead(inputs_.carried_gradient[b], head_.blocks[b], i, rows,
-                    hull));
+        group.scores, sizes.score_stride,
+        ScoresAhead(inputs_.carried_gradient[b], head_.blocks[b], group.first,
+                    group.rows, group.hull));
+    scores_.AddLinks(group);
+    FloatVector most = hn::Set(FloatTag(), kLowest);
+    for (int64_t r = 0; r < group.rows; ++r) {
+      scores_.CompleteRow(group, r, &most);
+    }
   }
 
-  // Query i, whose row is `buffer_row` of weights and gradients, which begin at
-  // buffered.begin, and `r` of products and scores, which begin at hull.begin.
-  HWY_INLINE void DifferentiateRow(int b, KeyRange buffered, KeyRange hull,
-                                   int64_t buffer_row, int64_t i, int64_t r) {
+  // Row r of a group, whose row is `buffer_row` of weights and gradients, which
+  // begin at buffered.begin.
+  HWY_INLINE void DifferentiateRow(const QueryGroup& group, KeyRange buffered,
+                                   int64_t buffer_row, int64_t r) {
+    const int b = group.block;
+    const int64_t i = group.first + r;
     const KeyBlock& block = head_.blocks[b];
     const int64_t first = buffered.begin;
     // All rows from that key on.
     const auto at_first = [first](auto* at_key_0) {
       return at_key_0 == nullptr ? nullptr : at_key_0 + first;
     };
-    const int64_t offset = r * work_.sizes.score_stride + first - hull.begin;
+    const int64_t offset =
+        r * work_.sizes.score_stride + first - group.hull.begin;
     const float* const carried =
         at_first(ScoreRow(inputs_.carried[b], block, i));
     const RowsOfGradients rows = {
@@ -290,25 +312,18 @@ class Backward {
     if (head_.dropout > 0.0f) {
       row.dropout = MakeDropoutRow(head_.dropout_seed, i, b);
     }
-    const VisibleKeys keys = RowKeys(block, i, hull);
-    if (!keys.whole) {
-      ZeroInvisible(block, i, buffered, rows.weights - first);
-      ZeroInvisible(block, i, buffered, rows.gradients - first);
-      return ForEachRun(block.visible, i, keys.range,
-                        [&](int64_t begin, int64_t end) HWY_ATTR {
-                          DifferentiateRun</*kAlone=*/false>(
-                              begin - first, end - first, row, rows);
-                        });
+    const VisibleKeys& keys = group.keys[r];
+    ClearInvisible(block, i, keys, buffered, rows.weights);
+    ClearInvisible(block, i, keys, buffered, rows.gradients);
+    if (keys.whole) {
+      return DifferentiateRun</*kAlone=*/true>(
+          keys.range.begin - first, keys.range.end - first, row, rows);
     }
-    if (keys.range.empty()) {
-      FillRun(0.0f, buffered.size(), rows.weights);
-      return FillRun(0.0f, buffered.size(), rows.gradients);
-    }
-    const int64_t begin = keys.range.begin - first;
-    const int64_t end = keys.range.end - first;
-    ClearAround(begin, end, buffered.size(), rows.weights);
-    ClearAround(begin, end, buffered.size(), rows.gradients);
-    DifferentiateRun</*kAlone=*/true>(begin, end, row, rows);
+    ForEachRun(block.visible, i, keys.range,
+               [&](int64_t begin, int64_t end) HWY_ATTR {
+                 DifferentiateRun</*kAlone=*/false>(begin - first, end - first,
+                                                    row, rows);
+               });
   }
 
   template <bool kAlone>
@@ -392,6 +407,8 @@ class Backward {
   const BackwardInputs& inputs_;
   const BackwardResults& results_;
   const BackwardWorkspace work_;
+  const ForwardResults nothing_carried_;
+  GroupScores scores_;
   const uint32_t threshold_;  // of dropout
   const float kept_;
   int64_t packed_ = 0;  // the first key of the block that is not

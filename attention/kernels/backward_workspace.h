@@ -27,6 +27,7 @@ struct BackwardWorkspace {
     key_gradient = cursor.Take(sizes.keys * sizes.head);
     value_gradient = cursor.Take(sizes.keys * sizes.value);
     scores = cursor.Take(6 * sizes.score_stride);
+    relative_scores = cursor.Take(6 * sizes.relative_stride);
     products = cursor.Take(6 * sizes.score_stride);
     weights = cursor.Take(kGradientQueries * sizes.score_stride);
     gradients = cursor.Take(kGradientQueries * sizes.score_stride);
@@ -48,6 +49,7 @@ struct BackwardWorkspace {
   float* key_gradient;       // [keys][head]
   float* value_gradient;     // [keys][value]
   float* scores;             // [6][score_stride]
+  float* relative_scores;    // [6][relative_stride]: see PrepareRelative
   float* products;           // [6][score_stride]: dO . V^T
   float* weights;            // [kGradientQueries][score_stride]: w
   float* gradients;          // [kGradientQueries][score_stride]: dS

@@ -25,14 +25,16 @@ namespace etc::kernels::HWY_NAMESPACE {
 // them, somewhat faster than they are used.
 class ComingRows {
  public:
-  // For `groups` groups of queries before `last_query`, which see the keys
-  // `hull` of a block.
-  HWY_INLINE ComingRows(const KeyBlock& block, KeyRange hull, int64_t groups,
-                        int64_t last_query)
+  // For `groups` groups of queries before `last_query`, and keys of a block
+  // before `last_key`, of which `chunks` chunks are packed at a time; a group
+  // asks once for each of these.
+  HWY_INLINE ComingRows(const KeyBlock& block, int64_t chunks, int64_t last_key,
+                        int64_t groups, int64_t last_query)
       : is_window_(block.radius >= 0),
-        most_keys_(is_window_ ? 2 * kPackedKeys : ChunkKeys(block)),
+        most_keys_(is_window_ ? 2 * kPackedKeys : chunks * ChunkKeys(block)),
+        chunks_(chunks),
         groups_(groups),
-        last_key_(hull.end),
+        last_key_(last_key),
         last_query_(last_query) {}
 
   HWY_INLINE void AddByKey(const float* rows, int64_t stride, int64_t columns) {
@@ -43,14 +45,15 @@ class ComingRows {
     Add(rows, stride, columns, &queries_);
   }
 
-  // What the next group asks for; keys and queries before these are packed.
+  // What a group asks for next; keys and queries before these are packed.
   HWY_INLINE Ahead Next(int64_t packed_keys, int64_t packed_queries) {
     if (turn_ == turns_) {
       turn_ = 0;
-      const int64_t used = (turns_ + 2) * kBlockRows;
-      keys_ = Behind(keys_, packed_keys,
-                     is_window_ ? used : most_keys_ * (turns_ + 2) / groups_,
-                     std::min(packed_keys + most_keys_, last_key_));
+      const int64_t used = (turns_ + 2) * kBlockRows / chunks_;
+      keys_ = Behind(
+          keys_, packed_keys,
+          is_window_ ? used : most_keys_ * (turns_ + 2) / (groups_ * chunks_),
+          std::min(packed_keys + most_keys_, last_key_));
       queries_ = Behind(queries_, packed_queries, used, last_query_);
     }
     int64_t vector = turn_++;
@@ -94,6 +97,7 @@ class ComingRows {
 
   const bool is_window_;
   const int64_t most_keys_;
+  const int64_t chunks_;
   const int64_t groups_;
   const int64_t last_key_;
   const int64_t last_query_;

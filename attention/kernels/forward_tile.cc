@@ -1,5 +1,6 @@
-// The forward pass of a tile: online softmax over chunks of keys, six queries
-// at a time, so that their scores stay in the first-level cache.
+// The forward pass of a tile: online softmax over panels of keys that are
+// packed together, two at a time, for six queries at a time, so that their
+// scores stay in the first-level cache.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/kernels/forward_tile.cc"
@@ -7,53 +8,11 @@
 //
 #include "attention/kernels/attention_tile.h"
 #include "attention/kernels/coming_rows-inl.h"
+#include "attention/kernels/forward_workspace.h"
 #include "attention/kernels/group_scores-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
-
-#ifndef ETC_ATTENTION_KERNELS_FORWARD_WORKSPACE_
-#define ETC_ATTENTION_KERNELS_FORWARD_WORKSPACE_
-namespace etc::kernels {
-
-struct ForwardWorkspace {
-  ForwardWorkspace(const AttentionHead& head, float* begin) : sizes(head) {
-    WorkspaceCursor cursor(begin);
-    query = cursor.Take(kTileQueries * sizes.head);
-    relative_table = cursor.Take(head.head_dim * sizes.relative);
-    relative_bias = cursor.Take(sizes.relative);
-    relative = cursor.Take(kTileQueries * sizes.relative);
-    keys = cursor.Take(head.head_dim * sizes.key_stride);
-    values = cursor.Take(sizes.keys * sizes.value);
-    scores = cursor.Take(6 * sizes.score_stride);
-    relative_stride =
-        std::max(sizes.score_stride,
-                 RoundUp(2 * head.max_distance + 2 * kPadding, kPadding));
-    relative_scores = cursor.Take(6 * relative_stride);
-    context = cursor.Take(kTileQueries * sizes.value);
-    row_max = cursor.Take(kTileQueries + kPadding);
-    row_sum = cursor.Take(kTileQueries + kPadding);
-    total = cursor.used();
-  }
-
-  TileSizes sizes;
-  float* query;           // [queries][head], times 1 / sqrt(d)
-  float* relative_table;  // [d][relative]
-  float* relative_bias;   // [relative]
-  float* relative;        // [queries][relative]
-  float* keys;            // [d][key_stride], transposed
-  float* values;          // [keys][value]
-  float* scores;          // [6][score_stride]
-  int64_t relative_stride;
-  float* relative_scores;  // [6][relative_stride]: see PrepareRelative
-  float* context;          // [queries][value], of exponentials not yet divided
-  float* row_max;          // [queries], of scores
-  float* row_sum;          // [queries], of exponentials
-  int64_t total;
-};
-
-}  // namespace etc::kernels
-#endif  // ETC_ATTENTION_KERNELS_FORWARD_WORKSPACE_
 
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
@@ -69,34 +28,41 @@ class Forward {
         results_(results),
         work_(head, workspace),
         factor_(ExponentFactor(head)),
-        scores_(head, results, begin,
-                {.scores = work_.scores,
-                 .score_stride = work_.sizes.score_stride,
-                 .relative_scores = work_.relative_scores,
-                 .relative_stride = work_.relative_stride,
-                 .relative = work_.relative,
-                 .relative_columns = work_.sizes.relative}),
-        packed_queries_(begin),
-        finished_(begin) {}
+        scores_(head, results, work_.sizes),
+        packed_queries_(begin) {}
 
   HWY_INLINE void Run() {
-    const int64_t queries = end_ - begin_;
     if (work_.sizes.relative > 0) {
       PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
       PackRelativeBias(head_, work_.sizes, work_.relative_bias);
     }
-    FillRun(kLowest, queries + kPadding, work_.row_max);
-    FillRun(0.0f, queries + kPadding, work_.row_sum);
     for (int b = 0; b < 2; ++b) {
       ZeroCarried(b);
-      AddBlock(b);
+      chunks_[b] = ChunksOf(head_.blocks[b], Hull(head_.blocks[b]));
     }
-    for (int64_t i = finished_; wants_context() && i < end_; ++i) {
-      FinishRow(i);
+    const int64_t panels = chunks_[0].count + chunks_[1].count;
+    const int64_t passes = std::max<int64_t>((panels + 1) / 2, 1);
+    slots_ = passes == 1 ? kPackedQueries : kTileQueries;
+    for (int64_t pass = 0; pass < passes; ++pass) {
+      panel_count_ = std::min<int64_t>(panels - 2 * pass, 2);
+      for (int64_t p = 0; p < panel_count_; ++p) {
+        panels_[p] = PanelOf(2 * pass + p, work_.panels[p]);
+      }
+      AddPanels(pass == 0, pass + 1 == passes);
     }
   }
 
  private:
+  // Keys that are packed together: all of a chunk that any query sees or, with
+  // a window, those of them that come next.
+  struct Panel {
+    int block = 0;
+    KeyRange keys = {0, 0};
+    int64_t packed = 0;  // keys before this one are, or are not needed any more
+    int64_t key_stride = 0;
+    ForwardWorkspace::PanelWorkspace work = {};
+  };
+
   HWY_INLINE bool wants_context() const { return results_.context != nullptr; }
 
   // Scores of keys that are not visible.
@@ -112,76 +78,89 @@ class Forward {
     }
   }
 
-  HWY_INLINE void AddBlock(int b) {
-    const KeyBlock& block = head_.blocks[b];
-    hull_ = {0, 0};
-    for (int64_t i = begin_; i < end_; ++i) {
-      keys_[i - begin_] = RowKeys(block, i, {0, block.keys});
-      hull_ = Union(hull_, keys_[i - begin_].range);
-    }
-    const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
-    ComingRows coming(block, hull_, groups, end_);
-    coming.AddByKey(block.key, block.key_stride, head_.head_dim);
-    coming.AddByKey(block.value, block.value_stride, head_.value_dim);
-    if (b == 0) {
+  // A range that holds all keys which any query sees.
+  HWY_INLINE KeyRange Hull(const KeyBlock& block) const {
+    const KeyRange all = {0, block.keys};
+    return block.radius < 0 ? RowsHull(block, begin_, end_, all)
+                            : Intersect(Union(Window(block, begin_),
+                                              Window(block, end_ - 1)),
+                                        all);
+  }
+
+  // The n-th of the chunks of both blocks.
+  HWY_INLINE Panel PanelOf(int64_t n,
+                           const ForwardWorkspace::PanelWorkspace& work) const {
+    const int b = n < chunks_[0].count ? 0 : 1;
+    const KeyRange keys = chunks_[b][b == 0 ? n : n - chunks_[0].count];
+    return {.block = b,
+            .keys = keys,
+            .packed = keys.begin,
+            .key_stride = KeyStride(keys.size()),
+            .work = work};
+  }
+
+  HWY_INLINE void AddPanels(bool is_first, bool is_last) {
+    ComingRows coming = Coming();
+    if (is_first) {
       coming.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
-    } else if (wants_context()) {
+    }
+    if (is_last && wants_context()) {
       // Lines that are written wait for memory as well.
       coming.AddByQuery(results_.context, results_.context_stride,
                         head_.value_dim);
     }
-    ForEachChunk(block, hull_,
-                 [&](KeyRange chunk) HWY_ATTR { AddChunk(b, chunk, &coming); });
-  }
-
-  HWY_INLINE void AddChunk(int b, KeyRange chunk, ComingRows* coming) {
-    const KeyBlock& block = head_.blocks[b];
-    const bool is_last = b == 1 && chunk.end == hull_.end;
-    packed_ = chunk.begin;
     for (int64_t i = begin_; i < end_; i += kBlockRows) {
-      QueryGroup group = {.block = b,
-                          .first = i,
-                          .rows = std::min<int64_t>(kBlockRows, end_ - i)};
-      for (int64_t r = 0; r < group.rows; ++r) {
-        group.keys[r] = KeysWithin(block, i + r, chunk);
-        group.hull = Union(group.hull, group.keys[r].range);
+      const int64_t rows = std::min<int64_t>(kBlockRows, end_ - i);
+      const int64_t n = SlotOf(i);
+      if (is_first) {
+        FillRun(kLowest, kPadding, work_.row_max + n);
+        FillRun(0.0f, kPadding, work_.row_sum + n);
+        has_context_[n / kBlockRows] = false;
       }
-      if (!group.hull.empty()) {
-        PackQueriesUpTo(i + group.rows);
-        PackKeys(block, chunk, group.hull.end);
-        AddGroup(group, chunk, coming);
-      }
-      if (is_last && wants_context()) {
-        for (int64_t r = 0; r < group.rows; ++r) {
-          FinishRow(i + r);
-        }
-        finished_ = i + group.rows;
+      AddGroup(i, rows, is_first, &coming);
+      for (int64_t r = 0; is_last && wants_context() && r < rows; ++r) {
+        FinishRow(i + r);
       }
     }
   }
 
-  HWY_INLINE VisibleKeys KeysWithin(const KeyBlock& block, int64_t i,
-                                    KeyRange chunk) const {
-    const VisibleKeys& keys = keys_[i - begin_];
-    return keys.whole ? VisibleKeys{Intersect(keys.range, chunk), true}
-                      : RowKeys(block, i, chunk);
+  // Keys that come after those packed: of a window, or for the next panels.
+  HWY_INLINE ComingRows Coming() {
+    streamed_ = 0;
+    if (panel_count_ > 1 && head_.blocks[panels_[0].block].radius < 0) {
+      streamed_ = 1;
+    }
+    const int b = panels_[streamed_].block;
+    const KeyBlock& block = head_.blocks[b];
+    const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
+    ComingRows coming(block, panel_count_, chunks_[b].all.end, groups, end_);
+    coming.AddByKey(block.key, block.key_stride, head_.head_dim);
+    coming.AddByKey(block.value, block.value_stride, head_.value_dim);
+    return coming;
   }
 
-  // Packs the keys of a chunk up to `needed` or beyond.
-  HWY_INLINE void PackKeys(const KeyBlock& block, KeyRange chunk,
-                           int64_t needed) {
-    while (packed_ < needed) {
-      const int64_t keys = std::min(kPackedKeys, chunk.end - packed_);
-      const int64_t at = packed_ - chunk.begin;
-      PackTransposed(block.key + packed_ * block.key_stride, block.key_stride,
-                     keys, head_.head_dim, keys, work_.keys + at,
-                     work_.sizes.key_stride);
+  // Where in the workspace a query is.
+  HWY_INLINE int64_t SlotOf(int64_t i) const { return (i - begin_) % slots_; }
+
+  // Packs the keys of a panel that `group` needs, or more.
+  HWY_INLINE void PackKeys(const QueryGroup& group, Panel* panel) {
+    const KeyBlock& block = head_.blocks[panel->block];
+    if (block.radius >= 0) {
+      panel->packed = std::max(panel->packed, Window(block, group.first).begin);
+    }
+    while (panel->packed < group.hull.end) {
+      const int64_t first = panel->packed;
+      const int64_t keys = std::min(kPackedKeys, panel->keys.end - first);
+      const int64_t at = first - panel->keys.begin;
+      PackTransposed(block.key + first * block.key_stride, block.key_stride,
+                     keys, head_.head_dim, keys, panel->work.keys + at,
+                     panel->key_stride);
       if (wants_context()) {
-        PackRows(block.value + packed_ * block.value_stride, block.value_stride,
+        PackRows(block.value + first * block.value_stride, block.value_stride,
                  keys, head_.value_dim, work_.sizes.value, 1.0f,
-                 work_.values + at * work_.sizes.value);
+                 panel->work.values + at * work_.sizes.value);
       }
-      packed_ += keys;
+      panel->packed += keys;
     }
   }
 
@@ -190,7 +169,7 @@ class Forward {
     const TileSizes& sizes = work_.sizes;
     while (packed_queries_ < needed) {
       const int64_t queries = std::min(kPackedQueries, end_ - packed_queries_);
-      const int64_t n = packed_queries_ - begin_;
+      const int64_t n = SlotOf(packed_queries_);
       float* const packed = work_.query + n * sizes.head;
       PackQueries(head_, sizes, packed_queries_, packed_queries_ + queries,
                   packed);
@@ -203,51 +182,106 @@ class Forward {
     }
   }
 
-  HWY_INLINE void AddGroup(const QueryGroup& group, KeyRange chunk,
+  HWY_INLINE QueryGroup GroupOf(const Panel& panel, int64_t first,
+                                int64_t rows) const {
+    const KeyBlock& block = head_.blocks[panel.block];
+    QueryGroup group = {
+        .block = panel.block,
+        .first = first,
+        .rows = rows,
+        .relative = work_.relative + SlotOf(first) * work_.sizes.relative,
+        .scores = panel.work.scores,
+        .relative_scores = panel.work.relative_scores};
+    group.SetKeys(block, panel.keys);
+    return group;
+  }
+
+  // What queries `first` to first + rows see of the panels.
+  HWY_INLINE void AddGroup(int64_t first, int64_t rows, bool is_first_pass,
                            ComingRows* coming) {
-    const TileSizes& sizes = work_.sizes;
-    const KeyRange hull = group.hull;
-    const int64_t offset = hull.begin - chunk.begin;
-    const int64_t n = group.first - begin_;
-    for (int64_t r = 0; r < group.rows; ++r) {
-      scores_.PrepareRelative(group, r);
+    QueryGroup groups[2];
+    Panel* panels[2];
+    int64_t count = 0;
+    for (int64_t p = 0; p < panel_count_; ++p) {
+      groups[count] = GroupOf(panels_[p], first, rows);
+      if (!groups[count].hull.empty()) {
+        panels[count++] = &panels_[p];
+      }
     }
-    MultiplyRowGroup</*kAdd=*/false>(
-        group.rows, hull.size(), {work_.query + n * sizes.head, sizes.head, 1},
-        {work_.keys + offset, sizes.key_stride}, head_.head_dim, work_.scores,
-        sizes.score_stride,
-        ScoresAhead(results_.previous[group.block], head_.blocks[group.block],
-                    group.first, group.rows, hull));
-    scores_.AddLinks(group);
+    if (count == 0) {
+      return;
+    }
+    PackQueriesUpTo(first + rows);
+    for (int64_t p = 0; p < count; ++p) {
+      PackKeys(groups[p], panels[p]);
+      Score(groups[p], *panels[p]);
+    }
     HWY_ALIGN float largest[kPadding];
     FillRun(kLowest, kPadding, largest);
-    for (int64_t r = 0; r < group.rows; ++r) {
-      largest[r] = scores_.CompleteRow(group, r);
+    for (int64_t r = 0; r < rows; ++r) {
+      FloatVector most = hn::Set(FloatTag(), kLowest);
+      for (int64_t p = 0; p < count; ++p) {
+        scores_.CompleteRow(groups[p], r, &most);
+      }
+      largest[r] = hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
     }
     if (!wants_context()) {
       return;
     }
-    RaiseMax(group, largest);
-    for (int64_t r = 0; r < group.rows; ++r) {
-      work_.row_sum[n + r] +=
-          scores_.ExponentiateRow(group, r, work_.row_max[n + r]);
+    RaiseMax(first, rows, largest);
+    const int64_t n = SlotOf(first);
+    for (int64_t r = 0; r < rows; ++r) {
+      FloatVector sum = hn::Zero(FloatTag());
+      for (int64_t p = 0; p < count; ++p) {
+        scores_.ExponentiateRow(groups[p], r, work_.row_max[n + r], &sum);
+      }
+      work_.row_sum[n + r] += hn::GetLane(hn::SumOfLanes(FloatTag(), sum));
     }
+    for (int64_t p = 0; p < count; ++p) {
+      AddValues(groups[p], *panels[p],
+                coming->Next(panels_[streamed_].packed,
+                             is_first_pass ? packed_queries_ : first));
+    }
+  }
+
+  // Products of queries and keys, with what goes to them by links.
+  HWY_INLINE void Score(const QueryGroup& group, const Panel& panel) {
+    const TileSizes& sizes = work_.sizes;
+    for (int64_t r = 0; r < group.rows; ++r) {
+      scores_.PrepareRelative(group, r);
+    }
+    MultiplyRowGroup</*kAdd=*/false>(
+        group.rows, group.hull.size(),
+        {work_.query + SlotOf(group.first) * sizes.head, sizes.head, 1},
+        {panel.work.keys + group.hull.begin - panel.keys.begin,
+         panel.key_stride},
+        head_.head_dim, group.scores, sizes.score_stride,
+        ScoresAhead(results_.previous[group.block], head_.blocks[group.block],
+                    group.first, group.rows, group.hull));
+    scores_.AddLinks(group);
+  }
+
+  HWY_INLINE void AddValues(const QueryGroup& group, const Panel& panel,
+                            const Ahead& ahead) {
+    const TileSizes& sizes = work_.sizes;
+    const int64_t n = SlotOf(group.first);
     bool& has_context = has_context_[n / kBlockRows];
     const auto multiply = has_context ? &MultiplyRowGroup</*kAdd=*/true>
                                       : &MultiplyRowGroup</*kAdd=*/false>;
-    multiply(group.rows, sizes.value, {work_.scores, sizes.score_stride, 1},
-             {work_.values + offset * sizes.value, sizes.value}, hull.size(),
-             work_.context + n * sizes.value, sizes.value,
-             coming->Next(packed_,
-                          group.block == 0 ? packed_queries_ : group.first));
+    multiply(group.rows, sizes.value, {group.scores, sizes.score_stride, 1},
+             {panel.work.values +
+                  (group.hull.begin - panel.keys.begin) * sizes.value,
+              sizes.value},
+             group.hull.size(), work_.context + n * sizes.value, sizes.value,
+             ahead);
     has_context = true;
   }
 
   // Brings what the rows had before to their new maximum. `largest` has
-  // kPadding elements, kLowest behind the rows of the group.
-  HWY_INLINE void RaiseMax(const QueryGroup& group, const float* largest) {
+  // kPadding elements, kLowest behind `rows`.
+  HWY_INLINE void RaiseMax(int64_t first, int64_t rows, const float* largest) {
     const FloatTag tag;
-    const int64_t n = group.first - begin_;
+    const int64_t n = SlotOf(first);
     const FloatVector factor = hn::Set(tag, factor_);
     HWY_ALIGN float changes[kPadding];
     bool raised = false;
@@ -267,14 +301,14 @@ class Forward {
           raised ||
           !hn::AllFalse(tag, hn::And(is_larger, hn::Ne(sum, hn::Zero(tag))));
     }
-    for (int64_t r = 0; raised && r < group.rows; ++r) {
+    for (int64_t r = 0; raised && r < rows; ++r) {
       ScaleRun(changes[r], work_.sizes.value,
                work_.context + (n + r) * work_.sizes.value);
     }
   }
 
   HWY_INLINE void FinishRow(int64_t i) {
-    const int64_t n = i - begin_;
+    const int64_t n = SlotOf(i);
     const float sum = work_.row_sum[n];
     if (!has_context_[n / kBlockRows]) {
       FillRun(0.0f, work_.sizes.value, work_.context + n * work_.sizes.value);
@@ -294,16 +328,14 @@ class Forward {
   const ForwardWorkspace work_;
   const float factor_;
   GroupScores scores_;
-  // Of the block at hand: the keys that any query sees, and the first that is
-  // not yet packed.
-  KeyRange hull_ = {0, 0};
-  int64_t packed_ = 0;
-  // The first queries that are not yet packed, and not finished.
-  int64_t packed_queries_;
-  int64_t finished_;
+  Chunks chunks_[2];  // of each block
+  Panel panels_[2];   // packed at present
+  int64_t panel_count_ = 0;
+  int64_t streamed_ = 0;    // the panel whose block has the coming keys
+  int64_t slots_ = 0;       // queries that the workspace holds at a time
+  int64_t packed_queries_;  // the first query that is not yet packed
   // Whether anything has been written to the context of six queries.
   bool has_context_[kTileQueries / kBlockRows] = {};
-  VisibleKeys keys_[kTileQueries];  // of each query, in the block at hand
 };
 
 void ForwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,

@@ -1,4 +1,4 @@
-// The scores of six queries in the forward pass, from products to weights.
+// The scores of six queries, from products to weights.
 // Compiled once for each SIMD target: see foreach_target.h of Highway.
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "attention/kernels/key_runs-inl.h"
 #include "attention/kernels/score_rows-inl.h"
 #include "attention/kernels/tile-inl.h"
+#include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_GROUP_SCORES_INL_H_) == \
@@ -21,35 +22,37 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// Six queries or fewer, and what they see of a chunk.
+// Six queries or fewer, and what they see of keys that are packed together.
 struct QueryGroup {
   int block;
   int64_t first;
   int64_t rows;
+  // Row strides are those of TileSizes. Rows begin at vectors' borders, and
+  // whole vectors of them may be written.
+  const float* relative;   // [rows][relative]: scores by relative column
+  float* scores;           // [rows][score_stride]: from key hull.begin on
+  float* relative_scores;  // [rows][relative_stride]: see PrepareRelative
   VisibleKeys keys[kBlockRows] = {};
   KeyRange hull = {0, 0};
-};
 
-// Rows are at vectors' borders, and whole vectors of them may be written.
-struct ScoreBuffers {
-  float* scores;  // [6][score_stride]: element 0 is at key hull.begin
-  int64_t score_stride;
-  float* relative_scores;  // [6][relative_stride]: see PrepareRelative
-  int64_t relative_stride;
-  const float* relative;  // [queries][relative_columns], of a tile
-  int64_t relative_columns;
+  // Sets `keys` and `hull` to what the queries see of `range`.
+  HWY_INLINE void SetKeys(const KeyBlock& key_block, KeyRange range) {
+    for (int64_t r = 0; r < rows; ++r) {
+      keys[r] = r > 0 && SeesTheSame(key_block, first + r)
+                    ? keys[r - 1]
+                    : RowKeys(key_block, first + r, range);
+      hull = Union(hull, keys[r].range);
+    }
+  }
 };
 
 class GroupScores {
  public:
-  // The tile's first query is `begin`.
   HWY_INLINE GroupScores(const AttentionHead& head,
-                         const ForwardResults& results, int64_t begin,
-                         const ScoreBuffers& buffers)
+                         const ForwardResults& results, const TileSizes& sizes)
       : head_(head),
         results_(results),
-        begin_(begin),
-        buffers_(buffers),
+        sizes_(sizes),
         factor_(ExponentFactor(head)),
         threshold_(DropoutThreshold(head.dropout)),
         kept_(1.0f / (1.0f - head.dropout)) {}
@@ -62,13 +65,12 @@ class GroupScores {
     if (block.rule != RelativeRule::kDistance) {
       return;
     }
-    const int64_t i = group.first + r;
     const int64_t last = 2 * head_.max_distance;
-    const float* const by_column = ByColumn(i);
-    float* const to = RelativeScoresOf(r);
+    const float* const by_column = ByColumn(group, r);
+    float* const to = RelativeScoresOf(group, r);
     if (block.special.runs != nullptr) {
-      return FillRelativeScores(block, head_.max_distance, i, group.hull,
-                                by_column, to);
+      return FillRelativeScores(block, head_.max_distance, group.first + r,
+                                group.hull, by_column, to);
     }
     FillRun(by_column[0], kPadding, to);
     PackRow(by_column, last, last, 1.0f, to + kPadding);
@@ -82,10 +84,9 @@ class GroupScores {
       return;
     }
     for (int64_t r = 0; r < group.rows; ++r) {
-      const float* const special =
-          ByColumn(group.first + r) + 2 * head_.max_distance;
+      const float* const special = ByColumn(group, r) + 2 * head_.max_distance;
       const float more = special[kLinked] - special[kNotLinked];
-      float* const at_key_0 = ScoresOf(r) - group.hull.begin;
+      float* const at_key_0 = ScoresOf(group, r) - group.hull.begin;
       ForEachRun(block.special, group.first + r, group.keys[r].range,
                  [&](int64_t begin, int64_t end) HWY_ATTR {
                    AddToRun(more, end - begin, at_key_0 + begin);
@@ -93,24 +94,26 @@ class GroupScores {
     }
   }
 
-  // Products to scores, which are carried on; returns the largest.
-  HWY_INLINE float CompleteRow(const QueryGroup& group, int64_t r) {
-    const VisibleKeys keys = group.keys[r];
-    FloatVector most = hn::Set(FloatTag(), kLowest);
-    ForEachVisible(group, r, [&](int64_t begin, int64_t end) HWY_ATTR {
-      CompleteRun(group, r, begin, end, &most);
-    });
-    return keys.range.empty() ? kLowest
-                              : hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
+  // Products to scores, which are carried on; `most` becomes the largest of
+  // them and of its own lanes.
+  HWY_INLINE void CompleteRow(const QueryGroup& group, int64_t r,
+                              FloatVector* most) {
+    const int64_t first = group.hull.begin;
+    ForEachVisible(BlockOf(group), group.first + r, group.keys[r],
+                   [&](int64_t begin, int64_t end) HWY_ATTR {
+                     CompleteRun(group, r, begin - first, end - first, most);
+                   });
   }
 
-  // Scores to weights, those of keys that are not visible to 0; returns the sum
-  // of exponentials.
-  HWY_INLINE float ExponentiateRow(const QueryGroup& group, int64_t r,
-                                   float row_max) {
+  // Scores to weights, those of keys that are not visible to 0; exponentials
+  // are added to `sum`.
+  HWY_INLINE void ExponentiateRow(const QueryGroup& group, int64_t r,
+                                  float row_max, FloatVector* sum) {
+    const KeyBlock& block = BlockOf(group);
     const int64_t i = group.first + r;
+    const int64_t first = group.hull.begin;
     const VisibleKeys& keys = group.keys[r];
-    float* const row = ScoresOf(r);
+    float* const row = ScoresOf(group, r);
     const Exponent exponent = {.factor = factor_,
                                .shift = factor_ * row_max,
                                .threshold = threshold_,
@@ -119,63 +122,41 @@ class GroupScores {
         head_.dropout > 0.0f
             ? MakeDropoutRow(head_.dropout_seed, i, group.block)
             : DropoutRow{};
-    if (!keys.whole) {
-      ZeroInvisible(BlockOf(group), i, group.hull, row - group.hull.begin);
-      float sum = 0.0f;
-      ForEachVisible(group, r, [&](int64_t begin, int64_t end) HWY_ATTR {
-        sum += ToWeights</*kAlone=*/false>(begin, end, exponent, dropout,
-                                           group.hull.begin, row);
-      });
-      return sum;
+    ClearInvisible(block, i, keys, group.hull, row);
+    if (keys.whole) {
+      return ToWeights</*kAlone=*/true>(keys.range.begin - first,
+                                        keys.range.end - first, exponent,
+                                        dropout, first, row, sum);
     }
-    if (keys.range.empty()) {
-      FillRun(0.0f, group.hull.size(), row);
-      return 0.0f;
-    }
-    const int64_t begin = keys.range.begin - group.hull.begin;
-    const int64_t end = keys.range.end - group.hull.begin;
-    ClearAround(begin, end, group.hull.size(), row);
-    return ToWeights</*kAlone=*/true>(begin, end, exponent, dropout,
-                                      group.hull.begin, row);
+    ForEachRun(
+        block.visible, i, keys.range, [&](int64_t begin, int64_t end) HWY_ATTR {
+          ToWeights</*kAlone=*/false>(begin - first, end - first, exponent,
+                                      dropout, first, row, sum);
+        });
   }
 
  private:
   HWY_INLINE const KeyBlock& BlockOf(const QueryGroup& group) const {
     return head_.blocks[group.block];
   }
-  // Row r of the scores of a group; element 0 is at key hull.begin.
-  HWY_INLINE float* ScoresOf(int64_t r) const {
-    return buffers_.scores + r * buffers_.score_stride;
+  HWY_INLINE float* ScoresOf(const QueryGroup& group, int64_t r) const {
+    return group.scores + r * sizes_.score_stride;
   }
-  HWY_INLINE float* RelativeScoresOf(int64_t r) const {
-    return buffers_.relative_scores + r * buffers_.relative_stride;
+  HWY_INLINE float* RelativeScoresOf(const QueryGroup& group, int64_t r) const {
+    return group.relative_scores + r * sizes_.relative_stride;
   }
-  HWY_INLINE const float* ByColumn(int64_t i) const {
-    return buffers_.relative + (i - begin_) * buffers_.relative_columns;
-  }
-
-  // Calls function(begin, end), counted from the hull, for each run of keys
-  // that row r sees.
-  template <typename Function>
-  HWY_INLINE void ForEachVisible(const QueryGroup& group, int64_t r,
-                                 const Function& function) const {
-    const VisibleKeys& keys = group.keys[r];
-    const int64_t first = group.hull.begin;
-    if (keys.whole) {
-      return function(keys.range.begin - first, keys.range.end - first);
-    }
-    ForEachRun(BlockOf(group).visible, group.first + r, keys.range,
-               [&](int64_t begin, int64_t end)
-                   HWY_ATTR { function(begin - first, end - first); });
+  HWY_INLINE const float* ByColumn(const QueryGroup& group, int64_t r) const {
+    return group.relative + r * sizes_.relative;
   }
 
+  // Keys [begin, end), counted from the hull, all of which row r sees.
   HWY_INLINE void CompleteRun(const QueryGroup& group, int64_t r, int64_t begin,
                               int64_t end, FloatVector* most) {
     const KeyBlock& block = BlockOf(group);
     const int64_t i = group.first + r;
     const int64_t m = head_.max_distance;
-    const float* const by_column = ByColumn(i);
-    float* const row = ScoresOf(r);
+    const float* const by_column = ByColumn(group, r);
+    float* const row = ScoresOf(group, r);
     const CarryRows carry = CarryOf(group, i);
     const auto constant = [&](float score, int64_t first,
                               int64_t last) HWY_ATTR {
@@ -192,7 +173,7 @@ class GroupScores {
       return constant(by_column[2 * m + kNotLinked], begin, end);
     }
     if (block.special.runs != nullptr) {
-      return stored(RelativeScoresOf(r), begin, end);
+      return stored(RelativeScoresOf(group, r), begin, end);
     }
     // Vectors before and behind those that differ by distance.
     const int64_t lanes = Lanes();
@@ -202,7 +183,7 @@ class GroupScores {
     const int64_t near_end = std::clamp(
         RoundUp(std::max<int64_t>(2 * m - shift, 0), lanes), near_begin, end);
     constant(by_column[0], begin, near_begin);
-    stored(RelativeScoresOf(r) + kPadding + shift, near_begin, near_end);
+    stored(RelativeScoresOf(group, r) + kPadding + shift, near_begin, near_end);
     constant(by_column[2 * m], near_end, end);
   }
 
@@ -219,19 +200,19 @@ class GroupScores {
   }
 
   template <bool kAlone>
-  HWY_INLINE float ToWeights(int64_t begin, int64_t end,
-                             const Exponent& exponent, DropoutRow dropout,
-                             int64_t key, float* row) {
-    return head_.dropout > 0.0f ? Exponentiate<kAlone, true>(
-                                      begin, end, exponent, dropout, key, row)
-                                : Exponentiate<kAlone, false>(
-                                      begin, end, exponent, dropout, key, row);
+  HWY_INLINE void ToWeights(int64_t begin, int64_t end,
+                            const Exponent& exponent, DropoutRow dropout,
+                            int64_t key, float* row, FloatVector* sum) {
+    if (head_.dropout > 0.0f) {
+      Exponentiate<kAlone, true>(begin, end, exponent, dropout, key, row, sum);
+    } else {
+      Exponentiate<kAlone, false>(begin, end, exponent, dropout, key, row, sum);
+    }
   }
 
   const AttentionHead& head_;
   const ForwardResults& results_;
-  const int64_t begin_;
-  const ScoreBuffers buffers_;
+  const TileSizes& sizes_;
   const float factor_;
   const uint32_t threshold_;  // of dropout
   const float kept_;

@@ -7,6 +7,7 @@
 
 #include "attention/kernels/attention_tile.h"
 #include "attention/kernels/softmax_rows-inl.h"
+#include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_KEY_RUNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -123,15 +124,37 @@ HWY_INLINE VisibleKeys RowKeys(const KeyBlock& block, int64_t i,
           end == begin + 1};
 }
 
+// Whether query i sees exactly what the one before it sees.
+HWY_INLINE bool SeesTheSame(const KeyBlock& block, int64_t i) {
+  const RunSets& visible = block.visible;
+  return block.radius < 0 && visible.first[i] == visible.first[i - 1] &&
+         visible.last[i] == visible.last[i - 1];
+}
+
 // The smallest range that holds all keys of `limit` which some of the queries
 // see.
 HWY_INLINE KeyRange RowsHull(const KeyBlock& block, int64_t begin, int64_t end,
                              KeyRange limit) {
   KeyRange hull = {0, 0};
   for (int64_t i = begin; i < end; ++i) {
-    hull = Union(hull, RowKeys(block, i, limit).range);
+    if (i == begin || !SeesTheSame(block, i)) {
+      hull = Union(hull, RowKeys(block, i, limit).range);
+    }
   }
   return hull;
+}
+
+// Calls function(begin, end) for each run of keys that query i sees; `keys` are
+// those of some range.
+template <typename Function>
+HWY_INLINE void ForEachVisible(const KeyBlock& block, int64_t i,
+                               const VisibleKeys& keys,
+                               const Function& function) {
+  if (keys.whole) {
+    function(keys.range.begin, keys.range.end);
+  } else {
+    ForEachRun(block.visible, i, keys.range, function);
+  }
 }
 
 HWY_INLINE void FillRun(float value, int64_t count, float* to) {
@@ -144,16 +167,6 @@ HWY_INLINE void FillRun(float value, int64_t count, float* to) {
   if (i < count) {
     StoreTail(vector, count - i, to + i);
   }
-}
-
-// Zeros in the vectors of a row of `columns` that hold none of [begin, end).
-HWY_INLINE void ClearAround(int64_t begin, int64_t end, int64_t columns,
-                            float* row) {
-  const int64_t lanes = Lanes();
-  const int64_t first = begin / lanes * lanes;
-  const int64_t last = (end + lanes - 1) / lanes * lanes;
-  FillRun(0.0f, first, row);
-  FillRun(0.0f, columns - last, row + last);
 }
 
 // Zeros wherever query i does not see a key of `range`; `row` is at key 0.
@@ -178,8 +191,27 @@ HWY_INLINE void ZeroInvisible(const KeyBlock& block, int64_t i, KeyRange range,
   }
 }
 
-// The same for a row of carried scores, of which a window reaches beyond the
-// keys that there are.
+// Zeros in a row of the keys `range`, whose first element is at a vector's
+// border: wherever query i does not see a key, or if the keys it sees are a
+// whole range, in the vectors that hold none of them.
+HWY_INLINE void ClearInvisible(const KeyBlock& block, int64_t i,
+                               const VisibleKeys& keys, KeyRange range,
+                               float* row) {
+  if (!keys.whole) {
+    return ZeroInvisible(block, i, range, row - range.begin);
+  }
+  if (keys.range.empty()) {
+    return FillRun(0.0f, range.size(), row);
+  }
+  const int64_t lanes = Lanes();
+  const int64_t before = (keys.range.begin - range.begin) / lanes * lanes;
+  const int64_t behind = RoundUp(keys.range.end - range.begin, lanes);
+  FillRun(0.0f, before, row);
+  FillRun(0.0f, range.size() - behind, row + behind);
+}
+
+// As ZeroInvisible, for a row of carried scores, of which a window reaches
+// beyond the keys that there are.
 HWY_INLINE void ZeroInvisibleScores(const KeyBlock& block, int64_t i,
                                     KeyRange limit, float* row) {
   if (block.radius < 0) {

@@ -121,28 +121,30 @@ struct Exponent {
   float kept = 1.0f;
 };
 
-// Turns the elements [begin, end) of a row into weights; returns the sum of
-// exponentials, before dropout. Element 0 is at key `key` of `dropout`. kAlone:
-// other lanes of the same vectors become 0; else they stay as they are.
+// Turns the elements [begin, end) of a row into weights, and adds the
+// exponentials, before dropout, to `sum`. Element 0 is at key `key` of
+// `dropout`. kAlone: other lanes of the same vectors become 0; else they stay
+// as they are.
 template <bool kAlone, bool kDropout>
-HWY_INLINE float Exponentiate(int64_t begin, int64_t end,
-                              const Exponent& exponent, DropoutRow dropout,
-                              int64_t key, float* HWY_RESTRICT row) {
+HWY_INLINE void Exponentiate(int64_t begin, int64_t end,
+                             const Exponent& exponent, DropoutRow dropout,
+                             int64_t key, float* HWY_RESTRICT row,
+                             FloatVector* sum) {
   const FloatTag tag;
   const FloatVector a = hn::Set(tag, exponent.factor);
   const FloatVector b = hn::Set(tag, -exponent.shift);
-  FloatVector sum = hn::Zero(tag);
+  FloatVector total = *sum;
   ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
     const FloatVector score = hn::Load(tag, row + i);
     FloatVector p = Exp2(hn::MulAdd(a, score, b));
-    sum = hn::Add(sum, lanes.Choose(p, hn::Zero(tag)));
+    total = hn::Add(total, lanes.Choose(p, hn::Zero(tag)));
     if constexpr (kDropout) {
       p = hn::Mul(p, DropoutFactors(dropout, static_cast<uint32_t>(key + i),
                                     exponent.threshold, exponent.kept));
     }
     hn::Store(lanes.Choose(p, kAlone ? hn::Zero(tag) : score), tag, row + i);
   });
-  return hn::GetLane(hn::SumOfLanes(tag, sum));
+  *sum = total;
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE

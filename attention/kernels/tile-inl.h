@@ -2,6 +2,7 @@
 // queries and relative table, chunks of keys. Compiled once for each SIMD
 // target: see foreach_target.h of Highway.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -110,20 +111,26 @@ HWY_INLINE void RelativeScores(const AttentionHead& head,
               {table, sizes.relative}, head.head_dim, relative, sizes.relative);
 }
 
-// Calls function(chunk) for ranges of at most ChunkKeys(block) keys that
-// together are `hull`.
-template <typename Function>
-HWY_INLINE void ForEachChunk(const KeyBlock& block, KeyRange hull,
-                             const Function& function) {
-  if (hull.empty()) {
-    return;
+// Ranges of at most ChunkKeys(block) keys that together are some range.
+struct Chunks {
+  KeyRange all = {0, 0};
+  int64_t size = 0;
+  int64_t count = 0;
+
+  HWY_INLINE KeyRange operator[](int64_t n) const {
+    const int64_t begin = all.begin + n * size;
+    return {begin, std::min(begin + size, all.end)};
+  }
+};
+
+HWY_INLINE Chunks ChunksOf(const KeyBlock& block, KeyRange keys) {
+  if (keys.empty()) {
+    return {};
   }
   const int64_t most = ChunkKeys(block);
-  const int64_t chunks = (hull.size() + most - 1) / most;
-  const int64_t size = RoundUp((hull.size() + chunks - 1) / chunks, kPadding);
-  for (int64_t first = hull.begin; first < hull.end; first += size) {
-    function(KeyRange{first, std::min(first + size, hull.end)});
-  }
+  const int64_t count = (keys.size() + most - 1) / most;
+  const int64_t size = RoundUp((keys.size() + count - 1) / count, kPadding);
+  return {keys, size, (keys.size() + size - 1) / size};
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE

@@ -65,6 +65,9 @@ struct TileSizes {
     }
     key_stride = KeyStride(keys);
     score_stride = KeyStride(scores);
+    relative_stride =
+        std::max(score_stride,
+                 RoundUp(2 * attention.max_distance + 2 * kPadding, kPadding));
   }
 
   int64_t head;
@@ -74,6 +77,7 @@ struct TileSizes {
   int64_t scores = 0;  // of kGradientQueries queries and a chunk, at most
   int64_t key_stride;
   int64_t score_stride;
+  int64_t relative_stride;  // of relative scores, by key or by distance
 };
 
 // Hands out parts of a workspace.

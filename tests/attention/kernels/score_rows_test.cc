@@ -50,12 +50,13 @@ float CallExponentiate(int64_t begin, int64_t end, float factor, float shift,
                              .shift = shift,
                              .threshold = DropoutThreshold(dropout),
                              .kept = static_cast<float>(1.0 / (1.0 - dropout))};
-  if (dropout > 0.0) {
-    return alone ? Exponentiate<true, true>(begin, end, exponent, key, 7, row)
-                 : Exponentiate<false, true>(begin, end, exponent, key, 7, row);
-  }
-  return alone ? Exponentiate<true, false>(begin, end, exponent, key, 7, row)
-               : Exponentiate<false, false>(begin, end, exponent, key, 7, row);
+  const auto exponentiate =
+      dropout > 0.0
+          ? (alone ? &Exponentiate<true, true> : &Exponentiate<false, true>)
+          : (alone ? &Exponentiate<true, false> : &Exponentiate<false, false>);
+  FloatVector sum = hn::Zero(FloatTag());
+  exponentiate(begin, end, exponent, key, 7, row, &sum);
+  return hn::GetLane(hn::SumOfLanes(FloatTag(), sum));
 }
 
 int64_t CallLanes() { return Lanes(); }
