@@ -4,6 +4,9 @@
 add_library(etc_build_options INTERFACE)
 target_compile_features(etc_build_options INTERFACE cxx_std_20)
 target_compile_options(etc_build_options INTERFACE
+  # Kernels say where they want products and sums contracted; what they compute
+  # must not depend on what the compiler inlines.
+  -ffp-contract=off
   -fPIC -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-qual
   # Structs of options are made with designated initialisers that name only
   # what differs from the defaults.

@@ -15,8 +15,12 @@
 #include "attention/kernels/attention_tile.h"
 #include "attention/kernels/backward_workspace.h"
 #include "attention/kernels/coming_rows-inl.h"
+#include "attention/kernels/gradient_products-inl.h"
 #include "attention/kernels/gradient_rows-inl.h"
 #include "attention/kernels/group_scores-inl.h"
+#include "attention/kernels/invisible_keys-inl.h"
+#include "attention/kernels/packing-inl.h"
+#include "attention/kernels/relative_columns-inl.h"
 #include "attention/kernels/score_gradients-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
@@ -56,7 +60,7 @@ class Backward {
     }
     PackQueriesUpTo(end_);
     if (work_.sizes.relative > 0) {
-      FinishRelative();
+      AddRelativeProducts(head_, work_, end_ - begin_, results_.relative);
     }
     AddToPieces(results_.query, {begin_, end_}, ScoreScale(head_),
                 work_.query_gradient, work_.sizes.head, head_.head_dim);
@@ -159,10 +163,10 @@ class Backward {
       const int64_t at = packed_ - chunk.begin;
       const float* const key = block.key + packed_ * block.key_stride;
       PackTransposed(block.value + packed_ * block.value_stride,
-                     block.value_stride, keys, head_.value_dim, keys,
+                     block.value_stride, keys, head_.value_dim,
                      work_.values_transposed + at, sizes.key_stride);
       if (ScoresAreNeeded(b)) {
-        PackTransposed(key, block.key_stride, keys, head_.head_dim, keys,
+        PackTransposed(key, block.key_stride, keys, head_.head_dim,
                        work_.keys_transposed + at, sizes.key_stride);
       }
       PackRows(key, block.key_stride, keys, head_.head_dim, sizes.head, 1.0f,
@@ -204,7 +208,8 @@ class Backward {
         AddGroup(group, chunk, hull, i - begin, coming);
       }
     }
-    AddKeyGradients(chunk, hull, begin, end, group_hulls);
+    AddKeyGradients(work_, chunk.begin, hull, begin - begin_, end - begin,
+                    group_hulls);
   }
 
   // Row of a query whose number is `row` in AddQueries, which has keys `hull`.
@@ -334,71 +339,6 @@ class Backward {
       Differentiate<kAlone, true>(begin, end, row, rows);
     } else {
       Differentiate<kAlone, false>(begin, end, row, rows);
-    }
-  }
-
-  // What keys and values get of the weights and score gradients of queries
-  // [begin, end); six keys at a time, and of the queries only those groups
-  // whose hull reaches so far.
-  HWY_INLINE void AddKeyGradients(KeyRange chunk, KeyRange hull, int64_t begin,
-                                  int64_t end, const KeyRange* group_hulls) {
-    const TileSizes& sizes = work_.sizes;
-    const int64_t groups = (end - begin + kBlockRows - 1) / kBlockRows;
-    for (int64_t j = hull.begin; j < hull.end; j += kBlockRows) {
-      const int64_t keys = std::min<int64_t>(kBlockRows, hull.end - j);
-      const auto meets = [&](int64_t group) {
-        return !Intersect(group_hulls[group], {j, j + keys}).empty();
-      };
-      int64_t first = 0;
-      int64_t last = groups;
-      while (first < last && !meets(first)) {
-        ++first;
-      }
-      while (first < last && !meets(last - 1)) {
-        --last;
-      }
-      const int64_t row = first * kBlockRows;
-      const int64_t rows = std::min(last * kBlockRows, end - begin) - row;
-      const int64_t n = begin - begin_ + row;
-      const int64_t k = j - chunk.begin;
-      MultiplyRowGroup</*kAdd=*/true>(
-          keys, sizes.value,
-          {WeightsAtKey0(row, hull) + j, 1, sizes.score_stride},
-          {work_.context_gradient + n * sizes.value, sizes.value}, rows,
-          work_.value_gradient + k * sizes.value, sizes.value);
-      MultiplyRowGroup</*kAdd=*/true>(
-          keys, sizes.head,
-          {GradientsAtKey0(row, hull) + j, 1, sizes.score_stride},
-          {work_.query + n * sizes.head, sizes.head}, rows,
-          work_.key_gradient + k * sizes.head, sizes.head);
-    }
-  }
-
-  // dq += dS E and dE += dS^T q, with dS by relative column.
-  HWY_INLINE void FinishRelative() {
-    const TileSizes& sizes = work_.sizes;
-    const int64_t queries = end_ - begin_;
-    const int64_t m = head_.max_distance;
-    const int64_t columns = RelativeColumns(m);
-    for (int64_t c = 0; c < columns; ++c) {
-      PackRow(head_.relative + RelativeIdOfColumn(c, m) * head_.relative_stride,
-              head_.head_dim, sizes.head, 1.0f,
-              work_.relative_table + c * sizes.head);
-    }
-    MultiplyAdd(queries, sizes.head,
-                {work_.relative_gradient, sizes.relative, 1},
-                {work_.relative_table, sizes.head}, columns,
-                work_.query_gradient, sizes.head);
-    const int64_t stride = RelativeGradientStride(head_);
-    MultiplyAdd(columns, sizes.head,
-                {work_.relative_gradient, 1, sizes.relative},
-                {work_.query, sizes.head}, queries, results_.relative, stride);
-    for (int64_t c = 0; c < columns; ++c) {
-      float sum = 0.0f;
-      for (int64_t n = 0; n < queries; ++n) {
-        sum += work_.relative_gradient[n * sizes.relative + c];
-      }
-      results_.relative[c * stride + head_.head_dim] += ScoreScale(head_) * sum;
     }
   }
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "attention/kernels/matrix-inl.h"
+#include "attention/kernels/lanes-inl.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_BFLOAT16_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -10,6 +10,8 @@
 #include "attention/kernels/coming_rows-inl.h"
 #include "attention/kernels/forward_workspace.h"
 #include "attention/kernels/group_scores-inl.h"
+#include "attention/kernels/invisible_keys-inl.h"
+#include "attention/kernels/packing-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
@@ -153,7 +155,7 @@ class Forward {
       const int64_t keys = std::min(kPackedKeys, panel->keys.end - first);
       const int64_t at = first - panel->keys.begin;
       PackTransposed(block.key + first * block.key_stride, block.key_stride,
-                     keys, head_.head_dim, keys, panel->work.keys + at,
+                     keys, head_.head_dim, panel->work.keys + at,
                      panel->key_stride);
       if (wants_context()) {
         PackRows(block.value + first * block.value_stride, block.value_stride,

@@ -26,8 +26,8 @@ HWY_INLINE float DotProduct(const float* a, const float* b, int64_t count) {
     sum = hn::MulAdd(hn::LoadU(tag, a + i), hn::LoadU(tag, b + i), sum);
   }
   if (i < count) {
-    sum =
-        hn::MulAdd(LoadTail(a + i, count - i), LoadTail(b + i, count - i), sum);
+    sum = hn::MulAdd(LoadLanes(a + i, 0, count - i),
+                     LoadLanes(b + i, 0, count - i), sum);
   }
   return hn::GetLane(hn::SumOfLanes(tag, sum));
 }
@@ -44,8 +44,9 @@ HWY_INLINE void AddRow(float factor, const float* from, int64_t count,
   }
   if (i < count) {
     const int64_t rest = count - i;
-    StoreTail(hn::MulAdd(a, LoadTail(from + i, rest), LoadTail(to + i, rest)),
-              rest, to + i);
+    StoreLanes(
+        hn::MulAdd(a, LoadLanes(from + i, 0, rest), LoadLanes(to + i, 0, rest)),
+        0, rest, to + i);
   }
 }
 

@@ -5,7 +5,11 @@
 #include <cstdint>
 
 #include "attention/kernels/attention_tile.h"
+#include "attention/kernels/invisible_keys-inl.h"
 #include "attention/kernels/key_runs-inl.h"
+#include "attention/kernels/matrix-inl.h"
+#include "attention/kernels/packing-inl.h"
+#include "attention/kernels/relative_columns-inl.h"
 #include "attention/kernels/score_rows-inl.h"
 #include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"

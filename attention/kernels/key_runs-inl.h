@@ -1,13 +1,11 @@
-// Which keys a query sees, and what of the relative table goes to them: walks
-// over runs of keys. Compiled once for each SIMD target: see foreach_target.h
-// of Highway.
+// Which keys a query sees: walks over runs of keys. Compiled once for each SIMD
+// target: see foreach_target.h of Highway.
 
 #include <algorithm>
 #include <cstdint>
 
 #include "attention/kernels/attention_tile.h"
-#include "attention/kernels/softmax_rows-inl.h"
-#include "attention/kernels/tile_sizes.h"
+#include "attention/kernels/lanes-inl.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_KEY_RUNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -155,166 +153,6 @@ HWY_INLINE void ForEachVisible(const KeyBlock& block, int64_t i,
   } else {
     ForEachRun(block.visible, i, keys.range, function);
   }
-}
-
-HWY_INLINE void FillRun(float value, int64_t count, float* to) {
-  const FloatTag tag;
-  const FloatVector vector = hn::Set(tag, value);
-  int64_t i = 0;
-  for (; i + Lanes() <= count; i += Lanes()) {
-    hn::StoreU(vector, tag, to + i);
-  }
-  if (i < count) {
-    StoreTail(vector, count - i, to + i);
-  }
-}
-
-// Zeros wherever query i does not see a key of `range`; `row` is at key 0.
-HWY_INLINE void ZeroInvisible(const KeyBlock& block, int64_t i, KeyRange range,
-                              float* row) {
-  const auto fill = [&](int64_t begin, int64_t end)
-                        HWY_ATTR { FillRun(0.0f, end - begin, row + begin); };
-  if (range.empty()) {
-    return;
-  }
-  const KeyRange window = Intersect(range, Window(block, i));
-  if (window.empty()) {
-    return fill(range.begin, range.end);
-  }
-  if (range.begin < window.begin) {
-    fill(range.begin, window.begin);
-  }
-  SplitByRuns(
-      block.visible, i, window, [](int64_t, int64_t) {}, fill);
-  if (window.end < range.end) {
-    fill(window.end, range.end);
-  }
-}
-
-// Zeros in a row of the keys `range`, whose first element is at a vector's
-// border: wherever query i does not see a key, or if the keys it sees are a
-// whole range, in the vectors that hold none of them.
-HWY_INLINE void ClearInvisible(const KeyBlock& block, int64_t i,
-                               const VisibleKeys& keys, KeyRange range,
-                               float* row) {
-  if (!keys.whole) {
-    return ZeroInvisible(block, i, range, row - range.begin);
-  }
-  if (keys.range.empty()) {
-    return FillRun(0.0f, range.size(), row);
-  }
-  const int64_t lanes = Lanes();
-  const int64_t before = (keys.range.begin - range.begin) / lanes * lanes;
-  const int64_t behind = RoundUp(keys.range.end - range.begin, lanes);
-  FillRun(0.0f, before, row);
-  FillRun(0.0f, range.size() - behind, row + behind);
-}
-
-// As ZeroInvisible, for a row of carried scores, of which a window reaches
-// beyond the keys that there are.
-HWY_INLINE void ZeroInvisibleScores(const KeyBlock& block, int64_t i,
-                                    KeyRange limit, float* row) {
-  if (block.radius < 0) {
-    return ZeroInvisible(block, i, limit, row);
-  }
-  const KeyRange window = Window(block, i);
-  const KeyRange keys = Intersect(window, {0, block.keys});
-  FillRun(0.0f, keys.begin - window.begin, row + window.begin);
-  ZeroInvisible(block, i, keys, row);
-  FillRun(0.0f, window.end - keys.end, row + keys.end);
-}
-
-// --- Relative ids -----------------------------------------------------------
-
-// Columns of a query's products with the relative table: see
-// RelativeIdOfColumn.
-HWY_INLINE int64_t RelativeColumns(int64_t max_distance) {
-  return 2 * max_distance + 4;
-}
-enum RelativeColumn { kNotLinked = 1, kLinked = 2, kOtherSegment = 3 };
-
-// Splits keys [begin, end) by the relative column that query i has for them:
-// constant(column, begin, end) and, for keys at different distances,
-// distances(column of the first, begin, end).
-template <typename Constant, typename Distances>
-HWY_INLINE void SplitByDistance(int64_t m, int64_t i, int64_t begin,
-                                int64_t end, const Constant& constant,
-                                const Distances& distances) {
-  const int64_t near_begin = std::clamp(i - m, begin, end);
-  const int64_t near_end = std::clamp(i + m, begin, end);
-  if (begin < near_begin) {
-    constant(0, begin, near_begin);
-  }
-  if (near_begin < near_end) {
-    distances(near_begin - i + m, near_begin, near_end);
-  }
-  if (near_end < end) {
-    constant(2 * m, near_end, end);
-  }
-}
-
-template <typename Constant, typename Distances>
-HWY_INLINE void SplitByRelativeColumn(const KeyBlock& block, int64_t m,
-                                      int64_t i, KeyRange range,
-                                      const Constant& constant,
-                                      const Distances& distances) {
-  const auto by_distance = [&](int64_t begin, int64_t end) HWY_ATTR {
-    SplitByDistance(m, i, begin, end, constant, distances);
-  };
-  switch (block.rule) {
-    case RelativeRule::kNone:
-      return;
-    case RelativeRule::kDistance:
-      if (block.special.runs == nullptr) {
-        return by_distance(range.begin, range.end);
-      }
-      return SplitByRuns(block.special, i, range, by_distance,
-                         [&](int64_t begin, int64_t end) HWY_ATTR {
-                           constant(2 * m + kOtherSegment, begin, end);
-                         });
-    case RelativeRule::kLink:
-      return SplitByRuns(
-          block.special, i, range,
-          [&](int64_t begin, int64_t end)
-              HWY_ATTR { constant(2 * m + kLinked, begin, end); },
-          [&](int64_t begin, int64_t end)
-              HWY_ATTR { constant(2 * m + kNotLinked, begin, end); });
-  }
-}
-
-// row[j - range.begin] = the relative score of query i and key j.
-HWY_INLINE void FillRelativeScores(const KeyBlock& block, int64_t m, int64_t i,
-                                   KeyRange range, const float* by_column,
-                                   float* row) {
-  if (block.rule == RelativeRule::kNone) {
-    return FillRun(0.0f, range.size(), row);
-  }
-  SplitByRelativeColumn(
-      block, m, i, range,
-      [&](int64_t column, int64_t begin, int64_t end) HWY_ATTR {
-        FillRun(by_column[column], end - begin, row + begin - range.begin);
-      },
-      [&](int64_t column, int64_t begin, int64_t end) HWY_ATTR {
-        for (int64_t j = begin; j < end; ++j) {
-          row[j - range.begin] = by_column[column + j - begin];
-        }
-      });
-}
-
-// The transpose: by_column[c] += sum of row over the keys of column c.
-HWY_INLINE void AddRelativeGradient(const KeyBlock& block, int64_t m, int64_t i,
-                                    KeyRange range, const float* row,
-                                    float* by_column) {
-  SplitByRelativeColumn(
-      block, m, i, range,
-      [&](int64_t column, int64_t begin, int64_t end) HWY_ATTR {
-        by_column[column] += RunSum(row + begin - range.begin, end - begin);
-      },
-      [&](int64_t column, int64_t begin, int64_t end) HWY_ATTR {
-        for (int64_t j = begin; j < end; ++j) {
-          by_column[column + j - begin] += row[j - range.begin];
-        }
-      });
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE

@@ -1,10 +1,11 @@
-// Runs of a row that begin and end anywhere, taken vector by vector of the row.
-// Compiled once for each SIMD target: see foreach_target.h of Highway.
+// Vectors of floats, and runs of a row that begin and end anywhere, taken
+// vector by vector. Compiled once for each SIMD target: see foreach_target.h of
+// Highway.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
-#include "attention/kernels/matrix-inl.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -16,6 +17,52 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVector = hn::Vec<FloatTag>;
+
+HWY_INLINE int64_t Lanes() {
+  return static_cast<int64_t>(hn::Lanes(FloatTag()));
+}
+
+// Lanes [begin, end).
+HWY_INLINE auto MaskOfLanes(int64_t begin, int64_t end) {
+  const FloatTag tag;
+  return hn::AndNot(hn::FirstN(tag, static_cast<size_t>(begin)),
+                    hn::FirstN(tag, static_cast<size_t>(end)));
+}
+
+// Elements [begin, end) of `from` in their lanes, zeros in others. Nothing else
+// is touched; the same below.
+HWY_INLINE FloatVector LoadLanes(const float* from, int64_t begin,
+                                 int64_t end) {
+  const FloatTag tag;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())] = {};
+  for (int64_t i = begin; i < end; ++i) {
+    lanes[i] = from[i];
+  }
+  return hn::Load(tag, lanes);
+#else
+  return hn::MaskedLoad(MaskOfLanes(begin, end), tag, from);
+#endif
+}
+
+HWY_INLINE void StoreLanes(FloatVector vector, int64_t begin, int64_t end,
+                           float* to) {
+  const FloatTag tag;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())];
+  hn::Store(vector, tag, lanes);
+  for (int64_t i = begin; i < end; ++i) {
+    to[i] = lanes[i];
+  }
+#else
+  hn::BlendedStore(vector, MaskOfLanes(begin, end), tag, to);
+#endif
+}
 
 // A vector of a row, all lanes of which count.
 struct AllLanes {
@@ -36,37 +83,14 @@ struct SomeLanes {
   int64_t begin;
   int64_t end;
 
-  HWY_INLINE auto Mask() const {
-    const FloatTag tag;
-    return hn::AndNot(hn::FirstN(tag, static_cast<size_t>(begin)),
-                      hn::FirstN(tag, static_cast<size_t>(end)));
-  }
   HWY_INLINE FloatVector Load(const float* from) const {
-    const FloatTag tag;
-#if HWY_MEM_OPS_MIGHT_FAULT
-    HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())] = {};
-    for (int64_t i = begin; i < end; ++i) {
-      lanes[i] = from[i];
-    }
-    return hn::Load(tag, lanes);
-#else
-    return hn::MaskedLoad(Mask(), tag, from);
-#endif
+    return LoadLanes(from, begin, end);
   }
   HWY_INLINE void Store(FloatVector vector, float* to) const {
-    const FloatTag tag;
-#if HWY_MEM_OPS_MIGHT_FAULT
-    HWY_ALIGN float lanes[hn::MaxLanes(FloatTag())];
-    hn::Store(vector, tag, lanes);
-    for (int64_t i = begin; i < end; ++i) {
-      to[i] = lanes[i];
-    }
-#else
-    hn::BlendedStore(vector, Mask(), tag, to);
-#endif
+    StoreLanes(vector, begin, end, to);
   }
   HWY_INLINE FloatVector Choose(FloatVector vector, FloatVector other) const {
-    return hn::IfThenElse(Mask(), vector, other);
+    return hn::IfThenElse(MaskOfLanes(begin, end), vector, other);
   }
 };
 

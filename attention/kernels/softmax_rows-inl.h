@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "attention/kernels/dropout.h"
-#include "attention/kernels/matrix-inl.h"
+#include "attention/kernels/lanes-inl.h"
 #include "hwy/highway.h"
 
 #if defined(ETC_ATTENTION_KERNELS_SOFTMAX_ROWS_INL_H_) == \
@@ -66,7 +66,7 @@ HWY_INLINE float RunSum(const float* row, int64_t count) {
     sum = hn::Add(sum, hn::LoadU(tag, row + i));
   }
   if (i < count) {
-    sum = hn::Add(sum, LoadTail(row + i, count - i));
+    sum = hn::Add(sum, LoadLanes(row + i, 0, count - i));
   }
   return hn::GetLane(hn::SumOfLanes(tag, sum));
 }
@@ -91,6 +91,19 @@ HWY_INLINE FloatVector DropoutFactors(DropoutRow row, uint32_t key,
       hn::Set(int_tag, static_cast<int32_t>(threshold ^ 0x80000000u));
   const auto dropped = hn::Lt(moved, least);
   return hn::IfThenZeroElse(hn::RebindMask(tag, dropped), hn::Set(tag, kept));
+}
+
+// to[i] = value.
+HWY_INLINE void FillRun(float value, int64_t count, float* to) {
+  const FloatTag tag;
+  const FloatVector vector = hn::Set(tag, value);
+  int64_t i = 0;
+  for (; i + Lanes() <= count; i += Lanes()) {
+    hn::StoreU(vector, tag, to + i);
+  }
+  if (i < count) {
+    StoreLanes(vector, 0, count - i, to + i);
+  }
 }
 
 // row[i] += summand.

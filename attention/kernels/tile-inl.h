@@ -8,6 +8,10 @@
 
 #include "attention/kernels/attention_tile.h"
 #include "attention/kernels/key_runs-inl.h"
+#include "attention/kernels/matrix-inl.h"
+#include "attention/kernels/packing-inl.h"
+#include "attention/kernels/relative_columns-inl.h"
+#include "attention/kernels/softmax_rows-inl.h"
 #include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
 

@@ -58,14 +58,15 @@ HWY_INLINE void Store(FloatVector vector, int64_t count, float* to) {
   if (count == Lanes()) {
     hn::StoreU(vector, FloatTag(), to);
   } else {
-    StoreTail(vector, count, to);
+    StoreLanes(vector, 0, count, to);
   }
 }
 HWY_INLINE void Store(FloatVector vector, int64_t count, uint16_t* to) {
   StoreBfloat16(vector, count, to);
 }
 HWY_INLINE FloatVector Load(const float* from, int64_t count) {
-  return count == Lanes() ? hn::LoadU(FloatTag(), from) : LoadTail(from, count);
+  return count == Lanes() ? hn::LoadU(FloatTag(), from)
+                          : LoadLanes(from, 0, count);
 }
 
 template <typename Output>

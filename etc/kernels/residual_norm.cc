@@ -29,9 +29,11 @@ HWY_INLINE void ForEachVector(int64_t columns, const Function& function) {
   if (c < columns) {
     const int64_t rest = columns - c;
     function(
-        c, [&](const float* from) HWY_ATTR { return LoadTail(from + c, rest); },
+        c,
+        [&](const float* from)
+            HWY_ATTR { return LoadLanes(from + c, 0, rest); },
         [&](FloatVector vector, float* to)
-            HWY_ATTR { StoreTail(vector, rest, to + c); });
+            HWY_ATTR { StoreLanes(vector, 0, rest, to + c); });
   }
 }
 
@@ -99,7 +101,7 @@ HWY_INLINE float Variance(const float* row, int64_t columns, float mean) {
   if (c < columns) {
     const FloatVector x =
         hn::IfThenElseZero(hn::FirstN(tag, static_cast<size_t>(columns - c)),
-                           hn::Sub(LoadTail(row + c, columns - c), middle));
+                           hn::Sub(LoadLanes(row + c, 0, columns - c), middle));
     total = hn::MulAdd(x, x, total);
   }
   return hn::GetLane(hn::SumOfLanes(tag, total)) / static_cast<float>(columns);

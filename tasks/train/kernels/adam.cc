@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE "tasks/train/kernels/adam.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
-#include "attention/kernels/matrix-inl.h"
+#include "attention/kernels/lanes-inl.h"
 #include "hwy/highway.h"
 #include "tasks/train/kernels/adam.h"
 
@@ -31,13 +31,13 @@ struct Part {
 
   HWY_INLINE FloatVector Load(const float* from) const {
     return count == Lanes() ? hn::LoadU(FloatTag(), from + first)
-                            : LoadTail(from + first, count);
+                            : LoadLanes(from + first, 0, count);
   }
   HWY_INLINE void Store(FloatVector vector, float* to) const {
     if (count == Lanes()) {
       hn::StoreU(vector, FloatTag(), to + first);
     } else {
-      StoreTail(vector, count, to + first);
+      StoreLanes(vector, 0, count, to + first);
     }
   }
 };

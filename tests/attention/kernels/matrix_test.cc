@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "attention/kernels/matrix-inl.h"
+#include "attention/kernels/packing-inl.h"
 #include "attention/kernels/reference.h"
 #include "hwy/highway.h"
 #include "tests/support/guarded_buffer.h"
@@ -55,9 +56,8 @@ void CallPackRows(const float* from, int64_t stride, int64_t rows,
 }
 
 void CallPackTransposed(const float* from, int64_t stride, int64_t rows,
-                        int64_t columns, int64_t padded, float* to,
-                        int64_t to_stride) {
-  PackTransposed(from, stride, rows, columns, padded, to, to_stride);
+                        int64_t columns, float* to, int64_t to_stride) {
+  PackTransposed(from, stride, rows, columns, to, to_stride);
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE
@@ -151,7 +151,7 @@ TEST_P(MatrixTest, MultipliesAsTheDefinition) {
 TEST_P(MatrixTest, PacksRowsAndTouchesNothingElse) {
   for (const auto guard :
        {GuardedBuffer::Guard::kBefore, GuardedBuffer::Guard::kBehind}) {
-    for (const int64_t rows : {1, 3, 4, 7}) {
+    for (const int64_t rows : {1, 3, 4, 7, 16, 37}) {
       for (const int64_t columns : {1, 3, 15, 16, 17, 64, 67}) {
         const int64_t stride = columns + 2;
         GuardedBuffer from((rows - 1) * stride + columns, guard);
@@ -162,19 +162,20 @@ TEST_P(MatrixTest, PacksRowsAndTouchesNothingElse) {
         GuardedBuffer packed(rows * padded, guard);
         HWY_DYNAMIC_DISPATCH(CallPackRows)
         (from.data(), stride, rows, columns, padded, 0.5f, packed.data());
-        GuardedBuffer transposed(columns * (rows + 3), guard);
+        GuardedBuffer transposed((columns - 1) * (rows + 3) + rows, guard);
+        std::fill_n(transposed.data(), transposed.size(), -7.0f);
         HWY_DYNAMIC_DISPATCH(CallPackTransposed)
-        (from.data(), stride, rows, columns, rows + 3, transposed.data(),
-         rows + 3);
-        for (int64_t r = 0; r < rows + 3; ++r) {
+        (from.data(), stride, rows, columns, transposed.data(), rows + 3);
+        for (int64_t i = 0; i < columns * (rows + 3) - 3; ++i) {
+          const int64_t r = i % (rows + 3);
+          ASSERT_EQ(transposed[i],
+                    r < rows ? from[r * stride + i / (rows + 3)] : -7.0f);
+        }
+        for (int64_t r = 0; r < rows; ++r) {
           for (int64_t c = 0; c < columns; ++c) {
-            const float expected = r < rows ? from[r * stride + c] : 0.0f;
-            ASSERT_EQ(transposed[c * (rows + 3) + r], expected);
-            if (r < rows) {
-              ASSERT_EQ(packed[r * padded + c], 0.5f * expected);
-            }
+            ASSERT_EQ(packed[r * padded + c], 0.5f * from[r * stride + c]);
           }
-          for (int64_t c = columns; r < rows && c < padded; ++c) {
+          for (int64_t c = columns; c < padded; ++c) {
             ASSERT_EQ(packed[r * padded + c], 0.0f);
           }
         }
