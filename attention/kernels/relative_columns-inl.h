@@ -80,9 +80,6 @@ HWY_INLINE void SplitByRelativeColumn(const KeyBlock& block, int64_t m,
 HWY_INLINE void FillRelativeScores(const KeyBlock& block, int64_t m, int64_t i,
                                    KeyRange range, const float* by_column,
                                    float* row) {
-  if (block.rule == RelativeRule::kNone) {
-    return FillRun(0.0f, range.size(), row);
-  }
   SplitByRelativeColumn(
       block, m, i, range,
       [&](int64_t column, int64_t begin, int64_t end) HWY_ATTR {
