@@ -78,7 +78,8 @@ struct AllLanes {
   }
 };
 
-// A vector of which lanes [begin, end) count; no others are touched.
+// A vector of which lanes [begin, end) count; no others are touched, and loads
+// have zeros there.
 struct SomeLanes {
   int64_t begin;
   int64_t end;

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "etc/kernels/residual_norm.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 //
+#include "attention/kernels/lanes-inl.h"
 #include "attention/kernels/softmax_rows-inl.h"
 #include "etc/kernels/residual_norm.h"
 #include "hwy/highway.h"
@@ -11,31 +12,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 namespace {
-
-// Calls function(column, load, store) for each vector of a row; the last may
-// not be full. load(from) and store(vector, to) touch its columns only; what
-// load gives beyond them is 0.
-template <typename Function>
-HWY_INLINE void ForEachVector(int64_t columns, const Function& function) {
-  const FloatTag tag;
-  const int64_t lanes = Lanes();
-  int64_t c = 0;
-  for (; c + lanes <= columns; c += lanes) {
-    function(
-        c, [&](const float* from) HWY_ATTR { return hn::LoadU(tag, from + c); },
-        [&](FloatVector vector, float* to)
-            HWY_ATTR { hn::StoreU(vector, tag, to + c); });
-  }
-  if (c < columns) {
-    const int64_t rest = columns - c;
-    function(
-        c,
-        [&](const float* from)
-            HWY_ATTR { return LoadLanes(from + c, 0, rest); },
-        [&](FloatVector vector, float* to)
-            HWY_ATTR { StoreLanes(vector, 0, rest, to + c); });
-  }
-}
 
 // What dropout needs to know of a row.
 struct RowDropout {
@@ -60,16 +36,16 @@ HWY_INLINE float SumRow(const ResidualRows& rows, int64_t row,
   const float* const residual = rows.residual + row * columns;
   const RowDropout dropout(rows.dropout, rows.dropout_seed, row);
   FloatVector total = hn::Zero(FloatTag());
-  ForEachVector(columns, [&](int64_t c, auto load, auto store) HWY_ATTR {
-    FloatVector x = load(change);
+  ForEachVector(0, columns, [&](int64_t c, auto lanes) HWY_ATTR {
+    FloatVector x = lanes.Load(change + c);
     if (rows.bias != nullptr) {
-      x = hn::Add(x, load(rows.bias));
+      x = hn::Add(x, lanes.Load(rows.bias + c));
     }
     if constexpr (kDropout) {
       x = hn::Mul(x, dropout.Factors(c));
     }
-    x = hn::Add(x, load(residual));
-    store(x, sum);
+    x = hn::Add(x, lanes.Load(residual + c));
+    lanes.Store(x, sum + c);
     total = hn::Add(total, x);
   });
   return hn::GetLane(hn::SumOfLanes(FloatTag(), total));
@@ -90,20 +66,13 @@ void ResidualSumImpl(const ResidualRows& rows, int64_t begin, int64_t end,
 // The mean of (x - mean)^2.
 HWY_INLINE float Variance(const float* row, int64_t columns, float mean) {
   const FloatTag tag;
-  const int64_t lanes = Lanes();
   const FloatVector middle = hn::Set(tag, mean);
   FloatVector total = hn::Zero(tag);
-  int64_t c = 0;
-  for (; c + lanes <= columns; c += lanes) {
-    const FloatVector x = hn::Sub(hn::LoadU(tag, row + c), middle);
-    total = hn::MulAdd(x, x, total);
-  }
-  if (c < columns) {
+  ForEachVector(0, columns, [&](int64_t c, auto lanes) HWY_ATTR {
     const FloatVector x =
-        hn::IfThenElseZero(hn::FirstN(tag, static_cast<size_t>(columns - c)),
-                           hn::Sub(LoadLanes(row + c, 0, columns - c), middle));
+        lanes.Choose(hn::Sub(lanes.Load(row + c), middle), hn::Zero(tag));
     total = hn::MulAdd(x, x, total);
-  }
+  });
   return hn::GetLane(hn::SumOfLanes(tag, total)) / static_cast<float>(columns);
 }
 
@@ -119,10 +88,12 @@ void ResidualNormImpl(const ResidualRows& rows, int64_t begin, int64_t end,
         1.0f / std::sqrt(Variance(sum, columns, mean) + results.epsilon);
     const FloatVector middle = hn::Set(tag, mean);
     const FloatVector scale = hn::Set(tag, inverse);
-    ForEachVector(columns, [&](int64_t, auto load, auto store) HWY_ATTR {
-      const FloatVector normal = hn::Mul(hn::Sub(load(sum), middle), scale);
-      store(hn::MulAdd(normal, load(results.weight), load(results.norm_bias)),
-            output);
+    ForEachVector(0, columns, [&](int64_t c, auto lanes) HWY_ATTR {
+      const FloatVector normal =
+          hn::Mul(hn::Sub(lanes.Load(sum + c), middle), scale);
+      lanes.Store(hn::MulAdd(normal, lanes.Load(results.weight + c),
+                             lanes.Load(results.norm_bias + c)),
+                  output + c);
     });
     if (results.mean != nullptr) {
       results.mean[r] = mean;
@@ -138,17 +109,16 @@ HWY_INLINE void DropRow(const DroppedGradient& gradient, int64_t row,
   float* const change =
       kDropout ? gradient.change + row * gradient.columns : nullptr;
   const RowDropout dropout(gradient.dropout, gradient.dropout_seed, row);
-  ForEachVector(gradient.columns,
-                [&](int64_t c, auto load, auto store) HWY_ATTR {
-                  FloatVector x = load(sum_gradient);
-                  if constexpr (kDropout) {
-                    x = hn::Mul(x, dropout.Factors(c));
-                    store(x, change);
-                  }
-                  if (gradient.bias != nullptr) {
-                    store(hn::Add(load(gradient.bias), x), gradient.bias);
-                  }
-                });
+  ForEachVector(0, gradient.columns, [&](int64_t c, auto lanes) HWY_ATTR {
+    FloatVector x = lanes.Load(sum_gradient + c);
+    if constexpr (kDropout) {
+      x = hn::Mul(x, dropout.Factors(c));
+      lanes.Store(x, change + c);
+    }
+    if (gradient.bias != nullptr) {
+      lanes.Store(hn::Add(lanes.Load(gradient.bias + c), x), gradient.bias + c);
+    }
+  });
 }
 
 HWY_INLINE void DropRow(const DroppedGradient& gradient, int64_t row,
@@ -184,14 +154,17 @@ void ResidualNormGradientImpl(const NormGradient& norm,
     const FloatVector scale = hn::Set(tag, norm.inverse_deviation[r]);
     FloatVector total = hn::Zero(tag);
     FloatVector product = hn::Zero(tag);
-    ForEachVector(columns, [&](int64_t, auto load, auto store) HWY_ATTR {
-      const FloatVector normal = hn::Mul(hn::Sub(load(sum), middle), scale);
-      const FloatVector gradient = load(output_gradient);
-      store(hn::MulAdd(gradient, normal, load(norm.weight_gradient)),
-            norm.weight_gradient);
-      store(hn::Add(gradient, load(norm.norm_bias_gradient)),
-            norm.norm_bias_gradient);
-      const FloatVector weighted = hn::Mul(gradient, load(norm.weight));
+    ForEachVector(0, columns, [&](int64_t c, auto lanes) HWY_ATTR {
+      const FloatVector normal =
+          hn::Mul(hn::Sub(lanes.Load(sum + c), middle), scale);
+      const FloatVector gradient = lanes.Load(output_gradient + c);
+      lanes.Store(
+          hn::MulAdd(gradient, normal, lanes.Load(norm.weight_gradient + c)),
+          norm.weight_gradient + c);
+      lanes.Store(hn::Add(gradient, lanes.Load(norm.norm_bias_gradient + c)),
+                  norm.norm_bias_gradient + c);
+      const FloatVector weighted =
+          hn::Mul(gradient, lanes.Load(norm.weight + c));
       total = hn::Add(total, weighted);
       product = hn::MulAdd(weighted, normal, product);
     });
@@ -199,12 +172,13 @@ void ResidualNormGradientImpl(const NormGradient& norm,
         hn::Mul(hn::SumOfLanes(tag, total), hn::Set(tag, share));
     const FloatVector slope =
         hn::Mul(hn::SumOfLanes(tag, product), hn::Set(tag, share));
-    ForEachVector(columns, [&](int64_t, auto load, auto store) HWY_ATTR {
-      const FloatVector normal = hn::Mul(hn::Sub(load(sum), middle), scale);
-      const FloatVector centred =
-          hn::MulSub(load(output_gradient), load(norm.weight), mean);
-      store(hn::Mul(hn::NegMulAdd(normal, slope, centred), scale),
-            sum_gradient);
+    ForEachVector(0, columns, [&](int64_t c, auto lanes) HWY_ATTR {
+      const FloatVector normal =
+          hn::Mul(hn::Sub(lanes.Load(sum + c), middle), scale);
+      const FloatVector centred = hn::MulSub(lanes.Load(output_gradient + c),
+                                             lanes.Load(norm.weight + c), mean);
+      lanes.Store(hn::Mul(hn::NegMulAdd(normal, slope, centred), scale),
+                  sum_gradient + c);
     });
     DropRow(dropped, r, sum_gradient);
   }

@@ -24,54 +24,25 @@ HWY_INLINE FloatVector SetFrom(double value) {
   return hn::Set(FloatTag(), static_cast<float>(value));
 }
 
-// A vector of elements: all of its lanes, or the first few.
-struct Part {
-  int64_t first;
-  int64_t count;
-
-  HWY_INLINE FloatVector Load(const float* from) const {
-    return count == Lanes() ? hn::LoadU(FloatTag(), from + first)
-                            : LoadLanes(from + first, 0, count);
-  }
-  HWY_INLINE void Store(FloatVector vector, float* to) const {
-    if (count == Lanes()) {
-      hn::StoreU(vector, FloatTag(), to + first);
-    } else {
-      StoreLanes(vector, 0, count, to + first);
-    }
-  }
-};
-
-template <typename Function>
-HWY_INLINE void ForEachPart(int64_t begin, int64_t end,
-                            const Function& function) {
-  const int64_t lanes = Lanes();
-  int64_t i = begin;
-  for (; i + lanes <= end; i += lanes) {
-    function(Part{i, lanes});
-  }
-  if (i < end) {
-    function(Part{i, end - i});
-  }
-}
-
 struct Means {
   FloatVector mean;
   FloatVector mean_square;
 };
 
+// Of the vector at element i.
+template <typename SomeOrAllLanes>
 HWY_INLINE Means NextMeans(const AdamStep& step, const AdamElements& elements,
-                           Part part) {
+                           int64_t i, SomeOrAllLanes lanes) {
   const FloatVector gradient =
-      hn::Mul(part.Load(elements.gradient), SetFrom(step.gradient_factor));
+      hn::Mul(lanes.Load(elements.gradient + i), SetFrom(step.gradient_factor));
   const FloatVector mean =
       hn::MulAdd(SetFrom(1.0 - step.beta1), gradient,
-                 hn::Mul(SetFrom(step.beta1), part.Load(elements.mean)));
-  const FloatVector mean_square =
-      hn::MulAdd(hn::Mul(SetFrom(1.0 - step.beta2), gradient), gradient,
-                 hn::Mul(SetFrom(step.beta2), part.Load(elements.mean_square)));
-  part.Store(mean, elements.mean);
-  part.Store(mean_square, elements.mean_square);
+                 hn::Mul(SetFrom(step.beta1), lanes.Load(elements.mean + i)));
+  const FloatVector mean_square = hn::MulAdd(
+      hn::Mul(SetFrom(1.0 - step.beta2), gradient), gradient,
+      hn::Mul(SetFrom(step.beta2), lanes.Load(elements.mean_square + i)));
+  lanes.Store(mean, elements.mean + i);
+  lanes.Store(mean_square, elements.mean_square + i);
   return {.mean = mean, .mean_square = mean_square};
 }
 
@@ -85,12 +56,12 @@ HWY_INLINE FloatVector Direction(const AdamStep& step, const Means& means,
 }
 
 void UpdateParameterImpl(const AdamStep& step, const AdamElements& elements) {
-  ForEachPart(0, elements.count, [&](Part part) HWY_ATTR {
-    const Means means = NextMeans(step, elements, part);
-    const FloatVector parameter = part.Load(elements.parameter);
-    part.Store(hn::NegMulAdd(SetFrom(step.rate),
-                             Direction(step, means, parameter), parameter),
-               elements.parameter);
+  ForEachVector(0, elements.count, [&](int64_t i, auto lanes) HWY_ATTR {
+    const Means means = NextMeans(step, elements, i, lanes);
+    const FloatVector parameter = lanes.Load(elements.parameter + i);
+    lanes.Store(hn::NegMulAdd(SetFrom(step.rate),
+                              Direction(step, means, parameter), parameter),
+                elements.parameter + i);
   });
 }
 
@@ -101,16 +72,16 @@ SquaredNorms UpdateMeansImpl(const AdamStep& step,
   for (int64_t begin = 0; begin < elements.count; begin += kSquaresRow) {
     FloatVector parameters = hn::Zero(tag);
     FloatVector directions = hn::Zero(tag);
-    ForEachPart(begin, std::min(begin + kSquaresRow, elements.count),
-                [&](Part part) HWY_ATTR {
-                  const Means means = NextMeans(step, elements, part);
-                  const FloatVector parameter = part.Load(elements.parameter);
-                  // Beyond the end both are 0.
-                  const FloatVector direction =
-                      Direction(step, means, parameter);
-                  parameters = hn::MulAdd(parameter, parameter, parameters);
-                  directions = hn::MulAdd(direction, direction, directions);
-                });
+    ForEachVector(
+        begin, std::min(begin + kSquaresRow, elements.count),
+        [&](int64_t i, auto lanes) HWY_ATTR {
+          const Means means = NextMeans(step, elements, i, lanes);
+          const FloatVector parameter = lanes.Load(elements.parameter + i);
+          // Beyond the end both are 0.
+          const FloatVector direction = Direction(step, means, parameter);
+          parameters = hn::MulAdd(parameter, parameter, parameters);
+          directions = hn::MulAdd(direction, direction, directions);
+        });
     norms.parameter +=
         static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, parameters)));
     norms.direction +=
@@ -120,13 +91,13 @@ SquaredNorms UpdateMeansImpl(const AdamStep& step,
 }
 
 void MoveParameterImpl(const AdamStep& step, const AdamElements& elements) {
-  ForEachPart(0, elements.count, [&](Part part) HWY_ATTR {
-    const Means means = {.mean = part.Load(elements.mean),
-                         .mean_square = part.Load(elements.mean_square)};
-    const FloatVector parameter = part.Load(elements.parameter);
-    part.Store(hn::NegMulAdd(SetFrom(step.rate),
-                             Direction(step, means, parameter), parameter),
-               elements.parameter);
+  ForEachVector(0, elements.count, [&](int64_t i, auto lanes) HWY_ATTR {
+    const Means means = {.mean = lanes.Load(elements.mean + i),
+                         .mean_square = lanes.Load(elements.mean_square + i)};
+    const FloatVector parameter = lanes.Load(elements.parameter + i);
+    lanes.Store(hn::NegMulAdd(SetFrom(step.rate),
+                              Direction(step, means, parameter), parameter),
+                elements.parameter + i);
   });
 }
 
@@ -135,11 +106,11 @@ double SquaredNormImpl(int64_t count, const float* values) {
   double norm = 0.0;
   for (int64_t begin = 0; begin < count; begin += kSquaresRow) {
     FloatVector squares = hn::Zero(tag);
-    ForEachPart(begin, std::min(begin + kSquaresRow, count),
-                [&](Part part) HWY_ATTR {
-                  const FloatVector x = part.Load(values);
-                  squares = hn::MulAdd(x, x, squares);
-                });
+    ForEachVector(begin, std::min(begin + kSquaresRow, count),
+                  [&](int64_t i, auto lanes) HWY_ATTR {
+                    const FloatVector x = lanes.Load(values + i);
+                    squares = hn::MulAdd(x, x, squares);
+                  });
     norm += static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, squares)));
   }
   return norm;
