@@ -1,5 +1,5 @@
-// The scores of six queries, from products to weights.
-// Compiled once for each SIMD target: see foreach_target.h of Highway.
+// The scores of six queries, from products to weights. Compiled once for each
+// SIMD target: see foreach_target.h of Highway.
 
 #include <algorithm>
 #include <cstdint>

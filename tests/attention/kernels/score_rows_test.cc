@@ -181,21 +181,24 @@ TEST_P(ScoreRowsTest, ExponentiatesAndDropsAsTheDefinition) {
   });
 }
 
-TEST_P(ScoreRowsTest, ExponentiatesExactlyAtWholeNumbersAndKeepsNaN) {
+TEST_P(ScoreRowsTest, ExponentiatesExactlyAtWholeNumbersAndAtTheEnds) {
   const auto row = Scores();
   row[0] = 0.0f;
   row[1] = -1.0f;
   row[2] = -124.0f;
   row[3] = -1e38f;
   row[4] = std::numeric_limits<float>::quiet_NaN();
+  row[5] = -std::numeric_limits<float>::infinity();
   HWY_DYNAMIC_DISPATCH(CallExponentiate)
-  (0, 5, 1.0f, 0.0f, true, 0.0, {}, row.get());
+  (0, 6, 1.0f, 0.0f, true, 0.0, {}, row.get());
   EXPECT_EQ(row[0], 1.0f);
   EXPECT_EQ(row[1], 0.5f);
   EXPECT_EQ(row[2], 0x1p-124f);
-  EXPECT_GE(row[3], 0.0f);
-  EXPECT_LE(row[3], 0x1p-124f);
   EXPECT_TRUE(std::isnan(row[4]));
+  for (const int64_t i : {3, 5}) {
+    EXPECT_GE(row[i], 0.0f) << i;
+    EXPECT_LE(row[i], 0x1p-124f) << i;
+  }
 }
 
 ETC_INSTANTIATE_FOR_EACH_TARGET(ScoreRowsTest);
