@@ -2,7 +2,7 @@
 # Measures what README.md says about speed and memory, and writes a report with
 # plots.
 #
-#   bash bench/run.sh          what the table and the plots need: about 25 min
+#   bash bench/run.sh          what the table and the plots need: about 20 min
 #   bash bench/run.sh all      every benchmark there is: hours
 #   bash bench/run.sh report   the report again, from the files of the last run
 #
@@ -51,7 +51,7 @@ fi
 case ${1:-table} in
   table)
     base='long:4096/global:256/radius:84/threads:2/'
-    measure attention_base attention_bench 5 \
+    measure attention_base attention_bench 11 \
       "Attention/(kernel|blocked)/.*/fp32/$base"
     ETC_GIVE_MEMORY_BACK=1 measure attention_given_back attention_bench 5 \
       "Attention/(kernel|blocked)/training/residual:sum/fp32/given_back/$base"
