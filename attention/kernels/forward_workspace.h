@@ -28,7 +28,7 @@ struct ForwardWorkspace {
     total = cursor.used();
   }
 
-  // For keys that are packed together, and six queries.
+  // For keys that are packed together, and six queries that see them.
   struct PanelWorkspace {
     float* keys;             // [d][KeyStride(keys)], transposed
     float* values;           // [keys][value]
@@ -37,8 +37,8 @@ struct ForwardWorkspace {
   };
 
   TileSizes sizes;
-  // [queries] of all that follows: of the tile, or if each is finished before
-  // others are packed, only the first kPackedQueries are used.
+  // Queries are those of the tile; where six are finished before others are
+  // packed, the rows of kPackedQueries are used again and again.
   float* query;           // [queries][head], times 1 / sqrt(d)
   float* relative_table;  // [d][relative]
   float* relative_bias;   // [relative]
