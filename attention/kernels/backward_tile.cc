@@ -54,7 +54,8 @@ class Backward {
     for (int b = 0; b < 2; ++b) {
       const KeyRange limit = {inputs_.keys[b].begin, inputs_.keys[b].end};
       if (!limit.empty()) {
-        ZeroPrevious(b, limit);
+        ZeroInvisibleRows(head_.blocks[b], begin_, end_, limit,
+                          inputs_.carried_gradient[b], results_.previous[b]);
         AddBlock(b, limit);
       }
     }
@@ -110,17 +111,6 @@ class Backward {
   HWY_INLINE bool ScoresAreNeeded(int b) const {
     return inputs_.carried[b].rows == nullptr ||
            results_.undone[b].rows != nullptr;
-  }
-
-  HWY_INLINE void ZeroPrevious(int b, KeyRange limit) {
-    const float* const rows = results_.previous[b].rows;
-    if (rows == nullptr || rows == inputs_.carried_gradient[b].rows) {
-      return;
-    }
-    for (int64_t i = begin_; i < end_; ++i) {
-      ZeroInvisibleScores(head_.blocks[b], i, limit,
-                          ScoreRow(results_.previous[b], head_.blocks[b], i));
-    }
   }
 
   HWY_INLINE void AddBlock(int b, KeyRange limit) {
@@ -260,19 +250,12 @@ class Backward {
   // that is rounded otherwise has another probability than the one that the
   // sum of exponentials holds.
   HWY_INLINE void ScoreAgain(const QueryGroup& group, int64_t offset) {
-    const TileSizes& sizes = work_.sizes;
     const int b = group.block;
-    for (int64_t r = 0; r < group.rows; ++r) {
-      scores_.PrepareRelative(group, r);
-    }
-    MultiplyRowGroup</*kAdd=*/false>(
-        group.rows, group.hull.size(),
-        {work_.query + (group.first - begin_) * sizes.head, sizes.head, 1},
-        {work_.keys_transposed + offset, sizes.key_stride}, head_.head_dim,
-        group.scores, sizes.score_stride,
-        ScoresAhead(inputs_.carried_gradient[b], head_.blocks[b], group.first,
-                    group.rows, group.hull));
-    scores_.AddLinks(group);
+    scores_.Multiply(group,
+                     work_.query + (group.first - begin_) * work_.sizes.head,
+                     {work_.keys_transposed + offset, work_.sizes.key_stride},
+                     ScoresAhead(inputs_.carried_gradient[b], head_.blocks[b],
+                                 group.first, group.rows, group.hull));
     FloatVector most = hn::Set(FloatTag(), kLowest);
     for (int64_t r = 0; r < group.rows; ++r) {
       scores_.CompleteRow(group, r, &most);

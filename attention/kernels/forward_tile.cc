@@ -39,8 +39,10 @@ class Forward {
       PackRelativeBias(head_, work_.sizes, work_.relative_bias);
     }
     for (int b = 0; b < 2; ++b) {
-      ZeroCarried(b);
-      chunks_[b] = ChunksOf(head_.blocks[b], Hull(head_.blocks[b]));
+      const KeyBlock& block = head_.blocks[b];
+      ZeroInvisibleRows(block, begin_, end_, {0, block.keys},
+                        results_.previous[b], results_.carried[b]);
+      chunks_[b] = ChunksOf(block, Hull(block));
     }
     const int64_t panels = chunks_[0].count + chunks_[1].count;
     const int64_t passes = std::max<int64_t>((panels + 1) / 2, 1);
@@ -57,7 +59,7 @@ class Forward {
  private:
   // Keys that are packed together: all of a chunk that any query sees or, with
   // a window, those of them that come next.
-  struct Panel {
+  struct KeyPanel {
     int block = 0;
     KeyRange keys = {0, 0};
     int64_t packed = 0;  // keys before this one are, or are not needed any more
@@ -66,19 +68,6 @@ class Forward {
   };
 
   HWY_INLINE bool wants_context() const { return results_.context != nullptr; }
-
-  // Scores of keys that are not visible.
-  HWY_INLINE void ZeroCarried(int b) {
-    const KeyBlock& block = head_.blocks[b];
-    const float* const rows = results_.carried[b].rows;
-    if (rows == nullptr || rows == results_.previous[b].rows) {
-      return;
-    }
-    for (int64_t i = begin_; i < end_; ++i) {
-      ZeroInvisibleScores(block, i, {0, block.keys},
-                          ScoreRow(results_.carried[b], block, i));
-    }
-  }
 
   // A range that holds all keys which any query sees.
   HWY_INLINE KeyRange Hull(const KeyBlock& block) const {
@@ -90,8 +79,8 @@ class Forward {
   }
 
   // The n-th of the chunks of both blocks.
-  HWY_INLINE Panel PanelOf(int64_t n,
-                           const ForwardWorkspace::PanelWorkspace& work) const {
+  HWY_INLINE KeyPanel
+  PanelOf(int64_t n, const ForwardWorkspace::PanelWorkspace& work) const {
     const int b = n < chunks_[0].count ? 0 : 1;
     const KeyRange keys = chunks_[b][b == 0 ? n : n - chunks_[0].count];
     return {.block = b,
@@ -145,7 +134,7 @@ class Forward {
   HWY_INLINE int64_t SlotOf(int64_t i) const { return (i - begin_) % slots_; }
 
   // Packs the keys of a panel that `group` needs, or more.
-  HWY_INLINE void PackKeys(const QueryGroup& group, Panel* panel) {
+  HWY_INLINE void PackKeys(const QueryGroup& group, KeyPanel* panel) {
     const KeyBlock& block = head_.blocks[panel->block];
     if (block.radius >= 0) {
       panel->packed = std::max(panel->packed, Window(block, group.first).begin);
@@ -184,7 +173,7 @@ class Forward {
     }
   }
 
-  HWY_INLINE QueryGroup GroupOf(const Panel& panel, int64_t first,
+  HWY_INLINE QueryGroup GroupOf(const KeyPanel& panel, int64_t first,
                                 int64_t rows) const {
     const KeyBlock& block = head_.blocks[panel.block];
     QueryGroup group = {
@@ -202,7 +191,7 @@ class Forward {
   HWY_INLINE void AddGroup(int64_t first, int64_t rows, bool is_first_pass,
                            ComingRows* coming) {
     QueryGroup groups[2];
-    Panel* panels[2];
+    KeyPanel* panels[2];
     int64_t count = 0;
     for (int64_t p = 0; p < panel_count_; ++p) {
       groups[count] = GroupOf(panels_[p], first, rows);
@@ -246,24 +235,16 @@ class Forward {
     }
   }
 
-  // Products of queries and keys, with what goes to them by links.
-  HWY_INLINE void Score(const QueryGroup& group, const Panel& panel) {
-    const TileSizes& sizes = work_.sizes;
-    for (int64_t r = 0; r < group.rows; ++r) {
-      scores_.PrepareRelative(group, r);
-    }
-    MultiplyRowGroup</*kAdd=*/false>(
-        group.rows, group.hull.size(),
-        {work_.query + SlotOf(group.first) * sizes.head, sizes.head, 1},
+  HWY_INLINE void Score(const QueryGroup& group, const KeyPanel& panel) {
+    scores_.Multiply(
+        group, work_.query + SlotOf(group.first) * work_.sizes.head,
         {panel.work.keys + group.hull.begin - panel.keys.begin,
          panel.key_stride},
-        head_.head_dim, group.scores, sizes.score_stride,
         ScoresAhead(results_.previous[group.block], head_.blocks[group.block],
                     group.first, group.rows, group.hull));
-    scores_.AddLinks(group);
   }
 
-  HWY_INLINE void AddValues(const QueryGroup& group, const Panel& panel,
+  HWY_INLINE void AddValues(const QueryGroup& group, const KeyPanel& panel,
                             const Ahead& ahead) {
     const TileSizes& sizes = work_.sizes;
     const int64_t n = SlotOf(group.first);
@@ -330,8 +311,8 @@ class Forward {
   const ForwardWorkspace work_;
   const float factor_;
   GroupScores scores_;
-  Chunks chunks_[2];  // of each block
-  Panel panels_[2];   // packed at present
+  Chunks chunks_[2];    // of each block
+  KeyPanel panels_[2];  // packed at present
   int64_t panel_count_ = 0;
   int64_t streamed_ = 0;    // the panel whose block has the coming keys
   int64_t slots_ = 0;       // queries that the workspace holds at a time

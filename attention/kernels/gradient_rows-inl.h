@@ -21,33 +21,20 @@ namespace etc::kernels::HWY_NAMESPACE {
 HWY_INLINE float DotProduct(const float* a, const float* b, int64_t count) {
   const FloatTag tag;
   FloatVector sum = hn::Zero(tag);
-  int64_t i = 0;
-  for (; i + Lanes() <= count; i += Lanes()) {
-    sum = hn::MulAdd(hn::LoadU(tag, a + i), hn::LoadU(tag, b + i), sum);
-  }
-  if (i < count) {
-    sum = hn::MulAdd(LoadLanes(a + i, 0, count - i),
-                     LoadLanes(b + i, 0, count - i), sum);
-  }
+  ForEachVector(0, count, [&](int64_t i, auto lanes) HWY_ATTR {
+    sum = hn::MulAdd(lanes.Load(a + i), lanes.Load(b + i), sum);
+  });
   return hn::GetLane(hn::SumOfLanes(tag, sum));
 }
 
 // to[i] += factor * from[i].
 HWY_INLINE void AddRow(float factor, const float* from, int64_t count,
                        float* to) {
-  const FloatTag tag;
-  const FloatVector a = hn::Set(tag, factor);
-  int64_t i = 0;
-  for (; i + Lanes() <= count; i += Lanes()) {
-    hn::StoreU(hn::MulAdd(a, hn::LoadU(tag, from + i), hn::LoadU(tag, to + i)),
-               tag, to + i);
-  }
-  if (i < count) {
-    const int64_t rest = count - i;
-    StoreLanes(
-        hn::MulAdd(a, LoadLanes(from + i, 0, rest), LoadLanes(to + i, 0, rest)),
-        0, rest, to + i);
-  }
+  const FloatVector a = hn::Set(FloatTag(), factor);
+  ForEachVector(0, count, [&](int64_t i, auto lanes) HWY_ATTR {
+    lanes.Store(hn::MulAdd(a, lanes.Load(from + i), lanes.Load(to + i)),
+                to + i);
+  });
 }
 
 // Adds factor * rows [range.size()][stride], which begin at row range.begin.

@@ -61,41 +61,17 @@ class GroupScores {
         threshold_(DropoutThreshold(head.dropout)),
         kept_(1.0f / (1.0f - head.dropout)) {}
 
-  // Relative scores of a row: where they go by distance alone, those of the
-  // distances, with a vector of the first and the last on either side; where
-  // distances and other segments mix, those of each key.
-  HWY_INLINE void PrepareRelative(const QueryGroup& group, int64_t r) {
-    const KeyBlock& block = BlockOf(group);
-    if (block.rule != RelativeRule::kDistance) {
-      return;
-    }
-    const int64_t last = 2 * head_.max_distance;
-    const float* const by_column = ByColumn(group, r);
-    float* const to = RelativeScoresOf(group, r);
-    if (block.special.runs != nullptr) {
-      return FillRelativeScores(block, head_.max_distance, group.first + r,
-                                group.hull, by_column, to);
-    }
-    FillRun(by_column[0], kPadding, to);
-    PackRow(by_column, last, last, 1.0f, to + kPadding);
-    FillRun(by_column[last], kPadding, to + kPadding + last);
-  }
-
-  // Links among keys that have none, else all with one relative score.
-  HWY_INLINE void AddLinks(const QueryGroup& group) {
-    const KeyBlock& block = BlockOf(group);
-    if (block.rule != RelativeRule::kLink) {
-      return;
-    }
+  // Products of packed queries [rows][head] and keys, with what goes to them by
+  // links; asks for `ahead` meanwhile.
+  HWY_INLINE void Multiply(const QueryGroup& group, const float* query,
+                           const Panel& keys, const Ahead& ahead) {
     for (int64_t r = 0; r < group.rows; ++r) {
-      const float* const special = ByColumn(group, r) + 2 * head_.max_distance;
-      const float more = special[kLinked] - special[kNotLinked];
-      float* const at_key_0 = ScoresOf(group, r) - group.hull.begin;
-      ForEachRun(block.special, group.first + r, group.keys[r].range,
-                 [&](int64_t begin, int64_t end) HWY_ATTR {
-                   AddToRun(more, end - begin, at_key_0 + begin);
-                 });
+      PrepareRelative(group, r);
     }
+    MultiplyRowGroup</*kAdd=*/false>(
+        group.rows, group.hull.size(), {query, sizes_.head, 1}, keys,
+        head_.head_dim, group.scores, sizes_.score_stride, ahead);
+    AddLinks(group);
   }
 
   // Products to scores, which are carried on; `most` becomes the largest of
@@ -151,6 +127,43 @@ class GroupScores {
   }
   HWY_INLINE const float* ByColumn(const QueryGroup& group, int64_t r) const {
     return group.relative + r * sizes_.relative;
+  }
+
+  // Relative scores of a row: where they go by distance alone, those of the
+  // distances, with a vector of the first and the last on either side; where
+  // distances and other segments mix, those of each key.
+  HWY_INLINE void PrepareRelative(const QueryGroup& group, int64_t r) {
+    const KeyBlock& block = BlockOf(group);
+    if (block.rule != RelativeRule::kDistance) {
+      return;
+    }
+    const int64_t last = 2 * head_.max_distance;
+    const float* const by_column = ByColumn(group, r);
+    float* const to = RelativeScoresOf(group, r);
+    if (block.special.runs != nullptr) {
+      return FillRelativeScores(block, head_.max_distance, group.first + r,
+                                group.hull, by_column, to);
+    }
+    FillRun(by_column[0], kPadding, to);
+    PackRow(by_column, last, last, 1.0f, to + kPadding);
+    FillRun(by_column[last], kPadding, to + kPadding + last);
+  }
+
+  // Links among keys that have none, else all with one relative score.
+  HWY_INLINE void AddLinks(const QueryGroup& group) {
+    const KeyBlock& block = BlockOf(group);
+    if (block.rule != RelativeRule::kLink) {
+      return;
+    }
+    for (int64_t r = 0; r < group.rows; ++r) {
+      const float* const special = ByColumn(group, r) + 2 * head_.max_distance;
+      const float more = special[kLinked] - special[kNotLinked];
+      float* const at_key_0 = ScoresOf(group, r) - group.hull.begin;
+      ForEachRun(block.special, group.first + r, group.keys[r].range,
+                 [&](int64_t begin, int64_t end) HWY_ATTR {
+                   AddToRun(more, end - begin, at_key_0 + begin);
+                 });
+    }
   }
 
   // Keys [begin, end), counted from the hull, all of which row r sees.

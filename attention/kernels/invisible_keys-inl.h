@@ -6,6 +6,7 @@
 #include "attention/kernels/attention_tile.h"
 #include "attention/kernels/key_runs-inl.h"
 #include "attention/kernels/softmax_rows-inl.h"
+#include "attention/kernels/tile-inl.h"
 #include "attention/kernels/tile_sizes.h"
 #include "hwy/highway.h"
 
@@ -73,6 +74,20 @@ HWY_INLINE void ZeroInvisibleScores(const KeyBlock& block, int64_t i,
   FillRun(0.0f, keys.begin - window.begin, row + window.begin);
   ZeroInvisible(block, i, keys, row);
   FillRun(0.0f, window.end - keys.end, row + keys.end);
+}
+
+// For the rows of queries [begin, end), unless they are `from` too, in which
+// the zeros are already.
+HWY_INLINE void ZeroInvisibleRows(const KeyBlock& block, int64_t begin,
+                                  int64_t end, KeyRange limit,
+                                  const ScoreRows<const float>& from,
+                                  const ScoreRows<float>& to) {
+  if (to.rows == nullptr || to.rows == from.rows) {
+    return;
+  }
+  for (int64_t i = begin; i < end; ++i) {
+    ZeroInvisibleScores(block, i, limit, ScoreRow(to, block, i));
+  }
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE
