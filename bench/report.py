@@ -87,7 +87,7 @@ def table(r):
     def growth():
         times = r.times(op("training", "sum", 65536),
                         op("training", "sum", 2048))
-        return None if times is None else 100 * (times / 32 - 1)
+        return None if times is None else times / 32
 
     step = encoder("training", "sum")
     for what, name in (("forward", "Attention, forward"),
@@ -119,7 +119,7 @@ def table(r):
     yield ("Residual sum over off, training step, `store`",
            extra_megabytes(encoder("training", "sum", "store")),
            "MB more at the peak")
-    yield ("Time for a token at length 65536 over 2048", growth(), "% more")
+    yield ("Time for a token at length 65536", growth(), "of that at 2048")
     yield ("Training step of 12 layers, sum", r.get(step, "of_gemm"),
            "of sgemm")
     yield ("Training step of 12 layers, bf16 over fp32",
