@@ -206,18 +206,20 @@ void Attention(benchmark::State& state, const Variant& variant) {
   const int64_t radius = state.range(2);
   at::set_num_threads(static_cast<int>(state.range(3)));
   torch::manual_seed(1);
-  const double gemm_rate = GemmRate();
   const torch::AutoGradMode gradients(variant.training);
   const AttentionInputs attention(
       std::vector{UnrestrictedPattern(longs, globals, radius, kMaxDistance)});
   double peak = 0.0;
+  double gemm_rate = 0.0;
   const auto run = [&](const auto& function) {
     const PeakMemory memory;
     function();
     peak = memory.Bytes();
+    const GemmRate rate;
     for (auto _ : state) {
       function();
     }
+    gemm_rate = rate.Around();
   };
   if (variant.sdpa) {
     DenseHeads heads(variant, longs + globals);

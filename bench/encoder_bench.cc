@@ -110,7 +110,7 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
   const PeakMemory memory;
   encoder.Run();
   const double peak = memory.Bytes();
-  const double gemm_rate = GemmRate();
+  const GemmRate gemm_rate;
   for (auto _ : state) {
     encoder.Run();
   }
@@ -118,7 +118,7 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
                           ? CountTrainingFlops(encoder.config(), shape)
                           : CountForwardFlops(encoder.config(), shape).total();
   state.counters["of_gemm"] = benchmark::Counter(
-      flop / gemm_rate, benchmark::Counter::kIsIterationInvariantRate);
+      flop / gemm_rate.Around(), benchmark::Counter::kIsIterationInvariantRate);
   state.counters["tokens_per_second"] =
       benchmark::Counter(static_cast<double>(shape.long_length),
                          benchmark::Counter::kIsIterationInvariantRate);

@@ -27,9 +27,7 @@ double StatusBytes(const std::string& field) {
   return 0.0;
 }
 
-}  // namespace
-
-double GemmRate() {
+double MedianGemmRate() {
   constexpr int64_t kSize = 1024;
   constexpr int kProducts = 25;
   const torch::NoGradGuard no_grad;
@@ -49,6 +47,12 @@ double GemmRate() {
                    seconds.end());
   return 2.0 * kSize * kSize * kSize / seconds[kProducts / 2];
 }
+
+}  // namespace
+
+GemmRate::GemmRate() : before_(MedianGemmRate()) {}
+
+double GemmRate::Around() const { return 0.5 * (before_ + MedianGemmRate()); }
 
 PeakMemory::PeakMemory() {
   malloc_trim(0);

@@ -8,9 +8,17 @@ namespace etc {
 // What the benchmarks compare themselves with and how they count memory.
 
 // FLOP per second of a 1024 x 1024 x 1024 product in float32 (sgemm) at the
-// current number of threads; the median of some. Machines are noisy: measured
-// right before what is compared with it.
-double GemmRate();
+// current number of threads. Machines are noisy: it is measured right before
+// what is compared with it and right behind, as a median of some products each.
+class GemmRate {
+ public:
+  GemmRate();
+  // Measures again; the mean of both.
+  double Around() const;
+
+ private:
+  double before_;
+};
 
 // Bytes by which this process's resident set grew, at its largest, since
 // construction. 0 where the system does not tell (no /proc).

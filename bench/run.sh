@@ -25,12 +25,19 @@ if ! "$python" -c 'import matplotlib' 2>/dev/null; then
 fi
 
 # measure NAME PROGRAM REPETITIONS FILTER
+#
+# Repetitions of all that is measured together take turns: both sides of a ratio
+# see the same hours of a noisy machine. Results are printed as they are
+# complete.
+part=0
 measure() {
-  printf '\n== %s\n' "$1"
+  part=$((part + 1))
+  printf '\n== %s (part %d of %d, %d min so far)\n' "$1" "$part" "$parts" \
+    "$((SECONDS / 60))"
   "$bin/$2" --benchmark_filter="$4" --benchmark_repetitions="$3" \
-    --benchmark_min_time=0.2 --benchmark_enable_random_interleaving=false \
+    --benchmark_min_time=0.2 --benchmark_enable_random_interleaving=true \
     --benchmark_out="$out/$1.json.partial" --benchmark_out_format=json \
-    2>&1 | grep -v -e '^\*\*\*WARNING' -e '^Running ' -e '^Run on ' || true
+    2>&1 | grep --line-buffered -v -e '^\*\*\*WARNING' -e '^Running ' -e '^Run on ' || true
   # What was interrupted is no result.
   "$python" -m json.tool "$out/$1.json.partial" >/dev/null
   mv "$out/$1.json.partial" "$out/$1.json"
@@ -50,6 +57,7 @@ fi
 
 case ${1:-table} in
   table)
+    parts=9
     base='long:4096/global:256/radius:84/threads:2/'
     measure attention_base attention_bench 11 \
       "Attention/(kernel|blocked)/.*/fp32/$base"
@@ -68,6 +76,7 @@ case ${1:-table} in
     measure data data_bench 3 '.*'
     ;;
   all)
+    parts=5
     for name in attention encoder layer data tokenizer; do
       measure "$name" "${name}_bench" 3 '.*'
     done
