@@ -3,7 +3,8 @@
 
   python3 bench/report.py runs/bench
 
-Reads all *.json there (Google Benchmark); of repetitions the median counts.
+Reads all *.json there (Google Benchmark), each of which has what was measured
+one after the other; medians count, of ratios those within such a file.
 Prints the table in Markdown, as README.md shows it.
 """
 
@@ -27,16 +28,18 @@ class Results:
 
     def __init__(self, folder):
         samples = {}
+        self.files = []
         self.machine = "nothing was measured"
         for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
             with open(path, encoding="utf-8") as file:
                 data = json.load(file)
             self.machine = "%d cores, %s" % (data["context"]["num_cpus"],
                                              data["context"]["date"][:10])
-            for run in data["benchmarks"]:
-                if run.get("run_type") == "iteration":
-                    name = run["name"].removesuffix("/real_time")
-                    samples.setdefault(name, []).append(run)
+            runs = {run["name"].removesuffix("/real_time"): run
+                    for run in data["benchmarks"]}
+            self.files.append(runs)
+            for name, run in runs.items():
+                samples.setdefault(name, []).append(run)
         self.runs = {}
         for name, runs in samples.items():
             fields = [key for key, value in runs[0].items()
@@ -50,9 +53,10 @@ class Results:
         return self.runs.get(name, {}).get(field)
 
     def times(self, slow, fast):
-        """How many times faster; None if one of the two was not measured."""
-        a, b = self.get(slow), self.get(fast)
-        return None if a is None or b is None else a / b
+        """How many times faster; None if they were not measured together."""
+        ratios = [runs[slow]["real_time"] / runs[fast]["real_time"]
+                  for runs in self.files if slow in runs and fast in runs]
+        return statistics.median(ratios) if ratios else None
 
     def percent_more(self, above, below):
         times = self.times(above, below)

@@ -24,23 +24,24 @@ if ! "$python" -c 'import matplotlib' 2>/dev/null; then
   exit 1
 fi
 
-# measure NAME PROGRAM REPETITIONS FILTER
+# measure NAME PROGRAM TIMES FILTER
 #
-# Repetitions of all that is measured together take turns: both sides of a ratio
-# see the same hours of a noisy machine. Results are printed as they are
-# complete.
+# All that the filter chooses one after the other, and that again and again, so
+# that both sides of a ratio are measured seconds apart: what else a machine does
+# changes from minute to minute.
 part=0
 measure() {
   part=$((part + 1))
-  printf '\n== %s (part %d of %d, %d min so far)\n' "$1" "$part" "$parts" \
-    "$((SECONDS / 60))"
-  "$bin/$2" --benchmark_filter="$4" --benchmark_repetitions="$3" \
-    --benchmark_min_time=0.2 --benchmark_enable_random_interleaving=true \
-    --benchmark_out="$out/$1.json.partial" --benchmark_out_format=json \
-    2>&1 | grep --line-buffered -v -e '^\*\*\*WARNING' -e '^Running ' -e '^Run on ' || true
-  # What was interrupted is no result.
-  "$python" -m json.tool "$out/$1.json.partial" >/dev/null
-  mv "$out/$1.json.partial" "$out/$1.json"
+  for ((turn = 1; turn <= $3; ++turn)); do
+    local json=$out/$1.$turn.json
+    printf '\n== %s, %d of %d (part %d of %d; %d min so far)\n' \
+      "$1" "$turn" "$3" "$part" "$parts" "$((SECONDS / 60))"
+    "$bin/$2" --benchmark_filter="$4" --benchmark_min_time=0.2 \
+      --benchmark_out="$json.partial" --benchmark_out_format=json 2>&1 |
+      tee "$out/output" | grep --line-buffered '^[A-Z][A-Za-z]*/' ||
+      { tail "$out/output" >&2; exit 1; }
+    mv "$json.partial" "$json" # what was interrupted is no result
+  done
 }
 
 if [[ ${1:-} != report ]]; then
@@ -68,7 +69,7 @@ case ${1:-table} in
     measure attention_long attention_bench 3 \
       'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
     measure attention_dense attention_bench 1 \
-      'Attention/sdpa/training/.*/fp32/long:(2048|4096|8192|16384)/.*threads:2/'
+      'Attention/(kernel|sdpa)/training/residual:off/fp32/long:(2048|4096|8192|16384)/.*threads:2/'
     measure attention_short attention_bench 3 \
       'Attention/(kernel|sdpa)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
     measure layer layer_bench 1 '.*'
