@@ -2,7 +2,7 @@
 # Measures what README.md says about speed and memory, and writes a report with
 # plots.
 #
-#   bash bench/run.sh          what the table and the plots need: about 20 min
+#   bash bench/run.sh          what the table and the plots need: about half an hour
 #   bash bench/run.sh all      every benchmark there is: hours
 #   bash bench/run.sh report   the report again, from the files of the last run
 #
@@ -64,7 +64,7 @@ case ${1:-table} in
       "Attention/(kernel|blocked)/.*/fp32/$base"
     ETC_GIVE_MEMORY_BACK=1 measure attention_given_back attention_bench 5 \
       "Attention/(kernel|blocked)/training/residual:sum/fp32/given_back/$base"
-    measure encoder encoder_bench 3 \
+    measure encoder encoder_bench 5 \
       'Encoder/base/training/residual:(off/reverse/fp32|sum/(reverse|store)/.*)/.*long:4096/.*threads:2/'
     measure attention_long attention_bench 3 \
       'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
