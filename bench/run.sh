@@ -3,6 +3,7 @@
 # plots.
 #
 #   bash bench/run.sh          what the table and the plots need: about half an hour
+#   bash bench/run.sh more     the same again, beside what there is
 #   bash bench/run.sh all      every benchmark there is: hours
 #   bash bench/run.sh report   the report again, from the files of the last run
 #
@@ -11,6 +12,11 @@
 # times slower than one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+if [[ ! ${1:-table} =~ ^(table|more|all|report)$ ]]; then
+  echo "bench: expected nothing, \"more\", \"all\" or \"report\", not \"$1\"" >&2
+  exit 1
+fi
 
 out=runs/bench
 bin=build/release/bin
@@ -33,7 +39,11 @@ part=0
 measure() {
   part=$((part + 1))
   for ((turn = 1; turn <= $3; ++turn)); do
-    local json=$out/$1.$turn.json
+    local number=1
+    while [[ -e $out/$1.$number.json ]]; do
+      number=$((number + 1))
+    done
+    local json=$out/$1.$number.json
     printf '\n== %s, %d of %d (part %d of %d; %d min so far)\n' \
       "$1" "$turn" "$3" "$part" "$parts" "$((SECONDS / 60))"
     "$bin/$2" --benchmark_filter="$4" --benchmark_min_time=0.2 \
@@ -53,11 +63,11 @@ if [[ ${1:-} != report ]]; then
     echo "bench: warning: the machine is busy (load $(cut -d' ' -f1 /proc/loadavg));" \
       "what follows may mean nothing" >&2
   fi
-  rm -f "$out"/*.json
+  [[ ${1:-} == more ]] || rm -f "$out"/*.json
 fi
 
 case ${1:-table} in
-  table)
+  table | more)
     parts=9
     base='long:4096/global:256/radius:84/threads:2/'
     measure attention_base attention_bench 11 \
@@ -68,8 +78,8 @@ case ${1:-table} in
       'Encoder/base/training/residual:(off/reverse/fp32|sum/(reverse|store)/.*)/.*long:4096/.*threads:2/'
     measure attention_long attention_bench 3 \
       'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
-    measure attention_dense attention_bench 1 \
-      'Attention/(kernel|sdpa)/training/residual:off/fp32/long:(2048|4096|8192|16384)/.*threads:2/'
+    measure attention_dense attention_bench 3 \
+      'Attention/(kernel|sdpa)/training/residual:off/fp32/long:(2048|4096|8192|16384)/global:256/radius:84/threads:2/'
     measure attention_short attention_bench 3 \
       'Attention/(kernel|sdpa)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
     measure layer layer_bench 1 '.*'
@@ -83,10 +93,6 @@ case ${1:-table} in
     done
     ;;
   report) ;;
-  *)
-    echo "bench: expected nothing, \"all\" or \"report\", not \"$1\"" >&2
-    exit 1
-    ;;
 esac
 
 "$python" bench/report.py "$out"
