@@ -55,14 +55,15 @@ measure() {
 }
 
 if [[ ${1:-} != report ]]; then
-  cmake --preset release -DETC_BUILD_BENCHMARKS=ON --log-level=WARNING >/dev/null
-  cmake --build --preset release --parallel "$(nproc)" --target \
-    attention_bench encoder_bench layer_bench data_bench tokenizer_bench
+  # Before the build, which is no part of what is measured.
   busy=$(awk '{ print ($1 > 0.5 * '"$(nproc)"') }' /proc/loadavg)
   if [[ $busy == 1 ]]; then
     echo "bench: warning: the machine is busy (load $(cut -d' ' -f1 /proc/loadavg));" \
       "what follows may mean nothing" >&2
   fi
+  cmake --preset release -DETC_BUILD_BENCHMARKS=ON --log-level=WARNING >/dev/null
+  cmake --build --preset release --parallel "$(nproc)" --target \
+    attention_bench encoder_bench layer_bench data_bench tokenizer_bench
   [[ ${1:-} == more ]] || rm -f "$out"/*.json
 fi
 
