@@ -157,6 +157,26 @@ void JsonObjectReader::TakeArray(const std::string& field,
   *value = std::move(elements);
 }
 
+template <typename T>
+void JsonObjectReader::TakeOneOrMore(const std::string& field,
+                                     std::vector<T>* value) {
+  const json* found = Find(field);
+  if (found == nullptr || found->is_array()) {
+    TakeArray(field, value);
+    return;
+  }
+  T single;
+  const std::string mistake = Take(*found, &single);
+  if (!mistake.empty()) {
+    // "should be a string, but is 3" -> "should be a string or an array of
+    // such, but is 3"
+    Fail(field, absl::StrReplaceAll(
+                    mistake, {{", but is ", " or an array of such, but is "}}));
+    return;
+  }
+  *value = {std::move(single)};
+}
+
 void JsonObjectReader::Optional(const std::string& field, bool* value) {
   TakeField(field, value);
 }
@@ -184,6 +204,15 @@ void JsonObjectReader::Optional(const std::string& field,
 void JsonObjectReader::Optional(const std::string& field,
                                 std::optional<std::string>* value) {
   TakeField(field, value);
+}
+
+void JsonObjectReader::OneOrMore(const std::string& field,
+                                 std::vector<std::string>* value) {
+  TakeOneOrMore(field, value);
+}
+void JsonObjectReader::OneOrMore(const std::string& field,
+                                 std::vector<int64_t>* value) {
+  TakeOneOrMore(field, value);
 }
 
 bool JsonObjectReader::Has(const std::string& field) const {

@@ -56,7 +56,12 @@ class JsonObjectReader {
   void Optional(const std::string& field, std::optional<int64_t>* value);
   void Optional(const std::string& field, std::optional<std::string>* value);
 
-  // The same, but it is a mistake when the field is absent.
+  // The same for a list that people write by hand: a single value stands for a
+  // list of one.
+  void OneOrMore(const std::string& field, std::vector<std::string>* value);
+  void OneOrMore(const std::string& field, std::vector<int64_t>* value);
+
+  // As Optional(), but it is a mistake when the field is absent.
   template <typename T>
   void Required(const std::string& field, T* value) {
     if (Require(field)) {
@@ -90,6 +95,8 @@ class JsonObjectReader {
   void TakeField(const std::string& field, T* value);
   template <typename T>
   void TakeArray(const std::string& field, std::vector<T>* value);
+  template <typename T>
+  void TakeOneOrMore(const std::string& field, std::vector<T>* value);
 
   const nlohmann::json& json_;
   std::string where_;

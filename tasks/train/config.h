@@ -1,108 +1,22 @@
 #ifndef ETC_TASKS_TRAIN_CONFIG_H_
 #define ETC_TASKS_TRAIN_CONFIG_H_
 
-#include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/config.h"
 #include "nlohmann/json.hpp"
+#include "tasks/train/config_parts.h"
 
 namespace etc {
 
 // What one fine-tuning run is made of: the contents of its JSON file. Each
 // struct is the object of the same name in it, and each field has the name that
-// it has there.
-
-struct TokenizerConfig {
-  // "wordpiece" or "sentencepiece".
-  std::string type = "wordpiece";
-  // File of the vocabulary: a vocab.txt or a SentencePiece model. What the
-  // configuration leaves out of this struct is as it is in `init`.
-  std::string vocabulary;
-  // WordPiece: fold to lower case and strip accents.
-  bool lower_case = true;
-  // SentencePiece: split at white space and punctuation first, and encode word
-  // by word (model spec 9.4).
-  bool split_punctuation = false;
-
-  bool operator==(const TokenizerConfig&) const = default;
-};
-
-struct DataConfig {
-  // Official files, or patterns of their names (tasks/data/data_files.h), as
-  // they are or packed by gzip.
-  std::vector<std::string> train;
-  std::vector<std::string> dev;
-  // Tokens; longer examples are truncated as the task has it.
-  int64_t max_long_length = 4096;
-  int64_t max_global_length = 512;
-  // Threads that make examples ahead of need.
-  int64_t workers = 1;
-  // Memory for examples that were made once and will be needed again.
-  int64_t cache_megabytes = 1024;
-  // Training batches are cut from this many batches' worth of examples sorted
-  // by length; 1: length plays no part in what is batched together.
-  int64_t bucket_batches = 16;
-  // What a record that is not as the format has it does: "error" or "skip".
-  std::string on_bad_record = "error";
-
-  bool operator==(const DataConfig&) const = default;
-};
-
-struct OptimizerConfig {
-  // "bert_adamw" (official: no bias correction), "lamb", or "adamw"
-  // (LibTorch's).
-  std::string type = "bert_adamw";
-  double weight_decay = 0.01;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-6;
-  // Largest global norm of a gradient; 0: no clipping.
-  double clip_norm = 1.0;
-
-  bool operator==(const OptimizerConfig&) const = default;
-};
-
-struct ScheduleConfig {
-  // Share of all steps with a rising rate (model spec 8.1).
-  double warmup_proportion = 0.1;
-  double poly_power = 1.0;
-  int64_t start_warmup_step = 0;
-
-  bool operator==(const ScheduleConfig&) const = default;
-};
-
-struct TrainConfig {
-  double learning_rate = 5e-5;
-  // Examples per update, and how many of them, at most, are computed at a time.
-  int64_t batch_size = 32;
-  int64_t micro_batch_size = 1;
-  // Passes over the training data; `steps`, when given, decides instead.
-  double epochs = 3;
-  std::optional<int64_t> steps;
-  // Examples that `epochs` counts with; absent: as many as the data have.
-  std::optional<int64_t> num_train_examples;
-  // Updates between evaluations; absent: once an epoch. 0: only at the end.
-  std::optional<int64_t> evaluate_every;
-  // Updates between checkpoints for --resume; 0: only at evaluations.
-  int64_t checkpoint_every = 0;
-  // Examples per evaluation batch.
-  int64_t evaluation_batch_size = 8;
-  // One run for each.
-  std::vector<int64_t> seeds = {1};
-  // CPU threads; 0: as many as there are cores.
-  int64_t threads = 0;
-  // Of the operands of the encoder's linear layers: "fp32" or "bf16"
-  // (attention/linear.h).
-  std::string precision = "fp32";
-  // "reverse", "recompute" or "store": attention/residual_scores.h.
-  std::string score_storage = "reverse";
-
-  bool operator==(const TrainConfig&) const = default;
-};
+// it has there. A new field is one line in the struct, one in its table
+// (tasks/train/config_fields.h) and a row in README.md.
 
 struct FinetuneConfig {
   // "wikihop", ...: see the registry.
@@ -135,17 +49,24 @@ struct FinetuneConfig {
   std::vector<std::string> warnings;
 };
 
+// Whether there is a task of that name: what FindTask (tasks/registry.h) says.
+using TaskNameCheck = std::function<absl::Status(const std::string& name)>;
+
 // Reads the file at `path` and applies `overrides`, each
 // "train.learning_rate=3e-5": a path of field names, and a JSON value or else a
-// string. Relative paths in it are relative to the working directory.
+// string. Relative paths in it are relative to the working directory. Where
+// `check_task` is not null, its error is returned before that of any other
+// field: a misspelt task makes the object of the task's name an unknown field.
 //   kInvalidArgument  a field that does not exist (with the nearest one that
 //                     does), a wrong type, a value out of range
 absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
-    const std::string& path, const std::vector<std::string>& overrides);
+    const std::string& path, const std::vector<std::string>& overrides,
+    const TaskNameCheck& check_task = nullptr);
 
 // The same from JSON; `source` starts each message.
 absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
-    nlohmann::json json, const std::string& source);
+    nlohmann::json json, const std::string& source,
+    const TaskNameCheck& check_task = nullptr);
 
 }  // namespace etc
 

@@ -104,6 +104,29 @@ TEST(ReadJsonFileTest, NamesTheFile) {
             absl::StatusCode::kNotFound);
 }
 
+TEST(JsonObjectReaderTest, TakesASingleValueForAListWhereThatIsMeant) {
+  const json object = json::parse(
+      R"({"name": "a", "names": ["b", "c"], "count": 3, "bad": {}})");
+  std::vector<std::string> name;
+  std::vector<std::string> names;
+  std::vector<int64_t> count;
+  JsonObjectReader reader(object, "x.json");
+  reader.OneOrMore("name", &name);
+  reader.OneOrMore("names", &names);
+  reader.OneOrMore("count", &count);
+  EXPECT_THAT(name, ElementsAre("a"));
+  EXPECT_THAT(names, ElementsAre("b", "c"));
+  EXPECT_THAT(count, ElementsAre(3));
+  reader.OneOrMore("bad", &name);
+  EXPECT_EQ(reader.Finish().message(),
+            "x.json: bad should be a string or an array of such, but is an "
+            "object");
+  JsonObjectReader strict(object, "x.json");
+  strict.Optional("name", &names);
+  EXPECT_EQ(strict.Finish(JsonObjectReader::UnknownFields::kIgnore).message(),
+            "x.json: name should be an array, but is \"a\"");
+}
+
 TEST(JsonObjectReaderTest, ReadsEachType) {
   const json object = json::parse(R"({
       "flag": true, "count": -3, "rate": 2, "name": "é", "names": ["a", "b"],

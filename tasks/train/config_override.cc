@@ -1,0 +1,49 @@
+#include "tasks/train/config_override.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+
+using Json = nlohmann::json;
+
+absl::Status ApplyOverride(const std::string& text, Json* json) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(text, absl::MaxSplits('=', 1));
+  const std::vector<std::string> fields = absl::StrSplit(parts.first, '.');
+  if (text.find('=') == std::string::npos ||
+      std::count(fields.begin(), fields.end(), "") > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", text,
+                     " should be a field and its value, as in "
+                     "train.learning_rate=3e-5"));
+  }
+  Json* object = json;
+  for (size_t i = 0; i + 1 < fields.size(); ++i) {
+    if (!object->is_object()) {
+      break;
+    }
+    Json& next = (*object)[fields[i]];
+    if (next.is_null()) {
+      next = Json::object();
+    }
+    object = &next;
+  }
+  if (!object->is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--set ", text,
+        " reaches into a value that is no object: ", object->dump()));
+  }
+  Json value = Json::parse(parts.second, nullptr, /*allow_exceptions=*/false);
+  (*object)[fields.back()] =
+      value.is_discarded() ? Json(parts.second) : std::move(value);
+  return absl::OkStatus();
+}
+
+}  // namespace etc
