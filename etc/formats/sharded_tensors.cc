@@ -1,5 +1,6 @@
 #include "etc/formats/sharded_tensors.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/pytorch_file.h"
 #include "etc/formats/safetensors.h"
@@ -24,6 +26,33 @@ constexpr const char* kFiles[] = {
     "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
     "pytorch_model.bin.index.json"};
 
+// Refuses what no format begins like, such as a text, before its first bytes
+// are taken for the length of a header. What may be safetensors has after its
+// length of 8 bytes the brace of a JSON object.
+absl::Status CheckBeginning(const std::string& path) {
+  constexpr uint64_t kLengthBytes = 8;
+  ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
+                       RandomAccessFile::Open(path));
+  if (file.size() <= kLengthBytes) {
+    return absl::OkStatus();  // its reader says what is missing
+  }
+  constexpr uint64_t kShownBytes = 24;
+  ETC_ASSIGN_OR_RETURN(const std::string beginning,
+                       file.Read(0, std::min(file.size(), kShownBytes)));
+  if (beginning[kLengthBytes] == '{') {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path,
+      " is not a weights file: it is neither safetensors nor a file of "
+      "torch.save nor of a TensorFlow checkpoint, but begins with ",
+      QuotedName(beginning),
+      absl::StartsWith(beginning, "version https://git-lfs")
+          ? ": a pointer of Git LFS, not yet the file itself"
+          : "",
+      absl::StartsWith(beginning, "<") ? ": a web page" : ""));
+}
+
 // One file, not an index.
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenShard(
     const std::string& path) {
@@ -33,6 +62,7 @@ absl::StatusOr<std::unique_ptr<TensorSource>> OpenShard(
     ETC_ASSIGN_OR_RETURN(PytorchFile file, PytorchFile::Open(path));
     return std::make_unique<PytorchFile>(std::move(file));
   }
+  ETC_RETURN_IF_ERROR(CheckBeginning(path));
   ETC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
   return std::make_unique<SafetensorsFile>(std::move(file));
 }

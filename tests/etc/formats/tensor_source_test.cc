@@ -15,8 +15,10 @@
 namespace etc {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // The dtype, the shape and the data of tensor "t" there.
 std::string Describe(const std::string& path) {
@@ -82,6 +84,21 @@ TEST(TensorSourceTest, OpensWhatTorchSaved) {
   directory.Write("pytorch_model.bin", "version https://git-lfs.github.com");
   EXPECT_THAT(OpenTensorSource(directory.path()).status().message(),
               HasSubstr("a pointer of Git LFS"));
+}
+
+// Not of what their first bytes would be as the length of a header.
+TEST(TensorSourceTest, SaysOfATextThatItIsNoWeights) {
+  TemporaryDirectory directory;
+  const std::string note = directory.Write("weights.txt", "A note on weights.");
+  EXPECT_THAT(OpenTensorSource(note).status().message(),
+              AllOf(HasSubstr(note), HasSubstr("is not a weights file"),
+                    HasSubstr("begins with \"A note on weights.\""),
+                    Not(HasSubstr("header"))));
+  directory.Write("model.safetensors",
+                  "version https://git-lfs.github.com/spec/v1\n");
+  EXPECT_THAT(OpenTensorSource(directory.path()).status().message(),
+              AllOf(HasSubstr("is not a weights file"),
+                    HasSubstr("a pointer of Git LFS")));
 }
 
 TEST(TensorSourceTest, SaysWhatIsNotThere) {
