@@ -23,10 +23,20 @@ bin=build/release/bin
 mkdir -p "$out"
 
 # Debian's matplotlib is its own Python's, which need not be the first.
-python=python3
-"$python" -c 'import matplotlib' 2>/dev/null || python=/usr/bin/python3
-if ! "$python" -c 'import matplotlib' 2>/dev/null; then
-  echo "bench: the report needs matplotlib: apt-get install python3-matplotlib" >&2
+has_matplotlib() {
+  for python in python3 /usr/bin/python3; do
+    "$python" -c 'import matplotlib' 2>/dev/null && return
+  done
+  return 1
+}
+packages=()
+has_matplotlib || packages=(python3-matplotlib)
+if [[ ${1:-} != report || ${#packages[@]} -gt 0 ]]; then
+  bash cmake/install_dependencies.sh "${packages[@]}"
+fi
+if ! has_matplotlib; then
+  echo "bench: the report needs matplotlib, which neither python3 nor" \
+    "/usr/bin/python3 can import" >&2
   exit 1
 fi
 

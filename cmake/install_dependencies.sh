@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # Installs what RealETC is built with on Debian 12 or later, as root or through
-# sudo. README.md says what each package is for. Changes nothing when all of
-# them are there.
+# sudo. README.md says what each package is for.
+#
+#   bash cmake/install_dependencies.sh [PACKAGE...]   # and these
+#
+# Calls apt-get only if a package is missing; its output goes to a log that is
+# shown if it fails.
 set -euo pipefail
 
 packages=(
@@ -11,6 +15,7 @@ packages=(
   libicu-dev libsentencepiece-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format python3
+  "$@"
 )
 
 is_installed() {
@@ -18,11 +23,36 @@ is_installed() {
     grep -qx installed
 }
 
-if ! command -v apt-get >/dev/null; then
-  echo "install_dependencies: there is no apt-get here; please install what" \
-    "corresponds to: ${packages[*]}" >&2
+fail() {
+  echo "install_dependencies: $*" >&2
   exit 1
-fi
+}
+
+# Runs a command, as root if there is something before it, with its output in
+# the log.
+logged() {
+  echo "+ $*" >>"$log"
+  "$@" >>"$log" 2>&1 && return
+  cat "$log" >&2
+  fail "\"$*\" failed; its output is above and in $log"
+}
+
+install() {
+  local as_root=() how="as root"
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null ||
+      fail "needs root or sudo to install: ${missing[*]}"
+    as_root=(sudo)
+    how="as root, for which sudo may ask for your password"
+  fi
+  log=$(mktemp "${TMPDIR:-/tmp}/install_dependencies.XXXXXX.log")
+  echo "Packages: installing ${#missing[@]} of ${#packages[@]} with apt-get," \
+    "$how: ${missing[*]} (log: $log)"
+  logged "${as_root[@]}" apt-get update -q
+  logged "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install \
+    -q -y --no-install-recommends "${missing[@]}"
+  rm -f "$log"
+}
 
 missing=()
 for package in "${packages[@]}"; do
@@ -30,20 +60,11 @@ for package in "${packages[@]}"; do
 done
 if [[ ${#missing[@]} -eq 0 ]]; then
   echo "Packages: all ${#packages[@]} are installed."
+elif command -v apt-get >/dev/null; then
+  install
 else
-  as_root=()
-  if [[ $EUID -ne 0 ]]; then
-    if ! command -v sudo >/dev/null; then
-      echo "install_dependencies: needs root or sudo to install:" \
-        "${missing[*]}" >&2
-      exit 1
-    fi
-    as_root=(sudo)
-  fi
-  echo "Packages: installing ${missing[*]}"
-  "${as_root[@]}" apt-get update -q
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
-    --no-install-recommends "${missing[@]}"
+  fail "there is no apt-get here; please install what corresponds to:" \
+    "${missing[*]}"
 fi
 
 # With the plain reference BLAS everything is some 20 times slower.

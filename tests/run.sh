@@ -17,7 +17,7 @@ bash cmake/install_dependencies.sh
 
 mkdir -p "build/$preset"
 log=build/$preset/run.log
-echo "Building and testing the preset '$preset' with $jobs jobs;" \
+echo "Building and testing the preset '$preset', at most $jobs at a time;" \
   "all output goes to $log too."
 status=0
 {
@@ -41,6 +41,6 @@ read -r failed total < <(sed -E \
 details=build/$preset/Testing/Temporary/LastTest.log
 skipped=$(grep -cE '^\[  SKIPPED \] .* ms\)$' "$details" || true)
 echo "Preset '$preset': $((total - failed)) of $total test programs passed;" \
-  "$skipped test cases in them were skipped ($details says why)."
+  "test cases skipped in them: $skipped ($details says why)."
 echo "$((total - failed)) passed, $failed failed"
 exit "$status"

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# cmake/install_dependencies.sh with stand-ins for dpkg-query, apt-get, sudo and
+# id: when apt-get is called, what is said before root is needed, and where its
+# output goes.
+set -euo pipefail
+script=$(dirname "${BASH_SOURCE[0]}")/../../cmake/install_dependencies.sh
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# What a case has on its PATH: the stand-ins and these.
+mkdir "$work/tools"
+for tool in bash cat env grep mktemp readlink rm uname; do
+  ln -s "$(command -v "$tool")" "$work/tools/$tool"
+done
+
+# stand_in NAME BODY...: a program of this name; it notes its call in $calls.
+stand_in() {
+  local name=$1
+  shift
+  printf '#!/bin/bash\necho "%s $*" >>"%s/calls"\n%s\n' \
+    "$name" "$work" "$*" >"$work/bin/$name"
+  chmod +x "$work/bin/$name"
+}
+
+# begin USER_ID MISSING...: a machine on which these packages are missing.
+begin() {
+  rm -rf "$work/bin" "$work/tmp"
+  mkdir "$work/bin" "$work/tmp"
+  : >"$work/calls"
+  stand_in id "echo $1"
+  shift
+  cat >"$work/bin/dpkg-query" <<END
+#!/bin/bash
+for missing in $*; do [[ \${*: -1} == "\$missing" ]] && exit 1; done
+echo installed
+END
+  chmod +x "$work/bin/dpkg-query"
+  stand_in apt-get 'for i in {1..1000}; do echo "Get:$i package"; done'
+}
+
+run() {
+  status=0
+  TMPDIR=$work/tmp PATH=$work/bin:$work/tools bash "$script" "$@" \
+    >"$work/out" 2>"$work/err" || status=$?
+}
+
+check() {
+  local claim=$1
+  shift
+  if ! "$@"; then
+    echo "FAILED: $claim" >&2
+    head -n 20 "$work/out" "$work/err" "$work/calls" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+begin 1000
+run
+check "succeeds if all are there" test "$status" -eq 0
+check "does not call apt-get then" test "$(grep -c apt-get "$work/calls")" -eq 0
+check "says so in one line" test "$(wc -l <"$work/out")" -eq 1
+
+begin 0 libhwy-dev python3-matplotlib
+run python3-matplotlib
+check "succeeds as root" test "$status" -eq 0
+check "updates and installs" test "$(cat "$work/calls")" = "id -u
+apt-get update -q
+apt-get install -q -y --no-install-recommends libhwy-dev python3-matplotlib"
+check "prints one line" test "$(wc -l <"$work/out")" -eq 1
+check "names what is missing" grep -q "libhwy-dev python3-matplotlib" "$work/out"
+check "hides apt-get's output" test "$(grep -c Get: "$work/out" "$work/err" |
+  grep -vc ':0$')" -eq 0
+check "leaves no log" test -z "$(ls "$work/tmp")"
+
+begin 1000 libhwy-dev
+stand_in sudo "grep -c sudo '$work/out' >'$work/said'; exec \"\$@\""
+run
+check "succeeds through sudo" test "$status" -eq 0
+check "calls apt-get through it" grep -q "^sudo apt-get update" "$work/calls"
+check "speaks of it before" test "$(cat "$work/said")" -ge 1
+
+begin 1000 libhwy-dev
+run
+check "fails without root and sudo" test "$status" -eq 1
+check "names what is missing then" grep -q "root or sudo.*libhwy-dev" "$work/err"
+check "does not call apt-get either" test \
+  "$(grep -c apt-get "$work/calls")" -eq 0
+
+begin 0 libhwy-dev
+stand_in apt-get '[[ $1 == update ]] || { echo "E: no libhwy-dev"; exit 100; }'
+run
+check "fails if apt-get does" test "$status" -eq 1
+check "shows its output" grep -q "E: no libhwy-dev" "$work/err"
+check "keeps the log" test -n "$(ls "$work/tmp")"
+
+begin 0 libhwy-dev
+rm "$work/bin/apt-get"
+run
+check "fails without apt-get" test "$status" -eq 1
+check "says what to install" grep -q "no apt-get.*libhwy-dev" "$work/err"
+
+echo "$failures failed"
+[[ $failures -eq 0 ]]
