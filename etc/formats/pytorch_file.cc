@@ -48,7 +48,9 @@ const PickleValue* Field(const PickleValue& dict, absl::string_view key) {
   return nullptr;
 }
 
-// Copies the elements of a view, in order, to `destination`.
+// Copies the elements of a view, in order, to `destination`. Its elements lie
+// within the storage, but a stride that is never walked, that of a dimension of
+// size 1, may be any number: it must not be added even for a moment.
 void CopyView(absl::string_view storage, const PytorchTensor& tensor,
               uint64_t element_bytes, char* destination) {
   const size_t rank = tensor.shape.size();
@@ -60,11 +62,11 @@ void CopyView(absl::string_view storage, const PytorchTensor& tensor,
     destination += element_bytes;
     size_t d = rank;
     while (d-- > 0) {
-      element += tensor.strides[d];
       if (++index[d] < tensor.shape[d]) {
+        element += tensor.strides[d];
         break;
       }
-      element -= tensor.strides[d] * tensor.shape[d];
+      element -= tensor.strides[d] * (tensor.shape[d] - 1);
       index[d] = 0;
     }
     if (d == static_cast<size_t>(-1)) {

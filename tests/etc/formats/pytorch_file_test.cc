@@ -173,6 +173,25 @@ TEST_F(PytorchFileTest, RefusesTensorsThatAreNotWithinTheirStorage) {
           .ok());
 }
 
+// A dimension of size 1 has a stride that nothing is ever moved by. The largest
+// there is, in front of and within a view that has to be copied out: added to a
+// place it would overflow, which the sanitizers would see.
+TEST_F(PytorchFileTest, TakesAnyStrideOfADimensionOfSizeOne) {
+  const std::string largest =
+      absl::StrCat("\x8a\x08", std::string(7, '\xff'), "\x7f");
+  // The sizes and strides of "w.T": (3, 2) and (1, 3).
+  const std::string sizes("K\3K\2\x86q\x13K\1K\3\x86", 12);
+  for (const std::string& with_one :
+       {absl::StrCat("K\3K\1K\2\x87q\x13K\1", largest, "K\3\x87"),
+        absl::StrCat("K\1K\3K\2\x87q\x13", largest, "K\1K\3\x87"),
+        absl::StrCat("K\3K\2K\1\x87q\x13K\1K\3", largest, "\x87")}) {
+    const auto file = OpenPickle(With(StateDictPickle(), sizes, with_one));
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ((*file->Find("w.T"))->shape.size(), 3u);
+    EXPECT_THAT(Floats(*file, "w.T", 6), ElementsAre(0, 3, 1, 4, 2, 5));
+  }
+}
+
 TEST_F(PytorchFileTest, RefusesStoragesThatAreNot) {
   const std::string pickle = StateDictPickle();
   const std::pair<std::string, std::string> changes[] = {
