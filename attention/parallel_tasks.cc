@@ -1,6 +1,7 @@
 #include "attention/parallel_tasks.h"
 
 #include <ATen/Parallel.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,6 +26,20 @@ struct DeleteAligned {
 };
 using Workspace = std::unique_ptr<float, DeleteAligned>;
 
+// While it lives, regions of OpenMP that this thread begins have one thread: of
+// LibTorch's operations and of oneDNN, which asks for that number also where it
+// plans what it will do, even within a region.
+class OneOpenMpThread {
+ public:
+  OneOpenMpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneOpenMpThread() { omp_set_num_threads(before_); }
+  OneOpenMpThread(const OneOpenMpThread&) = delete;
+  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
+
+ private:
+  const int before_;
+};
+
 Workspace MakeWorkspace(int64_t floats) {
   return Workspace(static_cast<float*>(
       ::operator new(static_cast<size_t>(floats) * sizeof(float), kAlignment)));
@@ -38,10 +53,18 @@ void ForEachTask(int64_t tasks, int64_t floats,
   const int64_t workers = std::min<int64_t>(tasks, at::get_num_threads());
   at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
     const Workspace workspace = MakeWorkspace(floats);
+    const OneOpenMpThread one_thread;
     for (int64_t task = next++; task < tasks; task = next++) {
       function(task, workspace.get());
     }
   });
+}
+
+void OnOneThread(const std::function<void()>& function) {
+  // LibTorch sets OpenMP's number when it is asked for its own the first time.
+  at::get_num_threads();
+  const OneOpenMpThread one_thread;
+  function();
 }
 
 }  // namespace etc

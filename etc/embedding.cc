@@ -4,9 +4,11 @@
 
 #include <cmath>
 
+#include "attention/apply_linear.h"
 #include "attention/check_shape.h"
 #include "attention/initializers.h"
 #include "etc/model.h"
+#include "etc/residual_norm.h"
 
 namespace etc {
 namespace {
@@ -50,7 +52,7 @@ torch::Tensor EmbeddingTableImpl::forward(const torch::Tensor& ids,
   }
   torch::Tensor vectors = torch::embedding(weight_, allowed_ids);
   if (!projection_.is_empty()) {
-    vectors = projection_->forward(vectors);
+    vectors = ApplyLinear(vectors, projection_);
   }
   if (mask.defined()) {
     vectors = vectors * mask.unsqueeze(-1).to(vectors.dtype());
@@ -124,7 +126,8 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
     ETC_CHECK_SHAPE(stream.adder, {batch, length, hidden_size_});
     sum = sum + stream.adder;
   }
-  return torch::dropout(stream.norm->forward(sum), dropout_, is_training());
+  return torch::dropout(ApplyLayerNorm(sum, stream.norm), dropout_,
+                        is_training());
 }
 
 EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input) {

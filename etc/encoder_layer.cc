@@ -62,7 +62,7 @@ FeedForwardBlockImpl::FeedForwardBlockImpl(
 torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input) {
   const torch::Tensor change =  // without the bias
       FeedForward(
-          {.input = pre_layer_norm_ ? norm_->forward(input) : input,
+          {.input = pre_layer_norm_ ? ApplyLayerNorm(input, norm_) : input,
            .intermediate_weight = products_.Weight(intermediate_->weight),
            .intermediate_bias = intermediate_->bias,
            .output_weight = products_.Weight(output_->weight),
@@ -118,8 +118,9 @@ EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           ScoreStorage storage) {
   const bool pre = options_.pre_layer_norm;
   const GlobalLocalAttentionOutput change = attention_->forward(
-      pre ? long_norm_->forward(state.long_states) : state.long_states,
-      pre ? global_norm_->forward(state.global_states) : state.global_states,
+      pre ? ApplyLayerNorm(state.long_states, long_norm_) : state.long_states,
+      pre ? ApplyLayerNorm(state.global_states, global_norm_)
+          : state.global_states,
       attention,
       {.mode = mode,
        .layer = layer,

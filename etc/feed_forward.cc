@@ -9,7 +9,7 @@
 #include "attention/large_pages.h"
 #include "attention/linear.h"
 #include "etc/kernels/bias_gelu.h"
-#include "etc/row_chunks.h"
+#include "attention/row_chunks.h"
 
 namespace etc {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "attention/check_shape.h"
 #include "attention/kernels/dropout.h"
+#include "attention/row_chunks.h"
 #include "attention/sparse_attention.h"
 #include "etc/kernels/residual_norm.h"
-#include "etc/row_chunks.h"
 
 namespace etc {
 namespace {
@@ -21,21 +21,29 @@ using OptionalTensor = c10::optional<torch::Tensor>;
 
 // What the kernels work on, rows contiguous; `seed` is drawn.
 struct Problem {
-  torch::Tensor change;  // [..., H]
-  torch::Tensor bias;    // [H] or undefined
-  torch::Tensor residual;
+  torch::Tensor change;    // [..., H]
+  torch::Tensor bias;      // [H] or undefined
+  torch::Tensor residual;  // [..., H] or undefined
   double dropout;
   uint64_t seed;
 
   int64_t columns() const { return change.size(-1); }
   int64_t rows() const { return change.numel() / columns(); }
+  // Whether the change is the sum.
+  bool IsChangeAlone() const {
+    return !bias.defined() && !residual.defined() && dropout == 0.0;
+  }
 };
 
+torch::Tensor ContiguousIfGiven(const OptionalTensor& tensor) {
+  return tensor.has_value() ? tensor->contiguous() : torch::Tensor();
+}
+
 Problem MakeProblem(const torch::Tensor& change, const OptionalTensor& bias,
-                    const torch::Tensor& residual, double dropout) {
+                    const OptionalTensor& residual, double dropout) {
   return {.change = change.contiguous(),
-          .bias = bias.has_value() ? bias->contiguous() : torch::Tensor(),
-          .residual = residual.contiguous(),
+          .bias = ContiguousIfGiven(bias),
+          .residual = ContiguousIfGiven(residual),
           .dropout = dropout,
           .seed = dropout > 0.0 ? DrawKernelDropoutSeed() : 0};
 }
@@ -45,7 +53,9 @@ kernels::ResidualRows RowsOf(const Problem& problem) {
       .columns = problem.columns(),
       .change = problem.change.data_ptr<float>(),
       .bias = problem.bias.defined() ? problem.bias.data_ptr<float>() : nullptr,
-      .residual = problem.residual.data_ptr<float>(),
+      .residual = problem.residual.defined()
+                      ? problem.residual.data_ptr<float>()
+                      : nullptr,
       .dropout = problem.dropout,
       .dropout_seed = problem.seed};
 }
@@ -78,9 +88,12 @@ NormForward RunNorm(const Problem& problem, const NormParameters& norm,
                                   .sum = result.output.data_ptr<float>(),
                                   .output = result.output.data_ptr<float>()};
   if (keep) {
-    result.sum = torch::empty_like(problem.change);
+    result.sum = problem.IsChangeAlone() ? problem.change
+                                         : torch::empty_like(problem.change);
     result.statistics = torch::empty({2, problem.rows()}, torch::kFloat32);
-    results.sum = result.sum.data_ptr<float>();
+    if (!problem.IsChangeAlone()) {
+      results.sum = result.sum.data_ptr<float>();
+    }
     results.mean = result.statistics.data_ptr<float>();
     results.inverse_deviation = results.mean + problem.rows();
   }
@@ -103,11 +116,13 @@ struct Dropped {
   explicit Dropped(Context* context)
       : dropout(context->saved_data["dropout"].toDouble()),
         seed(static_cast<uint64_t>(context->saved_data["seed"].toInt())),
-        has_bias(context->saved_data["has_bias"].toBool()) {}
+        has_bias(context->saved_data["has_bias"].toBool()),
+        has_residual(context->saved_data["has_residual"].toBool()) {}
   static void Save(const Problem& problem, Context* context) {
     context->saved_data["dropout"] = problem.dropout;
     context->saved_data["seed"] = static_cast<int64_t>(problem.seed);
     context->saved_data["has_bias"] = problem.bias.defined();
+    context->saved_data["has_residual"] = problem.residual.defined();
   }
 
   // The tensor for the gradient of the change. Without dropout it is that of
@@ -128,13 +143,14 @@ struct Dropped {
   double dropout;
   uint64_t seed;
   bool has_bias;
+  bool has_residual;
 };
 
 class SumFunction : public torch::autograd::Function<SumFunction> {
  public:
   static Variables forward(Context* context, const torch::Tensor& change,
                            const OptionalTensor& bias,
-                           const torch::Tensor& residual, double dropout) {
+                           const OptionalTensor& residual, double dropout) {
     const Problem problem = MakeProblem(change, bias, residual, dropout);
     Dropped::Save(problem, context);
     return {RunSum(problem)};
@@ -155,7 +171,8 @@ class SumFunction : public torch::autograd::Function<SumFunction> {
               chunk.end, data);
         });
     return {change_gradient, dropped.has_bias ? sums[0] : torch::Tensor(),
-            sum_gradient, torch::Tensor()};
+            dropped.has_residual ? sum_gradient : torch::Tensor(),
+            torch::Tensor()};
   }
 };
 
@@ -163,7 +180,7 @@ class NormFunction : public torch::autograd::Function<NormFunction> {
  public:
   static Variables forward(Context* context, const torch::Tensor& change,
                            const OptionalTensor& bias,
-                           const torch::Tensor& residual,
+                           const OptionalTensor& residual,
                            const torch::Tensor& weight,
                            const torch::Tensor& norm_bias, double epsilon,
                            double dropout) {
@@ -204,9 +221,12 @@ class NormFunction : public torch::autograd::Function<NormFunction> {
               dropped.ForKernel(change_gradient, chunk.sums + 2 * columns),
               chunk.begin, chunk.end);
         });
-    return {change_gradient, dropped.has_bias ? sums[2] : torch::Tensor(),
-            sum_gradient,    sums[0],
-            sums[1],         torch::Tensor(),
+    return {change_gradient,
+            dropped.has_bias ? sums[2] : torch::Tensor(),
+            dropped.has_residual ? sum_gradient : torch::Tensor(),
+            sums[0],
+            sums[1],
+            torch::Tensor(),
             torch::Tensor()};
   }
 };
@@ -215,7 +235,9 @@ void CheckInput(const ResidualInput& input) {
   TORCH_CHECK(input.change.defined(), "change is undefined");
   TORCH_CHECK(input.change.dim() >= 1 && input.change.size(-1) >= 1,
               "change should be [..., hidden], but is ", input.change.sizes());
-  ETC_CHECK_SHAPE(input.residual, input.change.sizes().vec());
+  if (input.residual.defined()) {
+    ETC_CHECK_SHAPE(input.residual, input.change.sizes().vec());
+  }
   if (input.bias.defined()) {
     ETC_CHECK_SHAPE(input.bias, {input.change.size(-1)});
   }
@@ -262,8 +284,8 @@ torch::Tensor ResidualSum(const ResidualInput& input) {
   if (!KernelsServe(input, {})) {
     return ResidualSumReference(input);
   }
-  return SumFunction::apply(input.change, Optional(input.bias), input.residual,
-                            input.dropout)[0];
+  return SumFunction::apply(input.change, Optional(input.bias),
+                            Optional(input.residual), input.dropout)[0];
 }
 
 torch::Tensor ResidualNorm(const ResidualInput& input,
@@ -277,13 +299,25 @@ torch::Tensor ResidualNorm(const ResidualInput& input,
   if (!WantsGradient(
           {input.change, input.bias, input.residual, norm.weight, norm.bias})) {
     return RunNorm(MakeProblem(input.change, Optional(input.bias),
-                               input.residual, input.dropout),
+                               Optional(input.residual), input.dropout),
                    norm, /*keep=*/false)
         .output;
   }
-  return NormFunction::apply(input.change, Optional(input.bias), input.residual,
-                             norm.weight, norm.bias, norm.epsilon,
-                             input.dropout)[0];
+  return NormFunction::apply(input.change, Optional(input.bias),
+                             Optional(input.residual), norm.weight, norm.bias,
+                             norm.epsilon, input.dropout)[0];
+}
+
+torch::Tensor ApplyLayerNorm(const torch::Tensor& input,
+                             const NormParameters& norm) {
+  return ResidualNorm({.change = input}, norm);
+}
+
+torch::Tensor ApplyLayerNorm(const torch::Tensor& input,
+                             const torch::nn::LayerNorm& norm) {
+  return ApplyLayerNorm(input, {.weight = norm->weight,
+                                .bias = norm->bias,
+                                .epsilon = norm->options.eps()});
 }
 
 torch::Tensor ResidualSumReference(const ResidualInput& input) {
@@ -295,7 +329,7 @@ torch::Tensor ResidualSumReference(const ResidualInput& input) {
   } else if (input.dropout > 0.0) {
     change = torch::dropout(change, input.dropout, /*train=*/true);
   }
-  return input.residual + change;
+  return input.residual.defined() ? input.residual + change : change;
 }
 
 torch::Tensor ResidualNormReference(const ResidualInput& input,

@@ -1,6 +1,7 @@
 #ifndef ETC_ETC_RESIDUAL_NORM_H_
 #define ETC_ETC_RESIDUAL_NORM_H_
 
+#include <torch/nn/modules/normalization.h>
 #include <torch/types.h>
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace etc {
 struct ResidualInput {
   torch::Tensor change;    // [..., H]
   torch::Tensor bias;      // [H], added to `change`; may be undefined
-  torch::Tensor residual;  // [..., H]
+  torch::Tensor residual;  // [..., H]; undefined: zeros
   // Probability of dropping an element of change + bias, in [0, 1). 0 outside
   // of training.
   double dropout = 0.0;
@@ -41,6 +42,13 @@ torch::Tensor ResidualSum(const ResidualInput& input);
 // two numbers for each row: 4 (H + 2) bytes for each token.
 torch::Tensor ResidualNorm(const ResidualInput& input,
                            const NormParameters& norm);
+
+// LayerNorm of `input`, [..., H], alone: ResidualNorm of a change without a
+// residual. Where gradients are wanted it keeps the input itself.
+torch::Tensor ApplyLayerNorm(const torch::Tensor& input,
+                             const NormParameters& norm);
+torch::Tensor ApplyLayerNorm(const torch::Tensor& input,
+                             const torch::nn::LayerNorm& norm);
 
 // The definitions, in LibTorch's operations; of any dtype, on any device, and
 // differentiable twice.

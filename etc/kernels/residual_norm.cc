@@ -33,7 +33,6 @@ HWY_INLINE float SumRow(const ResidualRows& rows, int64_t row,
                         float* HWY_RESTRICT sum) {
   const int64_t columns = rows.columns;
   const float* const change = rows.change + row * columns;
-  const float* const residual = rows.residual + row * columns;
   const RowDropout dropout(rows.dropout, rows.dropout_seed, row);
   FloatVector total = hn::Zero(FloatTag());
   ForEachVector(0, columns, [&](int64_t c, auto lanes) HWY_ATTR {
@@ -44,7 +43,9 @@ HWY_INLINE float SumRow(const ResidualRows& rows, int64_t row,
     if constexpr (kDropout) {
       x = hn::Mul(x, dropout.Factors(c));
     }
-    x = hn::Add(x, lanes.Load(residual + c));
+    if (rows.residual != nullptr) {
+      x = hn::Add(x, lanes.Load(rows.residual + row * columns + c));
+    }
     lanes.Store(x, sum + c);
     total = hn::Add(total, x);
   });

@@ -23,9 +23,9 @@ namespace etc::kernels {
 struct ResidualRows {
   int64_t columns = 0;
   const float* change = nullptr;
-  const float* bias = nullptr;  // [columns], or null
-  const float* residual = nullptr;
-  double dropout = 0.0;  // probability, in [0, 1)
+  const float* bias = nullptr;      // [columns], or null
+  const float* residual = nullptr;  // or null: zeros
+  double dropout = 0.0;             // probability, in [0, 1)
   uint64_t dropout_seed = 0;
 };
 

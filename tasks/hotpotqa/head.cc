@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <torch/nn/functional/loss.h>
 
+#include "attention/apply_linear.h"
 #include "attention/check_shape.h"
 #include "attention/initializers.h"
 #include "tasks/hotpotqa/example.h"
@@ -126,13 +127,13 @@ std::vector<torch::Tensor> HotpotqaHead::forward(const EtcOutput& encoded,
   const torch::Tensor& global = encoded.global_output;  // [B, G, H]
   ETC_CHECK_SHAPE(batch.long_type_ids, {text.size(0), text.size(1)});
   std::vector<torch::Tensor> logits = {
-      supporting_facts_(global).squeeze(-1),  // [B, G]
-      answer_type_(global.select(1, 0))};     // [B, 3]
+      ApplyLinear(global, supporting_facts_).squeeze(-1),  // [B, G]
+      ApplyLinear(global.select(1, 0), answer_type_)};     // [B, 3]
   if (!answer_bio_.is_empty()) {
-    logits.push_back(answer_bio_(text));  // [B, L, 3]
+    logits.push_back(ApplyLinear(text, answer_bio_));  // [B, L, 3]
     return logits;
   }
-  torch::Tensor ends = answer_span_(text);  // [B, L, 2]
+  torch::Tensor ends = ApplyLinear(text, answer_span_);  // [B, L, 2]
   if (!options_.official_compatibility) {
     ends = ends.masked_fill(
         TextMask(batch, ends.device()).logical_not().unsqueeze(-1),

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "attention/apply_linear.h"
 #include "attention/check_shape.h"
 #include "attention/initializers.h"
 #include "tasks/nq/example.h"
@@ -54,13 +55,13 @@ std::vector<torch::Tensor> NqHead::forward(const EtcOutput& encoded,
                                            const Batch& batch) {
   const torch::Tensor& text = encoded.long_output;  // [B, L, H]
   ETC_CHECK_SHAPE(batch.long_token_ids, {text.size(0), text.size(1)});
-  torch::Tensor spans = answer_span_(text);  // [B, L, 4]
+  torch::Tensor spans = ApplyLinear(text, answer_span_);  // [B, L, 4]
   if (options_.mask_long_output) {
     spans = spans.masked_fill(
         AnswerMask(batch).logical_not().unsqueeze(-1).to(spans.device()),
         kNoAnswerLogit);
   }
-  return {spans, answer_type_(text.select(1, 0))};
+  return {spans, ApplyLinear(text.select(1, 0), answer_type_)};
 }
 
 torch::Tensor NqHead::Losses(const std::vector<torch::Tensor>& logits,

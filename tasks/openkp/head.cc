@@ -6,9 +6,11 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "attention/apply_linear.h"
 #include "attention/check_shape.h"
 #include "attention/initializers.h"
 #include "etc/activation.h"
+#include "etc/residual_norm.h"
 #include "tasks/openkp/example_cast.h"
 #include "tasks/openkp/ngram_loss.h"
 
@@ -117,17 +119,18 @@ torch::Tensor OpenkpHead::NgramLogits(const Ngram& ngram,
   torch::Tensor hidden;  // [B, places, H]
   for (int64_t k = 0; k < length; ++k) {
     const torch::Tensor part = words.narrow(1, k, places);
-    hidden = k == 0 ? torch::linear(part, ngram.weight[k], ngram.bias)
-                    : hidden + torch::linear(part, ngram.weight[k]);
+    hidden = k == 0 ? ApplyLinear(part, ngram.weight[k], ngram.bias)
+                    : hidden + ApplyLinear(part, ngram.weight[k]);
   }
-  torch::nn::LayerNorm norm = ngram.norm;
-  return torch::matmul(norm(Activate(Activation::kGelu, hidden)), ngram.score);
+  const torch::Tensor normal =
+      ApplyLayerNorm(Activate(Activation::kGelu, hidden), ngram.norm);
+  return ApplyLinear(normal, ngram.score.unsqueeze(0)).squeeze(-1);
 }
 
 std::vector<torch::Tensor> OpenkpHead::forward(const EtcOutput& encoded,
                                                const Batch& batch) {
   const torch::Tensor words =  // [B, W, H]
-      word_norm_(SumsOfWords(encoded.long_output, batch));
+      ApplyLayerNorm(SumsOfWords(encoded.long_output, batch), word_norm_);
   std::vector<torch::Tensor> logits;  // [B, W] each
   for (const Ngram& ngram : ngrams_) {
     const torch::Tensor valid = NgramLogits(ngram, words);

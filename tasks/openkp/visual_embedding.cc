@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "attention/apply_linear.h"
 #include "attention/check_shape.h"
 #include "attention/initializers.h"
 #include "etc/activation.h"
@@ -66,9 +67,10 @@ torch::Tensor OpenkpVisualEmbeddingImpl::forward(const Batch& batch) {
       torch::tensor(numbers)
           .view({batch.size(), length, features_.DenseSize()})
           .to(device, dense_->weight.dtype().toScalarType());
-  torch::Tensor hidden = Activate(Activation::kGelu, dense_(features));
+  torch::Tensor hidden =
+      Activate(Activation::kGelu, ApplyLinear(features, dense_));
   if (extra_dense_) {
-    hidden = Activate(Activation::kGelu, extra_dense_(hidden));
+    hidden = Activate(Activation::kGelu, ApplyLinear(hidden, extra_dense_));
   }
   return hidden + cross_(rows(ids[0])) + font_(rows(ids[1])) +
          parent_font_(rows(ids[2]));

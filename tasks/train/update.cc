@@ -1,6 +1,7 @@
 #include "tasks/train/update.h"
 
 #include <c10/util/Exception.h>
+#include <torch/autograd.h>
 #include <torch/utils.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "attention/parallel_tasks.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/shuffle.h"
 
@@ -38,8 +40,22 @@ torch::Tensor Updater::AddGradient(const Examples& examples, int64_t step,
                                    static_cast<uint64_t>(step),
                                    static_cast<uint64_t>(micro_batch)}));
   const Batch batch = MakeBatch(examples);
-  const torch::Tensor losses =  // [B]
-      model_.head->Losses(model_.Logits(batch), batch);
+  const std::vector<torch::Tensor> logits = model_.Logits(batch);
+  LossOfLogits loss;
+  OnOneThread([&] { loss = BackwardToLogits(logits, batch); });
+  torch::autograd::backward(loss.logits, loss.gradients);
+  return loss.loss;
+}
+
+// Logits are small, and LibTorch adds up large rows of them in as many parts as
+// there are threads: hence apart from the rest, and on one.
+Updater::LossOfLogits Updater::BackwardToLogits(
+    const std::vector<torch::Tensor>& logits, const Batch& batch) {
+  std::vector<torch::Tensor> leaves;
+  for (const torch::Tensor& tensor : logits) {
+    leaves.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
+  }
+  const torch::Tensor losses = model_.head->Losses(leaves, batch);  // [B]
   TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
               "a head's losses should have shape [", batch.size(),
               "], but have ", losses.sizes());
@@ -47,7 +63,14 @@ torch::Tensor Updater::AddGradient(const Examples& examples, int64_t step,
       losses.sum() /
       (static_cast<double>(options_.batch_size) + kOfficialEpsilon);
   loss.backward();
-  return loss.detach();
+  LossOfLogits result = {.loss = loss.detach()};
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].grad().defined()) {
+      result.logits.push_back(logits[i]);
+      result.gradients.push_back(leaves[i].grad());
+    }
+  }
+  return result;
 }
 
 absl::StatusOr<std::optional<Update>> Updater::Make(

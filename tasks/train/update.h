@@ -63,6 +63,16 @@ class Updater {
   torch::Tensor AddGradient(const Examples& examples, int64_t step,
                             int64_t micro_batch);
 
+  // A part's share of the loss, and its gradient for those of its logits that
+  // have one.
+  struct LossOfLogits {
+    torch::Tensor loss;
+    std::vector<torch::Tensor> logits;
+    std::vector<torch::Tensor> gradients;
+  };
+  LossOfLogits BackwardToLogits(const std::vector<torch::Tensor>& logits,
+                                const Batch& batch);
+
   const FinetunedModel model_;
   const NamedTensors parameters_;
   const std::unique_ptr<Optimizer> optimizer_;

@@ -4,8 +4,10 @@
 #include <torch/nn/functional/activation.h>
 #include <torch/nn/init.h>
 
+#include "attention/apply_linear.h"
 #include "attention/check_shape.h"
 #include "attention/initializers.h"
+#include "etc/residual_norm.h"
 #include "tasks/wikihop/example.h"
 
 namespace etc {
@@ -71,12 +73,14 @@ std::vector<torch::Tensor> WikihopHead::forward(const EtcOutput& encoded,
   torch::Tensor hidden = encoded.global_output;  // [B, G, H]
   ETC_CHECK_SHAPE(batch.global_type_ids, {hidden.size(0), hidden.size(1)});
   if (options_.add_final_layer) {
+    const torch::Tensor middle =  // [B, G, F]
+        Activate(activation_, ApplyLinear(hidden, intermediate_));
     const torch::Tensor transformed =
-        torch::dropout(output_(Activate(activation_, intermediate_(hidden))),
-                       dropout_, is_training());
-    hidden = layer_norm_(hidden + transformed);
+        torch::dropout(ApplyLinear(middle, output_), dropout_, is_training());
+    hidden = ApplyLayerNorm(hidden + transformed, layer_norm_);
   }
-  const torch::Tensor logits = logit_(hidden).squeeze(-1);  // [B, G]
+  const torch::Tensor logits =
+      ApplyLinear(hidden, logit_).squeeze(-1);  // [B, G]
   return {logits.masked_fill(
       CandidateMask(batch, logits.device()).logical_not(), kNoCandidateLogit)};
 }

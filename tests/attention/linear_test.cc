@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "attention/apply_linear.h"
 #include "attention/kernels/bfloat16.h"
 #include "tests/support/tensor_matchers.h"
 
@@ -115,19 +116,40 @@ TEST_P(LinearTest, HasTheGradientsOfItsProducts) {
 
 TEST_P(LinearTest, GivesTheSameAtAnyNumberOfThreads) {
   const int threads_before = at::get_num_threads();
-  // Forward, and the gradient of a weight: few results of long sums.
+  // Forward, and the gradient of a weight: few results of long sums, which
+  // oneDNN alone would divide among threads; the last have several tiles.
   for (const auto& [rows, depth, columns] :
-       {std::tuple(300, 96, 200), std::tuple(64, 2000, 96)}) {
-    const torch::Tensor a = Operand(torch::randn({rows, depth}));
+       {std::tuple(300, 96, 200), std::tuple(64, 2000, 96),
+        std::tuple(48, 4096, 32), std::tuple(4, 4096, 64),
+        std::tuple(1, 4096, 768), std::tuple(100, 4096, 36),
+        std::tuple(770, 300, 800), std::tuple(200, 3000, 500)}) {
+    SCOPED_TRACE(testing::Message() << rows << " " << depth << " " << columns);
+    const torch::Tensor a = Operand(torch::randn({depth, rows})).t();
     const torch::Tensor b = Operand(torch::randn({depth, columns}));
+    const torch::Tensor bias = torch::randn({columns});
     at::set_num_threads(1);
-    const torch::Tensor first = MatrixProduct(a, b);
-    for (const int threads : {2, 3}) {
+    const torch::Tensor first = MatrixProduct(a, b, bias);
+    for (const int threads : {2, 3, 4, 7}) {
       at::set_num_threads(threads);
-      EXPECT_TRUE(MatrixProduct(a, b).equal(first)) << threads;
+      EXPECT_TRUE(MatrixProduct(a, b, bias).equal(first)) << threads;
     }
   }
   at::set_num_threads(threads_before);
+}
+
+TEST_P(LinearTest, MultipliesMatricesOfSeveralTiles) {
+  for (const auto& [m, k, n] :
+       {std::tuple(130, 20, 400), std::tuple(800, 40, 900),
+        std::tuple(4100, 24, 1600)}) {
+    SCOPED_TRACE(testing::Message() << m << " " << k << " " << n);
+    const torch::Tensor a = torch::randn({m, k});
+    const torch::Tensor b = torch::randn({k, n});
+    const torch::Tensor bias = torch::randn({n});
+    const torch::Tensor a_columns = Operand(a.t().contiguous()).t();
+    const torch::Tensor b_columns = Operand(b.t().contiguous()).t();
+    ExpectProduct(MatrixProduct(Operand(a), b_columns, bias), a, b, bias);
+    ExpectProduct(MatrixProduct(a_columns, Operand(b)), a, b);
+  }
 }
 
 // The gradient that nobody asked for is not computed.
@@ -189,6 +211,41 @@ TEST_P(LinearTest, RejectsWhatDoesNotFit) {
   EXPECT_THROW(MatrixProduct(a, a.t(), torch::zeros({2}, torch::kFloat64)),
                c10::Error);
   EXPECT_THROW(ToBfloat16(torch::zeros({2}, torch::kBFloat16)), c10::Error);
+}
+
+// Results and gradients of a layer beside the encoder, with one output and with
+// more rows than LibTorch leaves to one thread.
+TEST(ApplyLinearTest, GivesTheSameAtAnyNumberOfThreads) {
+  const int threads_before = at::get_num_threads();
+  torch::manual_seed(4);
+  const torch::Tensor input = torch::randn({3, 13000, 8});
+  for (const int64_t outputs : {1, 3}) {
+    const torch::Tensor weight = torch::randn({outputs, 8});
+    const torch::Tensor bias = torch::randn({outputs});
+    const torch::Tensor gradient = torch::randn({3, 13000, outputs});
+    const auto run = [&](int threads) {
+      at::set_num_threads(threads);
+      std::vector<torch::Tensor> leaves;
+      for (const torch::Tensor& value : {input, weight, bias}) {
+        leaves.push_back(value.detach().requires_grad_(true));
+      }
+      const torch::Tensor output = ApplyLinear(leaves[0], leaves[1], leaves[2]);
+      std::vector<torch::Tensor> all =
+          torch::autograd::grad({output}, leaves, {gradient});
+      all.push_back(output.detach());
+      return all;
+    };
+    const std::vector<torch::Tensor> first = run(1);
+    EXPECT_TRUE(IsClose(first[3], torch::linear(input, weight, bias), 1e-5));
+    EXPECT_TRUE(IsClose(first[2], gradient.flatten(0, 1).sum(0), 2e-3));
+    for (const int threads : {2, 3, 4}) {
+      const std::vector<torch::Tensor> again = run(threads);
+      for (size_t i = 0; i < first.size(); ++i) {
+        EXPECT_TRUE(again[i].equal(first[i])) << i << ", " << threads;
+      }
+    }
+  }
+  at::set_num_threads(threads_before);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include "etc/encoder_layer.h"
 
+#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 
 #include "attention/initializers.h"
@@ -34,6 +36,35 @@ TEST(ActivationTest, GeluErfIsTheExactForm) {
       Activate(ActivationFromName("gelu_erf"), x),
       torch::tensor({-2 * 0.0227501319, 0., 0.8413447461}, torch::kFloat64),
       1e-9));
+}
+
+// Float32 in parts: the last is not full, and none is a multiple of a vector at
+// the borders between threads.
+TEST(ActivationTest, GivesTheSameAtAnyNumberOfThreads) {
+  const int threads_before = at::get_num_threads();
+  torch::manual_seed(1);
+  const torch::Tensor values = torch::randn({3, 33337});
+  const torch::Tensor gradient = torch::randn({3, 33337});
+  for (const char* name : {"gelu", "gelu_erf", "tanh", "relu"}) {
+    SCOPED_TRACE(name);
+    const auto run = [&](torch::ScalarType type, int threads) {
+      at::set_num_threads(threads);
+      const torch::Tensor x = values.to(type).detach().requires_grad_(true);
+      const torch::Tensor y = Activate(ActivationFromName(name), x);
+      return std::pair(y.detach(),
+                       torch::autograd::grad({y}, {x}, {gradient.to(type)})[0]);
+    };
+    const auto exact = run(torch::kFloat64, 1);
+    const auto first = run(torch::kFloat32, 1);
+    EXPECT_TRUE(IsClose(first.first, exact.first, 2e-6));
+    EXPECT_TRUE(IsClose(first.second, exact.second, 5e-6));
+    for (const int threads : {2, 3, 4, 5}) {
+      const auto again = run(torch::kFloat32, threads);
+      EXPECT_TRUE(again.first.equal(first.first)) << threads;
+      EXPECT_TRUE(again.second.equal(first.second)) << threads;
+    }
+  }
+  at::set_num_threads(threads_before);
 }
 
 TEST(ActivationTest, TakesNamesInAnyCase) {

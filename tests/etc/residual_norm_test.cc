@@ -200,6 +200,38 @@ TEST(ResidualNormTest, GivesTheSameAtAnyNumberOfThreads) {
   at::set_num_threads(threads_before);
 }
 
+// LayerNorm alone: a change without bias, residual and dropout.
+TEST(ApplyLayerNormTest, IsLayerNormAtAnyNumberOfThreads) {
+  const int threads_before = at::get_num_threads();
+  torch::manual_seed(9);
+  torch::nn::LayerNorm norm(torch::nn::LayerNormOptions({100}).eps(1e-5));
+  const torch::Tensor input = torch::randn({3, 400, 100});
+  const torch::Tensor gradient = torch::randn({3, 400, 100});
+  const auto run = [&](torch::ScalarType type, int threads, bool plain) {
+    at::set_num_threads(threads);
+    norm->to(type);
+    const torch::Tensor x = input.to(type).detach().requires_grad_(true);
+    const torch::Tensor output =
+        plain ? norm->forward(x) : ApplyLayerNorm(x, norm);
+    std::vector<torch::Tensor> all = torch::autograd::grad(
+        {output}, {x, norm->weight, norm->bias}, {gradient.to(type)});
+    all.push_back(output.detach());
+    return all;
+  };
+  const auto exact = run(torch::kFloat64, 1, /*plain=*/true);
+  const auto plain = run(torch::kFloat32, 1, /*plain=*/true);
+  const auto first = run(torch::kFloat32, 1, /*plain=*/false);
+  for (const int threads : {1, 2, 3, 4}) {
+    const auto again = run(torch::kFloat32, threads, /*plain=*/false);
+    for (size_t i = 0; i < first.size(); ++i) {
+      SCOPED_TRACE(i);
+      ExpectAsGood(first[i], plain[i], exact[i], 2);
+      EXPECT_TRUE(again[i].equal(first[i])) << threads << " threads";
+    }
+  }
+  at::set_num_threads(threads_before);
+}
+
 TEST(ResidualNormTest, GivesTheSameWithoutGradients) {
   const Problem problem({.leading = {20}, .hidden = 33});
   const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat32);

@@ -50,22 +50,19 @@ inline FinetuneConfig ReadShipped(const std::string& task,
   return config.ok() ? *config : FinetuneConfig();
 }
 
-// Losses of the first ten updates of a task's demo on file `train` of its
-// sample, on one thread.
-inline std::vector<double> DemoLosses(
-    const std::string& task, const std::string& train,
-    const std::string& residual_attention,
-    const std::vector<std::string>& more_overrides = {}) {
-  const TemporaryDirectory directory;
+// Trains the demo of a task on file `train` of its sample, into `directory`:
+// ten updates on one thread, unless an override says otherwise.
+inline void RunDemo(const std::string& task, const std::string& train,
+                    const std::vector<std::string>& more_overrides,
+                    const std::string& directory) {
   const std::string sample =
       SourcePath(absl::StrCat("tasks/", task, "/sample/"));
   std::vector<std::string> overrides = {
-      absl::StrCat("residual_attention=", residual_attention),
       "train.steps=10",
       "train.evaluate_every=0",
       "train.threads=1",
       "train.seeds=[1]",
-      absl::StrCat("output=", directory.path()),
+      absl::StrCat("output=", directory),
       absl::StrCat("data.train=[\"", sample, train, "\"]"),
       "data.dev=[]",
       absl::StrCat("tokenizer.vocabulary=", sample, "vocab.txt")};
@@ -82,7 +79,17 @@ inline std::vector<double> DemoLosses(
   StreamReporter reporter(&progress, StreamReporter::Style::kLines);
   const auto result = Finetune(config, **made, {.reporter = &reporter});
   EXPECT_TRUE(result.ok()) << result.status();
+}
 
+// Losses of the first ten updates of a demo.
+inline std::vector<double> DemoLosses(
+    const std::string& task, const std::string& train,
+    const std::string& residual_attention,
+    std::vector<std::string> more_overrides = {}) {
+  const TemporaryDirectory directory;
+  more_overrides.push_back(
+      absl::StrCat("residual_attention=", residual_attention));
+  RunDemo(task, train, more_overrides, directory.path());
   std::vector<double> losses;
   std::ifstream metrics(directory.File("seed-1/metrics.jsonl"));
   for (std::string line; std::getline(metrics, line);) {

@@ -1,5 +1,5 @@
-#ifndef ETC_ETC_ROW_CHUNKS_H_
-#define ETC_ETC_ROW_CHUNKS_H_
+#ifndef ETC_ATTENTION_ROW_CHUNKS_H_
+#define ETC_ATTENTION_ROW_CHUNKS_H_
 
 #include <torch/types.h>
 
@@ -27,4 +27,4 @@ torch::Tensor ForEachRowChunk(
 
 }  // namespace etc
 
-#endif  // ETC_ETC_ROW_CHUNKS_H_
+#endif  // ETC_ATTENTION_ROW_CHUNKS_H_

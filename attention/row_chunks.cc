@@ -1,4 +1,4 @@
-#include "etc/row_chunks.h"
+#include "attention/row_chunks.h"
 
 #include <algorithm>
 #include <vector>
