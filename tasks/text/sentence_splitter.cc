@@ -13,10 +13,14 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/text/punkt_splitter.h"
+#include "tasks/text/punkt_tables.h"
 #include "tasks/text/unicode.h"
 
 namespace etc {
@@ -210,6 +214,19 @@ bool IsAbbreviation(absl::string_view left, absl::string_view right) {
 }
 
 }  // namespace
+
+absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
+    const std::string& sentences) {
+  if (sentences == kIcuSentences) {
+    return SentenceSplitter(SplitSentences);
+  }
+  ETC_ASSIGN_OR_RETURN(const PunktFiles files, ReadPunktFiles(sentences));
+  ETC_ASSIGN_OR_RETURN(PunktTables tables, ParsePunktTables(files, sentences));
+  const auto shared = std::make_shared<const PunktTables>(std::move(tables));
+  return [shared](absl::string_view text) {
+    return PunktSentences(text, *shared);
+  };
+}
 
 std::vector<ByteRange> SplitSentences(absl::string_view original) {
   if (original.size() > std::numeric_limits<int32_t>::max()) {

@@ -1,19 +1,37 @@
 #ifndef ETC_TASKS_TEXT_SENTENCE_SPLITTER_H_
 #define ETC_TASKS_TEXT_SENTENCE_SPLITTER_H_
 
+#include <functional>
+#include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "tasks/text/byte_range.h"
 
 namespace etc {
 
+// The sentences of a text, in order; none is empty. May be called from several
+// threads.
+using SentenceSplitter =
+    std::function<std::vector<ByteRange>(absl::string_view)>;
+
+// The value of `data.sentences` that stands for SplitSentences.
+inline constexpr absl::string_view kIcuSentences = "icu";
+
+// What `data.sentences` asks for: SplitSentences for "icu", else PunktSentences
+// with the tables in the folder of that name.
+//   kNotFound, kInvalidArgument  what ReadPunktFiles and ParsePunktTables say
+absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
+    const std::string& sentences);
+
 // The sentences of an English text, in order, without the white space around
 // them; none is empty, and what lies between them is white space.
 //
-// In place of NLTK's Punkt, whose trained tables are not part of this project
-// (wikihop spec 2.3), these are the sentences of Unicode Standard Annex 29 by
-// ICU's break iterator, brought nearer to Punkt in three points:
+// For those who do not have the trained tables of NLTK's Punkt (wikihop spec
+// 2.3), which are not part of this project, these are the sentences of Unicode
+// Standard Annex 29 by ICU's break iterator, brought nearer to Punkt in three
+// points:
 //
 //   * A line end is white space like any other; it ends no sentence.
 //   * No break after initials ("Johann S. Bach", "U.S. Army") and a list of

@@ -2,17 +2,15 @@
 #define ETC_TASKS_WIKIHOP_EXAMPLE_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "attention/pattern_builders.h"
 #include "tasks/data/example.h"
-#include "tasks/text/byte_range.h"
+#include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/wikihop/mentions.h"
 #include "tasks/wikihop/raw.h"
@@ -49,10 +47,6 @@ struct WikihopExampleOptions {
   MentionAlignment mention_alignment = MentionAlignment::kPieces;
   PatternOptions pattern = {};
 };
-
-// The sentences of a text, in order: SplitSentences, or what a test needs.
-using SentenceSplitter =
-    std::function<std::vector<ByteRange>(absl::string_view)>;
 
 // One question as the model reads it (wikihop spec 3.3):
 //

@@ -11,7 +11,6 @@
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/text/sentence_splitter.h"
 #include "tasks/wikihop/description.h"
 #include "tasks/wikihop/metric.h"
 #include "tasks/wikihop/prediction.h"
@@ -72,24 +71,25 @@ class WikihopPredictions : public TaskPredictions {
 
 class WikihopTask : public Task {
  public:
-  WikihopTask(WikihopOptions options, EtcConfig config,
+  WikihopTask(WikihopOptions options, WikihopSetup setup,
               std::shared_ptr<const Tokenizer> tokenizer)
       : options_(std::move(options)),
-        config_(std::move(config)),
+        setup_(std::move(setup)),
         tokenizer_(std::move(tokenizer)) {}
 
   absl::StatusOr<std::vector<std::shared_ptr<const Example>>> MakeExamples(
       const std::string& record, const std::string& where) const override {
     ETC_ASSIGN_OR_RETURN(const WikihopRecord parsed,
                          ParseWikihopRecord(record, where));
-    ETC_ASSIGN_OR_RETURN(const std::shared_ptr<const WikihopExample> example,
-                         MakeWikihopExample(parsed, *tokenizer_, SplitSentences,
-                                            options_.example, where));
+    ETC_ASSIGN_OR_RETURN(
+        const std::shared_ptr<const WikihopExample> example,
+        MakeWikihopExample(parsed, *tokenizer_, setup_.split_sentences,
+                           options_.example, where));
     return std::vector<std::shared_ptr<const Example>>{example};
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {
-    return std::make_shared<WikihopHead>(config_, options_.head);
+    return std::make_shared<WikihopHead>(setup_.model, options_.head);
   }
 
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
@@ -104,7 +104,7 @@ class WikihopTask : public Task {
 
  private:
   WikihopOptions options_;
-  EtcConfig config_;
+  WikihopSetup setup_;
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
@@ -176,20 +176,20 @@ absl::StatusOr<WikihopOptions> WikihopOptionsFromJson(
 
 absl::StatusOr<std::unique_ptr<Task>> MakeWikihopTask(
     const nlohmann::json& options, const std::string& source,
-    const EtcConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
-    int64_t max_long_length, int64_t max_global_length) {
+    WikihopSetup setup, std::shared_ptr<const Tokenizer> tokenizer) {
+  const EtcConfig& config = setup.model;
   ETC_ASSIGN_OR_RETURN(WikihopOptions parsed,
                        WikihopOptionsFromJson(options, source));
   ETC_RETURN_IF_ERROR(CheckVocabulary(
       config, *tokenizer, parsed.example.mention_alignment, source));
-  parsed.example.max_long_length = max_long_length;
-  parsed.example.max_global_length = max_global_length;
+  parsed.example.max_long_length = setup.max_long_length;
+  parsed.example.max_global_length = setup.max_global_length;
   parsed.example.pattern = {
       .local_radius = config.local_radius,
       .relative_pos_max_distance = config.relative_pos_max_distance,
       .hard_g2l = config.use_hard_g2l_mask,
       .hard_l2g = config.use_hard_l2g_mask};
-  return std::make_unique<WikihopTask>(std::move(parsed), config,
+  return std::make_unique<WikihopTask>(std::move(parsed), std::move(setup),
                                        std::move(tokenizer));
 }
 

@@ -9,6 +9,7 @@
 #include "etc/config.h"
 #include "nlohmann/json_fwd.hpp"
 #include "tasks/task.h"
+#include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/wikihop/example.h"
 #include "tasks/wikihop/head.h"
@@ -30,14 +31,21 @@ struct WikihopOptions {
 absl::StatusOr<WikihopOptions> WikihopOptionsFromJson(
     const nlohmann::json& json, const std::string& source);
 
+// What a task is made of besides its options.
+struct WikihopSetup {
+  EtcConfig model;
+  int64_t max_long_length = 4096;
+  int64_t max_global_length = 430;
+  SentenceSplitter split_sentences = SplitSentences;
+};
+
 // WikiHop as the trainer knows it. Its main metric is "accuracy".
 //   kInvalidArgument  what WikihopOptionsFromJson says; a vocabulary or type
 //                     table too small for the ids of WikiHop; WordPiece with
 //                     upper case and mention_alignment "pieces"
 absl::StatusOr<std::unique_ptr<Task>> MakeWikihopTask(
     const nlohmann::json& options, const std::string& source,
-    const EtcConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
-    int64_t max_long_length, int64_t max_global_length);
+    WikihopSetup setup, std::shared_ptr<const Tokenizer> tokenizer);
 
 // ScoreWikihopFiles as metrics: "accuracy", and "answered", the share of
 // questions with a prediction.

@@ -51,9 +51,8 @@ std::shared_ptr<const Tokenizer> SmallTokenizer(bool lower_cases = true) {
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(
     const nlohmann::json& options, EtcConfig config = BertConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = SmallTokenizer()) {
-  return MakeWikihopTask(options, "f.json: wikihop", config,
-                         std::move(tokenizer), /*max_long_length=*/4096,
-                         /*max_global_length=*/430);
+  return MakeWikihopTask(options, "f.json: wikihop", {.model = config},
+                         std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
