@@ -11,6 +11,7 @@
 #include "tasks/nq/task.h"
 #include "tasks/openkp/metric.h"
 #include "tasks/openkp/task.h"
+#include "tasks/text/sentence_splitter.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {
@@ -22,6 +23,24 @@ TokenizerKind KindOf(const TokenizerConfig& config) {
                                         : TokenizerKind::kWordPiece;
 }
 
+absl::StatusOr<std::unique_ptr<Task>> MakeWikihop(
+    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  const absl::StatusOr<SentenceSplitter> split =
+      LoadSentenceSplitter(config.data.sentences);
+  if (!split.ok()) {
+    return absl::Status(split.status().code(),
+                        absl::StrCat(config.source, ": data.sentences: ",
+                                     split.status().message()));
+  }
+  return MakeWikihopTask(config.task_options,
+                         absl::StrCat(config.source, ": wikihop"),
+                         {.model = config.model,
+                          .max_long_length = config.data.max_long_length,
+                          .max_global_length = config.data.max_global_length,
+                          .split_sentences = *split},
+                         std::move(tokenizer));
+}
+
 }  // namespace
 
 const std::vector<TaskEntry>& Tasks() {
@@ -29,14 +48,8 @@ const std::vector<TaskEntry>& Tasks() {
       {.name = "wikihop",
        .description =
            "QAngaroo WikiHop: choose among candidates by several documents",
-       .make =
-           [](const FinetuneConfig& config,
-              std::shared_ptr<const Tokenizer> tokenizer) {
-             return MakeWikihopTask(
-                 config.task_options, absl::StrCat(config.source, ": wikihop"),
-                 config.model, std::move(tokenizer),
-                 config.data.max_long_length, config.data.max_global_length);
-           },
+       .make = MakeWikihop,
+       .splits_sentences = true,
        .score = ScoreWikihop},
       {.name = "hotpotqa",
        .description =

@@ -24,6 +24,8 @@ struct TaskEntry {
   std::function<absl::StatusOr<std::unique_ptr<Task>>(
       const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer)>
       make;
+  // Whether `data.sentences` decides anything.
+  bool splits_sentences = false;
   // The official scores of a prediction file, both given by path.
   std::function<absl::StatusOr<Metrics>(const std::string& gold,
                                         const std::string& predictions)>

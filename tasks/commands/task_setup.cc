@@ -62,6 +62,12 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
                                           setup.tokenizer->vocab_size(),
                                           config.model.vocab_size));
   ETC_ASSIGN_OR_RETURN(setup.task, setup.entry->make(config, setup.tokenizer));
+  if (!setup.entry->splits_sentences &&
+      config.data.sentences != DataConfig().sentences) {
+    setup.warnings.push_back(
+        absl::StrCat("data.sentences is not used: ", config.task,
+                     " takes the sentences that its data have, or none"));
+  }
   return setup;
 }
 

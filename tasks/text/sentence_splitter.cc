@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -219,6 +220,10 @@ absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
     const std::string& sentences) {
   if (sentences == kIcuSentences) {
     return SentenceSplitter(SplitSentences);
+  }
+  if (sentences.empty()) {
+    return absl::InvalidArgumentError(
+        "should be \"icu\" or a folder, but is empty");
   }
   ETC_ASSIGN_OR_RETURN(const PunktFiles files, ReadPunktFiles(sentences));
   ETC_ASSIGN_OR_RETURN(PunktTables tables, ParsePunktTables(files, sentences));

@@ -21,7 +21,8 @@ inline constexpr absl::string_view kIcuSentences = "icu";
 
 // What `data.sentences` asks for: SplitSentences for "icu", else PunktSentences
 // with the tables in the folder of that name.
-//   kNotFound, kInvalidArgument  what ReadPunktFiles and ParsePunktTables say
+//   kNotFound, kInvalidArgument  what ReadPunktFiles and ParsePunktTables say;
+//                                `sentences` is empty
 absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
     const std::string& sentences);
 

@@ -54,7 +54,9 @@ struct ConfigTable<DataConfig> {
       Field("cache_megabytes", &C::cache_megabytes,
             {.least = 0, .may_change = "decides time and memory only"}),
       Field("bucket_batches", &C::bucket_batches, {.least = 1}),
-      Field("on_bad_record", &C::on_bad_record, {.one_of = {"error", "skip"}}));
+      Field("on_bad_record", &C::on_bad_record, {.one_of = {"error", "skip"}}),
+      Field("sentences", &C::sentences,
+            {.names_files = true, .no_file = "icu"}));
 };
 
 template <>

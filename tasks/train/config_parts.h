@@ -44,6 +44,9 @@ struct DataConfig {
   int64_t bucket_batches = 16;
   // What a record that is not as the format has it does: "error" or "skip".
   std::string on_bad_record = "error";
+  // Where a task splits texts into sentences: "icu", or a folder of the tables
+  // of NLTK's Punkt (tasks/text/sentence_splitter.h).
+  std::string sentences = "icu";
 
   bool operator==(const DataConfig&) const = default;
 };

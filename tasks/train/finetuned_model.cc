@@ -21,6 +21,7 @@
 #include "etc/weights/source_files.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
+#include "tasks/text/sentence_splitter.h"
 
 namespace etc {
 namespace {
@@ -136,6 +137,11 @@ LinearPrecision PrecisionOfThisCpu(const FinetuneConfig& config) {
              : LinearPrecision::kFloat32;
 }
 
+// Where the tables of data.sentences are in a checkpoint.
+std::string PunktFolder(const std::string& directory) {
+  return directory + "/punkt";
+}
+
 }  // namespace
 
 std::vector<torch::Tensor> FinetunedModel::Logits(const Batch& batch) const {
@@ -237,6 +243,9 @@ absl::Status WriteFinetunedModel(const FinetunedModelFiles& files,
          .split_punctuation = config.tokenizer.split_punctuation},
         files.vocabulary, directory));
   }
+  if (files.punkt != nullptr) {
+    ETC_RETURN_IF_ERROR(WritePunktFiles(*files.punkt, PunktFolder(directory)));
+  }
   return WriteTensors(directory + "/model.safetensors", files.model.Tensors(),
                       {{"format", "pt"}, {kTaskKey, config.task}});
 }
@@ -255,6 +264,11 @@ absl::StatusOr<FinetuneConfig> ReadFinetunedConfig(
       absl::StrCat(directory, "/", VocabularyFileName(config.tokenizer.type));
   if (std::error_code ignored; std::filesystem::exists(vocabulary, ignored)) {
     config.tokenizer.vocabulary = vocabulary;
+  }
+  if (config.data.sentences != kIcuSentences) {
+    config.data.sentences = PunktFolder(directory);
+    // A missing file in it would not be known for what it is later.
+    ETC_RETURN_IF_ERROR(ReadPunktFiles(config.data.sentences).status());
   }
   return config;
 }

@@ -12,6 +12,7 @@
 #include "etc/checkpoint.h"
 #include "etc/model.h"
 #include "tasks/task.h"
+#include "tasks/text/punkt_tables.h"
 #include "tasks/train/config.h"
 
 namespace etc {
@@ -53,22 +54,25 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
 //   model.safetensors   "encoder.*" and "head.*"
 //   finetune.json       the configuration of the run
 //   vocab.txt or tokenizer.model, tokenizer_config.json
+//   punkt/              the tables of data.sentences, unless that is "icu"
 //
 // so that it can be used, and moved, without anything else. Task-less tools
 // read it as a checkpoint of the encoder.
 
 // What WriteFinetunedModel writes. The vocabulary's contents are empty if the
-// task needs none.
+// task needs none, `punkt` is null if data.sentences is "icu".
 struct FinetunedModelFiles {
   const FinetuneConfig& config;
   const FinetunedModel& model;
   const std::string& vocabulary;
+  const PunktFiles* punkt = nullptr;
 };
 absl::Status WriteFinetunedModel(const FinetunedModelFiles& files,
                                  const std::string& directory);
 
-// The configuration of the run that wrote `directory`; its model and vocabulary
-// are those in the directory.
+// The configuration of the run that wrote `directory`; its model, vocabulary
+// and tables of sentences are those in the directory.
+//   kNotFound  there are no such tables, but data.sentences is not "icu"
 absl::StatusOr<FinetuneConfig> ReadFinetunedConfig(
     const std::string& directory);
 

@@ -13,6 +13,8 @@
 #include "nlohmann/json.hpp"
 #include "tasks/data/loader.h"
 #include "tasks/data/shuffle.h"
+#include "tasks/text/punkt_tables.h"
+#include "tasks/text/sentence_splitter.h"
 #include "tasks/train/checkpoint_store.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/finetuned_model.h"
@@ -52,7 +54,8 @@ class Trainer {
 
   absl::Status StartFresh();
   absl::Status StartFrom(const std::string& checkpoint);
-  absl::Status ReadVocabulary();
+  // The files that each checkpoint has a copy of.
+  absl::Status ReadTextFiles();
 
   bool EvaluationIsDue() const;
   bool SaveIsDue() const;
@@ -74,6 +77,7 @@ class Trainer {
   const int64_t num_steps_;
   CheckpointStore store_;
   std::string vocabulary_;
+  std::optional<PunktFiles> punkt_;
 
   FinetunedModel model_;
   std::unique_ptr<Updater> updater_;
@@ -110,7 +114,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
         ") come to no update: the training data have ", options.train.size(),
         " records and train.batch_size is ", options.config.train.batch_size));
   }
-  ETC_RETURN_IF_ERROR(trainer->ReadVocabulary());
+  ETC_RETURN_IF_ERROR(trainer->ReadTextFiles());
   torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options.seed)}));
   trainer->model_ = MakeFinetunedModel(options.config, options.task);
   ETC_ASSIGN_OR_RETURN(
@@ -135,10 +139,13 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   return trainer;
 }
 
-absl::Status Trainer::ReadVocabulary() {
+absl::Status Trainer::ReadTextFiles() {
   const std::string& path = config_.tokenizer.vocabulary;
   if (!path.empty()) {
     ETC_ASSIGN_OR_RETURN(vocabulary_, ReadFile(path));
+  }
+  if (config_.data.sentences != kIcuSentences) {
+    ETC_ASSIGN_OR_RETURN(punkt_, ReadPunktFiles(config_.data.sentences));
   }
   return absl::OkStatus();
 }
@@ -339,9 +346,12 @@ absl::Status Trainer::EvaluateNow() {
 }
 
 absl::Status Trainer::WriteFiles(const std::string& directory) const {
-  ETC_RETURN_IF_ERROR(WriteFinetunedModel(
-      {.config = config_, .model = model_, .vocabulary = vocabulary_},
-      directory));
+  ETC_RETURN_IF_ERROR(
+      WriteFinetunedModel({.config = config_,
+                           .model = model_,
+                           .vocabulary = vocabulary_,
+                           .punkt = punkt_.has_value() ? &*punkt_ : nullptr},
+                          directory));
   if (!predictions_.empty()) {
     ETC_RETURN_IF_ERROR(
         WriteFileAtomically(directory + "/predictions.json", predictions_));

@@ -145,6 +145,8 @@ TEST(LoadSentenceSplitterTest, ChoosesByName) {
   EXPECT_THAT((*punkt)(text), ElementsAre(ByteRange{0, 6}, ByteRange{7, 11}));
   EXPECT_EQ(LoadSentenceSplitter("nltk").status().code(),
             absl::StatusCode::kNotFound);
+  EXPECT_EQ(LoadSentenceSplitter("").status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(PunktTablesTest, TakeThePublishedOnes) {

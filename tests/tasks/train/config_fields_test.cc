@@ -35,7 +35,7 @@ constexpr char kComplete[] = R"({
   "data": {"train": ["a.json", "b.json"], "dev": ["c.json"],
            "max_long_length": 2048, "max_global_length": 100, "workers": 3,
            "cache_megabytes": 10, "bucket_batches": 1,
-           "on_bad_record": "skip"},
+           "on_bad_record": "skip", "sentences": "tables"},
   "optimizer": {"type": "lamb", "weight_decay": 0.1, "beta1": 0.8,
                 "beta2": 0.99, "epsilon": 1e-7, "clip_norm": 0},
   "schedule": {"warmup_proportion": 0.2, "poly_power": 2,

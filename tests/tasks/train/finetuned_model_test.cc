@@ -93,6 +93,36 @@ TEST_F(FinetunedModelTest, ComesBackAsItWas) {
   EXPECT_FALSE(loaded->encoder->is_training());
 }
 
+TEST_F(FinetunedModelTest, CarriesTheTablesOfItsSentences) {
+  const PunktFiles punkt = {.abbreviations = "mr\n",
+                            .collocations = "a\tb\n",
+                            .sentence_starters = "the\n",
+                            .orthography = "the\t2\n"};
+  nlohmann::json json = ToyConfigJson("a", "b", "c");
+  json["data"]["sentences"] = "gone/english";
+  const FinetuneConfig config = ParseConfig(json);
+  const std::string directory = temporary_.File("model");
+  ASSERT_TRUE(CreateDirectories(directory).ok());
+  const FinetunedModel model = MakeModel(config, 1);
+  const absl::Status written = WriteFinetunedModel(
+      {.config = config, .model = model, .vocabulary = "", .punkt = &punkt},
+      directory);
+  ASSERT_TRUE(written.ok()) << written;
+  const std::string moved = temporary_.File("moved");
+  std::filesystem::rename(directory, moved);
+
+  const auto read = ReadFinetunedConfig(moved);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->data.sentences, moved + "/punkt");
+  const auto files = ReadPunktFiles(read->data.sentences);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(*files, punkt);
+
+  std::filesystem::remove(moved + "/punkt/ortho_context.tab");
+  EXPECT_THAT(ReadFinetunedConfig(moved).status().message(),
+              HasSubstr(moved + "/punkt should be a folder of Punkt's"));
+}
+
 TEST_F(FinetunedModelTest, WorksWithoutTheResidualScoresItWasTrainedWith) {
   const std::string written = WriteModel(config_, MakeModel(config_, 1));
   const auto config = ReadFinetunedConfig(written);

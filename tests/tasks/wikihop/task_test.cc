@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -208,17 +210,71 @@ class WikihopRealDataTest : public testing::TestWithParam<std::string> {
                             "data/wikihop/" + GetParam() + ".sample.json");
     auto tokenizer = LoadWordPieceTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-    auto task =
-        MakeTask(nlohmann::json::object(), BertConfig(), *std::move(tokenizer));
+    tokenizer_ = *std::move(tokenizer);
+    auto task = MakeTask(nlohmann::json::object(), BertConfig(), tokenizer_);
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
     examples_ = ReadExamples(*task_, path_);
   }
 
+  // The examples of a task that splits documents so.
+  Examples ExamplesWith(SentenceSplitter split) {
+    auto task = MakeWikihopTask(
+        nlohmann::json::object(), "f.json: wikihop",
+        {.model = BertConfig(), .split_sentences = std::move(split)},
+        tokenizer_);
+    EXPECT_TRUE(task.ok()) << task.status();
+    return ReadExamples(**task, path_);
+  }
+
   std::string path_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
   std::unique_ptr<Task> task_;
   Examples examples_;
 };
+
+// Whether the model reads the same.
+bool HaveSameFeatures(const Example& a, const Example& b) {
+  return a.long_token_ids == b.long_token_ids &&
+         a.long_type_ids == b.long_type_ids &&
+         a.global_token_ids == b.global_token_ids &&
+         a.global_type_ids == b.global_type_ids &&
+         a.pattern.long_segment == b.pattern.long_segment &&
+         a.pattern.sentence == b.pattern.sentence &&
+         a.pattern.paragraph == b.pattern.paragraph &&
+         a.pattern.linked == b.pattern.linked &&
+         a.pattern.global_segment == b.pattern.global_segment &&
+         a.pattern.ignore_hard_g2l == b.pattern.ignore_hard_g2l;
+}
+
+TEST_P(WikihopRealDataTest, HasTheFeaturesOfOfficialSentences) {
+  ETC_SHARED_DATA_OR_SKIP(const std::string tables, "data/punkt");
+  ETC_SHARED_DATA_OR_SKIP(const std::string golden,
+                          "golden/punkt/wikihop.json");
+  // What NLTK makes of each document of the sample.
+  std::map<std::string, std::vector<ByteRange>> borders;
+  std::ifstream stream(golden);
+  for (const nlohmann::json& text : nlohmann::json::parse(stream)) {
+    for (const nlohmann::json& range : text["sentences"]) {
+      borders[text["text"]].push_back({range[0], range[1]});
+    }
+  }
+  const Examples official = ExamplesWith([&borders](absl::string_view text) {
+    EXPECT_EQ(borders.count(std::string(text)), 1) << text;
+    return borders[std::string(text)];
+  });
+  auto punkt = LoadSentenceSplitter(tables);
+  ASSERT_TRUE(punkt.ok()) << punkt.status();
+  const Examples with_tables = ExamplesWith(*std::move(punkt));
+  ASSERT_EQ(with_tables.size(), official.size());
+  int64_t differ_with_icu = 0;
+  for (size_t i = 0; i < official.size(); ++i) {
+    EXPECT_TRUE(HaveSameFeatures(*with_tables[i], *official[i]))
+        << official[i]->record_id;
+    differ_with_icu += HaveSameFeatures(*examples_[i], *official[i]) ? 0 : 1;
+  }
+  EXPECT_GT(differ_with_icu, 0);  // else this compares nothing
+}
 
 TEST_P(WikihopRealDataTest, BecomesExamplesWithinTheLimits) {
   for (const std::shared_ptr<const Example>& example : examples_) {
