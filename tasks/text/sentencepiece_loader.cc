@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "etc/formats/status_macros.h"
 
 namespace etc {
@@ -108,8 +110,16 @@ absl::StatusOr<SentencePieceModelPtr> LoadSentencePieceModel(
                      *static_cast<std::string*>(context) = message;
                    }));
   if (loaded == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ": should be a SentencePiece model, but: ", mistake));
+    // The library begins with a place in its source and what it asserts there,
+    // and mostly has nothing to add.
+    const size_t place_end = mistake.rfind(']');
+    const absl::string_view reason = absl::StripAsciiWhitespace(
+        place_end == std::string::npos
+            ? absl::string_view(mistake)
+            : absl::string_view(mistake).substr(place_end + 1));
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": should be a SentencePiece model, but is none",
+                     reason.empty() ? "" : ": ", reason));
   }
   return loaded;
 }
