@@ -1,10 +1,16 @@
 #include "etc/process_memory.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/resource.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace etc {
 namespace {
@@ -41,6 +47,58 @@ TEST(ProcessMemoryTest, TakesTheSameBlockOnlyOnceFromTheSystem) {
   KeepFreedMemory();
   PagesTaken();
   EXPECT_LT(PagesTaken(), static_cast<int64_t>(kBytes >> 21) / 4);
+}
+
+// Holes between tensors that stay: what a training step leaves, and the next
+// one is to fill. With posix_memalign of glibc 2.36 the heap grows by all of
+// them.
+TEST(ProcessMemoryTest, TensorsFitWhereOthersOfTheirSizeHaveBeen) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer has a malloc of its own";
+#elif !defined(__GLIBC__)
+  GTEST_SKIP() << "malloc is not glibc's";
+#else
+  KeepFreedMemory();
+  constexpr int64_t kFloats = 1 << 20;
+  constexpr size_t kHoles = 16;
+  std::vector<torch::Tensor> tensors(2 * kHoles);
+  for (torch::Tensor& tensor : tensors) {
+    tensor = torch::empty({kFloats});
+  }
+  for (size_t i = 0; i < kHoles; ++i) {
+    tensors[2 * i] = torch::Tensor();
+  }
+  const size_t before = mallinfo2().arena;
+  for (size_t i = 0; i < kHoles; ++i) {
+    tensors[2 * i] = torch::empty({kFloats});
+  }
+  EXPECT_EQ(mallinfo2().arena, before);
+#endif
+}
+
+TEST(ProcessMemoryTest, TensorsAreAlignedToCacheLines) {
+  KeepFreedMemory();
+  for (const int64_t bytes : {1, 15, 63, 64, 65, 1000, 1 << 20}) {
+    const torch::Tensor tensor = torch::zeros({bytes}, torch::kUInt8);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 64, 0U) << bytes;
+    EXPECT_EQ(tensor.sum().item<int64_t>(), 0) << bytes;
+  }
+  EXPECT_EQ(torch::empty({0}).numel(), 0);
+}
+
+TEST(ProcessMemoryTest, SaysHowMuchThereWasNoMemoryFor) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer has a malloc of its own";
+#endif
+  KeepFreedMemory();
+  try {
+    torch::empty({int64_t{1} << 60}, torch::kUInt8);
+    FAIL() << "there should not be that much";
+  } catch (const c10::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("1152921504606846976 bytes"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace
