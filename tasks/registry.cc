@@ -23,6 +23,7 @@ TokenizerKind KindOf(const TokenizerConfig& config) {
                                         : TokenizerKind::kWordPiece;
 }
 
+<<<<<<< HEAD
 absl::StatusOr<std::unique_ptr<Task>> MakeWikihop(
     const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const absl::StatusOr<SentenceSplitter> split =
@@ -39,6 +40,31 @@ absl::StatusOr<std::unique_ptr<Task>> MakeWikihop(
                           .max_global_length = config.data.max_global_length,
                           .split_sentences = *split},
                          std::move(tokenizer));
+=======
+// What starts messages about the object that is named as the task is.
+std::string SourceOf(const FinetuneConfig& config) {
+  return absl::StrCat(config.source, ": ", config.task);
+}
+
+HotpotqaSetup HotpotqaSetupOf(const FinetuneConfig& config) {
+  return {.model = config.model,
+          .tokenizer_kind = KindOf(config.tokenizer),
+          .max_long_length = config.data.max_long_length,
+          .max_global_length = config.data.max_global_length};
+}
+
+OpenkpSetup OpenkpSetupOf(const FinetuneConfig& config) {
+  return {.model = config.model,
+          .max_long_length = config.data.max_long_length,
+          .max_global_length = config.data.max_global_length};
+}
+
+NqSetup NqSetupOf(const FinetuneConfig& config) {
+  return {.model = config.model,
+          .tokenizer_kind = KindOf(config.tokenizer),
+          .max_long_length = config.data.max_long_length,
+          .max_global_length = config.data.max_global_length};
+>>>>>>> 6d38103 (wip)
 }
 
 }  // namespace
@@ -48,8 +74,24 @@ const std::vector<TaskEntry>& Tasks() {
       {.name = "wikihop",
        .description =
            "QAngaroo WikiHop: choose among candidates by several documents",
+<<<<<<< HEAD
        .make = MakeWikihop,
        .splits_sentences = true,
+=======
+       .make =
+           [](const FinetuneConfig& config,
+              std::shared_ptr<const Tokenizer> tokenizer) {
+             return MakeWikihopTask(config.task_options, SourceOf(config),
+                                    config.model, std::move(tokenizer),
+                                    config.data.max_long_length,
+                                    config.data.max_global_length);
+           },
+       .make_head =
+           [](const FinetuneConfig& config) {
+             return MakeWikihopHead(config.task_options, SourceOf(config),
+                                    config.model);
+           },
+>>>>>>> 6d38103 (wip)
        .score = ScoreWikihop},
       {.name = "hotpotqa",
        .description =
@@ -58,13 +100,14 @@ const std::vector<TaskEntry>& Tasks() {
        .make =
            [](const FinetuneConfig& config,
               std::shared_ptr<const Tokenizer> tokenizer) {
-             return MakeHotpotqaTask(
-                 config.task_options, absl::StrCat(config.source, ": hotpotqa"),
-                 {.model = config.model,
-                  .tokenizer_kind = KindOf(config.tokenizer),
-                  .max_long_length = config.data.max_long_length,
-                  .max_global_length = config.data.max_global_length},
-                 std::move(tokenizer));
+             return MakeHotpotqaTask(config.task_options, SourceOf(config),
+                                     HotpotqaSetupOf(config),
+                                     std::move(tokenizer));
+           },
+       .make_head =
+           [](const FinetuneConfig& config) {
+             return MakeHotpotqaHead(config.task_options, SourceOf(config),
+                                     HotpotqaSetupOf(config));
            },
        .score = ScoreHotpotqa},
       {.name = "openkp",
@@ -72,12 +115,13 @@ const std::vector<TaskEntry>& Tasks() {
        .make =
            [](const FinetuneConfig& config,
               std::shared_ptr<const Tokenizer> tokenizer) {
-             return MakeOpenkpTask(
-                 config.task_options, absl::StrCat(config.source, ": openkp"),
-                 {.model = config.model,
-                  .max_long_length = config.data.max_long_length,
-                  .max_global_length = config.data.max_global_length},
-                 std::move(tokenizer));
+             return MakeOpenkpTask(config.task_options, SourceOf(config),
+                                   OpenkpSetupOf(config), std::move(tokenizer));
+           },
+       .make_head =
+           [](const FinetuneConfig& config) {
+             return MakeOpenkpHead(config.task_options, SourceOf(config),
+                                   OpenkpSetupOf(config));
            },
        .score = ScoreOpenkpFiles},
       {.name = "nq",
@@ -86,13 +130,13 @@ const std::vector<TaskEntry>& Tasks() {
        .make =
            [](const FinetuneConfig& config,
               std::shared_ptr<const Tokenizer> tokenizer) {
-             return MakeNqTask(
-                 config.task_options, absl::StrCat(config.source, ": nq"),
-                 {.model = config.model,
-                  .tokenizer_kind = KindOf(config.tokenizer),
-                  .max_long_length = config.data.max_long_length,
-                  .max_global_length = config.data.max_global_length},
-                 std::move(tokenizer));
+             return MakeNqTask(config.task_options, SourceOf(config),
+                               NqSetupOf(config), std::move(tokenizer));
+           },
+       .make_head =
+           [](const FinetuneConfig& config) {
+             return MakeNqHead(config.task_options, SourceOf(config),
+                               NqSetupOf(config));
            },
        .score =
            [](const std::string& gold, const std::string& predictions) {

@@ -70,6 +70,15 @@ class HotpotqaTask : public Task {
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
+absl::Status CheckTypes(const EtcConfig& model, const std::string& source) {
+  if (model.segment_vocab_size <= kHotpotqaQuestionType) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": model.segment_vocab_size should be at least ",
+        kHotpotqaQuestionType + 1, ", but is ", model.segment_vocab_size));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckTables(const HotpotqaSetup& setup, const Tokenizer& tokenizer,
                          const std::string& source) {
   const HotpotqaTokens tokens =
@@ -84,13 +93,7 @@ absl::Status CheckTables(const HotpotqaSetup& setup, const Tokenizer& tokenizer,
                      ", for the vocabulary and the tokens of HotpotQA, but is ",
                      setup.model.vocab_size));
   }
-  if (setup.model.segment_vocab_size <= kHotpotqaQuestionType) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": model.segment_vocab_size should be at least ",
-                     kHotpotqaQuestionType + 1, ", but is ",
-                     setup.model.segment_vocab_size));
-  }
-  return absl::OkStatus();
+  return CheckTypes(setup.model, source);
 }
 
 }  // namespace
@@ -152,6 +155,15 @@ absl::StatusOr<std::unique_ptr<Task>> MakeHotpotqaTask(
   parsed.decoding.tokenizer_kind = setup.tokenizer_kind;
   return std::make_unique<HotpotqaTask>(std::move(parsed), setup.model,
                                         std::move(tokenizer));
+}
+
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeHotpotqaHead(
+    const nlohmann::json& options, const std::string& source,
+    const HotpotqaSetup& setup) {
+  ETC_ASSIGN_OR_RETURN(const HotpotqaOptions parsed,
+                       HotpotqaOptionsFromJson(options, source));
+  ETC_RETURN_IF_ERROR(CheckTypes(setup.model, source));
+  return std::make_shared<HotpotqaHead>(setup.model, parsed.head);
 }
 
 absl::StatusOr<Metrics> ScoreHotpotqa(const std::string& gold_path,

@@ -49,6 +49,12 @@ absl::StatusOr<std::unique_ptr<Task>> MakeHotpotqaTask(
     const nlohmann::json& options, const std::string& source,
     const HotpotqaSetup& setup, std::shared_ptr<const Tokenizer> tokenizer);
 
+// Its layers around the encoder alone, which need no tokenizer.
+//   kInvalidArgument  what MakeHotpotqaTask says, but of the vocabulary
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeHotpotqaHead(
+    const nlohmann::json& options, const std::string& source,
+    const HotpotqaSetup& setup);
+
 // ScoreHotpotqaFiles as metrics: the twelve official ones, then the
 // diagnostics.
 absl::StatusOr<Metrics> ScoreHotpotqa(const std::string& gold_path,

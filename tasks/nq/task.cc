@@ -111,8 +111,9 @@ void ReadDecodingOptions(JsonObjectReader& reader, NqDecodingOptions* options) {
   }
 }
 
+// `pieces`: of the vocabulary; 0 where there is none yet.
 absl::Status CheckSetup(const NqSetup& setup, const NqExampleOptions& options,
-                        const Tokenizer& tokenizer, const std::string& source) {
+                        int64_t pieces, const std::string& source) {
   const auto check = [&source](const char* field, int64_t value, int64_t least,
                                const char* what_for) {
     return value >= least ? absl::OkStatus()
@@ -127,10 +128,10 @@ absl::Status CheckSetup(const NqSetup& setup, const NqExampleOptions& options,
   ETC_RETURN_IF_ERROR(check("data.max_global_length", setup.max_global_length,
                             options.max_question_length + 2,
                             "[CLS], the question and its [SEP]"));
-  ETC_RETURN_IF_ERROR(check(
-      "model.vocab_size", setup.model.vocab_size,
-      std::max<int64_t>(tokenizer.vocab_size(), kNqGlobalQuestionToken + 1),
-      "the vocabulary and the global tokens of Natural Questions"));
+  ETC_RETURN_IF_ERROR(
+      check("model.vocab_size", setup.model.vocab_size,
+            std::max<int64_t>(pieces, kNqGlobalQuestionToken + 1),
+            "the vocabulary and the global tokens of Natural Questions"));
   return check("model.segment_vocab_size", setup.model.segment_vocab_size,
                kNqLongType + 1, "the types of tokens");
 }
@@ -157,7 +158,8 @@ absl::StatusOr<std::unique_ptr<Task>> MakeNqTask(
     const nlohmann::json& options, const std::string& source,
     const NqSetup& setup, std::shared_ptr<const Tokenizer> tokenizer) {
   ETC_ASSIGN_OR_RETURN(NqOptions parsed, NqOptionsFromJson(options, source));
-  ETC_RETURN_IF_ERROR(CheckSetup(setup, parsed.example, *tokenizer, source));
+  ETC_RETURN_IF_ERROR(
+      CheckSetup(setup, parsed.example, tokenizer->vocab_size(), source));
   const auto tokens = NqTokensOf(setup.tokenizer_kind, *tokenizer);
   if (!tokens.ok()) {
     return absl::InvalidArgumentError(
@@ -173,6 +175,15 @@ absl::StatusOr<std::unique_ptr<Task>> MakeNqTask(
       .hard_l2g = setup.model.use_hard_l2g_mask};
   return std::make_unique<NqTask>(std::move(parsed), setup.model,
                                   std::move(tokenizer));
+}
+
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeNqHead(
+    const nlohmann::json& options, const std::string& source,
+    const NqSetup& setup) {
+  ETC_ASSIGN_OR_RETURN(const NqOptions parsed,
+                       NqOptionsFromJson(options, source));
+  ETC_RETURN_IF_ERROR(CheckSetup(setup, parsed.example, /*pieces=*/0, source));
+  return std::make_shared<NqHead>(setup.model, parsed.head);
 }
 
 }  // namespace etc

@@ -52,6 +52,12 @@ absl::StatusOr<std::unique_ptr<Task>> MakeNqTask(
     const nlohmann::json& options, const std::string& source,
     const NqSetup& setup, std::shared_ptr<const Tokenizer> tokenizer);
 
+// Its layers around the encoder alone, which need no tokenizer.
+//   kInvalidArgument  what MakeNqTask says, but of the vocabulary
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeNqHead(
+    const nlohmann::json& options, const std::string& source,
+    const NqSetup& setup);
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_NQ_TASK_H_

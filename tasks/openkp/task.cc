@@ -148,10 +148,10 @@ void CheckAtLeast(JsonObjectReader& reader, const std::string& field,
   }
 }
 
-absl::Status CheckTables(const EtcConfig& config, const Tokenizer& tokenizer,
+// `pieces`: of the vocabulary; 0 where there is none yet.
+absl::Status CheckTables(const EtcConfig& config, int64_t pieces,
                          const std::string& source) {
-  const int64_t tokens =
-      std::max<int64_t>(tokenizer.vocab_size(), kOpenkpGlobalToken + 1);
+  const int64_t tokens = std::max<int64_t>(pieces, kOpenkpGlobalToken + 1);
   if (config.vocab_size < tokens) {
     return absl::InvalidArgumentError(
         absl::StrCat(source, ": model.vocab_size should be at least ", tokens,
@@ -212,7 +212,8 @@ absl::StatusOr<std::unique_ptr<Task>> MakeOpenkpTask(
     const OpenkpSetup& setup, std::shared_ptr<const Tokenizer> tokenizer) {
   ETC_ASSIGN_OR_RETURN(OpenkpOptions parsed,
                        OpenkpOptionsFromJson(options, source));
-  ETC_RETURN_IF_ERROR(CheckTables(setup.model, *tokenizer, source));
+  ETC_RETURN_IF_ERROR(
+      CheckTables(setup.model, tokenizer->vocab_size(), source));
   parsed.head.max_long_length = setup.max_long_length;
   parsed.example.max_long_length = setup.max_long_length;
   parsed.example.max_global_length = setup.max_global_length;
@@ -223,6 +224,16 @@ absl::StatusOr<std::unique_ptr<Task>> MakeOpenkpTask(
       .hard_l2g = setup.model.use_hard_l2g_mask};
   return std::make_unique<OpenkpTask>(std::move(parsed), setup.model,
                                       std::move(tokenizer));
+}
+
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeOpenkpHead(
+    const nlohmann::json& options, const std::string& source,
+    const OpenkpSetup& setup) {
+  ETC_ASSIGN_OR_RETURN(OpenkpOptions parsed,
+                       OpenkpOptionsFromJson(options, source));
+  ETC_RETURN_IF_ERROR(CheckTables(setup.model, /*pieces=*/0, source));
+  parsed.head.max_long_length = setup.max_long_length;
+  return std::make_shared<OpenkpHead>(setup.model, parsed.head);
 }
 
 }  // namespace etc

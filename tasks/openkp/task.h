@@ -44,6 +44,12 @@ absl::StatusOr<std::unique_ptr<Task>> MakeOpenkpTask(
     const nlohmann::json& options, const std::string& source,
     const OpenkpSetup& setup, std::shared_ptr<const Tokenizer> tokenizer);
 
+// Its layers around the encoder alone, which need no tokenizer.
+//   kInvalidArgument  what MakeOpenkpTask says, but of the vocabulary
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeOpenkpHead(
+    const nlohmann::json& options, const std::string& source,
+    const OpenkpSetup& setup);
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_OPENKP_TASK_H_

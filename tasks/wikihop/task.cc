@@ -108,15 +108,13 @@ class WikihopTask : public Task {
   std::shared_ptr<const Tokenizer> tokenizer_;
 };
 
-absl::Status CheckVocabulary(const EtcConfig& config,
-                             const Tokenizer& tokenizer,
-                             MentionAlignment alignment,
-                             const std::string& source) {
-  if (tokenizer.vocab_size() > config.vocab_size ||
-      config.vocab_size <= kWikihopDocumentToken) {
+// `pieces`: of the vocabulary; 0 where there is none yet.
+absl::Status CheckTables(const EtcConfig& config, int64_t pieces,
+                         const std::string& source) {
+  const int64_t needed = std::max<int64_t>(pieces, kWikihopDocumentToken + 1);
+  if (config.vocab_size < needed) {
     return absl::InvalidArgumentError(absl::StrCat(
-        source, ": model.vocab_size should be at least ",
-        std::max<int64_t>(tokenizer.vocab_size(), kWikihopDocumentToken + 1),
+        source, ": model.vocab_size should be at least ", needed,
         ", for the vocabulary and the global tokens 1 to 5, but is ",
         config.vocab_size));
   }
@@ -126,6 +124,14 @@ absl::Status CheckVocabulary(const EtcConfig& config,
                      kWikihopDocumentGlobalType + 1, ", but is ",
                      config.segment_vocab_size));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckVocabulary(const EtcConfig& config,
+                             const Tokenizer& tokenizer,
+                             MentionAlignment alignment,
+                             const std::string& source) {
+  ETC_RETURN_IF_ERROR(CheckTables(config, tokenizer.vocab_size(), source));
   // Candidates are in lower case: with such a vocabulary, names would never be
   // found (wikihop spec 3.4). [UNK] is the mark of WordPiece.
   if (alignment == MentionAlignment::kPieces && !tokenizer.lower_cases() &&
@@ -191,6 +197,15 @@ absl::StatusOr<std::unique_ptr<Task>> MakeWikihopTask(
       .hard_l2g = config.use_hard_l2g_mask};
   return std::make_unique<WikihopTask>(std::move(parsed), std::move(setup),
                                        std::move(tokenizer));
+}
+
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeWikihopHead(
+    const nlohmann::json& options, const std::string& source,
+    const EtcConfig& config) {
+  ETC_ASSIGN_OR_RETURN(const WikihopOptions parsed,
+                       WikihopOptionsFromJson(options, source));
+  ETC_RETURN_IF_ERROR(CheckTables(config, /*pieces=*/0, source));
+  return std::make_shared<WikihopHead>(config, parsed.head);
 }
 
 absl::StatusOr<Metrics> ScoreWikihop(const std::string& gold_path,

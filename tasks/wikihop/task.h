@@ -47,6 +47,12 @@ absl::StatusOr<std::unique_ptr<Task>> MakeWikihopTask(
     const nlohmann::json& options, const std::string& source,
     WikihopSetup setup, std::shared_ptr<const Tokenizer> tokenizer);
 
+// Its layers around the encoder alone, which need no tokenizer.
+//   kInvalidArgument  what MakeWikihopTask says, but of the vocabulary
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeWikihopHead(
+    const nlohmann::json& options, const std::string& source,
+    const EtcConfig& config);
+
 // ScoreWikihopFiles as metrics: "accuracy", and "answered", the share of
 // questions with a prediction.
 absl::StatusOr<Metrics> ScoreWikihop(const std::string& gold_path,
