@@ -11,13 +11,8 @@ namespace etc {
 namespace {
 
 constexpr double kFloat = 4;
+constexpr double kRounded = 2;  // bfloat16
 constexpr double kIndex = 4;
-
-// Holes in the heap, which small blocks leave and large ones do not. Shares of
-// all other activations, measured: 0.1 to 0.5 and 0.02 to 0.05.
-constexpr double kLargestSmallBlock = 32 << 20;
-constexpr double kFragmentationBySmallBlocks = 0.25;
-constexpr double kFragmentationByLargeBlocks = 0.05;
 
 // The letters of the formulas below, as numbers that do not overflow.
 struct Sizes {
@@ -64,14 +59,20 @@ double Projections(const EtcConfig& config) {
   return config.share_qkv_projections ? 4 : 6;
 }
 
-double LayerBytes(const EtcConfig& config, const StepShape& shape) {
+double LayerBytes(const EtcConfig& config, const StepShape& shape,
+                  LinearPrecision precision) {
   const Sizes s(config, shape);
-  // Of each token: input and output of two norms, with mean and deviation;
-  // queries, keys, values and contexts; the feed-forward block before its
-  // activation; the largest score and the sum of a softmax.
-  const double of_token = 4 * s.hidden + 4 + Projections(config) * s.features +
+  // Of each token: input of two norms, with mean and deviation; queries, keys,
+  // values and contexts; the feed-forward block before its activation; the
+  // largest score and the sum of a softmax.
+  const double of_token = 2 * s.hidden + 4 + Projections(config) * s.features +
                           s.intermediate + 2 * s.heads;
-  return kFloat * (s.long_tokens + s.global_tokens) * of_token;
+  // Operands of products. In float32 these are the outputs of the two norms,
+  // and contexts that are there already; else rounded copies of all.
+  const double operands = precision == LinearPrecision::kFloat32
+                              ? kFloat * 2 * s.hidden
+                              : kRounded * (2 * s.hidden + s.features);
+  return (s.long_tokens + s.global_tokens) * (kFloat * of_token + operands);
 }
 
 // What one layer hands to the next.
@@ -86,10 +87,10 @@ double CarriedBytes(const EtcConfig& config, const Sizes& s) {
 
 ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape,
-                                    ScoreStorage storage) {
+                                    const StepOptions& options) {
   const Sizes s(config, shape);
   const double states = kFloat * (s.long_tokens + s.global_tokens) * s.hidden;
-  const double layer = LayerBytes(config, shape);
+  const double layer = LayerBytes(config, shape, options.precision);
   const double carried = CarriedBytes(config, s);
 
   ActivationBytes bytes;
@@ -103,8 +104,9 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
         static_cast<double>(std::min(i + 1, chains.size() - 1));
     // The embedding carries no scores into the first chain; a chain that is
     // computed again is handed the gradient of its scores from outside.
-    const double kept =
-        storage == ScoreStorage::kStore ? static_cast<double>(end - begin) : 1;
+    const double kept = options.storage == ScoreStorage::kStore
+                            ? static_cast<double>(end - begin)
+                            : 1;
     const double gradients = chains.size() > 1 ? 2 : 1;
     const double scores =
         (std::max(inputs - 1, 0.0) + kept + gradients) * carried;
@@ -124,10 +126,6 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
   bytes.working =
       kFloat * std::max(3 * (s.long_tokens + s.global_tokens) * s.features,
                         2 * s.long_tokens * s.intermediate);
-  bytes.fragmentation =
-      bytes.total() * (kFloat * s.LongScores() < kLargestSmallBlock
-                           ? kFragmentationBySmallBlocks
-                           : kFragmentationByLargeBlocks);
   return bytes;
 }
 
@@ -154,14 +152,47 @@ ForwardFlops CountForwardFlops(const EtcConfig& config,
   return flops;
 }
 
-double CountTrainingFlops(const EtcConfig& config, const StepShape& shape) {
-  const ForwardFlops forward = CountForwardFlops(config, shape);
+double LayerPasses(const EtcConfig& config) {
   const auto chains = CheckpointChains(config.num_hidden_layers,
                                        config.grad_checkpointing_period);
   const double recomputed_layers = static_cast<double>(chains.back().first);
-  return 3 * forward.total() +
-         (forward.total() - forward.embedding) * recomputed_layers /
-             static_cast<double>(config.num_hidden_layers);
+  return 3 + recomputed_layers / static_cast<double>(config.num_hidden_layers);
+}
+
+double CountTrainingFlops(const EtcConfig& config, const StepShape& shape) {
+  const ForwardFlops forward = CountForwardFlops(config, shape);
+  return 3 * forward.embedding +
+         LayerPasses(config) * (forward.total() - forward.embedding);
+}
+
+double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
+                            const StepOptions& options) {
+  const Sizes s(config, shape);
+  const double again = LayerPasses(config) - 3;
+  const double products = Projections(config) - 1;
+  // A norm reads change and residual and writes sum and output; its gradient
+  // reads two and writes two. Two norms, and one more gradient for each product
+  // that reads the same input, added in place.
+  const double norms = 2 * ((1 + again) * 4 + 4) + 3 * products;
+  // Sums of bias gradients, and gradients of queries, keys and values that
+  // begin with zeros.
+  const double projections = 2 * products + 1;
+  // The activation reads and writes; its gradient reads two and writes two.
+  const double activation = (1 + again) * 2 + 4;
+  double numbers = (s.long_tokens + s.global_tokens) *
+                   (norms * s.hidden + projections * s.features +
+                    activation * s.intermediate);
+  if (options.precision == LinearPrecision::kBfloat16) {
+    // Reads four bytes and writes two: inputs forward, gradients backward.
+    numbers += 1.5 * (s.long_tokens + s.global_tokens) *
+               ((1 + again) * (2 * s.hidden + s.features) +
+                products * s.features + 2 * s.hidden);
+  }
+  if (config.residual_attention != "off") {
+    // Scores are read and written forward; backward they and their gradients.
+    numbers += ((1 + again) * 2 + 4) * (s.LongScores() + s.GlobalScores());
+  }
+  return kFloat * numbers * static_cast<double>(config.num_hidden_layers);
 }
 
 }  // namespace etc

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "attention/linear.h"
 #include "attention/residual_scores.h"
 #include "etc/config.h"
 
@@ -16,9 +17,15 @@ struct StepShape {
   int64_t global_length = 430;
 };
 
+// How a training step is computed.
+struct StepOptions {
+  ScoreStorage storage = ScoreStorage::kReverse;
+  LinearPrecision precision = LinearPrecision::kFloat32;
+};
+
 // Bytes that forward and backward of one EtcModel need on top of weights and
-// gradients, in float32 with the attention kernels, at the moment when they
-// need most: at the end of forward, or where backward begins.
+// gradients, with the attention kernels, at the moment when they need most: at
+// the end of forward, or where backward begins.
 struct ActivationBytes {
   // Tensors kept from forward to backward, but for those of residual scores.
   double saved = 0;
@@ -29,20 +36,18 @@ struct ActivationBytes {
   double attention_inputs = 0;
   // Temporaries.
   double working = 0;
-  // What has been freed, but cannot be used again or given back.
-  double fragmentation = 0;
 
   double total() const {
-    return saved + residual_scores + attention_inputs + working + fragmentation;
+    return saved + residual_scores + attention_inputs + working;
   }
 };
 
-// Derived from what autograd keeps in etc/encoder_layer.cc,
-// attention/sparse_attention_kernel.cc; a test compares it with a real step.
-// `config` has passed CheckEtcConfig.
+// Derived from what autograd keeps in etc/encoder_layer.cc and
+// attention/kernel_function.cc; a test compares it with a real step. `config`
+// has passed CheckEtcConfig.
 ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape,
-                                    ScoreStorage storage);
+                                    const StepOptions& options);
 
 // Floating-point operations of one forward pass: two for each multiplication
 // with addition. Softmax, norms and the like are left out. Of the scores, those
@@ -67,6 +72,17 @@ ForwardFlops CountForwardFlops(const EtcConfig& config, const StepShape& shape);
 // The same of forward and backward, which does twice as much, and of what
 // gradient checkpointing computes again.
 double CountTrainingFlops(const EtcConfig& config, const StepShape& shape);
+
+// How many times the layers are computed, in units of one forward pass: 3, and
+// what gradient checkpointing computes again.
+double LayerPasses(const EtcConfig& config);
+
+// Bytes that forward and backward of the layers move between memory and CPU
+// outside of products and attention: norms and residual sums, activations,
+// bias gradients, sums of the gradients of one input; and the reading and
+// writing of carried scores; in bfloat16 also the rounding of operands.
+double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
+                            const StepOptions& options);
 
 }  // namespace etc
 

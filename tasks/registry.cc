@@ -23,24 +23,6 @@ TokenizerKind KindOf(const TokenizerConfig& config) {
                                         : TokenizerKind::kWordPiece;
 }
 
-<<<<<<< HEAD
-absl::StatusOr<std::unique_ptr<Task>> MakeWikihop(
-    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
-  const absl::StatusOr<SentenceSplitter> split =
-      LoadSentenceSplitter(config.data.sentences);
-  if (!split.ok()) {
-    return absl::Status(split.status().code(),
-                        absl::StrCat(config.source, ": data.sentences: ",
-                                     split.status().message()));
-  }
-  return MakeWikihopTask(config.task_options,
-                         absl::StrCat(config.source, ": wikihop"),
-                         {.model = config.model,
-                          .max_long_length = config.data.max_long_length,
-                          .max_global_length = config.data.max_global_length,
-                          .split_sentences = *split},
-                         std::move(tokenizer));
-=======
 // What starts messages about the object that is named as the task is.
 std::string SourceOf(const FinetuneConfig& config) {
   return absl::StrCat(config.source, ": ", config.task);
@@ -64,7 +46,23 @@ NqSetup NqSetupOf(const FinetuneConfig& config) {
           .tokenizer_kind = KindOf(config.tokenizer),
           .max_long_length = config.data.max_long_length,
           .max_global_length = config.data.max_global_length};
->>>>>>> 6d38103 (wip)
+}
+
+absl::StatusOr<std::unique_ptr<Task>> MakeWikihop(
+    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  const absl::StatusOr<SentenceSplitter> split =
+      LoadSentenceSplitter(config.data.sentences);
+  if (!split.ok()) {
+    return absl::Status(split.status().code(),
+                        absl::StrCat(config.source, ": data.sentences: ",
+                                     split.status().message()));
+  }
+  return MakeWikihopTask(config.task_options, SourceOf(config),
+                         {.model = config.model,
+                          .max_long_length = config.data.max_long_length,
+                          .max_global_length = config.data.max_global_length,
+                          .split_sentences = *split},
+                         std::move(tokenizer));
 }
 
 }  // namespace
@@ -74,24 +72,13 @@ const std::vector<TaskEntry>& Tasks() {
       {.name = "wikihop",
        .description =
            "QAngaroo WikiHop: choose among candidates by several documents",
-<<<<<<< HEAD
        .make = MakeWikihop,
        .splits_sentences = true,
-=======
-       .make =
-           [](const FinetuneConfig& config,
-              std::shared_ptr<const Tokenizer> tokenizer) {
-             return MakeWikihopTask(config.task_options, SourceOf(config),
-                                    config.model, std::move(tokenizer),
-                                    config.data.max_long_length,
-                                    config.data.max_global_length);
-           },
        .make_head =
            [](const FinetuneConfig& config) {
              return MakeWikihopHead(config.task_options, SourceOf(config),
                                     config.model);
            },
->>>>>>> 6d38103 (wip)
        .score = ScoreWikihop},
       {.name = "hotpotqa",
        .description =

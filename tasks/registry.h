@@ -24,17 +24,14 @@ struct TaskEntry {
   std::function<absl::StatusOr<std::unique_ptr<Task>>(
       const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer)>
       make;
-<<<<<<< HEAD
   // Whether `data.sentences` decides anything.
   bool splits_sentences = false;
-=======
   // Its layers around the encoder alone. They need no tokenizer, and so what
   // they cost can be said before there is a vocabulary.
   //   kInvalidArgument  as `make`, but for mistakes in the vocabulary
   std::function<absl::StatusOr<std::shared_ptr<TaskHead>>(
       const FinetuneConfig& config)>
       make_head;
->>>>>>> 6d38103 (wip)
   // The official scores of a prediction file, both given by path.
   std::function<absl::StatusOr<Metrics>(const std::string& gold,
                                         const std::string& predictions)>

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "etc/formats/status_macros.h"
 #include "etc/model_size.h"
 #include "etc/step_cost.h"
@@ -15,9 +15,10 @@
 #include "tasks/commands/formatting.h"
 #include "tasks/commands/task_setup.h"
 #include "tasks/registry.h"
-#include "tasks/text/tokenizer.h"
 #include "tasks/train/config.h"
+#include "tasks/train/finetune.h"
 #include "tasks/train/step_memory.h"
+#include "tasks/train/step_time.h"
 
 namespace etc {
 namespace {
@@ -27,32 +28,15 @@ struct Arguments {
   std::vector<std::string> overrides;
 };
 
-// Stands in for the vocabulary, which need not be there: no text is read.
-class NoTokenizer : public Tokenizer {
- public:
-  NoTokenizer(int64_t vocab_size, bool lower_cases)
-      : vocab_size_(vocab_size), lower_cases_(lower_cases) {}
-
-  std::vector<TextPiece> Encode(absl::string_view) const override { return {}; }
-  int64_t vocab_size() const override { return vocab_size_; }
-  std::string Piece(int32_t) const override { return ""; }
-  int32_t Id(absl::string_view) const override { return -1; }
-  bool lower_cases() const override { return lower_cases_; }
-
- private:
-  int64_t vocab_size_;
-  bool lower_cases_;
-};
-
 void PrintLine(const std::string& name, const std::string& value) {
   std::cout << absl::StreamFormat("  %-26s %15s\n", name, value);
 }
 
 // Returns their sum.
-int64_t PrintParameters(const FinetuneConfig& config, const Task& task) {
+int64_t PrintParameters(const FinetuneConfig& config, const TaskHead& layers) {
   const ParameterCounts counts = CountParameters(config.model);
   int64_t head = 0;
-  for (const torch::Tensor& parameter : task.MakeHead()->parameters()) {
+  for (const torch::Tensor& parameter : layers.parameters()) {
     head += parameter.numel();
   }
   const int64_t total = counts.total() + head;
@@ -73,23 +57,26 @@ void PrintMemory(const FinetuneConfig& config, int64_t parameters) {
   const StepMemory memory = EstimateStepMemory(config, parameters);
   const StepShape shape = LargestMicroBatch(config);
   std::cout << absl::StreamFormat(
-      "\nMemory on the CPU in float32, %d of %d examples at a time, each of "
-      "%d long\nand %d global tokens; shorter ones need less\n",
+      "\nMemory on the CPU, %d of %d examples at a time, each of %d long\nand "
+      "%d global tokens; shorter ones need less\n",
       shape.batch, config.train.batch_size, shape.long_length,
       shape.global_length);
   PrintLine("program", FormatBytes(memory.program));
   PrintLine("weights", FormatBytes(memory.weights));
+  if (memory.rounded_weights > 0) {
+    PrintLine("weights in bfloat16", FormatBytes(memory.rounded_weights));
+  }
   PrintLine("gradients", FormatBytes(memory.gradients));
+  PrintLine("gradients of token table", FormatBytes(memory.table_gradients));
   PrintLine("optimizer", FormatBytes(memory.optimizer));
-  PrintLine("examples kept, at most", FormatBytes(memory.cache));
   PrintLine("activations", FormatBytes(memory.activations.saved));
   PrintLine("residual scores (" + config.residual_attention + ")",
             FormatBytes(memory.activations.residual_scores));
   PrintLine("masks, relative ids",
             FormatBytes(memory.activations.attention_inputs));
   PrintLine("temporaries", FormatBytes(memory.activations.working));
-  PrintLine("fragmentation", FormatBytes(memory.activations.fragmentation));
-  PrintLine("peak", FormatBytes(memory.total()));
+  PrintLine("peak", FormatBytes(memory.without_cache()));
+  PrintLine("with examples kept, up to", FormatBytes(memory.total()));
 }
 
 std::string Gigaflops(double flops) {
@@ -113,19 +100,52 @@ void PrintOperations(const FinetuneConfig& config) {
             Gigaflops(CountTrainingFlops(config.model, step)));
 }
 
+void PrintDuration(const std::string& name, double seconds) {
+  PrintLine(name, FormatSeconds(seconds));
+}
+
+void PrintTime(const FinetuneConfig& config, int64_t parameters) {
+  const int64_t threads = SetThreads(config.train.threads);
+  const MachineRates rates = MeasureRates(config);
+  const StepTime time = EstimateStepTime(config, parameters, rates);
+  std::cout << absl::StreamFormat(
+      "\nTime of one update, as fast as this machine is now with train.threads "
+      "%d:\n%.0f GFLOP/s in linear layers (%s), %.0f in other products, %.1f "
+      "GB/s\n",
+      threads, rates.linear / 1e9, config.train.precision, rates.product / 1e9,
+      rates.traffic / 1e9);
+  PrintDuration("linear layers", time.linear);
+  PrintDuration("attention", time.attention);
+  PrintDuration("passes over activations", time.passes);
+  PrintDuration("passes over parameters", time.parameters);
+  PrintDuration("one update", time.total());
+  PrintDuration(
+      "1000 examples",
+      1000 * time.total() / static_cast<double>(config.train.batch_size));
+  const auto seeds = static_cast<int64_t>(config.train.seeds.size());
+  if (const auto updates = UpdatesWithoutData(config); updates.has_value()) {
+    PrintDuration(absl::StrCat(FormatCount(*updates * seeds), " updates"),
+                  time.total() * static_cast<double>(*updates * seeds));
+    std::cout << "without evaluations; shorter examples take less\n";
+  } else {
+    std::cout << "without evaluations; shorter examples take less. How many "
+                 "updates a run has\nfollows from its data, "
+                 "train.num_train_examples or train.steps\n";
+  }
+}
+
 absl::Status Estimate(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(
       const FinetuneConfig config,
       ReadFinetuneConfig(arguments.config, arguments.overrides));
   PrintWarnings(config.warnings);
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
-  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task,
-                       entry->make(config, std::make_shared<NoTokenizer>(
-                                               config.model.vocab_size,
-                                               config.tokenizer.lower_case)));
-  const int64_t parameters = PrintParameters(config, *task);
+  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
+                       entry->make_head(config));
+  const int64_t parameters = PrintParameters(config, *layers);
   PrintMemory(config, parameters);
   PrintOperations(config);
+  PrintTime(config, parameters);
   return absl::OkStatus();
 }
 
@@ -134,9 +154,10 @@ absl::Status Estimate(const Arguments& arguments) {
 void AddEstimateCommand(CLI::App* program, Action* action) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program->add_subcommand(
-      "estimate", "Parameters, memory and operations of a configuration");
+      "estimate", "Parameters, memory and time of a configuration");
   command->footer(
-      "Nothing is trained, and no data are read.\n"
+      "Nothing is trained, and no data are read; the rates of the machine are\n"
+      "measured for half a second.\n"
       "\n"
       "Example:\n"
       "  realetc estimate tasks/wikihop/configs/demo.json \\\n"

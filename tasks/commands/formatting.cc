@@ -31,6 +31,26 @@ std::string FormatBytes(double bytes) {
                          kUnits[unit]);
 }
 
+std::string FormatSeconds(double seconds) {
+  struct Unit {
+    double seconds;
+    const char* name;
+  };
+  constexpr std::array<Unit, 4> kUnits = {
+      {{86400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}}};
+  // Of the next larger unit there is one and a half at least.
+  for (const Unit& unit : kUnits) {
+    const double count = seconds / unit.seconds;
+    if (count >= 1.5 || unit.seconds == 1) {
+      return absl::StrFormat(count < 1    ? "%.2f %s"
+                             : count < 10 ? "%.1f %s"
+                                          : "%.0f %s",
+                             count, unit.name);
+    }
+  }
+  return "";
+}
+
 std::string FormatShape(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }

@@ -12,8 +12,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "attention/kernels/bfloat16.h"
-#include "attention/linear.h"
 #include "etc/config.h"
 #include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
@@ -22,6 +20,7 @@
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/sentence_splitter.h"
+#include "tasks/train/precision.h"
 
 namespace etc {
 namespace {
@@ -126,15 +125,6 @@ std::vector<std::string> EncoderMessages(const std::string& init,
     messages.push_back(absl::StrCat("encoder: ", notice));
   }
   return messages;
-}
-
-// The configuration has a warning where this is not what it asks for.
-LinearPrecision PrecisionOfThisCpu(const FinetuneConfig& config) {
-  return config.train.precision == "bf16" &&
-                 kernels::Bfloat16ProductsOfThisCpu() !=
-                     kernels::Bfloat16Products::kNone
-             ? LinearPrecision::kBfloat16
-             : LinearPrecision::kFloat32;
 }
 
 // Where the tables of data.sentences are in a checkpoint.

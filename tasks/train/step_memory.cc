@@ -1,14 +1,17 @@
 #include "tasks/train/step_memory.h"
 
 #include "etc/model.h"
+#include "etc/model_size.h"
+#include "tasks/train/precision.h"
 
 namespace etc {
 namespace {
 
 constexpr double kFloat = 4;
+constexpr double kRounded = 2;  // bfloat16
 // Measured with Debian's LibTorch 1.13, which brings several hundred shared
 // libraries.
-constexpr double kProgram = 180e6;
+constexpr double kProgram = 190e6;
 // All optimizers keep two moments of each gradient.
 constexpr double kMoments = 2;
 
@@ -20,17 +23,33 @@ StepShape LargestMicroBatch(const FinetuneConfig& config) {
           .global_length = config.data.max_global_length};
 }
 
+StepOptions StepOptionsOf(const FinetuneConfig& config) {
+  return {.storage = ScoreStorageFromName(config.train.score_storage),
+          .precision = PrecisionOfThisCpu(config)};
+}
+
 StepMemory EstimateStepMemory(const FinetuneConfig& config,
                               int64_t parameters) {
   const double weights = kFloat * static_cast<double>(parameters);
-  return {.program = kProgram,
-          .weights = weights,
-          .gradients = weights,
-          .optimizer = kMoments * weights,
-          .cache = 1e6 * static_cast<double>(config.data.cache_megabytes),
-          .activations = EstimateActivations(
-              config.model, LargestMicroBatch(config),
-              ScoreStorageFromName(config.train.score_storage))};
+  const ParameterCounts counts = CountParameters(config.model);
+  const StepOptions options = StepOptionsOf(config);
+  StepMemory memory = {
+      .program = kProgram,
+      .weights = weights,
+      .gradients = weights,
+      .optimizer = kMoments * weights,
+      // Beside activations, although most of these are gone by then: blocks as
+      // large as the table find no room among what is left of them.
+      .table_gradients =
+          2 * kFloat * static_cast<double>(counts.token_embedding),
+      .activations =
+          EstimateActivations(config.model, LargestMicroBatch(config), options),
+      .cache = 1e6 * static_cast<double>(config.data.cache_megabytes)};
+  if (options.precision == LinearPrecision::kBfloat16) {
+    memory.rounded_weights =
+        kRounded * static_cast<double>(counts.attention + counts.feed_forward);
+  }
+  return memory;
 }
 
 }  // namespace etc

@@ -10,22 +10,29 @@ namespace etc {
 
 // Bytes of the parts of a training run at the moment when it needs most, with
 // micro-batches of the largest examples that the configuration allows. On the
-// CPU, in float32.
+// CPU, in a process that calls KeepFreedMemory.
 struct StepMemory {
   // The program itself, LibTorch with its libraries, the vocabulary.
   double program = 0;
   double weights = 0;
+  // Copies of weights for products in bfloat16.
+  double rounded_weights = 0;
   double gradients = 0;
   double optimizer = 0;
-  // Examples that are kept: data.cache_megabytes, at most.
-  double cache = 0;
+  // Two gradients of the token table at once, one by each of the two inputs.
+  double table_gradients = 0;
   // Of one micro-batch.
   ActivationBytes activations;
+  // Examples that are kept: data.cache_megabytes, at most. What a run has of
+  // them depends on its data.
+  double cache = 0;
 
-  double total() const {
-    return program + weights + gradients + optimizer + cache +
-           activations.total();
+  // Of a run whose examples take no memory.
+  double without_cache() const {
+    return program + weights + rounded_weights + gradients + optimizer +
+           table_gradients + activations.total();
   }
+  double total() const { return without_cache() + cache; }
 };
 
 // `parameters` are all numbers that are trained, those of the head too.
@@ -33,6 +40,9 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters);
 
 // The examples of one micro-batch, as large as the configuration allows.
 StepShape LargestMicroBatch(const FinetuneConfig& config);
+
+// How they are computed.
+StepOptions StepOptionsOf(const FinetuneConfig& config);
 
 }  // namespace etc
 

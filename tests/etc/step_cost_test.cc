@@ -26,7 +26,7 @@ constexpr StepShape kShape = {
     .batch = 2, .long_length = 13, .global_length = 4};
 
 ActivationBytes Estimate(const EtcConfig& config) {
-  return EstimateActivations(config, kShape, ScoreStorage::kReverse);
+  return EstimateActivations(config, kShape, {});
 }
 
 // 2 * 17 = 34 tokens, 3 layers, 2 operations a multiplication.
@@ -73,7 +73,8 @@ TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
   // Scores and their gradients, whatever the depth; or scores of 3 layers.
   EXPECT_EQ(Estimate(config).residual_scores, 2 * one_layer);
   EXPECT_EQ(
-      EstimateActivations(config, kShape, ScoreStorage::kStore).residual_scores,
+      EstimateActivations(config, kShape, {.storage = ScoreStorage::kStore})
+          .residual_scores,
       4 * one_layer);
 }
 
@@ -87,6 +88,33 @@ TEST(StepCostTest, GradientCheckpointingSavesMemory) {
   const double every_sixth = Estimate(config).saved;
   EXPECT_LT(every_layer, every_sixth);
   EXPECT_LT(every_sixth, without);
+}
+
+// 34 tokens, 3 layers: two outputs of norms of 6 in float32, or these and a
+// context of 10 rounded.
+TEST(StepCostTest, RoundedOperandsAreCopies) {
+  const double in_float = Estimate(Small()).saved;
+  const double rounded =
+      EstimateActivations(Small(), kShape,
+                          {.precision = LinearPrecision::kBfloat16})
+          .saved;
+  EXPECT_EQ(rounded - in_float, 34 * 3 * (2 * (2 * 6 + 10) - 4 * 2 * 6));
+}
+
+TEST(StepCostTest, CountsWhatIsReadAndWrittenBesideProducts) {
+  EtcConfig config = Small();
+  // Shared projections: three products of one input.
+  const double without = 4.0 * 3 * 34 * (25 * 6 + 7 * 10 + 6 * 11);
+  EXPECT_EQ(CountTrainingTraffic(config, kShape, {}), without);
+  // Rounded: two inputs of 6 and one of 10, three gradients of 10 and two of 6.
+  EXPECT_EQ(CountTrainingTraffic(config, kShape,
+                                 {.precision = LinearPrecision::kBfloat16}) -
+                without,
+            1.5 * 4 * 3 * 34 * (2 * 6 + 10 + 3 * 10 + 2 * 6));
+  config.residual_attention = "sum";
+  const double scores = 2 * 2 * (13 * (3 + 4) + 4 * (13 + 4));
+  EXPECT_EQ(CountTrainingTraffic(config, kShape, {}),
+            without + 4 * 3 * 6 * scores);
 }
 
 }  // namespace

@@ -1,0 +1,15 @@
+#include "tasks/train/precision.h"
+
+#include "attention/kernels/bfloat16.h"
+
+namespace etc {
+
+LinearPrecision PrecisionOfThisCpu(const FinetuneConfig& config) {
+  return config.train.precision == "bf16" &&
+                 kernels::Bfloat16ProductsOfThisCpu() !=
+                     kernels::Bfloat16Products::kNone
+             ? LinearPrecision::kBfloat16
+             : LinearPrecision::kFloat32;
+}
+
+}  // namespace etc

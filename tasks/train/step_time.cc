@@ -1,0 +1,149 @@
+#include "tasks/train/step_time.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "attention/linear.h"
+#include "etc/model_size.h"
+#include "etc/step_cost.h"
+#include "tasks/train/schedule.h"
+#include "tasks/train/step_memory.h"
+
+namespace etc {
+namespace {
+
+constexpr double kFloat = 4;
+
+// Of the rate of a large product, what the attention kernels reach forward and
+// backward (README, "Speed and memory").
+constexpr double kAttentionShare = 0.8;
+
+// Runs `work` for about `seconds` after a first time, which gets memory and
+// plans; the median of how long it takes.
+double MedianSeconds(double seconds, const std::function<void()>& work) {
+  using Clock = std::chrono::steady_clock;
+  constexpr size_t kFewest = 3;
+  constexpr size_t kMost = 1000;
+  work();
+  std::vector<double> times;
+  double sum = 0;
+  while (times.size() < kFewest || (sum < seconds && times.size() < kMost)) {
+    const auto begin = Clock::now();
+    work();
+    const std::chrono::duration<double> time = Clock::now() - begin;
+    times.push_back(time.count());
+    sum += time.count();
+  }
+  const auto middle = times.begin() + static_cast<int64_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+// The three products of the first layer of a feed-forward block: forward, and
+// the gradients of its input and of its weight. So many tokens that longer
+// examples are no faster.
+double LinearRate(const FinetuneConfig& config) {
+  constexpr int64_t kMostTokens = 512;
+  const StepShape shape = LargestMicroBatch(config);
+  const int64_t tokens = std::min(kMostTokens, shape.batch * shape.long_length);
+  const int64_t hidden = config.model.hidden_size;
+  const int64_t intermediate = config.model.intermediate_size;
+  const auto operand = [&](int64_t rows, int64_t columns) {
+    const torch::Tensor values = torch::rand({rows, columns});
+    return StepOptionsOf(config).precision == LinearPrecision::kBfloat16
+               ? ToBfloat16(values)
+               : values;
+  };
+  const torch::Tensor input = operand(tokens, hidden);
+  const torch::Tensor weight = operand(intermediate, hidden);
+  const torch::Tensor gradient = operand(tokens, intermediate);
+  const double seconds = MedianSeconds(0.2, [&] {
+    MatrixProduct(input, weight.t());
+    MatrixProduct(gradient, weight);
+    MatrixProduct(gradient.t(), input);
+  });
+  return 3.0 * 2.0 * static_cast<double>(tokens * hidden * intermediate) /
+         seconds;
+}
+
+double ProductRate() {
+  constexpr int64_t kSize = 768;
+  const torch::Tensor a = torch::rand({kSize, kSize});
+  const torch::Tensor b = torch::rand({kSize, kSize});
+  return 2.0 * kSize * kSize * kSize /
+         MedianSeconds(0.1, [&] { MatrixProduct(a, b); });
+}
+
+double TrafficRate() {
+  constexpr int64_t kNumbers = int64_t{1} << 24;  // larger than most caches
+  torch::Tensor sum = torch::zeros({kNumbers});
+  const torch::Tensor added = torch::ones({kNumbers});
+  return 3 * kFloat * static_cast<double>(kNumbers) /
+         MedianSeconds(0.1, [&] { sum.add_(added); });
+}
+
+// Bytes of all passes over parameters in one update.
+double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
+                        int64_t micro_batches) {
+  const ParameterCounts counts = CountParameters(config.model);
+  const auto numbers = static_cast<double>(parameters);
+  const auto table = static_cast<double>(counts.token_embedding);
+  // The norm reads gradients; the optimizer reads four tensors and writes
+  // three.
+  double passes = 8 * numbers;
+  // From the second micro-batch on gradients are added to what there is. Those
+  // of the token table are two, begin with zeros and are added up.
+  passes += static_cast<double>(micro_batches - 1) * 3 * numbers +
+            static_cast<double>(micro_batches) * 5 * table;
+  if (StepOptionsOf(config).precision == LinearPrecision::kBfloat16) {
+    passes += 1.5 * static_cast<double>(counts.attention + counts.feed_forward);
+  }
+  return kFloat * passes;
+}
+
+}  // namespace
+
+MachineRates MeasureRates(const FinetuneConfig& config) {
+  const torch::NoGradGuard no_grad;
+  return {.linear = LinearRate(config),
+          .product = ProductRate(),
+          .traffic = TrafficRate()};
+}
+
+StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+                          const MachineRates& rates) {
+  StepShape shape = LargestMicroBatch(config);
+  const int64_t micro_batches =
+      (config.train.batch_size + shape.batch - 1) / shape.batch;
+  shape.batch = config.train.batch_size;
+  const ForwardFlops forward = CountForwardFlops(config.model, shape);
+  const double passes = LayerPasses(config.model);
+  return {.linear = (passes * (forward.projections + forward.feed_forward) +
+                     3 * forward.embedding) /
+                    rates.linear,
+          .attention =
+              passes * forward.attention / (kAttentionShare * rates.product),
+          .passes =
+              CountTrainingTraffic(config.model, shape, StepOptionsOf(config)) /
+              rates.traffic,
+          .parameters = ParameterTraffic(config, parameters, micro_batches) /
+                        rates.traffic};
+}
+
+std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config) {
+  if (config.train.steps.has_value()) {
+    return config.train.steps;
+  }
+  if (config.train.num_train_examples.has_value()) {
+    return NumTrainingSteps(*config.train.num_train_examples,
+                            config.train.batch_size, config.train.epochs);
+  }
+  return std::nullopt;
+}
+
+}  // namespace etc
