@@ -31,3 +31,10 @@ target_include_directories(etc_torch SYSTEM INTERFACE
   "$<BUILD_INTERFACE:${TORCH_INCLUDE_DIRS}>")
 target_link_libraries(etc_torch INTERFACE
   "$<BUILD_INTERFACE:${TORCH_LIBRARIES}>")
+# In C++20 clang instantiates the members of std::vector where they are named,
+# and the headers of LibTorch 1.x name those of std::vector<c10::IValue> before
+# c10::IValue is complete, unless this header comes first.
+if(Torch_VERSION VERSION_LESS 2)
+  target_compile_options(etc_torch INTERFACE
+    "SHELL:$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-include ATen/core/ivalue.h>")
+endif()
