@@ -14,8 +14,25 @@
 #error "This file has to be compiled with OpenMP, as LibTorch was"
 #endif
 
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace etc {
 namespace {
+
+// The thread sanitizer does not see that OpenMP begins and ends a parallel loop
+// for all threads at once: libgomp is not built for it.
+void Release([[maybe_unused]] void* place) {
+#ifdef __SANITIZE_THREAD__
+  __tsan_release(place);
+#endif
+}
+void Acquire([[maybe_unused]] void* place) {
+#ifdef __SANITIZE_THREAD__
+  __tsan_acquire(place);
+#endif
+}
 
 constexpr std::align_val_t kAlignment{64};
 
@@ -51,13 +68,17 @@ void ForEachTask(int64_t tasks, int64_t floats,
                  const std::function<void(int64_t, float*)>& function) {
   std::atomic<int64_t> next = 0;
   const int64_t workers = std::min<int64_t>(tasks, at::get_num_threads());
+  Release(&next);
   at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+    Acquire(&next);
     const Workspace workspace = MakeWorkspace(floats);
     const OneOpenMpThread one_thread;
     for (int64_t task = next++; task < tasks; task = next++) {
       function(task, workspace.get());
     }
+    Release(&next);
   });
+  Acquire(&next);
 }
 
 void OnOneThread(const std::function<void()>& function) {

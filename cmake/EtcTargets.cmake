@@ -83,12 +83,14 @@ function(etc_program)
   etc_set_up_target(${arg_NAME} ${arg_TORCH})
 endfunction()
 
-# etc_test(<file> [DEPS <target>...] [TORCH] [ENVIRONMENT <n=v>...])
+# etc_test(<file> [DEPS <target>...] [TORCH] [THREADS] [ENVIRONMENT <n=v>...])
 #
 # One program and one CTest entry for one test file. A test that does not say
-# TORCH must not link LibTorch, so that it starts and compiles fast.
+# TORCH must not link LibTorch, so that it starts and compiles fast. THREADS:
+# the test runs code of ours on several threads, so the preset `tsan` builds and
+# runs it (target `threaded_tests`, label `threads`).
 function(etc_test source)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "DEPS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "" "DEPS;ENVIRONMENT")
   cmake_path(APPEND CMAKE_CURRENT_SOURCE_DIR "${source}"
     OUTPUT_VARIABLE path)
   cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests")
@@ -108,6 +110,13 @@ function(etc_test source)
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
     "ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0;${arg_ENVIRONMENT}"
     SKIP_REGULAR_EXPRESSION "every test was skipped")
+  if(arg_THREADS)
+    if(NOT TARGET threaded_tests)
+      add_custom_target(threaded_tests)
+    endif()
+    add_dependencies(threaded_tests ${target})
+    set_tests_properties(${name} PROPERTIES LABELS threads)
+  endif()
   set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
 endfunction()
 
