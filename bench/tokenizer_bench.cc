@@ -62,7 +62,7 @@ void Encode(benchmark::State& state, const Tokenizer& tokenizer,
 
 // Says why if there is no such tokenizer.
 bool Register(const std::string& name, Loaded tokenizer,
-              std::shared_ptr<const std::vector<std::string>> lines) {
+              const std::shared_ptr<const std::vector<std::string>>& lines) {
   if (!tokenizer.ok()) {
     std::cerr << "tokenizer_bench: " << tokenizer.status().message() << "\n";
     return false;

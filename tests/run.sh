@@ -3,7 +3,7 @@
 #
 #   bash tests/run.sh [PRESET [CMAKE_OPTION...]]
 #
-# PRESET is release (default), debug or asan. Ends with a line "N passed, N
+# PRESET is release (default), debug, asan or tsan. Ends with a line "N passed, N
 # failed" and exits with 0 only if everything was built and no test failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -14,7 +14,7 @@ void AppendOrderedSigned(int64_t value, std::string* key) {
       {0xfc, 0}, {0xfe, 0}, {0xff, 0}, {0xff, 0x80}, {0xff, 0xc0}};
   const uint64_t magnitude =
       value >= 0 ? static_cast<uint64_t>(value) : ~static_cast<uint64_t>(value);
-  const int length = std::bit_width(magnitude) / 7 + 1;
+  const int length = static_cast<int>(std::bit_width(magnitude)) / 7 + 1;
   for (int i = 0; i < length; ++i) {
     // Beyond 64 bits, the sign goes on.
     const int shift = 8 * (length - 1 - i);
@@ -26,7 +26,7 @@ void AppendOrderedSigned(int64_t value, std::string* key) {
 
 // One byte that counts the bytes, then the bytes, most significant first.
 void AppendOrderedUnsigned(uint64_t value, std::string* key) {
-  const int length = (std::bit_width(value) + 7) / 8;
+  const int length = (static_cast<int>(std::bit_width(value)) + 7) / 8;
   key->push_back(static_cast<char>(length));
   for (int i = length - 1; i >= 0; --i) {
     key->push_back(static_cast<char>(value >> (8 * i)));

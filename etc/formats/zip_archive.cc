@@ -229,6 +229,7 @@ absl::Status ZipReader::CheckOverlap(
     const Directory& directory) const {
   // Each entry from its header on, in order of place.
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  ranges.reserve(entries.size() + 1);
   for (const auto& [name, entry] : entries) {
     ranges.emplace_back(entry.header, entry.offset + entry.size);
   }

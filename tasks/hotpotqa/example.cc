@@ -213,7 +213,8 @@ int64_t HotpotqaExample::TaskBytes() const {
   constexpr int64_t kFixed = 2048;
   int64_t bytes = kFixed + static_cast<int64_t>(record->question.size());
   for (const HotpotqaParagraph& paragraph : record->context) {
-    bytes += static_cast<int64_t>(sizeof(paragraph) + paragraph.title.size());
+    bytes += static_cast<int64_t>(sizeof(HotpotqaParagraph) +
+                                  paragraph.title.size());
     for (const std::string& sentence : paragraph.sentences) {
       bytes += static_cast<int64_t>(sizeof(sentence) + sentence.size());
     }

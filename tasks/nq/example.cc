@@ -290,6 +290,7 @@ std::vector<std::shared_ptr<const NqExample>> MakeNqExamples(
                  .num_windows = static_cast<int64_t>(starts.size())});
   const Writer writer(document, std::move(question), pieces, options);
   std::vector<std::shared_ptr<const NqExample>> examples;
+  examples.reserve(starts.size());
   for (const int64_t start : starts) {
     examples.push_back(
         writer.Window(static_cast<int64_t>(examples.size()), start));

@@ -38,7 +38,7 @@ constexpr std::array<AsciiClass, 256> MakeAsciiClasses() {
                               (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     classes[c] = alphanumeric ? AsciiClass::kLetter : AsciiClass::kPunctuation;
   }
-  for (const int c : {' ', '\t', '\n', '\r'}) {
+  for (const unsigned char c : {' ', '\t', '\n', '\r'}) {
     classes[c] = AsciiClass::kSpace;
   }
   return classes;

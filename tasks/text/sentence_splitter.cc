@@ -205,7 +205,8 @@ bool IsAbbreviation(absl::string_view left, absl::string_view right) {
     return false;
   }
   const std::string last = absl::AsciiStrToLower(LastWord(left));
-  right.remove_prefix(SkipForward(right, 0, right.size(), IsOpener));
+  right.remove_prefix(static_cast<size_t>(
+      SkipForward(right, 0, static_cast<int64_t>(right.size()), IsOpener)));
   if (Contains(kAbbreviationsBeforeNumbers, last)) {
     return !right.empty() &&
            absl::ascii_isdigit(static_cast<unsigned char>(right[0]));

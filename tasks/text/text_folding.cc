@@ -68,7 +68,8 @@ AlignedLowerCase LowerCaseWithOrigin(absl::string_view text) {
   while (edit.next(ignored)) {
     for (int32_t i = 0; i < edit.newLength(); ++i) {
       // Unchanged text goes byte by byte; a changed character as a whole.
-      lower.origin[static_cast<size_t>(edit.destinationIndex() + i)] =
+      lower.origin[static_cast<size_t>(edit.destinationIndex()) +
+                   static_cast<size_t>(i)] =
           edit.sourceIndex() + (edit.hasChange() ? 0 : i);
     }
   }
