@@ -58,18 +58,23 @@ std::string JoinedPieces(const HotpotqaExample& example, PieceSpan span,
   return absl::StrJoin(absl::StrSplit(joined, ' ', absl::SkipEmpty()), " ");
 }
 
-// The unigrams that a span touches, joined by blanks.
+// The unigrams that a span touches, joined by blanks: their numbers are those
+// in its own text, what they are is looked up in the official one, which may
+// have fewer.
 std::string TouchedUnigrams(const HotpotqaExample& example, PieceSpan span) {
-  const absl::string_view text = example.TextOf(OwnerOf(example, span));
+  const int32_t owner = OwnerOf(example, span);
   const int64_t begin =
       example.long_bytes[static_cast<size_t>(span.first)].begin;
   const int64_t end = example.long_bytes[static_cast<size_t>(span.last)].end;
+  const std::vector<ByteRange> own = SplitUnigrams(example.TextOf(owner));
+  const absl::string_view text = example.OfficialTextOf(owner);
+  const std::vector<ByteRange> looked_up = SplitUnigrams(text);
   std::vector<absl::string_view> touched;
-  for (const ByteRange& unigram : SplitUnigrams(text)) {
-    if (unigram.end > begin && unigram.begin < end) {
-      touched.push_back(
-          text.substr(static_cast<size_t>(unigram.begin),
-                      static_cast<size_t>(unigram.end - unigram.begin)));
+  for (size_t i = 0; i < std::min(own.size(), looked_up.size()); ++i) {
+    if (own[i].end > begin && own[i].begin < end) {
+      touched.push_back(text.substr(
+          static_cast<size_t>(looked_up[i].begin),
+          static_cast<size_t>(looked_up[i].end - looked_up[i].begin)));
     }
   }
   return absl::StrJoin(touched, " ");

@@ -15,8 +15,10 @@ namespace etc {
 std::string OriginalAnswerText(const HotpotqaExample& example, PieceSpan span);
 
 // The same as the official program gets it (hotpotqa spec 6.1). WordPiece: the
-// unigrams that the span touches, cut to what ProjectAnswer finds in them.
-// SentencePiece: what the pieces spell, which is not always the original text.
+// unigrams that the span touches, cut to what ProjectAnswer finds in them; with
+// official sentence numbers, those unigrams by number of another sentence
+// behind one that did not fit. SentencePiece: what the pieces spell, which is
+// not always the original text.
 std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
                                TokenizerKind kind, const Tokenizer& tokenizer);
 

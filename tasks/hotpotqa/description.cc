@@ -56,8 +56,12 @@ std::string AnswerLine(const HotpotqaExample& example) {
   }
   std::vector<std::string> places;
   for (const PieceSpan& span : example.answer_spans) {
-    if (span.last < example.long_length() &&
-        example.pattern.sentence[static_cast<size_t>(span.first)] >= 0) {
+    // Officially an answer may be where what did not fit would have been.
+    const auto owner = [&example](int64_t token) {
+      return example.pattern.sentence[static_cast<size_t>(token)];
+    };
+    if (span.last < example.long_length() && owner(span.first) >= 0 &&
+        owner(span.first) == owner(span.last)) {
       places.push_back(absl::StrCat(span.first, "-", span.last, " \"",
                                     OriginalAnswerText(example, span), "\""));
     }

@@ -57,13 +57,19 @@ class Writer {
         example_->record->context[static_cast<size_t>(index)];
     const auto facts = facts_.find(paragraph.title);
     const bool supports = facts != facts_.end();
-    if (example_->global_length() >= options_.max_global_length) {
+    const bool is_full =
+        example_->global_length() >= options_.max_global_length;
+    if (is_full && !options_.official_compatibility) {
       example_->dropped_texts +=
           1 + static_cast<int64_t>(paragraph.sentences.size());
       return;
     }
-    const int32_t global = AddGlobal(
-        tokens_.paragraph, {.paragraph = index, .supports = supports});
+    // Nothing of a paragraph will fit where its own token does not, but the
+    // official program looks for answers in it (AddText).
+    const int32_t global =
+        is_full ? -1
+                : AddGlobal(tokens_.paragraph,
+                            {.paragraph = index, .supports = supports});
     AddText(paragraph.title, kHotpotqaTitleType, global,
             {.paragraph = index, .supports = supports});
     int32_t number = 0;
@@ -72,6 +78,7 @@ class Writer {
           paragraph.sentences[k], kHotpotqaSentenceType, global,
           {.paragraph = index,
            .sentence = number,
+           .record_sentence = static_cast<int32_t>(k),
            .supports =
                supports && facts->second.contains(static_cast<int64_t>(k))});
       // The official program counts the sentences that fit.
@@ -96,6 +103,7 @@ class Writer {
   struct GlobalFields {
     int32_t paragraph = -1;
     int32_t sentence = -1;
+    int32_t record_sentence = -1;
     bool supports = false;
     bool ignore_hard_g2l = false;
   };
@@ -117,6 +125,7 @@ class Writer {
     example_->global_type_ids.push_back(0);
     example_->global_paragraph_ids.push_back(fields.paragraph);
     example_->global_sentence_ids.push_back(fields.sentence);
+    example_->global_record_sentences.push_back(fields.record_sentence);
     example_->supporting_facts.push_back(fields.supports ? 1 : 0);
     source_.global_paragraph_breakpoints.push_back(0);
     source_.ignore_hard_g2l.push_back(fields.ignore_hard_g2l ? 1 : 0);
@@ -239,6 +248,15 @@ std::vector<int64_t> HotpotqaExample::BioTargets() const {
 }
 
 const std::string& HotpotqaExample::TextOf(int32_t global) const {
+  return TextOf(global, global_record_sentences[static_cast<size_t>(global)]);
+}
+
+const std::string& HotpotqaExample::OfficialTextOf(int32_t global) const {
+  return TextOf(global, global_sentence_ids[static_cast<size_t>(global)]);
+}
+
+const std::string& HotpotqaExample::TextOf(int32_t global,
+                                           int32_t sentence) const {
   static const auto* none = new std::string();
   const int32_t paragraph = global_paragraph_ids[static_cast<size_t>(global)];
   if (paragraph < 0) {
@@ -246,7 +264,6 @@ const std::string& HotpotqaExample::TextOf(int32_t global) const {
   }
   const HotpotqaParagraph& text =
       record->context[static_cast<size_t>(paragraph)];
-  const int32_t sentence = global_sentence_ids[static_cast<size_t>(global)];
   return sentence < 0 ? text.title
                       : text.sentences[static_cast<size_t>(sentence)];
 }

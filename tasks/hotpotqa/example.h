@@ -68,7 +68,10 @@ struct HotpotqaExample : Example {
   // [G]: the paragraph of a paragraph, title or sentence token, or -1.
   std::vector<int32_t> global_paragraph_ids;
   // [G]: the number of a sentence in its paragraph, or -1 for other tokens.
+  // With official_compatibility sentences that do not fit are not counted.
   std::vector<int32_t> global_sentence_ids;
+  // [G]: the same, all sentences counted: which one the token stands for.
+  std::vector<int32_t> global_record_sentences;
 
   // Targets, if there is an answer (hotpotqa spec 2.6).
   // [G]: 1 for what a supporting fact is in: sentence, title, paragraph.
@@ -92,6 +95,13 @@ struct HotpotqaExample : Example {
   // The text of a sentence or title token, for a paragraph token its title;
   // empty for others.
   const std::string& TextOf(int32_t global) const;
+  // The same by `global_sentence_ids`: where the official program looks the
+  // sentence up, which is another one behind one that did not fit.
+  const std::string& OfficialTextOf(int32_t global) const;
+
+ private:
+  // Sentence number `sentence` of the token's paragraph, its title for -1.
+  const std::string& TextOf(int32_t global, int32_t sentence) const;
 };
 
 // Builds the example of a record. Throws nothing, refuses nothing: what does

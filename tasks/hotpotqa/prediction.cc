@@ -35,13 +35,23 @@ bool IsClsAllowed(const HotpotqaExample& example,
          predicted.back();
 }
 
-std::optional<PieceSpan> BestSpanIn(const HotpotqaLogits& logits,
+std::optional<PieceSpan> BestSpanIn(const HotpotqaExample& example,
+                                    const HotpotqaLogits& logits,
                                     const SpanFilter& filter,
-                                    bool official_compatibility) {
+                                    const HotpotqaDecodingOptions& options) {
   if (!logits.bio.empty()) {
-    return BestBioSpan(logits.bio, filter, official_compatibility);
+    // Officially the classes of padding count, and behind a batch that is not
+    // full there would be some more of it, which closes the span.
+    const auto full = static_cast<size_t>(3 * options.max_long_length);
+    const auto own = static_cast<size_t>(3 * example.long_length());
+    return options.official_compatibility
+               ? BestBioSpan(logits.bio, filter,
+                             logits.bio.size() >= full ? OpenSpan::kIsLost
+                                                       : OpenSpan::kCloses)
+               : BestBioSpan(logits.bio.subspan(0, own), filter,
+                             OpenSpan::kCloses);
   }
-  return official_compatibility
+  return options.official_compatibility
              ? BestSpanOfTop50(logits.begin, logits.end, filter)
              : BestSpan(logits.begin, logits.end, filter);
 }
@@ -55,12 +65,12 @@ std::string SpanAnswer(const HotpotqaExample& example,
                               IsClsAllowed(example, predicted, options),
                               options.max_answer_length);
   std::optional<PieceSpan> best =
-      BestSpanIn(logits, supporting, options.official_compatibility);
+      BestSpanIn(example, logits, supporting, options);
   if (!best.has_value() && !options.official_compatibility) {
     const SpanFilter anywhere(&example,
                               std::vector<bool>(predicted.size(), true),
                               /*cls_allowed=*/false, options.max_answer_length);
-    best = BestSpanIn(logits, anywhere, options.official_compatibility);
+    best = BestSpanIn(example, logits, anywhere, options);
   }
   if (!best.has_value() ||
       example.pattern.sentence[static_cast<size_t>(best->first)] < 0) {

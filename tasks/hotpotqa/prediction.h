@@ -37,7 +37,8 @@ struct HotpotqaDecodingOptions {
   // Pieces.
   int64_t max_answer_length = 30;
   TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
-  // Of the example: its last slot is that of a full global input.
+  // Of the example: what is full has its last token here.
+  int64_t max_long_length = 4096;
   int64_t max_global_length = 256;
   bool official_compatibility = false;
 };
@@ -48,7 +49,8 @@ struct HotpotqaDecodingOptions {
 // mean probability of its classes) within one sentence or title that is
 // predicted to be a supporting fact; the later one of equals. If there is none,
 // it comes from any sentence or title, and with `official_compatibility` it is
-// empty. That also limits the search to the 50 best begins and ends.
+// empty. That also limits the search to the 50 best begins and ends, and loses
+// an answer marked by classes up to the end of a full long input.
 HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
                                   const HotpotqaLogits& logits,
                                   const HotpotqaDecodingOptions& options,

@@ -145,7 +145,7 @@ std::optional<PieceSpan> BestSpanOfTop50(absl::Span<const float> begin,
 
 std::optional<PieceSpan> BestBioSpan(absl::Span<const float> bio,
                                      const SpanFilter& filter,
-                                     bool official_compatibility) {
+                                     OpenSpan open_span) {
   const TopClasses top = TopClassesOf(bio);
   const auto size = static_cast<int64_t>(top.classes.size());
   Best best;
@@ -170,7 +170,7 @@ std::optional<PieceSpan> BestBioSpan(absl::Span<const float> bio,
       first = i;
     }
   }
-  if (!official_compatibility) {
+  if (open_span == OpenSpan::kCloses) {
     close(size);
   }
   return best.span();

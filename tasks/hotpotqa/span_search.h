@@ -50,12 +50,14 @@ std::optional<PieceSpan> BestSpanOfTop50(absl::Span<const float> begin,
                                          absl::Span<const float> end,
                                          const SpanFilter& filter);
 
+// Whether a span that the end of the input leaves open is one.
+enum class OpenSpan { kCloses, kIsLost };
+
 // The allowed span with the largest mean probability among those that the most
-// probable classes mark; `bio` is [3 L]. With `official_compatibility` a span
-// that reaches the end of the input is lost.
+// probable classes mark; `bio` is [3 L].
 std::optional<PieceSpan> BestBioSpan(absl::Span<const float> bio,
                                      const SpanFilter& filter,
-                                     bool official_compatibility);
+                                     OpenSpan open_span);
 
 }  // namespace etc
 

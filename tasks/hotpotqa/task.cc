@@ -151,6 +151,7 @@ absl::StatusOr<std::unique_ptr<Task>> MakeHotpotqaTask(
       .relative_pos_max_distance = setup.model.relative_pos_max_distance,
       .hard_g2l = setup.model.use_hard_g2l_mask,
       .hard_l2g = setup.model.use_hard_l2g_mask};
+  parsed.decoding.max_long_length = setup.max_long_length;
   parsed.decoding.max_global_length = setup.max_global_length;
   parsed.decoding.tokenizer_kind = setup.tokenizer_kind;
   return std::make_unique<HotpotqaTask>(std::move(parsed), setup.model,

@@ -100,5 +100,51 @@ TEST(OriginalAnswerTextTest, GivesTheBytesOfTheRecordWithBertsVocabulary) {
   }
 }
 
+// A paragraph whose first sentence has ten pieces and does not fit, so that the
+// second one, with three pieces at 3 to 5, has the official number 0.
+std::shared_ptr<const HotpotqaExample> Truncated(const std::string& first,
+                                                 const std::string& second) {
+  return MakeHotpotqaExample(
+      {.id = "q", .question = "who", .context = {{"acme", {first, second}}}},
+      HotpotqaSpecTokenizer(),
+      {.max_long_length = 8, .official_compatibility = true});
+}
+
+constexpr char kTenMarks[] = "??????????";
+
+TEST(OriginalAnswerTextTest, IsThatOfItsSentenceWhateverItsNumber) {
+  const auto example = Truncated(kTenMarks, "nothing here jane");
+  EXPECT_EQ(OriginalAnswerText(*example, {5, 5}), "jane");
+}
+
+// SentencePiece, which spells what it does not know "<unk>".
+class UnkTokenizer : public WordTokenizer {
+ public:
+  UnkTokenizer() : WordTokenizer(HotpotqaSpecTokenizer()) {}
+  std::string Piece(int32_t id) const override {
+    const std::string piece = WordTokenizer::Piece(id);
+    return piece == "[UNK]" ? "<unk>" : "\u2581" + piece;
+  }
+};
+
+TEST(OfficialAnswerTextTest, KnowsWhatSentencePieceDoesNotKnow) {
+  const auto example = Truncated(kTenMarks, "nothing here zyx");
+  EXPECT_EQ(OfficialAnswerText(*example, {4, 5}, TokenizerKind::kSentencePiece,
+                               UnkTokenizer()),
+            "herezyx");
+}
+
+TEST(OfficialAnswerTextTest, TakesUnigramsOfTheSentenceWithTheNumber) {
+  // spec 2.5, 6.1: what the official program does, right or wrong.
+  const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
+  const auto text = [&](const std::string& first) {
+    return OfficialAnswerText(*Truncated(first, "nothing here jane"), {4, 5},
+                              TokenizerKind::kWordPiece, tokenizer);
+  };
+  EXPECT_EQ(text("? ? ?a ??????"), "? ?a");
+  EXPECT_EQ(text("????? ?????"), "?????");
+  EXPECT_EQ(text(kTenMarks), "");
+}
+
 }  // namespace
 }  // namespace etc

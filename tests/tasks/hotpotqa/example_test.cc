@@ -178,6 +178,27 @@ TEST(HotpotqaExampleTest, KeepsNumbersOfSentencesAfterOneThatDoesNotFit) {
   const auto official = Make(LongThenShort(), options);
   EXPECT_THAT(official->global_sentence_ids, ElementsAre(-1, -1, -1, -1, 0));
   EXPECT_THAT(official->supporting_facts, ElementsAre(0, 0, 1, 1, 1));
+  // What the pieces were made from is known all the same.
+  EXPECT_EQ(official->TextOf(4), "is jane here");
+  EXPECT_EQ(official->OfficialTextOf(4), "a a a a a a a a a a");
+}
+
+TEST(HotpotqaExampleTest, LooksOfficiallyForAnswersWhereNoGlobalFits) {
+  // spec 2.5, 2.6: there is room for [CLS], the question and the first
+  // paragraph with its title; the second mention would follow at once.
+  HotpotqaExampleOptions options{.max_global_length = 7};
+  const auto example = Make(HotpotqaSpecRecord(), options);
+  EXPECT_THAT(example->answer_spans, ElementsAre(PieceSpan{5, 6}));
+  options.official_compatibility = true;
+  const auto official = Make(HotpotqaSpecRecord(), options);
+  EXPECT_THAT(official->answer_spans,
+              ElementsAre(PieceSpan{5, 6}, PieceSpan{11, 12}));
+  EXPECT_EQ(Pieces(*official), Pieces(*example));
+  EXPECT_EQ(official->global_token_ids, example->global_token_ids);
+  EXPECT_EQ(official->supporting_facts, example->supporting_facts);
+  EXPECT_EQ(official->dropped_texts, 6);
+  EXPECT_EQ(Breakpoints(official->pattern.global_segment),
+            Breakpoints(example->pattern.global_segment));
 }
 
 TEST(HotpotqaExampleTest, HasNoAnswerInWhatDoesNotFit) {  // spec 2.5

@@ -227,6 +227,25 @@ TEST(DecodeHotpotqaOfficialTest, LosesAMarkedSpanAtTheEnd) {  // spec 6
   Model model = SpecModel();
   model.facts[14] = 5;
   model.bio = BioLogits("OOOOOOOOOOOOOOOOOOOOOOOOOOBII");
+  HotpotqaDecodingOptions full{.max_long_length = 29};
+  EXPECT_EQ(model.Predict(full).answer, "Nothing here.");
+  full.official_compatibility = true;
+  EXPECT_EQ(model.Predict(full).answer, "");
+}
+
+TEST_P(DecodeHotpotqaTest, KeepsAMarkedSpanAtTheEndOfABatch) {  // spec 6
+  Model model = SpecModel();  // the official input goes on, to 4096
+  model.facts[14] = 5;
+  model.bio = BioLogits("OOOOOOOOOOOOOOOOOOOOOOOOOOBII");
+  EXPECT_EQ(model.Answer(GetParam()), "Nothing here.");
+  model.bio = BioLogits("OOOOOOOOOOOOOOOOOOOOOOOOOOBIIOOO");  // of 32
+  EXPECT_EQ(model.Answer(GetParam()), "Nothing here.");
+}
+
+TEST(DecodeHotpotqaOfficialTest, LosesAMarkedSpanThatReachesIntoPadding) {
+  Model model = SpecModel();
+  model.facts[14] = 5;
+  model.bio = BioLogits("OOOOOOOOOOOOOOOOOOOOOOOOOOBIIIIO");  // of 32
   EXPECT_EQ(model.Answer(/*official=*/true), "");
   EXPECT_EQ(model.Answer(/*official=*/false), "Nothing here.");
 }
