@@ -29,6 +29,11 @@ absl::string_view FirstWords(absl::string_view text, int64_t num_words) {
   return text.substr(0, end);
 }
 
+EmptyPhrases EmptyPhrasesIn(const OpenkpExampleOptions& options) {
+  return options.official_compatibility ? EmptyPhrases::kOfficial
+                                        : EmptyPhrases::kLeftOut;
+}
+
 // Writes the two sequences down from left to right (openkp spec 3.3, 3.7).
 class Writer {
  public:
@@ -87,7 +92,7 @@ class Writer {
       const bool anywhere =
           options_.fixed_block_length > 0 && options_.official_compatibility;
       example_->labels = FindPhrases(
-          EtcKeyPhrases(record_), label_texts_,
+          EtcKeyPhrases(record_, EmptyPhrasesIn(options_)), label_texts_,
           anywhere ? PhraseMatch::kAnywhere : PhraseMatch::kWholeWords);
     }
     if (sentences_.empty()) {
@@ -261,7 +266,10 @@ absl::StatusOr<std::shared_ptr<const OpenkpExample>> MakeOpenkpExample(
   example->text = record.text;
   example->has_answer = record.key_phrases.has_value();
   if (example->has_answer) {
-    example->references = ReferencesOf(record);
+    example->references = ReferencesOf(record, EmptyPhrasesIn(options));
+    if (options.official_compatibility) {
+      example->references->is_removed = example->labels.empty();
+    }
     example->left_out = WhyLeftOut(*example, options.official_compatibility);
   }
   return example;

@@ -30,9 +30,10 @@ inline constexpr double kOpenkpNoNgramLogit = -10000.0;
 // 5.2). With x the long output of the encoder, W the words of the longest
 // document (at least K), H hidden:
 //
-//   y[w]      = LayerNorm(sum of x over the tokens of word w)          [B, W,
-//   H] c_n[s]    = LayerNorm_n(gelu(b_n + sum_k A_n[k] y[s + k])) logit_n[s] =
-//   c_n[s] . u_n, and -10000 where word s + n - 1 is none
+//   y         sums of x over the tokens of a word, LayerNorm  [B, W, H]
+//   c_n[s]    LayerNorm_n(gelu(b_n + sum_k A_n[k] y[s + k]))  [B, W - n + 1, H]
+//   logit_n   c_n . u_n, and -10000
+//             where word s + n - 1 is none                    [B, W]
 //
 // A_n [n, H, H] is truncated normal(0.02 / sqrt(n)), u_n [H] truncated
 // normal(0.02), LayerNorms have epsilon 1e-12.

@@ -47,7 +47,8 @@ class Mean {
   DepthScores sum_ = {};
 };
 
-absl::Status ReadGold(const std::string& path, OpenkpScorer* scorer) {
+absl::Status ReadGold(const std::string& path, EmptyPhrases empty,
+                      OpenkpScorer* scorer) {
   ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(path));
   for (int64_t i = 0; i < file.size(); ++i) {
     ETC_ASSIGN_OR_RETURN(const std::string text, file.Read(i));
@@ -66,7 +67,7 @@ absl::Status ReadGold(const std::string& path, OpenkpScorer* scorer) {
       return absl::InvalidArgumentError(
           absl::StrCat(file.Where(i), ".KeyPhrases is missing"));
     }
-    scorer->AddGold(record.url, ReferencesOf(record));
+    scorer->AddGold(record.url, ReferencesOf(record, empty));
   }
   return absl::OkStatus();
 }
@@ -164,9 +165,10 @@ std::optional<std::string> OpenkpScorer::WithoutGold() const {
 }
 
 absl::StatusOr<NamedScores> ScoreOpenkpFiles(
-    const std::string& gold_path, const std::string& predictions_path) {
+    const std::string& gold_path, const std::string& predictions_path,
+    EmptyPhrases empty) {
   OpenkpScorer scorer;
-  ETC_RETURN_IF_ERROR(ReadGold(gold_path, &scorer));
+  ETC_RETURN_IF_ERROR(ReadGold(gold_path, empty, &scorer));
   ETC_RETURN_IF_ERROR(ReadPredictions(predictions_path, &scorer));
   if (const auto url = scorer.WithoutPrediction()) {
     return absl::InvalidArgumentError(

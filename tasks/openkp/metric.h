@@ -70,11 +70,12 @@ class OpenkpScorer {
 
 // Scores a prediction file against a data file with key phrases: the official
 // one, or lines of `url` and "KeyPhrases" only, for which there is no score by
-// ETC's protocol.
+// ETC's protocol. `empty` is about that protocol.
 //   kInvalidArgument  either is not as its format has it; they are not about
 //                     the same documents
 absl::StatusOr<std::vector<std::pair<std::string, double>>> ScoreOpenkpFiles(
-    const std::string& gold_path, const std::string& predictions_path);
+    const std::string& gold_path, const std::string& predictions_path,
+    EmptyPhrases empty = EmptyPhrases::kLeftOut);
 
 }  // namespace etc
 

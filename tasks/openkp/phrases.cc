@@ -15,13 +15,21 @@ std::string Wrapped(absl::string_view text) {
   return absl::StrCat(" ", text, " ");
 }
 
+// Whether the official program finds a phrase without words in a text: not by
+// a blank at its beginning.
+bool HasEmptyPhrase(absl::string_view text) {
+  return text.empty() || text.back() == ' ' ||
+         text.find("  ") != absl::string_view::npos;
+}
+
 int64_t CountBlanks(absl::string_view text) {
   return std::count(text.begin(), text.end(), ' ');
 }
 
 }  // namespace
 
-std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record) {
+std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record,
+                                         EmptyPhrases empty) {
   std::vector<std::string> phrases;
   if (!record.key_phrases.has_value()) {
     return phrases;
@@ -36,18 +44,22 @@ std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record) {
       }
     }
     std::string phrase = absl::StrJoin(kept, " ");
-    if (!phrase.empty() &&
-        text.find(Wrapped(LowerCase(phrase))) != std::string::npos) {
+    const bool is_valid =
+        phrase.empty()
+            ? empty == EmptyPhrases::kOfficial && HasEmptyPhrase(record.text)
+            : text.find(Wrapped(LowerCase(phrase))) != std::string::npos;
+    if (is_valid) {
       phrases.push_back(std::move(phrase));
     }
   }
   return phrases;
 }
 
-std::vector<std::string> EtcKeyPhrases(const OpenkpRecord& record) {
+std::vector<std::string> EtcKeyPhrases(const OpenkpRecord& record,
+                                       EmptyPhrases empty) {
   std::set<std::string> different;
   int64_t count = 0;
-  for (const std::string& phrase : ValidKeyPhrases(record)) {
+  for (const std::string& phrase : ValidKeyPhrases(record, empty)) {
     if (count++ < kOpenkpMaxKeyPhrases) {
       different.insert(LowerCase(phrase));
     }

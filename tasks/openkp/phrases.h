@@ -24,14 +24,20 @@ struct PhrasePosition {
                          const PhrasePosition&) = default;
 };
 
+// Whether a key phrase without words is one. kOfficial: it occurs in a text
+// that is empty, ends with a blank or has two of them side by side (openkp spec
+// 2), and counts like others.
+enum class EmptyPhrases { kLeftOut, kOfficial };
+
 // The key phrases that occur in the text as whole words, in any case, each with
-// its words joined by a blank; in the order of the file (openkp spec 2). Empty
-// phrases are left out.
-std::vector<std::string> ValidKeyPhrases(const OpenkpRecord& record);
+// its words joined by a blank; in the order of the file (openkp spec 2).
+std::vector<std::string> ValidKeyPhrases(
+    const OpenkpRecord& record, EmptyPhrases empty = EmptyPhrases::kLeftOut);
 
 // The different phrases in lower case, at most kOpenkpMaxKeyPhrases of the
 // given ones, sorted: what ETC trains for and scores with.
-std::vector<std::string> EtcKeyPhrases(const OpenkpRecord& record);
+std::vector<std::string> EtcKeyPhrases(
+    const OpenkpRecord& record, EmptyPhrases empty = EmptyPhrases::kLeftOut);
 
 // A part of a document to look for phrases in; they do not reach beyond it.
 struct PhraseText {

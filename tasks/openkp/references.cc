@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tasks/openkp/phrases.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -39,13 +38,14 @@ std::vector<std::string> EvaluatorPhrases(
   return normalized;
 }
 
-OpenkpReferences ReferencesOf(const OpenkpRecord& record) {
+OpenkpReferences ReferencesOf(const OpenkpRecord& record, EmptyPhrases empty) {
   OpenkpReferences references;
   if (record.key_phrases.has_value()) {
     references.evaluator = EvaluatorPhrases(*record.key_phrases);
   }
-  references.etc = EtcKeyPhrases(record);
-  references.num_valid = static_cast<int64_t>(ValidKeyPhrases(record).size());
+  references.etc = EtcKeyPhrases(record, empty);
+  references.num_valid =
+      static_cast<int64_t>(ValidKeyPhrases(record, empty).size());
   references.is_removed = FindPhrases(references.etc, ElementTexts(record),
                                       PhraseMatch::kWholeWords)
                               .empty();

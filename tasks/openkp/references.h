@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tasks/openkp/phrases.h"
 #include "tasks/openkp/raw.h"
 
 namespace etc {
@@ -20,16 +21,18 @@ struct OpenkpReferences {
   // Key phrases in the text. Of several records with one url, ETC keeps the
   // first that has most of them.
   int64_t num_valid = 0;
-  // Whether none of them lies within one element. ETC cannot make an example of
-  // such a record and scores it 0.
+  // Whether none of them lies within one element, or with
+  // official_compatibility within one in the model's input. ETC cannot make an
+  // example of such a record and scores it 0.
   bool is_removed = false;
   // Whether the record has the text and elements that all but the first of
   // these need.
   bool has_text = true;
 };
 
-// The references of a record with key phrases.
-OpenkpReferences ReferencesOf(const OpenkpRecord& record);
+// The references of a record with key phrases, which was not cut off.
+OpenkpReferences ReferencesOf(const OpenkpRecord& record,
+                              EmptyPhrases empty = EmptyPhrases::kLeftOut);
 
 // Phrases as the official evaluator compares them: words in lower case, joined
 // by a blank, without white space at the end; empty ones and repetitions left

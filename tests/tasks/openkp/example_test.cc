@@ -250,6 +250,31 @@ TEST_P(OpenkpExampleTest, TakesVeryLongDocuments) {
   EXPECT_THAT(Make(record, options)->labels, ElementsAre(Position{156000, 1}));
 }
 
+TEST(OpenkpReferencesTest, AreOfficiallyRemovedBehindTheCut) {  // spec 8.3
+  const auto record = OpenkpSpecRecord(
+      {{"star trek", kBoldFeature}, {"doug foo", kBoldFeature}}, {"doug"});
+  for (const int64_t fixed_block_length : {0, 1}) {
+    for (const bool official : {false, true}) {
+      OpenkpExampleOptions options = SpecOptions(official);
+      options.fixed_block_length = fixed_block_length;
+      EXPECT_FALSE(Make(record, options)->references->is_removed);
+      options.max_long_length = 2;
+      EXPECT_EQ(Make(record, options)->references->is_removed, official);
+    }
+  }
+}
+
+TEST(OpenkpReferencesTest, HaveOfficiallyAnEmptyPhrase) {  // spec 2, 3.4
+  const auto record =
+      OpenkpSpecRecord({{"star  trek", kBoldFeature}}, {"trek", ""});
+  const auto example = Make(record, SpecOptions(/*official=*/true));
+  EXPECT_THAT(example->references->etc, ElementsAre("", "trek"));
+  EXPECT_THAT(example->labels, ElementsAre(Position{1, 1}, Position{2, 1}));
+  const auto sound = Make(record, SpecOptions());
+  EXPECT_THAT(sound->references->etc, ElementsAre("trek"));
+  EXPECT_THAT(sound->labels, ElementsAre(Position{2, 1}));
+}
+
 TEST(OpenkpLeftOutTest, AreExamplesThatNothingCanBeLearntFrom) {
   const auto record =
       OpenkpSpecRecord({{"a b c d e f g", kBoldFeature}}, {"a b c d e f"});

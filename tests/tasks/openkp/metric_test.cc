@@ -134,6 +134,21 @@ TEST_F(ScoreOpenkpFilesTest, ScoresOneForGoldFedBack) {
   EXPECT_NEAR(ToMap(*scores).at("etc_f1@3"), .8, kTolerance);
 }
 
+TEST_F(ScoreOpenkpFilesTest, CountsEmptyPhrasesOnDemand) {  // spec 2, 8.3
+  const std::string gold = directory_.Write(
+      "gold.jsonl",
+      OpenkpJson({{"star  trek", kBoldFeature}}, {"", "star"}).dump());
+  const std::string predictions =
+      directory_.Write("predictions.jsonl",
+                       R"({"url":"http://x.org/1","KeyPhrases":[["star"]]})");
+  const Scores sound = ToMap(*ScoreOpenkpFiles(gold, predictions));
+  const Scores official =
+      ToMap(*ScoreOpenkpFiles(gold, predictions, EmptyPhrases::kOfficial));
+  EXPECT_EQ(sound.at("etc_r@1"), 1);
+  EXPECT_EQ(official.at("etc_r@1"), .5);
+  EXPECT_EQ(official.at("r@1"), 1);  // the official script drops them
+}
+
 TEST_F(ScoreOpenkpFilesTest, ScoresFilesWithoutText) {  // spec 10.9
   const auto scores = Score(
       R"({"url":"u","KeyPhrases":[["NBA","2K17"],["Key","Generator"],["Xbox"],[""]]})",

@@ -33,6 +33,33 @@ TEST(ValidKeyPhrasesTest, AreWholeWordsInAnyCase) {
   EXPECT_THAT(ValidKeyPhrases(record), ElementsAre("TEA is", "green tea"));
 }
 
+TEST(ValidKeyPhrasesTest, AreOfficiallyEmptyOnesWhereBlanksAre) {  // spec 2
+  for (const char* text : {"", "a ", "a  b", " "}) {
+    const auto record = Record({{text, kBoldFeature}}, {{" ", ""}});
+    EXPECT_THAT(ValidKeyPhrases(record, EmptyPhrases::kOfficial),
+                ElementsAre(""))
+        << text;
+    EXPECT_THAT(ValidKeyPhrases(record), IsEmpty()) << text;
+  }
+  for (const char* text : {"a", " a", "a b"}) {
+    const auto record = Record({{text, kBoldFeature}}, {{}});
+    EXPECT_THAT(ValidKeyPhrases(record, EmptyPhrases::kOfficial), IsEmpty())
+        << text;
+  }
+}
+
+TEST(EtcKeyPhrasesTest, AreOfficiallyLessForAnEmptyOne) {
+  const auto record =
+      Record({{"a  b c", kBoldFeature}}, {{}, {"a"}, {"b"}, {"c"}});
+  EXPECT_THAT(EtcKeyPhrases(record, EmptyPhrases::kOfficial),
+              ElementsAre("", "a", "b"));
+  EXPECT_THAT(EtcKeyPhrases(record), ElementsAre("a", "b", "c"));
+  const OpenkpReferences references =
+      ReferencesOf(record, EmptyPhrases::kOfficial);
+  EXPECT_THAT(references.etc, ElementsAre("", "a", "b"));
+  EXPECT_EQ(references.num_valid, 4);
+}
+
 TEST(ValidKeyPhrasesTest, MayCrossElements) {
   const auto record = Record({{"green", kBoldFeature}, {"tea", kBoldFeature}},
                              {{"green", "tea"}});
