@@ -79,7 +79,8 @@ const std::vector<TaskEntry>& Tasks() {
              return MakeWikihopHead(config.task_options, SourceOf(config),
                                     config.model);
            },
-       .score = ScoreWikihop},
+       .score = [](const std::string& gold, const std::string& predictions,
+                   ScoringRules) { return ScoreWikihop(gold, predictions); }},
       {.name = "hotpotqa",
        .description =
            "HotpotQA, distractor setting: answer and find the sentences that "
@@ -96,7 +97,8 @@ const std::vector<TaskEntry>& Tasks() {
              return MakeHotpotqaHead(config.task_options, SourceOf(config),
                                      HotpotqaSetupOf(config));
            },
-       .score = ScoreHotpotqa},
+       .score = [](const std::string& gold, const std::string& predictions,
+                   ScoringRules) { return ScoreHotpotqa(gold, predictions); }},
       {.name = "openkp",
        .description = "OpenKP: find the key phrases of a web page",
        .make =
@@ -110,7 +112,14 @@ const std::vector<TaskEntry>& Tasks() {
              return MakeOpenkpHead(config.task_options, SourceOf(config),
                                    OpenkpSetupOf(config));
            },
-       .score = ScoreOpenkpFiles},
+       .score =
+           [](const std::string& gold, const std::string& predictions,
+              ScoringRules rules) {
+             return ScoreOpenkpFiles(gold, predictions,
+                                     rules == ScoringRules::kOfficial
+                                         ? EmptyPhrases::kOfficial
+                                         : EmptyPhrases::kLeftOut);
+           }},
       {.name = "nq",
        .description =
            "Natural Questions: find a long and a short answer on a web page",
@@ -126,8 +135,11 @@ const std::vector<TaskEntry>& Tasks() {
                                NqSetupOf(config));
            },
        .score =
-           [](const std::string& gold, const std::string& predictions) {
-             return ScoreNqFiles(gold, predictions);
+           [](const std::string& gold, const std::string& predictions,
+              ScoringRules rules) {
+             return ScoreNqFiles(
+                 gold, predictions,
+                 {.official_compatibility = rules == ScoringRules::kOfficial});
            }},
   };
   return *tasks;

@@ -13,6 +13,11 @@
 
 namespace etc {
 
+// Whether the official scoring is kept where it is of no use: Natural Questions
+// with one annotator, empty key phrases of OpenKP (README.md of the tasks). For
+// other tasks both are the same.
+enum class ScoringRules { kDefault, kOfficial };
+
 // One benchmark that this program knows.
 struct TaskEntry {
   // As in the field "task" of a configuration.
@@ -34,7 +39,8 @@ struct TaskEntry {
       make_head;
   // The official scores of a prediction file, both given by path.
   std::function<absl::StatusOr<Metrics>(const std::string& gold,
-                                        const std::string& predictions)>
+                                        const std::string& predictions,
+                                        ScoringRules rules)>
       score;
 };
 

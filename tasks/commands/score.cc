@@ -17,12 +17,16 @@ struct Arguments {
   std::string task;
   std::string gold;
   std::string predictions;
+  bool as_official = false;
 };
 
 absl::Status Score(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(arguments.task));
-  ETC_ASSIGN_OR_RETURN(const Metrics metrics,
-                       task->score(arguments.gold, arguments.predictions));
+  ETC_ASSIGN_OR_RETURN(
+      const Metrics metrics,
+      task->score(arguments.gold, arguments.predictions,
+                  arguments.as_official ? ScoringRules::kOfficial
+                                        : ScoringRules::kDefault));
   std::cout << FormatMetrics(metrics) << "\n";
   return absl::OkStatus();
 }
@@ -50,6 +54,10 @@ void AddScoreCommand(CLI::App* program, Action* action) {
       ->add_option("PREDICTIONS", arguments->predictions,
                    "Prediction file in the official format")
       ->required();
+  command->add_flag("--as-official", arguments->as_official,
+                    "Score as the official program also where that is of no "
+                    "use: nq with one annotator a page, for whom no page has "
+                    "an answer then, and empty key phrases of openkp");
   command->callback(
       [=] { *action = [arguments] { return Score(*arguments); }; });
 }

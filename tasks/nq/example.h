@@ -71,9 +71,9 @@ struct NqTarget {
 
 // One window over a document as the model reads it (nq spec 2.3 to 2.5):
 //
-//   long:    [CLS], pieces of the question, [SEP], pieces of the document,
-//   [SEP] global:  [CLS], one token for each piece of the question and one for
-//   its
+//   long:    [CLS], pieces of the question, [SEP],
+//            pieces of the document, [SEP]
+//   global:  [CLS], one token for each piece of the question, one for its
 //            [SEP], one for each top-level candidate in the window, and one
 //            that the last [SEP] belongs to
 //

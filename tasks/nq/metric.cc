@@ -66,12 +66,7 @@ absl::StatusOr<Gold> ReadGold(const std::string& pattern) {
     for (int64_t i = 0; i < file.size(); ++i) {
       ETC_ASSIGN_OR_RETURN(const std::string text, file.Read(i));
       ETC_ASSIGN_OR_RETURN(auto document, ParseGold(text, file.Where(i)));
-      const int64_t id = document.first;
-      if (!gold.insert(std::move(document)).second) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(file.Where(i), ".example_id should be another than ",
-                         "those before, but ", id, " is there twice"));
-      }
+      gold.insert_or_assign(document.first, std::move(document.second));
     }
   }
   return gold;

@@ -30,7 +30,8 @@ struct NqScorerOptions {
   // Of a document with fewer annotators than that, all of them decide, because
   // otherwise no document of the training data, with one annotator each, would
   // have an answer and all scores would be 0. With official_compatibility that
-  // is so. It makes no difference to the official dev data, with five.
+  // is so (nq spec 7.2). It makes no difference to the official dev data, with
+  // five.
   bool official_compatibility = false;
 };
 
@@ -67,9 +68,10 @@ class NqScorer {
 // Scores a prediction file (tasks/nq/predictions_file.h) against data files
 // with annotations, of either format, or with nothing else in them than
 // "example_id" and "annotations". `gold_path` may be a pattern for several
-// shards ("v1.0/dev/*.jsonl.gz").
-//   kInvalidArgument  either is not as its format has it, or has a document
-//                     twice; they are not about the same documents
+// shards ("v1.0/dev/*.jsonl.gz"). Of several records or predictions of one
+// document the last counts, in the order of the files' names.
+//   kInvalidArgument  either is not as its format has it; they are not about
+//                     the same documents
 absl::StatusOr<std::vector<std::pair<std::string, double>>> ScoreNqFiles(
     const std::string& gold_path, const std::string& predictions_path,
     const NqScorerOptions& options = {});

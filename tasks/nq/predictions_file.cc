@@ -1,10 +1,14 @@
 #include "tasks/nq/predictions_file.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
@@ -13,13 +17,70 @@
 namespace etc {
 namespace {
 
+bool IsNonFinite(absl::string_view number) {
+  double value = 0;
+  return absl::SimpleAtod(number, &value) && !std::isfinite(value);
+}
+
+// `json` with quotes around the numbers outside of strings that are not finite:
+// NaN, Infinity and -Infinity, which Python reads and writes, and those like
+// 1e999. JSON has none of them, so that a parser would stop without saying
+// whose score it is.
+std::string WithNonFiniteQuoted(absl::string_view json) {
+  constexpr char kEndsOfNumbers[] = "{}[]:, \t\r\n\"";
+  std::string quoted;
+  bool is_string = false;
+  for (size_t at = 0; at < json.size();) {
+    const char c = json[at];
+    size_t size = is_string && c == '\\' ? 2 : 1;
+    if (!is_string) {
+      size = std::max<size_t>(
+          1,
+          std::min(json.find_first_of(kEndsOfNumbers, at), json.size()) - at);
+    }
+    is_string = is_string != (c == '"');
+    const absl::string_view part = json.substr(at, size);
+    const char* const quote = !is_string && IsNonFinite(part) ? "\"" : "";
+    absl::StrAppend(&quoted, quote, part, quote);
+    at += size;
+  }
+  return quoted;
+}
+
+absl::StatusOr<nlohmann::json> ParsePredictions(absl::string_view json,
+                                                const std::string& source) {
+  absl::StatusOr<nlohmann::json> parsed = ParseJson(json, source);
+  if (parsed.ok()) {
+    return parsed;
+  }
+  absl::StatusOr<nlohmann::json> quoted =
+      ParseJson(WithNonFiniteQuoted(json), source);
+  return quoted.ok() ? std::move(quoted) : std::move(parsed);
+}
+
+// Reads a score of the document `id`.
+void ReadScore(const std::string& field, int64_t id, JsonObjectReader* reader,
+               double* score) {
+  const nlohmann::json* json = reader->Raw(field, /*required=*/true);
+  if (json != nullptr && json->is_string() &&
+      IsNonFinite(json->get_ref<const std::string&>())) {
+    reader->Fail(field, absl::StrCat("should be a finite number, but is ",
+                                     json->get_ref<const std::string&>(),
+                                     " (document ", id, ")"));
+  } else if (json != nullptr) {
+    reader->Required(field, score);
+  }
+}
+
 absl::StatusOr<NqPrediction> PredictionFromJson(const nlohmann::json& json,
                                                 const std::string& where) {
   NqPrediction prediction;
   JsonObjectReader reader(json, where);
   ReadNqExampleId(reader, &prediction.example_id);
-  reader.Required("long_answer_score", &prediction.long_answer_score);
-  reader.Required("short_answers_score", &prediction.short_answers_score);
+  ReadScore("long_answer_score", prediction.example_id, &reader,
+            &prediction.long_answer_score);
+  ReadScore("short_answers_score", prediction.example_id, &reader,
+            &prediction.short_answers_score);
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   ETC_ASSIGN_OR_RETURN(NqAnnotation answers,
                        NqAnnotationFromJson(json, /*required=*/false, where));
@@ -65,7 +126,8 @@ nlohmann::ordered_json PredictionToJson(const NqPrediction& prediction) {
 
 absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
     absl::string_view json, const std::string& source) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(json, source));
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json object,
+                       ParsePredictions(json, source));
   JsonObjectReader reader(object, source);
   const auto* list = reader.Raw("predictions", /*required=*/true);
   if (list != nullptr && !list->is_array()) {
@@ -73,18 +135,19 @@ absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
   }
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   std::vector<NqPrediction> predictions;
-  std::set<int64_t> ids;
+  std::map<int64_t, size_t> places;
   for (size_t i = 0; i < list->size(); ++i) {
     const std::string where =
         absl::StrCat(reader.Where("predictions"), "[", i, "]");
     ETC_ASSIGN_OR_RETURN(NqPrediction prediction,
                          PredictionFromJson((*list)[i], where));
-    if (!ids.insert(prediction.example_id).second) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          where, ".example_id should be another than those before, but ",
-          prediction.example_id, " is there twice"));
+    const auto [place, is_new] =
+        places.try_emplace(prediction.example_id, predictions.size());
+    if (is_new) {
+      predictions.push_back(std::move(prediction));
+    } else {
+      predictions[place->second] = std::move(prediction);
     }
-    predictions.push_back(std::move(prediction));
   }
   return predictions;
 }

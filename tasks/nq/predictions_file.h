@@ -17,11 +17,12 @@ namespace etc {
 //     "long_answer_score": 6.0, "short_answers": [{...}, ...],
 //     "short_answers_score": 4.5, "yes_no_answer": "NONE"}, ...]}
 
-// Reads one. Answers that are absent are none; spans may be without bytes.
-// `source` starts each message.
-//   kInvalidArgument  not that; a score is absent; a span is none (nq spec
-//                     7.1); yes or no beside short answers; a document is
-//                     there twice
+// Reads one. Answers that are absent are none; spans may be without bytes. Of
+// several predictions for a document the last counts, as officially. `source`
+// starts each message.
+//   kInvalidArgument  not that; a score is absent or not finite (which Python
+//                     writes as NaN or Infinity); a span is none (nq spec 7.1);
+//                     yes or no beside short answers
 absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
     absl::string_view json, const std::string& source);
 

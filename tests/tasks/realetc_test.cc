@@ -261,6 +261,30 @@ TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {
   EXPECT_EQ(Run("finetune --resume " + config).code, 0);
 }
 
+// A page with one annotator has an answer, officially it has none.
+TEST_F(RealetcTest, ScoresAsTheOfficialProgramOnDemand) {
+  const std::string answer =
+      R"("long_answer":{"start_token":3,"end_token":12},"short_answers":[],)"
+      R"("yes_no_answer":"NONE")";
+  const std::string files = absl::StrCat(
+      directory_.Write("gold.jsonl",
+                       absl::StrCat(R"({"example_id":1,)",
+                                    R"("annotations":[{)", answer, "}]}")),
+      " ",
+      directory_.Write(
+          "predictions.json",
+          absl::StrCat(
+              R"({"predictions":[{"example_id":1,)", answer,
+              R"(,"long_answer_score":1,"short_answers_score":0}]})")));
+  const Result score = Run("score nq " + files);
+  EXPECT_EQ(score.code, 0) << score.err;
+  EXPECT_THAT(score.out, testing::ContainsRegex("long_f1[^0-9]+1"));
+  const Result official = Run("score nq --as-official " + files);
+  EXPECT_EQ(official.code, 0) << official.err;
+  EXPECT_THAT(official.out,
+              testing::Not(testing::ContainsRegex("long_f1[^0-9]+1")));
+}
+
 // From a run's checkpoint to the TensorFlow world, back, and into another run,
 // which computes what the first one did.
 TEST_F(RealetcTest, ExportsImportsAndStartsFromEither) {

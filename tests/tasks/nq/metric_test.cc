@@ -196,12 +196,34 @@ TEST_F(ScoreNqFilesTest, RefusesFilesOfOtherDocuments) {  // spec 7.1
               HasSubstr("has a prediction for 3, which is no document of"));
 }
 
+TEST_F(ScoreNqFilesTest, TakesTheLastOfEqualIds) {  // spec 7.1
+  nlohmann::json other = NqSpecJson();
+  other["example_id"] = 1;
+  other["annotations"][0]["long_answer"] = {{"start_token", 12},
+                                            {"end_token", 18},
+                                            {"start_byte", 60},
+                                            {"end_byte", 93}};
+  const std::string both = Record(1) + other.dump() + "\n";
+  const std::string swapped = other.dump() + "\n" + Record(1);
+  const NqAnnotation wrong = Answer(0, 2);
+  const auto long_f1 = [&](const std::string& gold,
+                           const std::vector<NqPrediction>& predictions) {
+    // A list with an id twice, which NqPredictionsToJson writes as it is.
+    const auto scores = ScoreNqFiles(directory_.Write("gold.jsonl", gold),
+                                     Predictions(predictions));
+    EXPECT_TRUE(scores.ok()) << scores.status();
+    return ToMap(*scores).at("long_f1");
+  };
+  EXPECT_EQ(long_f1(both, {Predict(1, right_, 1)}), 0);
+  EXPECT_EQ(long_f1(swapped, {Predict(1, right_, 1)}), 1);
+  EXPECT_EQ(long_f1(Record(1), {Predict(1, right_, 1), Predict(1, wrong, 1)}),
+            0);
+  EXPECT_EQ(long_f1(Record(1), {Predict(1, wrong, 1), Predict(1, right_, 1)}),
+            1);
+}
+
 TEST_F(ScoreNqFilesTest, RefusesGoldThatCannotBeScored) {
   const std::string predictions = Predictions({Predict(1, right_, 1)});
-  EXPECT_THAT(
-      Message(directory_.Write("a.jsonl", Record(1) + Record(1)), predictions),
-      HasSubstr("a.jsonl: record 1.example_id should be another than those "
-                "before, but 1 is there twice"));
   nlohmann::json json = NqSpecJson();
   json["annotations"] = nlohmann::json::array();
   EXPECT_THAT(Message(directory_.Write("b.jsonl", json.dump()), predictions),

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/support/mutation.h"
 
 namespace etc {
@@ -110,11 +112,7 @@ TEST(NqPredictionsFromJsonTest, NamesThePlaceOfAMistake) {  // spec 7.1
   EXPECT_EQ(Message("/long_answer_score", "high"),
             "p.json: predictions[0].long_answer_score should be a number, but "
             "is \"high\"");
-  nlohmann::json json = nlohmann::json::parse(kFile);
-  json["predictions"].push_back(json["predictions"][0]);
-  EXPECT_EQ(NqPredictionsFromJson(json.dump(), "p.json").status().message(),
-            "p.json: predictions[1].example_id should be another than those "
-            "before, but -42 is there twice");
+  nlohmann::json json;
   for (const char* score : {"long_answer_score", "short_answers_score"}) {
     json = nlohmann::json::parse(kFile);
     json["predictions"][0].erase(score);
@@ -129,6 +127,38 @@ TEST(NqPredictionsFromJsonTest, NamesThePlaceOfAMistake) {  // spec 7.1
               HasSubstr("predictions should be a list"));
   EXPECT_THAT(std::string(NqPredictionsFromJson("[]", "p").status().message()),
               HasSubstr("p should be an object"));
+}
+
+TEST(NqPredictionsFromJsonTest, TakesTheLastOfEqualIds) {  // spec 7.1
+  nlohmann::json json = nlohmann::json::parse(kFile);
+  nlohmann::json prediction = json["predictions"][0];
+  prediction["example_id"] = 5;
+  json["predictions"].push_back(prediction);
+  prediction["example_id"] = -42;
+  prediction["long_answer_score"] = 8;
+  json["predictions"].push_back(prediction);
+  const auto predictions = NqPredictionsFromJson(json.dump(), "p.json");
+  ASSERT_TRUE(predictions.ok()) << predictions.status();
+  ASSERT_EQ(predictions->size(), 2u);
+  EXPECT_EQ((*predictions)[0].example_id, -42);
+  EXPECT_EQ((*predictions)[0].long_answer_score, 8);
+  EXPECT_EQ((*predictions)[1].long_answer_score, 6);
+}
+
+TEST(NqPredictionsFromJsonTest, NamesTheDocumentOfAScoreThatIsNotFinite) {
+  const auto message = [](const std::string& score) {
+    const std::string file = absl::StrReplaceAll(
+        kFile, {{"6.0", score}, {"{\"pred", "{\"a\\\"\": \"\\\\\",\"pred"}});
+    return std::string(NqPredictionsFromJson(file, "p").status().message());
+  };
+  for (const char* score : {"NaN", "Infinity", "-Infinity", "1e999"}) {
+    EXPECT_EQ(message(score),
+              absl::StrCat("p: predictions[0].long_answer_score should be a "
+                           "finite number, but is ",
+                           score, " (document -42)"));
+  }
+  // Other mistakes are told by their place in the file.
+  EXPECT_THAT(message("NaN,"), HasSubstr("p:3:"));
 }
 
 TEST(NqPredictionsFromJsonTest, SurvivesDamagedFiles) {
