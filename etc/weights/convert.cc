@@ -34,7 +34,7 @@ absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
-                       ReadFile(tokenizer.vocabulary));
+                       ReadVocabulary(tokenizer.vocabulary));
   return WriteTokenizer(tokenizer, vocabulary, directory);
 }
 

@@ -10,6 +10,7 @@
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
 #include "etc/weights/bert_config.h"
+#include "etc/weights/tokenizer_json.h"
 #include "etc/weights/weight_plan.h"
 #include "nlohmann/json.hpp"
 
@@ -33,6 +34,7 @@ constexpr VocabularyName kVocabularies[] = {
     {"sentencepiece", "sentencepiece.bpe.model"},
 };
 
+constexpr char kTokenizerJson[] = "tokenizer.json";
 constexpr char kTokenizerConfig[] = "tokenizer_config.json";
 constexpr char kSplitPunctuation[] = "split_punctuation";
 
@@ -51,10 +53,33 @@ absl::Status ReadTokenizerOptions(const std::string& file,
   return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
 }
 
+// Takes the vocabulary of `file`, or says why it cannot be used.
+absl::Status TakeTokenizerJson(const std::string& file,
+                               TokenizerFiles* tokenizer) {
+  const absl::StatusOr<WordPieceFile> read = ReadTokenizerJson(file);
+  if (absl::IsUnimplemented(read.status())) {
+    tokenizer->unsupported = std::string(read.status().message());
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(read.status());
+  tokenizer->type = "wordpiece";
+  tokenizer->vocabulary = file;
+  tokenizer->lower_case = read->lower_case;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string VocabularyFileName(const std::string& tokenizer_type) {
   return tokenizer_type == "sentencepiece" ? "tokenizer.model" : "vocab.txt";
+}
+
+absl::StatusOr<std::string> ReadVocabulary(const std::string& path) {
+  if (!absl::EndsWith(path, ".json")) {
+    return ReadFile(path);
+  }
+  ETC_ASSIGN_OR_RETURN(WordPieceFile file, ReadTokenizerJson(path));
+  return std::move(file.vocabulary);
 }
 
 std::string FileBesideWeights(const std::string& path,
@@ -72,6 +97,10 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
       tokenizer.type = name.type;
       break;
     }
+  }
+  const std::string tokenizer_json = FileBesideWeights(path, kTokenizerJson);
+  if (tokenizer.type.empty() && !tokenizer_json.empty()) {
+    ETC_RETURN_IF_ERROR(TakeTokenizerJson(tokenizer_json, &tokenizer));
   }
   const std::string options = FileBesideWeights(path, kTokenizerConfig);
   if (!options.empty()) {

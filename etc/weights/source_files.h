@@ -15,17 +15,27 @@ namespace etc {
 struct TokenizerFiles {
   // "wordpiece" or "sentencepiece"; empty if there is no vocabulary.
   std::string type;
-  // vocab.txt or a SentencePiece model, whatever it is called there.
+  // vocab.txt or a SentencePiece model, whatever it is called there, or
+  // tokenizer.json; ReadVocabulary has its contents.
   std::string vocabulary;
   // WordPiece: fold to lower case and strip accents.
   bool lower_case = true;
   // SentencePiece: split into words first (model spec 9.4).
   bool split_punctuation = false;
+  // Where `type` is empty: why the vocabulary that is there cannot be used;
+  // empty if there is none.
+  std::string unsupported;
 };
 
 // The name of a vocabulary in a checkpoint directory of ours: "vocab.txt" for
 // "wordpiece", "tokenizer.model" for "sentencepiece".
 std::string VocabularyFileName(const std::string& tokenizer_type);
+
+// The contents of the vocabulary at `path` as a checkpoint directory of ours
+// has them: those of the file, of a tokenizer.json (by its suffix ".json") the
+// vocab.txt that it stands for.
+//   what ReadFile and ReadTokenizerJson say
+absl::StatusOr<std::string> ReadVocabulary(const std::string& path);
 
 // `path` is a directory, or a file or the prefix of files in it: what follows
 // looks into that directory.
@@ -34,9 +44,10 @@ std::string VocabularyFileName(const std::string& tokenizer_type);
 std::string FileBesideWeights(const std::string& path, const std::string& name);
 
 // Finds the vocabulary by the names that official ETC, BERT, HuggingFace and we
-// give it. Options are those of `tokenizer_config.json`, if it is there; the
+// give it; where there is none of them, in tokenizer.json. Options are those of
+// `tokenizer_config.json`, if it is there, or else of tokenizer.json; the
 // official folder `etc_large_split_punctuation` says the other one by its name.
-//   kInvalidArgument  tokenizer_config.json cannot be read
+//   kInvalidArgument  tokenizer_config.json or tokenizer.json cannot be read
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 
 // Puts a vocabulary of these contents into our checkpoint directory, and its

@@ -1,0 +1,249 @@
+#include "etc/weights/tokenizer_json.h"
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "etc/formats/json_reader.h"
+#include "etc/formats/status_macros.h"
+#include "etc/formats/utf8.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
+
+// A field, or nullptr if it is not there or null.
+const json* GivenField(JsonObjectReader* reader, const std::string& field) {
+  const json* value = reader->Raw(field, /*required=*/false);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+// --- What is not supported
+// ----------------------------------------------------
+
+// What to do about a model of the type `type`.
+std::string Advice(const std::string& type) {
+  if (type == "Unigram") {
+    return "; its SentencePiece model (spiece.model or "
+           "sentencepiece.bpe.model) is understood";
+  }
+  return type == "BPE" ? "; for RoBERTa give the SentencePiece vocabulary that "
+                         "its embeddings are to be matched to, with --lift and "
+                         "--vocabulary"
+                       : "";
+}
+
+absl::Status Unsupported(const std::string& where, absl::string_view found,
+                         absl::string_view expected,
+                         const std::string& advice = "") {
+  return absl::UnimplementedError(absl::StrCat(
+      where, " is ", found, ", but only ", expected, " is supported", advice));
+}
+
+// Whether the object has the type that BERT's tokenizer has there.
+absl::Status CheckType(const json& object, const std::string& where,
+                       const std::string& expected) {
+  JsonObjectReader reader(object, where);
+  std::string type;
+  reader.Required("type", &type);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  return type == expected
+             ? absl::OkStatus()
+             : Unsupported(reader.Where("type"), QuotedName(type), expected);
+}
+
+// --- The parts
+// ----------------------------------------------------------------
+
+// Where text is folded. Without a normalizer it is not.
+absl::StatusOr<bool> ReadLowerCase(JsonObjectReader* file) {
+  const json* normalizer = GivenField(file, "normalizer");
+  if (normalizer == nullptr) {
+    return false;
+  }
+  const std::string where = file->Where("normalizer");
+  ETC_RETURN_IF_ERROR(CheckType(*normalizer, where, "BertNormalizer"));
+  JsonObjectReader reader(*normalizer, where);
+  bool clean_text = true;
+  bool handle_chinese_chars = true;
+  bool lowercase = true;
+  reader.Optional("clean_text", &clean_text);
+  reader.Optional("handle_chinese_chars", &handle_chinese_chars);
+  reader.Optional("lowercase", &lowercase);
+  // Null stands for what lowercase is.
+  bool strip_accents = lowercase;
+  if (GivenField(&reader, "strip_accents") != nullptr) {
+    reader.Optional("strip_accents", &strip_accents);
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  if (!clean_text || !handle_chinese_chars) {
+    return Unsupported(
+        reader.Where(clean_text ? "handle_chinese_chars" : "clean_text"),
+        "false", "true");
+  }
+  if (strip_accents != lowercase) {
+    return Unsupported(reader.Where("strip_accents"),
+                       strip_accents ? "true" : "false",
+                       "what \"lowercase\" is, or null,");
+  }
+  return lowercase;
+}
+
+// The pieces by their ids.
+class Pieces {
+ public:
+  // There are at most `most` of them, which bounds the memory that an id can
+  // ask for.
+  explicit Pieces(size_t most) : most_(most) {}
+
+  absl::Status Add(const std::string& where, const std::string& piece,
+                   const json& id) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= most_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": the id of ", QuotedName(piece),
+                       " should be a whole number from 0 to ", most_ - 1,
+                       ", for there are ", most_, " pieces, but is ",
+                       id.is_number() ? id.dump() : id.type_name()));
+    }
+    const auto index = id.get<size_t>();
+    if (piece.empty() || piece.find_first_of("\r\n") != std::string::npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": ", QuotedName(piece), " (id ", index,
+                       ") cannot be a line of a vocabulary"));
+    }
+    if (index >= pieces_.size()) {
+      pieces_.resize(index + 1);
+    }
+    if (pieces_[index].has_value() && *pieces_[index] != piece) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, ": id ", index, " is that of ", QuotedName(*pieces_[index]),
+          " and of ", QuotedName(piece)));
+    }
+    pieces_[index] = piece;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> ToLines(const std::string& where) const {
+    std::string lines;
+    for (size_t id = 0; id < pieces_.size(); ++id) {
+      if (!pieces_[id].has_value()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, ": ids should be those from 0 to ",
+                         pieces_.size() - 1, ", but there is no ", id));
+      }
+      absl::StrAppend(&lines, *pieces_[id], "\n");
+    }
+    return lines;
+  }
+
+ private:
+  const size_t most_;
+  std::vector<std::optional<std::string>> pieces_;
+};
+
+// The field "vocab" of the model, an object.
+absl::StatusOr<const json*> ModelVocabulary(const json& model,
+                                            const std::string& where) {
+  JsonObjectReader reader(model, where);
+  std::string prefix = "##";
+  std::string unknown = "[UNK]";
+  reader.Optional("continuing_subword_prefix", &prefix);
+  reader.Optional("unk_token", &unknown);
+  const json* vocabulary = reader.Raw("vocab", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  if (prefix != "##") {
+    return Unsupported(reader.Where("continuing_subword_prefix"),
+                       QuotedName(prefix), "\"##\"");
+  }
+  if (unknown != "[UNK]") {
+    return Unsupported(reader.Where("unk_token"), QuotedName(unknown),
+                       "\"[UNK]\"");
+  }
+  JsonObjectReader vocabulary_reader(*vocabulary, reader.Where("vocab"));
+  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnoreOthers));
+  return vocabulary;
+}
+
+// A piece that was added behind the model's, or is one of them.
+absl::Status AddSpecialPiece(const json& added, const std::string& where,
+                             const json& vocabulary, Pieces* pieces) {
+  JsonObjectReader reader(added, where);
+  std::string content;
+  reader.Required("content", &content);
+  const json* id = reader.Raw("id", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  const auto same = vocabulary.find(content);
+  if (same != vocabulary.end() && *same != *id) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        reader.Where("id"), " of ", QuotedName(content), " should be ",
+        same->dump(), ", as in model.vocab, but is ", id->dump()));
+  }
+  return pieces->Add(where, content, *id);
+}
+
+absl::StatusOr<std::string> ReadLines(JsonObjectReader* file,
+                                      const json& vocabulary) {
+  const json* added = GivenField(file, "added_tokens");
+  const std::string where = file->Where("added_tokens");
+  if (added != nullptr && !added->is_array()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, " should be an array, but is ", added->type_name()));
+  }
+  const size_t num_added = added == nullptr ? 0 : added->size();
+  Pieces pieces(vocabulary.size() + num_added);
+  const std::string model_where = file->Where("model.vocab");
+  for (const auto& [piece, id] : vocabulary.items()) {
+    ETC_RETURN_IF_ERROR(pieces.Add(model_where, piece, id));
+  }
+  for (size_t i = 0; i < num_added; ++i) {
+    ETC_RETURN_IF_ERROR(AddSpecialPiece(
+        (*added)[i], absl::StrCat(where, "[", i, "]"), vocabulary, &pieces));
+  }
+  return pieces.ToLines(model_where);
+}
+
+// Old files leave the type out.
+absl::Status CheckModelType(const json& model, const std::string& where) {
+  JsonObjectReader reader(model, where);
+  std::string type;
+  if (reader.Has("vocab") && reader.Has("continuing_subword_prefix") &&
+      !reader.Has("merges")) {
+    type = "WordPiece";
+    reader.Optional("type", &type);
+  } else {
+    reader.Required("type", &type);
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  return type == "WordPiece"
+             ? absl::OkStatus()
+             : Unsupported(reader.Where("type"), QuotedName(type),
+                           "\"WordPiece\"", Advice(type));
+}
+
+}  // namespace
+
+absl::StatusOr<WordPieceFile> ReadTokenizerJson(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  JsonObjectReader reader(contents, path);
+  const json* model = reader.Raw("model", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  const std::string where = reader.Where("model");
+  ETC_RETURN_IF_ERROR(CheckModelType(*model, where));
+  if (const json* splitter = GivenField(&reader, "pre_tokenizer")) {
+    ETC_RETURN_IF_ERROR(CheckType(*splitter, reader.Where("pre_tokenizer"),
+                                  "BertPreTokenizer"));
+  }
+  WordPieceFile file;
+  ETC_ASSIGN_OR_RETURN(file.lower_case, ReadLowerCase(&reader));
+  ETC_ASSIGN_OR_RETURN(const json* vocabulary, ModelVocabulary(*model, where));
+  ETC_ASSIGN_OR_RETURN(file.vocabulary, ReadLines(&reader, *vocabulary));
+  return file;
+}
+
+}  // namespace etc
