@@ -159,6 +159,13 @@ absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path) {
     source.is_bert = true;
     return source;
   }
+  // What is not there itself may be the prefix of a TensorFlow checkpoint.
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored) &&
+      !std::filesystem::exists(path + ".index", ignored)) {
+    return absl::NotFoundError(
+        absl::StrCat(path, ": there is no such file or directory"));
+  }
   return absl::NotFoundError(absl::StrCat(
       path,
       ": there is no etc_config.json, bert_config.json or config.json "

@@ -312,7 +312,7 @@ TEST(FinetuneConfigTest, NamesTheFileThatIsAbsent) {
               HasSubstr("/nowhere/run.json"));
   EXPECT_THAT(
       FromText(R"({"task": "wikihop", "init": "/nowhere"})").status().message(),
-      HasSubstr("/nowhere: there is no etc_config.json"));
+      HasSubstr("/nowhere: there is no such file or directory"));
 }
 
 TEST(FinetuneConfigTest, NamesTheLineOfBrokenJson) {
