@@ -1,0 +1,169 @@
+// Mistakes of people, first half: in what they type and in their configuration.
+// Each must end in one line that names the place and says what belongs there,
+// before anything is written.
+#include "gtest/gtest.h"
+#include "tests/tasks/user_mistakes.h"
+
+namespace etc {
+namespace {
+
+// A command line with fields of run.json set otherwise.
+std::string Set(const std::string& field_and_value) {
+  return "finetune run.json --set " + field_and_value;
+}
+
+// Writes run.json anew.
+auto Config(const std::string& text) {
+  return [text](UserFolder* folder) { folder->Write("run.json", text); };
+}
+
+// Replaces a part of run.json.
+auto Edit(const std::string& from, const std::string& to) {
+  return
+      [from, to](UserFolder* folder) { folder->Replace("run.json", from, to); };
+}
+
+TEST(ConfigMistakesTest, InCommandLinesAreClear) {
+  constexpr int kUsage = 2;
+  const std::string checkpoint = kCheckpoint;
+  ExpectClearErrors({
+      {nullptr, "finetun run.json", {"did you mean \"finetune\"?"}, kUsage},
+      {nullptr, "train run.json", {"no command \"train\"", "--help"}, kUsage},
+      {nullptr, "finetune", {"CONFIG", "finetune --help"}, kUsage},
+      {nullptr, "finetune run.json data.json", {"data.json"}, kUsage},
+      {nullptr, "finetune run.json --resum", {"--resum"}, kUsage},
+      {nullptr, "finetune run.json --set", {"--set"}, kUsage},
+      {nullptr, "finetune run.json --steps 5", {"--steps"}, kUsage},
+      {nullptr, "evaluate", {"CHECKPOINT"}, kUsage},
+      {nullptr, "evaluate run --residual on", {"--residual", "off"}, kUsage},
+      {nullptr, "evaluate run --threads two", {"--threads", "two"}, kUsage},
+      {nullptr, "evaluate run --threads 0", {"--threads", "0"}, kUsage},
+      {nullptr, "evaluate run --batch-size -3", {"--batch-size"}, kUsage},
+      {nullptr, "predict run --data data.json", {"--output"}, kUsage},
+      {nullptr, "score wikihop data.json", {"PREDICTIONS"}, kUsage},
+      {nullptr, "inspect run --record 3", {"--record", "--config"}, kUsage},
+      {nullptr, "inspect --config run.json --record x", {"--record"}, kUsage},
+      {nullptr, Set("train.steps"), {"train.steps", "a field and its value"}},
+      {nullptr, Set("=5"), {"=5"}},
+      {nullptr, Set("train..steps=5"), {"train..steps=5"}},
+      {nullptr, Set("task.name=x"), {"task.name=x", "no object"}},
+      {nullptr,
+       "score wikihopp data.json data.json",
+       {"\"wikihopp\"", "did you mean \"wikihop\"?"}},
+  });
+}
+
+TEST(ConfigMistakesTest, InTheConfigurationFileAreClear) {
+  const std::string run = "finetune run.json";
+  ExpectClearErrors({
+      {nullptr, "finetune rum.json", {"rum.json", "o such file"}},
+      {nullptr, "finetune .", {"."}},
+      {nullptr, "finetune vocab.txt", {"vocab.txt:1:2"}},
+      {Config(""), run, {"run.json"}},
+      {Config("[]"), run, {"run.json", "object"}},
+      {Config("{'task': 'wikihop'}"), run, {"run.json:1:2"}},
+      {Config("{\"task\": \"wikihop\",}"), run, {"run.json:1:20"}},
+      {Config("{\n  // mine\n}"), run, {"run.json:2:3"}},
+      {Config("{\"task\": \"wikihop\""), run, {"run.json:1"}},
+      {Config("{\"task\": \"wikihop\", \"task\": \"nq\"}"),
+       run,
+       {"run.json", "task", "twice"}},
+      {Config("{\"task\": \"wiki\xFFhop\"}"), run, {"run.json", "UTF-8"}},
+      {Config("\xFF\xFE{\0}\0"), run, {"run.json:1:1"}},
+      {Config("{\"model\": {}}"), run, {"run.json", "task"}},
+      {Config("{\"task\": \"wikihop\"}"), run, {"run.json", "model"}},
+      {Edit("\"train\": {", "\"trian\": {"),
+       run,
+       {"run.json", "\"trian\"", "did you mean \"train\"?"}},
+      {Edit("\"steps\"", "\"step\""),
+       run,
+       {"run.json: train", "\"step\"", "did you mean \"steps\"?"}},
+      {Edit("\"vocabulary\"", "\"vocab\""),
+       run,
+       {"tokenizer", "\"vocab\"", "vocabulary"}},
+      {Edit("\"threads\": 1", "\"threads\": \"all\""),
+       run,
+       {"train.threads should be", "\"all\""}},
+      {Edit("\"batch_size\": 3", "\"batch_size\": 2.5"),
+       run,
+       {"train.batch_size should be", "2.5"}},
+      {Edit("\"output\": \"run\"", "\"output\": null"),
+       run,
+       {"output should be", "null"}},
+      {Edit("\"tokenizer\": {", "\"tokenizer\": [{}], \"x\": {"),
+       run,
+       {"tokenizer", "object"}},
+  });
+}
+
+TEST(ConfigMistakesTest, InFieldsAreClear) {
+  ExpectClearErrors({
+      {nullptr, Set("task=wikihopp"), {"did you mean \"wikihop\"?"}},
+      {nullptr, Set("train.learning_rate=0"), {"train.learning_rate", "0"}},
+      {nullptr, Set("train.learning_rate=fast"), {"number", "\"fast\""}},
+      {nullptr, Set("train.learning_rate=NaN"), {"number", "\"NaN\""}},
+      {nullptr, Set("train.batch_size=0"), {"train.batch_size", "at least 1"}},
+      {nullptr, Set("train.batch_size=1e30"), {"train.batch_size"}},
+      {nullptr,
+       Set("train.micro_batch_size=4"),
+       {"micro_batch_size", "batch_size (3)", "4"}},
+      {nullptr, Set("train.steps=-1"), {"train.steps", "at least 1", "-1"}},
+      {nullptr,
+       Set("train.epochs=0 --set train.steps=null"),
+       {"train.epochs", "more than 0"}},
+      {nullptr, Set("train.seeds=[]"), {"train.seeds", "empty"}},
+      {nullptr, Set("train.seeds=[1,2,1]"), {"train.seeds", "1", "twice"}},
+      {nullptr, Set("train.precision=fp16"), {"precision", "\"bf16\""}},
+      {nullptr,
+       Set("optimizer.type=adam"),
+       {"optimizer.type", "\"adamw\"", "\"adam\""}},
+      {nullptr, Set("optimizer.beta1=1"), {"optimizer.beta1", "1"}},
+      {nullptr,
+       Set("schedule.warmup_proportion=10"),
+       {"schedule.warmup_proportion", "10"}},
+      {nullptr,
+       Set("residual_attention=on"),
+       {"residual_attention", "\"sum\"", "\"on\""}},
+      {nullptr,
+       Set("data.on_bad_record=ignore"),
+       {"on_bad_record", "\"skip\""}},
+      {nullptr, Set("data.workers=0"), {"data.workers", "at least 1"}},
+      {nullptr,
+       Set("model.vocab_size=18"),
+       {"vocab.txt has 19 pieces", "model.vocab_size is 18"}},
+      {nullptr, Set("model.hidden_size=9"), {"hidden_size", "9"}},
+      {nullptr, Set("model.local_radius=0"), {"local_radius", "0"}},
+      {nullptr,
+       Set("model.num_hidden_layer=3"),
+       {"model", "did you mean \"num_hidden_layers\"?"}},
+      {nullptr,
+       Set("model.preset=huge"),
+       {"model.preset", "\"base\" or \"large\"", "\"huge\""}},
+      {nullptr, Set("model.path=etc_config.json"), {"etc_config.json"}},
+      {nullptr,
+       Set("model.preset=base --set model.path=x.json"),
+       {"model.path", "preset"}},
+      {nullptr, Set("init=bert-base"), {"bert-base", "o such file"}},
+      {nullptr, Set("init=data.json"), {"data.json"}},
+      {nullptr, Set("tokenizer.type=bpe"), {"tokenizer.type", "\"bpe\""}},
+      {nullptr, Set("tokenizer.vocabulary=vocab.text"), {"vocab.text"}},
+      {nullptr, Set("tokenizer.vocabulary="), {"tokenizer.vocabulary"}},
+      {nullptr, Set("tokenizer.type=sentencepiece"), {"vocab.txt"}},
+      {nullptr,
+       Set("wikihop.label_smoothing=1"),
+       {"wikihop.label_smoothing", "[0, 1)"}},
+      {nullptr,
+       Set("wikihop.mention_alignment=words"),
+       {"mention_alignment", "\"pieces\" or \"characters\""}},
+      {nullptr, Set("hotpotqa.answer_encoding=bio"), {"\"hotpotqa\""}},
+      {nullptr, Set("output="), {"output"}},
+      {nullptr, Set("output=data.json"), {"data.json"}},
+      {nullptr, Set("output=/dev/null/run"), {"/dev/null"}},
+      {nullptr,
+       Set("data.sentences=punkt"),
+       {"data.sentences", "punkt", "no such folder", "ortho_context.tab"}},
+  });
+}
+
+}  // namespace
+}  // namespace etc
