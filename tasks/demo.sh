@@ -39,7 +39,7 @@ train() {
 score() {
   "$realetc" score "$1" "$(held_out_part "$1")" \
     "runs/demo/$1/residual_$2/predictions.json" |
-    tr -s ' ' '\n' | grep -x -A 1 "$3" | tail -n 1
+    awk -v metric="$3" '$1 == metric { print $2 }'
 }
 
 demo() {
@@ -73,7 +73,11 @@ Both runs took $((SECONDS - started)) s together.
   metrics      $run/seed-1/metrics.jsonl
 Try:
   $realetc inspect --config tasks/$task/configs/demo.json --record 0
-  $realetc evaluate $run/seed-1/checkpoints/best --residual off
+  $realetc evaluate $run
+  $realetc evaluate $run --residual off
+The last one switches off the residual scores that this model was trained with,
+and mostly scores much lower: it has learnt to build on them. What a model
+reaches that was trained without them is above.
 END
   if ((${#too_low[@]} > 0)); then
     echo "demo: ${too_low[*]} of $task is below ${needed[$task]}:" \

@@ -12,6 +12,7 @@
 #include "etc/formats/json_reader.h"
 #include "etc/process_memory.h"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/version.h"
 
 namespace {
 
@@ -74,6 +75,9 @@ int main(int argc, char** argv) {
   CLI::App program(kDescription, "realetc");
   program.footer(kFooter);
   program.require_subcommand(0, 1);
+  program.set_version_flag(
+      "--version", etc::VersionText,
+      "Versions, SIMD instructions, BLAS library and threads");
   program.get_formatter()->column_width(32);
   etc::Action action;
   etc::AddFinetuneCommand(&program, &action);

@@ -72,6 +72,7 @@ const std::vector<TaskEntry>& Tasks() {
       {.name = "wikihop",
        .description =
            "QAngaroo WikiHop: choose among candidates by several documents",
+       .main_metric = kWikihopMainMetric,
        .make = MakeWikihop,
        .splits_sentences = true,
        .make_head =
@@ -85,6 +86,7 @@ const std::vector<TaskEntry>& Tasks() {
        .description =
            "HotpotQA, distractor setting: answer and find the sentences that "
            "say it",
+       .main_metric = kHotpotqaMainMetric,
        .make =
            [](const FinetuneConfig& config,
               std::shared_ptr<const Tokenizer> tokenizer) {
@@ -101,6 +103,7 @@ const std::vector<TaskEntry>& Tasks() {
                    ScoringRules) { return ScoreHotpotqa(gold, predictions); }},
       {.name = "openkp",
        .description = "OpenKP: find the key phrases of a web page",
+       .main_metric = kOpenkpMainMetric,
        .make =
            [](const FinetuneConfig& config,
               std::shared_ptr<const Tokenizer> tokenizer) {
@@ -123,6 +126,7 @@ const std::vector<TaskEntry>& Tasks() {
       {.name = "nq",
        .description =
            "Natural Questions: find a long and a short answer on a web page",
+       .main_metric = kNqMainMetric,
        .make =
            [](const FinetuneConfig& config,
               std::shared_ptr<const Tokenizer> tokenizer) {

@@ -24,6 +24,8 @@ struct TaskEntry {
   std::string name;
   // One line for people.
   std::string description;
+  // Task::main_metric().
+  std::string main_metric;
   // The task as the configuration has it.
   //   kInvalidArgument  a mistake in the object of the task's name
   std::function<absl::StatusOr<std::unique_ptr<Task>>(

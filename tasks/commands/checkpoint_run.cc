@@ -6,28 +6,41 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/status_macros.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/find_checkpoint.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/finetuned_model.h"
 
 namespace etc {
 namespace {
 
+// One that the scores were trained with needs them, and the other way round.
+void WarnOfOtherResidual(const std::string& trained, const std::string& now) {
+  if (now != trained) {
+    PrintWarnings({absl::StrCat(
+        "residual attention: trained with ", trained, ", now ", now,
+        "; the model has learnt with the scores of ", trained,
+        ", so expect worse results: to compare the two, fine-tune with each")});
+  }
+}
+
+// The configuration with which the checkpoint in `directory` is run.
 absl::StatusOr<FinetuneConfig> ConfigOfRun(
-    const CheckpointRunOptions& options) {
-  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
-                       ReadFinetunedConfig(options.checkpoint));
+    const std::string& directory, const CheckpointRunOptions& options) {
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config, ReadFinetunedConfig(directory));
   if (!options.data.empty()) {
     config.data.dev = options.data;
   }
   if (config.data.dev.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(options.checkpoint,
+        absl::StrCat(directory,
                      ": its configuration names no dev files; give some with "
                      "--data"));
   }
   if (!options.residual_attention.empty()) {
+    WarnOfOtherResidual(config.residual_attention, options.residual_attention);
     config.residual_attention = options.residual_attention;
     config.model.residual_attention = options.residual_attention;
   }
@@ -42,13 +55,19 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
 absl::StatusOr<CheckpointRun> RunCheckpoint(
     const CheckpointRunOptions& options) {
   CheckpointRun run;
-  ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(options));
+  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint checkpoint,
+                       FindCheckpoint(options.checkpoint));
+  if (!checkpoint.reason.empty()) {
+    std::cerr << "checkpoint: " << checkpoint.directory << ", "
+              << checkpoint.reason << std::endl;
+  }
+  ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
   ETC_ASSIGN_OR_RETURN(run.setup, SetUpTask(run.config));
   PrintWarnings(run.setup.warnings);
   SetThreads(run.config.train.threads);
   ETC_ASSIGN_OR_RETURN(
       const FinetunedModel model,
-      LoadFinetunedModel(options.checkpoint, run.config, *run.setup.task));
+      LoadFinetunedModel(checkpoint.directory, run.config, *run.setup.task));
   StreamReporter reporter = ConsoleReporter();
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.reporter = &reporter;
@@ -60,9 +79,10 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   ETC_ASSIGN_OR_RETURN(run.evaluation,
                        Evaluate(model, *run.setup.task, *records, evaluate));
   if (run.evaluation.skipped.count > 0) {
-    PrintWarnings({absl::StrCat(run.evaluation.skipped.count,
-                                " bad records were skipped, the first: ",
-                                run.evaluation.skipped.first_message)});
+    PrintWarnings({absl::StrCat(
+        "skipped ", Counted(run.evaluation.skipped.count, "bad record"),
+        run.evaluation.skipped.count == 1 ? ": " : ", the first: ",
+        run.evaluation.skipped.first_message)});
   }
   return run;
 }

@@ -14,7 +14,8 @@ namespace etc {
 
 // A checkpoint's model to be run over a data set.
 struct CheckpointRunOptions {
-  // Directory that fine-tuning wrote.
+  // Directory that fine-tuning wrote: of a checkpoint, or of a run or seed,
+  // whose best one is taken (FindCheckpoint).
   std::string checkpoint;
   // Official files; empty: the dev files of the checkpoint's configuration.
   std::vector<std::string> data;
@@ -32,7 +33,9 @@ struct CheckpointRun {
   Evaluation evaluation;
 };
 
-// Runs it, with progress on standard error.
+// Runs it, with progress on standard error, where it is also said which
+// checkpoint was taken and if the residual attention is not that of the
+// training.
 absl::StatusOr<CheckpointRun> RunCheckpoint(
     const CheckpointRunOptions& options);
 

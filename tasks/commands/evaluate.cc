@@ -8,32 +8,39 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/file.h"
 #include "etc/formats/status_macros.h"
 #include "tasks/commands/checkpoint_run.h"
 #include "tasks/commands/commands.h"
+#include "tasks/train/score_table.h"
 
 namespace etc {
 namespace {
 
 struct Arguments {
   CheckpointRunOptions run;
-  // File for predictions.
+  // Of evaluate: all digits, for programs.
+  bool json = false;
+  // Of predict: file for predictions.
   std::string output;
 };
 
 absl::Status RunEvaluate(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(arguments.run));
   std::cerr << absl::StreamFormat(
-      "%d examples in %.1f s, residual attention %s\n",
-      run.evaluation.num_examples, run.evaluation.seconds,
+      "%s in %.1f s, residual attention %s\n",
+      Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
       run.config.residual_attention);
   if (run.evaluation.metrics.empty()) {
     return absl::FailedPreconditionError(
         "the data have no answers, so there is nothing to score; see realetc "
         "predict");
   }
-  std::cout << FormatMetrics(run.evaluation.metrics) << "\n";
+  const Metrics& metrics = run.evaluation.metrics;
+  std::cout << (arguments.json
+                    ? ScoresToJson(metrics) + "\n"
+                    : FormatScoreTable(metrics, run.setup.entry->main_metric));
   return absl::OkStatus();
 }
 
@@ -41,9 +48,10 @@ absl::Status RunPredict(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(arguments.run));
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       arguments.output, run.evaluation.predictions->FileContents()));
-  std::cerr << absl::StreamFormat("%d examples in %.1f s, predictions in %s\n",
-                                  run.evaluation.num_examples,
-                                  run.evaluation.seconds, arguments.output);
+  std::cerr << absl::StreamFormat(
+      "%s in %.1f s, predictions in %s\n",
+      Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
+      arguments.output);
   return absl::OkStatus();
 }
 
@@ -51,7 +59,9 @@ absl::Status RunPredict(const Arguments& arguments) {
 void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
   command
       ->add_option("CHECKPOINT", options->checkpoint,
-                   "Checkpoint directory that fine-tuning wrote")
+                   "Checkpoint directory that fine-tuning wrote, or a run's "
+                   "output directory, or that of a seed in it: their best "
+                   "checkpoint is taken")
       ->required();
   command
       ->add_option("--residual", options->residual_attention,
@@ -75,13 +85,15 @@ void AddEvaluateCommand(CLI::App* program, Action* action) {
       "evaluate", "Print a checkpoint's scores on a data set");
   command->footer(
       "Examples:\n"
-      "  realetc evaluate runs/demo/seed-1/checkpoints/best\n"
+      "  realetc evaluate runs/demo\n"
       "  realetc evaluate runs/demo/seed-1/checkpoints/best \\\n"
       "    --data dev.json --residual off");
   AddRunOptions(command, &arguments->run);
   command->add_option("--data", arguments->run.data,
                       "Official files with answers, or patterns of their names "
                       "(default: the dev files of its configuration)");
+  command->add_flag("--json", arguments->json,
+                    "One JSON object with all digits");
   command->callback(
       [=] { *action = [arguments] { return RunEvaluate(*arguments); }; });
 }

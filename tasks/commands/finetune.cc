@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/task_setup.h"
-#include "tasks/train/evaluate.h"
+#include "tasks/train/score_table.h"
 
 namespace etc {
 namespace {
@@ -34,17 +35,38 @@ absl::StatusOr<FinetuneConfig> ReadConfig(const Arguments& arguments) {
   return ReadFinetuneConfig(arguments.config, overrides);
 }
 
-void PrintResult(const FinetuneResult& result) {
+// A line for each seed, and the other scores of all together.
+void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
   for (const RunResult& run : result.runs) {
     std::cout << "seed " << run.seed << ": ";
     if (run.best.empty()) {
       std::cout << run.directory << "/checkpoints/last\n";
     } else {
-      std::cout << FormatMetrics(run.best) << " after " << run.best_step
-                << " of " << run.steps << " steps, " << run.directory
-                << "/checkpoints/best\n";
+      std::cout << FormatMainScore(run.best, main_metric) << " after "
+                << run.best_step << " of " << Counted(run.steps, "update")
+                << ", " << run.directory << "/checkpoints/best\n";
     }
   }
+  // One score of one seed has been said.
+  if (result.scores.size() == 1 && result.runs.size() == 1) {
+    return;
+  }
+  Metrics medians;
+  Metrics deviations;
+  for (const ScoreSummary& score : result.scores) {
+    medians.emplace_back(score.name, score.median);
+    if (score.standard_deviation.has_value()) {
+      deviations.emplace_back(score.name, *score.standard_deviation);
+    }
+  }
+  if (deviations.empty()) {
+    std::cout << FormatScoreTable(medians, main_metric);
+    return;
+  }
+  std::cout << "median of " << result.runs.size() << " seeds\n"
+            << FormatScoreTable(medians, main_metric)
+            << "standard deviation of " << result.runs.size() << " seeds\n"
+            << FormatScoreTable(deviations, main_metric);
 }
 
 absl::Status RunFinetune(const Arguments& arguments) {
@@ -57,7 +79,7 @@ absl::Status RunFinetune(const Arguments& arguments) {
                                 {.resume = arguments.resume,
                                  .reporter = &reporter,
                                  .stop = StopAtInterrupt()}));
-  PrintResult(result);
+  PrintResult(result, setup.entry->main_metric);
   if (!result.finished) {
     return absl::CancelledError(
         "stopped; everything is saved: the same command with --resume goes on");

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "etc/checkpoint.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/status_macros.h"
 #include "etc/formats/tensor_source.h"
 #include "etc/weights/compare.h"
@@ -66,8 +67,10 @@ absl::Status PrintTensors(const TensorReader& reader) {
         tensor.to(torch::kFloat64).norm().item<double>());
   }
   std::cout << "\n"
-            << names.size() << " tensors, " << FormatCount(parameters)
-            << " numbers, " << FormatBytes(static_cast<double>(bytes)) << "\n";
+            << Counted(static_cast<int64_t>(names.size()), "tensor") << ", "
+            << FormatCount(parameters)
+            << (parameters == 1 ? " number, " : " numbers, ")
+            << FormatBytes(static_cast<double>(bytes)) << "\n";
   return absl::OkStatus();
 }
 
@@ -102,8 +105,10 @@ absl::Status Compare(const std::string& checkpoint, const std::string& other) {
   for (const std::string& text : comparison.config_differences) {
     std::cout << "configuration: " << text << "\n";
   }
-  std::cout << comparison.differences.size() << " tensors differ, "
-            << comparison.same << " are the same (there: " << other
+  std::cout << Counted(static_cast<int64_t>(comparison.differences.size()),
+                       "tensor")
+            << (comparison.differences.size() == 1 ? " differs, " : " differ, ")
+            << comparison.same << " the same (there: " << other
             << ", here: " << checkpoint << ")\n";
   return absl::OkStatus();
 }
@@ -172,12 +177,14 @@ absl::Status CountExamples(const Arguments& arguments,
     ETC_ASSIGN_OR_RETURN(const Examples passed, gate.Pass(*std::move(made)));
     examples += static_cast<int64_t>(passed.size());
   }
-  std::cout << records->size() << " records, " << examples << " examples\n";
+  std::cout << Counted(records->size(), "record") << ", "
+            << Counted(examples, "example") << "\n";
   for (const auto& [reason, count] : gate.skipped().left_out) {
-    std::cout << count << " more are left out: " << reason << "\n";
+    std::cout << count << " more left out: " << reason << "\n";
   }
   if (gate.skipped().count > 0) {
-    std::cout << gate.skipped().count << " bad records, the first of them: "
+    std::cout << Counted(gate.skipped().count, "bad record")
+              << (gate.skipped().count == 1 ? ": " : ", the first of them: ")
               << gate.skipped().first_message << "\n";
   }
   return absl::OkStatus();

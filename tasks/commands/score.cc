@@ -8,7 +8,8 @@
 #include "etc/formats/status_macros.h"
 #include "tasks/commands/commands.h"
 #include "tasks/registry.h"
-#include "tasks/train/evaluate.h"
+#include "tasks/task.h"
+#include "tasks/train/score_table.h"
 
 namespace etc {
 namespace {
@@ -18,6 +19,8 @@ struct Arguments {
   std::string gold;
   std::string predictions;
   bool as_official = false;
+  // All digits, for programs.
+  bool json = false;
 };
 
 absl::Status Score(const Arguments& arguments) {
@@ -27,7 +30,8 @@ absl::Status Score(const Arguments& arguments) {
       task->score(arguments.gold, arguments.predictions,
                   arguments.as_official ? ScoringRules::kOfficial
                                         : ScoringRules::kDefault));
-  std::cout << FormatMetrics(metrics) << "\n";
+  std::cout << (arguments.json ? ScoresToJson(metrics) + "\n"
+                               : FormatScoreTable(metrics, task->main_metric));
   return absl::OkStatus();
 }
 
@@ -58,6 +62,8 @@ void AddScoreCommand(CLI::App* program, Action* action) {
                     "Score as the official program also where that is of no "
                     "use: nq with one annotator a page, for whom no page has "
                     "an answer then, and empty key phrases of openkp");
+  command->add_flag("--json", arguments->json,
+                    "One JSON object with all digits");
   command->callback(
       [=] { *action = [arguments] { return Score(*arguments); }; });
 }

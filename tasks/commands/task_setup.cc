@@ -5,8 +5,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/status_macros.h"
+#include "etc/weights/source_files.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
@@ -23,8 +26,13 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     return LoadSentencePieceTokenizer(
         config.vocabulary, {.split_punctuation = config.split_punctuation});
   }
-  return LoadWordPieceTokenizer(config.vocabulary,
-                                {.lower_case = config.lower_case});
+  const WordPieceOptions options = {.lower_case = config.lower_case};
+  if (!absl::EndsWith(config.vocabulary, ".json")) {
+    return LoadWordPieceTokenizer(config.vocabulary, options);
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
+                       ReadVocabulary(config.vocabulary));
+  return ParseWordPieceTokenizer(vocabulary, config.vocabulary, options);
 }
 
 absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
@@ -32,8 +40,8 @@ absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
   // Tables are rounded up to multiples of 8 to 128.
   constexpr int64_t kMostUnusedRows = 127;
   const std::string sizes =
-      absl::StrCat("the vocabulary ", path, " has ", pieces,
-                   " pieces, and model.vocab_size is ", vocab_size);
+      absl::StrCat("the vocabulary ", path, " has ", Counted(pieces, "piece"),
+                   ", and model.vocab_size is ", vocab_size);
   if (pieces > vocab_size || pieces < vocab_size - kMostUnusedRows) {
     return absl::InvalidArgumentError(absl::StrCat(
         sizes, "; they should be equal, or the table rounded up by at most ",
@@ -46,6 +54,24 @@ absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
   return absl::OkStatus();
 }
 
+namespace {
+
+// Why the vocabulary beside the weights to start from cannot be taken, if it is
+// needed.
+absl::Status CheckVocabularyOfInit(const FinetuneConfig& config) {
+  if (config.init.empty() || !config.tokenizer.vocabulary.empty()) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const TokenizerFiles found, FindTokenizer(config.init));
+  return found.unsupported.empty()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("tokenizer.vocabulary should name a file, for ",
+                                found.unsupported));
+}
+
+}  // namespace
+
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
   // What is not there itself may be the prefix of a TensorFlow checkpoint.
   if (!config.init.empty() && !std::filesystem::exists(config.init) &&
@@ -57,6 +83,7 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
   TaskSetup setup;
   setup.warnings = config.warnings;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
+  ETC_RETURN_IF_ERROR(CheckVocabularyOfInit(config));
   ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
   ETC_RETURN_IF_ERROR(CheckVocabularySize(config.tokenizer.vocabulary,
                                           setup.tokenizer->vocab_size(),

@@ -1,16 +1,21 @@
 // `realetc import` and `realetc export`: weights of other projects in and out.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/status_macros.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/roberta_vocabulary.h"
+#include "etc/weights/tokenizer_json.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/formatting.h"
 #include "tasks/commands/task_setup.h"
@@ -26,6 +31,8 @@ struct ImportArguments {
   bool cased = false;
   bool split_punctuation = false;
   bool dry_run = false;
+  // A line for each parameter.
+  bool verbose = false;
 };
 
 struct ExportArguments {
@@ -41,16 +48,22 @@ bool IsSentencePiece(const std::string& path) {
 }
 
 // What the arguments say of the tokenizer.
-void OverrideTokenizer(const ImportArguments& arguments,
-                       TokenizerFiles* tokenizer) {
+absl::Status OverrideTokenizer(const ImportArguments& arguments,
+                               TokenizerFiles* tokenizer) {
   if (!arguments.vocabulary.empty()) {
     tokenizer->vocabulary = arguments.vocabulary;
     tokenizer->type =
         IsSentencePiece(arguments.vocabulary) ? "sentencepiece" : "wordpiece";
   }
+  if (absl::EndsWith(arguments.vocabulary, ".json")) {
+    ETC_ASSIGN_OR_RETURN(const WordPieceFile file,
+                         ReadTokenizerJson(arguments.vocabulary));
+    tokenizer->lower_case = file.lower_case;
+  }
   tokenizer->lower_case = tokenizer->lower_case && !arguments.cased;
   tokenizer->split_punctuation =
       tokenizer->split_punctuation || arguments.split_punctuation;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(
@@ -83,21 +96,34 @@ absl::StatusOr<std::vector<int64_t>> TokenRows(
 }
 
 absl::Status CheckTokenizer(const ImportPlan& plan) {
+  if (plan.tokenizer.type.empty() && !plan.tokenizer.unsupported.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(plan.tokenizer.unsupported,
+                     "; or give another vocabulary with --vocabulary"));
+  }
   if (plan.tokenizer.type.empty()) {
     PrintWarnings({absl::StrCat(
         plan.file.source.path,
-        " has no vocabulary that is known: WordPiece's vocab.txt or a "
-        "SentencePiece model; give one with --vocabulary")});
+        " has no vocabulary that is known: WordPiece's vocab.txt or "
+        "tokenizer.json, or a SentencePiece model; give one with "
+        "--vocabulary")});
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const auto tokenizer, Load(plan.tokenizer));
+  std::cout << "vocabulary: " << plan.tokenizer.vocabulary << ", "
+            << Counted(tokenizer->vocab_size(), "piece")
+            << (plan.tokenizer.type != "wordpiece" ? ""
+                : plan.tokenizer.lower_case        ? ", lower case"
+                                                   : ", cased")
+            << "\n";
   return CheckVocabularySize(plan.tokenizer.vocabulary, tokenizer->vocab_size(),
                              plan.config.vocab_size);
 }
 
 // --- What is printed --------------------------------------------------------
 
-void PrintPlan(const ImportPlan& plan) {
+// Of each parameter where it comes from, and of each tensor why it is dropped.
+void PrintParameters(const ImportPlan& plan) {
   constexpr char kLine[] = "%-52s %-14s %-72s %s\n";
   std::cout << absl::StreamFormat(kLine, "parameter", "shape", "from", "how");
   for (const WeightStep& step : plan.plan.steps) {
@@ -110,15 +136,50 @@ void PrintPlan(const ImportPlan& plan) {
         kLine, "-", FormatShape(plan.file.source.tensors.at(tensor.name).shape),
         tensor.name, absl::StrCat("dropped: ", tensor.why));
   }
+  std::cout << "\n";
+}
+
+// "dropped: a, b, c and 4 more", if there are any.
+void PrintSome(const std::string& what, const std::vector<std::string>& names) {
+  if (names.empty()) {
+    return;
+  }
+  constexpr size_t kShown = 3;
+  const size_t shown = std::min(names.size(), kShown);
+  std::cout << what << ": "
+            << absl::StrJoin(names.begin(),
+                             names.begin() + static_cast<int64_t>(shown), ", ");
+  if (names.size() > shown) {
+    std::cout << " and " << names.size() - shown << " more";
+  }
+  std::cout << "\n";
+}
+
+// The totals, and what stands in the table of parameters unless that was shown.
+void PrintSummary(const ImportPlan& plan, bool table_shown) {
   const auto total = static_cast<int64_t>(plan.plan.steps.size());
-  std::cout << "\n"
-            << NameStyleDescription(plan.file.source.names.style) << ": "
-            << total << " parameters, " << total - plan.plan.NumFresh()
-            << " from the source, " << plan.plan.NumFresh()
-            << " freshly initialised; " << plan.plan.dropped.size()
-            << " tensors dropped, " << plan.plan.bookkeeping
-            << " of an optimizer ignored\n"
-            << "residual attention: " << plan.config.residual_attention << "\n";
+  const auto dropped = static_cast<int64_t>(plan.plan.dropped.size());
+  std::cout << NameStyleDescription(plan.file.source.names.style) << ": "
+            << Counted(total, "parameter") << ", "
+            << total - plan.plan.NumFresh() << " from the source, "
+            << plan.plan.NumFresh() << " freshly initialised; "
+            << Counted(dropped, "tensor") << " dropped, "
+            << plan.plan.bookkeeping << " of an optimizer ignored\n";
+  if (!table_shown) {
+    std::vector<std::string> names;
+    for (const WeightStep& step : plan.plan.steps) {
+      if (step.source.empty()) {
+        names.push_back(step.target.name);
+      }
+    }
+    PrintSome("freshly initialised", names);
+    names.clear();
+    for (const DroppedTensor& tensor : plan.plan.dropped) {
+      names.push_back(tensor.name);
+    }
+    PrintSome("dropped", names);
+  }
+  std::cout << "residual attention: " << plan.config.residual_attention << "\n";
   for (const std::string& notice : plan.plan.notices) {
     std::cout << "note: " << notice << "\n";
   }
@@ -133,8 +194,11 @@ absl::Status Import(ImportArguments arguments) {
   }
   ETC_ASSIGN_OR_RETURN(options.plan.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
-  OverrideTokenizer(arguments, &plan.tokenizer);
-  PrintPlan(plan);
+  ETC_RETURN_IF_ERROR(OverrideTokenizer(arguments, &plan.tokenizer));
+  if (arguments.verbose) {
+    PrintParameters(plan);
+  }
+  PrintSummary(plan, arguments.verbose);
   PrintWarnings(plan.file.warnings);
   ETC_RETURN_IF_ERROR(CheckTokenizer(plan));
   if (arguments.dry_run) {
@@ -165,8 +229,9 @@ void AddImportCommand(CLI::App* program, Action* action) {
   CLI::App* command = program->add_subcommand(
       "import", "Take in weights of ETC, BERT, RealFormer or RoBERTa");
   command->footer(
-      "Says of each parameter where it comes from, and refuses when anything\n"
-      "that matters is missing. BERT stays BERT (all tokens global, absolute\n"
+      "Says how many parameters come from the source and which do not, with\n"
+      "--verbose of each where it comes from, and refuses when anything that\n"
+      "matters is missing. BERT stays BERT (all tokens global, absolute\n"
       "positions) unless --lift makes it ETC, as `finetune` does by itself.\n"
       "\n"
       "Examples:\n"
@@ -182,6 +247,8 @@ void AddImportCommand(CLI::App* program, Action* action) {
       "DIR", arguments->directory, "Checkpoint directory to be written");
   CLI::Option* dry_run = command->add_flag("--dry-run", arguments->dry_run,
                                            "Say what would be done, only");
+  command->add_flag("--verbose", arguments->verbose,
+                    "A line for each parameter");
   command->add_flag("--lift", arguments->options.lift,
                     "Make ETC of BERT or RoBERTa: relative positions, "
                     "projections for long and global tokens");
@@ -195,10 +262,11 @@ void AddImportCommand(CLI::App* program, Action* action) {
                    "With --lift: every segment from BERT's row 0 (first), or "
                    "row by row (rows)")
       ->check(CLI::IsMember({"first", "rows"}));
-  command->add_option("--vocabulary", arguments->vocabulary,
-                      "vocab.txt or SentencePiece .model, instead of the "
-                      "source's; with --lift, RoBERTa's embeddings are "
-                      "matched to a .model piece by piece");
+  command->add_option(
+      "--vocabulary", arguments->vocabulary,
+      "vocab.txt, WordPiece's tokenizer.json or SentencePiece "
+      ".model, instead of the source's; with --lift, RoBERTa's embeddings are "
+      "matched to a .model piece by piece");
   command->add_flag("--cased", arguments->cased,
                     "WordPiece: do not fold to lower case");
   command->add_flag("--split-punctuation", arguments->split_punctuation,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "etc/formats/counted.h"
 #include "tasks/data/pattern_text.h"
 #include "tasks/hotpotqa/answer_text.h"
 
@@ -82,15 +83,17 @@ std::string Heading(const HotpotqaExample& example) {
   const std::string dropped =
       example.dropped_texts + example.dropped_question_pieces == 0
           ? "nothing left out"
-          : absl::StrCat("left out ", example.dropped_texts,
-                         " titles and sentences, ",
-                         example.dropped_question_pieces, " question tokens");
+          : absl::StrCat(
+                "left out ", example.dropped_texts, " titles and sentences, ",
+                Counted(example.dropped_question_pieces, "question token"));
   return absl::StrCat(
       "question ", example.record_id, ": ", example.record->question,
-      "\nanswer: ", AnswerLine(example), "\n", example.long_length(),
-      " long tokens, ", example.global_length(), " global tokens; ",
-      example.record->context.size(), " paragraphs; ", dropped, "\n",
-      DescribeMasks(example.pattern), "\n");
+      "\nanswer: ", AnswerLine(example), "\n",
+      Counted(example.long_length(), "long token"), ", ",
+      Counted(example.global_length(), "global token"), "; ",
+      Counted(static_cast<int64_t>(example.record->context.size()),
+              "paragraph"),
+      "; ", dropped, "\n", DescribeMasks(example.pattern), "\n");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class HotpotqaTask : public Task {
         tokenizer_);
   }
 
-  std::string main_metric() const override { return "joint_f1"; }
+  std::string main_metric() const override { return kHotpotqaMainMetric; }
 
   std::string Describe(const Example& example) const override {
     const auto* hotpotqa = dynamic_cast<const HotpotqaExample*>(&example);

@@ -15,6 +15,9 @@
 
 namespace etc {
 
+// The score by which checkpoints are compared.
+inline constexpr char kHotpotqaMainMetric[] = "joint_f1";
+
 // The object "hotpotqa" of a fine-tuning configuration.
 struct HotpotqaOptions {
   HotpotqaHeadOptions head;

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "etc/formats/counted.h"
 #include "tasks/data/pattern_text.h"
 
 namespace etc {
@@ -52,9 +53,10 @@ std::string Heading(const NqExample& example) {
       example.left_out.empty()
           ? ""
           : absl::StrCat("; training leaves it out: ", example.left_out),
-      "\n", document.num_pieces, " pieces in the document; ",
-      example.long_length(), " long tokens, ", example.global_length(),
-      " global tokens\n", DescribeMasks(example.pattern), "\n");
+      "\n", Counted(document.num_pieces, "piece"), " in the document; ",
+      Counted(example.long_length(), "long token"), ", ",
+      Counted(example.global_length(), "global token"), "\n",
+      DescribeMasks(example.pattern), "\n");
 }
 
 std::string KindOf(const NqExample& example, size_t g) {

@@ -47,7 +47,7 @@ class NqTask : public Task {
     return std::make_unique<NqPredictions>(options_.decoding);
   }
 
-  std::string main_metric() const override { return "average_f1"; }
+  std::string main_metric() const override { return kNqMainMetric; }
 
   std::string Describe(const Example& example) const override {
     return DescribeNqExample(AsNq(example), *tokenizer_,

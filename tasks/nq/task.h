@@ -16,6 +16,9 @@
 
 namespace etc {
 
+// The score by which checkpoints are compared.
+inline constexpr char kNqMainMetric[] = "average_f1";
+
 // The object "nq" of a fine-tuning configuration.
 struct NqOptions {
   NqExampleOptions example;

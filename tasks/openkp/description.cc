@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "etc/formats/counted.h"
 #include "tasks/data/pattern_text.h"
 
 namespace etc {
@@ -53,13 +54,14 @@ std::string Heading(const OpenkpExample& example) {
   const std::string dropped =
       example.dropped_words == 0
           ? "nothing truncated"
-          : absl::StrCat("the last ", example.dropped_words,
-                         " words truncated");
-  return absl::StrCat(
-      "document ", example.record_id, "\nkey phrases: ", KeyPhrases(example),
-      "\n", example.num_words, " words, ", example.long_length(),
-      " long tokens, ", example.global_length(), " global tokens; ", dropped,
-      "\n", DescribeMasks(example.pattern), "\n");
+          : absl::StrCat("the last ", Counted(example.dropped_words, "word"),
+                         " truncated");
+  return absl::StrCat("document ", example.record_id,
+                      "\nkey phrases: ", KeyPhrases(example), "\n",
+                      Counted(example.num_words, "word"), ", ",
+                      Counted(example.long_length(), "long token"), ", ",
+                      Counted(example.global_length(), "global token"), "; ",
+                      dropped, "\n", DescribeMasks(example.pattern), "\n");
 }
 
 bool IsOfKeyPhrase(const OpenkpExample& example, int32_t word) {

@@ -86,7 +86,7 @@ class OpenkpTask : public Task {
     return std::make_unique<OpenkpPredictions>(options_.decoding);
   }
 
-  std::string main_metric() const override { return "f1@3"; }
+  std::string main_metric() const override { return kOpenkpMainMetric; }
 
   std::string Describe(const Example& example) const override {
     return DescribeOpenkpExample(AsOpenkp(example), *tokenizer_);

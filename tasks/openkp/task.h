@@ -16,6 +16,9 @@
 
 namespace etc {
 
+// The score by which checkpoints are compared.
+inline constexpr char kOpenkpMainMetric[] = "f1@3";
+
 // The object "openkp" of a fine-tuning configuration.
 struct OpenkpOptions {
   OpenkpExampleOptions example;

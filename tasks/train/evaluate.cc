@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "etc/formats/status_macros.h"
 #include "tasks/data/record_source.h"
 #include "tasks/train/run_plan.h"
@@ -102,14 +100,6 @@ absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
   evaluation.skipped = loader.skipped();
   evaluation.seconds = SteadySeconds() - begin;
   return evaluation;
-}
-
-std::string FormatMetrics(const Metrics& metrics) {
-  return absl::StrJoin(
-      metrics, "  ",
-      [](std::string* out, const std::pair<std::string, double>& metric) {
-        absl::StrAppendFormat(out, "%s %.4f", metric.first, metric.second);
-      });
 }
 
 }  // namespace etc

@@ -66,9 +66,6 @@ absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options);
 
-// "accuracy 0.7921  f1 0.8000"
-std::string FormatMetrics(const Metrics& metrics);
-
 }  // namespace etc
 
 #endif  // ETC_TASKS_TRAIN_EVALUATE_H_

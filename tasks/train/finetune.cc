@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/file.h"
 #include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -116,17 +116,6 @@ absl::StatusOr<DataSets> OpenDataSets(const DataConfig& config,
   return data;
 }
 
-// "accuracy: median 0.7921, standard deviation 0.0030, of 5 seeds"
-std::string FormatScore(const ScoreSummary& score, size_t num_runs) {
-  std::string text =
-      absl::StrFormat("%s: median %.4f", score.name, score.median);
-  if (score.standard_deviation.has_value()) {
-    absl::StrAppendFormat(&text, ", standard deviation %.4f, of %d seeds",
-                          *score.standard_deviation, num_runs);
-  }
-  return text;
-}
-
 }  // namespace
 
 int64_t SetThreads(int64_t threads) {
@@ -163,12 +152,13 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   const int64_t threads = SetThreads(config.train.threads);
   ETC_ASSIGN_OR_RETURN(const DataSets data,
                        OpenDataSets(config.data, task, options));
-  options.reporter->Message(absl::StrFormat(
-      "%s: %d training records, %d for evaluation; %d updates of %d examples, "
-      "%d at a time; residual attention %s; %d threads",
-      config.task, data.train->size(), data.dev->size(),
-      NumStepsOf(config, data.train->size()), config.train.batch_size,
-      config.train.micro_batch_size, config.residual_attention, threads));
+  options.reporter->Message(absl::StrCat(
+      config.task, ": ", Counted(data.train->size(), "training record"), ", ",
+      data.dev->size(), " for evaluation; ",
+      Counted(NumStepsOf(config, data.train->size()), "update"), " of ",
+      Counted(config.train.batch_size, "example"), ", ",
+      config.train.micro_batch_size, " at a time; residual attention ",
+      config.residual_attention, "; ", Counted(threads, "thread")));
 
   FinetuneResult result;
   for (const int64_t seed : config.train.seeds) {
@@ -191,9 +181,6 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   }
   result.finished = true;
   result.scores = Summarize(result.runs);
-  for (const ScoreSummary& score : result.scores) {
-    options.reporter->Message(FormatScore(score, result.runs.size()));
-  }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       config.output + "/summary.json",
       SummaryToJson(config, task.main_metric(), result).dump(2) + "\n"));

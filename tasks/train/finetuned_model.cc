@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "etc/config.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
@@ -108,8 +109,10 @@ std::vector<std::string> EncoderMessages(const std::string& init,
         names.push_back(step.target.name);
       }
     }
-    absl::StrAppend(&text, "; ", fresh, " of ", plan.steps.size(),
-                    " parameters freshly initialised: ", Some(names));
+    absl::StrAppend(
+        &text, "; ", fresh, " of ",
+        Counted(static_cast<int64_t>(plan.steps.size()), "parameter"),
+        " freshly initialised: ", Some(names));
   }
   messages.push_back(text);
   std::vector<std::string> dropped;

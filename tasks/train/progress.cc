@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "etc/formats/counted.h"
 
 namespace etc {
 namespace {
@@ -107,8 +108,9 @@ void StreamReporter::Update(const Progress& progress) {
 
 void StreamReporter::Evaluating(const EvaluationProgress& progress) {
   if (IsDue()) {
-    Show(absl::StrFormat("evaluating: %d examples so far, %d records in all",
-                         progress.examples, progress.num_records));
+    Show(absl::StrCat("evaluating: ", Counted(progress.examples, "example"),
+                      " so far, ", Counted(progress.num_records, "record"),
+                      " in all"));
   }
 }
 

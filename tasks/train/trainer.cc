@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "etc/formats/counted.h"
 #include "etc/formats/file.h"
 #include "etc/formats/status_macros.h"
+#include "etc/weights/source_files.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/loader.h"
 #include "tasks/data/shuffle.h"
@@ -21,6 +23,7 @@
 #include "tasks/train/metrics_log.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/run_plan.h"
+#include "tasks/train/score_table.h"
 #include "tasks/train/training_state.h"
 #include "tasks/train/update.h"
 
@@ -111,8 +114,9 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   if (trainer->num_steps_ < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "train.epochs (", options.config.train.epochs,
-        ") come to no update: the training data have ", options.train.size(),
-        " records and train.batch_size is ", options.config.train.batch_size));
+        ") come to no update: the training data have ",
+        Counted(options.train.size(), "record"), " and train.batch_size is ",
+        options.config.train.batch_size));
   }
   ETC_RETURN_IF_ERROR(trainer->ReadTextFiles());
   torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options.seed)}));
@@ -142,7 +146,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
 absl::Status Trainer::ReadTextFiles() {
   const std::string& path = config_.tokenizer.vocabulary;
   if (!path.empty()) {
-    ETC_ASSIGN_OR_RETURN(vocabulary_, ReadFile(path));
+    ETC_ASSIGN_OR_RETURN(vocabulary_, etc::ReadVocabulary(path));
   }
   if (config_.data.sentences != kIcuSentences) {
     ETC_ASSIGN_OR_RETURN(punkt_, ReadPunktFiles(config_.data.sentences));
@@ -180,7 +184,7 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   }
   options_.reporter->Message(absl::StrCat("resumed from ", checkpoint,
                                           ", after ", state_.step, " of ",
-                                          num_steps_, " updates"));
+                                          Counted(num_steps_, "update")));
   return absl::OkStatus();
 }
 
@@ -224,8 +228,8 @@ absl::StatusOr<RunResult> Trainer::Run() {
     ETC_RETURN_IF_ERROR(Save());
   }
   options_.reporter->Message(absl::StrCat("stopped after ", state_.step, " of ",
-                                          num_steps_, " updates; saved in ",
-                                          *store_.last()));
+                                          Counted(num_steps_, "update"),
+                                          "; saved in ", *store_.last()));
   return Result(/*finished=*/false);
 }
 
@@ -295,18 +299,16 @@ void Trainer::ReportSkipped(const std::string& data,
                             const SkippedRecords& skipped, int64_t* reported) {
   if (skipped.count > *reported) {
     options_.reporter->Message(absl::StrCat(
-        data, ": skipped ", skipped.count,
-        skipped.count == 1 ? " bad record: " : " bad records, the first: ",
-        skipped.first_message));
+        data, ": skipped ", Counted(skipped.count, "bad record"),
+        skipped.count == 1 ? ": " : ", the first: ", skipped.first_message));
     *reported = skipped.count;
   }
 }
 
 void Trainer::ReportLeftOut() {
   for (const auto& [reason, count] : loader_->skipped().left_out) {
-    options_.reporter->Message(
-        absl::StrCat("training: left out ", count,
-                     count == 1 ? " example: " : " examples: ", reason));
+    options_.reporter->Message(absl::StrCat(
+        "training: left out ", Counted(count, "example"), ": ", reason));
   }
 }
 
@@ -337,10 +339,18 @@ absl::Status Trainer::EvaluateNow() {
                                    {"examples", evaluation.num_examples},
                                    {"seconds", evaluation.seconds}}));
   state_.metrics_bytes = log_->size();
+  // The other scores are in the log.
+  const std::string main = options_.task.main_metric();
+  std::string comparison = is_best_ ? ", the best so far" : "";
+  if (!is_best_ && best.has_value()) {
+    comparison =
+        absl::StrCat("; best so far: ", FormatMainScore(state_.best, main),
+                     " after ", Counted(state_.best_step, "update"));
+  }
   options_.reporter->Message(absl::StrFormat(
-      "evaluation after %d updates: %s  (%d examples, %.1f s)%s", state_.step,
-      FormatMetrics(evaluation.metrics), evaluation.num_examples,
-      evaluation.seconds, is_best_ ? "  best so far" : ""));
+      "evaluation after %s: %s%s (%s, %.1f s)", Counted(state_.step, "update"),
+      FormatMainScore(evaluation.metrics, main), comparison,
+      Counted(evaluation.num_examples, "example"), evaluation.seconds));
   ReportSkipped("evaluation", evaluation.skipped, &skipped_dev_);
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "etc/formats/counted.h"
 #include "tasks/data/pattern_text.h"
 
 namespace etc {
@@ -48,15 +49,18 @@ std::string Heading(const WikihopExample& example) {
   const std::string truncation =
       example.dropped_sentences == 0
           ? "nothing truncated"
-          : absl::StrCat("truncated by ", example.dropped_sentences,
-                         " sentences of ", example.dropped_pieces, " tokens");
+          : absl::StrCat("truncated by ",
+                         Counted(example.dropped_sentences, "sentence"), " of ",
+                         Counted(example.dropped_pieces, "token"));
   return absl::StrCat(
       "question ", example.record_id, ": ", example.query, "\nanswer: ", answer,
-      "\n", example.long_length(), " long tokens, ", example.global_length(),
-      " global tokens; ", example.num_candidates(), " candidates, ",
-      example.num_documents, " documents, ", example.num_sentences,
-      " sentences; ", truncation, "\n", example.mentions.size(),
-      " mentions of candidates; ", DescribeMasks(example.pattern), "\n");
+      "\n", Counted(example.long_length(), "long token"), ", ",
+      Counted(example.global_length(), "global token"), "; ",
+      Counted(example.num_candidates(), "candidate"), ", ",
+      Counted(example.num_documents, "document"), ", ",
+      Counted(example.num_sentences, "sentence"), "; ", truncation, "\n",
+      Counted(static_cast<int64_t>(example.mentions.size()), "mention"),
+      " of candidates; ", DescribeMasks(example.pattern), "\n");
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ class WikihopTask : public Task {
     return std::make_unique<WikihopPredictions>();
   }
 
-  std::string main_metric() const override { return "accuracy"; }
+  std::string main_metric() const override { return kWikihopMainMetric; }
 
   std::string Describe(const Example& example) const override {
     return DescribeWikihopExample(AsWikihop(example), *tokenizer_);

@@ -16,6 +16,9 @@
 
 namespace etc {
 
+// The score by which checkpoints are compared.
+inline constexpr char kWikihopMainMetric[] = "accuracy";
+
 // The object "wikihop" of a fine-tuning configuration.
 struct WikihopOptions {
   WikihopHeadOptions head;

@@ -7,19 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstdlib>
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tests/support/temporary_directory.h"
+#include "tests/support/realetc_program.h"
 
 namespace etc {
 namespace {
@@ -29,86 +26,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-std::string Contents(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream contents;
-  contents << stream.rdbuf();
-  return contents.str();
-}
-
-int64_t Lines(const std::string& text) {
-  return std::count(text.begin(), text.end(), '\n');
-}
-
-struct Result {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-class RealetcTest : public testing::Test {
- protected:
-  // `arguments` as in a shell.
-  Result Run(const std::string& arguments) const {
-    const std::string out = directory_.File("stdout");
-    const std::string err = directory_.File("stderr");
-    const int status = std::system(
-        absl::StrCat(ETC_PROGRAM, " ", arguments, " >", out, " 2>", err)
-            .c_str());
-    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            .out = Contents(out),
-            .err = Contents(err)};
-  }
-
-  // Questions whose answer is in the text; made so that two steps are enough to
-  // see everything work, not to learn.
-  std::string WriteData() {
-    nlohmann::json records = nlohmann::json::array();
-    const std::vector<std::string> towns = {"oslo", "rome", "lima"};
-    for (size_t i = 0; i < 6; ++i) {
-      const std::string& answer = towns[i % towns.size()];
-      records.push_back(
-          {{"id", absl::StrCat("q", i)},
-           {"query", "town_of mira"},
-           {"answer", answer},
-           {"candidates", towns},
-           {"supports", {absl::StrCat("mira lives in ", answer, " .")}}});
-    }
-    return directory_.Write("data.json", records.dump());
-  }
-
-  nlohmann::json Config() {
-    const std::string vocabulary = directory_.Write(
-        "vocab.txt",
-        "[PAD]\n[unused0]\n[unused1]\n[unused2]\n[unused3]\n[unused4]\n[UNK]\n"
-        "[CLS]\n[SEP]\noslo\nrome\nlima\ntown\n_\nof\nmira\nlives\nin\n.\n");
-    const std::string data = WriteData();
-    return {{"task", "wikihop"},
-            {"model",
-             {{"vocab_size", 19},
-              {"hidden_size", 8},
-              {"num_hidden_layers", 2},
-              {"num_attention_heads", 2},
-              {"local_radius", 4},
-              {"intermediate_size", 16}}},
-            {"residual_attention", "sum"},
-            {"tokenizer", {{"vocabulary", vocabulary}}},
-            {"data", {{"train", {data}}, {"dev", {data}}}},
-            {"train",
-             {{"batch_size", 3},
-              {"micro_batch_size", 2},
-              {"steps", 2},
-              {"threads", 1}}},
-            {"output", directory_.File("run")}};
-  }
-
-  std::string WriteConfig(const nlohmann::json& config) {
-    return directory_.Write("run.json", config.dump());
-  }
-
-  TemporaryDirectory directory_;
-};
-
 // --- Usage ------------------------------------------------------------------
 
 TEST_F(RealetcTest, PrintsHelpWithoutArguments) {
@@ -116,6 +33,16 @@ TEST_F(RealetcTest, PrintsHelpWithoutArguments) {
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.out, HasSubstr("finetune"));
   EXPECT_EQ(Run("--help").out, result.out);
+}
+
+TEST_F(RealetcTest, SaysWhatItIsMadeOf) {
+  const Result result = Run("--version");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Lines(result.out), 5) << result.out;
+  EXPECT_THAT(result.out,
+              testing::ContainsRegex("^realetc [0-9.]+\nLibTorch [0-9.]+.*\n"
+                                     "kernels for [A-Z0-9_]+\nBLAS: .+\n"
+                                     "[0-9]+ threads? of [0-9]+ cores?\n$"));
 }
 
 TEST_F(RealetcTest, EveryCommandHasHelpWithAnExample) {
@@ -212,7 +139,7 @@ TEST_F(RealetcTest, CountsTheExamplesOfTrainingData) {
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out, StartsWith("80 records, "));
   EXPECT_THAT(result.out,
-              HasSubstr(" more are left out: a window without answer, by "
+              HasSubstr(" more left out: a window without answer, by "
                         "include_unknown_rate\n"));
 }
 
@@ -230,10 +157,15 @@ TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {
 
   const Result evaluate = Run("evaluate " + best);
   ASSERT_EQ(evaluate.code, 0) << evaluate.err;
-  EXPECT_THAT(evaluate.out, StartsWith("accuracy "));
+  EXPECT_THAT(evaluate.out, StartsWith("accuracy  "));
   EXPECT_THAT(evaluate.err, HasSubstr("residual attention sum"));
   const std::string accuracy = evaluate.out.substr(0, evaluate.out.find('\n'));
-  EXPECT_THAT(finetune.out, HasSubstr(accuracy));
+  // The same score, which is said once and by its name.
+  EXPECT_EQ(Lines(finetune.out), 1) << finetune.out;
+  EXPECT_THAT(finetune.out,
+              HasSubstr(absl::StrCat("accuracy ", accuracy.substr(10))));
+  EXPECT_THAT(finetune.err, AllOf(HasSubstr("; 1 thread\n"),
+                                  HasSubstr(": 6 training records, 6 for")));
 
   const Result predict =
       Run("predict " + best + " --data " + data + " --output " + predictions);
@@ -298,7 +230,7 @@ TEST_F(RealetcTest, ExportsImportsAndStartsFromEither) {
   ASSERT_EQ(exported.code, 0) << exported.err;
   EXPECT_THAT(exported.out, HasSubstr(there + "/model.ckpt"));
 
-  const Result dry = Run("import " + there + " --dry-run");
+  const Result dry = Run("import " + there + " --dry-run --verbose");
   EXPECT_EQ(dry.code, 0) << dry.err;
   EXPECT_THAT(dry.out, AllOf(HasSubstr("official ETC"), HasSubstr("transposed"),
                              HasSubstr("0 freshly initialised")));

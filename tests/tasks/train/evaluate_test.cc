@@ -100,8 +100,6 @@ TEST_F(EvaluateTest, LeavesTheModeAsItWas) {
 TEST_F(EvaluateTest, ScoresWhatTheTaskScores) {
   const Evaluation evaluation = MustEvaluate({});
   EXPECT_EQ(evaluation.metrics, evaluation.predictions->Score());
-  EXPECT_THAT(FormatMetrics({{"accuracy", 0.79214}, {"f1", 1}}),
-              "accuracy 0.7921  f1 1.0000");
 }
 
 TEST_F(EvaluateTest, EndsWhenStopped) {

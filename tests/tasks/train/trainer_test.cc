@@ -367,7 +367,17 @@ TEST_F(TrainerTest, RunsEachSeedAndSummarizes) {
   EXPECT_EQ(summary["scores"]["accuracy"]["median"], expected.median);
   EXPECT_EQ(summary["scores"]["accuracy"]["standard_deviation"],
             *expected.standard_deviation);
-  EXPECT_THAT(reporter.messages, Contains(StartsWith("accuracy: median")));
+  ASSERT_EQ(result->scores.size(), 1);
+  EXPECT_EQ(result->scores[0].name, "accuracy");
+  EXPECT_EQ(result->scores[0].median, expected.median);
+  // By which metric, and with what value.
+  EXPECT_THAT(reporter.messages,
+              Contains(AllOf(StartsWith("evaluation after "),
+                             HasSubstr(" updates: accuracy "),
+                             HasSubstr(", the best so far ("))));
+  EXPECT_THAT(reporter.messages,
+              Contains(AllOf(StartsWith("evaluation after "),
+                             HasSubstr("; best so far: accuracy "))));
 }
 
 TEST(SummarizeScoreTest, GivesMedianAndSampleDeviation) {

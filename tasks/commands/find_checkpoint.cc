@@ -1,0 +1,155 @@
+#include "tasks/commands/find_checkpoint.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "etc/formats/counted.h"
+#include "etc/formats/json_reader.h"
+#include "etc/formats/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsCheckpoint(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / "finetune.json", ignored);
+}
+
+// That of one seed.
+std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
+  const fs::path checkpoints = directory / "checkpoints";
+  if (IsCheckpoint(checkpoints / "best")) {
+    return FoundCheckpoint{(checkpoints / "best").string(), "the best"};
+  }
+  if (IsCheckpoint(checkpoints / "last")) {
+    return FoundCheckpoint{(checkpoints / "last").string(),
+                           "the last, for none was evaluated"};
+  }
+  return std::nullopt;
+}
+
+// The directories seed-N of a run that have a checkpoint, by seed.
+std::map<int64_t, FoundCheckpoint> CheckpointsOfSeeds(const fs::path& run) {
+  std::map<int64_t, FoundCheckpoint> found;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(run, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view number = name;
+    int64_t seed = 0;
+    if (!absl::ConsumePrefix(&number, "seed-") ||
+        !absl::SimpleAtoi(number, &seed)) {
+      continue;
+    }
+    if (auto checkpoint = CheckpointOfSeed(entry->path())) {
+      found.emplace(seed, *std::move(checkpoint));
+    }
+  }
+  return found;
+}
+
+struct Summary {
+  std::string main_metric;
+  std::map<int64_t, double> best;  // the main metric's, by seed
+};
+
+absl::StatusOr<Summary> ReadSummary(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+  Summary summary;
+  JsonObjectReader reader(json, path);
+  reader.Required("main_metric", &summary.main_metric);
+  const nlohmann::json* runs = reader.Raw("runs", /*required=*/true);
+  constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  for (const nlohmann::json& run : *runs) {
+    JsonObjectReader run_reader(run, reader.Where("runs"));
+    int64_t seed = 0;
+    run_reader.Required("seed", &seed);
+    const nlohmann::json* best = run_reader.Raw("best", /*required=*/true);
+    ETC_RETURN_IF_ERROR(run_reader.Finish(kIgnoreOthers));
+    JsonObjectReader best_reader(*best, run_reader.Where("best"));
+    double score = 0;
+    best_reader.Optional(summary.main_metric, &score);
+    ETC_RETURN_IF_ERROR(best_reader.Finish(kIgnoreOthers));
+    if (best_reader.Has(summary.main_metric)) {
+      summary.best.emplace(seed, score);
+    }
+  }
+  return summary;
+}
+
+// The best of several.
+absl::StatusOr<FoundCheckpoint> BestOfSeeds(
+    const fs::path& run, const std::map<int64_t, FoundCheckpoint>& seeds) {
+  const std::string path = (run / "summary.json").string();
+  Summary summary;
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) {
+    ETC_ASSIGN_OR_RETURN(summary, ReadSummary(path));
+  }
+  std::vector<std::string> names;
+  std::optional<std::pair<double, FoundCheckpoint>> best;
+  bool all_scored = true;
+  for (const auto& [seed, checkpoint] : seeds) {
+    names.push_back((run / absl::StrCat("seed-", seed)).string());
+    const auto score = summary.best.find(seed);
+    if (score == summary.best.end()) {
+      all_scored = false;
+    } else if (!best.has_value() || score->second > best->first) {
+      best.emplace(score->second, checkpoint);
+    }
+  }
+  if (!all_scored) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        run.string(), " has several seeds, and ", path,
+        " does not have a score of each, which the end of the run puts there; "
+        "name one of them: ",
+        absl::StrJoin(names, ", ")));
+  }
+  best->second.reason =
+      absl::StrFormat("the best of %s by %s, %.4f",
+                      Counted(static_cast<int64_t>(seeds.size()), "seed"),
+                      summary.main_metric, best->first);
+  return best->second;
+}
+
+}  // namespace
+
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
+  if (IsCheckpoint(path)) {
+    return FoundCheckpoint{.directory = path};
+  }
+  if (auto checkpoint = CheckpointOfSeed(path)) {
+    return *std::move(checkpoint);
+  }
+  const std::map<int64_t, FoundCheckpoint> seeds = CheckpointsOfSeeds(path);
+  if (seeds.size() == 1) {
+    return seeds.begin()->second;
+  }
+  if (!seeds.empty()) {
+    return BestOfSeeds(path, seeds);
+  }
+  std::error_code ignored;
+  return absl::NotFoundError(absl::StrCat(
+      path, fs::exists(path, ignored) ? "" : " does not exist: it",
+      " should be a checkpoint of a fine-tuned model (with finetune.json), the "
+      "output directory of a run (with seed-1 or others) or the directory of "
+      "one of its seeds (with checkpoints)"));
+}
+
+}  // namespace etc

@@ -1,0 +1,33 @@
+#ifndef ETC_TASKS_COMMANDS_FIND_CHECKPOINT_H_
+#define ETC_TASKS_COMMANDS_FIND_CHECKPOINT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+// A checkpoint that stands for a run.
+struct FoundCheckpoint {
+  std::string directory;
+  // Why this one ("the best of 3 seeds by accuracy, 0.7921"); empty if the path
+  // that was given is itself a checkpoint.
+  std::string reason;
+};
+
+// The checkpoint that `path` names, which is one of
+//
+//   a checkpoint directory  itself (it has finetune.json)
+//   a seed's directory      its checkpoints/best, or checkpoints/last if it was
+//                           never evaluated
+//   a run's directory       (output of a configuration) that of its only seed,
+//                           or of the best by the main metric in summary.json
+//
+//   kNotFound            it is none of them
+//   kFailedPrecondition  several seeds of which summary.json does not say which
+//                        is the best; the message lists their directories
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_COMMANDS_FIND_CHECKPOINT_H_

@@ -1,0 +1,52 @@
+#include "tasks/train/score_table.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+
+using Scores = std::vector<std::pair<std::string, double>>;
+
+std::string FormatMainScore(const Scores& scores, const std::string& main) {
+  for (const auto& [name, value] : scores) {
+    if (name == main) {
+      return absl::StrFormat("%s %.4f", name, value);
+    }
+  }
+  return absl::StrCat("no ", main);
+}
+
+std::string FormatScoreTable(const Scores& scores, const std::string& main) {
+  size_t width = 0;
+  for (const auto& [name, value] : scores) {
+    width = std::max(width, name.size());
+  }
+  std::string table;
+  for (const auto& [name, value] : WithMainFirst(scores, main)) {
+    absl::StrAppendFormat(
+        &table, "%-*s  %.4f%s\n", static_cast<int>(width), name, value,
+        name == main && scores.size() > 1 ? "  (main metric)" : "");
+  }
+  return table;
+}
+
+std::string ScoresToJson(const Scores& scores) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : scores) {
+    json[name] = value;
+  }
+  return json.dump();
+}
+
+Scores WithMainFirst(Scores scores, const std::string& main) {
+  std::stable_partition(
+      scores.begin(), scores.end(),
+      [&main](const auto& score) { return score.first == main; });
+  return scores;
+}
+
+}  // namespace etc

@@ -1,0 +1,129 @@
+// `realetc import`: what it says, and the vocabulary that it finds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/realetc_program.h"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class ImportCommandTest : public RealetcTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+    const Result result =
+        Run(absl::StrCat("export ", directory_.File("run/seed-1"),
+                         "/checkpoints/best ", source_));
+    ASSERT_EQ(result.code, 0) << result.err;
+  }
+
+  // Leaves tokenizer.json, with a model of this type, as the only vocabulary of
+  // the source. Returns the contents of the vocab.txt that was there.
+  std::string LeaveTokenizerJson(const std::string& type) {
+    const std::string lines = Contents(source_ + "/vocab.txt");
+    json vocabulary;
+    std::istringstream stream(lines);
+    int64_t id = 0;
+    for (std::string piece; std::getline(stream, piece); ++id) {
+      vocabulary[piece] = id;
+    }
+    directory_.Write("source/tokenizer.json",
+                     json({{"normalizer",
+                            {{"type", "BertNormalizer"}, {"lowercase", false}}},
+                           {"model", {{"type", type}, {"vocab", vocabulary}}}})
+                         .dump());
+    std::filesystem::remove(source_ + "/vocab.txt");
+    std::filesystem::remove(source_ + "/tokenizer_config.json");
+    return lines;
+  }
+
+  const std::string source_ = directory_.File("source");
+  const std::string target_ = directory_.File("target");
+};
+
+TEST_F(ImportCommandTest, PrintsASummaryUnlessVerbose) {
+  const Result brief = Run("import " + source_ + " --dry-run");
+  EXPECT_EQ(brief.code, 0) << brief.err;
+  EXPECT_LE(Lines(brief.out), 6) << brief.out;
+  EXPECT_THAT(brief.out,
+              AllOf(HasSubstr("official ETC"),
+                    HasSubstr("0 freshly initialised; 0 tensors dropped"),
+                    HasSubstr("vocab.txt, 19 pieces, lower case"),
+                    HasSubstr("residual attention: sum"),
+                    Not(HasSubstr("transposed"))));
+  const Result verbose = Run("import " + source_ + " --dry-run --verbose");
+  EXPECT_GT(Lines(verbose.out), 20);
+  EXPECT_THAT(verbose.out,
+              AllOf(HasSubstr("embedding.token.weight"),
+                    HasSubstr("transposed"), HasSubstr(brief.out)));
+}
+
+TEST_F(ImportCommandTest, TakesTheVocabularyOutOfTokenizerJson) {
+  const std::string lines = LeaveTokenizerJson("WordPiece");
+  const Result result = Run("import " + source_ + " " + target_);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("tokenizer.json, 19 pieces, cased"));
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(Contents(target_ + "/vocab.txt"), lines);
+  EXPECT_THAT(Contents(target_ + "/tokenizer_config.json"),
+              HasSubstr("\"do_lower_case\": false"));
+  // A run can start from the source, and its checkpoint has the vocabulary.
+  json config = Config();
+  config["init"] = source_;
+  config.erase("model");
+  config["tokenizer"] = json::object();
+  // Mentions by pieces need a lower-case vocabulary.
+  config["wikihop"] = {{"mention_alignment", "characters"}};
+  config["output"] = directory_.File("second");
+  const Result finetune = Run("finetune " + WriteConfig(config));
+  ASSERT_EQ(finetune.code, 0) << finetune.err;
+  EXPECT_EQ(
+      Contents(directory_.File("second/seed-1/checkpoints/best/vocab.txt")),
+      lines);
+}
+
+TEST_F(ImportCommandTest, RefusesAVocabularyThatItCannotUse) {
+  LeaveTokenizerJson("BPE");
+  const Result result = Run("import " + source_ + " " + target_);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(Lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("tokenizer.json"), HasSubstr("\"BPE\""),
+                    HasSubstr("--vocabulary")));
+  EXPECT_FALSE(std::filesystem::exists(target_));
+  json config = Config();
+  config["init"] = source_;
+  config.erase("model");
+  config["tokenizer"] = json::object();
+  config["output"] = directory_.File("second");
+  EXPECT_THAT(Run("finetune " + WriteConfig(config)).err,
+              AllOf(HasSubstr("tokenizer.vocabulary should name a file"),
+                    HasSubstr("\"BPE\"")));
+  const Result other =
+      Run(absl::StrCat("import ", source_, " ", target_, " --vocabulary ",
+                       directory_.File("vocab.txt")));
+  EXPECT_EQ(other.code, 0) << other.err;
+}
+
+TEST_F(ImportCommandTest, SaysOfATextThatItIsNoWeights) {
+  const std::string note =
+      directory_.Write("note.txt", "These are no weights.");
+  const Result result = Run("inspect " + note);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(Lines(result.err), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("note.txt is not a weights file"));
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,37 @@
+// Scores for people, the main metric first and named, and for programs, with
+// all digits.
+#include "tasks/train/score_table.h"
+
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+const std::vector<std::pair<std::string, double>> kScores = {
+    {"em", 0.6}, {"f1", 2.0 / 3.0}, {"joint_f1", 0.73574}};
+
+TEST(ScoreTableTest, HasTheMainMetricFirst) {
+  EXPECT_EQ(FormatScoreTable(kScores, "joint_f1"),
+            "joint_f1  0.7357  (main metric)\n"
+            "em        0.6000\n"
+            "f1        0.6667\n");
+  EXPECT_EQ(FormatScoreTable({{"accuracy", 1}}, "accuracy"),
+            "accuracy  1.0000\n");
+  EXPECT_EQ(FormatScoreTable({}, "accuracy"), "");
+}
+
+TEST(ScoreTableTest, NamesTheMainScore) {
+  EXPECT_EQ(FormatMainScore(kScores, "joint_f1"), "joint_f1 0.7357");
+  EXPECT_EQ(FormatMainScore({}, "joint_f1"), "no joint_f1");
+}
+
+TEST(ScoreTableTest, KeepsAllDigitsForPrograms) {
+  const std::string text = ScoresToJson(kScores);
+  EXPECT_EQ(text.find("{\"em\":0.6,\"f1\":0.666"), 0) << text;
+  EXPECT_EQ(nlohmann::json::parse(text)["f1"].get<double>(), 2.0 / 3.0);
+}
+
+}  // namespace
+}  // namespace etc
