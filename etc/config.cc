@@ -1,7 +1,6 @@
 #include "etc/config.h"
 
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -19,8 +18,15 @@ constexpr const char* kActivations[] = {"relu", "gelu", "gelu_erf", "tanh",
                                         "linear"};
 constexpr const char* kResidualModes[] = {"off", "sum", "mean"};
 
-// Ids and lengths are 32 bits wide, and products of two sizes fit 64.
-constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();
+// Ids and lengths are 32 bits wide, and products of two sizes fit 64; beyond
+// that, a hundred times what any published model has: a zero too many should be
+// refused before a machine is frozen with it.
+constexpr int64_t kMostRows = int64_t{1} << 24;    // of the token table
+constexpr int64_t kMostTokens = int64_t{1} << 20;  // positions and distances
+constexpr int64_t kMostFeatures = int64_t{1} << 20;
+constexpr int64_t kMostSegments = int64_t{1} << 16;
+constexpr int64_t kMostLayers = 4096;
+constexpr int64_t kMostHeads = 4096;
 
 // Calls `visit` with the name and the member of each field that the file and
 // the struct hold in the same form: all but vocab_size and hidden_act.
@@ -66,13 +72,15 @@ class FieldChecker {
           source_, ": ", field, " should be ", expected, ", but is ", found));
     }
   }
-  void Size(absl::string_view field, int64_t size, int64_t least) {
-    Check(least <= size && size <= kLargestSize, field,
-          absl::StrCat("from ", least, " to ", kLargestSize), size);
+  void Size(absl::string_view field, int64_t size, int64_t least,
+            int64_t most) {
+    Check(least <= size && size <= most, field,
+          absl::StrCat("from ", least, " to ", most), size);
   }
-  void OptionalSize(absl::string_view field, std::optional<int64_t> size) {
+  void OptionalSize(absl::string_view field, std::optional<int64_t> size,
+                    int64_t most) {
     if (size.has_value()) {
-      Size(field, *size, 1);
+      Size(field, *size, 1, most);
     }
   }
   void Probability(absl::string_view field, double value) {
@@ -100,8 +108,9 @@ class FieldChecker {
 // segments (model spec 1.1; the official code checks the same).
 void CheckRelativeIds(const EtcConfig& config, FieldChecker& checker) {
   const int64_t distance = config.relative_pos_max_distance;
-  checker.Size("relative_pos_max_distance", distance, 0);
-  checker.OptionalSize("relative_vocab_size", config.relative_vocab_size);
+  checker.Size("relative_pos_max_distance", distance, 0, kMostTokens);
+  checker.OptionalSize("relative_vocab_size", config.relative_vocab_size,
+                       4 * kMostTokens);
   if (config.relative_vocab_size.has_value()) {
     checker.Check(*config.relative_vocab_size >= 2 * distance + 4,
                   "relative_vocab_size",
@@ -199,14 +208,17 @@ std::string EtcConfigToJson(const EtcConfig& config) {
 absl::Status CheckEtcConfig(const EtcConfig& config,
                             const std::string& source) {
   FieldChecker checker(source);
-  checker.Size("vocab_size", config.vocab_size, 0);
-  checker.Size("segment_vocab_size", config.segment_vocab_size, 1);
-  checker.OptionalSize("embedding_size", config.embedding_size);
-  checker.Size("hidden_size", config.hidden_size, 1);
-  checker.Size("num_hidden_layers", config.num_hidden_layers, 1);
-  checker.Size("num_attention_heads", config.num_attention_heads, 1);
-  checker.Size("local_radius", config.local_radius, 1);
-  checker.OptionalSize("att_size_per_head", config.att_size_per_head);
+  checker.Size("vocab_size", config.vocab_size, 0, kMostRows);
+  checker.Size("segment_vocab_size", config.segment_vocab_size, 1,
+               kMostSegments);
+  checker.OptionalSize("embedding_size", config.embedding_size, kMostFeatures);
+  checker.Size("hidden_size", config.hidden_size, 1, kMostFeatures);
+  checker.Size("num_hidden_layers", config.num_hidden_layers, 1, kMostLayers);
+  checker.Size("num_attention_heads", config.num_attention_heads, 1,
+               kMostHeads);
+  checker.Size("local_radius", config.local_radius, 1, kMostTokens);
+  checker.OptionalSize("att_size_per_head", config.att_size_per_head,
+                       kMostFeatures);
   if (checker.status().ok() && !config.att_size_per_head.has_value()) {
     checker.Check(config.hidden_size % config.num_attention_heads == 0,
                   "hidden_size",
@@ -217,8 +229,8 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
   }
   CheckRelativeIds(config, checker);
   checker.Size("max_absolute_position_embeddings",
-               config.max_absolute_position_embeddings, 0);
-  checker.Size("intermediate_size", config.intermediate_size, 1);
+               config.max_absolute_position_embeddings, 0, kMostTokens);
+  checker.Size("intermediate_size", config.intermediate_size, 1, kMostFeatures);
   checker.OneOf("hidden_act", kActivations, config.hidden_act);
   checker.Probability("hidden_dropout_prob", config.hidden_dropout_prob);
   checker.Probability("attention_probs_dropout_prob",
@@ -226,8 +238,8 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
   checker.Check(
       config.initializer_range > 0 && std::isfinite(config.initializer_range),
       "initializer_range", "above 0", config.initializer_range);
-  checker.Size("grad_checkpointing_period", config.grad_checkpointing_period,
-               0);
+  checker.Size("grad_checkpointing_period", config.grad_checkpointing_period, 0,
+               kMostLayers);
   checker.OneOf("residual_attention", kResidualModes,
                 config.residual_attention);
   checker.Check(

@@ -1,5 +1,7 @@
 // The program `realetc`. Exit codes: 0 success, 1 failure, 2 wrong usage.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
@@ -10,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "etc/formats/json_reader.h"
+#include "etc/formats/out_of_memory.h"
 #include "etc/process_memory.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/version.h"
@@ -58,12 +61,27 @@ std::string UnknownCommand(const CLI::App& program, int argc, char** argv) {
                           : absl::StrCat("did you mean \"", nearest, "\"?"));
 }
 
-int Run(const etc::Action& action) {
+// Instead of an abort: what is thrown where nothing can be, by a destructor
+// that finds no memory, say. Allocates nothing.
+[[noreturn]] void EndAtTerminate() {
+  constexpr char kMessage[] =
+      "realetc: internal error: an exception that cannot be handled; the "
+      "memory may have been too little\n";
+  static_cast<void>(!write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1));
+  _exit(kFailure);
+}
+
+// `command` is the program's first argument.
+int Run(const etc::Action& action, const std::string& command) {
   try {
     const absl::Status status = action();
     return status.ok() ? 0 : Fail(kFailure, std::string(status.message()));
   } catch (const std::exception& error) {
-    // A broken promise between two parts of the program, or no memory left.
+    if (etc::IsOutOfMemory(error)) {
+      return Fail(kFailure, absl::StrCat("out of memory while running realetc ",
+                                         command));
+    }
+    // A broken promise between two parts of the program.
     return Fail(kFailure, absl::StrCat("internal error: ", error.what()));
   }
 }
@@ -71,6 +89,7 @@ int Run(const etc::Action& action) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::set_terminate(EndAtTerminate);
   etc::KeepFreedMemory();
   CLI::App program(kDescription, "realetc");
   program.footer(kFooter);
@@ -106,5 +125,5 @@ int main(int argc, char** argv) {
     std::cout << program.help();
     return 0;
   }
-  return Run(action);
+  return Run(action, argv[1]);
 }

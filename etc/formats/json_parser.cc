@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
+#include "etc/formats/out_of_memory.h"
 #include "etc/formats/status_macros.h"
 #include "etc/formats/tracked_iterator.h"
 #include "nlohmann/json.hpp"
@@ -49,12 +50,34 @@ std::string CleanMessage(absl::string_view message) {
                       message.size() > kLongest ? "..." : "");
 }
 
+// Empties `value` from the inside. The library's destructor asks for memory to
+// do so, and has none to end the program with when there is no more: what a
+// document that is too large for the memory leaves behind.
+void Clear(json* value) noexcept {
+  if (value->is_array()) {
+    auto& array = value->get_ref<json::array_t&>();
+    for (json& element : array) {
+      Clear(&element);
+    }
+    array.clear();
+  } else if (value->is_object()) {
+    auto& object = value->get_ref<json::object_t&>();
+    for (auto& [name, element] : object) {
+      Clear(&element);
+    }
+    object.clear();
+  }
+}
+
 // Receives the parser's events and builds the document. Each returns whether to
 // go on.
 class DocumentBuilder : public nlohmann::json_sax<json> {
  public:
   DocumentBuilder(absl::string_view text, const std::string& source)
       : text_(text), source_(source), reached_(text.data()) {}
+  ~DocumentBuilder() override { Clear(&document_); }
+  DocumentBuilder(const DocumentBuilder&) = delete;
+  DocumentBuilder& operator=(const DocumentBuilder&) = delete;
 
   const char** reached() { return &reached_; }
   const absl::Status& status() const { return status_; }
@@ -161,8 +184,12 @@ absl::StatusOr<json> ParseJson(absl::string_view text,
 }
 
 absl::StatusOr<json> ReadJsonFile(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  return ParseJson(text, path);
+  return NamingOutOfMemory([&] { return absl::StrCat("reading ", path); },
+                           [&]() -> absl::StatusOr<json> {
+                             ETC_ASSIGN_OR_RETURN(const std::string text,
+                                                  ReadFile(path));
+                             return ParseJson(text, path);
+                           });
 }
 
 }  // namespace etc

@@ -7,11 +7,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "etc/formats/counted.h"
+#include "etc/formats/out_of_memory.h"
 #include "etc/formats/status_macros.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/find_checkpoint.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/finetuned_model.h"
+#include "tasks/train/run_plan.h"
 
 namespace etc {
 namespace {
@@ -67,7 +69,12 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   SetThreads(run.config.train.threads);
   ETC_ASSIGN_OR_RETURN(
       const FinetunedModel model,
-      LoadFinetunedModel(checkpoint.directory, run.config, *run.setup.task));
+      NamingOutOfMemory(
+          [&] { return absl::StrCat("loading ", checkpoint.directory); },
+          [&] {
+            return LoadFinetunedModel(checkpoint.directory, run.config,
+                                      *run.setup.task);
+          }));
   StreamReporter reporter = ConsoleReporter();
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.reporter = &reporter;
@@ -75,9 +82,19 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ExampleSource> records,
       OpenRecords(run.config.data.dev, *run.setup.task,
-                  {.reporter = &reporter, .stop = evaluate.stop}));
-  ETC_ASSIGN_OR_RETURN(run.evaluation,
-                       Evaluate(model, *run.setup.task, *records, evaluate));
+                  {.reporter = &reporter,
+                   .stop = evaluate.stop,
+                   .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
+  ETC_ASSIGN_OR_RETURN(
+      run.evaluation,
+      NamingOutOfMemory(
+          [&] {
+            return absl::StrCat("evaluating ", evaluate.batch_size,
+                                " examples at a time");
+          },
+          [&] {
+            return Evaluate(model, *run.setup.task, *records, evaluate);
+          }));
   if (run.evaluation.skipped.count > 0) {
     PrintWarnings({absl::StrCat(
         "skipped ", Counted(run.evaluation.skipped.count, "bad record"),

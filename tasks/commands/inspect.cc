@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,12 +18,12 @@
 #include "etc/weights/compare.h"
 #include "etc/weights/source_files.h"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
 #include "tasks/commands/formatting.h"
 #include "tasks/commands/task_setup.h"
 #include "tasks/data/data_files.h"
+#include "tasks/data/example_count.h"
 #include "tasks/data/example_source.h"
-#include "tasks/data/example_stream.h"
-#include "tasks/data/loader.h"
 #include "tasks/train/config.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/run_plan.h"
@@ -138,8 +137,10 @@ absl::Status InspectRecord(const Arguments& arguments,
   PrintWarnings(setup.warnings);
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                        FindDataFiles({data.front()}));
-  ETC_ASSIGN_OR_RETURN(const auto records,
-                       OpenRecords({files.front()}, *setup.task));
+  ETC_ASSIGN_OR_RETURN(
+      const auto records,
+      OpenRecords({files.front()}, *setup.task,
+                  {.max_record_bytes = MaxRecordBytesOf(config.data)}));
   if (arguments.record < 0 || arguments.record >= records->size()) {
     return absl::OutOfRangeError(
         absl::StrCat(files.front(), ": record ", arguments.record,
@@ -160,32 +161,32 @@ absl::Status CountExamples(const Arguments& arguments,
                        DataOf(arguments, config.data.train));
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
   PrintWarnings(setup.warnings);
+  StreamReporter reporter = ConsoleReporter();
   ETC_ASSIGN_OR_RETURN(
       const auto records,
-      OpenRecords(data, *setup.task, {.use = RecordUse::kTraining}));
-  RecordGate gate(RecordUse::kTraining, OnBadRecordOf(config.data),
-                  records->size());
-  int64_t next = 0;
-  ExampleStream stream(records.get(),
-                       [&]() -> std::optional<int64_t> {
-                         return next < records->size() ? std::optional(next++)
-                                                       : std::nullopt;
-                       },
-                       {.workers = config.data.workers});
-  int64_t examples = 0;
-  while (auto made = stream.Next()) {
-    ETC_ASSIGN_OR_RETURN(const Examples passed, gate.Pass(*std::move(made)));
-    examples += static_cast<int64_t>(passed.size());
-  }
+      OpenRecords(data, *setup.task,
+                  {.use = RecordUse::kTraining,
+                   .reporter = &reporter,
+                   .max_record_bytes = MaxRecordBytesOf(config.data)}));
+  ETC_ASSIGN_OR_RETURN(
+      const ExampleCount count,
+      CountTrainingExamples(
+          *records, {.on_bad_record = OnBadRecordOf(config.data),
+                     .stream = {.workers = config.data.workers,
+                                .max_ahead_bytes = CacheBytesOf(config.data)},
+                     .listener = [&](int64_t done) {
+                       reporter.Counting(
+                           {.records = done, .num_records = records->size()});
+                     }}));
   std::cout << Counted(records->size(), "record") << ", "
-            << Counted(examples, "example") << "\n";
-  for (const auto& [reason, count] : gate.skipped().left_out) {
-    std::cout << count << " more left out: " << reason << "\n";
+            << Counted(count.examples, "example") << "\n";
+  for (const auto& [reason, left_out] : count.skipped.left_out) {
+    std::cout << left_out << " more left out: " << reason << "\n";
   }
-  if (gate.skipped().count > 0) {
-    std::cout << Counted(gate.skipped().count, "bad record")
-              << (gate.skipped().count == 1 ? ": " : ", the first of them: ")
-              << gate.skipped().first_message << "\n";
+  if (count.skipped.count > 0) {
+    std::cout << Counted(count.skipped.count, "bad record")
+              << (count.skipped.count == 1 ? ": " : ", the first of them: ")
+              << count.skipped.first_message << "\n";
   }
   return absl::OkStatus();
 }

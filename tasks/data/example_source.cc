@@ -10,8 +10,9 @@ int64_t Bytes(const std::vector<T>& values) {
   return static_cast<int64_t>(values.capacity() * sizeof(T));
 }
 
-// About the memory that an example takes.
-int64_t Bytes(const Example& example) {
+}  // namespace
+
+int64_t ExampleBytes(const Example& example) {
   const AttentionPattern& pattern = example.pattern;
   return static_cast<int64_t>(sizeof(Example)) + example.TaskBytes() +
          Bytes(example.long_token_ids) + Bytes(example.long_type_ids) +
@@ -23,7 +24,13 @@ int64_t Bytes(const Example& example) {
          Bytes(pattern.ignore_hard_g2l);
 }
 
-}  // namespace
+int64_t ExampleBytes(const Examples& examples) {
+  int64_t bytes = 0;
+  for (const auto& example : examples) {
+    bytes += ExampleBytes(*example);
+  }
+  return bytes;
+}
 
 absl::StatusOr<Examples> CachedSource::Make(int64_t record) const {
   {
@@ -33,10 +40,7 @@ absl::StatusOr<Examples> CachedSource::Make(int64_t record) const {
     }
   }
   ETC_ASSIGN_OR_RETURN(Examples examples, source_->Make(record));
-  int64_t bytes = 0;
-  for (const auto& example : examples) {
-    bytes += Bytes(*example);
-  }
+  const int64_t bytes = ExampleBytes(examples);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes <= bytes_left_ && made_.emplace(record, examples).second) {
     bytes_left_ -= bytes;

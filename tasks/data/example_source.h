@@ -14,6 +14,10 @@ namespace etc {
 
 using Examples = std::vector<std::shared_ptr<const Example>>;
 
+// About the memory that they take.
+int64_t ExampleBytes(const Example& example);
+int64_t ExampleBytes(const Examples& examples);
+
 // A data set: records 0, ..., size() - 1, each made into examples when asked
 // for. All methods may be called from several threads.
 class ExampleSource {

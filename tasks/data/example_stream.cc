@@ -2,82 +2,167 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace etc {
+namespace {
+
+// What the options come to: no more ahead than the source has, no more threads
+// than records to make at a time.
+ExampleStreamOptions Bounded(ExampleStreamOptions options,
+                             const ExampleSource& source) {
+  options.ahead = options.workers > 0
+                      ? std::clamp<int64_t>(options.ahead, 0, source.size())
+                      : 0;
+  options.workers = std::min(options.workers, options.ahead + 1);
+  return options;
+}
+
+}  // namespace
 
 ExampleStream::ExampleStream(const ExampleSource* source, Sequence sequence,
                              ExampleStreamOptions options)
-    : source_(source), sequence_(std::move(sequence)), options_(options) {
-  for (int64_t i = 0; i < options_.workers; ++i) {
-    threads_.emplace_back([this] { MakeExamplesUntilStopped(); });
+    : source_(source),
+      sequence_(std::move(sequence)),
+      options_(Bounded(options, *source)) {
+  StartWorkers();
+}
+
+ExampleStream::~ExampleStream() { StopWorkers(); }
+
+void ExampleStream::StartWorkers() {
+  try {
+    threads_.reserve(static_cast<size_t>(options_.workers));
+    for (int64_t i = 0; i < options_.workers; ++i) {
+      threads_.emplace_back([this] { MakeExamplesUntilStopped(); });
+    }
+  } catch (const std::exception& error) {
+    // std::system_error or std::bad_alloc: the system has no more of them.
+    const size_t count = threads_.size();
+    StopWorkers();
+    started_ = absl::ResourceExhaustedError(absl::StrCat(
+        "only ", count, " of ", options_.workers,
+        " threads that make examples (data.workers) could be started: ",
+        error.what()));
   }
 }
 
-ExampleStream::~ExampleStream() {
+void ExampleStream::StopWorkers() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
   }
-  changed_.notify_all();
+  may_begin_.notify_all();
   for (std::thread& thread : threads_) {
     thread.join();
   }
+  threads_.clear();
 }
 
 void ExampleStream::Request() {
-  const std::optional<int64_t> record = sequence_();
-  if (!record.has_value()) {
-    at_end_ = true;
-    return;
+  const auto wanted = static_cast<size_t>(options_.ahead) + 1;
+  // Only this thread adds slots and takes them away.
+  while (!at_end_ && slots_.size() < wanted) {
+    const std::optional<int64_t> record = sequence_();
+    if (!record.has_value()) {
+      at_end_ = true;
+      return;
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      slots_.emplace_back().record = *record;
+    }
+    may_begin_.notify_one();
   }
-  Work work(
-      [source = source_, index = *record] { return source->Make(index); });
-  pending_.push_back({*record, work.get_future()});
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    work_.push_back(std::move(work));
-  }
-  changed_.notify_one();
 }
 
 std::optional<ExampleStream::Made> ExampleStream::Next() {
-  const auto ahead = static_cast<size_t>(
-      threads_.empty() ? 0 : std::max<int64_t>(options_.ahead, 0));
-  while (!at_end_ && pending_.size() < ahead + 1) {
-    Request();
-  }
-  if (pending_.empty()) {
+  Request();
+  if (slots_.empty()) {
     return std::nullopt;
   }
   const auto begin = std::chrono::steady_clock::now();
-  if (threads_.empty()) {
-    work_.front()();
-    work_.pop_front();
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!started_.ok()) {
+    return Made{slots_.front().record, started_};
   }
-  Pending next = std::move(pending_.front());
-  pending_.pop_front();
-  next.examples.wait();
+  if (!WaitForFirst(&lock)) {
+    return Made{slots_.front().record,
+                absl::CancelledError("the making of examples was stopped")};
+  }
+  Slot next = std::move(slots_.front());
+  slots_.pop_front();
+  --begun_;
+  bytes_ahead_ -= next.bytes;
+  lock.unlock();
+  may_begin_.notify_all();
   seconds_waited_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
-  return Made{next.record, next.examples.get()};
+  if (next.thrown != nullptr) {
+    std::rethrow_exception(next.thrown);
+  }
+  return Made{next.record, std::move(next.examples)};
+}
+
+bool ExampleStream::IsStopped() const {
+  return options_.stop != nullptr && options_.stop->load();
+}
+
+bool ExampleStream::WaitForFirst(std::unique_lock<std::mutex>* lock) {
+  // Signal handlers set the flag, and cannot notify.
+  constexpr std::chrono::milliseconds kBetweenLooks{50};
+  if (IsStopped()) {
+    return false;
+  }
+  if (options_.workers <= 0) {
+    begun_ = 1;
+    Make(&slots_.front());
+    bytes_ahead_ += slots_.front().bytes;
+    return true;
+  }
+  while (!is_made_.wait_for(*lock, kBetweenLooks,
+                            [this] { return slots_.front().is_made; })) {
+    if (IsStopped()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool ExampleStream::MayBegin() const {
+  return begun_ < slots_.size() &&
+         (begun_ < static_cast<size_t>(options_.workers) ||
+          bytes_ahead_ < options_.max_ahead_bytes);
+}
+
+void ExampleStream::Make(Slot* slot) const {
+  try {
+    slot->examples = source_->Make(slot->record);
+  } catch (...) {
+    // Whatever it is, it is thrown again where the record was asked for.
+    slot->thrown = std::current_exception();
+  }
+  slot->bytes = slot->examples.ok() ? ExampleBytes(*slot->examples) : 0;
 }
 
 void ExampleStream::MakeExamplesUntilStopped() {
+  std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    Work work;
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return stopped_ || !work_.empty(); });
-      if (stopped_) {
-        return;
-      }
-      work = std::move(work_.front());
-      work_.pop_front();
+    may_begin_.wait(lock, [this] { return stopped_ || MayBegin(); });
+    if (stopped_) {
+      return;
     }
-    work();
+    // Stays in its place when others are added behind or taken before it.
+    Slot& slot = slots_[begun_++];
+    lock.unlock();
+    Make(&slot);
+    lock.lock();
+    slot.is_made = true;
+    bytes_ahead_ += slot.bytes;
+    is_made_.notify_one();
   }
 }
 

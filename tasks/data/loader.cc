@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "etc/formats/status_macros.h"
+#include "tasks/data/example_count.h"
 #include "tasks/data/shuffle.h"
 
 namespace etc {
@@ -24,36 +26,27 @@ std::vector<Examples> Cut(const Examples& examples, int64_t size) {
   return parts;
 }
 
-}  // namespace
-
-RecordGate::RecordGate(RecordUse use, OnBadRecord on_bad_record,
-                       int64_t num_records)
-    : use_(use),
-      on_bad_record_(on_bad_record),
-      is_counted_(static_cast<size_t>(num_records)) {}
-
-absl::StatusOr<Examples> RecordGate::Pass(ExampleStream::Made made) {
-  const auto record = static_cast<size_t>(made.record);
-  const bool is_new = !is_counted_[record];
-  is_counted_[record] = true;
-  if (absl::IsInvalidArgument(made.examples.status()) &&
-      on_bad_record_ == OnBadRecord::kSkip) {
-    if (skipped_.count == 0) {
-      skipped_.first_message = std::string(made.examples.status().message());
-    }
-    skipped_.count += is_new ? 1 : 0;
-    return Examples();
-  }
-  if (made.examples.ok() && use_ == RecordUse::kTraining) {
-    std::erase_if(*made.examples, [&](const auto& example) {
-      if (is_new && !example->left_out.empty()) {
-        ++skipped_.left_out[example->left_out];
-      }
-      return !example->left_out.empty();
-    });
-  }
-  return std::move(made.examples);
+// bucket_batches * batch_size, or the largest number if that is larger.
+int64_t PoolSize(const TrainingLoaderOptions& options) {
+  int64_t size = 0;
+  return __builtin_mul_overflow(options.bucket_batches, options.batch_size,
+                                &size)
+             ? std::numeric_limits<int64_t>::max()
+             : size;
 }
+
+absl::Status PoolTakesTooMuch(const TrainingLoaderOptions& options,
+                              size_t examples) {
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "batches are cut from a pool of data.bucket_batches (%d) times "
+      "train.batch_size (%d) examples, of which %d already take more than "
+      "%.2f GB, the share of this process's memory for them; choose a smaller "
+      "data.bucket_batches",
+      options.bucket_batches, options.batch_size, examples,
+      1e-9 * static_cast<double>(options.max_pool_bytes)));
+}
+
+}  // namespace
 
 TrainingLoader::TrainingLoader(const ExampleSource* source,
                                TrainingLoaderOptions options,
@@ -66,7 +59,9 @@ TrainingLoader::TrainingLoader(const ExampleSource* source,
       next_batch_(start.batch),
       stream_(source, [this] { return NextRecord(); },
               {.workers = options.workers,
-               .ahead = options.bucket_batches * options.batch_size}) {
+               .ahead = PoolSize(options),
+               .max_ahead_bytes = options.max_ahead_bytes,
+               .stop = options.stop}) {
   pool_end_.batch = 0;
 }
 
@@ -108,12 +103,16 @@ void TrainingLoader::CutPool(Examples examples) {
 
 absl::Status TrainingLoader::FillPool() {
   pool_begin_ = pool_end_;
-  const auto wanted =
-      static_cast<size_t>(options_.bucket_batches * options_.batch_size);
+  const auto wanted = static_cast<size_t>(PoolSize(options_));
   Examples examples;
+  int64_t bytes = 0;
   while (examples.size() < wanted && pool_end_.record < num_records_) {
     if (!record_.has_value()) {
       ETC_ASSIGN_OR_RETURN(record_, gate_.Pass(*stream_.Next()));
+      bytes += ExampleBytes(*record_);
+      if (bytes > options_.max_pool_bytes) {
+        return PoolTakesTooMuch(options_, examples.size());
+      }
     }
     for (; examples.size() < wanted &&
            pool_end_.example < static_cast<int64_t>(record_->size());
@@ -132,9 +131,7 @@ absl::Status TrainingLoader::FillPool() {
     const bool whole_epoch =
         pool_begin_.record == 0 && pool_begin_.example == 0;
     if (whole_epoch && pool_.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the training data have ", found, " examples, which is less than ",
-          "one batch of ", options_.batch_size));
+      return TooFewExamples(static_cast<int64_t>(found), options_.batch_size);
     }
     pool_end_ = {.epoch = pool_end_.epoch + 1};
   }
@@ -181,7 +178,10 @@ EvaluationLoader::EvaluationLoader(const ExampleSource* source, Options options)
                 }
                 return requested_++;
               },
-              {.workers = options.workers, .ahead = 2 * options.batch_size}) {}
+              {.workers = options.workers,
+               .ahead = std::min(options.batch_size, source->size()) * 2,
+               .max_ahead_bytes = options.max_ahead_bytes,
+               .stop = options.stop}) {}
 
 absl::StatusOr<Examples> EvaluationLoader::Next() {
   const auto batch_size = static_cast<size_t>(options_.batch_size);

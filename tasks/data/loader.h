@@ -1,52 +1,19 @@
 #ifndef ETC_TASKS_DATA_LOADER_H_
 #define ETC_TASKS_DATA_LOADER_H_
 
+#include <atomic>
 #include <cstdint>
-#include <map>
+#include <limits>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/example_stream.h"
+#include "tasks/data/record_gate.h"
 
 namespace etc {
-
-// What becomes of records that are not as the official format has them.
-enum class OnBadRecord { kError, kSkip };
-
-// What was not used, each record counted once however often it is read.
-struct SkippedRecords {
-  // Bad records, with OnBadRecord::kSkip.
-  int64_t count = 0;
-  // What is wrong with the first of them.
-  std::string first_message;
-  // Examples that training leaves out, by the reason (Example::left_out).
-  std::map<std::string, int64_t> left_out;
-};
-
-// What records are read for.
-enum class RecordUse { kTraining, kEvaluation };
-
-// Applies OnBadRecord to what a stream makes, and for training leaves out the
-// examples that it cannot use.
-class RecordGate {
- public:
-  RecordGate(RecordUse use, OnBadRecord on_bad_record, int64_t num_records);
-
-  // The examples of `made`, none for a bad record that is skipped.
-  absl::StatusOr<Examples> Pass(ExampleStream::Made made);
-  const SkippedRecords& skipped() const { return skipped_; }
-
- private:
-  const RecordUse use_;
-  const OnBadRecord on_bad_record_;
-  // Whether a record of that index has been counted.
-  std::vector<bool> is_counted_;
-  SkippedRecords skipped_;
-};
 
 // Where in the training data a batch begins; everything that the loader does
 // next follows from it. The pool that the batch is cut from begins at example
@@ -68,6 +35,11 @@ struct TrainingLoaderOptions {
   int64_t bucket_batches = 16;
   int64_t workers = 1;
   OnBadRecord on_bad_record = OnBadRecord::kError;
+  // Memory for examples that are made ahead of need, and for those of a pool.
+  int64_t max_ahead_bytes = std::numeric_limits<int64_t>::max();
+  int64_t max_pool_bytes = std::numeric_limits<int64_t>::max();
+  // True ends the waiting for examples. May be null.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct TrainingBatch {
@@ -80,12 +52,12 @@ struct TrainingBatch {
 };
 
 // Training batches without end. Each epoch has the records in another random
-// order. Pools of bucket_batches * batch_size examples are taken from it,
-// sorted by length and cut into batches, which come in random order; so a
-// batch holds examples of about the same length. The examples at the end of an
-// epoch that fill no batch are left out. All of this follows from the seed, the
-// batch size, bucket_batches and the position: not from time, the number of
-// workers or the micro-batch size.
+// order. Pools of bucket_batches * batch_size examples (the last one of what is
+// left) are taken from it, sorted by length and cut into batches, which come in
+// random order; so a batch holds examples of about the same length. The
+// examples at the end of an epoch that fill no batch are left out. All of this
+// follows from the seed, the batch size, bucket_batches and the position: not
+// from time, the number of workers or the micro-batch size.
 class TrainingLoader {
  public:
   // `source` must outlive the loader.
@@ -94,6 +66,10 @@ class TrainingLoader {
 
   //   kInvalidArgument    a bad record, with OnBadRecord::kError
   //   kFailedPrecondition all the data do not fill one batch
+  //   kResourceExhausted  a pool takes more than max_pool_bytes
+  //   kCancelled          `options.stop` is true; to go on, start another
+  //   loader
+  //                       at the position after the last batch
   absl::StatusOr<TrainingBatch> Next();
 
   // Seconds that Next() waited for examples.
@@ -132,6 +108,9 @@ class EvaluationLoader {
     int64_t batch_size = 8;
     int64_t workers = 1;
     OnBadRecord on_bad_record = OnBadRecord::kError;
+    // As in TrainingLoaderOptions.
+    int64_t max_ahead_bytes = std::numeric_limits<int64_t>::max();
+    const std::atomic<bool>* stop = nullptr;
   };
 
   // `source` must outlive the loader.

@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "etc/formats/out_of_memory.h"
 #include "etc/formats/status_macros.h"
-#include "tasks/data/record_scanner.h"
 
 namespace etc {
 namespace {
@@ -32,10 +32,21 @@ RecordFile::RecordFile(File file, std::vector<Extent> extents)
     : file_(std::move(file)), extents_(std::move(extents)) {}
 
 absl::StatusOr<RecordFile> RecordFile::Open(const std::string& path,
-                                            const Listener& listener) {
+                                            const Listener& listener,
+                                            const RecordLimits& limits) {
+  return NamingOutOfMemory(
+      [&] { return absl::StrCat("looking for the records of ", path); },
+      [&] { return OpenWithin(path, listener, limits); });
+}
+
+absl::StatusOr<RecordFile> RecordFile::OpenWithin(const std::string& path,
+                                                  const Listener& listener,
+                                                  RecordLimits limits) {
+  RecordIndexBudget own = RecordIndexBudget::ShareOfProcess();
+  limits.index = limits.index != nullptr ? limits.index : &own;
   ETC_ASSIGN_OR_RETURN(RandomAccessFile plain, RandomAccessFile::Open(path));
   ETC_ASSIGN_OR_RETURN(const bool is_gzip, GzipFile::IsGzip(plain));
-  RecordScanner scanner(path);
+  RecordScanner scanner(path, std::move(limits));
   uint64_t reported = 0;
   const auto consume = [&](absl::string_view contents, uint64_t file_bytes) {
     ETC_RETURN_IF_ERROR(scanner.Scan(contents));

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "etc/formats/file.h"
 #include "etc/formats/gzip_file.h"
+#include "tasks/data/record_scanner.h"
 
 namespace etc {
 
@@ -27,11 +28,14 @@ class RecordFile {
   // it is opened; its error ends that and is returned.
   using Listener = std::function<absl::Status(uint64_t bytes)>;
 
-  //   kInvalidArgument  neither an array of objects nor lines of objects; the
-  //                     message names file, line and byte (of what is unpacked)
-  //   kDataLoss         damaged gzip data
+  //   kInvalidArgument    neither an array of objects nor lines of objects; the
+  //                       message names file, line and byte (of what is
+  //                       unpacked)
+  //   kDataLoss           damaged gzip data
+  //   kResourceExhausted  more than `limits` allow, or than there is memory for
   static absl::StatusOr<RecordFile> Open(const std::string& path,
-                                         const Listener& listener = nullptr);
+                                         const Listener& listener = nullptr,
+                                         const RecordLimits& limits = {});
 
   const std::string& path() const;
   int64_t size() const { return static_cast<int64_t>(extents_.size()); }
@@ -48,6 +52,10 @@ class RecordFile {
   using File = std::variant<RandomAccessFile, GzipFile>;
 
   RecordFile(File file, std::vector<Extent> extents);
+
+  static absl::StatusOr<RecordFile> OpenWithin(const std::string& path,
+                                               const Listener& listener,
+                                               RecordLimits limits);
 
   File file_;
   std::vector<Extent> extents_;

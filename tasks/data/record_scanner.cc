@@ -1,11 +1,13 @@
 #include "tasks/data/record_scanner.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "etc/formats/status_macros.h"
+#include "etc/memory_limit.h"
 
 namespace etc {
 namespace {
@@ -42,6 +44,20 @@ constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 }  // namespace
 
+RecordIndexBudget RecordIndexBudget::ShareOfProcess() {
+  return RecordIndexBudget(MemoryOfProcess() / 8);
+}
+
+bool RecordIndexBudget::Take(int64_t bytes) {
+  int64_t left = left_;
+  while (bytes <= left) {
+    if (left_.compare_exchange_weak(left, left - bytes)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 absl::Status RecordScanner::Scan(absl::string_view chunk) {
   ETC_RETURN_IF_ERROR(SkipByteOrderMark(&chunk));
   chunk_begin_ = chunk.data();
@@ -65,7 +81,7 @@ absl::Status RecordScanner::Scan(absl::string_view chunk) {
     }
   }
   chunk_offset_ += chunk.size();
-  return absl::OkStatus();
+  return depth_ > 0 ? CheckLength(chunk_offset_) : absl::OkStatus();
 }
 
 // The mark may be cut anywhere by the borders of chunks.
@@ -212,9 +228,41 @@ absl::Status RecordScanner::CloseBracket(char bracket, uint64_t byte) {
   }
   open_braces_ >>= 1;
   if (--depth_ == 0) {
-    extents_.emplace_back(record_begin_, byte + 1 - record_begin_);
+    ETC_RETURN_IF_ERROR(AddExtent(byte + 1));
     state_ = is_array_ ? State::kArrayComma : State::kLinesBreak;
   }
+  return absl::OkStatus();
+}
+
+absl::Status RecordScanner::CheckLength(uint64_t end) const {
+  if (end - record_begin_ <= limits_.max_record_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      AtRecord(), "the record that begins here should have at most ",
+      limits_.max_record_bytes, " bytes",
+      limits_.max_record_field.empty()
+          ? ""
+          : absl::StrCat(" (", limits_.max_record_field, ")"),
+      ", but goes on"));
+}
+
+absl::Status RecordScanner::AddExtent(uint64_t end) {
+  ETC_RETURN_IF_ERROR(CheckLength(end));
+  if (extents_.size() == extents_.capacity()) {
+    const size_t more = std::max<size_t>(64, extents_.size());
+    if (limits_.index != nullptr &&
+        !limits_.index->Take(static_cast<int64_t>(more * sizeof(Extent)))) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          AtRecord(), "after ", extents_.size(), " records of this file",
+          " there is no memory left for the places of more: those of all data",
+          " files (data.train, data.dev or --data) may take ",
+          limits_.index->bytes(), " bytes, an eighth of this process's memory",
+          "; name fewer or smaller files"));
+    }
+    extents_.reserve(extents_.size() + more);
+  }
+  extents_.emplace_back(record_begin_, end - record_begin_);
   return absl::OkStatus();
 }
 
@@ -239,6 +287,11 @@ absl::Status RecordScanner::Finish() const {
                                 "on line ",
                                 record_line_, " at byte ", record_begin_));
   }
+}
+
+std::string RecordScanner::AtRecord() const {
+  return absl::StrCat(source_, ":", record_line_, ": byte ", record_begin_,
+                      ": ");
 }
 
 absl::Status RecordScanner::Error(uint64_t byte,

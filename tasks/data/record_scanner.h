@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_DATA_RECORD_SCANNER_H_
 #define ETC_TASKS_DATA_RECORD_SCANNER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -11,6 +12,33 @@
 
 namespace etc {
 
+// Memory for the places of records, which files that are opened at once share.
+// It is asked for before it is taken.
+class RecordIndexBudget {
+ public:
+  explicit RecordIndexBudget(int64_t bytes) : bytes_(bytes), left_(bytes) {}
+
+  // An eighth of what the process may have.
+  static RecordIndexBudget ShareOfProcess();
+
+  int64_t bytes() const { return bytes_; }
+  // Takes `bytes`, unless fewer are left. Thread-safe.
+  bool Take(int64_t bytes);
+
+ private:
+  const int64_t bytes_;
+  std::atomic<int64_t> left_;
+};
+
+// What a file may make the program hold in memory.
+struct RecordLimits {
+  uint64_t max_record_bytes = 64'000'000;
+  // The field of a configuration that says so; empty: none does.
+  std::string max_record_field = {};
+  // Null: RecordIndexBudget::ShareOfProcess() for each file.
+  RecordIndexBudget* index = nullptr;
+};
+
 // Finds where the records of a data file begin and end, in one pass over its
 // bytes, which come in chunks of any size. Two layouts, with white space
 // wherever JSON allows it, and a byte order mark at most at the front:
@@ -20,7 +48,8 @@ namespace etc {
 //
 // Only strings, brackets and what stands between records are looked at: the
 // inside of a record is for the JSON parser to judge. Besides the extents that
-// it finds, it needs constant memory.
+// it finds, for which it asks `limits.index`, it needs constant memory: what is
+// packed may be a thousand times as long as its file.
 class RecordScanner {
  public:
   // First byte and number of bytes.
@@ -29,13 +58,17 @@ class RecordScanner {
   // Deepest nesting of brackets in a record, as in ParseJson.
   static constexpr int kMaxDepth = 64;
 
-  // `source` starts each message.
-  explicit RecordScanner(std::string source) : source_(std::move(source)) {}
+  // `source` starts each message. `limits.index` must outlive the scanner;
+  // null: it has no bound here.
+  explicit RecordScanner(std::string source, RecordLimits limits = {})
+      : source_(std::move(source)), limits_(std::move(limits)) {}
 
   // Takes in the bytes that follow those of the calls before. To be called no
   // more after an error.
-  //   kInvalidArgument  "<source>:<line>: byte <byte>: ..."; lines count from
-  //                     1, bytes from 0
+  //   kInvalidArgument    "<source>:<line>: byte <byte>: ..."; lines count
+  //                       from 1, bytes from 0
+  //   kResourceExhausted  the same, of a record that is too long, or the first
+  //                       that is too many
   absl::Status Scan(absl::string_view chunk);
 
   // The end of the file. kInvalidArgument if it comes too early.
@@ -68,6 +101,11 @@ class RecordScanner {
   absl::string_view ExpectedBetweenRecords() const;
   absl::Status OpenBracket(char bracket, uint64_t byte);
   absl::Status CloseBracket(char bracket, uint64_t byte);
+  // Whether a record that goes as far as `end` is too long already.
+  absl::Status CheckLength(uint64_t end) const;
+  absl::Status AddExtent(uint64_t end);
+  // Where the record begins, as messages start.
+  std::string AtRecord() const;
   absl::Status Error(uint64_t byte, absl::string_view message) const;
   // Offset in the file of a byte of the chunk that is being scanned.
   uint64_t ByteOf(const char* position) const {
@@ -75,6 +113,7 @@ class RecordScanner {
   }
 
   std::string source_;
+  RecordLimits limits_;
   std::vector<Extent> extents_;
   State state_ = State::kStart;
   bool is_array_ = false;

@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "etc/formats/out_of_memory.h"
 #include "etc/formats/status_macros.h"
 #include "tasks/data/data_files.h"
 
@@ -21,8 +23,13 @@ namespace {
 class FileOpener {
  public:
   FileOpener(const std::vector<std::string>& paths,
-             const RecordSource::Listener& listener)
-      : paths_(paths), listener_(listener), files_(paths.size()) {
+             const RecordSource::Listener& listener, RecordLimits limits)
+      : paths_(paths),
+        listener_(listener),
+        limits_(std::move(limits)),
+        index_(RecordIndexBudget::ShareOfProcess()),
+        files_(paths.size()) {
+    limits_.index = limits_.index != nullptr ? limits_.index : &index_;
     for (const std::string& path : paths) {
       // What cannot be looked up cannot be opened either: Open() will tell.
       std::error_code error;
@@ -35,9 +42,13 @@ class FileOpener {
     const size_t threads = std::min<size_t>(
         std::max(1U, std::thread::hardware_concurrency()), paths_.size());
     std::vector<std::future<void>> others;
-    for (size_t i = 1; i < threads; ++i) {
-      others.push_back(
-          std::async(std::launch::async, [this] { OpenUntilDone(); }));
+    try {
+      for (size_t i = 1; i < threads; ++i) {
+        others.push_back(
+            std::async(std::launch::async, [this] { OpenUntilDone(); }));
+      }
+    } catch (const std::system_error&) {
+      // No more threads: those that there are open all files just as well.
     }
     OpenUntilDone();
     for (std::future<void>& other : others) {
@@ -57,7 +68,8 @@ class FileOpener {
     size_t index = 0;
     while (!failed_ && (index = next_++) < paths_.size()) {
       files_[index] = RecordFile::Open(
-          paths_[index], [this](uint64_t bytes) { return Report(bytes); });
+          paths_[index], [this](uint64_t bytes) { return Report(bytes); },
+          limits_);
       if (!files_[index]->ok()) {
         failed_ = true;
       }
@@ -75,6 +87,8 @@ class FileOpener {
 
   const std::vector<std::string>& paths_;
   const RecordSource::Listener& listener_;
+  RecordLimits limits_;
+  RecordIndexBudget index_;
   uint64_t num_bytes_ = 0;
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
@@ -95,11 +109,12 @@ RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker)
 
 absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
     const std::vector<std::string>& patterns, ExampleMaker maker,
-    const Listener& listener) {
+    const Listener& listener, RecordLimits limits) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles(patterns));
-  ETC_ASSIGN_OR_RETURN(std::vector<RecordFile> files,
-                       FileOpener(paths, listener).OpenAll());
+  ETC_ASSIGN_OR_RETURN(
+      std::vector<RecordFile> files,
+      FileOpener(paths, listener, std::move(limits)).OpenAll());
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<RecordSource>(
       new RecordSource(std::move(files), std::move(maker)));
@@ -111,8 +126,14 @@ absl::StatusOr<Examples> RecordSource::Make(int64_t record) const {
     record -= files_[file].size();
     ++file;
   }
-  ETC_ASSIGN_OR_RETURN(const std::string text, files_[file].Read(record));
-  return maker_(text, files_[file].Where(record));
+  return NamingOutOfMemory(
+      [&] {
+        return absl::StrCat("making examples of ", files_[file].Where(record));
+      },
+      [&]() -> absl::StatusOr<Examples> {
+        ETC_ASSIGN_OR_RETURN(const std::string text, files_[file].Read(record));
+        return maker_(text, files_[file].Where(record));
+      });
 }
 
 }  // namespace etc

@@ -30,9 +30,11 @@ class RecordSource : public ExampleSource {
   // The files that `patterns` name (tasks/data/data_files.h). Several are
   // opened at once, on as many threads as there are cores. Of several mistakes
   // that of the first file is returned.
+  // Without an index in `limits`, all files share
+  // RecordIndexBudget::ShareOfProcess().
   static absl::StatusOr<std::unique_ptr<RecordSource>> Open(
       const std::vector<std::string>& patterns, ExampleMaker maker,
-      const Listener& listener = nullptr);
+      const Listener& listener = nullptr, RecordLimits limits = {});
 
   int64_t size() const override { return size_; }
   absl::StatusOr<Examples> Make(int64_t record) const override;

@@ -37,10 +37,14 @@ struct DataConfig {
   int64_t max_global_length = 512;
   // Threads that make examples ahead of need.
   int64_t workers = 1;
-  // Memory for examples that were made once and will be needed again.
+  // Memory for examples that were made once and will be needed again; and as
+  // much again, at most, for those that are made ahead of need.
   int64_t cache_megabytes = 1024;
-  // Training batches are cut from this many batches' worth of examples sorted
-  // by length; 1: length plays no part in what is batched together.
+  // Longest record, as it is when unpacked.
+  int64_t max_record_megabytes = 64;
+  // Training batches are cut from this many batches' worth of examples (at most
+  // those of an epoch) sorted by length; 1: length plays no part in what is
+  // batched together.
   int64_t bucket_batches = 16;
   // What a record that is not as the format has it does: "error" or "skip".
   std::string on_bad_record = "error";

@@ -55,13 +55,16 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     }
     return absl::OkStatus();
   };
-  return RecordSource::Open(patterns, make, listen);
+  return RecordSource::Open(patterns, make, listen,
+                            {.max_record_bytes = options.max_record_bytes,
+                             .max_record_field = "data.max_record_megabytes"});
 }
 
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {
   return {.batch_size = config.train.evaluation_batch_size,
           .workers = config.data.workers,
-          .on_bad_record = OnBadRecordOf(config.data)};
+          .on_bad_record = OnBadRecordOf(config.data),
+          .max_ahead_bytes = CacheBytesOf(config.data)};
 }
 
 absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
@@ -75,7 +78,9 @@ absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
   evaluation.predictions = task.MakePredictions();
   EvaluationLoader loader(&records, {.batch_size = options.batch_size,
                                      .workers = options.workers,
-                                     .on_bad_record = options.on_bad_record});
+                                     .on_bad_record = options.on_bad_record,
+                                     .max_ahead_bytes = options.max_ahead_bytes,
+                                     .stop = options.stop});
   while (true) {
     if (options.stop != nullptr && options.stop->load()) {
       return absl::CancelledError("the evaluation was stopped");

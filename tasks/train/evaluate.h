@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct OpenOptions {
   RunReporter* reporter = nullptr;
   // True ends the opening. May be null.
   const std::atomic<bool>* stop = nullptr;
+  // Longest record: data.max_record_megabytes, in bytes.
+  uint64_t max_record_bytes = 64'000'000;
 };
 
 // The records of the official files that `patterns` name
@@ -40,7 +43,10 @@ struct EvaluateOptions {
   OnBadRecord on_bad_record = OnBadRecord::kError;
   // Hears of each batch; may be null.
   RunReporter* reporter = nullptr;
-  // Looked at before each batch: true ends the evaluation. May be null.
+  // Memory for examples that are made ahead of need.
+  int64_t max_ahead_bytes = std::numeric_limits<int64_t>::max();
+  // Looked at before each record and batch: true ends the evaluation. May be
+  // null.
   const std::atomic<bool>* stop = nullptr;
 };
 

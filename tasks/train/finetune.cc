@@ -14,7 +14,9 @@
 #include "etc/formats/file.h"
 #include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/data/example_count.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/loader.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/run_plan.h"
 
@@ -98,14 +100,15 @@ absl::StatusOr<DataSets> OpenDataSets(const DataConfig& config,
   DataSets data;
   OpenOptions open = {.use = RecordUse::kTraining,
                       .reporter = options.reporter,
-                      .stop = options.stop};
+                      .stop = options.stop,
+                      .max_record_bytes = MaxRecordBytesOf(config)};
   ETC_ASSIGN_OR_RETURN(data.train_records,
                        OpenRecords(config.train, task, open));
   open.use = RecordUse::kEvaluation;
   ETC_ASSIGN_OR_RETURN(data.dev_records, OpenRecords(config.dev, task, open));
   const auto train_size = static_cast<double>(data.train_records->size());
   const auto dev_size = static_cast<double>(data.dev_records->size());
-  const double bytes = 1e6 * static_cast<double>(config.cache_megabytes);
+  const auto bytes = static_cast<double>(CacheBytesOf(config));
   const double bytes_per_record = bytes / std::max(1.0, train_size + dev_size);
   data.train = std::make_unique<CachedSource>(
       data.train_records.get(),
@@ -114,6 +117,24 @@ absl::StatusOr<DataSets> OpenDataSets(const DataConfig& config,
       data.dev_records.get(),
       static_cast<int64_t>(bytes_per_record * dev_size));
   return data;
+}
+
+// Whether the training data fill a batch, which is found out before the run
+// leaves anything on disk.
+absl::Status CheckTrainingData(const FinetuneConfig& config,
+                               const ExampleSource& train,
+                               const FinetuneOptions& options) {
+  const TrainingLoaderOptions loader = LoaderOptionsOf(config, /*seed=*/1);
+  return CheckFillsBatch(
+      train, loader.batch_size,
+      {.on_bad_record = loader.on_bad_record,
+       .stream = {.workers = loader.workers,
+                  .max_ahead_bytes = loader.max_ahead_bytes,
+                  .stop = options.stop},
+       .listener = [&](int64_t records) {
+         options.reporter->Counting(
+             {.records = records, .num_records = train.size()});
+       }});
 }
 
 }  // namespace
@@ -159,6 +180,9 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
       Counted(config.train.batch_size, "example"), ", ",
       config.train.micro_batch_size, " at a time; residual attention ",
       config.residual_attention, "; ", Counted(threads, "thread")));
+
+  ETC_RETURN_IF_ERROR(CheckModelFits(config));
+  ETC_RETURN_IF_ERROR(CheckTrainingData(config, *data.train, options));
 
   FinetuneResult result;
   for (const int64_t seed : config.train.seeds) {

@@ -72,26 +72,47 @@ double SteadySeconds() {
 }
 
 void StreamReporter::Message(absl::string_view text) {
-  if (width_ > 0) {
-    *stream_ << '\r' << std::string(width_, ' ') << '\r';
-    width_ = 0;
-  }
+  ClearLine();
   *stream_ << text << std::endl;
 }
 
 void StreamReporter::Opening(const OpeningProgress& progress) {
-  constexpr double kSilent = 1;
-  opening_since_ = opening_since_.value_or(clock_());
-  if (clock_() >= *opening_since_ + kSilent && IsDue()) {
-    const auto gigabytes = [](uint64_t bytes) {
-      return static_cast<double>(bytes) / 1e9;
-    };
-    Show(absl::StrFormat("looking through the data: %.2f of %.2f GB",
-                         gigabytes(progress.bytes),
-                         gigabytes(progress.num_bytes)));
+  const auto bytes = static_cast<double>(progress.bytes);
+  const auto num_bytes = static_cast<double>(progress.num_bytes);
+  ShowWithTimeLeft(absl::StrFormat("looking through the data: %.2f of %.2f GB",
+                                   bytes / 1e9, num_bytes / 1e9),
+                   bytes / std::max(1.0, num_bytes));
+}
+
+void StreamReporter::Counting(const CountingProgress& progress) {
+  ShowWithTimeLeft(
+      absl::StrFormat("counting examples: %d of %d records", progress.records,
+                      progress.num_records),
+      static_cast<double>(progress.records) /
+          std::max(1.0, static_cast<double>(progress.num_records)));
+  if (progress.records == progress.num_records) {
+    ClearLine();
   }
-  if (progress.bytes == progress.num_bytes) {
-    opening_since_.reset();
+}
+
+void StreamReporter::ShowWithTimeLeft(const std::string& what, double share) {
+  constexpr double kSilent = 1;
+  const double now = clock_();
+  since_ = since_.value_or(now);
+  const double seconds = now - *since_;
+  if (share > 0 && seconds >= kSilent && IsDue()) {
+    Show(absl::StrCat(what, ", ", FormatDuration(seconds * (1 - share) / share),
+                      " left"));
+  }
+  if (share >= 1) {
+    since_.reset();
+  }
+}
+
+void StreamReporter::ClearLine() {
+  if (width_ > 0) {
+    *stream_ << '\r' << std::string(width_, ' ') << '\r' << std::flush;
+    width_ = 0;
   }
 }
 

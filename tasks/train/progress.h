@@ -63,6 +63,12 @@ struct OpeningProgress {
   uint64_t num_bytes = 0;  // of all files
 };
 
+// How far a pass over the records has come that only counts examples.
+struct CountingProgress {
+  int64_t records = 0;  // done
+  int64_t num_records = 0;
+};
+
 // Hears what a run has to say while it goes on.
 class RunReporter {
  public:
@@ -72,6 +78,8 @@ class RunReporter {
   virtual void Message(absl::string_view text) = 0;
   // Called after every MiB or so, by one thread at a time.
   virtual void Opening(const OpeningProgress& progress) = 0;
+  // Called after every record whose examples are counted.
+  virtual void Counting(const CountingProgress& /*progress*/) {}
   // Called after every update.
   virtual void Update(const Progress& progress) = 0;
   // Called after every batch of an evaluation.
@@ -92,8 +100,9 @@ class StreamReporter : public RunReporter {
       : stream_(stream), style_(style), clock_(std::move(clock)) {}
 
   void Message(absl::string_view text) override;
-  // Silent for the first second: small files are read by then.
+  // Both are silent for the first second: small files are read by then.
   void Opening(const OpeningProgress& progress) override;
+  void Counting(const CountingProgress& progress) override;
   void Update(const Progress& progress) override;
   void Evaluating(const EvaluationProgress& progress) override;
 
@@ -101,13 +110,17 @@ class StreamReporter : public RunReporter {
   // Whether it is time for another line of progress.
   bool IsDue() const;
   void Show(const std::string& line);
+  // Shows progress that begins with `what` and ends with the time left, if it
+  // is time for it. `share` is done, in [0, 1].
+  void ShowWithTimeLeft(const std::string& what, double share);
+  void ClearLine();
 
   std::ostream* const stream_;
   const Style style_;
   const std::function<double()> clock_;
   double due_ = 0;
-  // When the first bytes had been read.
-  std::optional<double> opening_since_;
+  // When what ShowWithTimeLeft() tells of began, if it goes on.
+  std::optional<double> since_;
   // Seconds between two lines elsewhere than on a terminal.
   double interval_ = 1;
   // Characters of the line that the next one overwrites; 0: none.

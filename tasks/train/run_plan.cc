@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
+#include "etc/model_size.h"
+
 namespace etc {
+namespace {
+
+constexpr int64_t kMegabyte = 1'000'000;
+
+}  // namespace
 
 int64_t NumExamplesOf(const FinetuneConfig& config, int64_t num_records) {
   return config.train.num_train_examples.value_or(num_records);
@@ -37,7 +45,31 @@ TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
           .micro_batch_size = config.train.micro_batch_size,
           .bucket_batches = config.data.bucket_batches,
           .workers = config.data.workers,
-          .on_bad_record = OnBadRecordOf(config.data)};
+          .on_bad_record = OnBadRecordOf(config.data),
+          .max_ahead_bytes = CacheBytesOf(config.data),
+          .max_pool_bytes = MemoryOfProcess() / 2};
+}
+
+int64_t CacheBytesOf(const DataConfig& config) {
+  return kMegabyte * config.cache_megabytes;
+}
+
+uint64_t MaxRecordBytesOf(const DataConfig& config) {
+  return static_cast<uint64_t>(kMegabyte * config.max_record_megabytes);
+}
+
+absl::Status CheckModelFits(const FinetuneConfig& config, int64_t memory) {
+  constexpr double kBytes = 4 * sizeof(float);
+  const int64_t parameters = CountParameters(config.model).total();
+  if (kBytes * static_cast<double>(parameters) <= static_cast<double>(memory)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the model has %d parameters; their weights, gradients and the two "
+      "moments of the optimizer take %.1f GB, and this process may have %.1f "
+      "GB; see realetc estimate",
+      parameters, 1e-9 * kBytes * static_cast<double>(parameters),
+      1e-9 * static_cast<double>(memory)));
 }
 
 OnBadRecord OnBadRecordOf(const DataConfig& config) {

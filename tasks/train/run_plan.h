@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "etc/memory_limit.h"
 #include "tasks/data/loader.h"
 #include "tasks/train/config.h"
 #include "tasks/train/schedule.h"
@@ -24,8 +26,19 @@ int64_t EvaluationIntervalOf(const FinetuneConfig& config, int64_t num_records);
 LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
                                 int64_t num_steps);
 
+// A pool may take half of the process's memory.
 TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
                                       int64_t seed);
+
+// `data.cache_megabytes` and `data.max_record_megabytes` in bytes.
+int64_t CacheBytesOf(const DataConfig& config);
+uint64_t MaxRecordBytesOf(const DataConfig& config);
+
+// Whether a process with `memory` bytes can train the model: hold its weights,
+// their gradients and the optimizer's two moments, whatever the batch.
+//   kResourceExhausted  it cannot
+absl::Status CheckModelFits(const FinetuneConfig& config,
+                            int64_t memory = MemoryOfProcess());
 
 OnBadRecord OnBadRecordOf(const DataConfig& config);
 

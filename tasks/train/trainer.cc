@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "etc/formats/counted.h"
 #include "etc/formats/file.h"
+#include "etc/formats/out_of_memory.h"
 #include "etc/formats/status_macros.h"
 #include "etc/weights/source_files.h"
 #include "nlohmann/json.hpp"
@@ -137,9 +138,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
                        MetricsLog::Open(options.directory + "/metrics.jsonl",
                                         trainer->state_.metrics_bytes));
   trainer->log_ = std::make_unique<MetricsLog>(std::move(log));
-  trainer->loader_ = std::make_unique<TrainingLoader>(
-      &options.train, LoaderOptionsOf(options.config, options.seed),
-      trainer->state_.position);
+  TrainingLoaderOptions loader = LoaderOptionsOf(options.config, options.seed);
+  loader.stop = options.stop;
+  trainer->loader_ = std::make_unique<TrainingLoader>(&options.train, loader,
+                                                      trainer->state_.position);
   return trainer;
 }
 
@@ -236,10 +238,15 @@ absl::StatusOr<RunResult> Trainer::Run() {
 absl::StatusOr<bool> Trainer::MakeUpdate() {
   const double begin = SteadySeconds();
   const double waited_before = loader_->seconds_waited();
-  ETC_ASSIGN_OR_RETURN(const TrainingBatch batch, loader_->Next());
+  absl::StatusOr<TrainingBatch> next = loader_->Next();
+  if (absl::IsCancelled(next.status())) {
+    return false;
+  }
+  ETC_ASSIGN_OR_RETURN(const TrainingBatch batch, std::move(next));
   const double waited = loader_->seconds_waited() - waited_before;
-  const absl::StatusOr<std::optional<Update>> update =
-      updater_->Make(batch, state_.step, options_.stop);
+  const absl::StatusOr<std::optional<Update>> update = NamingOutOfMemory(
+      [&] { return absl::StrCat("making update ", state_.step + 1); },
+      [&] { return updater_->Make(batch, state_.step, options_.stop); });
   if (absl::IsAborted(update.status())) {
     const std::optional<std::string> last = store_.last();
     return absl::AbortedError(absl::StrCat(
@@ -318,7 +325,14 @@ absl::Status Trainer::EvaluateNow() {
   evaluate.stop = options_.stop;
   ETC_ASSIGN_OR_RETURN(
       const Evaluation evaluation,
-      Evaluate(model_, options_.task, *options_.dev, evaluate));
+      NamingOutOfMemory(
+          [&] {
+            return absl::StrCat("evaluating ", evaluate.batch_size,
+                                " examples at a time");
+          },
+          [&] {
+            return Evaluate(model_, options_.task, *options_.dev, evaluate);
+          }));
   state_.evaluated_step = state_.step;
   state_.evaluation = evaluation.metrics;
   predictions_ = evaluation.predictions->FileContents();
@@ -399,9 +413,13 @@ RunResult Trainer::Result(bool finished) const {
 }  // namespace
 
 absl::StatusOr<RunResult> TrainOneSeed(const RunOptions& options) {
-  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                       Trainer::Start(options));
-  return trainer->Run();
+  ETC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Trainer> trainer,
+      NamingOutOfMemory([] { return "making the model and its optimizer"; },
+                        [&] { return Trainer::Start(options); }));
+  return NamingOutOfMemory(
+      [&] { return absl::StrCat("training in ", options.directory); },
+      [&] { return trainer->Run(); });
 }
 
 }  // namespace etc

@@ -212,8 +212,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "c.json: residual_attention should be one of off, sum, mean"},
         Refusal{R"({"vocab_size": 0})",
                 "c.json: vocab_size should be at least 1, but is 0"},
-        Refusal{R"({"vocab_size": 2147483648})",
-                "c.json: vocab_size should be from 0 to 2147483647"},
+        Refusal{R"({"vocab_size": 16777217})",
+                "c.json: vocab_size should be from 0 to 16777216"},
+        Refusal{R"({"hidden_size": 100000000000})",
+                "c.json: hidden_size should be from 1 to 1048576"},
+        Refusal{R"({"num_hidden_layers": 1000000})",
+                "c.json: num_hidden_layers should be from 1 to 4096"},
+        Refusal{R"({"local_radius": 1048577})",
+                "c.json: local_radius should be from 1 to 1048576"},
         Refusal{R"({"segment_vocab_size": 0})", "c.json: segment_vocab_size "},
         Refusal{R"({"embedding_size": 0})", "c.json: embedding_size "},
         Refusal{R"({"hidden_size": 0})", "c.json: hidden_size should be from"},
@@ -255,6 +261,7 @@ TEST(EtcConfigTest, AcceptsTheBordersOfWhatItRefuses) {
         R"({"relative_pos_max_distance": 0, "relative_vocab_size": 4})",
         R"({"relative_pos_max_distance": 0, "relative_vocab_size": null})",
         R"({"local_radius": 1, "hidden_dropout_prob": 0})",
+        R"({"local_radius": 1048576, "num_hidden_layers": 4096})",
         R"({"share_kv_projections": true, "share_qkv_projections": true})"}) {
     EXPECT_TRUE(Parse(text).ok()) << text << Parse(text).status();
   }

@@ -4,8 +4,14 @@
 
 #include "tasks/data/example_stream.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -25,7 +31,8 @@ class SlowSource : public ExampleSource {
   absl::StatusOr<Examples> Make(int64_t record) const override {
     ++calls;
     std::this_thread::sleep_for(
-        std::chrono::microseconds(1000 * (size_ - record) / size_));
+        std::chrono::microseconds(1000 * (size_ - record) / size_) +
+        std::chrono::seconds(seconds));
     if (record == bad_record) {
       return absl::InvalidArgumentError("bad record");
     }
@@ -40,6 +47,7 @@ class SlowSource : public ExampleSource {
   mutable std::atomic<int64_t> calls = 0;
   int64_t bad_record = -1;
   int64_t throwing_record = -1;
+  int64_t seconds = 0;  // more, for each record
 
  private:
   int64_t size_;
@@ -105,6 +113,109 @@ TEST_P(ExampleStreamTest, StopsHalfWay) {
     stream.Next();
   }
   EXPECT_LT(source.calls, 1000);
+}
+
+// Numbers far beyond the data cost nothing.
+TEST_P(ExampleStreamTest, MakesNoMoreAheadThanTheSourceHas) {
+  const SlowSource source(5);
+  ExampleStream stream(&source, CountTo(1000000),
+                       {.workers = GetParam(), .ahead = 100000000000});
+  ASSERT_TRUE(stream.Next().has_value());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(source.calls, GetParam() == 0 ? 1 : 6);
+}
+
+TEST(ExampleStreamBytesTest, MakesNoMoreAheadThanFitsTheMemory) {
+  const SlowSource source(200);
+  const int64_t record_bytes = ExampleBytes(*source.Make(150));
+  source.calls = 0;
+  constexpr int64_t kRecords = 20;
+  int64_t next = 100;
+  ExampleStream stream(
+      &source, [&]() -> std::optional<int64_t> { return next++ % 200; },
+      {.workers = 2, .ahead = 100, .max_ahead_bytes = kRecords * record_bytes});
+  for (int64_t i = 0; i < 300; ++i) {
+    const auto made = stream.Next();
+    ASSERT_TRUE(made.has_value() && made->examples.ok());
+    EXPECT_EQ(made->record, (100 + i) % 200);
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(i % 50 == 0 ? 30 : 0));
+    // Examples differ by some hundred bytes; one more record by each worker.
+    EXPECT_LE(source.calls, i + 1 + kRecords + 15);
+  }
+}
+
+// With no memory at all a worker still makes what is asked for.
+TEST(ExampleStreamBytesTest, GoesOnWithoutMemoryForRecordsAhead) {
+  const SlowSource source(50);
+  ExampleStream stream(&source, CountTo(50),
+                       {.workers = 3, .ahead = 20, .max_ahead_bytes = 0});
+  for (int64_t i = 0; i < 50; ++i) {
+    ASSERT_EQ(stream.Next()->record, i);
+    EXPECT_LE(source.calls, i + 1 + 3);
+  }
+}
+
+// A record of a second, and a flag that is set while it is waited for.
+TEST_P(ExampleStreamTest, WaitsNoLongerOnceItIsStopped) {
+  SlowSource source(3);
+  source.seconds = 1;
+  std::atomic<bool> stop = false;
+  const auto begin = std::chrono::steady_clock::now();
+  ExampleStream stream(&source, CountTo(3),
+                       {.workers = GetParam(), .stop = &stop});
+  std::thread other([&stop] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    stop = true;
+  });
+  const auto made = stream.Next();
+  other.join();
+  if (GetParam() > 0) {
+    EXPECT_EQ(made->examples.status().code(), absl::StatusCode::kCancelled);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin,
+              std::chrono::milliseconds(800));
+  }
+  EXPECT_EQ(stream.Next()->examples.status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_LE(source.calls, std::max<int64_t>(1, GetParam()));
+}
+
+// Each thread reserves some MiB of addresses. In a process of its own, which
+// must neither abort nor hang.
+TEST(ExampleStreamDeathTest, SaysWhenThreadsCannotBeStarted) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
+#endif
+  const auto start_too_many = [] {
+    const struct rlimit limit = {size_t{1} << 30, size_t{1} << 30};
+    setrlimit(RLIMIT_AS, &limit);
+    const SlowSource source(100000);
+    ExampleStream stream(&source, CountTo(100000),
+                         {.workers = 100000, .ahead = 100000});
+    const auto made = stream.Next();
+    std::cerr << made->examples.status() << std::endl;
+    _exit(made->examples.status().code() == absl::StatusCode::kResourceExhausted
+              ? 0
+              : 1);
+  };
+  EXPECT_EXIT(start_too_many(), testing::ExitedWithCode(0),
+              "of 100000 threads that make examples \\(data.workers\\)");
+}
+
+TEST(CachedSourceTest, NeverKeepsMoreThanItsBudget) {
+  const SlowSource source(100);
+  const int64_t record_bytes = ExampleBytes(*source.Make(50));
+  const CachedSource cached(&source, 10 * record_bytes);
+  for (int64_t record = 0; record < 100; ++record) {
+    ASSERT_TRUE(cached.Make(record).ok());
+  }
+  source.calls = 0;
+  for (int64_t record = 0; record < 100; ++record) {
+    ASSERT_TRUE(cached.Make(record).ok());
+  }
+  // Those of the first ten or so, which are a little smaller, are kept.
+  EXPECT_GE(source.calls, 100 - 12);
+  EXPECT_LE(source.calls, 100 - 10);
 }
 
 TEST(CachedSourceTest, KeepsWhatFitsItsBudget) {

@@ -6,6 +6,9 @@
 
 #include "tasks/data/loader.h"
 
+#include <atomic>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -267,6 +270,62 @@ TEST(TrainingLoaderTest, RefusesDataThatFillNoBatch) {
   const FakeSource none(0, {1});
   TrainingLoader empty(&none, kOptions);
   EXPECT_THAT(empty.Next().status().message(), HasSubstr("have 0 examples"));
+}
+
+// Pools larger than an epoch are one epoch each.
+TEST(TrainingLoaderTest, TakesAnyNumberOfBatchesForAPool) {
+  const FakeSource source(41, {1, 2, 0, 1});
+  TrainingLoaderOptions options = kOptions;
+  options.bucket_batches = 100;
+  TrainingLoader expected(&source, options);
+  const auto batches = Take(expected, 40);
+  for (const int64_t huge :
+       {int64_t{100000000000}, std::numeric_limits<int64_t>::max()}) {
+    options.bucket_batches = huge;
+    TrainingLoader loader(&source, options);
+    EXPECT_EQ(Take(loader, 40), batches) << huge;
+  }
+}
+
+TEST(TrainingLoaderTest, GivesTheSameOrderWithAnyMemoryAhead) {
+  const FakeSource source(41, {1, 2, 0, 1});
+  TrainingLoader expected(&source, kOptions);
+  const auto batches = Take(expected, 60);
+  for (const int64_t bytes : {0, 1, 3000, 20000}) {
+    TrainingLoaderOptions options = kOptions;
+    options.workers = 3;
+    options.max_ahead_bytes = bytes;
+    TrainingLoader loader(&source, options);
+    EXPECT_EQ(Take(loader, 60), batches) << bytes << " bytes";
+  }
+}
+
+TEST(TrainingLoaderTest, RefusesAPoolThatTakesTooMuchMemory) {
+  const FakeSource source(41, {1});
+  TrainingLoaderOptions options = kOptions;
+  options.max_pool_bytes = 8 * ExampleBytes(*source.Make(0));
+  TrainingLoader loader(&source, options);
+  const absl::Status status = loader.Next().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("data.bucket_batches (3)"),
+                                      HasSubstr("train.batch_size (4)")));
+  options.bucket_batches = 1;
+  TrainingLoader smaller(&source, options);
+  EXPECT_THAT(Take(smaller, 5), SizeIs(5));
+}
+
+TEST(TrainingLoaderTest, EndsWhenItIsStopped) {
+  const FakeSource source(41, {1});
+  std::atomic<bool> stop = false;
+  TrainingLoaderOptions options = kOptions;
+  options.bucket_batches = 1;
+  options.stop = &stop;
+  TrainingLoader loader(&source, options);
+  ASSERT_TRUE(loader.Next().ok());
+  stop = true;
+  EXPECT_EQ(loader.Next().status().code(), absl::StatusCode::kCancelled);
+  EvaluationLoader evaluation(&source, {.stop = &stop});
+  EXPECT_EQ(evaluation.Next().status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST(TrainingLoaderTest, RefusesAPositionBeyondTheData) {

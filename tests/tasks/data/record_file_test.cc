@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tests/support/gzip_member.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -134,6 +136,50 @@ TEST(RecordFileTest, NamesTheFileThatIsMalformedOrAbsent) {
   const absl::Status truncated = RecordFile::Open(packed).status();
   EXPECT_EQ(truncated.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(truncated.message()), StartsWith(packed + ": "));
+}
+
+// 4 GB of contents in a file of 4 MB.
+TEST(RecordFileTest, RefusesAPackedRecordWithoutEndSoonAndNamesTheFile) {
+  TemporaryDirectory directory;
+  const std::string member = GzipMember(std::string(40'000'000, 'x'));
+  std::string packed = GzipMember("{\"a\":\"");
+  for (int i = 0; i < 100; ++i) {
+    packed += member;
+  }
+  const std::string path = directory.Write("bomb.json", packed);
+  uint64_t read = 0;
+  const auto listener = [&](uint64_t bytes) {
+    read += bytes;
+    return absl::OkStatus();
+  };
+  const absl::Status status =
+      RecordFile::Open(path, listener,
+                       {.max_record_bytes = 64'000'000,
+                        .max_record_field = "data.some_field"})
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(StartsWith(path + ":1: byte 0: "),
+                    HasSubstr("64000000 bytes (data.some_field)")));
+  EXPECT_LT(read, packed.size() / 20);
+}
+
+TEST(RecordFileTest, RefusesMoreRecordsThanThereIsMemoryFor) {
+  TemporaryDirectory directory;
+  std::string lines;
+  for (int i = 0; i < 1000000; ++i) {
+    lines += "{}\n";
+  }
+  const std::string path =
+      directory.Write("bomb.json", GzipMember(lines) + GzipMember(lines));
+  RecordIndexBudget enough(40'000'000);
+  EXPECT_TRUE(RecordFile::Open(path, nullptr, {.index = &enough}).ok());
+  RecordIndexBudget index(20'000'000);
+  EXPECT_THAT(std::string(RecordFile::Open(path, nullptr, {.index = &index})
+                              .status()
+                              .message()),
+              AllOf(StartsWith(path + ":1048577: "), HasSubstr("data.train"),
+                    HasSubstr("20000000 bytes")));
 }
 
 }  // namespace

@@ -18,14 +18,16 @@
 namespace etc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 using Records = std::vector<std::string>;
 
-absl::StatusOr<Records> ScanInChunks(const std::string& text, size_t chunk) {
-  RecordScanner scanner("f");
+absl::StatusOr<Records> ScanInChunks(const std::string& text, size_t chunk,
+                                     const RecordLimits& limits = {}) {
+  RecordScanner scanner("f", limits);
   for (size_t i = 0; i < text.size(); i += chunk) {
     if (absl::Status status = scanner.Scan(text.substr(i, chunk));
         !status.ok()) {
@@ -106,6 +108,58 @@ struct MalformedCase {
   const char* text;
   const char* message;
 };
+
+TEST(RecordScannerTest, TakesARecordOfTheGreatestLengthAndNoneBeyond) {
+  const RecordLimits limits = {.max_record_bytes = 10,
+                               .max_record_field = "data.some_field"};
+  const std::string good = "[{},\n {\"a\":\"b\"}]";
+  const std::string bad = "[{},\n {\"a\":\"bc\"}]";
+  for (const size_t chunk : {1, 3, 100}) {
+    const auto records = ScanInChunks(good, chunk, {.max_record_bytes = 9});
+    ASSERT_TRUE(records.ok()) << records.status();
+    EXPECT_THAT(*records, ElementsAre("{}", "{\"a\":\"b\"}"));
+    EXPECT_TRUE(ScanInChunks(bad, chunk, limits).ok());
+    EXPECT_EQ(ScanInChunks(bad, chunk, {.max_record_bytes = 9}).status(),
+              absl::ResourceExhaustedError(
+                  "f:2: byte 6: the record that begins here should have at "
+                  "most 9 bytes, but goes on"));
+    EXPECT_THAT(
+        ScanInChunks("[{\"a\":\"bcd\"}]", chunk, limits).status().message(),
+        HasSubstr("at most 10 bytes (data.some_field), but"));
+  }
+}
+
+// What is packed need never come to an end.
+TEST(RecordScannerTest, RefusesARecordWithoutEndWhileItGoesOn) {
+  RecordScanner scanner("f", {.max_record_bytes = 1000});
+  ASSERT_TRUE(scanner.Scan("{\"a\":\"").ok());
+  const std::string chunk(100, 'x');
+  absl::Status status;
+  int chunks = 0;
+  for (; status.ok() && chunks < 100; ++chunks) {
+    status = scanner.Scan(chunk);
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(chunks, 10);
+}
+
+TEST(RecordScannerTest, AsksForTheMemoryOfRecordsBeforeItTakesIt) {
+  constexpr int64_t kBytes = sizeof(RecordScanner::Extent);
+  std::string text;
+  for (int i = 0; i < 200; ++i) {
+    text += "{}\n";
+  }
+  RecordIndexBudget enough(256 * kBytes);
+  EXPECT_TRUE(ScanInChunks(text, 7, {.index = &enough}).ok());
+  // What the first file has taken is not there for the second.
+  EXPECT_THAT(ScanInChunks(text, 7, {.index = &enough}).status().message(),
+              AllOf(HasSubstr("f:1: byte 0: after 0 records"),
+                    HasSubstr("data.train")));
+  RecordIndexBudget too_little(200 * kBytes);
+  EXPECT_THAT(ScanInChunks(text, 7, {.index = &too_little}).status().message(),
+              AllOf(HasSubstr("f:129: byte 384: after 128 records"),
+                    HasSubstr("may take 3200 bytes")));
+}
 
 class RecordScannerMalformedTest
     : public testing::TestWithParam<MalformedCase> {};

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temporary_directory.h"
@@ -34,8 +34,9 @@ constexpr char kComplete[] = R"({
                 "lower_case": false, "split_punctuation": true},
   "data": {"train": ["a.json", "b.json"], "dev": ["c.json"],
            "max_long_length": 2048, "max_global_length": 100, "workers": 3,
-           "cache_megabytes": 10, "bucket_batches": 1,
-           "on_bad_record": "skip", "sentences": "tables"},
+           "cache_megabytes": 10, "max_record_megabytes": 7,
+           "bucket_batches": 1, "on_bad_record": "skip",
+           "sentences": "tables"},
   "optimizer": {"type": "lamb", "weight_decay": 0.1, "beta1": 0.8,
                 "beta2": 0.99, "epsilon": 1e-7, "clip_norm": 0},
   "schedule": {"warmup_proportion": 0.2, "poly_power": 2,
@@ -81,6 +82,7 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->data.max_global_length, 100);
   EXPECT_EQ(config->data.workers, 3);
   EXPECT_EQ(config->data.cache_megabytes, 10);
+  EXPECT_EQ(config->data.max_record_megabytes, 7);
   EXPECT_EQ(config->data.bucket_batches, 1);
   EXPECT_EQ(config->data.on_bad_record, "skip");
   EXPECT_EQ(config->optimizer.type, "lamb");
@@ -153,7 +155,9 @@ TEST(ConfigFieldsTest, HoldsEveryFieldToItsBounds) {
   int64_t bounds = 0;
   const auto expect_refused = [&](const std::string& name, double value) {
     ++bounds;
-    const auto config = WithOverrides({absl::StrCat(name, "=", value)});
+    // All digits: the limits of whole numbers have many.
+    const auto config =
+        WithOverrides({absl::StrFormat("%s=%.17g", name, value)});
     EXPECT_THAT(std::string(config.status().message()),
                 HasSubstr(name + " should be "))
         << value;

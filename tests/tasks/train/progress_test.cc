@@ -84,7 +84,23 @@ TEST_F(StreamReporterTest, SaysHowFarOpeningIsIfItTakesLong) {
   EXPECT_EQ(stream_.str(), "");
   now_ = 6;
   reporter.Opening({.bytes = 1200000000, .num_bytes = 5000000000});
-  EXPECT_EQ(stream_.str(), "looking through the data: 1.20 of 5.00 GB\n");
+  EXPECT_EQ(stream_.str(),
+            "looking through the data: 1.20 of 5.00 GB, 0:03 left\n");
+}
+
+TEST_F(StreamReporterTest, SaysHowFarCountingIsAndClearsItsLine) {
+  StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+  reporter.Counting({.records = 1, .num_records = 1000});
+  EXPECT_EQ(stream_.str(), "");
+  now_ = 100;
+  reporter.Counting({.records = 400, .num_records = 1000});
+  const std::string line = "counting examples: 400 of 1000 records, 2:30 left";
+  EXPECT_EQ(stream_.str(), "\r" + line);
+  stream_.str("");
+  now_ = 100.1;  // too early for another line
+  reporter.Counting({.records = 1000, .num_records = 1000});
+  EXPECT_EQ(stream_.str(),
+            absl::StrCat("\r", std::string(line.size(), ' '), "\r"));
 }
 
 TEST_F(StreamReporterTest, OverwritesItsLineOnATerminal) {

@@ -1,0 +1,56 @@
+#include "tasks/data/example_count.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "etc/formats/status_macros.h"
+
+namespace etc {
+
+absl::StatusOr<ExampleCount> CountTrainingExamples(
+    const ExampleSource& source, const ExampleCountOptions& options) {
+  RecordGate gate(RecordUse::kTraining, options.on_bad_record, source.size());
+  int64_t next = 0;
+  ExampleStream stream(
+      &source,
+      [&]() -> std::optional<int64_t> {
+        return next < source.size() ? std::optional(next++) : std::nullopt;
+      },
+      options.stream);
+  ExampleCount count;
+  for (int64_t done = 1; count.examples < options.enough; ++done) {
+    std::optional<ExampleStream::Made> made = stream.Next();
+    if (!made.has_value()) {
+      break;
+    }
+    ETC_ASSIGN_OR_RETURN(const Examples examples, gate.Pass(*std::move(made)));
+    count.examples += static_cast<int64_t>(examples.size());
+    if (options.listener) {
+      options.listener(done);
+    }
+  }
+  count.skipped = gate.skipped();
+  return count;
+}
+
+absl::Status CheckFillsBatch(const ExampleSource& source, int64_t batch_size,
+                             ExampleCountOptions options) {
+  if (source.size() >= batch_size) {
+    return absl::OkStatus();
+  }
+  options.enough = batch_size;
+  ETC_ASSIGN_OR_RETURN(const ExampleCount count,
+                       CountTrainingExamples(source, options));
+  return count.examples >= batch_size
+             ? absl::OkStatus()
+             : TooFewExamples(count.examples, batch_size);
+}
+
+absl::Status TooFewExamples(int64_t examples, int64_t batch_size) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the training data have ", examples, " examples, which is less than ",
+      "one batch of ", batch_size, " (train.batch_size)"));
+}
+
+}  // namespace etc

@@ -1,0 +1,49 @@
+#ifndef ETC_TASKS_DATA_EXAMPLE_COUNT_H_
+#define ETC_TASKS_DATA_EXAMPLE_COUNT_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tasks/data/example_source.h"
+#include "tasks/data/example_stream.h"
+#include "tasks/data/record_gate.h"
+
+namespace etc {
+
+struct ExampleCount {
+  int64_t examples = 0;
+  SkippedRecords skipped;
+};
+
+struct ExampleCountOptions {
+  OnBadRecord on_bad_record = OnBadRecord::kError;
+  // How the examples are made; `ahead` is best left as it is.
+  ExampleStreamOptions stream = {};
+  // Records are made until there are so many examples.
+  int64_t enough = std::numeric_limits<int64_t>::max();
+  // Called after each record, with how many are done. May be empty.
+  std::function<void(int64_t records)> listener = nullptr;
+};
+
+// Counts the examples that training has of `source`, which are made and
+// forgotten.
+//   kInvalidArgument  a bad record, with OnBadRecord::kError
+absl::StatusOr<ExampleCount> CountTrainingExamples(
+    const ExampleSource& source, const ExampleCountOptions& options);
+
+// Whether one epoch of `source` fills a batch. As many records as that are
+// taken for an answer; of fewer the examples are counted (`options.enough` is
+// set here), since a record may have several.
+//   kFailedPrecondition  TooFewExamples
+absl::Status CheckFillsBatch(const ExampleSource& source, int64_t batch_size,
+                             ExampleCountOptions options);
+
+// "the training data have 3 examples, which is less than one batch of 4".
+absl::Status TooFewExamples(int64_t examples, int64_t batch_size);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DATA_EXAMPLE_COUNT_H_

@@ -1,0 +1,51 @@
+#ifndef ETC_TASKS_DATA_RECORD_GATE_H_
+#define ETC_TASKS_DATA_RECORD_GATE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/data/example_source.h"
+#include "tasks/data/example_stream.h"
+
+namespace etc {
+
+// What becomes of records that are not as the official format has them.
+enum class OnBadRecord { kError, kSkip };
+
+// What was not used, each record counted once however often it is read.
+struct SkippedRecords {
+  // Bad records, with OnBadRecord::kSkip.
+  int64_t count = 0;
+  // What is wrong with the first of them.
+  std::string first_message;
+  // Examples that training leaves out, by the reason (Example::left_out).
+  std::map<std::string, int64_t> left_out;
+};
+
+// What records are read for.
+enum class RecordUse { kTraining, kEvaluation };
+
+// Applies OnBadRecord to what a stream makes, and for training leaves out the
+// examples that it cannot use.
+class RecordGate {
+ public:
+  RecordGate(RecordUse use, OnBadRecord on_bad_record, int64_t num_records);
+
+  // The examples of `made`, none for a bad record that is skipped.
+  absl::StatusOr<Examples> Pass(ExampleStream::Made made);
+  const SkippedRecords& skipped() const { return skipped_; }
+
+ private:
+  const RecordUse use_;
+  const OnBadRecord on_bad_record_;
+  // Whether a record of that index has been counted.
+  std::vector<bool> is_counted_;
+  SkippedRecords skipped_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DATA_RECORD_GATE_H_

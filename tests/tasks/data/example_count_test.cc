@@ -1,0 +1,91 @@
+// Counting what training has of a data set: all of it, or as much as answers
+// whether there is a batch. Records have 0 to 2 examples.
+
+#include "tasks/data/example_count.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Record i has i % 3 examples, of which training leaves out one of record 5.
+class FakeSource : public ExampleSource {
+ public:
+  explicit FakeSource(int64_t size) : size_(size) {}
+
+  int64_t size() const override { return size_; }
+  absl::StatusOr<Examples> Make(int64_t record) const override {
+    ++calls;
+    if (record == bad_record) {
+      return absl::InvalidArgumentError("bad record");
+    }
+    Examples examples;
+    for (int64_t i = 0; i < record % 3; ++i) {
+      auto example = std::make_shared<Example>();
+      example->left_out = record == 5 && i == 0 ? "too long" : "";
+      examples.push_back(std::move(example));
+    }
+    return examples;
+  }
+
+  mutable std::atomic<int64_t> calls = 0;
+  int64_t bad_record = -1;
+
+ private:
+  const int64_t size_;
+};
+
+TEST(CountTrainingExamplesTest, CountsAllAndTellsOfEachRecord) {
+  FakeSource source(9);
+  source.bad_record = 8;
+  std::vector<int64_t> heard;
+  const auto count = CountTrainingExamples(
+      source, {.on_bad_record = OnBadRecord::kSkip,
+               .listener = [&](int64_t done) { heard.push_back(done); }});
+  ASSERT_TRUE(count.ok()) << count.status();
+  // 0 1 2 0 1 2 0 1 2, without one of record 5 and both of record 8.
+  EXPECT_EQ(count->examples, 6);
+  EXPECT_EQ(count->skipped.count, 1);
+  EXPECT_EQ(count->skipped.left_out.at("too long"), 1);
+  EXPECT_THAT(heard, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_EQ(CountTrainingExamples(source, {}).status(),
+            absl::InvalidArgumentError("bad record"));
+}
+
+TEST(CheckFillsBatchTest, MakesNoExamplesIfThereAreAsManyRecords) {
+  const FakeSource source(9);
+  EXPECT_TRUE(CheckFillsBatch(source, 9, {}).ok());
+  EXPECT_EQ(source.calls, 0);
+}
+
+TEST(CheckFillsBatchTest, CountsTheExamplesOfFewerRecords) {
+  const FakeSource source(6);  // 0 1 2 0 1 1: five examples
+  EXPECT_TRUE(CheckFillsBatch(source, 6, {}).ok());
+  EXPECT_EQ(CheckFillsBatch(source, 7, {}),
+            absl::FailedPreconditionError(
+                "the training data have 5 examples, which is less than one "
+                "batch of 7 (train.batch_size)"));
+  const FakeSource nine(9);  // eight examples
+  EXPECT_THAT(CheckFillsBatch(nine, 100000000000, {}).message(),
+              HasSubstr("have 8 examples"));
+  const FakeSource twos(3000);
+  EXPECT_FALSE(CheckFillsBatch(twos, 3001, {}).ok());
+}
+
+TEST(CheckFillsBatchTest, EndsWhenItIsStopped) {
+  const FakeSource source(6);
+  const std::atomic<bool> stop = true;
+  EXPECT_EQ(CheckFillsBatch(source, 7, {.stream = {.stop = &stop}}).code(),
+            absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,271 @@
+// The program where numbers or data ask for more memory than there is, or for
+// more time than somebody has: `realetc finetune` in a process that may have 4
+// GB of addresses. Whatever is asked of it, it ends with exit code 1 and one
+// sentence that names what was too much; and SIGTERM ends it within 5 seconds,
+// also while it reads and makes examples.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/gzip_member.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+using Clock = std::chrono::steady_clock;
+
+std::string Contents(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream contents;
+  contents << stream.rdbuf();
+  return contents.str();
+}
+
+class MemoryLimitsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
+#endif
+    directory_.Write(
+        "vocab.txt",
+        "[PAD]\n[unused0]\n[unused1]\n[unused2]\n[unused3]\n[unused4]\n[UNK]\n"
+        "[CLS]\n[SEP]\noslo\nrome\nlima\ntown\n_\nof\nmira\nlives\nin\n.\n");
+  }
+
+  // A WikiHop record whose one support is `sentences` long.
+  static nlohmann::json Record(int index, int sentences) {
+    std::string support;
+    for (int i = 0; i < sentences; ++i) {
+      support += "mira lives in oslo . ";
+    }
+    return {{"id", absl::StrCat("q", index)},
+            {"query", "town_of mira"},
+            {"answer", "oslo"},
+            {"candidates", {"oslo", "rome", "lima"}},
+            {"supports", {support}}};
+  }
+
+  std::string WriteRecords(int records, int sentences) {
+    std::string lines;
+    for (int i = 0; i < records; ++i) {
+      lines += Record(i, sentences).dump() + "\n";
+    }
+    return directory_.Write("data.json", lines);
+  }
+
+  std::string WriteConfig(const std::string& data) {
+    const nlohmann::json config = {
+        {"task", "wikihop"},
+        {"model",
+         {{"vocab_size", 19},
+          {"hidden_size", 8},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 2},
+          {"local_radius", 4},
+          {"intermediate_size", 16}}},
+        {"tokenizer", {{"vocabulary", directory_.File("vocab.txt")}}},
+        {"data", {{"train", {data}}, {"max_long_length", 64}}},
+        {"train",
+         {{"batch_size", 3},
+          {"micro_batch_size", 2},
+          {"steps", 2},
+          {"threads", 1}}},
+        {"output", directory_.File("run")}};
+    return directory_.Write("run.json", config.dump());
+  }
+
+  // Begins `realetc finetune` on `data` with `overrides`.
+  pid_t Begin(const std::string& data,
+              const std::vector<std::string>& overrides) {
+    std::vector<std::string> words = {"realetc", "finetune", WriteConfig(data)};
+    for (const std::string& override_text : overrides) {
+      words.insert(words.end(), {"--set", override_text});
+    }
+    const std::string err = directory_.File("stderr");
+    const pid_t child = fork();
+    if (child == 0) {
+      std::vector<char*> arguments;
+      for (std::string& word : words) {
+        arguments.push_back(word.data());
+      }
+      arguments.push_back(nullptr);
+      const struct rlimit limit = {addresses_, addresses_};
+      if (setrlimit(RLIMIT_AS, &limit) == 0 &&
+          std::freopen(err.c_str(), "w", stderr) != nullptr) {
+        execv(ETC_PROGRAM, arguments.data());
+      }
+      _exit(127);
+    }
+    return child;
+  }
+
+  // Its exit code, or -1 if a signal ended it.
+  static int End(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  // What it says in the end; it must fail in an orderly way.
+  std::string Failure(const std::string& data,
+                      const std::vector<std::string>& overrides) {
+    EXPECT_EQ(End(Begin(data, overrides)), 1);
+    const std::string err = Contents(directory_.File("stderr"));
+    EXPECT_THAT(err, Not(HasSubstr("internal error")));
+    const size_t last = err.rfind("realetc: ");
+    EXPECT_NE(last, std::string::npos) << err;
+    return last == std::string::npos ? err : err.substr(last);
+  }
+
+  // Seconds from SIGTERM, half a second after the program said `sign`, to its
+  // end.
+  double SecondsToStop(const std::string& data,
+                       const std::vector<std::string>& overrides,
+                       const std::string& sign) {
+    const pid_t child = Begin(data, overrides);
+    const std::string err = directory_.File("stderr");
+    for (int i = 0; i < 1200 && Contents(err).find(sign) == std::string::npos;
+         ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, WNOHANG), 0)
+        << "it came to an end before: " << Contents(err);
+    const auto begin = Clock::now();
+    kill(child, SIGTERM);
+    EXPECT_EQ(End(child), 1);
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  // Members of gzip, one behind the other.
+  std::string WriteBomb(const std::string& first, const std::string& repeated,
+                        int times) {
+    std::string packed = GzipMember(first);
+    const std::string member = GzipMember(repeated);
+    for (int i = 0; i < times; ++i) {
+      packed += member;
+    }
+    return directory_.Write("bomb.json", packed);
+  }
+
+  TemporaryDirectory directory_;
+  // Bytes that the program may have.
+  rlim_t addresses_ = 4'000'000'000;
+};
+
+TEST_F(MemoryLimitsTest, RefusesABatchLargerThanTheDataAtTheStart) {
+  const std::string data = WriteRecords(6, 1);
+  for (const char* batch : {"7", "10000000", "1000000000"}) {
+    EXPECT_THAT(Failure(data, {absl::StrCat("train.batch_size=", batch)}),
+                AllOf(HasSubstr("6 examples"), HasSubstr("train.batch_size")))
+        << batch;
+  }
+  EXPECT_EQ(access(directory_.File("run").c_str(), F_OK), -1)
+      << "a refused start should leave nothing";
+}
+
+TEST_F(MemoryLimitsTest, RefusesNumbersBeyondAllReason) {
+  const std::string data = WriteRecords(6, 1);
+  struct Case {
+    std::vector<std::string> overrides;
+    std::string message_part;
+  };
+  for (const Case& number : {
+           Case{{"train.batch_size=100000000000"}, "at most 1000000000"},
+           Case{{"data.workers=1000000"}, "at most 1024"},
+           Case{{"train.threads=1000000"}, "at most 1024"},
+           Case{{"data.max_long_length=1000000000"}, "at most 1048576"},
+           Case{{"model.num_hidden_layers=1000000"}, "to 4096"},
+           // Within the bounds, but not within the memory.
+           Case{{"model.num_hidden_layers=4096", "model.hidden_size=1024"},
+                "realetc estimate"},
+       }) {
+    EXPECT_THAT(Failure(data, number.overrides), HasSubstr(number.message_part))
+        << number.overrides.front();
+  }
+  EXPECT_EQ(access(directory_.File("run").c_str(), F_OK), -1);
+}
+
+// More threads than there is room for in 4 GB, and all of them allowed.
+TEST_F(MemoryLimitsTest, SaysWhenThreadsCannotBeStarted) {
+  const std::string data = WriteRecords(2000, 1);
+  EXPECT_THAT(Failure(data, {"data.workers=1024", "data.bucket_batches=1000"}),
+              HasSubstr("data.workers"));
+}
+
+TEST_F(MemoryLimitsTest, NeedsNoMoreForAPoolThanTheDataHave) {
+  const std::string data = WriteRecords(6, 1);
+  EXPECT_EQ(End(Begin(data, {"data.bucket_batches=1000000000"})), 0)
+      << Contents(directory_.File("stderr"));
+}
+
+// 10 GB, in 10 MB.
+TEST_F(MemoryLimitsTest, RefusesARecordOfTenGigabytes) {
+  const std::string bomb =
+      WriteBomb("{\"id\": \"", std::string(100'000'000, '0'), 100);
+  EXPECT_THAT(Failure(bomb, {}), AllOf(HasSubstr(bomb + ":1: byte 0"),
+                                       HasSubstr("data.max_record_megabytes")));
+}
+
+// 100 million records, in 1 MB.
+TEST_F(MemoryLimitsTest, RefusesMoreRecordsThanThereIsMemoryFor) {
+  std::string lines;
+  for (int i = 0; i < 10'000'000; ++i) {
+    lines += "{}\n";
+  }
+  const std::string bomb = WriteBomb("\n", lines, 10);
+  EXPECT_THAT(Failure(bomb, {}),
+              AllOf(HasSubstr(bomb + ":"), HasSubstr("data.train"),
+                    HasSubstr("500000000 bytes")));
+}
+
+// The record is short enough, and what becomes of it is not.
+TEST_F(MemoryLimitsTest, SaysWhatItWasDoingWhenThereIsNoMemoryLeft) {
+  addresses_ = 1'500'000'000;
+  std::string brackets = "{\"id\": \"q\", \"supports\": [[[]]";
+  for (int i = 0; i < 11'000'000; ++i) {
+    brackets += ",[[]]";
+  }
+  const std::string data = directory_.Write("data.json", brackets + "]}\n{}\n");
+  EXPECT_EQ(Failure(data, {"train.batch_size=1", "train.micro_batch_size=1"}),
+            absl::StrCat("realetc: out of memory while making examples of ",
+                         data, ": record 0\n"));
+}
+
+TEST_F(MemoryLimitsTest, ObeysSigtermWhileItReads) {
+  const std::string bomb = WriteBomb("\n", std::string(100'000'000, ' '), 300);
+  EXPECT_LT(SecondsToStop(bomb, {}, "looking through the data"), 5);
+}
+
+// The pool takes all records, which is half a minute's work.
+TEST_F(MemoryLimitsTest, ObeysSigtermWhileItMakesExamples) {
+  const std::string data = WriteRecords(500, 30000);
+  EXPECT_LT(SecondsToStop(data, {"data.bucket_batches=1000"}, "random weights"),
+            5);
+  EXPECT_THAT(Contents(directory_.File("stderr")),
+              HasSubstr("stopped after 0 of 2 updates"));
+}
+
+}  // namespace
+}  // namespace etc
