@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "etc/formats/directory.h"
+#include "etc/formats/file_operations.h"
 #include "etc/formats/status_macros.h"
 
 namespace etc {
@@ -23,6 +25,12 @@ constexpr uint64_t kLargestTransfer = uint64_t{1} << 30;
 absl::Status ErrnoStatus(int error, absl::string_view action,
                          absl::string_view path) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", path));
+}
+
+std::string FolderOf(const std::string& path) {
+  const std::filesystem::path folder =
+      std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
 }
 
 absl::Status CheckRange(const RandomAccessFile& file, uint64_t offset,
@@ -38,9 +46,9 @@ absl::Status CheckRange(const RandomAccessFile& file, uint64_t offset,
 absl::Status WriteAll(int descriptor, absl::string_view contents,
                       const std::string& path) {
   while (!contents.empty()) {
-    const ssize_t written =
-        write(descriptor, contents.data(),
-              std::min<uint64_t>(contents.size(), kLargestTransfer));
+    const ssize_t written = FileOperations::Current().Write(
+        descriptor, contents.data(),
+        std::min<uint64_t>(contents.size(), kLargestTransfer));
     if (written < 0) {
       if (errno == EINTR) {
         continue;
@@ -52,25 +60,6 @@ absl::Status WriteAll(int descriptor, absl::string_view contents,
   return absl::OkStatus();
 }
 
-// Makes the entries of the folder of `path` durable.
-absl::Status SyncFolder(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) {
-    folder = ".";
-  }
-  const int descriptor =
-      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) {
-    return ErrnoStatus(errno, "open", folder.string());
-  }
-  const int error = fsync(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  // EINVAL: this file system does not sync folders.
-  return error == 0 || error == EINVAL
-             ? absl::OkStatus()
-             : ErrnoStatus(error, "sync", folder.string());
-}
-
 // A new file beside `path`, removed again unless it takes its place.
 class TemporaryFile {
  public:
@@ -78,21 +67,22 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
+    FileOperations& operations = FileOperations::Current();
     if (descriptor_ >= 0) {
-      close(descriptor_);
+      operations.Close(descriptor_);
     }
     if (!path_.empty()) {
-      unlink(path_.c_str());
+      operations.Unlink(path_);
     }
   }
 
   absl::Status Create() {
     static std::atomic<uint64_t> counter = 0;
     do {
-      path_ = absl::StrCat(target_, ".tmp-", getpid(), "-", counter++);
+      path_ = TemporaryName(target_, counter++);
       // Not mkstemp, whose files nobody else may read.
-      descriptor_ =
-          open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      descriptor_ = FileOperations::Current().Open(
+          path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (descriptor_ < 0 && errno == EEXIST);
     if (descriptor_ < 0) {
       const int error = errno;
@@ -107,18 +97,19 @@ class TemporaryFile {
   }
 
   absl::Status MoveToTarget() {
-    if (fsync(descriptor_) != 0) {
+    FileOperations& operations = FileOperations::Current();
+    if (operations.Sync(descriptor_) != 0) {
       return ErrnoStatus(errno, "sync", path_);
     }
     // Some file systems report a failed write only here.
-    if (close(std::exchange(descriptor_, -1)) != 0) {
+    if (operations.Close(std::exchange(descriptor_, -1)) != 0) {
       return ErrnoStatus(errno, "close", path_);
     }
-    if (rename(path_.c_str(), target_.c_str()) != 0) {
+    if (operations.Rename(path_, target_) != 0) {
       return ErrnoStatus(errno, "replace", target_);
     }
     path_.clear();
-    return SyncFolder(target_);
+    return SyncDirectory(FolderOf(target_));
   }
 
  private:
@@ -248,11 +239,22 @@ bool IsPlainBaseName(absl::string_view name) {
 
 absl::Status CreateDirectories(const std::string& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) {
-    return ErrnoStatus(error.value(), "create directory", path);
+  // Follows links: a directory by whatever way is good.
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  const std::string parent = FolderOf(path);
+  if (!std::filesystem::exists(parent, error) && parent != path) {
+    ETC_RETURN_IF_ERROR(CreateDirectories(parent));
+  }
+  if (FileOperations::Current().MakeDirectory(path) != 0) {
+    const int failure = errno;
+    // Another process may have been faster; "a/" is "a", which is there.
+    return std::filesystem::is_directory(path, error)
+               ? absl::OkStatus()
+               : ErrnoStatus(failure, "create directory", path);
+  }
+  return SyncDirectory(parent);
 }
 
 }  // namespace etc

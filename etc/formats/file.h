@@ -48,10 +48,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
 
 // Replaces `path` by `contents` so that a reader, and the disk after a crash,
 // have either the old file or the whole new one: temporary name in the same
-// folder, write, fsync, rename, fsync of the folder. After an error the old
-// file stands and the temporary one is gone; a killed process leaves it behind,
-// as
-// "<path>.tmp-<process>-<number>". A symbolic link is replaced, not followed.
+// folder (TemporaryName in etc/formats/directory.h), write, fsync, rename,
+// fsync of the folder. After an error the old file stands and the temporary one
+// is gone; a killed process leaves it behind (RemoveAbandonedTemporaries). A
+// symbolic link is replaced, not followed.
 //   kInvalidArgument  `path` is there and is no regular file
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view contents);
@@ -67,7 +67,8 @@ absl::Status WriteFileAtomically(
 // another beside it (formats spec 0.1).
 bool IsPlainBaseName(absl::string_view name);
 
-// Creates `path` and its parents. OK if it is there already.
+// Creates `path` and its parents, each of which is on disk (fsync of the
+// directory that it is in) when this returns. OK if it is there already.
 absl::Status CreateDirectories(const std::string& path);
 
 }  // namespace etc
