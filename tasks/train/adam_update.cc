@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 
 #include "attention/parallel_tasks.h"
 #include "tasks/train/kernels/adam.h"
@@ -29,14 +30,15 @@ struct Chunk {
   int64_t end;
 };
 
+constexpr int64_t kChunkSize = int64_t{1} << 16;
+
 // All elements of tensors of these sizes, in parts that follow from the sizes
 // alone: small enough to share out evenly, large enough not to be many.
 std::vector<Chunk> Chunks(const std::vector<int64_t>& sizes) {
-  constexpr int64_t kSize = int64_t{1} << 16;
   std::vector<Chunk> chunks;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    for (int64_t begin = 0; begin < sizes[i]; begin += kSize) {
-      chunks.push_back({i, begin, std::min(begin + kSize, sizes[i])});
+    for (int64_t begin = 0; begin < sizes[i]; begin += kChunkSize) {
+      chunks.push_back({i, begin, std::min(begin + kChunkSize, sizes[i])});
     }
   }
   return chunks;
@@ -81,23 +83,39 @@ double NormRatio(double parameter_norm, double direction_norm) {
              : 1.0;
 }
 
-void RunKernels(std::vector<Work> all) {
+// Updates the parameter and returns the sum of the squares of the changes.
+// `before` has room for a copy of the part.
+double UpdateAndMeasure(const kernels::AdamStep& step,
+                        const kernels::AdamElements& part, float* before) {
+  std::copy_n(part.parameter, part.count, before);
+  kernels::UpdateParameter(step, part);
+  for (int64_t i = 0; i < part.count; ++i) {
+    before[i] = part.parameter[i] - before[i];
+  }
+  return kernels::SquaredNorm(part.count, before);
+}
+
+// Returns the sum of the squares of all changes.
+double RunKernels(std::vector<Work> all) {
   std::vector<int64_t> sizes;
   for (const Work& work : all) {
     sizes.push_back(work.elements.count);
   }
   const std::vector<Chunk> chunks = Chunks(sizes);
   std::vector<kernels::SquaredNorms> norms(chunks.size());
+  std::vector<double> changes(chunks.size());
   const auto for_each_chunk = [&](const auto& function) {
-    ForEachTask(static_cast<int64_t>(chunks.size()), /*floats=*/0,
-                [&](int64_t i, float*) { function(static_cast<size_t>(i)); });
+    ForEachTask(static_cast<int64_t>(chunks.size()), kChunkSize,
+                [&](int64_t i, float* workspace) {
+                  function(static_cast<size_t>(i), workspace);
+                });
   };
-  for_each_chunk([&](size_t i) {
+  for_each_chunk([&](size_t i, float* workspace) {
     const Work& work = all[chunks[i].tensor];
     if (work.by_norms) {
       norms[i] = kernels::UpdateMeans(work.step, work.Part(chunks[i]));
     } else {
-      kernels::UpdateParameter(work.step, work.Part(chunks[i]));
+      changes[i] = UpdateAndMeasure(work.step, work.Part(chunks[i]), workspace);
     }
   });
   std::vector<kernels::SquaredNorms> totals(all.size());
@@ -105,16 +123,19 @@ void RunKernels(std::vector<Work> all) {
     totals[chunks[i].tensor].parameter += norms[i].parameter;
     totals[chunks[i].tensor].direction += norms[i].direction;
   }
+  double change = std::accumulate(changes.begin(), changes.end(), 0.0);
   for (size_t t = 0; t < all.size(); ++t) {
     all[t].step.rate *= NormRatio(std::sqrt(totals[t].parameter),
                                   std::sqrt(totals[t].direction));
+    change += all[t].step.rate * all[t].step.rate * totals[t].direction;
   }
-  for_each_chunk([&](size_t i) {
+  for_each_chunk([&](size_t i, float*) {
     const Work& work = all[chunks[i].tensor];
     if (work.by_norms) {
       kernels::MoveParameter(work.step, work.Part(chunks[i]));
     }
   });
+  return change;
 }
 
 // In rows of a fixed length, so that the order of additions does not follow
@@ -136,8 +157,9 @@ double SquaredNormByDefinition(const torch::Tensor& tensor) {
 
 }  // namespace
 
-void UpdateAll_(const std::vector<AdamUpdate>& updates) {
+double UpdateAll_(const std::vector<AdamUpdate>& updates) {
   const torch::NoGradGuard no_grad;
+  double change = 0.0;
   std::vector<Work> work;
   for (const AdamUpdate& update : updates) {
     if (KernelsServe(update)) {
@@ -148,13 +170,13 @@ void UpdateAll_(const std::vector<AdamUpdate>& updates) {
         changed.unsafeGetTensorImpl()->bump_version();
       }
     } else {
-      UpdateByDefinition_(update);
+      change += UpdateByDefinition_(update);
     }
   }
-  RunKernels(std::move(work));
+  return change + RunKernels(std::move(work));
 }
 
-void UpdateByDefinition_(const AdamUpdate& update) {
+double UpdateByDefinition_(const AdamUpdate& update) {
   const torch::NoGradGuard no_grad;
   torch::Tensor parameter = update.parameter;
   torch::Tensor mean = update.mean;
@@ -170,7 +192,9 @@ void UpdateByDefinition_(const AdamUpdate& update) {
       update.by_norms ? NormRatio(std::sqrt(SquaredNormByDefinition(parameter)),
                                   std::sqrt(SquaredNormByDefinition(direction)))
                       : 1.0;
-  parameter.sub_(direction, update.learning_rate * ratio);
+  const double rate = update.learning_rate * ratio;
+  parameter.sub_(direction, rate);
+  return rate * rate * SquaredNormByDefinition(direction);
 }
 
 double TotalSquaredNorm(const std::vector<torch::Tensor>& tensors) {

@@ -33,12 +33,13 @@ struct AdamUpdate {
 };
 
 // Makes all of them, on all threads at once: contiguous float32 on the CPU by
-// tasks/train/kernels/adam.h, anything else by UpdateByDefinition_. The same at
-// any number of threads.
-void UpdateAll_(const std::vector<AdamUpdate>& updates);
+// tasks/train/kernels/adam.h, anything else by UpdateByDefinition_. Returns the
+// sum of the squares of all changes, up to the rounding of the parameters. The
+// same at any number of threads.
+double UpdateAll_(const std::vector<AdamUpdate>& updates);
 
-// The formulas, in LibTorch's operations.
-void UpdateByDefinition_(const AdamUpdate& update);
+// The formulas, in LibTorch's operations. Returns the same.
+double UpdateByDefinition_(const AdamUpdate& update);
 
 // Sums of squares of many tensors, of any dtype on any device, in double. The
 // same at any number of threads.

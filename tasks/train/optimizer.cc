@@ -31,7 +31,7 @@ class AdamOptimizer : public Optimizer {
   AdamOptimizer(const OptimizerConfig& config, NamedTensors parameters)
       : config_(config), parameters_(std::move(parameters)) {}
 
-  void Step(double learning_rate, double gradient_factor) override;
+  double Step(double learning_rate, double gradient_factor) override;
   NamedTensors State() const override;
   absl::Status LoadState(const NamedTensors& state) override;
 
@@ -63,7 +63,7 @@ AdamUpdate AdamOptimizer::UpdateOf(bool decayed, int64_t updates) const {
   return update;
 }
 
-void AdamOptimizer::Step(double learning_rate, double gradient_factor) {
+double AdamOptimizer::Step(double learning_rate, double gradient_factor) {
   std::vector<AdamUpdate> updates;
   for (const auto& [name, parameter] : parameters_) {
     const torch::Tensor& gradient = parameter.grad();
@@ -85,7 +85,7 @@ void AdamOptimizer::Step(double learning_rate, double gradient_factor) {
     update.learning_rate = learning_rate;
     updates.push_back(std::move(update));
   }
-  UpdateAll_(updates);
+  return std::sqrt(UpdateAll_(updates));
 }
 
 NamedTensors AdamOptimizer::State() const {
@@ -177,6 +177,14 @@ double GradientNorm(const NamedTensors& parameters) {
     }
   }
   return std::sqrt(TotalSquaredNorm(gradients));
+}
+
+double ParameterNorm(const NamedTensors& parameters) {
+  std::vector<torch::Tensor> tensors;
+  for (const auto& [name, parameter] : parameters) {
+    tensors.push_back(parameter);
+  }
+  return std::sqrt(TotalSquaredNorm(tensors));
 }
 
 double ClipFactor(double norm, double max_norm) {

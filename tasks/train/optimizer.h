@@ -35,9 +35,10 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   // One update of all parameters that have a gradient, which counts
-  // `gradient_factor` times (see ClipFactor) and stays as it is. The same at
-  // any number of threads.
-  virtual void Step(double learning_rate, double gradient_factor = 1.0) = 0;
+  // `gradient_factor` times (see ClipFactor) and stays as it is. Returns the
+  // 2-norm of all changes taken as one vector. The same at any number of
+  // threads.
+  virtual double Step(double learning_rate, double gradient_factor = 1.0) = 0;
 
   // What the next update depends on besides the parameters: "m.<parameter>",
   // "v.<parameter>", and for adamw "updates.<parameter>", how often it was
@@ -62,6 +63,8 @@ bool IsDecayed(absl::string_view parameter_name);
 // The 2-norm of all gradients taken as one vector, in double precision. The
 // same at any number of threads.
 double GradientNorm(const NamedTensors& parameters);
+// Likewise of the parameters.
+double ParameterNorm(const NamedTensors& parameters);
 
 // What gradients are multiplied by so that their norm, GradientNorm, becomes at
 // most `max_norm`: max_norm / max(norm, max_norm), and 1 if `max_norm` is 0.
