@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -232,6 +233,29 @@ absl::StatusOr<torch::Tensor> TensorReader::Read(
     }
   }
   return tensor;
+}
+
+absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.is_floating_point() || tensor.numel() == 0) {
+      continue;
+    }
+    // Not isfinite at first, which makes several tensors of that size.
+    const auto [least, greatest] = torch::aminmax(tensor);
+    if (std::isfinite(least.item<double>()) &&
+        std::isfinite(greatest.item<double>())) {
+      continue;
+    }
+    const torch::Tensor bad = torch::isfinite(tensor).logical_not();
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": tensor ", QuotedName(name),
+                     " should have finite elements, "
+                     "but ",
+                     bad.sum().item<int64_t>(), " of its ", tensor.numel(),
+                     " are infinite or not a number"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,

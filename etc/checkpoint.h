@@ -72,6 +72,10 @@ class TensorReader {
   std::shared_ptr<const TensorSource> tensors_;
 };
 
+// An error that names the first tensor with an element that is infinite or not
+// a number, and `path`, where they come from (kInvalidArgument).
+absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors);
+
 // What became of each tensor when loading. Names in order.
 struct LoadReport {
   std::vector<std::string> loaded;

@@ -2,6 +2,7 @@
 
 #include <torch/utils.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,21 +13,19 @@
 namespace etc {
 namespace {
 
-// Switches to evaluation mode, and at the end of the scope back.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(const FinetunedModel& model)
-      : model_(model), was_training_(model.head->is_training()) {
-    model_.SetTraining(false);
+// The number of an example of the batch with a logit that is infinite or not a
+// number; nothing if there is none.
+std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
+                                     int64_t batch_size) {
+  for (const torch::Tensor& tensor : logits) {  // [B, ...]
+    const torch::Tensor finite =
+        torch::isfinite(tensor).reshape({batch_size, -1}).all(1);
+    if (!finite.all().item<bool>()) {
+      return finite.logical_not().nonzero()[0][0].item<int64_t>();
+    }
   }
-  ~EvaluationMode() { model_.SetTraining(was_training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  const FinetunedModel& model_;
-  const bool was_training_;
-};
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -93,6 +92,13 @@ absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
     std::vector<torch::Tensor> logits = model.Logits(batch);
     for (torch::Tensor& tensor : logits) {
       tensor = tensor.cpu();
+    }
+    const std::optional<int64_t> found = FindNotFinite(logits, batch.size());
+    if (found.has_value()) {
+      const auto bad = static_cast<size_t>(*found);
+      return absl::AbortedError(
+          absl::StrCat("record ", batch.examples[bad]->record_id,
+                       ": the model's logits are infinite or not a number"));
     }
     evaluation.predictions->Add(batch, logits);
     evaluation.num_examples += batch.size();

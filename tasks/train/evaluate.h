@@ -67,6 +67,7 @@ struct Evaluation {
 // gradients. The model's mode is afterwards what it was.
 //   kCancelled        `options.stop` became true
 //   kInvalidArgument  a bad record, with OnBadRecord::kError
+//   kAborted          a logit is infinite or not a number; names the record
 absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
                                     const Task& task,
                                     const ExampleSource& records,

@@ -193,6 +193,8 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
                        PlanWeights(file.source, config.model));
   ETC_RETURN_IF_ERROR(
       LoadPlannedWeights(file.reader, plan, ModuleTensors(*model.encoder)));
+  ETC_RETURN_IF_ERROR(
+      CheckFinite(config.init, WithPrefix(model.Tensors(), kEncoder)));
   std::vector<std::string> messages = EncoderMessages(config.init, file, plan);
 
   const NamedTensors head = WithPrefix(model.Tensors(), kHead);
@@ -200,6 +202,7 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
                        WhyNotHead(file.reader, config.task, head));
   if (why_not.empty()) {
     ETC_RETURN_IF_ERROR(LoadAll(config.init, file.reader, head).status());
+    ETC_RETURN_IF_ERROR(CheckFinite(config.init, head));
     messages.push_back(absl::StrCat("head: from ", config.init));
   } else {
     messages.push_back(
@@ -293,7 +296,7 @@ absl::Status LoadFinetunedWeights(const std::string& directory,
         directory,
         " has tensors that the model does not: ", Some(report.unexpected)));
   }
-  return absl::OkStatus();
+  return CheckFinite(directory, model.Tensors());
 }
 
 }  // namespace etc

@@ -35,6 +35,22 @@ struct FinetunedModel {
   void SetTraining(bool training) const;
 };
 
+// Switches a model to evaluation mode, and at the end of the scope back.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(const FinetunedModel& model)
+      : model_(model), was_training_(model.head->is_training()) {
+    model_.SetTraining(false);
+  }
+  ~EvaluationMode() { model_.SetTraining(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  const FinetunedModel& model_;
+  const bool was_training_;
+};
+
 // A model with random weights from LibTorch's generator, which has the residual
 // mode of the configuration.
 FinetunedModel MakeFinetunedModel(const FinetuneConfig& config,
@@ -44,7 +60,8 @@ FinetunedModel MakeFinetunedModel(const FinetuneConfig& config,
 // whoever wrote it; BERT is lifted. The head's weights are taken if all are
 // there and come from the same task. Returns what happened, a line each, for
 // people to read.
-//   kInvalidArgument  what OpenWeights and PlanWeights say
+//   kInvalidArgument  what OpenWeights and PlanWeights say; a weight that is
+//                     infinite or not a number
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const FinetunedModel& model);
 
@@ -78,7 +95,8 @@ absl::StatusOr<FinetuneConfig> ReadFinetunedConfig(
 
 // The model in `directory`, in evaluation mode. `config` and `task` are those
 // of ReadFinetunedConfig.
-//   kInvalidArgument  tensors are missing, too many or of another shape
+//   kInvalidArgument  tensors are missing, too many or of another shape, or
+//                     have an element that is infinite or not a number
 absl::StatusOr<FinetunedModel> LoadFinetunedModel(const std::string& directory,
                                                   const FinetuneConfig& config,
                                                   const Task& task);

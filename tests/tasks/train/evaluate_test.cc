@@ -7,6 +7,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
@@ -42,6 +47,20 @@ class EvaluateTest : public testing::Test {
   FinetunedModel model_;
   std::unique_ptr<ExampleSource> records_;
 };
+
+// The id of the first record of the test's file with that token.
+std::string FirstRecordWith(int64_t token) {
+  const std::string lines = ToyRecords(11, 2);
+  for (const absl::string_view line : absl::StrSplit(lines, '\n')) {
+    const auto record = nlohmann::json::parse(line);
+    for (const auto& found : record["tokens"]) {
+      if (found == token) {
+        return record["id"];
+      }
+    }
+  }
+  return "none";
+}
 
 torch::Tensor Logits(const Evaluation& evaluation) {
   return static_cast<const ToyPredictions&>(*evaluation.predictions).logits();
@@ -106,6 +125,26 @@ TEST_F(EvaluateTest, EndsWhenStopped) {
   const std::atomic<bool> stop = true;
   EXPECT_TRUE(absl::IsCancelled(
       Evaluate(model_, *task_, *records_, {.stop = &stop}).status()));
+}
+
+// A score of weights that are not numbers says nothing.
+TEST_F(EvaluateTest, NamesTheRecordWhoseLogitsAreNotFinite) {
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(),
+                            std::numeric_limits<float>::infinity()}) {
+    const torch::NoGradGuard no_grad;
+    model_.encoder->named_parameters()["embedding.token.weight"][9].fill_(
+        value);
+    for (const int64_t batch_size : {1, 8}) {
+      const absl::Status status =
+          Evaluate(model_, *task_, *records_, {.batch_size = batch_size})
+              .status();
+      EXPECT_TRUE(absl::IsAborted(status)) << status;
+      // The first record of ToyRecords(11, 2) that has token 9.
+      EXPECT_THAT(std::string(status.message()),
+                  testing::StartsWith(absl::StrCat(
+                      "record ", FirstRecordWith(9), ": the model's logits")));
+    }
+  }
 }
 
 TEST_F(EvaluateTest, SkipsBadRecordsOrSaysWhereTheyAre) {

@@ -9,6 +9,7 @@
 #include <torch/utils.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "etc/formats/file.h"
 #include "gmock/gmock.h"
@@ -261,6 +262,30 @@ TEST_F(FinetunedModelTest, RefusesAModelOfAnotherTask) {
                   .status()
                   .ToString(),
               HasSubstr("is fine-tuned for other, not for toy"));
+}
+
+// Of the encoder and of the head, loaded whole or to begin with.
+TEST_F(FinetunedModelTest, NamesTheWeightsThatAreNotFinite) {
+  for (const std::string name :
+       {"encoder.layers.1.feed_forward.output.weight", "head.output.bias"}) {
+    const FinetunedModel model = MakeModel(config_, 1);
+    {
+      const torch::NoGradGuard no_grad;
+      model.Tensors().at(name).view({-1})[1].fill_(
+          std::numeric_limits<float>::quiet_NaN());
+    }
+    FinetuneConfig config = config_;
+    config.init = WriteModel(config_, model);
+    const auto message =
+        AllOf(HasSubstr(config.init), HasSubstr(name), HasSubstr("1 of its "));
+    EXPECT_THAT(LoadFinetunedModel(config.init, config_, ToyTask(config_.model))
+                    .status()
+                    .ToString(),
+                message);
+    EXPECT_THAT(
+        LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
+        message);
+  }
 }
 
 TEST_F(FinetunedModelTest, NamesTheFileThatIsNotThere) {
