@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -91,6 +92,9 @@ int Run(const etc::Action& action, const std::string& command) {
 int main(int argc, char** argv) {
   std::set_terminate(EndAtTerminate);
   etc::KeepFreedMemory();
+  // A file that would grow beyond `ulimit -f` is then a failed write, which has
+  // a message, and not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App program(kDescription, "realetc");
   program.footer(kFooter);
   program.require_subcommand(0, 1);

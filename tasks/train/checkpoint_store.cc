@@ -1,75 +1,99 @@
 #include "tasks/train/checkpoint_store.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <filesystem>
+#include <random>
 #include <set>
 #include <system_error>
-#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "etc/formats/directory.h"
 #include "etc/formats/file.h"
 #include "etc/formats/status_macros.h"
+#include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kUnfinished[] = ".unfinished";
+constexpr char kOwner[] = "owner.json";
 
 std::string StepName(int64_t step) {
   return absl::StrFormat("step-%08d", step);
 }
 
-// What `action` on `path` came to.
-absl::Status Result(const std::error_code& error, const std::string& path,
-                    const std::string& action) {
-  if (!error) {
-    return absl::OkStatus();
+// 128 bits that no other run has.
+std::string DrawRun() {
+  std::random_device device;
+  std::string run;
+  for (int i = 0; i < 4; ++i) {
+    absl::StrAppendFormat(&run, "%08x", device());
   }
-  return absl::ErrnoToStatus(error.value(),
-                             absl::StrCat(path, ": cannot ", action));
+  return run;
 }
 
-// Puts the names in `directory` on disk; its files are there already.
-absl::Status Sync(const std::string& directory) {
-  const int descriptor =
-      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(directory, ": cannot open"));
+// The text of a field of a small JSON file, or nothing if there is none.
+std::string FieldOf(const std::string& path, const std::string& field) {
+  constexpr uint64_t kMostBytes = 4096;
+  const auto text = ReadFile(path, kMostBytes);
+  if (!text.ok()) {
+    return "";
   }
-  const int error = fsync(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  if (error != 0) {
-    return absl::ErrnoToStatus(error, absl::StrCat(directory, ": cannot sync"));
+  const nlohmann::json json =
+      nlohmann::json::parse(*text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains(field) || !json[field].is_string()) {
+    return "";
   }
-  return absl::OkStatus();
+  return json[field].get<std::string>();
 }
 
-absl::Status Delete(const std::string& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  return Result(error, path, "delete");
+// The last name in `path`: "step-1" also of "/runs/a/checkpoints/step-1/".
+std::string EntryOf(const std::string& path) {
+  const fs::path normal = fs::path(path).lexically_normal();
+  return normal.has_filename() ? normal.filename().string()
+                               : normal.parent_path().filename().string();
 }
 
 }  // namespace
 
-absl::StatusOr<CheckpointStore> CheckpointStore::Open(
-    const std::string& directory) {
-  ETC_RETURN_IF_ERROR(CreateDirectories(directory));
-  CheckpointStore store(directory);
-  ETC_RETURN_IF_ERROR(store.DeleteUnlinked());
-  return store;
+std::string CheckpointStore::PathOf(const std::string& name) const {
+  return absl::StrCat(directory_, "/", name);
+}
+
+std::string CheckpointStore::UnfinishedName(const std::string& name) const {
+  return absl::StrCat(name, ".unfinished-", run_);
+}
+
+absl::Status CheckpointStore::TakeOver() {
+  ETC_RETURN_IF_ERROR(CreateDirectories(directory_));
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(directory_));
+  ETC_RETURN_IF_ERROR(FindRun());
+  ETC_RETURN_IF_ERROR(DeleteUnlinked());
+  for (const auto& linked : {last(), best()}) {
+    if (linked.has_value()) {
+      ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(*linked));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::FindRun() {
+  run_ = FieldOf(PathOf(kOwner), "run");
+  if (!run_.empty()) {
+    return absl::OkStatus();
+  }
+  run_ = DrawRun();
+  return WriteFileAtomically(PathOf(kOwner),
+                             nlohmann::json{{"run", run_}}.dump() + "\n");
 }
 
 std::optional<std::string> CheckpointStore::Target(
     const std::string& link) const {
   std::error_code error;
-  const fs::path name = fs::read_symlink(fs::path(directory_) / link, error);
+  const fs::path name = fs::read_symlink(PathOf(link), error);
   if (error) {
     return std::nullopt;
   }
@@ -82,7 +106,7 @@ std::optional<std::string> CheckpointStore::Directory(
   if (!name.has_value()) {
     return std::nullopt;
   }
-  return absl::StrCat(directory_, "/", *name);
+  return PathOf(*name);
 }
 
 absl::Status CheckpointStore::Save(
@@ -90,23 +114,25 @@ absl::Status CheckpointStore::Save(
     const std::function<absl::Status(const std::string& directory)>& write) {
   std::string name = StepName(step);
   std::error_code ignored;
-  for (int copy = 2; fs::exists(fs::path(directory_) / name, ignored); ++copy) {
+  for (int copy = 2; fs::exists(fs::symlink_status(PathOf(name), ignored));
+       ++copy) {
     name = absl::StrCat(StepName(step), "-", copy);
   }
-  const std::string final_path = absl::StrCat(directory_, "/", name);
-  const std::string unfinished = final_path + kUnfinished;
-  ETC_RETURN_IF_ERROR(Delete(unfinished));
+  const std::string unfinished = PathOf(UnfinishedName(name));
+  ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
   ETC_RETURN_IF_ERROR(CreateDirectories(unfinished));
   absl::Status written = write(unfinished);
+  if (written.ok()) {
+    written = WriteFileAtomically(
+        absl::StrCat(unfinished, "/", kOwner),
+        nlohmann::json{{"name", name}, {"run", run_}}.dump() + "\n");
+  }
   if (!written.ok()) {
-    Delete(unfinished).IgnoreError();  // the first failure says more
+    RemoveTree(unfinished).IgnoreError();  // the first failure says more
     return written;
   }
-  ETC_RETURN_IF_ERROR(Sync(unfinished));
-  std::error_code error;
-  fs::rename(unfinished, final_path, error);
-  ETC_RETURN_IF_ERROR(Result(error, unfinished, "rename"));
-  ETC_RETURN_IF_ERROR(Sync(directory_));
+  ETC_RETURN_IF_ERROR(SyncDirectory(unfinished));
+  ETC_RETURN_IF_ERROR(RenameEntry(unfinished, PathOf(name)));
   ETC_RETURN_IF_ERROR(PointLink("last", name));
   return DeleteUnlinked();
 }
@@ -123,33 +149,46 @@ absl::Status CheckpointStore::MarkLastAsBest() {
 
 absl::Status CheckpointStore::PointLink(const std::string& link,
                                         const std::string& name) {
-  const std::string path = absl::StrCat(directory_, "/", link);
-  const std::string unfinished = path + kUnfinished;
-  ETC_RETURN_IF_ERROR(Delete(unfinished));
-  std::error_code error;
-  fs::create_directory_symlink(name, unfinished, error);
-  ETC_RETURN_IF_ERROR(Result(error, unfinished, "link"));
-  fs::rename(unfinished, path, error);
-  ETC_RETURN_IF_ERROR(Result(error, unfinished, "rename"));
-  return Sync(directory_);
+  return ReplaceLink(PathOf(link), name, PathOf(UnfinishedName(link)));
+}
+
+bool CheckpointStore::IsOurCheckpoint(const std::string& name) const {
+  std::error_code ignored;
+  const std::string owner = absl::StrCat(PathOf(name), "/", kOwner);
+  return absl::StartsWith(name, "step-") &&
+         fs::is_directory(fs::symlink_status(PathOf(name), ignored)) &&
+         FieldOf(owner, "run") == run_ && FieldOf(owner, "name") == name;
 }
 
 absl::Status CheckpointStore::DeleteUnlinked() const {
-  std::set<std::string> kept = {absl::StrCat(directory_, "/last"),
-                                absl::StrCat(directory_, "/best")};
-  for (const auto& target : {last(), best()}) {
-    if (target.has_value()) {
-      kept.insert(*target);
-    }
-  }
+  std::set<std::string> linked;  // by whatever link, also a user's
+  std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator entry(directory_, error), end;
        !error && entry != end; entry.increment(error)) {
-    if (kept.count(entry->path().string()) == 0) {
-      ETC_RETURN_IF_ERROR(Delete(entry->path().string()));
+    names.push_back(entry->path().filename().string());
+    const std::optional<std::string> target = Target(names.back());
+    if (target.has_value() &&
+        !absl::EndsWith(names.back(), UnfinishedName(""))) {
+      linked.insert(EntryOf(*target));
     }
   }
-  return Result(error, directory_, "list");
+  if (error) {
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat(directory_, ": cannot list"));
+  }
+  for (const std::string& name : names) {
+    if (absl::EndsWith(name, UnfinishedName(""))) {
+      ETC_RETURN_IF_ERROR(RemoveTree(PathOf(name)));
+    } else if (linked.count(name) == 0 && IsOurCheckpoint(name)) {
+      // First its name, which proves whose it is as long as any of it is left.
+      const std::string unfinished = PathOf(UnfinishedName(name));
+      ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
+      ETC_RETURN_IF_ERROR(RenameEntry(PathOf(name), unfinished));
+      ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace etc

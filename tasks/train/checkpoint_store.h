@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@ namespace etc {
 
 // The checkpoints of one run:
 //
+//   <directory>/owner.json        the run's number, drawn at random
 //   <directory>/step-00000120/    one checkpoint each; files by who writes them
 //   <directory>/last -> step-...  the newest
 //   <directory>/best -> step-...  the best so far
@@ -20,15 +22,30 @@ namespace etc {
 // A checkpoint gets its name only when all of it is on disk, and a link is
 // replaced in one step; so whenever the process dies, or the machine, each link
 // leads to a whole checkpoint. Checkpoints with no link to them are deleted.
+//
+// Nothing is deleted but what this run made, which is proven either by its name
+// or by what is in it:
+//
+//   <name>.unfinished-<run>  is being written or deleted, or is a new link
+//   <name>/owner.json        {"name": "<name>", "run": "<run>"}: a checkpoint
+//                            under the very name that it was given. A copy has
+//                            another name, a checkpoint from elsewhere another
+//                            run, and both stay.
+//
+// Whoever changes a store holds the RunLock of the run.
 class CheckpointStore {
  public:
-  // Creates the directory if need be and deletes what a killed run left behind:
-  // everything in it but the links and where they lead.
-  static absl::StatusOr<CheckpointStore> Open(const std::string& directory);
+  // Touches nothing, and the directory need not be there.
+  explicit CheckpointStore(std::string directory)
+      : directory_(std::move(directory)) {}
+
+  // Creates the directory if need be and deletes what a killed run left behind.
+  // Called once, before what is below.
+  absl::Status TakeOver();
 
   // Writes the checkpoint of `step` with `write`, which puts files into the
-  // directory that it is given, and points `last` to it. A second checkpoint of
-  // one step is called "step-00000120-2".
+  // directory that it is given, and points `last` to it. If the name is taken,
+  // it is called "step-00000120-2".
   absl::Status Save(
       int64_t step,
       const std::function<absl::Status(const std::string& directory)>& write);
@@ -42,16 +59,20 @@ class CheckpointStore {
   std::optional<std::string> best() const { return Directory("best"); }
 
  private:
-  explicit CheckpointStore(std::string directory)
-      : directory_(std::move(directory)) {}
-
   // The name that the link holds.
   std::optional<std::string> Target(const std::string& link) const;
   std::optional<std::string> Directory(const std::string& link) const;
+  std::string PathOf(const std::string& name) const;
+  // The name while it is being written or deleted.
+  std::string UnfinishedName(const std::string& name) const;
+  // Reads the run's number, or draws one.
+  absl::Status FindRun();
+  bool IsOurCheckpoint(const std::string& name) const;
   absl::Status PointLink(const std::string& link, const std::string& name);
   absl::Status DeleteUnlinked() const;
 
   std::string directory_;
+  std::string run_;  // empty before TakeOver
 };
 
 }  // namespace etc

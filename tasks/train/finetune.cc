@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "etc/formats/counted.h"
+#include "etc/formats/directory.h"
 #include "etc/formats/file.h"
 #include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -183,7 +184,8 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
 
   ETC_RETURN_IF_ERROR(CheckModelFits(config));
   ETC_RETURN_IF_ERROR(CheckTrainingData(config, *data.train, options));
-
+  // Of a process that was killed while it wrote the summary.
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
   FinetuneResult result;
   for (const int64_t seed : config.train.seeds) {
     options.reporter->Message(absl::StrCat("seed ", seed));

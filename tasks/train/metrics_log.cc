@@ -1,44 +1,74 @@
 #include "tasks/train/metrics_log.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "etc/formats/directory.h"
+#include "etc/formats/file_operations.h"
+#include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
+namespace {
+
+absl::Status Failure(const std::string& path, absl::string_view action) {
+  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot ", action));
+}
+
+}  // namespace
 
 absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path,
                                             int64_t bytes) {
-  std::FILE* const file = std::fopen(path.c_str(), "ae");
-  if (file == nullptr) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot open"));
+  FileOperations& operations = FileOperations::Current();
+  MetricsLog log(
+      path,
+      operations.Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  struct stat status = {};
+  if (log.descriptor_ < 0 || fstat(log.descriptor_, &status) != 0) {
+    return Failure(path, "open");
   }
-  MetricsLog log(path, file, bytes);
-  std::error_code error;
-  const auto found =
-      static_cast<int64_t>(std::filesystem::file_size(path, error));
-  if (!error && found > bytes) {
-    std::filesystem::resize_file(path, static_cast<uint64_t>(bytes), error);
-  }
-  if (error) {
-    return absl::ErrnoToStatus(error.value(),
-                               absl::StrCat(path, ": cannot shorten"));
+  const auto found = static_cast<int64_t>(status.st_size);
+  if (found > bytes && operations.Truncate(log.descriptor_, bytes) != 0) {
+    return Failure(path, "shorten");
   }
   log.size_ = std::min(found, bytes);
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  ETC_RETURN_IF_ERROR(SyncDirectory(folder.empty() ? "." : folder));
   return log;
+}
+
+MetricsLog::~MetricsLog() {
+  if (descriptor_ >= 0) {
+    FileOperations::Current().Close(descriptor_);
+  }
 }
 
 absl::Status MetricsLog::Write(const nlohmann::ordered_json& line) {
   const std::string text = line.dump() + "\n";
-  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
-      std::fflush(file_.get()) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": cannot write"));
+  absl::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written =
+        FileOperations::Current().Write(descriptor_, rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) {
+      return Failure(path_, "write");
+    }
+    rest.remove_prefix(written < 0 ? 0 : static_cast<size_t>(written));
   }
   size_ += static_cast<int64_t>(text.size());
   return absl::OkStatus();
+}
+
+absl::Status MetricsLog::Sync() {
+  return FileOperations::Current().Sync(descriptor_) == 0
+             ? absl::OkStatus()
+             : Failure(path_, "sync");
 }
 
 }  // namespace etc

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "etc/checkpoint.h"
 #include "etc/formats/counted.h"
+#include "etc/formats/directory.h"
 #include "etc/formats/file.h"
 #include "etc/formats/out_of_memory.h"
 #include "etc/formats/status_macros.h"
 #include "etc/weights/source_files.h"
-#include "nlohmann/json.hpp"
 #include "tasks/data/loader.h"
 #include "tasks/data/shuffle.h"
 #include "tasks/text/punkt_tables.h"
@@ -23,13 +23,17 @@
 #include "tasks/train/finetuned_model.h"
 #include "tasks/train/metrics_log.h"
 #include "tasks/train/optimizer.h"
+#include "tasks/train/run_lock.h"
 #include "tasks/train/run_plan.h"
-#include "tasks/train/score_table.h"
+#include "tasks/train/run_report.h"
 #include "tasks/train/training_state.h"
 #include "tasks/train/update.h"
 
 namespace etc {
 namespace {
+
+// The file of a checkpoint that says what its evaluation said.
+constexpr char kEvaluation[] = "/evaluation.json";
 
 // The value of the main metric, or nothing.
 std::optional<double> MainMetric(const Metrics& metrics, const Task& task) {
@@ -50,28 +54,31 @@ class Trainer {
   absl::StatusOr<RunResult> Run();
 
  private:
-  Trainer(const RunOptions& options, CheckpointStore store)
+  Trainer(const RunOptions& options, RunLock lock)
       : options_(options),
         config_(options.config),
         num_steps_(NumStepsOf(config_, options.train.size())),
-        store_(std::move(store)) {}
+        lock_(std::move(lock)),
+        store_(options.directory + "/checkpoints") {}
 
+  absl::Status MakeModel();
   absl::Status StartFresh();
   absl::Status StartFrom(const std::string& checkpoint);
   // The files that each checkpoint has a copy of.
   absl::Status ReadTextFiles();
+  // From here on the run's directory is changed.
+  absl::Status TakeOverDirectory();
 
   bool EvaluationIsDue() const;
   bool SaveIsDue() const;
-  // Makes one update and tells of it. False if the run was stopped before.
+  // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
-  absl::Status Report(const Update& update, double seconds, double waited);
-  // What training could not use, a message for each reason.
-  void ReportLeftOut();
-  // A message, if more records were skipped than `*reported`.
-  void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
-                     int64_t* reported);
+  // `status`, if it says that the model has diverged, with the checkpoint to go
+  // back to.
+  absl::Status WithLastGood(const absl::Status& status) const;
   absl::Status EvaluateNow();
+  // Adds what an evaluation says to the last checkpoint.
+  absl::Status AddEvaluation(const std::string& predictions, bool is_best);
   absl::Status WriteFiles(const std::string& directory) const;
   absl::Status Save();
   RunResult Result(bool finished) const;
@@ -79,6 +86,7 @@ class Trainer {
   const RunOptions options_;
   const FinetuneConfig& config_;
   const int64_t num_steps_;
+  const RunLock lock_;
   CheckpointStore store_;
   std::string vocabulary_;
   std::optional<PunktFiles> punkt_;
@@ -87,31 +95,28 @@ class Trainer {
   std::unique_ptr<Updater> updater_;
   TrainingState state_;
   std::unique_ptr<TrainingLoader> loader_;
-  std::unique_ptr<MetricsLog> log_;
+  std::unique_ptr<RunReport> report_;
 
   std::optional<int64_t> saved_step_;
-  bool is_best_ = false;     // the last evaluation
-  std::string predictions_;  // of the last evaluation, if since the last save
-  ProgressMeter meter_;
-  int64_t skipped_train_ = 0;
-  int64_t skipped_dev_ = 0;
+  // Some of the last batch: what the weights are tried on before they are
+  // saved.
+  Examples trial_;
 };
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
     const RunOptions& options) {
   ETC_RETURN_IF_ERROR(CreateDirectories(options.directory));
-  ETC_ASSIGN_OR_RETURN(
-      CheckpointStore store,
-      CheckpointStore::Open(options.directory + "/checkpoints"));
-  const std::optional<std::string> last = store.last();
+  ETC_ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(options.directory));
+  // The constructor is private: make_unique cannot see it.
+  std::unique_ptr<Trainer> trainer(new Trainer(options, std::move(lock)));
+  const std::optional<std::string> last = trainer->store_.last();
   if (last.has_value() && !options.resume) {
     return absl::AlreadyExistsError(
         absl::StrCat(options.directory,
                      " has a run already: resume it, or choose another output "
                      "directory"));
   }
-  // The constructor is private: make_unique cannot see it.
-  std::unique_ptr<Trainer> trainer(new Trainer(options, std::move(store)));
+  ETC_RETURN_IF_ERROR(trainer->lock_.WriteHolder());
   if (trainer->num_steps_ < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "train.epochs (", options.config.train.epochs,
@@ -120,29 +125,43 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
         options.config.train.batch_size));
   }
   ETC_RETURN_IF_ERROR(trainer->ReadTextFiles());
-  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options.seed)}));
-  trainer->model_ = MakeFinetunedModel(options.config, options.task);
-  ETC_ASSIGN_OR_RETURN(
-      auto optimizer,
-      MakeOptimizer(options.config.optimizer, trainer->model_.Parameters()));
-  trainer->updater_ = std::make_unique<Updater>(
-      trainer->model_, std::move(optimizer),
-      Updater::Options{
-          .batch_size = options.config.train.batch_size,
-          .clip_norm = options.config.optimizer.clip_norm,
-          .schedule = ScheduleOf(options.config, trainer->num_steps_),
-          .seed = options.seed});
+  ETC_RETURN_IF_ERROR(trainer->MakeModel());
   ETC_RETURN_IF_ERROR(last.has_value() ? trainer->StartFrom(*last)
                                        : trainer->StartFresh());
-  ETC_ASSIGN_OR_RETURN(MetricsLog log,
-                       MetricsLog::Open(options.directory + "/metrics.jsonl",
-                                        trainer->state_.metrics_bytes));
-  trainer->log_ = std::make_unique<MetricsLog>(std::move(log));
+  ETC_RETURN_IF_ERROR(trainer->TakeOverDirectory());
   TrainingLoaderOptions loader = LoaderOptionsOf(options.config, options.seed);
   loader.stop = options.stop;
   trainer->loader_ = std::make_unique<TrainingLoader>(&options.train, loader,
                                                       trainer->state_.position);
   return trainer;
+}
+
+absl::Status Trainer::MakeModel() {
+  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options_.seed)}));
+  model_ = MakeFinetunedModel(config_, options_.task);
+  ETC_ASSIGN_OR_RETURN(auto optimizer,
+                       MakeOptimizer(config_.optimizer, model_.Parameters()));
+  updater_ = std::make_unique<Updater>(
+      model_, std::move(optimizer),
+      Updater::Options{.batch_size = config_.train.batch_size,
+                       .clip_norm = config_.optimizer.clip_norm,
+                       .schedule = ScheduleOf(config_, num_steps_),
+                       .seed = options_.seed});
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::TakeOverDirectory() {
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
+  ETC_RETURN_IF_ERROR(store_.TakeOver());
+  // A run that died before it made the link.
+  if (state_.best_step == state_.step && state_.step > 0) {
+    ETC_RETURN_IF_ERROR(store_.MarkLastAsBest());
+  }
+  ETC_ASSIGN_OR_RETURN(MetricsLog log,
+                       MetricsLog::Open(options_.directory + "/metrics.jsonl",
+                                        state_.metrics_bytes));
+  report_ = std::make_unique<RunReport>(options_, num_steps_, std::move(log));
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::ReadTextFiles() {
@@ -177,13 +196,12 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
       saved.settings,
       RunSettings(config_, options_.seed, options_.train.size())));
   ETC_RETURN_IF_ERROR(LoadFinetunedWeights(checkpoint, config_, model_));
+  ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   ETC_RETURN_IF_ERROR(updater_->optimizer().LoadState(saved.optimizer));
-  state_ = std::move(saved.state);
+  ETC_ASSIGN_OR_RETURN(const std::optional<TrainingState> evaluated,
+                       ReadStateAfterEvaluation(checkpoint + kEvaluation));
+  state_ = evaluated.value_or(std::move(saved.state));
   saved_step_ = state_.step;
-  // A run that died between the two links.
-  if (state_.best_step == state_.step && state_.step > 0) {
-    ETC_RETURN_IF_ERROR(store_.MarkLastAsBest());
-  }
   options_.reporter->Message(absl::StrCat("resumed from ", checkpoint,
                                           ", after ", state_.step, " of ",
                                           Counted(num_steps_, "update")));
@@ -208,15 +226,17 @@ bool Trainer::SaveIsDue() const {
 
 absl::StatusOr<RunResult> Trainer::Run() {
   while (true) {
-    if (EvaluationIsDue()) {
+    const bool evaluation_is_due = EvaluationIsDue();
+    // What an evaluation finds must not cost the updates before it.
+    if (SaveIsDue() || (evaluation_is_due && saved_step_ != state_.step)) {
+      ETC_RETURN_IF_ERROR(Save());
+    }
+    if (evaluation_is_due) {
       const absl::Status evaluated = EvaluateNow();
       if (absl::IsCancelled(evaluated)) {
         break;
       }
       ETC_RETURN_IF_ERROR(evaluated);
-      ETC_RETURN_IF_ERROR(Save());
-    } else if (SaveIsDue()) {
-      ETC_RETURN_IF_ERROR(Save());
     }
     if (state_.step == num_steps_) {
       return Result(/*finished=*/true);
@@ -235,6 +255,17 @@ absl::StatusOr<RunResult> Trainer::Run() {
   return Result(/*finished=*/false);
 }
 
+absl::Status Trainer::WithLastGood(const absl::Status& status) const {
+  if (!absl::IsAborted(status)) {
+    return status;
+  }
+  const std::optional<std::string> last = store_.last();
+  return absl::AbortedError(absl::StrCat(
+      options_.directory, ": ", status.message(), "; ",
+      last.has_value() ? absl::StrCat("the last good checkpoint is ", *last)
+                       : "there is no checkpoint yet"));
+}
+
 absl::StatusOr<bool> Trainer::MakeUpdate() {
   const double begin = SteadySeconds();
   const double waited_before = loader_->seconds_waited();
@@ -244,129 +275,67 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   }
   ETC_ASSIGN_OR_RETURN(const TrainingBatch batch, std::move(next));
   const double waited = loader_->seconds_waited() - waited_before;
+  trial_ = batch.micro_batches.front();
   const absl::StatusOr<std::optional<Update>> update = NamingOutOfMemory(
       [&] { return absl::StrCat("making update ", state_.step + 1); },
       [&] { return updater_->Make(batch, state_.step, options_.stop); });
-  if (absl::IsAborted(update.status())) {
-    const std::optional<std::string> last = store_.last();
-    return absl::AbortedError(absl::StrCat(
-        options_.directory, ": ", update.status().message(), "; ",
-        last.has_value() ? absl::StrCat("the last good checkpoint is ", *last)
-                         : "there is no checkpoint yet"));
-  }
-  ETC_RETURN_IF_ERROR(update.status());
+  ETC_RETURN_IF_ERROR(WithLastGood(update.status()));
   if (!update->has_value()) {
     return false;
   }
   ++state_.step;
   state_.position = batch.next;
-  ETC_RETURN_IF_ERROR(Report(**update, SteadySeconds() - begin, waited));
+  ETC_RETURN_IF_ERROR(report_->ReportUpdate(
+      state_.step, **update,
+      {.seconds = SteadySeconds() - begin, .seconds_waited = waited},
+      loader_->skipped()));
+  state_.metrics_bytes = report_->metrics_bytes();
   return true;
-}
-
-absl::Status Trainer::Report(const Update& update, double seconds,
-                             double waited) {
-  const double epoch =
-      static_cast<double>(state_.step * config_.train.batch_size) /
-      static_cast<double>(NumExamplesOf(config_, options_.train.size()));
-  const auto examples = static_cast<double>(update.examples);
-  const auto tokens = static_cast<double>(update.tokens);
-  ETC_RETURN_IF_ERROR(log_->Write({{"step", state_.step},
-                                   {"epoch", epoch},
-                                   {"loss", update.loss},
-                                   {"learning_rate", update.learning_rate},
-                                   {"gradient_norm", update.gradient_norm},
-                                   {"examples", update.examples},
-                                   {"tokens", update.tokens},
-                                   {"examples_per_second", examples / seconds},
-                                   {"tokens_per_second", tokens / seconds},
-                                   {"seconds_waited", waited}}));
-  state_.metrics_bytes = log_->size();
-  meter_.Add({.loss = update.loss,
-              .seconds = seconds,
-              .seconds_waited = waited,
-              .examples = examples,
-              .tokens = tokens});
-  Progress progress{.step = state_.step,
-                    .num_steps = num_steps_,
-                    .epoch = epoch,
-                    .learning_rate = update.learning_rate};
-  meter_.Fill(&progress);
-  options_.reporter->Update(progress);
-  if (state_.step == num_steps_ || skipped_train_ == 0) {
-    ReportSkipped("training", loader_->skipped(), &skipped_train_);
-  }
-  if (state_.step == num_steps_) {
-    ReportLeftOut();
-  }
-  return absl::OkStatus();
-}
-
-void Trainer::ReportSkipped(const std::string& data,
-                            const SkippedRecords& skipped, int64_t* reported) {
-  if (skipped.count > *reported) {
-    options_.reporter->Message(absl::StrCat(
-        data, ": skipped ", Counted(skipped.count, "bad record"),
-        skipped.count == 1 ? ": " : ", the first: ", skipped.first_message));
-    *reported = skipped.count;
-  }
-}
-
-void Trainer::ReportLeftOut() {
-  for (const auto& [reason, count] : loader_->skipped().left_out) {
-    options_.reporter->Message(absl::StrCat(
-        "training: left out ", Counted(count, "example"), ": ", reason));
-  }
 }
 
 absl::Status Trainer::EvaluateNow() {
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(config_);
   evaluate.reporter = options_.reporter;
   evaluate.stop = options_.stop;
-  ETC_ASSIGN_OR_RETURN(
-      const Evaluation evaluation,
-      NamingOutOfMemory(
-          [&] {
-            return absl::StrCat("evaluating ", evaluate.batch_size,
-                                " examples at a time");
-          },
-          [&] {
-            return Evaluate(model_, options_.task, *options_.dev, evaluate);
-          }));
+  const absl::StatusOr<Evaluation> evaluated = NamingOutOfMemory(
+      [&] {
+        return absl::StrCat("evaluating ", evaluate.batch_size,
+                            " examples at a time");
+      },
+      [&] { return Evaluate(model_, options_.task, *options_.dev, evaluate); });
+  if (!evaluated.ok()) {
+    return absl::Status(
+        evaluated.status().code(),
+        absl::StrCat(evaluated.status().message(), "; in the evaluation after ",
+                     state_.step, " updates, which are saved in ",
+                     *store_.last()));
+  }
+  const Evaluation& evaluation = *evaluated;
   state_.evaluated_step = state_.step;
   state_.evaluation = evaluation.metrics;
-  predictions_ = evaluation.predictions->FileContents();
   const std::optional<double> now =
       MainMetric(evaluation.metrics, options_.task);
   const std::optional<double> best = MainMetric(state_.best, options_.task);
-  is_best_ = now.has_value() && (!best.has_value() || *now > *best);
-  if (is_best_) {
+  const bool is_best = now.has_value() && (!best.has_value() || *now > *best);
+  if (is_best) {
     state_.best_step = state_.step;
     state_.best = evaluation.metrics;
   }
-  nlohmann::ordered_json scores = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : evaluation.metrics) {
-    scores[name] = value;
-  }
-  ETC_RETURN_IF_ERROR(log_->Write({{"step", state_.step},
-                                   {"evaluation", scores},
-                                   {"examples", evaluation.num_examples},
-                                   {"seconds", evaluation.seconds}}));
-  state_.metrics_bytes = log_->size();
-  // The other scores are in the log.
-  const std::string main = options_.task.main_metric();
-  std::string comparison = is_best_ ? ", the best so far" : "";
-  if (!is_best_ && best.has_value()) {
-    comparison =
-        absl::StrCat("; best so far: ", FormatMainScore(state_.best, main),
-                     " after ", Counted(state_.best_step, "update"));
-  }
-  options_.reporter->Message(absl::StrFormat(
-      "evaluation after %s: %s%s (%s, %.1f s)", Counted(state_.step, "update"),
-      FormatMainScore(evaluation.metrics, main), comparison,
-      Counted(evaluation.num_examples, "example"), evaluation.seconds));
-  ReportSkipped("evaluation", evaluation.skipped, &skipped_dev_);
-  return absl::OkStatus();
+  ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, evaluation));
+  state_.metrics_bytes = report_->metrics_bytes();
+  return AddEvaluation(evaluation.predictions->FileContents(), is_best);
+}
+
+absl::Status Trainer::AddEvaluation(const std::string& predictions,
+                                    bool is_best) {
+  ETC_RETURN_IF_ERROR(report_->Sync());
+  const std::string last = *store_.last();
+  ETC_RETURN_IF_ERROR(
+      WriteFileAtomically(last + "/predictions.json", predictions));
+  // Only this makes the checkpoint one that was evaluated: a run that is killed
+  // before it evaluates again.
+  ETC_RETURN_IF_ERROR(WriteStateAfterEvaluation(state_, last + kEvaluation));
+  return is_best ? store_.MarkLastAsBest() : absl::OkStatus();
 }
 
 absl::Status Trainer::WriteFiles(const std::string& directory) const {
@@ -376,10 +345,6 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
                            .vocabulary = vocabulary_,
                            .punkt = punkt_.has_value() ? &*punkt_ : nullptr},
                           directory));
-  if (!predictions_.empty()) {
-    ETC_RETURN_IF_ERROR(
-        WriteFileAtomically(directory + "/predictions.json", predictions_));
-  }
   return WriteTrainingState(
       {.state = state_,
        .settings = RunSettings(config_, options_.seed, options_.train.size()),
@@ -388,15 +353,17 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
 }
 
 absl::Status Trainer::Save() {
+  // The checkpoint before is kept until this one is known to be as good. There
+  // is nothing to try a run on that is stopped before its first batch.
+  if (!trial_.empty()) {
+    ETC_RETURN_IF_ERROR(WithLastGood(updater_->CheckLoss(trial_, state_.step)));
+  }
+  // The state counts on lines of metrics.
+  ETC_RETURN_IF_ERROR(report_->Sync());
   ETC_RETURN_IF_ERROR(store_.Save(
       state_.step,
       [this](const std::string& directory) { return WriteFiles(directory); }));
   saved_step_ = state_.step;
-  if (is_best_) {
-    ETC_RETURN_IF_ERROR(store_.MarkLastAsBest());
-  }
-  is_best_ = false;
-  predictions_.clear();
   return absl::OkStatus();
 }
 

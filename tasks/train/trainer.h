@@ -23,7 +23,7 @@ struct RunOptions {
   // Null: the run is never evaluated.
   const ExampleSource* dev = nullptr;
   int64_t seed = 1;
-  // Gets checkpoints/ and metrics.jsonl.
+  // Gets checkpoints/, metrics.jsonl and lock.
   std::string directory;
   // Go on from the last checkpoint in the directory, if there is one. Without
   // it a directory with checkpoints is refused.
@@ -50,14 +50,20 @@ struct RunResult {
 // Fine-tunes one model with one seed (see Updater for what an update is). A
 // resumed run goes on with the very numbers that it would have had.
 //
-// Every `evaluate_every` updates and at the end the model is evaluated; a
-// checkpoint is written after each evaluation, every `checkpoint_every` updates
-// and at a stop. It holds what WriteFinetunedModel writes,
-// training_state.safetensors and, after an evaluation, predictions.json. The
-// links checkpoints/last and checkpoints/best lead to it.
+// Every `evaluate_every` updates and at the end the model is saved and then
+// evaluated; it is also saved every `checkpoint_every` updates and at a stop. A
+// checkpoint holds what WriteFinetunedModel writes, training_state.safetensors
+// and, once it was evaluated, predictions.json and evaluation.json. The links
+// checkpoints/last and checkpoints/best lead to it.
 //
-//   kAborted             loss or gradient became infinite or not a number
+// Weights are saved only after they gave a finite loss on a micro-batch, so
+// that every checkpoint is a good one. The run has the RunLock of its
+// directory; a start that is refused changes nothing in it.
+//
+//   kAborted             loss, gradient or weights became infinite or not a
+//                        number; the message names the last good checkpoint
 //   kAlreadyExists       the directory has a run, and `resume` is false
+//   kUnavailable         another process has a run there; the message says who
 //   kFailedPrecondition  the run to resume had other settings
 absl::StatusOr<RunResult> TrainOneSeed(const RunOptions& options);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "etc/config.h"
+#include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
 
@@ -188,6 +189,23 @@ absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path) {
                                std::move(tensor));
   }
   return contents;
+}
+
+absl::Status WriteStateAfterEvaluation(const TrainingState& state,
+                                       const std::string& path) {
+  return WriteFileAtomically(path, StateToJson(state).dump(2) + "\n");
+}
+
+absl::StatusOr<std::optional<TrainingState>> ReadStateAfterEvaluation(
+    const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (absl::IsNotFound(text.status())) {
+    return std::nullopt;
+  }
+  ETC_RETURN_IF_ERROR(text.status());
+  ETC_ASSIGN_OR_RETURN(const Json json, ParseJson(*text, path));
+  ETC_ASSIGN_OR_RETURN(TrainingState state, StateFromJson(json, path));
+  return state;
 }
 
 }  // namespace etc

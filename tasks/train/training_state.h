@@ -2,6 +2,7 @@
 #define ETC_TASKS_TRAIN_TRAINING_STATE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -52,6 +53,16 @@ struct TrainingStateFile {
 absl::Status WriteTrainingState(const TrainingStateFile& contents,
                                 const std::string& path);
 absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path);
+
+// The file evaluation.json of a checkpoint directory, which is there once the
+// checkpoint has been evaluated: the state as of then, which takes the place of
+// that in training_state.safetensors. A checkpoint is written before it is
+// evaluated, and its tensors are not written again.
+absl::Status WriteStateAfterEvaluation(const TrainingState& state,
+                                       const std::string& path);
+// Nothing if there is no such file.
+absl::StatusOr<std::optional<TrainingState>> ReadStateAfterEvaluation(
+    const std::string& path);
 
 }  // namespace etc
 

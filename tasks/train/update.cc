@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "attention/parallel_tasks.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/shuffle.h"
@@ -22,17 +23,41 @@ constexpr double kOfficialEpsilon = 1e-5;
 
 absl::Status Diverged(const std::string& what, int64_t step, double value) {
   return absl::AbortedError(
-      absl::StrCat("the ", what, " of update ", step + 1, " is ", value));
+      absl::StrCat("the ", what, " update ", step + 1, " is ", value));
 }
 
 }  // namespace
+
+std::string NormWarning(const Update& update, int64_t step, double norm_before,
+                        int64_t count) {
+  if (norm_before > 0 &&
+      update.update_norm > kMaxRelativeUpdate * norm_before) {
+    return absl::StrFormat(
+        "warning: update %d is %.3g long, longer than all weights before it "
+        "(%.3g); a learning rate of %.3g is likely too high",
+        step + 1, update.update_norm, norm_before, update.learning_rate);
+  }
+  const double root_mean_square =
+      update.weight_norm / std::sqrt(static_cast<double>(count));
+  if (root_mean_square > kMaxRootMeanSquare) {
+    return absl::StrFormat(
+        "warning: after update %d the root mean square of the weights is %.3g; "
+        "above %.3g a model is likely ruined",
+        step + 1, root_mean_square, kMaxRootMeanSquare);
+  }
+  return "";
+}
 
 Updater::Updater(FinetunedModel model, std::unique_ptr<Optimizer> optimizer,
                  Options options)
     : model_(std::move(model)),
       parameters_(model_.Parameters()),
       optimizer_(std::move(optimizer)),
-      options_(options) {}
+      options_(options) {
+  for (const auto& [name, parameter] : parameters_) {
+    num_parameters_ += parameter.numel();
+  }
+}
 
 torch::Tensor Updater::AddGradient(const Examples& examples, int64_t step,
                                    int64_t micro_batch) {
@@ -97,16 +122,40 @@ absl::StatusOr<std::optional<Update>> Updater::Make(
   }
   update.loss = loss.item<double>();
   if (!std::isfinite(update.loss)) {
-    return Diverged("loss", step, update.loss);
+    return Diverged("loss of", step, update.loss);
   }
   update.gradient_norm = GradientNorm(parameters_);
   if (!std::isfinite(update.gradient_norm)) {
-    return Diverged("gradient's norm", step, update.gradient_norm);
+    return Diverged("gradient's norm of", step, update.gradient_norm);
   }
   update.learning_rate = options_.schedule.At(step);
-  optimizer_->Step(update.learning_rate,
-                   ClipFactor(update.gradient_norm, options_.clip_norm));
+  if (!weight_norm_.has_value()) {
+    weight_norm_ = ParameterNorm(parameters_);
+  }
+  const double norm_before = *weight_norm_;
+  update.update_norm =
+      optimizer_->Step(update.learning_rate,
+                       ClipFactor(update.gradient_norm, options_.clip_norm));
+  update.weight_norm = ParameterNorm(parameters_);
+  weight_norm_ = update.weight_norm;
+  if (!std::isfinite(update.weight_norm)) {
+    return Diverged("weights' norm after", step, update.weight_norm);
+  }
+  update.warning = NormWarning(update, step, norm_before, num_parameters_);
   return update;
+}
+
+absl::Status Updater::CheckLoss(const Examples& examples, int64_t step) const {
+  const torch::NoGradGuard no_grad;
+  const EvaluationMode mode(model_);
+  const Batch batch = MakeBatch(examples);
+  const double loss =
+      model_.head->Losses(model_.Logits(batch), batch).sum().item<double>();
+  if (!std::isfinite(loss)) {
+    return absl::AbortedError(absl::StrCat("with the weights after ", step,
+                                           " updates the loss is ", loss));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace etc

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/checkpoint.h"
 #include "tasks/data/loader.h"
@@ -23,9 +25,28 @@ struct Update {
   double learning_rate = 0;
   // Before clipping.
   double gradient_norm = 0;
+  // 2-norms of what was added to the parameters, and of the parameters after
+  // it, each taken as one vector.
+  double update_norm = 0;
+  double weight_norm = 0;
   int64_t examples = 0;
   int64_t tokens = 0;  // long and global, without padding
+  // What NormWarning says.
+  std::string warning;
 };
+
+// Beyond these bounds an update has likely ruined the model: one that is longer
+// than the parameters that it changes (update_norm > kMaxRelativeUpdate times
+// their norm before), and parameters whose root mean square is larger than
+// kMaxRootMeanSquare, when random ones have one of about initializer_range.
+inline constexpr double kMaxRelativeUpdate = 1;
+inline constexpr double kMaxRootMeanSquare = 10;
+
+// What is wrong with the norms of `update`, the one after `step` others, which
+// changed `count` parameters of norm `norm_before`; empty if they keep the
+// bounds.
+std::string NormWarning(const Update& update, int64_t step, double norm_before,
+                        int64_t count);
 
 // Moves the parameters of a model along the gradient of one batch:
 //
@@ -49,11 +70,16 @@ class Updater {
   // The update after `step` others. Its random numbers follow from the seed,
   // `step` and the micro-batch alone. Nothing, and no change to the model, if
   // `*stop` becomes true before it is made; `stop` may be null.
-  //   kAborted  the loss or the gradient is infinite or not a number; the model
-  //             is as it was
+  //   kAborted  the loss or the gradient is infinite or not a number, and the
+  //             model is as it was; or the parameters are after the update
   absl::StatusOr<std::optional<Update>> Make(const TrainingBatch& batch,
                                              int64_t step,
                                              const std::atomic<bool>* stop);
+
+  // Whether the parameters as they are give a finite loss on examples, without
+  // dropout; `step` updates were made.
+  //   kAborted  they do not
+  absl::Status CheckLoss(const Examples& examples, int64_t step) const;
 
   Optimizer& optimizer() { return *optimizer_; }
 
@@ -75,6 +101,9 @@ class Updater {
 
   const FinetunedModel model_;
   const NamedTensors parameters_;
+  int64_t num_parameters_ = 0;  // elements
+  // Of the parameters after the last update; nothing before the first one.
+  std::optional<double> weight_norm_;
   const std::unique_ptr<Optimizer> optimizer_;
   const Options options_;
 };

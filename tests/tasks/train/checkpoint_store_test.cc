@@ -1,6 +1,7 @@
 // Checkpoints that are whole or not there: names and links, what is deleted and
-// when, failures in the middle, and a writer that SIGKILL ends at 40 moments
-// spread over many saves.
+// when, what is never deleted because it may be somebody else's, the order of
+// file operations, failures in the middle, and a writer that SIGKILL ends at 40
+// moments spread over many saves.
 
 #include "tasks/train/checkpoint_store.h"
 
@@ -20,6 +21,8 @@
 #include "etc/formats/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/recorded_operations.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -53,92 +56,207 @@ auto Writer(const std::string& text) {
 TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
   const TemporaryDirectory temporary;
   const std::string directory = temporary.File("checkpoints");
-  auto store = CheckpointStore::Open(directory);
-  ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_FALSE(store->last().has_value());
-  EXPECT_FALSE(store->best().has_value());
+  CheckpointStore store(directory);
+  EXPECT_FALSE(store.last().has_value());
+  EXPECT_FALSE(store.best().has_value());
+  EXPECT_FALSE(fs::exists(directory));
+  ASSERT_TRUE(store.TakeOver().ok());
 
-  ASSERT_TRUE(store->Save(5, Writer("five")).ok());
-  ASSERT_TRUE(store->MarkLastAsBest().ok());
-  ASSERT_TRUE(store->Save(10, Writer("ten")).ok());
-  ASSERT_TRUE(store->Save(15, Writer("fifteen")).ok());
-  EXPECT_THAT(
-      Names(directory),
-      UnorderedElementsAre("last", "best", "step-00000005", "step-00000015"));
-  EXPECT_EQ(*store->last(), directory + "/step-00000015");
-  EXPECT_EQ(*store->best(), directory + "/step-00000005");
+  ASSERT_TRUE(store.Save(5, Writer("five")).ok());
+  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  ASSERT_TRUE(store.Save(10, Writer("ten")).ok());
+  ASSERT_TRUE(store.Save(15, Writer("fifteen")).ok());
+  EXPECT_THAT(Names(directory),
+              UnorderedElementsAre("last", "best", "owner.json",
+                                   "step-00000005", "step-00000015"));
+  EXPECT_EQ(*store.last(), directory + "/step-00000015");
+  EXPECT_EQ(*store.best(), directory + "/step-00000005");
   EXPECT_EQ(*ReadFile(directory + "/last/second"), "fifteen");
 
-  ASSERT_TRUE(store->MarkLastAsBest().ok());
-  EXPECT_THAT(Names(directory),
-              UnorderedElementsAre("last", "best", "step-00000015"));
+  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  EXPECT_THAT(
+      Names(directory),
+      UnorderedElementsAre("last", "best", "owner.json", "step-00000015"));
+}
+
+// A store that was taken over; `directory` is there or can be created.
+CheckpointStore MustTakeOver(const std::string& directory) {
+  CheckpointStore store(directory);
+  const absl::Status status = store.TakeOver();
+  EXPECT_TRUE(status.ok()) << status;
+  return store;
+}
+
+// What the run that owns a store is called.
+std::string RunOf(const std::string& directory) {
+  return nlohmann::json::parse(*ReadFile(directory + "/owner.json"))["run"];
 }
 
 TEST(CheckpointStoreTest, DeletesWhatAKilledRunLeft) {
   const TemporaryDirectory temporary;
   const std::string directory = temporary.path();
   {
-    auto store = CheckpointStore::Open(directory);
-    ASSERT_TRUE(store->Save(5, Writer("five")).ok());
+    CheckpointStore store = MustTakeOver(directory);
+    ASSERT_TRUE(store.Save(4, Writer("four")).ok());
+    ASSERT_TRUE(store.Save(5, Writer("five")).ok());
+    // Killed before the link to the next one was made, ...
+    fs::remove(directory + "/last");
+    ASSERT_TRUE(store.Save(6, Writer("six")).ok());
+    fs::remove(directory + "/last");
+    fs::copy(directory + "/step-00000006", directory + "/step-00000005",
+             fs::copy_options::recursive);
+    fs::create_directory_symlink("step-00000006", directory + "/last");
   }
-  fs::create_directories(directory + "/step-00000007.unfinished");
-  fs::create_directories(directory + "/step-00000006");
-  fs::create_directory_symlink("step-00000006", directory + "/last.unfinished");
-  auto store = CheckpointStore::Open(directory);
-  ASSERT_TRUE(store.ok());
-  EXPECT_THAT(Names(directory), UnorderedElementsAre("last", "step-00000005"));
+  // ... in the middle of a save, of a deletion, and of a link.
+  const std::string unfinished = ".unfinished-" + RunOf(directory);
+  fs::create_directories(directory + "/step-00000007" + unfinished);
+  fs::create_directories(directory + "/step-00000003" + unfinished + "/part");
+  fs::create_directory_symlink("step-00000007",
+                               directory + "/last" + unfinished);
+  MustTakeOver(directory);
+  EXPECT_THAT(Names(directory),
+              UnorderedElementsAre("last", "owner.json", "step-00000006",
+                                   "step-00000005"))
+      << "step-00000005 is a copy of another one";
+}
+
+// What a user may have put there, beside what a run made.
+TEST(CheckpointStoreTest, LeavesEverythingThatItDidNotMake) {
+  TemporaryDirectory temporary;
+  const std::string directory = temporary.File("checkpoints");
+  const std::string elsewhere = temporary.File("elsewhere");
+  ASSERT_TRUE(MustTakeOver(elsewhere).Save(2, Writer("other run")).ok());
+  CheckpointStore store = MustTakeOver(directory);
+  ASSERT_TRUE(store.Save(1, Writer("one")).ok());
+  const auto copy = [&](const std::string& from, const std::string& name) {
+    fs::copy(from, directory + "/" + name, fs::copy_options::recursive);
+  };
+  const std::set<std::string> copies = {"keep",
+                                        "step-00000099",
+                                        "step-1-copy",
+                                        "step-00000001.unfinished",
+                                        "last.unfinished",
+                                        "step-00000001-2"};
+  for (const std::string& name : copies) {
+    copy(directory + "/step-00000001", name);
+  }
+  copy(elsewhere + "/step-00000002", "step-00000002");
+  fs::create_directory(directory + "/step-00000003");
+  temporary.Write("checkpoints/notes.txt", "mine");
+  temporary.Write("checkpoints/step-00000004", "a file");
+  fs::create_directory_symlink("step-00000001", directory + "/mine");
+
+  for (int64_t step = 1; step <= 5; ++step) {
+    ASSERT_TRUE(store.Save(step, Writer("new")).ok());
+  }
+  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  MustTakeOver(directory);
+  std::set<std::string> expected = copies;
+  expected.insert({"step-00000002", "step-00000003", "notes.txt",
+                   "step-00000004", "mine", "step-00000001", "last", "best",
+                   "owner.json", "step-00000005"});
+  EXPECT_EQ(Names(directory), expected);
+  for (const std::string& name : copies) {
+    EXPECT_EQ(*ReadFile(directory + "/" + name + "/second"), "one") << name;
+  }
+  EXPECT_EQ(*ReadFile(directory + "/step-00000002/second"), "other run");
+  EXPECT_EQ(*ReadFile(directory + "/mine/second"), "one")
+      << "a user's link keeps where it leads";
+}
+
+TEST(CheckpointStoreTest, TouchesNothingBeforeItIsTakenOver) {
+  const TemporaryDirectory temporary;
+  ASSERT_TRUE(MustTakeOver(temporary.path()).Save(5, Writer("five")).ok());
+  const std::string unfinished =
+      temporary.File("step-00000007.unfinished-" + RunOf(temporary.path()));
+  fs::create_directory(unfinished);
+  const CheckpointStore store(temporary.path());
+  EXPECT_EQ(*store.last(), temporary.File("step-00000005"));
+  EXPECT_TRUE(fs::exists(unfinished));
+}
+
+// Each link leads to what is on disk already.
+TEST(CheckpointStoreTest, PutsACheckpointOnDiskBeforeItsNameAndItsLink) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store = MustTakeOver(temporary.path());
+  ASSERT_TRUE(store.Save(4, Writer("four")).ok());
+  const std::string mark = ".unfinished-" + RunOf(temporary.path());
+  RecordedOperations operations(temporary.path());
+  {
+    const ScopedFileOperations scope(&operations);
+    ASSERT_TRUE(store.Save(5, Writer("five")).ok());
+  }
+  const std::string made = "step-00000005" + mark;
+  const std::string gone = "step-00000004" + mark;
+  std::vector<std::string> expected = {"mkdir " + made, "sync ."};
+  for (const char* file : {"/first", "/second", "/owner.json"}) {
+    expected.insert(
+        expected.end(),
+        {"write " + made + file + ".tmp", "sync " + made + file + ".tmp",
+         "rename to " + made + file, "sync " + made});
+  }
+  expected.insert(expected.end(),
+                  {"sync " + made, "rename to step-00000005", "sync .",
+                   "unlink last" + mark, "symlink last" + mark,
+                   "rename to last", "sync .", "rename to " + gone, "sync ."});
+  ASSERT_GT(operations.calls.size(), expected.size());
+  operations.calls.resize(expected.size());
+  EXPECT_EQ(operations.calls, expected);
 }
 
 TEST(CheckpointStoreTest, LeavesNothingOfAFailedSave) {
   const TemporaryDirectory temporary;
-  auto store = CheckpointStore::Open(temporary.path());
-  ASSERT_TRUE(store->Save(5, Writer("five")).ok());
-  const absl::Status status = store->Save(6, [](const std::string& directory) {
+  CheckpointStore store = MustTakeOver(temporary.path());
+  ASSERT_TRUE(store.Save(5, Writer("five")).ok());
+  const absl::Status status = store.Save(6, [](const std::string& directory) {
     std::ofstream(directory + "/first") << "half";
     return absl::ResourceExhaustedError("disk full");
   });
   EXPECT_EQ(status, absl::ResourceExhaustedError("disk full"));
   EXPECT_THAT(Names(temporary.path()),
-              UnorderedElementsAre("last", "step-00000005"));
+              UnorderedElementsAre("last", "owner.json", "step-00000005"));
 }
 
 TEST(CheckpointStoreTest, SavesOneStepTwice) {
   const TemporaryDirectory temporary;
-  auto store = CheckpointStore::Open(temporary.path());
-  ASSERT_TRUE(store->Save(5, Writer("first")).ok());
-  ASSERT_TRUE(store->MarkLastAsBest().ok());
-  ASSERT_TRUE(store->Save(5, Writer("second")).ok());
+  CheckpointStore store = MustTakeOver(temporary.path());
+  ASSERT_TRUE(store.Save(5, Writer("first")).ok());
+  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  ASSERT_TRUE(store.Save(5, Writer("second")).ok());
   EXPECT_EQ(*ReadFile(temporary.File("last/first")), "second");
   EXPECT_EQ(*ReadFile(temporary.File("best/first")), "first");
-  EXPECT_THAT(
-      Names(temporary.path()),
-      UnorderedElementsAre("last", "best", "step-00000005", "step-00000005-2"));
+  EXPECT_THAT(Names(temporary.path()),
+              UnorderedElementsAre("last", "best", "owner.json",
+                                   "step-00000005", "step-00000005-2"));
 }
 
 TEST(CheckpointStoreTest, MarksNothingBeforeTheFirstSave) {
   const TemporaryDirectory temporary;
-  auto store = CheckpointStore::Open(temporary.path());
-  EXPECT_TRUE(absl::IsFailedPrecondition(store->MarkLastAsBest()));
+  CheckpointStore store = MustTakeOver(temporary.path());
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.MarkLastAsBest()));
 }
 
 TEST(CheckpointStoreTest, SaysWhatItCannotCreate) {
   TemporaryDirectory temporary;
   temporary.Write("file", "");
-  const auto store = CheckpointStore::Open(temporary.File("file"));
-  EXPECT_THAT(store.status().message(), HasSubstr(temporary.File("file")));
+  CheckpointStore store(temporary.File("file"));
+  EXPECT_THAT(store.TakeOver().message(), HasSubstr(temporary.File("file")));
 }
 
 // Saves checkpoints for ever, from the one after `last` on.
 [[noreturn]] void SaveForEver(const std::string& directory) {
-  auto store = CheckpointStore::Open(directory);
+  CheckpointStore store(directory);
+  if (!store.TakeOver().ok()) {
+    _exit(1);
+  }
   int64_t step = 0;
-  if (store->last().has_value()) {
-    step = std::stoll(*ReadFile(*store->last() + "/first"));
+  if (store.last().has_value()) {
+    step = std::stoll(*ReadFile(*store.last() + "/first"));
   }
   while (true) {
     ++step;
-    if (!store->Save(step, Writer(absl::StrCat(step))).ok() ||
-        (step % 3 == 0 && !store->MarkLastAsBest().ok())) {
+    if (!store.Save(step, Writer(absl::StrCat(step))).ok() ||
+        (step % 3 == 0 && !store.MarkLastAsBest().ok())) {
       _exit(1);
     }
   }

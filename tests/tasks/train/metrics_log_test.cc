@@ -2,10 +2,14 @@
 
 #include "tasks/train/metrics_log.h"
 
+#include <cerrno>
+
 #include "etc/formats/file.h"
+#include "etc/formats/file_operations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/recorded_operations.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -50,6 +54,35 @@ TEST(MetricsLogTest, BeginsAnewAtZero) {
   const std::string path = temporary.Write("metrics.jsonl", "{\"step\":1}\n");
   ASSERT_TRUE(MetricsLog::Open(path, 0).ok());
   EXPECT_EQ(*ReadFile(path), "");
+}
+
+TEST(MetricsLogTest, PutsItsNameAndItsLinesOnDisk) {
+  const TemporaryDirectory temporary;
+  RecordedOperations operations(temporary.path());
+  const ScopedFileOperations scope(&operations);
+  auto log = MetricsLog::Open(temporary.File("metrics.jsonl"), 0);
+  ASSERT_TRUE(log.ok());
+  EXPECT_THAT(operations.calls, testing::ElementsAre("sync ."));
+  ASSERT_TRUE(log->Write({{"step", 1}}).ok());
+  ASSERT_TRUE(log->Sync().ok());
+  EXPECT_THAT(operations.calls,
+              testing::ElementsAre("sync .", "write metrics.jsonl",
+                                   "sync metrics.jsonl"));
+}
+
+TEST(MetricsLogTest, SaysWhatItCannotWrite) {
+  const TemporaryDirectory temporary;
+  RecordedOperations operations(temporary.path());
+  const ScopedFileOperations scope(&operations);
+  auto log = MetricsLog::Open(temporary.File("metrics.jsonl"), 0);
+  ASSERT_TRUE(log.ok());
+  operations.failing_call = "write";
+  operations.failing_error = EFBIG;
+  const absl::Status status = log->Write({{"step", 1}});
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr(temporary.File("metrics.jsonl")),
+                             HasSubstr("File too large")));
+  EXPECT_EQ(log->size(), 0);
 }
 
 TEST(MetricsLogTest, SaysWhatItCannotOpen) {

@@ -35,8 +35,17 @@ class ToyHead : public TaskHead {
       : output_(register_module("output", torch::nn::Linear(hidden_size, 2))) {}
 
   std::vector<torch::Tensor> forward(const EtcOutput& encoded,
-                                     const Batch&) override {
-    return {output_->forward(encoded.global_output.select(1, 0))};
+                                     const Batch& batch) override {
+    torch::Tensor logits =  // [B, 2]
+        output_->forward(encoded.global_output.select(1, 0));
+    for (int64_t i = 0; i < batch.size(); ++i) {
+      if (batch.examples[static_cast<size_t>(i)]->record_id ==
+          nan_logits_record) {
+        logits = logits.index_fill(0, torch::tensor(i),
+                                   std::numeric_limits<float>::quiet_NaN());
+      }
+    }
+    return {logits};
   }
 
   torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
@@ -59,6 +68,8 @@ class ToyHead : public TaskHead {
 
   // The loss of this record is not a number.
   std::string nan_record;
+  // The logits of this one are not.
+  std::string nan_logits_record;
 
  private:
   torch::nn::Linear output_;
@@ -125,6 +136,7 @@ class ToyTask : public Task {
   std::shared_ptr<TaskHead> MakeHead() const override {
     auto head = std::make_shared<ToyHead>(model_.hidden_size);
     head->nan_record = nan_record;
+    head->nan_logits_record = nan_logits_record;
     return head;
   }
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
@@ -136,6 +148,7 @@ class ToyTask : public Task {
   }
 
   std::string nan_record;
+  std::string nan_logits_record;
 
  private:
   EtcConfig model_;

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <torch/types.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -23,6 +24,8 @@
 #include "tasks/train/finetune.h"
 #include "tasks/train/training_state.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/train/toy_run.h"
+#include "tests/tasks/train/toy_run_fixture.h"
 #include "tests/tasks/train/toy_task.h"
 
 namespace etc {
@@ -36,122 +39,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
-// Remembers messages; sets `stop` after the update `stop_after`, or before the
-// second batch of the evaluation after it.
-class FakeReporter : public RunReporter {
- public:
-  void Message(absl::string_view text) override { messages.emplace_back(text); }
-  void Opening(const OpeningProgress&) override {}
-  void Update(const Progress& progress) override {
-    updates.push_back(progress);
-    if (progress.step == stop_after) {
-      stop = true;
-    }
-  }
-  void Evaluating(const EvaluationProgress&) override {
-    ++evaluation_batches;
-    if (evaluation_batches == stop_after_evaluation_batch) {
-      stop = true;
-    }
-  }
-
-  int64_t stop_after = -1;
-  int64_t stop_after_evaluation_batch = -1;
-  int64_t evaluation_batches = 0;
-  std::atomic<bool> stop = false;
-  std::vector<std::string> messages;
-  std::vector<Progress> updates;
-};
-
-// The lines of a metrics file without what the clock decides.
-std::vector<nlohmann::json> MetricsLines(const std::string& directory) {
-  const auto text = ReadFile(directory + "/metrics.jsonl");
-  EXPECT_TRUE(text.ok()) << text.status();
-  std::vector<nlohmann::json> lines;
-  for (const absl::string_view line :
-       absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
-    lines.push_back(nlohmann::json::parse(line));
-    for (const char* timing : {"examples_per_second", "tokens_per_second",
-                               "seconds_waited", "seconds"}) {
-      lines.back().erase(timing);
-    }
-  }
-  return lines;
-}
-
-NamedTensors ReadAll(const std::string& path) {
-  auto reader = TensorReader::Open(path);
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  NamedTensors tensors;
-  for (const std::string& name : reader->Names()) {
-    tensors[name] = *reader->Read(name);
-  }
-  return tensors;
-}
-
-void ExpectSameTensors(const std::string& path, const std::string& expected) {
-  const NamedTensors left = ReadAll(path);
-  const NamedTensors right = ReadAll(expected);
-  ASSERT_EQ(left.size(), right.size());
-  EXPECT_GT(left.size(), 20);
-  for (const auto& [name, tensor] : left) {
-    EXPECT_TRUE(torch::equal(tensor, right.at(name))) << name;
-  }
-}
-
-// All but the times, which differ in length as text.
-void ExpectSameRun(const std::string& directory, const std::string& expected) {
-  for (const std::string link : {"/checkpoints/last", "/checkpoints/best"}) {
-    for (const std::string file :
-         {"/model.safetensors", "/training_state.safetensors"}) {
-      ExpectSameTensors(directory + link + file, expected + link + file);
-    }
-    EXPECT_EQ(*ReadFile(directory + link + "/predictions.json"),
-              *ReadFile(expected + link + "/predictions.json"));
-    auto state =
-        ReadTrainingState(directory + link + "/training_state.safetensors");
-    auto other =
-        ReadTrainingState(expected + link + "/training_state.safetensors");
-    state->state.metrics_bytes = other->state.metrics_bytes;
-    EXPECT_TRUE(state->state == other->state) << link;
-  }
-  EXPECT_EQ(MetricsLines(directory), MetricsLines(expected));
-}
-
-class TrainerTest : public testing::Test {
- protected:
-  TrainerTest() {
-    train_ = temporary_.Write("train.jsonl", ToyRecords(37, 1));
-    dev_ = temporary_.Write("dev.jsonl", ToyRecords(11, 2));
-    json_ = ToyConfigJson(train_, dev_, "");
-  }
-
-  std::string Output(const std::string& name) const {
-    return temporary_.File(name);
-  }
-
-  // A run of the configuration `json_` into the directory `name`.
-  absl::StatusOr<FinetuneResult> Run(const std::string& name,
-                                     FakeReporter* reporter,
-                                     bool resume = false) {
-    json_["output"] = Output(name);
-    auto config = FinetuneConfigFromJson(json_, "toy");
-    if (!config.ok()) {
-      return config.status();
-    }
-    ToyTask task(config->model);
-    task.nan_record = nan_record_;
-    return Finetune(
-        *config, task,
-        {.resume = resume, .reporter = reporter, .stop = &reporter->stop});
-  }
-
-  TemporaryDirectory temporary_;
-  std::string train_;
-  std::string dev_;
-  std::string nan_record_;
-  nlohmann::json json_;
-};
+using TrainerTest = ToyRunTest;
 
 TEST_F(TrainerTest, LearnsTheToyTask) {
   json_["train"]["steps"] = 200;
@@ -250,33 +138,6 @@ TEST_F(TrainerTest, GoesOnAfterAStopInAnEvaluation) {
   FakeReporter second;
   ASSERT_TRUE(Run("run", &second, /*resume=*/true).ok());
   ExpectSameRun(Output("run/seed-1"), Output("straight/seed-1"));
-}
-
-TEST_F(TrainerTest, StopsAtALossThatIsNotFiniteAndKeepsTheLastCheckpoint) {
-  json_["train"]["checkpoint_every"] = 1;
-  json_["train"]["evaluate_every"] = 0;
-  // A record that the first update does not use, or there is no checkpoint.
-  FakeReporter reporter;
-  for (int record = 0; record < 37 && reporter.updates.empty(); ++record) {
-    fs::remove_all(Output("run"));
-    nan_record_ = absl::StrCat(record);
-    const absl::Status status = Run("run", &reporter).status();
-    ASSERT_TRUE(absl::IsAborted(status)) << status;
-    EXPECT_THAT(
-        status.message(),
-        AllOf(HasSubstr(absl::StrCat("the loss of update ",
-                                     reporter.updates.size() + 1, " is nan")),
-              HasSubstr(reporter.updates.empty()
-                            ? "there is no checkpoint yet"
-                            : "the last good checkpoint is " +
-                                  Output("run/seed-1/checkpoints"))));
-  }
-  const std::string last = Output("run/seed-1/checkpoints/last");
-  EXPECT_EQ(ReadTrainingState(last + "/training_state.safetensors")->state.step,
-            reporter.updates.size());
-  for (const auto& [name, tensor] : ReadAll(last + "/model.safetensors")) {
-    EXPECT_TRUE(torch::isfinite(tensor).all().item<bool>()) << name;
-  }
 }
 
 TEST_F(TrainerTest, RefusesADirectoryWithARun) {

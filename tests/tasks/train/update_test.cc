@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_split.h"
@@ -189,6 +190,79 @@ TEST_F(UpdateTest, LeavesTheModelAloneWhenStopped) {
   ASSERT_TRUE(update.ok());
   EXPECT_FALSE(update->has_value());
   EXPECT_TRUE(AllEqual(model.Parameters(), before));
+}
+
+TEST_F(UpdateTest, MeasuresTheUpdateAndTheWeights) {
+  for (const std::string type : {"bert_adamw", "adamw", "lamb"}) {
+    config_.optimizer.type = type;
+    const FinetunedModel model = MakeModel();
+    Updater updater = MakeUpdater(model);
+    const NamedTensors before = Copies(model.Parameters());
+    const auto update = updater.Make(MakeTrainingBatch(8, 2), 4, nullptr);
+    ASSERT_TRUE(update.ok());
+    double change = 0;
+    double weights = 0;
+    for (const auto& [name, parameter] : model.Parameters()) {
+      change += (parameter - before.at(name)).square().sum().item<double>();
+      weights += parameter.square().sum().item<double>();
+    }
+    EXPECT_GT(change, 0);
+    EXPECT_NEAR((*update)->update_norm, std::sqrt(change),
+                1e-4 * std::sqrt(change))
+        << type;
+    EXPECT_NEAR((*update)->weight_norm, std::sqrt(weights),
+                1e-5 * std::sqrt(weights))
+        << type;
+    EXPECT_EQ((*update)->warning, "");
+  }
+}
+
+TEST_F(UpdateTest, WarnsBeyondTheStatedBounds) {
+  const Update sound = {.update_norm = 4.9, .weight_norm = 19};
+  EXPECT_EQ(NormWarning(sound, 6, /*norm_before=*/5, /*count=*/4), "");
+  const Update long_update = {
+      .learning_rate = 1e6, .update_norm = 5.1, .weight_norm = 9};
+  EXPECT_THAT(NormWarning(long_update, 6, 5, 4),
+              HasSubstr("update 7 is 5.1 long, longer than all weights before "
+                        "it (5); a learning rate of 1e+06"));
+  const Update large_weights = {.update_norm = 1, .weight_norm = 21};
+  EXPECT_THAT(NormWarning(large_weights, 6, 20, 4),
+              HasSubstr("after update 7 the root mean square of the weights is "
+                        "10.5; above 10"));
+}
+
+TEST_F(UpdateTest, FindsWeightsThatAreNotFiniteAfterAnUpdate) {
+  const FinetunedModel model = MakeModel();
+  auto optimizer = MakeOptimizer(config_.optimizer, model.Parameters());
+  ASSERT_TRUE(optimizer.ok());
+  Updater updater(model, *std::move(optimizer),
+                  {.batch_size = 8,
+                   .schedule = {.learning_rate = 1e300, .num_steps = 10},
+                   .seed = 5});
+  const absl::Status status =
+      updater.Make(MakeTrainingBatch(8, 2), 3, nullptr).status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("the weights' norm after update 4"));
+}
+
+TEST_F(UpdateTest, ChecksTheLossOfTheWeightsAndLeavesTheModelAlone) {
+  const FinetunedModel model = MakeModel();
+  const Examples examples = MakeTrainingBatch(3, 3).micro_batches[0];
+  const NamedTensors before = Copies(model.Parameters());
+  model.SetTraining(true);
+  EXPECT_TRUE(MakeUpdater(model).CheckLoss(examples, 4).ok());
+  EXPECT_TRUE(model.head->is_training());
+  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+  {
+    const torch::NoGradGuard no_grad;
+    model.Parameters()
+        .at("head.output.bias")
+        .fill_(std::numeric_limits<float>::infinity());
+  }
+  const absl::Status status = MakeUpdater(model).CheckLoss(examples, 4);
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(status.message(),
+              HasSubstr("with the weights after 4 updates the loss is nan"));
 }
 
 TEST_F(UpdateTest, LeavesTheModelAloneWhenTheLossIsNotFinite) {

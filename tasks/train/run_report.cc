@@ -1,0 +1,112 @@
+#include "tasks/train/run_report.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "etc/formats/counted.h"
+#include "etc/formats/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/train/run_plan.h"
+#include "tasks/train/score_table.h"
+
+namespace etc {
+
+RunReport::RunReport(const RunOptions& options, int64_t num_steps,
+                     MetricsLog log)
+    : options_(options), num_steps_(num_steps), log_(std::move(log)) {}
+
+absl::Status RunReport::ReportUpdate(int64_t step, const Update& update,
+                                     const Times& times,
+                                     const SkippedRecords& skipped) {
+  const FinetuneConfig& config = options_.config;
+  const double epoch =
+      static_cast<double>(step * config.train.batch_size) /
+      static_cast<double>(NumExamplesOf(config, options_.train.size()));
+  const auto examples = static_cast<double>(update.examples);
+  const auto tokens = static_cast<double>(update.tokens);
+  ETC_RETURN_IF_ERROR(
+      log_.Write({{"step", step},
+                  {"epoch", epoch},
+                  {"loss", update.loss},
+                  {"learning_rate", update.learning_rate},
+                  {"gradient_norm", update.gradient_norm},
+                  {"update_norm", update.update_norm},
+                  {"weight_norm", update.weight_norm},
+                  {"examples", update.examples},
+                  {"tokens", update.tokens},
+                  {"examples_per_second", examples / times.seconds},
+                  {"tokens_per_second", tokens / times.seconds},
+                  {"seconds_waited", times.seconds_waited}}));
+  meter_.Add({.loss = update.loss,
+              .seconds = times.seconds,
+              .seconds_waited = times.seconds_waited,
+              .examples = examples,
+              .tokens = tokens});
+  Progress progress{.step = step,
+                    .num_steps = num_steps_,
+                    .epoch = epoch,
+                    .learning_rate = update.learning_rate};
+  meter_.Fill(&progress);
+  options_.reporter->Update(progress);
+  // Once: what follows from one update like this is more of them.
+  if (!update.warning.empty() && !warned_) {
+    options_.reporter->Message(update.warning);
+    warned_ = true;
+  }
+  if (step == num_steps_ || skipped_train_ == 0) {
+    ReportSkipped("training", skipped, &skipped_train_);
+  }
+  if (step == num_steps_) {
+    ReportLeftOut(skipped);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunReport::ReportEvaluation(const TrainingState& state,
+                                         const Evaluation& evaluation) {
+  nlohmann::ordered_json scores = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : evaluation.metrics) {
+    scores[name] = value;
+  }
+  ETC_RETURN_IF_ERROR(log_.Write({{"step", state.step},
+                                  {"evaluation", scores},
+                                  {"examples", evaluation.num_examples},
+                                  {"seconds", evaluation.seconds}}));
+  // The other scores are in the log.
+  const std::string main = options_.task.main_metric();
+  std::string comparison;
+  if (state.best_step == state.step) {
+    comparison = ", the best so far";
+  } else if (!state.best.empty()) {
+    comparison =
+        absl::StrCat("; best so far: ", FormatMainScore(state.best, main),
+                     " after ", Counted(state.best_step, "update"));
+  }
+  options_.reporter->Message(absl::StrFormat(
+      "evaluation after %s: %s%s (%s, %.1f s)", Counted(state.step, "update"),
+      FormatMainScore(evaluation.metrics, main), comparison,
+      Counted(evaluation.num_examples, "example"), evaluation.seconds));
+  ReportSkipped("evaluation", evaluation.skipped, &skipped_dev_);
+  return absl::OkStatus();
+}
+
+void RunReport::ReportSkipped(const std::string& data,
+                              const SkippedRecords& skipped,
+                              int64_t* reported) {
+  if (skipped.count > *reported) {
+    options_.reporter->Message(absl::StrCat(
+        data, ": skipped ", Counted(skipped.count, "bad record"),
+        skipped.count == 1 ? ": " : ", the first: ", skipped.first_message));
+    *reported = skipped.count;
+  }
+}
+
+void RunReport::ReportLeftOut(const SkippedRecords& skipped) {
+  for (const auto& [reason, count] : skipped.left_out) {
+    options_.reporter->Message(absl::StrCat(
+        "training: left out ", Counted(count, "example"), ": ", reason));
+  }
+}
+
+}  // namespace etc

@@ -1,0 +1,57 @@
+#ifndef ETC_TASKS_TRAIN_RUN_REPORT_H_
+#define ETC_TASKS_TRAIN_RUN_REPORT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tasks/data/loader.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/metrics_log.h"
+#include "tasks/train/progress.h"
+#include "tasks/train/trainer.h"
+#include "tasks/train/training_state.h"
+#include "tasks/train/update.h"
+
+namespace etc {
+
+// What a run says of itself: lines of metrics, and messages to its reporter.
+class RunReport {
+ public:
+  RunReport(const RunOptions& options, int64_t num_steps, MetricsLog log);
+
+  struct Times {
+    double seconds = 0;         // of the whole update
+    double seconds_waited = 0;  // of these, for examples
+  };
+  // Of the update that made them `step`; `skipped` are all training records so
+  // far that were of no use.
+  absl::Status ReportUpdate(int64_t step, const Update& update,
+                            const Times& times, const SkippedRecords& skipped);
+  // `state` is that after the evaluation.
+  absl::Status ReportEvaluation(const TrainingState& state,
+                                const Evaluation& evaluation);
+
+  // Puts the lines so far on disk.
+  absl::Status Sync() { return log_.Sync(); }
+  int64_t metrics_bytes() const { return log_.size(); }
+
+ private:
+  // A message, if more records were skipped than `*reported`.
+  void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
+                     int64_t* reported);
+  // What training could not use, a message for each reason.
+  void ReportLeftOut(const SkippedRecords& skipped);
+
+  const RunOptions options_;
+  const int64_t num_steps_;
+  MetricsLog log_;
+  ProgressMeter meter_;
+  bool warned_ = false;
+  int64_t skipped_train_ = 0;
+  int64_t skipped_dev_ = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_RUN_REPORT_H_

@@ -1,0 +1,57 @@
+#ifndef ETC_TESTS_TASKS_TRAIN_TOY_RUN_FIXTURE_H_
+#define ETC_TESTS_TASKS_TRAIN_TOY_RUN_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tasks/train/finetune.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/train/toy_run.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+
+// Runs of the toy task in a temporary directory.
+class ToyRunTest : public testing::Test {
+ protected:
+  ToyRunTest() {
+    train_ = temporary_.Write("train.jsonl", ToyRecords(37, 1));
+    dev_ = temporary_.Write("dev.jsonl", ToyRecords(11, 2));
+    json_ = ToyConfigJson(train_, dev_, "");
+  }
+
+  std::string Output(const std::string& name) const {
+    return temporary_.File(name);
+  }
+
+  // A run of the configuration `json_` into the directory `name`.
+  absl::StatusOr<FinetuneResult> Run(const std::string& name,
+                                     FakeReporter* reporter,
+                                     bool resume = false) {
+    json_["output"] = Output(name);
+    auto config = FinetuneConfigFromJson(json_, "toy");
+    if (!config.ok()) {
+      return config.status();
+    }
+    ToyTask task(config->model);
+    task.nan_record = nan_record_;
+    task.nan_logits_record = nan_logits_record_;
+    return Finetune(
+        *config, task,
+        {.resume = resume, .reporter = reporter, .stop = &reporter->stop});
+  }
+
+  TemporaryDirectory temporary_;
+  std::string train_;
+  std::string dev_;
+  std::string nan_record_;
+  std::string nan_logits_record_;
+  nlohmann::json json_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TESTS_TASKS_TRAIN_TOY_RUN_FIXTURE_H_

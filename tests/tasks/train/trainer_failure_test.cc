@@ -1,0 +1,230 @@
+// Runs that something goes wrong with: a start that is refused, a loss that is
+// not finite, an evaluation that fails, files that a killed process left. What
+// was trained, and what is not the run's own, must be there afterwards.
+
+#include <sys/wait.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "etc/formats/directory.h"
+#include "etc/formats/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tasks/data/batch.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/finetuned_model.h"
+#include "tasks/train/training_state.h"
+#include "tests/tasks/train/toy_run.h"
+#include "tests/tasks/train/toy_run_fixture.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+using TrainerFailureTest = ToyRunTest;
+
+TEST_F(TrainerFailureTest,
+       StopsAtALossThatIsNotFiniteAndKeepsTheLastCheckpoint) {
+  json_["train"]["checkpoint_every"] = 1;
+  json_["train"]["evaluate_every"] = 0;
+  // A record that the first update does not use, or there is no checkpoint.
+  FakeReporter reporter;
+  for (int record = 0; record < 37 && reporter.updates.empty(); ++record) {
+    fs::remove_all(Output("run"));
+    nan_record_ = absl::StrCat(record);
+    const absl::Status status = Run("run", &reporter).status();
+    ASSERT_TRUE(absl::IsAborted(status)) << status;
+    EXPECT_THAT(
+        status.message(),
+        AllOf(HasSubstr(absl::StrCat("the loss of update ",
+                                     reporter.updates.size() + 1, " is nan")),
+              HasSubstr(reporter.updates.empty()
+                            ? "there is no checkpoint yet"
+                            : "the last good checkpoint is " +
+                                  Output("run/seed-1/checkpoints"))));
+  }
+  const std::string last = Output("run/seed-1/checkpoints/last");
+  EXPECT_EQ(ReadTrainingState(last + "/training_state.safetensors")->state.step,
+            reporter.updates.size());
+  for (const auto& [name, tensor] : ReadAll(last + "/model.safetensors")) {
+    EXPECT_TRUE(torch::isfinite(tensor).all().item<bool>()) << name;
+  }
+}
+
+// Everything below a directory: contents, or where links lead, by path.
+std::map<std::string, std::string> Everything(const std::string& directory) {
+  std::map<std::string, std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+    const std::string path = entry.path().string();
+    found[path] = entry.is_symlink()     ? fs::read_symlink(path).string()
+                  : entry.is_directory() ? ""
+                                         : *ReadFile(path);
+  }
+  return found;
+}
+
+TEST_F(TrainerFailureTest, TouchesNothingWhenItRefusesToStart) {
+  FakeReporter reporter;
+  reporter.stop_after = 6;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  reporter.stop = false;
+  const std::string checkpoints = Output("run/seed-1/checkpoints");
+  fs::copy(checkpoints + "/last/", checkpoints + "/keep",
+           fs::copy_options::recursive);
+  const std::string run =
+      nlohmann::json::parse(*ReadFile(checkpoints + "/owner.json"))["run"];
+  fs::create_directory(checkpoints + "/step-00000007.unfinished-" + run);
+  const auto before = Everything(Output("run"));
+  EXPECT_TRUE(absl::IsAlreadyExists(Run("run", &reporter).status()));
+  EXPECT_EQ(Everything(Output("run")), before);
+  // The file that says who has the lock is all that may change.
+  const auto all_but_lock = [this] {
+    auto everything = Everything(Output("run"));
+    everything.erase(Output("run/seed-1/lock"));
+    return everything;
+  };
+  const auto expected = all_but_lock();
+  json_["train"]["learning_rate"] = 0.5;
+  EXPECT_FALSE(Run("run", &reporter, /*resume=*/true).ok());
+  EXPECT_EQ(all_but_lock(), expected);
+}
+
+// The start that is refused is in this process, beside the one that runs.
+TEST_F(TrainerFailureTest, LeavesARunningOneAlone) {
+  class StartsAnother : public FakeReporter {
+   public:
+    void Update(const Progress& progress) override {
+      FakeReporter::Update(progress);
+      refused = start();
+    }
+    std::function<absl::Status()> start;
+    absl::Status refused;
+  };
+  FakeReporter straight;
+  ASSERT_TRUE(Run("straight", &straight).ok());
+  StartsAnother reporter;
+  for (const bool resume : {false, true}) {
+    const std::string name = resume ? "resumed" : "fresh";
+    reporter.start = [&] {
+      FakeReporter other;
+      return Run(name, &other, resume).status();
+    };
+    ASSERT_TRUE(Run(name, &reporter).ok());
+    EXPECT_TRUE(absl::IsUnavailable(reporter.refused)) << reporter.refused;
+    EXPECT_THAT(reporter.refused.message(),
+                HasSubstr(absl::StrCat("in use by process ", getpid())));
+    ExpectSameRun(Output(name + "/seed-1"), Output("straight/seed-1"));
+  }
+}
+
+TEST_F(TrainerFailureTest, KeepsAllUpdatesWhenAnEvaluationFails) {
+  temporary_.Write(
+      "dev.jsonl",
+      ToyRecords(11, 2) + R"({"id": "special", "tokens": [2, 7]})" + "\n");
+  FakeReporter straight;
+  json_["train"]["evaluate_every"] = 0;
+  ASSERT_TRUE(Run("straight", &straight).ok());
+  nan_logits_record_ = "special";
+  FakeReporter first;
+  const absl::Status status = Run("run", &first).status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  const std::string last = Output("run/seed-1/checkpoints/step-00000012");
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(StartsWith("record "), HasSubstr("in the evaluation after "
+                                                     "12 updates, which are "
+                                                     "saved in " +
+                                                     last)));
+  nan_logits_record_.clear();
+  FakeReporter second;
+  const auto resumed = Run("run", &second, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_TRUE(second.updates.empty()) << "no update is made again";
+  EXPECT_EQ(second.evaluation_batches, 2);
+  ExpectSameRun(Output("run/seed-1"), Output("straight/seed-1"));
+}
+
+// Of a rate that ruins the model at once.
+TEST_F(TrainerFailureTest, RecommendsACheckpointWhoseWeightsGiveAFiniteLoss) {
+  json_["train"]["learning_rate"] = 1e6;
+  json_["train"]["checkpoint_every"] = 1;
+  json_["train"]["evaluate_every"] = 0;
+  for (const std::string type : {"bert_adamw", "adamw", "lamb"}) {
+    json_["optimizer"]["type"] = type;
+    FakeReporter reporter;
+    const absl::Status status = Run(type, &reporter).status();
+    ASSERT_TRUE(absl::IsAborted(status)) << type << ": " << status;
+    const std::string said = "the last good checkpoint is ";
+    const std::string message(status.message());
+    ASSERT_THAT(message, HasSubstr(said));
+    const std::string checkpoint =
+        message.substr(message.find(said) + said.size());
+    EXPECT_EQ(fs::canonical(checkpoint),
+              fs::canonical(Output(type + "/seed-1/checkpoints/last")));
+    EXPECT_THAT(reporter.messages, Contains(HasSubstr("likely too high")));
+
+    const auto config = ReadFinetunedConfig(checkpoint);
+    ASSERT_TRUE(config.ok()) << config.status();
+    const ToyTask task(config->model);
+    const auto model = LoadFinetunedModel(checkpoint, *config, task);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto records = OpenRecords({train_}, task);
+    ASSERT_TRUE(records.ok());
+    const auto evaluation = Evaluate(*model, task, **records, {});
+    ASSERT_TRUE(evaluation.ok()) << type << ": " << evaluation.status();
+    EXPECT_EQ(evaluation->num_examples, 37);
+    const torch::NoGradGuard no_grad;
+    for (int64_t record = 0; record < 37; ++record) {
+      const Batch batch = MakeBatch(*(*records)->Make(record));
+      EXPECT_TRUE(
+          torch::isfinite(model->head->Losses(model->Logits(batch), batch))
+              .all()
+              .item<bool>())
+          << type << ", record " << record;
+    }
+  }
+}
+
+TEST_F(TrainerFailureTest, RemovesTheTemporaryFilesOfAKilledRun) {
+  FakeReporter first;
+  first.stop_after = 6;
+  ASSERT_TRUE(Run("run", &first).ok());
+  const std::string checkpoints = Output("run/seed-1/checkpoints");
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const std::string& file :
+         {Output("run/summary.json"), Output("run/seed-1/lock"),
+          checkpoints + "/owner.json", checkpoints + "/last/evaluation.json"}) {
+      WriteFileAtomically(TemporaryName(file, 1), "half").IgnoreError();
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  const auto temporaries = [this] {
+    int64_t count = 0;
+    for (const auto& [path, contents] : Everything(Output("run"))) {
+      count += path.ends_with(".tmp") ? 1 : 0;
+    }
+    return count;
+  };
+  ASSERT_EQ(temporaries(), 4);
+  FakeReporter second;
+  ASSERT_TRUE(Run("run", &second, /*resume=*/true).ok());
+  EXPECT_EQ(temporaries(), 0);
+}
+
+}  // namespace
+}  // namespace etc
