@@ -1,6 +1,9 @@
 #include "etc/config.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -103,6 +106,21 @@ class FieldChecker {
   const std::string& source_;
   absl::Status status_;
 };
+
+// "128; set num_attention_heads as well, to 2 for heads of 64": the size that
+// divides `hidden_size` and is nearest to that of BERT's heads.
+std::string WithFittingHeads(int64_t hidden_size) {
+  constexpr int64_t kUsual = 64;
+  int64_t nearest = 1;
+  for (int64_t size = 1; size <= std::min(hidden_size, 2 * kUsual); ++size) {
+    if (hidden_size % size == 0 &&
+        std::abs(size - kUsual) <= std::abs(nearest - kUsual)) {
+      nearest = size;
+    }
+  }
+  return absl::StrCat(hidden_size, "; set num_attention_heads as well, to ",
+                      hidden_size / nearest, " for heads of ", nearest);
+}
 
 // Relative ids: 2m + 1 for the distances from -m to m and 3 for links and other
 // segments (model spec 1.1; the official code checks the same).
@@ -225,7 +243,7 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
                   absl::StrCat("a multiple of num_attention_heads (",
                                config.num_attention_heads,
                                ") where att_size_per_head is null"),
-                  config.hidden_size);
+                  WithFittingHeads(config.hidden_size));
   }
   CheckRelativeIds(config, checker);
   checker.Size("max_absolute_position_embeddings",

@@ -19,6 +19,21 @@ std::string FormatRate(double rate) {
   return absl::StrFormat("%.*f", rate >= 100 ? 0 : rate >= 1 ? 1 : 2, rate);
 }
 
+// With two digits, or as many more as it takes to see an update: a large data
+// set would stay at 0.00.
+std::string FormatEpoch(const Progress& progress) {
+  constexpr int kMost = 7;
+  const double per_update =
+      progress.epoch / static_cast<double>(std::max<int64_t>(1, progress.step));
+  int digits = 2;
+  // 0.999 instead of 1: a tenth is a little less in binary.
+  for (double shown = per_update * 100; digits < kMost && shown < 0.999;
+       shown *= 10) {
+    ++digits;
+  }
+  return absl::StrFormat("%.*f", digits, progress.epoch);
+}
+
 // "1:02:03" or "2:03".
 std::string FormatDuration(double seconds) {
   const auto whole = static_cast<int64_t>(std::llround(seconds));
@@ -34,9 +49,9 @@ std::string FormatDuration(double seconds) {
 
 std::string FormatProgress(const Progress& progress) {
   return absl::StrFormat(
-      "step %d/%d  epoch %.2f  loss %.4f  lr %.1e  %s examples/s  "
+      "step %d/%d  epoch %s  loss %.4f  lr %.1e  %s examples/s  "
       "%s tokens/s  waiting %.0f%%  %s left",
-      progress.step, progress.num_steps, progress.epoch, progress.loss,
+      progress.step, progress.num_steps, FormatEpoch(progress), progress.loss,
       progress.learning_rate, FormatRate(progress.examples_per_second),
       FormatRate(progress.tokens_per_second), 100 * progress.waiting,
       FormatDuration(progress.seconds_left));

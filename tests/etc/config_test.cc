@@ -206,6 +206,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"hidden_act": "swish"})",
                 "c.json: hidden_act should be one of relu, gelu, gelu_erf, "
                 "tanh, linear, but is \"swish\""},
+        Refusal{R"({"hidden_size": 128})",
+                "c.json: hidden_size should be a multiple of "
+                "num_attention_heads (12) where att_size_per_head is null, but "
+                "is 128; set num_attention_heads as well, to 2 for heads of "
+                "64"},
+        Refusal{R"({"hidden_size": 127})",
+                "c.json: hidden_size should be a multiple of "
+                "num_attention_heads (12) where att_size_per_head is null, but "
+                "is 127; set num_attention_heads as well, to 1 for heads of "
+                "127"},
         Refusal{R"({"layer_norm_epsilon": 0})",
                 "c.json: layer_norm_epsilon should be above 0, but is 0"},
         Refusal{R"({"residual_attention": "Sum"})",

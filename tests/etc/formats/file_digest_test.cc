@@ -76,7 +76,7 @@ TEST(FileDigestTest, SeesChangesWhereALargeFileIsSampled) {
   EXPECT_THAT(digest.digest, StartsWith("sha256-of-samples:"));
   EXPECT_EQ(BytesToDigest(1000, options), 30);
   EXPECT_EQ(BytesToDigest(999, options), 999);
-  for (size_t i = 0; i < text.size(); ++i) {
+  for (const size_t i : {0, 9, 10, 494, 495, 504, 505, 989, 990, 999}) {
     std::string changed = text;
     changed[i] = 'y';
     const bool sampled = i < 10 || (495 <= i && i < 505) || i >= 990;

@@ -30,6 +30,12 @@ TEST(ProgressTest, SaysWhereTheRunStands) {
   EXPECT_EQ(FormatProgress(kProgress),
             "step 12/400  epoch 0.30  loss 1.2346  lr 3.0e-05  8.1 examples/s  "
             "12.3k tokens/s  waiting 2%  1:02:03 left");
+  // An epoch that takes 10 000 updates and more.
+  Progress large = kProgress;
+  large.epoch = 12e-4;
+  EXPECT_THAT(FormatProgress(large), HasSubstr("epoch 0.0012  "));
+  large.epoch = 12 / 300e3;
+  EXPECT_THAT(FormatProgress(large), HasSubstr("epoch 0.000040  "));
   Progress slow = kProgress;
   slow.examples_per_second = 0.712;
   slow.tokens_per_second = 712;
