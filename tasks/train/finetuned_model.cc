@@ -250,7 +250,9 @@ absl::StatusOr<FinetuneConfig> ReadFinetunedConfig(
     const std::string& directory) {
   const std::string path = directory + "/finetune.json";
   ETC_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(path));
+  bool had_init = false;
   if (json.is_object()) {
+    had_init = json.contains("init") && json["init"] != "";
     json["model"] = {{"path", directory + "/etc_config.json"}};
     json.erase("init");
   }
@@ -258,8 +260,18 @@ absl::StatusOr<FinetuneConfig> ReadFinetunedConfig(
                        FinetuneConfigFromJson(std::move(json), path));
   const std::string vocabulary =
       absl::StrCat(directory, "/", VocabularyFileName(config.tokenizer.type));
-  if (std::error_code ignored; std::filesystem::exists(vocabulary, ignored)) {
+  std::error_code ignored;
+  if (std::filesystem::exists(vocabulary, ignored)) {
     config.tokenizer.vocabulary = vocabulary;
+  } else if (had_init || !config.tokenizer.vocabulary.empty()) {
+    // What the run read may have become another file since.
+    return absl::NotFoundError(
+        absl::StrCat("there is no ", vocabulary,
+                     ", which was written with the checkpoint: copy it there",
+                     config.tokenizer.vocabulary.empty()
+                         ? ""
+                         : absl::StrCat(" (the run read ",
+                                        config.tokenizer.vocabulary, ")")));
   }
   if (config.data.sentences != kIcuSentences) {
     config.data.sentences = PunktFolder(directory);

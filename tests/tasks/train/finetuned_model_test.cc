@@ -288,6 +288,28 @@ TEST_F(FinetunedModelTest, NamesTheWeightsThatAreNotFinite) {
   }
 }
 
+// A vocabulary that is found somewhere else may have become another one.
+TEST_F(FinetunedModelTest, DoesNotTakeAVocabularyFromElsewhere) {
+  FinetuneConfig config = config_;
+  const std::string original = temporary_.Write("words.txt", "[PAD]\n");
+  config.tokenizer.vocabulary = original;
+  config.json["tokenizer"]["vocabulary"] = original;
+  const std::string directory = WriteModel(config, MakeModel(config, 1));
+  EXPECT_EQ(ReadFinetunedConfig(directory)->tokenizer.vocabulary,
+            directory + "/vocab.txt");
+  std::filesystem::remove(directory + "/vocab.txt");
+  EXPECT_THAT(ReadFinetunedConfig(directory).status().ToString(),
+              AllOf(HasSubstr("there is no " + directory + "/vocab.txt"),
+                    HasSubstr("the run read " + original)));
+  // The same where the vocabulary was that of `init`.
+  config.json["tokenizer"].erase("vocabulary");
+  config.json["init"] = "bert";
+  WriteModel(config, MakeModel(config, 1));
+  std::filesystem::remove(directory + "/vocab.txt");
+  EXPECT_THAT(ReadFinetunedConfig(directory).status().ToString(),
+              HasSubstr("there is no " + directory + "/vocab.txt"));
+}
+
 TEST_F(FinetunedModelTest, NamesTheFileThatIsNotThere) {
   EXPECT_THAT(ReadFinetunedConfig("/nowhere").status().ToString(),
               HasSubstr("/nowhere/finetune.json"));
