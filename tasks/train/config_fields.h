@@ -119,7 +119,7 @@ struct ConfigTable<TrainConfig> {
       Field("threads", &C::threads,
             {.least = 0,
              .most = 1024,
-             .may_change = "a run may move to another machine"}),
+             .may_change = "the bits of a step do not depend on it"}),
       Field("precision", &C::precision, {.one_of = {"fp32", "bf16"}}),
       Field("score_storage", &C::score_storage,
             {.one_of = {"reverse", "recompute", "store"}}));

@@ -29,6 +29,19 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
 
 }  // namespace
 
+std::function<absl::Status(uint64_t, uint64_t)> OpeningListener(
+    const OpenOptions& options) {
+  return [&options](uint64_t bytes, uint64_t num_bytes) -> absl::Status {
+    if (options.stop != nullptr && options.stop->load()) {
+      return absl::CancelledError("the reading of the data was stopped");
+    }
+    if (options.reporter != nullptr) {
+      options.reporter->Opening({.bytes = bytes, .num_bytes = num_bytes});
+    }
+    return absl::OkStatus();
+  };
+}
+
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const std::vector<std::string>& patterns, const Task& task,
     const OpenOptions& options) {
@@ -45,16 +58,7 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     }
     return examples;
   };
-  const auto listen = [&options](uint64_t bytes, uint64_t num_bytes) {
-    if (options.stop != nullptr && options.stop->load()) {
-      return absl::CancelledError("the reading of the data was stopped");
-    }
-    if (options.reporter != nullptr) {
-      options.reporter->Opening({.bytes = bytes, .num_bytes = num_bytes});
-    }
-    return absl::OkStatus();
-  };
-  return RecordSource::Open(patterns, make, listen,
+  return RecordSource::Open(patterns, make, OpeningListener(options),
                             {.max_record_bytes = options.max_record_bytes,
                              .max_record_field = "data.max_record_megabytes"});
 }

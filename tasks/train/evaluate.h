@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
@@ -28,6 +30,12 @@ struct OpenOptions {
   // Longest record: data.max_record_megabytes, in bytes.
   uint64_t max_record_bytes = 64'000'000;
 };
+
+// Reports how many of all the bytes have been read, and stops, as `options`
+// say; they must outlive the result.
+//   kCancelled  `options.stop` became true
+std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)> OpeningListener(
+    const OpenOptions& options);
 
 // The records of the official files that `patterns` name
 // (tasks/data/data_files.h), made into examples by `task`, which must outlive

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "etc/formats/counted.h"
 #include "etc/formats/directory.h"
 #include "etc/formats/file.h"
@@ -19,7 +20,9 @@
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/train/evaluate.h"
+#include "tasks/train/run_files.h"
 #include "tasks/train/run_plan.h"
+#include "tasks/train/run_settings.h"
 
 namespace etc {
 namespace {
@@ -138,6 +141,49 @@ absl::Status CheckTrainingData(const FinetuneConfig& config,
        }});
 }
 
+// Whether none of the first few records has an answer. What is wrong with a bad
+// record is said when it is used.
+bool HasNoAnswers(const ExampleSource& records) {
+  constexpr int64_t kLookedAt = 10;
+  bool has_examples = false;
+  for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
+    const absl::StatusOr<Examples> examples = records.Make(i);
+    if (!examples.ok()) {
+      return false;
+    }
+    for (const auto& example : *examples) {
+      if (example->has_answer) {
+        return false;
+      }
+      has_examples = true;
+    }
+  }
+  return has_examples;
+}
+
+// An error if there is nothing to train on, a warning if nothing to evaluate.
+absl::Status CheckDataSets(const DataConfig& config, const DataSets& data,
+                           RunReporter* reporter) {
+  if (data.train->size() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.train: there are no records in ",
+                     absl::StrJoin(config.train, ", ")));
+  }
+  const std::string files = absl::StrJoin(config.dev, ", ");
+  const char kNoBest[] =
+      ": training goes on without scores, and no checkpoint becomes `best`";
+  if (config.dev.empty()) {
+    reporter->Message(absl::StrCat("warning: data.dev is empty", kNoBest));
+  } else if (data.dev->size() == 0) {
+    reporter->Message(absl::StrCat(
+        "warning: data.dev: there are no records in ", files, kNoBest));
+  } else if (HasNoAnswers(*data.dev)) {
+    reporter->Message(absl::StrCat("warning: data.dev: the records of ", files,
+                                   " have no answers", kNoBest));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t SetThreads(int64_t threads) {
@@ -171,9 +217,14 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const Task& task,
                                         const FinetuneOptions& options) {
   ETC_RETURN_IF_ERROR(CheckPaths(config));
+  ETC_RETURN_IF_ERROR(CheckFieldNames(config, options.allow_changes));
   const int64_t threads = SetThreads(config.train.threads);
   ETC_ASSIGN_OR_RETURN(const DataSets data,
                        OpenDataSets(config.data, task, options));
+  ETC_RETURN_IF_ERROR(CheckDataSets(config.data, data, options.reporter));
+  const OpenOptions open = {.reporter = options.reporter, .stop = options.stop};
+  ETC_ASSIGN_OR_RETURN(const RunFiles files,
+                       FindRunFiles(config, OpeningListener(open)));
   options.reporter->Message(absl::StrCat(
       config.task, ": ", Counted(data.train->size(), "training record"), ", ",
       data.dev->size(), " for evaluation; ",
@@ -198,6 +249,8 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                       .seed = seed,
                       .directory = absl::StrCat(config.output, "/seed-", seed),
                       .resume = options.resume,
+                      .files = files,
+                      .allow_changes = options.allow_changes,
                       .reporter = options.reporter,
                       .stop = options.stop}));
     result.runs.push_back(std::move(run));

@@ -23,6 +23,9 @@ struct FinetuneOptions {
   // Go on where an earlier call with this configuration stopped: runs that are
   // finished are kept as they are.
   bool resume = false;
+  // Fields of the configuration ("train.learning_rate"), or objects in it, that
+  // may differ from those that the runs to resume began with.
+  std::vector<std::string> allow_changes = {};
   RunReporter* reporter = nullptr;  // not null
   // See RunOptions.
   const std::atomic<bool>* stop = nullptr;

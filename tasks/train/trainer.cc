@@ -26,6 +26,7 @@
 #include "tasks/train/run_lock.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/run_report.h"
+#include "tasks/train/run_settings.h"
 #include "tasks/train/training_state.h"
 #include "tasks/train/update.h"
 
@@ -69,6 +70,11 @@ class Trainer {
   // From here on the run's directory is changed.
   absl::Status TakeOverDirectory();
 
+  nlohmann::json Settings() const {
+    return RunSettings(config_, {.seed = options_.seed,
+                                 .num_records = options_.train.size(),
+                                 .files = options_.files});
+  }
   bool EvaluationIsDue() const;
   bool SaveIsDue() const;
   // Makes one update and reports it. False if the run was stopped before.
@@ -192,9 +198,9 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   ETC_ASSIGN_OR_RETURN(
       TrainingStateFile saved,
       ReadTrainingState(checkpoint + "/training_state.safetensors"));
-  ETC_RETURN_IF_ERROR(CheckSameSettings(
-      saved.settings,
-      RunSettings(config_, options_.seed, options_.train.size())));
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<SettingChange> changes,
+      CheckSameSettings(saved.settings, Settings(), options_.allow_changes));
   ETC_RETURN_IF_ERROR(LoadFinetunedWeights(checkpoint, config_, model_));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   ETC_RETURN_IF_ERROR(updater_->optimizer().LoadState(saved.optimizer));
@@ -202,6 +208,11 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
                        ReadStateAfterEvaluation(checkpoint + kEvaluation));
   state_ = evaluated.value_or(std::move(saved.state));
   saved_step_ = state_.step;
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
+                       GoOnWithChanges(changes, config_, num_steps_, &state_));
+  for (const std::string& message : messages) {
+    options_.reporter->Message(message);
+  }
   options_.reporter->Message(absl::StrCat("resumed from ", checkpoint,
                                           ", after ", state_.step, " of ",
                                           Counted(num_steps_, "update")));
@@ -345,11 +356,10 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
                            .vocabulary = vocabulary_,
                            .punkt = punkt_.has_value() ? &*punkt_ : nullptr},
                           directory));
-  return WriteTrainingState(
-      {.state = state_,
-       .settings = RunSettings(config_, options_.seed, options_.train.size()),
-       .optimizer = updater_->optimizer().State()},
-      directory + "/training_state.safetensors");
+  return WriteTrainingState({.state = state_,
+                             .settings = Settings(),
+                             .optimizer = updater_->optimizer().State()},
+                            directory + "/training_state.safetensors");
 }
 
 absl::Status Trainer::Save() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "tasks/task.h"
 #include "tasks/train/config.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/run_files.h"
 
 namespace etc {
 
@@ -28,6 +30,11 @@ struct RunOptions {
   // Go on from the last checkpoint in the directory, if there is one. Without
   // it a directory with checkpoints is refused.
   bool resume = false;
+  // What the files of the configuration are: a run is only resumed with the
+  // same ones.
+  RunFiles files = {};
+  // Fields that may differ from those that a resumed run began with.
+  std::vector<std::string> allow_changes = {};
   RunReporter* reporter = nullptr;  // not null
   // Looked at before each micro-batch: true makes the run save and return. May
   // be null.

@@ -1,12 +1,9 @@
 #include "tasks/train/training_state.h"
 
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "etc/config.h"
 #include "etc/formats/file.h"
 #include "etc/formats/json_reader.h"
 #include "etc/formats/status_macros.h"
@@ -77,82 +74,42 @@ absl::StatusOr<TrainingState> StateFromJson(const Json& json,
   return state;
 }
 
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value.has_value() ? Json(*value) : Json();
-}
-
 }  // namespace
 
-Json RunSettings(const FinetuneConfig& config, int64_t seed,
-                 int64_t num_records) {
-  const TrainConfig& train = config.train;
-  Json model = Json::parse(EtcConfigToJson(config.model));
-  model.erase("residual_attention");  // it has a field of its own
-  return {{"task", config.task},
-          {"model", std::move(model)},
-          {"init", config.init},
-          {"residual_attention", config.residual_attention},
-          {"tokenizer",
-           {{"type", config.tokenizer.type},
-            {"vocabulary", config.tokenizer.vocabulary},
-            {"lower_case", config.tokenizer.lower_case},
-            {"split_punctuation", config.tokenizer.split_punctuation}}},
-          {"data",
-           {{"train", config.data.train},
-            {"number of training records", num_records},
-            {"dev", config.data.dev},
-            {"max_long_length", config.data.max_long_length},
-            {"max_global_length", config.data.max_global_length},
-            {"bucket_batches", config.data.bucket_batches},
-            {"on_bad_record", config.data.on_bad_record}}},
-          {"optimizer",
-           {{"type", config.optimizer.type},
-            {"weight_decay", config.optimizer.weight_decay},
-            {"beta1", config.optimizer.beta1},
-            {"beta2", config.optimizer.beta2},
-            {"epsilon", config.optimizer.epsilon},
-            {"clip_norm", config.optimizer.clip_norm}}},
-          {"schedule",
-           {{"warmup_proportion", config.schedule.warmup_proportion},
-            {"poly_power", config.schedule.poly_power},
-            {"start_warmup_step", config.schedule.start_warmup_step}}},
-          {"train",
-           {{"learning_rate", train.learning_rate},
-            {"batch_size", train.batch_size},
-            {"micro_batch_size", train.micro_batch_size},
-            {"epochs", train.epochs},
-            {"steps", OrNull(train.steps)},
-            {"num_train_examples", OrNull(train.num_train_examples)},
-            {"score_storage", train.score_storage},
-            {"seed", seed}}},
-          {"task_options", config.task_options}};
-}
-
-absl::Status CheckSameSettings(const Json& then, const Json& now) {
-  const Json flat_then = then.flatten();
-  const Json flat_now = now.flatten();
-  std::set<std::string> fields;
-  for (const Json* flat : {&flat_then, &flat_now}) {
-    for (const auto& [field, value] : flat->items()) {
-      fields.insert(field);
-    }
+absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
+    const std::vector<SettingChange>& changes, const FinetuneConfig& config,
+    int64_t num_steps, TrainingState* state) {
+  if (state->step > num_steps) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the run has made ", state->step,
+        " updates already, but train.steps or train.epochs come to ",
+        num_steps));
   }
-  const auto text = [](const Json& flat, const std::string& field) {
-    const auto found = flat.find(field);
-    return found == flat.end() ? std::string("absent") : found->dump();
-  };
-  for (const std::string& field : fields) {
-    const std::string was = text(flat_then, field);
-    const std::string is = text(flat_now, field);
-    if (was != is) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the run cannot go on with another ",
-          absl::StrReplaceAll(absl::StripPrefix(field, "/"), {{"/", "."}}),
-          ": it began with ", was, ", now it is ", is));
-    }
+  std::vector<std::string> messages;
+  bool other_examples = false;
+  bool other_scores = false;
+  for (const SettingChange& change : changes) {
+    messages.push_back(absl::StrCat("changed: ", change.field, ", from ",
+                                    change.was, " to ", change.is));
+    other_examples = other_examples || ChangesExamples(config, change.field);
+    other_scores = other_scores || change.field == "data.dev";
   }
-  return absl::OkStatus();
+  if (other_examples &&
+      state->position != LoaderPosition{.epoch = state->position.epoch}) {
+    state->position = {.epoch = state->position.epoch + 1};
+    messages.emplace_back(
+        "training goes on with a new pass over the data, because the place "
+        "where it stopped was in other examples or batches");
+  }
+  if (other_scores) {
+    state->evaluated_step = 0;
+    state->evaluation.clear();
+    state->best_step = 0;
+    state->best.clear();
+    messages.emplace_back(
+        "the best score so far is forgotten: it was on other data");
+  }
+  return messages;
 }
 
 absl::Status WriteTrainingState(const TrainingStateFile& contents,

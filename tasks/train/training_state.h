@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "tasks/data/loader.h"
 #include "tasks/task.h"
 #include "tasks/train/config.h"
+#include "tasks/train/run_settings.h"
 
 namespace etc {
 
@@ -33,16 +35,14 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-// Everything in the configuration that the course of a run depends on, by the
-// names of the configuration: not the output, the threads, or how often it is
-// evaluated and saved. `num_records` are those of the training data.
-nlohmann::json RunSettings(const FinetuneConfig& config, int64_t seed,
-                           int64_t num_records);
-
-// A run may only go on with the settings that it began with.
-//   kFailedPrecondition  naming the first field that differs
-absl::Status CheckSameSettings(const nlohmann::json& then,
-                               const nlohmann::json& now);
+// Makes `state` one that a run of `config`, whose settings changed by
+// `changes`, can go on from: with other examples it goes on with a new pass
+// over them, and with other data to evaluate on the best score so far is
+// forgotten. Returns what happened, a line each, for people to read.
+//   kInvalidArgument  the run has made more than `num_steps` updates already
+absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
+    const std::vector<SettingChange>& changes, const FinetuneConfig& config,
+    int64_t num_steps, TrainingState* state);
 
 // The file training_state.safetensors of a checkpoint directory.
 struct TrainingStateFile {

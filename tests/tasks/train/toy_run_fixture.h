@@ -39,9 +39,11 @@ class ToyRunTest : public testing::Test {
     ToyTask task(config->model);
     task.nan_record = nan_record_;
     task.nan_logits_record = nan_logits_record_;
-    return Finetune(
-        *config, task,
-        {.resume = resume, .reporter = reporter, .stop = &reporter->stop});
+    return Finetune(*config, task,
+                    {.resume = resume,
+                     .allow_changes = allow_changes_,
+                     .reporter = reporter,
+                     .stop = &reporter->stop});
   }
 
   TemporaryDirectory temporary_;
@@ -49,6 +51,7 @@ class ToyRunTest : public testing::Test {
   std::string dev_;
   std::string nan_record_;
   std::string nan_logits_record_;
+  std::vector<std::string> allow_changes_;
   nlohmann::json json_;
 };
 

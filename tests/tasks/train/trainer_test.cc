@@ -36,6 +36,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
@@ -183,14 +184,22 @@ TEST_F(TrainerTest, ResumesOnlyWithTheSameSettings) {
   expect_refused("residual_attention", "off");
   expect_refused("model.hidden_dropout_prob", 0.2);
   expect_refused("data.bucket_batches", 3);
+  expect_refused("train.precision", "bf16");
+  // As many records, but others.
+  const std::string other = temporary_.Write("other.jsonl", ToyRecords(37, 3));
+  expect_refused("data.train", {other});
+  expect_refused("data.dev", {other});
 
   json_ = begun;
-  temporary_.Write("train.jsonl", ToyRecords(38, 1));
+  temporary_.Write("train.jsonl", ToyRecords(37, 3));
   FakeReporter reporter;
-  EXPECT_THAT(Run("run", &reporter, /*resume=*/true).status().message(),
-              HasSubstr("number of training records"));
+  EXPECT_THAT(
+      std::string(Run("run", &reporter, /*resume=*/true).status().message()),
+      HasSubstr("another data.train"));
 
-  temporary_.Write("train.jsonl", ToyRecords(37, 1));
+  // The same records elsewhere.
+  fs::remove(train_);
+  json_["data"]["train"] = temporary_.Write("moved.jsonl", ToyRecords(37, 1));
   json_["train"]["threads"] = 2;
   json_["train"]["evaluate_every"] = 6;
   json_["train"]["checkpoint_every"] = 2;
@@ -199,6 +208,78 @@ TEST_F(TrainerTest, ResumesOnlyWithTheSameSettings) {
   json_["data"]["cache_megabytes"] = 0;
   const auto resumed = Run("run", &reporter, /*resume=*/true);
   EXPECT_TRUE(resumed.ok()) << resumed.status();
+}
+
+TEST_F(TrainerTest, ResumesWithOtherSettingsWhereThatIsMeant) {
+  FakeReporter first;
+  first.stop_after = 11;
+  ASSERT_TRUE(Run("run", &first).ok());
+  const std::string state =
+      Output("run/seed-1/checkpoints/last/training_state.safetensors");
+  const int64_t epoch = ReadTrainingState(state)->state.position.epoch;
+
+  json_["train"]["learning_rate"] = 0.02;
+  json_["data"]["train"] = temporary_.Write("more.jsonl", ToyRecords(50, 3));
+  allow_changes_ = {"train.learning_rate"};
+  FakeReporter refused;
+  EXPECT_THAT(
+      Run("run", &refused, /*resume=*/true).status().ToString(),
+      AllOf(HasSubstr("another data.train"), Not(HasSubstr("learning_rate"))));
+  allow_changes_ = {"train.learning_rte"};
+  EXPECT_THAT(Run("run", &refused, /*resume=*/true).status().ToString(),
+              HasSubstr("did you mean \"train.learning_rate\"?"));
+
+  allow_changes_ = {"train.learning_rate", "data"};
+  FakeReporter resumed;
+  resumed.stop_after = 12;
+  const auto result = Run("run", &resumed, /*resume=*/true);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(
+      resumed.messages,
+      Contains(AllOf(HasSubstr("changed: data.train, from "),
+                     HasSubstr("train.jsonl ("), HasSubstr("more.jsonl ("))));
+  EXPECT_THAT(resumed.messages,
+              Contains("changed: train.learning_rate, from 0.01 to 0.02"));
+  EXPECT_THAT(resumed.messages, Contains(HasSubstr("with a new pass")));
+  EXPECT_EQ(ReadTrainingState(state)->state.position.epoch, epoch + 1);
+
+  // From now on these are its settings.
+  allow_changes_ = {};
+  FakeReporter again;
+  const auto finished = Run("run", &again, /*resume=*/true);
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  EXPECT_TRUE(finished->finished);
+}
+
+TEST_F(TrainerTest, RefusesDataWithoutRecordsAndWarnsOfThoseWithoutAnswers) {
+  FakeReporter reporter;
+  json_["data"]["train"] = {temporary_.Write("empty.json", "[]")};
+  EXPECT_THAT(Run("none", &reporter).status().ToString(),
+              AllOf(HasSubstr("data.train: there are no records in "),
+                    HasSubstr("empty.json")));
+  json_["data"]["train"] = train_;
+  json_["train"]["steps"] = 1;
+  json_["data"]["dev"] = nlohmann::json::array();
+  ASSERT_TRUE(Run("no-dev", &reporter).ok());
+  EXPECT_THAT(reporter.messages,
+              Contains(StartsWith("warning: data.dev is empty: ")));
+  json_["data"]["dev"] = temporary_.File("empty.json");
+  ASSERT_TRUE(Run("empty-dev", &reporter).ok());
+  EXPECT_THAT(reporter.messages,
+              Contains(StartsWith("warning: data.dev: there are no records")));
+  const std::string no_answer =
+      R"({"id": "1", "tokens": [2, 7], "has_answer": false})";
+  json_["data"]["dev"] = temporary_.Write("test.jsonl", no_answer);
+  ASSERT_TRUE(Run("no-answers", &reporter).ok());
+  EXPECT_THAT(reporter.messages,
+              Contains(AllOf(StartsWith("warning: data.dev: the records of "),
+                             HasSubstr("test.jsonl have no answers"))));
+  json_["data"]["dev"] = temporary_.Write(
+      "dev.jsonl",
+      absl::StrCat(no_answer, "\n", R"({"id": "2", "tokens": [7]})"));
+  FakeReporter silent;
+  ASSERT_TRUE(Run("some-answers", &silent).ok());
+  EXPECT_THAT(silent.messages, Not(Contains(StartsWith("warning"))));
 }
 
 TEST_F(TrainerTest, RunsEachSeedAndSummarizes) {

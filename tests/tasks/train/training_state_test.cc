@@ -69,18 +69,42 @@ TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
               HasSubstr("OK"));
 }
 
-TEST(CheckSameSettingsTest, NamesTheFirstDifference) {
-  const nlohmann::json then = {{"train", {{"seed", 1}, {"steps", nullptr}}},
-                               {"data", {{"train", {"a", "b"}}}}};
-  EXPECT_TRUE(CheckSameSettings(then, then).ok());
-  nlohmann::json now = then;
-  now["train"]["seed"] = 2;
-  EXPECT_THAT(CheckSameSettings(then, now).ToString(),
-              HasSubstr("another train.seed: it began with 1, now it is 2"));
-  now = then;
-  now["data"]["train"] = {"a"};
-  EXPECT_THAT(CheckSameSettings(then, now).ToString(),
-              HasSubstr("data.train.1: it began with \"b\", now it is absent"));
+TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
+  const FinetuneConfig config;
+  const TrainingState begun = {
+      .step = 12,
+      .position = {.epoch = 3, .record = 5, .example = 1, .batch = 2},
+      .evaluated_step = 12,
+      .evaluation = {{"f1", 0.1}},
+      .best_step = 8,
+      .best = {{"f1", 0.2}}};
+  const auto after = [&](const std::string& field, TrainingState state) {
+    const auto messages =
+        GoOnWithChanges({{field, "1", "2"}}, config, /*num_steps=*/12, &state);
+    EXPECT_TRUE(messages.ok()) << messages.status();
+    EXPECT_EQ(messages->front(), "changed: " + field + ", from 1 to 2");
+    return state;
+  };
+  EXPECT_TRUE(after("train.learning_rate", begun) == begun);
+
+  TrainingState expected = begun;
+  expected.position = {.epoch = 4};
+  EXPECT_TRUE(after("data.train", begun) == expected);
+  EXPECT_TRUE(after("train.batch_size", begun) == expected);
+  // At the beginning of a pass nothing is lost.
+  EXPECT_TRUE(after("data.train", expected) == expected);
+
+  expected = begun;
+  expected.evaluated_step = 0;
+  expected.evaluation.clear();
+  expected.best_step = 0;
+  expected.best.clear();
+  EXPECT_TRUE(after("data.dev", begun) == expected);
+
+  TrainingState state = begun;
+  EXPECT_THAT(
+      GoOnWithChanges({}, config, /*num_steps=*/11, &state).status().ToString(),
+      HasSubstr("has made 12 updates already"));
 }
 
 }  // namespace

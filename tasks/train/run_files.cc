@@ -1,0 +1,181 @@
+#include "tasks/train/run_files.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "etc/formats/status_macros.h"
+#include "tasks/data/data_files.h"
+#include "tasks/train/config_fields.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The files of `directory` whose names begin with `prefix`, by name. Those with
+// a dot in front are what version control and downloads leave there.
+std::vector<std::string> FilesIn(const std::string& directory,
+                                 const std::string& prefix) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (absl::StartsWith(name, prefix) && !absl::StartsWith(name, ".") &&
+        entry->is_regular_file(ignored)) {
+      paths.push_back(entry->path().string());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+absl::StatusOr<std::vector<std::string>> FindFiles(
+    const std::vector<std::string>& patterns) {
+  return FindDataFiles(patterns);
+}
+
+absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {
+  if (path.empty()) {
+    return std::vector<std::string>();
+  }
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    return FilesIn(path, "");
+  }
+  if (fs::exists(path, ignored)) {
+    return std::vector<std::string>{path};
+  }
+  const fs::path prefix(path);
+  const std::string parent = prefix.parent_path().string();
+  std::vector<std::string> paths =
+      FilesIn(parent.empty() ? "." : parent, prefix.filename().string() + ".");
+  if (paths.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no file or directory ", path));
+  }
+  return paths;
+}
+
+// Reads many files on several threads.
+class FileReader {
+ public:
+  FileReader(std::vector<RunFile*> files, const RunFilesListener& listener)
+      : files_(std::move(files)),
+        listener_(listener),
+        statuses_(files_.size()) {
+    for (const RunFile* file : files_) {
+      // What cannot be looked up cannot be read either: DigestFile() will tell.
+      std::error_code error;
+      const uint64_t bytes = fs::file_size(file->path, error);
+      num_bytes_ += error ? 0 : BytesToDigest(bytes);
+    }
+  }
+
+  // The first mistake, in the order of the files.
+  absl::Status ReadAll() {
+    const size_t threads = std::min<size_t>(
+        std::max(1U, std::thread::hardware_concurrency()), files_.size());
+    std::vector<std::future<void>> others;
+    for (size_t i = 1; i < threads; ++i) {
+      others.push_back(
+          std::async(std::launch::async, [this] { ReadUntilDone(); }));
+    }
+    ReadUntilDone();
+    for (std::future<void>& other : others) {
+      other.get();
+    }
+    for (const absl::Status& status : statuses_) {
+      ETC_RETURN_IF_ERROR(status);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void ReadUntilDone() {
+    size_t index = 0;
+    while (!failed_ && (index = next_++) < files_.size()) {
+      absl::StatusOr<FileDigest> digest =
+          DigestFile(files_[index]->path,
+                     [this](uint64_t bytes) { return Report(bytes); });
+      statuses_[index] = digest.status();
+      if (digest.ok()) {
+        files_[index]->digest = *std::move(digest);
+      } else {
+        failed_ = true;
+      }
+    }
+  }
+
+  absl::Status Report(uint64_t bytes) {
+    if (!listener_) {
+      return absl::OkStatus();
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bytes_ += bytes;
+    return listener_(bytes_, num_bytes_);
+  }
+
+  const std::vector<RunFile*> files_;
+  const RunFilesListener& listener_;
+  uint64_t num_bytes_ = 0;
+  std::atomic<size_t> next_ = 0;
+  std::atomic<bool> failed_ = false;
+  // Each written by one thread.
+  std::vector<absl::Status> statuses_;
+  std::mutex mutex_;
+  uint64_t bytes_ = 0;  // guarded by mutex_
+};
+
+}  // namespace
+
+absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
+                                      const RunFilesListener& listener) {
+  RunFiles files;
+  absl::Status status;
+  ForEachConfigField(config, [&](const std::string& name, const auto& field,
+                                 const auto& value) {
+    if constexpr (requires { FindFiles(value); }) {
+      bool names_files = field.rule.names_files;
+      if constexpr (requires { value == field.rule.no_file; }) {
+        names_files = names_files && (field.rule.no_file.empty() ||
+                                      value != field.rule.no_file);
+      }
+      if (!names_files || !status.ok()) {
+        return;
+      }
+      const absl::StatusOr<std::vector<std::string>> paths = FindFiles(value);
+      if (!paths.ok()) {
+        status =
+            absl::Status(paths.status().code(),
+                         absl::StrCat(name, ": ", paths.status().message()));
+        return;
+      }
+      std::vector<RunFile>& found = files[name];
+      for (const std::string& path : *paths) {
+        found.push_back({.path = path, .digest = {}});
+      }
+    }
+  });
+  ETC_RETURN_IF_ERROR(status);
+  std::vector<RunFile*> all;
+  for (auto& [field, found] : files) {
+    for (RunFile& file : found) {
+      all.push_back(&file);
+    }
+  }
+  ETC_RETURN_IF_ERROR(FileReader(std::move(all), listener).ReadAll());
+  return files;
+}
+
+}  // namespace etc

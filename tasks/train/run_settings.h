@@ -1,0 +1,58 @@
+#ifndef ETC_TASKS_TRAIN_RUN_SETTINGS_H_
+#define ETC_TASKS_TRAIN_RUN_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tasks/train/config.h"
+#include "tasks/train/run_files.h"
+
+namespace etc {
+
+// What a run depends on beside its configuration.
+struct RunInputs {
+  int64_t seed = 1;
+  // Of the training data.
+  int64_t num_records = 0;
+  // What the configuration's files are. A field that has no entry is compared
+  // by its value: data that are made in memory have no files.
+  const RunFiles& files;
+};
+
+// All that the course of a run depends on: every field of the configuration's
+// tables (tasks/train/config_fields.h), the model and the options of the task,
+// but for what a table says may change.
+nlohmann::json RunSettings(const FinetuneConfig& config,
+                           const RunInputs& inputs);
+
+// A setting that is not what it was.
+struct SettingChange {
+  std::string field;  // "train.precision"
+  std::string was;    // for people
+  std::string is;
+};
+
+// What a run began with against what it is to go on with. Files are compared by
+// their contents. Returns the changes, all of which `allowed` names: by the
+// field itself or the object that it is in ("train").
+//   kFailedPrecondition  something else changed; the message has it all
+absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
+    const nlohmann::json& then, const nlohmann::json& now,
+    const std::vector<std::string>& allowed);
+
+// Whether a change of `field` makes the place in the training data where a run
+// stopped meaningless: the examples, or the batches that they come in, differ.
+bool ChangesExamples(const FinetuneConfig& config, const std::string& field);
+
+// Whether each of `names` is a field of a configuration, or an object in it.
+//   kInvalidArgument  with the nearest name that is
+absl::Status CheckFieldNames(const FinetuneConfig& config,
+                             const std::vector<std::string>& names);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_RUN_SETTINGS_H_

@@ -1,0 +1,285 @@
+// What a resumed run compares. Every field of every table is changed: either
+// the change is refused by name, or the table says why it may change, and it is
+// not among the settings at all. Files are compared by what is in them: moved
+// ones pass, changed ones do not. What --allow-changes lets through and which
+// names it knows. That a new field cannot be forgotten is checked when
+// config.cc and run_settings.cc are compiled.
+#include "tasks/train/run_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tasks/train/config_fields.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+FinetuneConfig Config() {
+  FinetuneConfig config;
+  config.task = "toy";
+  config.task_options = {{"margin", 1.5}, {"names", {"a", "b"}}};
+  return config;
+}
+
+nlohmann::json Settings(const FinetuneConfig& config,
+                        const RunFiles& files = {}) {
+  return RunSettings(config, {.seed = 1, .num_records = 10, .files = files});
+}
+
+void Change(bool* value) { *value = !*value; }
+void Change(int64_t* value) { *value += 1; }
+void Change(double* value) { *value += 0.125; }
+void Change(std::string* value) { *value += "x"; }
+template <typename T>
+void Change(std::optional<T>* value) {
+  *value = value->value_or(T()) + 1;
+}
+template <typename T>
+void Change(std::vector<T>* value) {
+  value->emplace_back();
+}
+
+TEST(RunSettingsTest, RefusesAChangeOfEachFieldOrSaysWhyNot) {
+  const FinetuneConfig config = Config();
+  const nlohmann::json then = Settings(config);
+  EXPECT_THAT(*CheckSameSettings(then, then, {}), IsEmpty());
+  std::set<std::string> free;
+  int64_t refused = 0;
+  FinetuneConfig changed = config;
+  ForEachConfigField(changed, [&](const std::string& name, const auto& field,
+                                  auto& value) {
+    SCOPED_TRACE(name);
+    const auto before = value;
+    Change(&value);
+    const nlohmann::json now = Settings(changed);
+    value = before;
+    const auto changes = CheckSameSettings(then, now, {});
+    if (!field.rule.may_change.empty()) {
+      free.insert(name);
+      EXPECT_THAT(*changes, IsEmpty());
+      return;
+    }
+    ++refused;
+    EXPECT_EQ(changes.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(changes.status().message()),
+                AllOf(HasSubstr("another " + name + ": it began with "),
+                      HasSubstr("--allow-changes ")));
+  });
+  EXPECT_GE(refused, 27);
+  // Those that came to be free by accident would stand here.
+  for (const char* name :
+       {"train.precision", "data.train", "train.batch_size", "init", "task"}) {
+    EXPECT_EQ(free.count(name), 0) << name;
+  }
+}
+
+TEST(RunSettingsTest, RefusesAChangeOfTheModelTheOptionsAndTheSeed) {
+  const nlohmann::json then = Settings(Config());
+  const nlohmann::json model =
+      nlohmann::json::parse(EtcConfigToJson(EtcConfig()));
+  for (const auto& [field, value] : model.items()) {
+    // The residual mode has a field of its own beside the model.
+    EXPECT_EQ(then["model"].contains(field), field != "residual_attention")
+        << field;
+  }
+  FinetuneConfig config = Config();
+  config.model.local_radius = 7;
+  EXPECT_THAT(
+      CheckSameSettings(then, Settings(config), {}).status().ToString(),
+      HasSubstr("another model.local_radius: it began with 84, now it is 7"));
+  config = Config();
+  config.task_options["margin"] = 2;
+  config.task_options["more"] = true;
+  EXPECT_THAT(CheckSameSettings(then, Settings(config), {}).status().ToString(),
+              AllOf(HasSubstr("another toy.margin: it began with 1.5, now it "
+                              "is 2; nor with another toy.more: it began with "
+                              "not noted, now it is true"),
+                    HasSubstr("add --allow-changes toy.margin toy.more")));
+  const RunFiles none;
+  EXPECT_THAT(
+      CheckSameSettings(
+          then,
+          RunSettings(Config(), {.seed = 2, .num_records = 9, .files = none}),
+          {})
+          .status()
+          .ToString(),
+      AllOf(HasSubstr("another train.seed: it began with 1, now it is 2"),
+            HasSubstr("another data.number of training records")));
+}
+
+TEST(RunSettingsTest, ReturnsTheChangesThatAreMeant) {
+  FinetuneConfig config = Config();
+  const nlohmann::json then = Settings(config);
+  config.train.learning_rate = 0.5;
+  config.optimizer.beta1 = 0.5;
+  const nlohmann::json now = Settings(config);
+  EXPECT_THAT(CheckSameSettings(then, now, {"optimizer"}).status().ToString(),
+              AllOf(HasSubstr("another train.learning_rate"),
+                    testing::Not(HasSubstr("optimizer"))));
+  // A beginning of a name is not the name.
+  EXPECT_FALSE(CheckSameSettings(then, now, {"optimizer", "train.learn"}).ok());
+  const auto changes =
+      CheckSameSettings(then, now, {"optimizer", "train.learning_rate"});
+  ASSERT_TRUE(changes.ok()) << changes.status();
+  ASSERT_THAT(*changes, SizeIs(2));
+  EXPECT_EQ((*changes)[0].field, "optimizer.beta1");
+  EXPECT_EQ((*changes)[0].was, "0.9");
+  EXPECT_EQ((*changes)[0].is, "0.5");
+}
+
+TEST(RunSettingsTest, KnowsTheNamesOfFields) {
+  const FinetuneConfig config = Config();
+  EXPECT_TRUE(CheckFieldNames(config, {"train.precision", "data", "model",
+                                       "model.local_radius", "toy",
+                                       "toy.margin", "residual_attention"})
+                  .ok());
+  EXPECT_EQ(CheckFieldNames(config, {"train.precison"}).message(),
+            "there is no field \"train.precison\"; did you mean "
+            "\"train.precision\"?");
+  EXPECT_FALSE(CheckFieldNames(config, {"run.json"}).ok());
+  EXPECT_FALSE(CheckFieldNames(config, {""}).ok());
+}
+
+TEST(RunSettingsTest, KnowsWhatChangesTheExamples) {
+  for (const char* field :
+       {"data.train", "data.max_long_length", "tokenizer.vocabulary",
+        "train.batch_size", "task", "toy.margin", "train.seed"}) {
+    EXPECT_TRUE(ChangesExamples(Config(), field)) << field;
+  }
+  for (const char* field :
+       {"data.dev", "train.learning_rate", "optimizer.beta1"}) {
+    EXPECT_FALSE(ChangesExamples(Config(), field)) << field;
+  }
+}
+
+// --- Files ------------------------------------------------------------------
+
+class RunFilesTest : public testing::Test {
+ protected:
+  // The settings of `config` with its files as they are now.
+  nlohmann::json Now(const FinetuneConfig& config) const {
+    const auto files = FindRunFiles(config, nullptr);
+    EXPECT_TRUE(files.ok()) << files.status();
+    return files.ok() ? Settings(config, *files) : nlohmann::json();
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(RunFilesTest, TakesMovedFilesAndRefusesChangedOnes) {
+  FinetuneConfig config = Config();
+  config.data.train = {directory_.Write("a1.json", "[1]"),
+                       directory_.Write("a2.json", "[2]")};
+  config.tokenizer.vocabulary = directory_.Write("vocab.txt", "[PAD]\n");
+  const nlohmann::json then = Now(config);
+
+  // By pattern, elsewhere, and with another name of the vocabulary.
+  const std::string moved = directory_.File("moved");
+  std::filesystem::create_directory(moved);
+  for (const char* name : {"a1.json", "a2.json"}) {
+    std::filesystem::rename(directory_.File(name),
+                            absl::StrCat(moved, "/", name));
+  }
+  config.data.train = {moved + "/*.json"};
+  config.tokenizer.vocabulary = directory_.Write("words.txt", "[PAD]\n");
+  EXPECT_THAT(*CheckSameSettings(then, Now(config), {}), IsEmpty());
+
+  // The same size, other contents.
+  directory_.Write("moved/a2.json", "[3]");
+  EXPECT_THAT(CheckSameSettings(then, Now(config), {}).status().ToString(),
+              AllOf(HasSubstr("another data.train: it began with 2 files, of "
+                              "which number 2 is "),
+                    HasSubstr("/a2.json (3 bytes, sha256:"),
+                    HasSubstr("now it is 2 files, of which number 2 is ")));
+  // One less; and in another order.
+  config.data.train = {moved + "/a1.json"};
+  EXPECT_FALSE(CheckSameSettings(then, Now(config), {}).ok());
+  directory_.Write("moved/a2.json", "[2]");
+  config.data.train = {moved + "/a2.json", moved + "/a1.json"};
+  EXPECT_FALSE(CheckSameSettings(then, Now(config), {}).ok());
+  config.data.train = {moved + "/a1.json", moved + "/a2.json"};
+  EXPECT_TRUE(CheckSameSettings(then, Now(config), {}).ok());
+  directory_.Write("words.txt", "[UNK]\n");
+  EXPECT_THAT(CheckSameSettings(then, Now(config), {}).status().ToString(),
+              HasSubstr("another tokenizer.vocabulary: it began with "));
+}
+
+TEST_F(RunFilesTest, ReadsDirectoriesAndPrefixesOfCheckpoints) {
+  FinetuneConfig config = Config();
+  const std::string init = directory_.File("init");
+  std::filesystem::create_directory(init);
+  const auto names = [&] {
+    const auto files = FindRunFiles(config, nullptr);
+    EXPECT_TRUE(files.ok()) << files.status();
+    std::vector<std::string> found;
+    for (const RunFile& file : files->at("init")) {
+      found.push_back(std::filesystem::path(file.path).filename().string());
+    }
+    return found;
+  };
+  directory_.Write("init/bert_model.ckpt.index", "i");
+  directory_.Write("init/bert_model.ckpt.data-00000-of-00001", "d");
+  directory_.Write("init/bert_config.json", "{}");
+  directory_.Write("init/.gitattributes", "");
+  config.init = init;
+  EXPECT_THAT(names(), ElementsAre("bert_config.json",
+                                   "bert_model.ckpt.data-00000-of-00001",
+                                   "bert_model.ckpt.index"));
+  config.init = init + "/bert_model.ckpt";
+  EXPECT_THAT(names(), ElementsAre("bert_model.ckpt.data-00000-of-00001",
+                                   "bert_model.ckpt.index"));
+  config.init = init + "/bert_config.json";
+  EXPECT_THAT(names(), ElementsAre("bert_config.json"));
+  config.init = "";
+  EXPECT_THAT(names(), IsEmpty());
+}
+
+TEST_F(RunFilesTest, NamesTheFieldOfAFileThatIsNotThere) {
+  FinetuneConfig config = Config();
+  config.data.dev = {"/nowhere/a*.json"};
+  EXPECT_THAT(FindRunFiles(config, nullptr).status().ToString(),
+              HasSubstr("data.dev: there is no file that matches /nowhere/a"));
+  config = Config();
+  config.tokenizer.vocabulary = "/nowhere/vocab.txt";
+  EXPECT_THAT(FindRunFiles(config, nullptr).status().ToString(),
+              HasSubstr("tokenizer.vocabulary: there is no file or directory "
+                        "/nowhere/vocab.txt"));
+  config = Config();
+  config.data.train = {"/nowhere/a.json"};
+  EXPECT_THAT(FindRunFiles(config, nullptr).status().ToString(),
+              HasSubstr("/nowhere/a.json"));
+}
+
+TEST_F(RunFilesTest, TellsHowFarItIsAndCanBeStopped) {
+  FinetuneConfig config = Config();
+  config.data.train = {directory_.Write("a", std::string(3 << 20, 'a')),
+                       directory_.Write("b", std::string(2 << 20, 'b'))};
+  uint64_t last = 0;
+  const auto listen = [&last](uint64_t bytes, uint64_t num_bytes) {
+    EXPECT_LT(last, bytes);
+    EXPECT_EQ(num_bytes, 5 << 20);
+    last = bytes;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(FindRunFiles(config, listen).ok());
+  EXPECT_EQ(last, 5 << 20);
+  const auto stop = [](uint64_t, uint64_t) {
+    return absl::CancelledError("enough");
+  };
+  EXPECT_EQ(FindRunFiles(config, stop).status(),
+            absl::CancelledError("enough"));
+}
+
+}  // namespace
+}  // namespace etc
