@@ -135,9 +135,8 @@ void PrintTime(const FinetuneConfig& config, int64_t parameters) {
 }
 
 absl::Status Estimate(const Arguments& arguments) {
-  ETC_ASSIGN_OR_RETURN(
-      const FinetuneConfig config,
-      ReadFinetuneConfig(arguments.config, arguments.overrides));
+  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
+                       ReadTaskConfig(arguments.config, arguments.overrides));
   PrintWarnings(config.warnings);
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,

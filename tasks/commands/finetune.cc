@@ -25,6 +25,7 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::string output;
   bool resume = false;
+  std::vector<std::string> allow_changes;
 };
 
 absl::StatusOr<FinetuneConfig> ReadConfig(const Arguments& arguments) {
@@ -32,7 +33,7 @@ absl::StatusOr<FinetuneConfig> ReadConfig(const Arguments& arguments) {
   if (!arguments.output.empty()) {
     overrides.push_back("output=" + nlohmann::json(arguments.output).dump());
   }
-  return ReadFinetuneConfig(arguments.config, overrides);
+  return ReadTaskConfig(arguments.config, overrides);
 }
 
 // A line for each seed, and the other scores of all together.
@@ -77,6 +78,7 @@ absl::Status RunFinetune(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const FinetuneResult result,
                        Finetune(config, *setup.task,
                                 {.resume = arguments.resume,
+                                 .allow_changes = arguments.allow_changes,
                                  .reporter = &reporter,
                                  .stop = StopAtInterrupt()}));
   PrintResult(result, setup.entry->main_metric);
@@ -112,8 +114,15 @@ void AddFinetuneCommand(CLI::App* program, Action* action) {
       ->allow_extra_args(false);
   command->add_option("--output", arguments->output,
                       "Directory for everything that is written");
-  command->add_flag("--resume", arguments->resume,
-                    "Go on from the last checkpoints in the output directory");
+  CLI::Option* resume =
+      command->add_flag("--resume", arguments->resume,
+                        "Go on from the last checkpoints in the output "
+                        "directory, with the settings they were made with");
+  command
+      ->add_option("--allow-changes", arguments->allow_changes,
+                   "FIELD...: fields of the configuration that may differ from "
+                   "those that the run began with, as in data.train or train")
+      ->needs(resume);
   command->callback(
       [=] { *action = [arguments] { return RunFinetune(*arguments); }; });
 }

@@ -193,9 +193,8 @@ absl::Status CountExamples(const Arguments& arguments,
 
 absl::Status Inspect(const Arguments& arguments) {
   if (arguments.checkpoint.empty()) {
-    ETC_ASSIGN_OR_RETURN(
-        const FinetuneConfig config,
-        ReadFinetuneConfig(arguments.config, arguments.overrides));
+    ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
+                         ReadTaskConfig(arguments.config, arguments.overrides));
     return arguments.count ? CountExamples(arguments, config)
                            : InspectRecord(arguments, config);
   }

@@ -15,6 +15,13 @@
 
 namespace etc {
 
+absl::StatusOr<FinetuneConfig> ReadTaskConfig(
+    const std::string& path, const std::vector<std::string>& overrides) {
+  return ReadFinetuneConfig(path, overrides, [](const std::string& name) {
+    return FindTask(name).status();
+  });
+}
+
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const TokenizerConfig& config) {
   if (config.vocabulary.empty()) {

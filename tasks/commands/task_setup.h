@@ -22,6 +22,11 @@ struct TaskSetup {
   std::vector<std::string> warnings;
 };
 
+// ReadFinetuneConfig, for the tasks of the registry: one that is not among them
+// is said before any other mistake.
+absl::StatusOr<FinetuneConfig> ReadTaskConfig(
+    const std::string& path, const std::vector<std::string>& overrides);
+
 // Loads the tokenizer that `config.vocabulary` is of.
 //   kInvalidArgument  it is empty, and what the loading itself says
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
