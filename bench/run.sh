@@ -73,7 +73,8 @@ if [[ ${1:-} != report ]]; then
   fi
   cmake --preset release -DETC_BUILD_BENCHMARKS=ON --log-level=WARNING >/dev/null
   cmake --build --preset release --parallel "$(nproc)" --target \
-    attention_bench encoder_bench layer_bench data_bench tokenizer_bench
+    attention_bench encoder_bench layer_bench data_bench tokenizer_bench \
+    estimate_bench
   [[ ${1:-} == more ]] || rm -f "$out"/*.json
 fi
 
@@ -98,8 +99,8 @@ case ${1:-table} in
     measure data data_bench 3 '.*'
     ;;
   all)
-    parts=5
-    for name in attention encoder layer data tokenizer; do
+    parts=6
+    for name in attention encoder layer data tokenizer estimate; do
       measure "$name" "${name}_bench" 3 '.*'
     done
     ;;

@@ -121,11 +121,15 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
   bytes.saved += 3 * states;
   // Three sets of keys for each token, each two indices, and some runs of two.
   bytes.attention_inputs = 8 * kIndex * (s.long_tokens + s.global_tokens);
-  // The gradients of queries, keys and values of one side, or in the
-  // feed-forward block the activation and its gradient.
-  bytes.working =
-      kFloat * std::max(3 * (s.long_tokens + s.global_tokens) * s.features,
-                        2 * s.long_tokens * s.intermediate);
+  // Backward begins in the feed-forward block of the last layer, with the
+  // activation and its gradient, before scores have gradients; then comes
+  // attention, with the gradients of queries, keys and values of one side, when
+  // what that block kept is gone.
+  const double tokens = s.long_tokens + s.global_tokens;
+  const double feed_forward = kFloat * 2 * s.long_tokens * s.intermediate;
+  const double attention =
+      kFloat * tokens * (3 * s.features - s.intermediate - 2 * s.hidden);
+  bytes.working = std::max({feed_forward - carried, attention, 0.0});
   return bytes;
 }
 

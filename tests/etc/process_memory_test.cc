@@ -1,5 +1,6 @@
 #include "etc/process_memory.h"
 
+#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/resource.h>

@@ -1,10 +1,14 @@
-// The estimated memory of a training step against what the operating system
-// counts for a real one (peak resident set): one step to make gradients and
-// optimizer state, one to measure. Each measurement is a process of its own,
-// because memory that LibTorch has freed stays with the process. Sizes are such
-// that activations are most of it, in the attention kernels, with dropout; a
-// wrong term of scores or of streams is off by more than the tolerance.
-// Not measured: other devices, other dtypes.
+// The estimated memory of training against what the operating system counts for
+// real updates (peak resident set): one to make what the optimizer keeps, one
+// to measure. Each measurement is a process of its own, because memory that has
+// been freed stays with the process. All in the attention kernels, with
+// dropout, clipping and two micro-batches.
+//
+// Two kinds of models: one with the token table and the widths of base, where
+// weights, gradients and optimizer are most of it, on short inputs; and a
+// narrow one with many heads, where activations and scores are, on long ones.
+// So a wrong term of any is off by more than the tolerance. Not measured: other
+// devices.
 #include "tasks/train/step_memory.h"
 
 #include <gtest/gtest.h>
@@ -20,20 +24,28 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "attention/pattern.h"
-#include "etc/checkpoint.h"
 #include "etc/model.h"
 #include "etc/process_memory.h"
+#include "tasks/data/loader.h"
+#include "tasks/task.h"
+#include "tasks/train/finetuned_model.h"
 #include "tasks/train/optimizer.h"
+#include "tasks/train/update.h"
 
 namespace etc {
 namespace {
 
-// Relative; the project promises a quarter.
-constexpr double kTolerance = 0.25;
+// Relative; what the README promises.
+constexpr double kTolerance = 0.2;
 
-#if defined(__SANITIZE_ADDRESS__)
+// What the program `realetc`, with tokenizers, data and a vocabulary, takes
+// more than this one (measured: 60 to 80 MB).
+constexpr double kOnlyInProgram = 60e6;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
 #else
 constexpr bool kSanitized = false;
@@ -50,6 +62,19 @@ FinetuneConfig MidSize() {
   config.data.max_long_length = 2048;
   config.data.max_global_length = 128;
   config.data.cache_megabytes = 0;
+  config.train.batch_size = 2;
+  return config;
+}
+
+// Two of the layers of base.
+FinetuneConfig BaseSize(int64_t long_length) {
+  FinetuneConfig config;
+  config.model = *EtcConfigPreset("base");
+  config.model.num_hidden_layers = 2;
+  config.data.max_long_length = long_length;
+  config.data.max_global_length = 16 + long_length / 16;
+  config.data.cache_megabytes = 0;
+  config.train.batch_size = 2;
   return config;
 }
 
@@ -58,12 +83,39 @@ void SetResidual(const std::string& mode, FinetuneConfig* config) {
   config->model.residual_attention = mode;
 }
 
-NamedTensors Parameters(const EtcModel& model) {
-  NamedTensors parameters;
-  for (const auto& parameter : model->named_parameters()) {
-    parameters.emplace(parameter.key(), parameter.value());
+// Layers of a task that has none.
+class MeanHead : public TaskHead {
+ public:
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& /*batch*/) override {
+    return {encoded.long_output, encoded.global_output};
   }
-  return parameters;
+  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                       const Batch& /*batch*/) override {
+    return logits[0].square().mean({1, 2}) + logits[1].square().mean({1, 2});
+  }
+};
+
+std::shared_ptr<const Example> LongestExample(const FinetuneConfig& config) {
+  auto example = std::make_shared<Example>();
+  const auto ids = [&](int64_t length) {
+    std::vector<int32_t> random;
+    for (int64_t i = 0; i < length; ++i) {
+      random.push_back(
+          static_cast<int32_t>(7919 * i % config.model.vocab_size));
+    }
+    return random;
+  };
+  const int64_t longs = config.data.max_long_length;
+  const int64_t globals = config.data.max_global_length;
+  example->long_token_ids = ids(longs);
+  example->global_token_ids = ids(globals);
+  example->long_type_ids.resize(static_cast<size_t>(longs), 1);
+  example->global_type_ids.resize(static_cast<size_t>(globals), 0);
+  example->pattern =
+      UnrestrictedPattern(longs, globals, config.model.local_radius,
+                          config.model.relative_pos_max_distance);
+  return example;
 }
 
 // Bytes of the peak resident set of this process.
@@ -80,30 +132,28 @@ double PeakResidentBytes() {
   return 0;
 }
 
-// Two training steps.
+// Two updates.
 double PeakOfTraining(const FinetuneConfig& config) {
   torch::manual_seed(1);
-  EtcModel model(config.model);
-  model->set_score_storage(ScoreStorageFromName(config.train.score_storage));
-  const auto optimizer = MakeOptimizer(config.optimizer, Parameters(model));
-  const StepShape shape = LargestMicroBatch(config);
-  EtcInput input;
-  input.token_ids = torch::randint(
-      config.model.vocab_size, {shape.batch, shape.long_length}, torch::kInt64);
-  input.global_token_ids =
-      torch::ones({shape.batch, shape.global_length}, torch::kInt64);
-  input.attention = AttentionInputs(std::vector<AttentionPattern>(
-      static_cast<size_t>(shape.batch),
-      UnrestrictedPattern(shape.long_length, shape.global_length,
-                          config.model.local_radius,
-                          config.model.relative_pos_max_distance)));
+  const FinetunedModel model = {.encoder = EtcModel(config.model),
+                                .head = std::make_shared<MeanHead>()};
+  const StepOptions options = StepOptionsOf(config);
+  EtcModel(model.encoder)->set_score_storage(options.storage);
+  EtcModel(model.encoder)->set_linear_precision(options.precision);
+  auto optimizer = MakeOptimizer(config.optimizer, model.Parameters());
+  Updater updater(model, *std::move(optimizer),
+                  {.batch_size = config.train.batch_size,
+                   .clip_norm = config.optimizer.clip_norm,
+                   .schedule = {.learning_rate = 1e-4, .num_steps = 10}});
   for (int step = 0; step < 2; ++step) {
-    const EtcOutput output = model->forward(input);
-    (output.long_output.square().mean() + output.global_output.square().mean())
-        .backward();
-    (*optimizer)->Step(1e-4);
-    for (const torch::Tensor& parameter : model->parameters()) {
-      parameter.mutable_grad().zero_();
+    TrainingBatch batch;
+    for (int64_t made = 0; made < config.train.batch_size;
+         made += config.train.micro_batch_size) {
+      batch.micro_batches.emplace_back(config.train.micro_batch_size,
+                                       LongestExample(config));
+    }
+    if (!updater.Make(batch, step, /*stop=*/nullptr).ok()) {
+      return 0;
     }
   }
   return PeakResidentBytes();
@@ -147,16 +197,44 @@ class StepMemoryTest : public testing::Test {
         InChildProcess([&config] { return PeakOfTraining(config); });
     const double parameters = InChildProcess(
         [&config] { return static_cast<double>(NumParameters(config)); });
-    const StepMemory estimate =
-        EstimateStepMemory(config, static_cast<int64_t>(parameters));
+    const double estimate =
+        EstimateStepMemory(config, static_cast<int64_t>(parameters)).total() -
+        kOnlyInProgram;
     RecordProperty("measured_megabytes", static_cast<int>(measured / 1e6));
-    RecordProperty("estimated_megabytes",
-                   static_cast<int>(estimate.total() / 1e6));
+    RecordProperty("estimated_megabytes", static_cast<int>(estimate / 1e6));
     std::cout << "measured " << measured / 1e6 << " MB, estimated "
-              << estimate.total() / 1e6 << " MB\n";
-    EXPECT_NEAR(estimate.total(), measured, kTolerance * measured);
+              << estimate / 1e6 << " MB\n";
+    EXPECT_NEAR(estimate, measured, kTolerance * measured);
   }
 };
+
+// Weights and what goes with them are most of it.
+TEST_F(StepMemoryTest, IsCloseOnShortInputs) {
+  for (const int64_t length : {256, 1024}) {
+    ExpectEstimateIsClose(BaseSize(length));
+  }
+}
+
+TEST_F(StepMemoryTest, IsCloseOnShortInputsInBfloat16) {
+  FinetuneConfig config = BaseSize(512);
+  config.train.precision = "bf16";
+  SetResidual("sum", &config);
+  ExpectEstimateIsClose(config);
+}
+
+TEST_F(StepMemoryTest, IsCloseWithMicroBatchesOfSeveral) {
+  FinetuneConfig config = BaseSize(256);
+  config.train.batch_size = 8;
+  config.train.micro_batch_size = 4;
+  SetResidual("sum", &config);
+  ExpectEstimateIsClose(config);
+}
+
+TEST_F(StepMemoryTest, IsCloseWithOneMicroBatch) {
+  FinetuneConfig config = BaseSize(512);
+  config.train.batch_size = 1;
+  ExpectEstimateIsClose(config);
+}
 
 TEST_F(StepMemoryTest, IsCloseWithResidualAttentionOff) {
   ExpectEstimateIsClose(MidSize());
@@ -164,6 +242,20 @@ TEST_F(StepMemoryTest, IsCloseWithResidualAttentionOff) {
 
 TEST_F(StepMemoryTest, IsCloseWithResidualAttentionSum) {
   FinetuneConfig config = MidSize();
+  SetResidual("sum", &config);
+  ExpectEstimateIsClose(config);
+}
+
+TEST_F(StepMemoryTest, IsCloseInBfloat16) {
+  FinetuneConfig config = MidSize();
+  config.train.precision = "bf16";
+  ExpectEstimateIsClose(config);
+}
+
+TEST_F(StepMemoryTest, IsCloseOnLongInputs) {
+  FinetuneConfig config = MidSize();
+  config.data.max_long_length = 16384;
+  config.train.batch_size = 1;
   SetResidual("sum", &config);
   ExpectEstimateIsClose(config);
 }
@@ -181,6 +273,7 @@ TEST_F(StepMemoryTest, IsCloseWithManyGlobalTokensAndSmallWindows) {
   config.model.local_radius = 20;
   config.data.max_long_length = 1024;
   config.data.max_global_length = 512;
+  config.train.batch_size = 4;
   config.train.micro_batch_size = 2;
   ExpectEstimateIsClose(config);
 }

@@ -1,0 +1,161 @@
+// What `realetc estimate` says of the time of an update against updates.
+//
+//   Estimate/base/residual:<off|sum>/<fp32|bf16>/layers:N/long:L/global:G/
+//     threads:T
+//
+// Sizes are those of the preset but for the number of layers; updates are those
+// of training, of two examples one at a time. The rates are measured right
+// before the update and right behind it, since machines are noisy.
+//
+//   estimated_of_measured  the ratio of times, 1 being best; 0.7 to 1.3 wanted
+
+#include <benchmark/benchmark.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/pattern.h"
+#include "bench/run_benchmarks.h"
+#include "etc/process_memory.h"
+#include "tasks/data/loader.h"
+#include "tasks/task.h"
+#include "tasks/train/finetuned_model.h"
+#include "tasks/train/optimizer.h"
+#include "tasks/train/step_memory.h"
+#include "tasks/train/step_time.h"
+#include "tasks/train/update.h"
+
+namespace etc {
+namespace {
+
+// Layers of a task that has none.
+class MeanHead : public TaskHead {
+ public:
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& /*batch*/) override {
+    return {encoded.long_output, encoded.global_output};
+  }
+  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                       const Batch& /*batch*/) override {
+    return logits[0].square().mean({1, 2}) + logits[1].square().mean({1, 2});
+  }
+};
+
+std::shared_ptr<const Example> LongestExample(const FinetuneConfig& config) {
+  auto example = std::make_shared<Example>();
+  const StepShape shape = LargestMicroBatch(config);
+  example->long_token_ids.resize(static_cast<size_t>(shape.long_length), 7);
+  example->long_type_ids.resize(static_cast<size_t>(shape.long_length), 1);
+  example->global_token_ids.resize(static_cast<size_t>(shape.global_length), 1);
+  example->global_type_ids.resize(static_cast<size_t>(shape.global_length), 0);
+  example->pattern = UnrestrictedPattern(
+      shape.long_length, shape.global_length, config.model.local_radius,
+      config.model.relative_pos_max_distance);
+  return example;
+}
+
+class Training {
+ public:
+  explicit Training(const FinetuneConfig& config)
+      : model_({.encoder = EtcModel(config.model),
+                .head = std::make_shared<MeanHead>()}) {
+    const StepOptions options = StepOptionsOf(config);
+    model_.encoder->set_score_storage(options.storage);
+    model_.encoder->set_linear_precision(options.precision);
+    for (const auto& [name, parameter] : model_.Parameters()) {
+      parameters_ += parameter.numel();
+    }
+    auto optimizer = MakeOptimizer(config.optimizer, model_.Parameters());
+    TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
+    updater_ = std::make_unique<Updater>(
+        model_, *std::move(optimizer),
+        Updater::Options{
+            .batch_size = config.train.batch_size,
+            .schedule = {.learning_rate = 1e-6, .num_steps = 1000000}});
+    for (int64_t i = 0; i < config.train.batch_size; ++i) {
+      batch_.micro_batches.push_back({LongestExample(config)});
+    }
+  }
+
+  void Update() {
+    TORCH_CHECK(updater_->Make(batch_, step_++, /*stop=*/nullptr).ok());
+  }
+  int64_t parameters() const { return parameters_; }
+
+ private:
+  FinetunedModel model_;
+  std::unique_ptr<Updater> updater_;
+  TrainingBatch batch_;
+  int64_t parameters_ = 0;
+  int64_t step_ = 0;
+};
+
+void RunEstimate(benchmark::State& state, const std::string& residual,
+                 const std::string& precision) {
+  FinetuneConfig config;
+  config.model = *EtcConfigPreset("base");
+  config.model.residual_attention = residual;
+  config.model.num_hidden_layers = state.range(0);
+  config.data.max_long_length = state.range(1);
+  config.data.max_global_length = state.range(2);
+  config.train.batch_size = 2;
+  config.train.precision = precision;
+  at::set_num_threads(static_cast<int>(state.range(3)));
+  torch::manual_seed(1);
+  Training training(config);
+  training.Update();
+  using Clock = std::chrono::steady_clock;
+  double estimated = 0;
+  double measured = 0;
+  for (auto _ : state) {
+    const auto estimate = [&] {
+      return EstimateStepTime(config, training.parameters(),
+                              MeasureRates(config))
+          .total();
+    };
+    const double before = estimate();
+    const auto begin = Clock::now();
+    training.Update();
+    const std::chrono::duration<double> time = Clock::now() - begin;
+    estimated += 0.5 * (before + estimate());
+    measured += time.count();
+    state.SetIterationTime(time.count());
+  }
+  state.counters["estimated_of_measured"] = estimated / measured;
+}
+
+void RegisterAll() {
+  for (const char* precision : {"fp32", "bf16"}) {
+    for (const char* residual : {"off", "sum"}) {
+      auto* family = benchmark::RegisterBenchmark(
+          (std::string("Estimate/base/residual:") + residual + "/" + precision)
+              .c_str(),
+          [=](benchmark::State& state) {
+            RunEstimate(state, residual, precision);
+          });
+      family->ArgNames({"layers", "long", "global", "threads"})
+          ->UseManualTime()
+          ->Unit(benchmark::kMillisecond);
+      for (const int64_t threads : {1, 2}) {
+        family->Args({4, 256, 32, threads})
+            ->Args({4, 1024, 96, threads})
+            ->Args({4, 4096, 256, threads})
+            ->Args({2, 16384, 256, threads});
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etc
+
+int main(int argc, char** argv) {
+  etc::KeepFreedMemory();
+  etc::RegisterAll();
+  return etc::RunBenchmarks(argc, argv);
+}

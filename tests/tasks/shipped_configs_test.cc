@@ -1,0 +1,200 @@
+// Every command that takes a configuration, on every configuration that the
+// repository ships (tasks/TASK/configs), as far as it can go with what the
+// repository has: `estimate` always; the demos from training to the official
+// score; of the others, whose data and weights are elsewhere, one clear message
+// that names what is missing, and with the sample's data in their place what
+// their task makes of a record.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string Contents(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream contents;
+  contents << stream.rdbuf();
+  return contents.str();
+}
+
+struct Shipped {
+  std::string task;
+  std::string path;  // from the root of the repository
+  nlohmann::json json;
+  std::string train;  // of the task's sample
+  std::string dev;
+
+  std::string Sample(const std::string& name) const {
+    return absl::StrCat("tasks/", task, "/sample/", name);
+  }
+  bool IsDemo() const { return path.ends_with("/demo.json"); }
+};
+
+// In the order of their paths.
+std::vector<Shipped> AllShipped() {
+  std::vector<Shipped> all;
+  for (const std::string task : {"hotpotqa", "nq", "openkp", "wikihop"}) {
+    const std::string directory = absl::StrCat("tasks/", task, "/configs/");
+    for (const auto& entry :
+         fs::directory_iterator(absl::StrCat(ETC_SOURCE_DIR, "/", directory))) {
+      Shipped shipped = {
+          .task = task,
+          .path = absl::StrCat(directory, entry.path().filename().string()),
+          .json = nlohmann::json::parse(Contents(entry.path().string()))};
+      for (const auto& file : fs::directory_iterator(
+               absl::StrCat(ETC_SOURCE_DIR, "/", shipped.Sample("")))) {
+        const std::string name = file.path().filename().string();
+        if (name.starts_with("train.")) {
+          shipped.train = shipped.Sample(name);
+        } else if (name.starts_with("dev.")) {
+          shipped.dev = shipped.Sample(name);
+        }
+      }
+      all.push_back(shipped);
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Shipped& a, const Shipped& b) { return a.path < b.path; });
+  return all;
+}
+
+struct Result {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class ShippedConfigsTest : public testing::TestWithParam<Shipped> {
+ protected:
+  // `arguments` as in a shell at the root of the repository.
+  Result Run(const std::string& arguments) const {
+    const std::string out = directory_.File("stdout");
+    const std::string err = directory_.File("stderr");
+    const int status =
+        std::system(absl::StrCat("cd ", ETC_SOURCE_DIR, " && ", ETC_PROGRAM,
+                                 " ", arguments, " >", out, " 2>", err)
+                        .c_str());
+    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            .out = Contents(out),
+            .err = Contents(err)};
+  }
+
+  // A success without a word of complaint.
+  Result Succeed(const std::string& arguments) const {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 0) << arguments << "\n" << result.err;
+    EXPECT_EQ(result.err, "") << arguments;
+    return result;
+  }
+
+  // A failure with one line that has `part`.
+  void FailWith(const std::string& arguments, const std::string& part) const {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 1) << arguments;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1)
+        << result.err;
+    EXPECT_THAT(result.err, AllOf(StartsWith("realetc: "), HasSubstr(part)));
+  }
+
+  // What has to be changed to read the task's sample: its data are WordPiece's.
+  std::string OnTheSample() const {
+    const Shipped& shipped = GetParam();
+    const std::string vocabulary = Contents(
+        absl::StrCat(ETC_SOURCE_DIR, "/", shipped.Sample("vocab.txt")));
+    return absl::StrCat(
+        " --set init= --set tokenizer.type=wordpiece --set "
+        "tokenizer.vocabulary=",
+        shipped.Sample("vocab.txt"), " --set model.vocab_size=",
+        std::count(vocabulary.begin(), vocabulary.end(), '\n'));
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_P(ShippedConfigsTest, IsEstimated) {
+  const Result result = Succeed(absl::StrCat("estimate ", GetParam().path));
+  for (const std::string& line :
+       {absl::StrCat("head of ", GetParam().task), std::string("total"),
+        std::string("peak"), std::string("forward and backward"),
+        std::string("one update")}) {
+    EXPECT_THAT(result.out, HasSubstr(absl::StrCat("\n  ", line, " ")));
+  }
+}
+
+TEST_P(ShippedConfigsTest, IsInspectedOnTheSample) {
+  const Result result =
+      Succeed(absl::StrCat("inspect --config ", GetParam().path, " --data ",
+                           GetParam().dev, OnTheSample()));
+  EXPECT_THAT(result.out, HasSubstr("global tokens"));
+}
+
+TEST_P(ShippedConfigsTest,
+       GoesFromTrainingToTheOfficialScoreOrSaysWhatIsMissing) {
+  const Shipped& shipped = GetParam();
+  const std::string run = directory_.File("run");
+  const std::string finetune =
+      absl::StrCat("finetune ", shipped.path, " --output ", run);
+  if (!shipped.IsDemo()) {
+    const std::string init = shipped.json.value("init", "");
+    const std::string missing = init.empty() ? "tokenizer.vocabulary" : init;
+    FailWith(finetune, missing);
+    FailWith(absl::StrCat("inspect --config ", shipped.path), missing);
+    FailWith(absl::StrCat("inspect --count --config ", shipped.path), missing);
+    EXPECT_FALSE(fs::exists(run));
+    return;
+  }
+  const Result trained = Run(absl::StrCat(
+      finetune, " --set train.steps=1 --set train.evaluate_every=0"));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const std::string checkpoint = run + "/seed-1/checkpoints/last";
+  const std::string predictions = directory_.File("predictions.json");
+  EXPECT_EQ(Run(absl::StrCat("inspect --count --config ", shipped.path)).code,
+            0);
+  EXPECT_EQ(Run(absl::StrCat("evaluate ", checkpoint)).code, 0);
+  EXPECT_EQ(Run(absl::StrCat("predict ", checkpoint, " --data ", shipped.dev,
+                             " --output ", predictions))
+                .code,
+            0);
+  const Result score = Run(
+      absl::StrCat("score ", shipped.task, " ", shipped.dev, " ", predictions));
+  EXPECT_EQ(score.code, 0) << score.err;
+  EXPECT_EQ(Run(absl::StrCat("inspect ", checkpoint)).code, 0);
+  EXPECT_EQ(
+      Run(absl::StrCat("export ", checkpoint, " ", directory_.File("exported")))
+          .code,
+      0);
+  EXPECT_EQ(Run(absl::StrCat("import ", directory_.File("exported"), " ",
+                             directory_.File("imported")))
+                .code,
+            0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShippedConfigsTest,
+                         testing::ValuesIn(AllShipped()),
+                         [](const testing::TestParamInfo<Shipped>& shipped) {
+                           return absl::StrCat(
+                               shipped.param.task, "_",
+                               fs::path(shipped.param.path).stem().string());
+                         });
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,93 @@
+// The estimated time of an update: only what must follow from what, with rates
+// that are given. Whether it comes true is measured, not tested
+// (bench/estimate_bench.cc), as machines are noisy.
+#include "tasks/train/step_time.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "etc/step_cost.h"
+#include "tasks/train/step_memory.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kParameters = 1000000;
+constexpr double kNever = 1e300;  // as a rate: takes no time
+
+FinetuneConfig Small() {
+  FinetuneConfig config;
+  config.model.vocab_size = 100;
+  config.model.hidden_size = 24;
+  config.model.num_hidden_layers = 2;
+  config.model.num_attention_heads = 2;
+  config.model.intermediate_size = 48;
+  config.data.max_long_length = 64;
+  config.data.max_global_length = 8;
+  config.train.batch_size = 4;
+  return config;
+}
+
+// At one operation a second an update takes as many seconds as it has
+// operations, forward and twice that backward.
+TEST(StepTimeTest, OperationsTakeTheirRate) {
+  const FinetuneConfig config = Small();
+  StepShape all = LargestMicroBatch(config);
+  all.batch = 4;
+  const ForwardFlops forward = CountForwardFlops(config.model, all);
+  const StepTime time = EstimateStepTime(
+      config, kParameters, {.linear = 1, .product = 1, .traffic = kNever});
+  EXPECT_DOUBLE_EQ(time.linear,
+                   3 * (forward.projections + forward.feed_forward));
+  // Slower than products.
+  EXPECT_GT(time.attention, 3 * forward.attention);
+  EXPECT_LT(time.attention, 2 * 3 * forward.attention);
+  EXPECT_NEAR(time.passes + time.parameters, 0, 1e-6);
+}
+
+// Norm and optimizer read five numbers of a parameter and write three, 4 bytes
+// each; the token table, of 100 x 24, has gradients of its own.
+TEST(StepTimeTest, ParametersArePassedOnceForEachUpdate) {
+  FinetuneConfig config = Small();
+  config.train.micro_batch_size = 4;
+  const MachineRates rates = {
+      .linear = kNever, .product = kNever, .traffic = 1};
+  const double once = EstimateStepTime(config, kParameters, rates).parameters;
+  EXPECT_DOUBLE_EQ(once, 4.0 * (8 * kParameters + 5 * 100 * 24));
+  // Each further micro-batch adds gradients: two reads and a write.
+  config.train.micro_batch_size = 1;
+  EXPECT_DOUBLE_EQ(EstimateStepTime(config, kParameters, rates).parameters,
+                   once + 3 * 4.0 * (3 * kParameters + 5 * 100 * 24));
+}
+
+TEST(StepTimeTest, RecomputedLayersTakeTimeAgain) {
+  FinetuneConfig config = Small();
+  const MachineRates rates = {.linear = 1, .product = 1, .traffic = 1};
+  const StepTime without = EstimateStepTime(config, kParameters, rates);
+  config.model.grad_checkpointing_period = 1;
+  const StepTime with = EstimateStepTime(config, kParameters, rates);
+  EXPECT_DOUBLE_EQ(with.linear, without.linear * 3.5 / 3);
+  EXPECT_DOUBLE_EQ(with.attention, without.attention * 3.5 / 3);
+  EXPECT_EQ(with.parameters, without.parameters);
+}
+
+TEST(StepTimeTest, UpdatesFollowFromTheConfigurationWhereTheyCan) {
+  FinetuneConfig config = Small();
+  EXPECT_EQ(UpdatesWithoutData(config), std::nullopt);
+  config.train.epochs = 3;
+  config.train.num_train_examples = 10;
+  EXPECT_EQ(UpdatesWithoutData(config), 7);  // 10 / 4 * 3
+  config.train.steps = 5;
+  EXPECT_EQ(UpdatesWithoutData(config), 5);
+}
+
+TEST(StepTimeTest, MeasuresRatesOfThisMachine) {
+  const MachineRates rates = MeasureRates(Small());
+  EXPECT_GT(rates.linear, 0);
+  EXPECT_GT(rates.product, 0);
+  EXPECT_GT(rates.traffic, 0);
+}
+
+}  // namespace
+}  // namespace etc
