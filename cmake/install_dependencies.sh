@@ -11,7 +11,8 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build pkg-config
   libtorch-dev libgloo-dev libopenblas0-openmp libdnnl-dev
-  libabsl-dev nlohmann-json3-dev libsnappy-dev zlib1g-dev libcli11-dev libhwy-dev
+  libabsl-dev nlohmann-json3-dev libsnappy-dev libssl-dev zlib1g-dev
+  libcli11-dev libhwy-dev
   libicu-dev libsentencepiece-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format python3
