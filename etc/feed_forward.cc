@@ -8,8 +8,8 @@
 #include "attention/check_shape.h"
 #include "attention/large_pages.h"
 #include "attention/linear.h"
-#include "etc/kernels/bias_gelu.h"
 #include "attention/row_chunks.h"
+#include "etc/kernels/bias_gelu.h"
 
 namespace etc {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "etc/gradient_checkpoint.h"
+#include "etc/stop_guard.h"
 
 namespace etc {
 namespace {
@@ -97,6 +98,8 @@ EncoderState EtcModelImpl::RunChain(EncoderState state,
                                     int64_t begin, int64_t end) {
   const ResidualAttention mode = residual_attention();
   for (int64_t i = begin; i < end; ++i) {
+    ThrowIfStopped();
+    ThrowIfStoppedInBackward(state.long_states);
     state = layers_[i]->forward(state, attention, mode, i, score_storage_);
   }
   return state;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "etc/formats/status_macros.h"
+#include "etc/stop_guard.h"
 #include "tasks/data/record_source.h"
 #include "tasks/train/run_plan.h"
 
@@ -25,6 +26,10 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
     }
   }
   return std::nullopt;
+}
+
+absl::Status Cancelled() {
+  return absl::CancelledError("the evaluation was stopped");
 }
 
 }  // namespace
@@ -84,16 +89,22 @@ absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
                                      .on_bad_record = options.on_bad_record,
                                      .max_ahead_bytes = options.max_ahead_bytes,
                                      .stop = options.stop});
+  const StopGuard guard(options.stop);
   while (true) {
     if (options.stop != nullptr && options.stop->load()) {
-      return absl::CancelledError("the evaluation was stopped");
+      return Cancelled();
     }
     ETC_ASSIGN_OR_RETURN(Examples examples, loader.Next());
     if (examples.empty()) {
       break;
     }
     const Batch batch = MakeBatch(std::move(examples));
-    std::vector<torch::Tensor> logits = model.Logits(batch);
+    std::vector<torch::Tensor> logits;
+    try {
+      logits = model.Logits(batch);
+    } catch (const Stopped&) {
+      return Cancelled();
+    }
     for (torch::Tensor& tensor : logits) {
       tensor = tensor.cpu();
     }
@@ -115,6 +126,15 @@ absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
   evaluation.skipped = loader.skipped();
   evaluation.seconds = SteadySeconds() - begin;
   return evaluation;
+}
+
+std::optional<double> MainMetric(const Metrics& metrics, const Task& task) {
+  for (const auto& [name, value] : metrics) {
+    if (name == task.main_metric()) {
+      return value;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace etc

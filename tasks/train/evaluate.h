@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,9 @@ absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
                                     const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options);
+
+// The value of the task's main metric, or nothing.
+std::optional<double> MainMetric(const Metrics& metrics, const Task& task);
 
 }  // namespace etc
 

@@ -36,16 +36,6 @@ namespace {
 // The file of a checkpoint that says what its evaluation said.
 constexpr char kEvaluation[] = "/evaluation.json";
 
-// The value of the main metric, or nothing.
-std::optional<double> MainMetric(const Metrics& metrics, const Task& task) {
-  for (const auto& [name, value] : metrics) {
-    if (name == task.main_metric()) {
-      return value;
-    }
-  }
-  return std::nullopt;
-}
-
 // One run, from its first update or from a checkpoint to its end or a stop.
 class Trainer {
  public:

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "attention/parallel_tasks.h"
+#include "etc/stop_guard.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/shuffle.h"
 
@@ -108,11 +109,14 @@ absl::StatusOr<std::optional<Update>> Updater::Make(
   Update update;
   torch::Tensor loss;
   int64_t micro_batch = 0;
+  const StopGuard guard(stop);
   for (const Examples& examples : batch.micro_batches) {
-    if (stop != nullptr && stop->load()) {
+    torch::Tensor share;
+    try {
+      share = AddGradient(examples, step, micro_batch);
+    } catch (const Stopped&) {
       return std::nullopt;
     }
-    const torch::Tensor share = AddGradient(examples, step, micro_batch);
     loss = loss.defined() ? loss + share : share;
     ++micro_batch;
     update.examples += static_cast<int64_t>(examples.size());
