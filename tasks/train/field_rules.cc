@@ -9,8 +9,8 @@
 namespace etc {
 namespace {
 
-// The bounds that a value misses ("at least 1"), or empty. Shares and the like
-// are told both ends at once: "in [0, 1)".
+// The bounds that a value misses ("at least 1"), or empty. Of a share, both
+// ends are told at once: "in [0, 1)".
 template <typename T>
 std::string MissedBounds(const FieldRule& rule, T value) {
   const auto number = static_cast<double>(value);
@@ -27,7 +27,9 @@ std::string MissedBounds(const FieldRule& rule, T value) {
   };
   const bool has_low = rule.least.has_value() || rule.above.has_value();
   const bool has_high = rule.most.has_value() || rule.below.has_value();
-  if (has_low && has_high && !std::is_integral_v<T>) {
+  const bool is_share =
+      has_low && has_high && bound(rule.most, rule.below) <= 1;
+  if (is_share && !std::is_integral_v<T>) {
     return absl::StrCat("in ", rule.least.has_value() ? "[" : "(",
                         bound(rule.least, rule.above), ", ",
                         bound(rule.most, rule.below),

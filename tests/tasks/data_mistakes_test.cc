@@ -57,6 +57,7 @@ TEST(DataMistakesTest, InDataFilesAreClear) {
       {nullptr,
        run + " --set data.train='[]'",
        {"data.train", "at least one file", "empty"}},
+      {Data("[]"), run, {"data.train", "data.json"}},
       {nullptr,
        run + " --set data.train='[\".\"]'",
        {". should be a regular file", "directory"}},
@@ -178,6 +179,21 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
       {WithoutFile("finetune.json"), evaluate, {"finetune.json"}},
       {WithoutFile("etc_config.json"), evaluate, {"etc_config.json"}},
       {WithoutFile("model.safetensors"), evaluate, {kCheckpoint}},
+      {WithoutFile("vocab.txt"), evaluate, {kCheckpoint, "vocab.txt"}},
+      {AfterRun([=](UserFolder* folder) {
+         const std::string weights = folder->Read(model);
+         folder->Write(model, weights.substr(0, weights.size() - 4) +
+                                  std::string("\x00\x00\xC0\x7F", 4));
+       }),
+       evaluate,
+       {kCheckpoint, "head.output.weight", "finite"}},
+      {AfterRun([](UserFolder* folder) {
+         folder->ChangeRecords([](Json* record) {
+           (*record)["supports"].push_back("mira lives .");
+         });
+       }),
+       "finetune run.json --resume",
+       {"data.train"}},
       {AfterRun([=](UserFolder* folder) { folder->Cut(model, -100); }),
        evaluate,
        {"model.safetensors"}},

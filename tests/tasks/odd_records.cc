@@ -98,10 +98,13 @@ json OddRecords::Hotpotqa() {
   std::vector<std::string> answers = {"yes", "no", Text(), Fragment()};
   for (int64_t p = Below(5); p > 0; --p) {
     const std::string title = Text();
-    const std::vector<std::string> sentences = Texts(4);
+    std::vector<std::string> sentences = Texts(5);
+    if (OneIn(2)) {  // which rarely fits, while those behind it do
+      sentences.insert(sentences.begin(), absl::StrJoin(Texts(12), " "));
+    }
     context.push_back({title, sentences});
     if (OneIn(2)) {
-      facts.push_back({title, Below(5)});
+      facts.push_back({title, Below(6)});
     }
     answers.push_back(title);
     answers.insert(answers.end(), sentences.begin(), sentences.end());

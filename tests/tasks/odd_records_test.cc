@@ -170,7 +170,9 @@ FinetuneConfig OddConfig(const std::string& task, bool is_wordpiece,
   config.model.relative_pos_max_distance = odd->Below(4);
   config.model.use_hard_g2l_mask = odd->OneIn(2);
   config.task_options = OddOptions(task, odd);
-  config.data.max_long_length = 1 + odd->Below(odd->OneIn(2) ? 12 : 200);
+  config.data.max_long_length = 1 + odd->Below(odd->OneIn(3)   ? 12
+                                               : odd->OneIn(2) ? 40
+                                                               : 200);
   config.data.max_global_length = 1 + odd->Below(odd->OneIn(2) ? 12 : 60);
   if (task == "wikihop" && odd->OneIn(2)) {  // which cuts documents only
     config.data.max_long_length += 30;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -245,6 +246,24 @@ TEST(ConfigFieldsTest, ReadmeHasTheDefaults) {
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(Values(*config), Values(*defaults));
   }
+}
+
+// "Every field is compared but `output`, ... ."
+TEST(ConfigFieldsTest, ReadmeHasTheFieldsThatMayChange) {
+  std::ifstream stream(ETC_SOURCE_DIR "/README.md");
+  const std::string text((std::istreambuf_iterator<char>(stream)),
+                         std::istreambuf_iterator<char>());
+  const size_t begin = text.find("field is compared but ");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string sentence =
+      text.substr(begin, text.find("`. ", begin) + 1 - begin);
+  const FinetuneConfig config;
+  ForEachConfigField(
+      config, [&](const std::string& name, const auto& field, const auto&) {
+        EXPECT_EQ(sentence.find("`" + name + "`") != std::string::npos,
+                  !field.rule.may_change.empty())
+            << name;
+      });
 }
 
 }  // namespace

@@ -309,7 +309,7 @@ TEST_F(TrainerTest, RunsEachSeedAndSummarizes) {
   EXPECT_EQ(summary["scores"]["accuracy"]["median"], expected.median);
   EXPECT_EQ(summary["scores"]["accuracy"]["standard_deviation"],
             *expected.standard_deviation);
-  ASSERT_EQ(result->scores.size(), 1);
+  ASSERT_EQ(result->scores.size(), 2);  // accuracy and correct
   EXPECT_EQ(result->scores[0].name, "accuracy");
   EXPECT_EQ(result->scores[0].median, expected.median);
   // By which metric, and with what value.

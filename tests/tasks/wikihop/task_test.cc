@@ -184,7 +184,7 @@ TEST(WikihopTaskTest, DescribesAnExampleForPeople) {
   EXPECT_EQ((*task)->Describe(*examples->front()),
             R"(question q0: in oslo
 answer: candidate 1, norway
-12 long tokens, 7 global tokens; 2 candidates, 1 documents, 2 sentences; nothing truncated
+12 long tokens, 7 global tokens; 2 candidates, 1 document, 2 sentences; nothing truncated
 6 mentions of candidates; local radius 3, hard g2l mask, soft l2g mask
 
 global kind       owns           sees           tokens (>link)
