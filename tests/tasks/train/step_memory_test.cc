@@ -41,8 +41,8 @@ namespace {
 // Relative; what the README promises.
 constexpr double kTolerance = 0.2;
 
-// What the program `realetc`, with tokenizers, data and a vocabulary, takes
-// more than this one (measured: 60 to 80 MB).
+// What the estimate has for the program's tokenizer, vocabulary and data, which
+// this test does without.
 constexpr double kOnlyInProgram = 60e6;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
