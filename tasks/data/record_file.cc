@@ -76,7 +76,9 @@ absl::StatusOr<std::string> RecordFile::Read(int64_t index) const {
                                               index, "; it has ", size()));
   }
   const auto& [begin, length] = extents_[static_cast<size_t>(index)];
-  return std::visit([&](const auto& file) { return file.Read(begin, length); },
+  // By name: clang 14 captures no structured binding otherwise.
+  return std::visit([begin = begin, length = length](
+                        const auto& file) { return file.Read(begin, length); },
                     file_);
 }
 

@@ -248,6 +248,8 @@ absl::StatusOr<RunResult> Trainer::Run() {
     }
   }
   if (saved_step_ != state_.step) {
+    // A large model takes a while to write.
+    options_.reporter->Message("stopping: saving what was trained so far");
     ETC_RETURN_IF_ERROR(Save());
   }
   options_.reporter->Message(absl::StrCat("stopped after ", state_.step, " of ",
