@@ -14,7 +14,7 @@
 #error "This file has to be compiled with OpenMP, as LibTorch was"
 #endif
 
-#ifdef __SANITIZE_THREAD__
+#ifdef ETC_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -22,14 +22,15 @@ namespace etc {
 namespace {
 
 // The thread sanitizer does not see that OpenMP begins and ends a parallel loop
-// for all threads at once: libgomp is not built for it.
+// for all threads at once: libgomp is not built for it. It is told here, and
+// this file, where the loop's own variables are, is built without it.
 void Release([[maybe_unused]] void* place) {
-#ifdef __SANITIZE_THREAD__
+#ifdef ETC_THREAD_SANITIZER
   __tsan_release(place);
 #endif
 }
 void Acquire([[maybe_unused]] void* place) {
-#ifdef __SANITIZE_THREAD__
+#ifdef ETC_THREAD_SANITIZER
   __tsan_acquire(place);
 #endif
 }

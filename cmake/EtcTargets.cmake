@@ -105,10 +105,13 @@ function(etc_test source)
   target_link_libraries(${target} PRIVATE ${arg_DEPS} GTest::gmock_main)
   etc_set_up_target(${target} ${arg_TORCH})
   add_test(NAME ${name} COMMAND ${target})
-  # LibTorch keeps what it allocates once for ever, and its headers are seen
-  # by sanitized and unsanitized code.
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
-    "ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0;${arg_ENVIRONMENT}"
+  # LibTorch keeps what it allocates once for ever, its headers are seen by
+  # sanitized and unsanitized code, and its threads are its own.
+  set(environment
+    ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
+    TSAN_OPTIONS=ignore_noninstrumented_modules=1 ${arg_ENVIRONMENT})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600
+    ENVIRONMENT "${environment}"
     SKIP_REGULAR_EXPRESSION "every test was skipped")
   if(arg_THREADS)
     if(NOT TARGET threaded_tests)
