@@ -54,18 +54,16 @@ std::string CleanMessage(absl::string_view message) {
 // do so, and has none to end the program with when there is no more: what a
 // document that is too large for the memory leaves behind.
 void Clear(json* value) noexcept {
-  if (value->is_array()) {
-    auto& array = value->get_ref<json::array_t&>();
-    for (json& element : array) {
+  if (auto* const array = value->get_ptr<json::array_t*>()) {
+    for (json& element : *array) {
       Clear(&element);
     }
-    array.clear();
-  } else if (value->is_object()) {
-    auto& object = value->get_ref<json::object_t&>();
-    for (auto& [name, element] : object) {
+    array->clear();
+  } else if (auto* const object = value->get_ptr<json::object_t*>()) {
+    for (auto& [name, element] : *object) {
       Clear(&element);
     }
-    object.clear();
+    object->clear();
   }
 }
 
