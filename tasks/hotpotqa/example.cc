@@ -225,7 +225,7 @@ int64_t HotpotqaExample::TaskBytes() const {
     bytes += static_cast<int64_t>(sizeof(HotpotqaParagraph) +
                                   paragraph.title.size());
     for (const std::string& sentence : paragraph.sentences) {
-      bytes += static_cast<int64_t>(sizeof(sentence) + sentence.size());
+      bytes += static_cast<int64_t>(sizeof(std::string) + sentence.size());
     }
   }
   return bytes + static_cast<int64_t>(long_bytes.size() * sizeof(ByteRange));
