@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs clang-tidy (.clang-tidy says which checks) over the files that do without
-# LibTorch, whose headers take a minute each:
+# Runs clang-tidy (.clang-tidy says which checks) over the files of libraries and
+# programs that do without LibTorch, whose headers take a minute each:
 #
 #   bash tests/tidy.sh [FILE_PATTERN]      # an extended regular expression
 #
@@ -21,7 +21,7 @@ import sys
 
 for entry in json.load(open(sys.argv[1])):
   path = os.path.relpath(os.path.join(entry["directory"], entry["file"]))
-  if "torch" not in entry["command"] and not path.startswith("build"):
+  if "torch" not in entry["command"] and not path.startswith(("build", "tests")):
     print(path)
 END
 )
