@@ -8,12 +8,20 @@
 
 namespace etc {
 
+struct Packing {
+  int level = 6;
+  int strategy = Z_DEFAULT_STRATEGY;
+  // 1: many small blocks.
+  int memory_level = 8;
+};
+
 // One member of a gzip file. Several, one behind the other, are a file that
 // holds the contents of all: a few kilobytes, repeated, unpack to any size.
-inline std::string GzipMember(const std::string& contents) {
+inline std::string GzipMember(const std::string& contents,
+                              const Packing& packing = {}) {
   z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, /*level=*/6, Z_DEFLATED, 15 + 16,
-                         /*memLevel=*/8, Z_DEFAULT_STRATEGY),
+  EXPECT_EQ(deflateInit2(&stream, packing.level, Z_DEFLATED, 15 + 16,
+                         packing.memory_level, packing.strategy),
             Z_OK);
   std::string packed(deflateBound(&stream, contents.size()) + 64, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(contents.data()));

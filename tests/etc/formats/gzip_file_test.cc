@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/gzip_member.h"
 #include "tests/support/mutation.h"
 #include "tests/support/temporary_directory.h"
 
@@ -29,30 +30,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-struct Packing {
-  int level = 6;
-  int strategy = Z_DEFAULT_STRATEGY;
-  // 1: many small blocks.
-  int memory_level = 8;
-};
-
-// One member.
-std::string Gzip(const std::string& contents, const Packing& packing = {}) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, packing.level, Z_DEFLATED, 15 + 16,
-                         packing.memory_level, packing.strategy),
-            Z_OK);
-  std::string packed(deflateBound(&stream, contents.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(contents.data()));
-  stream.avail_in = static_cast<uInt>(contents.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
 
 // Text that packs about as well as a page does, and refers far back.
 std::string Text(size_t bytes, uint64_t seed) {
@@ -133,7 +110,7 @@ TEST_F(GzipFileTest, ReadsEveryKindOfBlockAtEveryOffset) {
     for (const uint64_t span_bytes : {0, 1, 3000, 70000, 1 << 30}) {
       SCOPED_TRACE(absl::StrCat("level ", packing.level, ", strategy ",
                                 packing.strategy, ", span ", span_bytes));
-      const auto file = Open(Gzip(text, packing), span_bytes);
+      const auto file = Open(GzipMember(text, packing), span_bytes);
       ASSERT_TRUE(file.ok()) << file.status();
       ExpectSame(*file, text, span_bytes);
     }
@@ -149,7 +126,7 @@ TEST_F(GzipFileTest, ReadsBytesOfAnyKind) {
   const std::string zeros(300000, '\0');
   for (const std::string& contents :
        {noise, zeros, noise + zeros + noise, std::string("x")}) {
-    const auto file = Open(Gzip(contents, {.memory_level = 1}), 5000);
+    const auto file = Open(GzipMember(contents, {.memory_level = 1}), 5000);
     ASSERT_TRUE(file.ok()) << file.status();
     ExpectSame(*file, contents, 3);
   }
@@ -161,7 +138,7 @@ TEST_F(GzipFileTest, ReadsMembersAsOneFile) {
   for (uint64_t i = 0; i < 200; ++i) {
     // Some empty, some without a border near, some followed by zeros.
     const std::string piece = Text(i % 7 == 0 ? 0 : i * i % 3000, i);
-    packed += Gzip(piece, {.memory_level = 1 + static_cast<int>(i % 9)});
+    packed += GzipMember(piece, {.memory_level = 1 + static_cast<int>(i % 9)});
     packed += std::string(i % 11 == 0 ? 513 : 0, '\0');
     contents += piece;
   }
@@ -178,7 +155,7 @@ TEST_F(GzipFileTest, ReadsByteByByte) {
   for (const Packing& packing :
        {Packing{.level = 0, .memory_level = 1}, Packing{.memory_level = 1},
         Packing{.strategy = Z_FIXED, .memory_level = 1}}) {
-    const auto file = Open(Gzip(text, packing) + Gzip(text), 7000);
+    const auto file = Open(GzipMember(text, packing) + GzipMember(text), 7000);
     ASSERT_TRUE(file.ok()) << file.status();
     for (uint64_t offset = 0; offset < 2 * text.size(); ++offset) {
       const auto byte = file->Read(offset, 1);
@@ -192,7 +169,8 @@ TEST_F(GzipFileTest, ReadsByteByByte) {
 // be taken for one that only fills up.
 TEST_F(GzipFileTest, SkipsTheWholeEndOfAMember) {
   const std::string long_member((1 << 24) + 0x010101, 'x');
-  const auto file = Open(Gzip(long_member) + Gzip("second"), 1 << 20);
+  const auto file =
+      Open(GzipMember(long_member) + GzipMember("second"), 1 << 20);
   ASSERT_TRUE(file.ok()) << file.status();
   const auto read = file->Read(long_member.size() - 1, 7);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -200,7 +178,7 @@ TEST_F(GzipFileTest, SkipsTheWholeEndOfAMember) {
 }
 
 TEST_F(GzipFileTest, ReadsAnEmptyMember) {
-  const auto file = Open(Gzip(""));
+  const auto file = Open(GzipMember(""));
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->size(), 0u);
   EXPECT_EQ(*file->Read(0, 0), "");
@@ -211,7 +189,7 @@ TEST_F(GzipFileTest, ReadsHeadersWithNamesAndComments) {
   // FLG: name, comment, extra field; RFC 1952, 2.3.
   const std::string header("\x1f\x8b\x08\x1c\0\0\0\0\0\x03\x03\0abcname\0why\0",
                            24);
-  const std::string packed = header + Gzip("contents").substr(10);
+  const std::string packed = header + GzipMember("contents").substr(10);
   const auto file = Open(packed);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(*file->Read(3, 5), "tents");
@@ -222,7 +200,7 @@ TEST_F(GzipFileTest, TellsGzipByItsFirstBytes) {
     return *GzipFile::IsGzip(
         *RandomAccessFile::Open(directory_.Write("b", bytes)));
   };
-  EXPECT_TRUE(is_gzip(Gzip("")));
+  EXPECT_TRUE(is_gzip(GzipMember("")));
   EXPECT_FALSE(is_gzip(""));
   EXPECT_FALSE(is_gzip("\x1f"));
   EXPECT_FALSE(is_gzip("{}"));
@@ -230,7 +208,7 @@ TEST_F(GzipFileTest, TellsGzipByItsFirstBytes) {
 
 TEST_F(GzipFileTest, CanBeReadBySeveralThreads) {
   const std::string text = Text(500000, 9);
-  const auto file = Open(Gzip(text), 50000);
+  const auto file = Open(GzipMember(text), 50000);
   ASSERT_TRUE(file.ok()) << file.status();
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
@@ -254,7 +232,7 @@ TEST_F(GzipFileTest, CanBeReadBySeveralThreads) {
 }
 
 TEST_F(GzipFileTest, CanBeMoved) {
-  auto file = Open(Gzip("contents"));
+  auto file = Open(GzipMember("contents"));
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(*file->Read(0, 3), "con");
   GzipFile moved = *std::move(file);
@@ -263,7 +241,7 @@ TEST_F(GzipFileTest, CanBeMoved) {
 }
 
 TEST_F(GzipFileTest, NamesWhatIsWrongWithAFile) {
-  const std::string packed = Gzip(Text(5000, 2));
+  const std::string packed = GzipMember(Text(5000, 2));
   const auto message = [&](const std::string& bytes) {
     const absl::Status status = Open(bytes).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
@@ -289,7 +267,8 @@ TEST_F(GzipFileTest, NamesWhatIsWrongWithAFile) {
 }
 
 TEST_F(GzipFileTest, PassesOnTheErrorOfWhoTakesTheContents) {
-  auto file = RandomAccessFile::Open(directory_.Write("a.gz", Gzip("text")));
+  auto file =
+      RandomAccessFile::Open(directory_.Write("a.gz", GzipMember("text")));
   const absl::Status status =
       GzipFile::Open(*std::move(file),
                      [](absl::string_view, uint64_t) {
@@ -302,9 +281,9 @@ TEST_F(GzipFileTest, PassesOnTheErrorOfWhoTakesTheContents) {
 
 TEST_F(GzipFileTest, SaysThatAFileHasChanged) {
   const std::string text = Text(100000, 2);
-  const auto file = Open(Gzip(text), 1000);
+  const auto file = Open(GzipMember(text), 1000);
   ASSERT_TRUE(file.ok()) << file.status();
-  directory_.Write("a.gz", Gzip("short"));
+  directory_.Write("a.gz", GzipMember("short"));
   const auto read = file->Read(90000, 10);
   EXPECT_FALSE(read.ok());
   EXPECT_THAT(std::string(read.status().message()), HasSubstr("a.gz"));
@@ -314,9 +293,9 @@ TEST_F(GzipFileTest, SaysThatAFileHasChanged) {
 // be opened can be read, and is what went by.
 TEST_F(GzipFileTest, SurvivesDamagedFiles) {
   const std::vector<std::string> pieces = {
-      Gzip(Text(900, 4), {.memory_level = 1}),
-      Gzip(Text(300, 5), {.strategy = Z_FIXED}),
-      Gzip(std::string(2000, 'x'), {.level = 0}), Gzip(""),
+      GzipMember(Text(900, 4), {.memory_level = 1}),
+      GzipMember(Text(300, 5), {.strategy = Z_FIXED}),
+      GzipMember(std::string(2000, 'x'), {.level = 0}), GzipMember(""),
       std::string(5, '\0')};
   Mutator mutator(20240602);
   int opened = 0;
@@ -350,7 +329,8 @@ TEST_F(GzipFileTest, SurvivesDamagedFiles) {
 // The same to a file that was opened while it was whole.
 TEST_F(GzipFileTest, SurvivesFilesThatAreDamagedLater) {
   const std::string text = Text(3000, 4);
-  const std::string packed = Gzip(text, {.memory_level = 1}) + Gzip(text);
+  const std::string packed =
+      GzipMember(text, {.memory_level = 1}) + GzipMember(text);
   Mutator mutator(20240603);
   for (int round = 0; round < 3000; ++round) {
     const auto file = Open(packed, 500);
