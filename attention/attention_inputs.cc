@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "attention/check_shape.h"
+#include "base/check_shape.h"
 
 namespace etc {
 namespace {
@@ -166,7 +166,7 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
   ExplicitInputs given = cache_->given;
   if (patterns_ != nullptr) {
     CheckFit(*patterns_, batch, local_radius);
-    given = SpellOut(*patterns_, long_length, global_length);
+    given = Materialize(*patterns_, long_length, global_length);
   }
   cache_->tensors = MoveTo(
       Complete(given, batch, long_length, global_length, local_radius), device);

@@ -15,7 +15,7 @@ bool Owns(const AttentionPattern& pattern, int64_t g, int64_t i) {
   return pattern.sentence[i] == g || pattern.paragraph[i] == g;
 }
 
-void SpellOutLongToLong(const AttentionPattern& pattern, Matrix<bool> mask) {
+void MaterializeLongToLong(const AttentionPattern& pattern, Matrix<bool> mask) {
   const int64_t length = pattern.long_length();
   for (int64_t i = 0; i < length; ++i) {
     const int64_t begin = std::max<int64_t>(0, i - pattern.local_radius);
@@ -27,8 +27,8 @@ void SpellOutLongToLong(const AttentionPattern& pattern, Matrix<bool> mask) {
   }
 }
 
-void SpellOutLongAndGlobal(const AttentionPattern& pattern,
-                           Matrix<bool> l2g_mask, Matrix<bool> g2l_mask) {
+void MaterializeLongAndGlobal(const AttentionPattern& pattern,
+                              Matrix<bool> l2g_mask, Matrix<bool> g2l_mask) {
   for (int64_t i = 0; i < pattern.long_length(); ++i) {
     for (int64_t g = 0; g < pattern.global_length(); ++g) {
       const bool together =
@@ -42,7 +42,8 @@ void SpellOutLongAndGlobal(const AttentionPattern& pattern,
   }
 }
 
-void SpellOutLinks(const AttentionPattern& pattern, Matrix<int64_t> l2g_ids) {
+void MaterializeLinks(const AttentionPattern& pattern,
+                      Matrix<int64_t> l2g_ids) {
   const int64_t linked = LinkedId(pattern.relative_pos_max_distance);
   for (int64_t i = 0; i < pattern.long_length(); ++i) {
     for (const int32_t g :
@@ -54,8 +55,8 @@ void SpellOutLinks(const AttentionPattern& pattern, Matrix<int64_t> l2g_ids) {
   }
 }
 
-void SpellOutGlobalToGlobal(const AttentionPattern& pattern,
-                            Matrix<bool> mask) {
+void MaterializeGlobalToGlobal(const AttentionPattern& pattern,
+                               Matrix<bool> mask) {
   for (int64_t g = 0; g < pattern.global_length(); ++g) {
     for (int64_t k = 0; k < pattern.global_length(); ++k) {
       mask[g][k] = pattern.global_example[g] == pattern.global_example[k];
@@ -63,8 +64,8 @@ void SpellOutGlobalToGlobal(const AttentionPattern& pattern,
   }
 }
 
-void SpellOutGlobalDistances(const AttentionPattern& pattern,
-                             Matrix<int64_t> ids) {
+void MaterializeGlobalDistances(const AttentionPattern& pattern,
+                                Matrix<int64_t> ids) {
   const int64_t distance = pattern.relative_pos_max_distance;
   for (int64_t g = 0; g < pattern.global_length(); ++g) {
     for (int64_t k = 0; k < pattern.global_length(); ++k) {
@@ -86,8 +87,8 @@ torch::Tensor WindowIds(int64_t radius, int64_t distance) {
 
 }  // namespace
 
-ExplicitInputs SpellOut(const std::vector<AttentionPattern>& patterns,
-                        int64_t long_length, int64_t global_length) {
+ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
+                           int64_t long_length, int64_t global_length) {
   CheckPatterns(patterns, long_length, global_length);
   const int64_t batch = static_cast<int64_t>(patterns.size());
   const int64_t radius = patterns[0].local_radius;
@@ -103,10 +104,10 @@ ExplicitInputs SpellOut(const std::vector<AttentionPattern>& patterns,
   out.g2l_mask =
       torch::zeros({batch, global_length, long_length}, torch::kBool);
   for (int64_t b = 0; b < batch; ++b) {
-    SpellOutLongToLong(patterns[b], out.l2l_mask.accessor<bool, 3>()[b]);
-    SpellOutLongAndGlobal(patterns[b], out.l2g_mask.accessor<bool, 3>()[b],
-                          out.g2l_mask.accessor<bool, 3>()[b]);
-    SpellOutGlobalToGlobal(patterns[b], out.g2g_mask.accessor<bool, 3>()[b]);
+    MaterializeLongToLong(patterns[b], out.l2l_mask.accessor<bool, 3>()[b]);
+    MaterializeLongAndGlobal(patterns[b], out.l2g_mask.accessor<bool, 3>()[b],
+                             out.g2l_mask.accessor<bool, 3>()[b]);
+    MaterializeGlobalToGlobal(patterns[b], out.g2g_mask.accessor<bool, 3>()[b]);
   }
   if (distance == 0) {
     return out;
@@ -119,8 +120,9 @@ ExplicitInputs SpellOut(const std::vector<AttentionPattern>& patterns,
   out.g2g_ids =
       torch::zeros({batch, global_length, global_length}, torch::kInt64);
   for (int64_t b = 0; b < batch; ++b) {
-    SpellOutLinks(patterns[b], out.l2g_ids.accessor<int64_t, 3>()[b]);
-    SpellOutGlobalDistances(patterns[b], out.g2g_ids.accessor<int64_t, 3>()[b]);
+    MaterializeLinks(patterns[b], out.l2g_ids.accessor<int64_t, 3>()[b]);
+    MaterializeGlobalDistances(patterns[b],
+                               out.g2g_ids.accessor<int64_t, 3>()[b]);
   }
   out.g2l_ids = out.l2g_ids.transpose(1, 2);
   return out;

@@ -29,8 +29,8 @@ struct ExplicitInputs {
 // global length `G`; both at least those of every pattern. All masks are
 // defined, and ids unless the distance is 0. Patterns agree in radius and
 // distance. On the CPU. Throws c10::Error otherwise.
-ExplicitInputs SpellOut(const std::vector<AttentionPattern>& patterns,
-                        int64_t long_length, int64_t global_length);
+ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
+                           int64_t long_length, int64_t global_length);
 
 }  // namespace etc
 

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "attention/check_shape.h"
-#include "attention/initializers.h"
+#include "base/check_shape.h"
+#include "base/initializers.h"
 
 namespace etc {
 namespace {

@@ -9,9 +9,9 @@
 #include <cstdint>
 
 #include "attention/attention_inputs.h"
-#include "attention/linear.h"
 #include "attention/residual_scores.h"
 #include "attention/sparse_attention.h"
+#include "base/linear.h"
 
 namespace etc {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/kernels/attention_head.h"
+#include "attention/backends/cpu/kernels/attention_head.h"
 #include "attention/pattern.h"
 
 namespace etc {

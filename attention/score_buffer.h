@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attention/kernel_passes.h"
+#include "attention/backends/cpu/kernel_passes.h"
 #include "attention/residual_scores.h"
 
 namespace etc {

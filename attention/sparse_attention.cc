@@ -10,7 +10,7 @@ AttentionImplementation Fastest(const SparseAttentionInput& input) {
   // The kernels are several times as fast as the others at every size, from
   // 128 long tokens on (measured, bench/attention_bench). They know float32 on
   // the CPU and patterns, no explicit tensors.
-  if (WhyKernelsDoNotServe(input).empty()) {
+  if (UnsupportedReason(input).empty()) {
     return AttentionImplementation::kKernel;
   }
   // Up to here the window leaves out so little that blocks cost more than

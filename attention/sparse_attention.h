@@ -7,7 +7,7 @@
 #include <string>
 
 #include "attention/attention_inputs.h"
-#include "attention/dense_attention.h"
+#include "attention/backends/reference/dense_attention.h"
 #include "attention/residual_scores.h"
 
 namespace etc {
@@ -95,11 +95,11 @@ SparseAttentionOutput BlockedSparseAttention(
 SparseAttentionOutput KernelSparseAttention(const SparseAttentionInput& input);
 
 // Why the kernels do not serve these inputs; empty if they do.
-std::string WhyKernelsDoNotServe(const SparseAttentionInput& input);
+std::string UnsupportedReason(const SparseAttentionInput& input);
 
 // The dropout factors of KernelSparseAttention, for the reference.
 uint64_t DrawKernelDropoutSeed();
-void SpellOutKernelDropout(uint64_t seed, SparseAttentionInput* input);
+void MaterializeKernelDropout(uint64_t seed, SparseAttentionInput* input);
 
 }  // namespace etc
 

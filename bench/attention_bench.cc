@@ -1,15 +1,15 @@
 // One layer's sparse attention, long and global side, by each implementation;
 // and dense attention over as many tokens, as LibTorch has it.
 //
-//   Attention/<reference|blocked|kernel|sdpa>/<forward|training>/
+//   Attention/<reference|blocked|kernel|dense>/<forward|training>/
 //     residual:<off|sum>/<fp32|bf16>/long:L/global:G/radius:r/threads:T
 //
 // Heads are those of the base model, 12 of 64 features; the pattern has no
 // borders. With `sum` the layer is the second of a stack, so that it takes
 // scores and hands them on: the kernel in one buffer (ScoreStorage::kReverse),
-// the others in tensors. `sdpa` is softmax(Q K^T / sqrt(d)) V over L + G tokens
-// without relative positions, one head at a time, as whole batches of heads
-// would not fit into memory. bf16: queries, keys and values; scores are
+// the others in tensors. `dense` is softmax(Q K^T / sqrt(d)) V over L + G
+// tokens without relative positions, one head at a time, as whole batches of
+// heads would not fit into memory. bf16: queries, keys and values; scores are
 // float32.
 //
 // The process keeps the memory it frees, as realetc does, unless the
@@ -20,7 +20,7 @@
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the useful work reaches: 4 d FLOP for
 //                      each score that is not masked (of sparse attention, for
-//                      sdpa too), 3.5 times that in training
+//                      dense too), 3.5 times that in training
 //   tokens_per_second  long tokens
 //   peak_bytes         beside inputs and their gradients
 
@@ -37,9 +37,9 @@
 
 #include "attention/pattern_builders.h"
 #include "attention/sparse_attention.h"
+#include "base/process_memory.h"
 #include "bench/machine.h"
 #include "bench/run_benchmarks.h"
-#include "etc/process_memory.h"
 
 namespace etc {
 namespace {
@@ -50,7 +50,7 @@ constexpr int64_t kMaxDistance = 12;
 
 struct Variant {
   AttentionImplementation implementation = AttentionImplementation::kKernel;
-  bool sdpa = false;
+  bool dense = false;
   bool training = false;
   bool sum = false;
   bool bf16 = false;
@@ -221,7 +221,7 @@ void Attention(benchmark::State& state, const Variant& variant) {
     }
     gemm_rate = rate.Around();
   };
-  if (variant.sdpa) {
+  if (variant.dense) {
     DenseHeads heads(variant, longs + globals);
     run([&] { heads.Run(); });
   } else {
@@ -292,7 +292,7 @@ void RegisterAll() {
         Implementation{"kernel",
                        {.implementation = AttentionImplementation::kKernel},
                        65536},
-        Implementation{"sdpa", {.sdpa = true}, 16384}}) {
+        Implementation{"dense", {.dense = true}, 16384}}) {
     for (const bool training : {false, true}) {
       for (const bool sum : {false, true}) {
         for (const bool bf16 : {false, true}) {
@@ -302,7 +302,7 @@ void RegisterAll() {
           variant.bf16 = bf16;
           const bool is_tensors =
               variant.implementation != AttentionImplementation::kKernel;
-          if ((variant.sdpa && sum) || (is_tensors && bf16)) {
+          if ((variant.dense && sum) || (is_tensors && bf16)) {
             continue;
           }
           Register(implementation, variant);

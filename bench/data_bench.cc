@@ -17,8 +17,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "bench/run_benchmarks.h"
-#include "etc/formats/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
 #include "tasks/registry.h"

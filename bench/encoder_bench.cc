@@ -21,10 +21,10 @@
 #include <string>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "bench/machine.h"
 #include "bench/run_benchmarks.h"
 #include "etc/model.h"
-#include "etc/process_memory.h"
 #include "etc/step_cost.h"
 #include "tasks/train/optimizer.h"
 

@@ -20,15 +20,15 @@
 #include <vector>
 
 #include "attention/pattern.h"
+#include "base/process_memory.h"
 #include "bench/run_benchmarks.h"
-#include "etc/process_memory.h"
 #include "tasks/data/loader.h"
 #include "tasks/task.h"
-#include "tasks/train/finetuned_model.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/step_memory.h"
 #include "tasks/train/step_time.h"
-#include "tasks/train/update.h"
+#include "tasks/train/task_model.h"
+#include "tasks/train/train_step.h"
 
 namespace etc {
 namespace {
@@ -72,9 +72,9 @@ class Training {
     }
     auto optimizer = MakeOptimizer(config.optimizer, model_.Parameters());
     TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
-    updater_ = std::make_unique<Updater>(
+    train_step_ = std::make_unique<TrainStep>(
         model_, *std::move(optimizer),
-        Updater::Options{
+        TrainStep::Options{
             .batch_size = config.train.batch_size,
             .schedule = {.learning_rate = 1e-6, .num_steps = 1000000}});
     for (int64_t i = 0; i < config.train.batch_size; ++i) {
@@ -83,13 +83,13 @@ class Training {
   }
 
   void Update() {
-    TORCH_CHECK(updater_->Make(batch_, step_++, /*stop=*/nullptr).ok());
+    TORCH_CHECK(train_step_->Make(batch_, step_++, /*stop=*/nullptr).ok());
   }
   int64_t parameters() const { return parameters_; }
 
  private:
-  FinetunedModel model_;
-  std::unique_ptr<Updater> updater_;
+  TaskModel model_;
+  std::unique_ptr<TrainStep> train_step_;
   TrainingBatch batch_;
   int64_t parameters_ = 0;
   int64_t step_ = 0;

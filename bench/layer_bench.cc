@@ -20,14 +20,14 @@
 #include <string>
 #include <vector>
 
-#include "attention/linear.h"
 #include "attention/pattern_builders.h"
+#include "base/linear.h"
+#include "base/process_memory.h"
 #include "bench/run_benchmarks.h"
 #include "etc/config.h"
 #include "etc/encoder_layer.h"
-#include "etc/feed_forward.h"
-#include "etc/process_memory.h"
-#include "etc/residual_norm.h"
+#include "etc/nn/feed_forward.h"
+#include "etc/nn/residual_norm.h"
 #include "tasks/train/adam_update.h"
 
 namespace etc {

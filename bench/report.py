@@ -108,7 +108,7 @@ def table(r):
     for length in (1024, 4096, 16384):
         yield ("Kernels over dense attention at length %d, forward and "
                "backward" % length,
-               r.times(attention("sdpa", "training", "off", length),
+               r.times(attention("dense", "training", "off", length),
                        op("training", "off", length)), "times faster")
     yield ("Residual sum over off, attention forward",
            r.percent_more(op("forward", "sum"), op("forward", "off")),
@@ -148,7 +148,7 @@ LINES = (("kernel", "off", "kernels, residual off"),
          ("kernel", "sum", "kernels, residual sum"),
          ("blocked", "sum", "blocked, residual sum"),
          ("reference", "sum", "reference, residual sum"),
-         ("sdpa", "off", "dense"))
+         ("dense", "off", "dense"))
 
 
 def plot(r, what, field, scale, label):

@@ -91,9 +91,9 @@ case ${1:-table} in
     measure attention_long attention_bench 3 \
       'Attention/kernel/training/.*/fp32/long:(2048|8192|16384|32768|65536)/.*threads:2/'
     measure attention_dense attention_bench 3 \
-      'Attention/(kernel|sdpa)/training/residual:off/fp32/long:(2048|4096|8192|16384)/global:256/radius:84/threads:2/'
+      'Attention/(kernel|dense)/training/residual:off/fp32/long:(2048|4096|8192|16384)/global:256/radius:84/threads:2/'
     measure attention_short attention_bench 3 \
-      'Attention/(kernel|sdpa)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
+      'Attention/(kernel|dense)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
     measure layer layer_bench 1 '.*'
     measure tokenizer tokenizer_bench 3 '.*'
     measure data data_bench 3 '.*'

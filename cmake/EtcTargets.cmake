@@ -39,7 +39,7 @@ target_precompile_headers(etc_torch_pch PRIVATE
   <torch/nn/modules/normalization.h> <torch/nn/pimpl.h> <torch/types.h>
   <torch/utils.h>)
 
-# What etc_library, etc_program and etc_test have in common.
+# What libraries, programs and tests have in common.
 function(etc_set_up_target target torch)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:etc_build_options>)
   if(torch)
@@ -47,31 +47,51 @@ function(etc_set_up_target target torch)
   endif()
 endfunction()
 
-# etc_library(NAME <name> SOURCES <file>... HEADERS <file>...
-#             [DEPS <target>...] [TORCH])
+# etc_layer(NAME <name> [BELOW <layer>]
+#           CORE_SOURCES <file>... [CORE_DEPS <target>...]
+#           [SOURCES <file>... [DEPS <target>...]]
+#           [PUBLIC_HEADERS <file>...])
 #
-# A static library `etc_<name>`, in this project and outside `RealETC::<name>`.
-# Headers are installed under their path from the root of the repository.
-# TORCH: uses LibTorch.
-function(etc_library)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH" "NAME" "SOURCES;HEADERS;DEPS")
-  set(target etc_${arg_NAME})
-  add_library(${target} STATIC ${arg_SOURCES})
-  add_library(RealETC::${arg_NAME} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
-  target_sources(${target} PUBLIC FILE_SET HEADERS
-    BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_HEADERS})
+# One layer of the code, which is one directory at the top level, as two static
+# libraries, in this project and outside under the same names:
+#
+#   RealETC::<name>_core  what does without LibTorch, so that it compiles and
+#                         starts fast
+#   RealETC::<name>       all of it
+#
+# Each links the same library of the layer below. PUBLIC_HEADERS are installed
+# under their path from the root of the repository; all others are internal.
+function(etc_layer)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;BELOW"
+    "CORE_SOURCES;CORE_DEPS;SOURCES;DEPS;PUBLIC_HEADERS")
+  set(below)
+  set(core_below)
+  if(arg_BELOW)
+    set(below RealETC::${arg_BELOW})
+    set(core_below RealETC::${arg_BELOW}_core)
+  endif()
+  etc_add_library(${arg_NAME}_core FALSE
+    "${arg_CORE_SOURCES}" "${core_below};${arg_CORE_DEPS}")
+  etc_add_library(${arg_NAME} TRUE
+    "${arg_SOURCES}" "RealETC::${arg_NAME}_core;${below};${arg_DEPS}")
+  target_sources(etc_${arg_NAME} PUBLIC FILE_SET HEADERS
+    BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${arg_PUBLIC_HEADERS})
+endfunction()
+
+function(etc_add_library name torch sources deps)
+  set(target etc_${name})
+  add_library(${target} STATIC ${sources})
+  add_library(RealETC::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(${target} PUBLIC
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
   target_compile_features(${target} PUBLIC cxx_std_20)
-  if(arg_TORCH)
+  if(torch)
     target_link_libraries(${target} PUBLIC etc_torch)
   endif()
-  target_link_libraries(${target} PUBLIC ${arg_DEPS})
-  etc_set_up_target(${target} ${arg_TORCH})
-  # The storey that it is part of: the first folder of its path.
-  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
-    BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE storey)
-  string(REGEX REPLACE "/.*" "" storey "${storey}")
-  set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES_OF_${storey} ${target})
+  target_link_libraries(${target} PUBLIC ${deps})
+  etc_set_up_target(${target} ${torch})
+  set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
 endfunction()
 
 # etc_program(NAME <name> SOURCES <file>... [DEPS <target>...] [TORCH])
@@ -83,27 +103,41 @@ function(etc_program)
   etc_set_up_target(${arg_NAME} ${arg_TORCH})
 endfunction()
 
-# etc_test(<file> [DEPS <target>...] [TORCH] [THREADS] [ENVIRONMENT <n=v>...])
+# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [DEPS <target>...]
+#          [ENVIRONMENT <n=v>...])
 #
-# One program and one CTest entry for one test file. A test that does not say
-# TORCH must not link LibTorch, so that it starts and compiles fast. THREADS:
-# the test runs code of ours on several threads, so the preset `tsan` builds and
-# runs it (target `threaded_tests`, label `threads`).
+# One program and one CTest entry for one test file, linked with the layer that
+# it lies in: tests/attention/... with RealETC::attention if it says TORCH, else
+# with RealETC::attention_core, so that it starts and compiles fast.
+# THREADS: the test runs code of ours on several threads, so the preset `tsan`
+# builds and runs it (target `threaded_tests`, label `threads`).
+# PROGRAM: the test runs `realetc`, whose path it finds in ETC_PROGRAM.
 function(etc_test source)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "" "DEPS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS;PROGRAM" ""
+    "DEPS;ENVIRONMENT")
   cmake_path(APPEND CMAKE_CURRENT_SOURCE_DIR "${source}"
     OUTPUT_VARIABLE path)
   cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests")
   string(REGEX REPLACE "\\.cc$" "" name "${path}")
   string(REPLACE "/" "_" target "${name}")
+  string(REGEX REPLACE "/.*" "" layer "${path}")
+  if(NOT arg_TORCH)
+    string(APPEND layer "_core")
+  endif()
   add_executable(${target} "${source}")
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
-  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${target} PRIVATE
     ETC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_link_libraries(${target} PRIVATE ${arg_DEPS} GTest::gmock_main)
+  # `arg_DEPS` first: what stands before the C library's calls has to.
+  target_link_libraries(${target} PRIVATE
+    ${arg_DEPS} RealETC::${layer} GTest::gmock_main)
   etc_set_up_target(${target} ${arg_TORCH})
+  if(arg_PROGRAM)
+    target_compile_definitions(${target} PRIVATE
+      ETC_PROGRAM="$<TARGET_FILE:realetc>")
+    add_dependencies(${target} realetc)
+  endif()
   add_test(NAME ${name} COMMAND ${target})
   # LibTorch keeps what it allocates once for ever, its headers are seen by
   # sanitized and unsanitized code, and its threads are its own.

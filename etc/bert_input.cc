@@ -2,7 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-#include "attention/check_shape.h"
+#include "base/check_shape.h"
 
 namespace etc {
 

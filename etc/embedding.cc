@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "attention/apply_linear.h"
-#include "attention/check_shape.h"
-#include "attention/initializers.h"
+#include "base/apply_linear.h"
+#include "base/check_shape.h"
+#include "base/initializers.h"
 #include "etc/model.h"
-#include "etc/residual_norm.h"
+#include "etc/nn/residual_norm.h"
 
 namespace etc {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <c10/util/Exception.h>
 
-#include "attention/initializers.h"
+#include "base/initializers.h"
 #include "etc/embedding.h"
-#include "etc/feed_forward.h"
-#include "etc/residual_norm.h"
+#include "etc/nn/feed_forward.h"
+#include "etc/nn/residual_norm.h"
 
 namespace etc {
 namespace {

@@ -13,10 +13,10 @@
 
 #include "attention/attention_inputs.h"
 #include "attention/global_local_attention.h"
-#include "attention/linear.h"
 #include "attention/residual_scores.h"
-#include "etc/activation.h"
+#include "base/linear.h"
 #include "etc/config.h"
+#include "etc/nn/activation.h"
 
 namespace etc {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "etc/gradient_checkpoint.h"
-#include "etc/stop_guard.h"
+#include "base/stop_guard.h"
+#include "etc/nn/gradient_checkpoint.h"
 
 namespace etc {
 namespace {

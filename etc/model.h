@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "attention/attention_inputs.h"
-#include "attention/linear.h"
 #include "attention/residual_scores.h"
 #include "attention/sparse_attention.h"
+#include "base/linear.h"
 #include "etc/config.h"
 #include "etc/embedding.h"
 #include "etc/encoder_layer.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "etc/gradient_checkpoint.h"
+#include "etc/nn/gradient_checkpoint.h"
 
 namespace etc {
 namespace {

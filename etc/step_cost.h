@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "attention/linear.h"
 #include "attention/residual_scores.h"
+#include "base/linear.h"
 #include "etc/config.h"
 
 namespace etc {
@@ -43,8 +43,8 @@ struct ActivationBytes {
 };
 
 // Derived from what autograd keeps in etc/encoder_layer.cc and
-// attention/kernel_function.cc; a test compares it with a real step. `config`
-// has passed CheckEtcConfig.
+// attention/backends/cpu/kernel_function.cc; a test compares it with a real
+// step. `config` has passed CheckEtcConfig.
 ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape,
                                     const StepOptions& options);

@@ -12,9 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/out_of_memory.h"
-#include "etc/process_memory.h"
+#include "base/json_reader.h"
+#include "base/out_of_memory.h"
+#include "base/process_memory.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/version.h"
 

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "etc/formats/json_reader.h"
+#include "base/json_reader.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/nq/metric.h"
 #include "tasks/nq/task.h"

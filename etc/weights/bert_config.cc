@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/file.h"
-#include "etc/formats/status_macros.h"
+#include "base/file.h"
+#include "base/status_macros.h"
 #include "etc/model.h"
 #include "etc/weights/bert_config.h"
 

@@ -6,9 +6,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
-#include "etc/formats/utf8.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {

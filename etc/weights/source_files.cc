@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/file.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "etc/weights/bert_config.h"
 #include "etc/weights/tokenizer_json.h"
 #include "etc/weights/weight_plan.h"

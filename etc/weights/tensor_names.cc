@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "etc/formats/utf8.h"
+#include "base/utf8.h"
 
 namespace etc {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "etc/formats/status_macros.h"
-#include "etc/formats/utf8.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace etc {
 namespace {

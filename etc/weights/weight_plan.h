@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "etc/config.h"
-#include "etc/formats/tensor_source.h"
 #include "etc/weights/encoder_parameters.h"
+#include "etc/weights/formats/tensor_source.h"
 #include "etc/weights/tensor_names.h"
 
 namespace etc {

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/status_macros.h"
-#include "etc/formats/utf8.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 #include "etc/weights/bert_config.h"
 #include "etc/weights/source_files.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "etc/checkpoint.h"
 #include "etc/config.h"
+#include "etc/weights/checkpoint.h"
 #include "etc/weights/weight_plan.h"
 
 namespace etc {

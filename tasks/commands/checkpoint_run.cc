@@ -6,14 +6,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/counted.h"
-#include "etc/formats/out_of_memory.h"
-#include "etc/formats/status_macros.h"
+#include "base/counted.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/find_checkpoint.h"
 #include "tasks/train/finetune.h"
-#include "tasks/train/finetuned_model.h"
 #include "tasks/train/run_plan.h"
+#include "tasks/train/task_model.h"
 
 namespace etc {
 namespace {
@@ -31,7 +31,7 @@ void WarnOfOtherResidual(const std::string& trained, const std::string& now) {
 // The configuration with which the checkpoint in `directory` is run.
 absl::StatusOr<FinetuneConfig> ConfigOfRun(
     const std::string& directory, const CheckpointRunOptions& options) {
-  ETC_ASSIGN_OR_RETURN(FinetuneConfig config, ReadFinetunedConfig(directory));
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config, ReadTaskModelConfig(directory));
   if (!options.data.empty()) {
     config.data.dev = options.data;
   }
@@ -68,12 +68,12 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   PrintWarnings(run.setup.warnings);
   SetThreads(run.config.train.threads);
   ETC_ASSIGN_OR_RETURN(
-      const FinetunedModel model,
+      const TaskModel model,
       NamingOutOfMemory(
           [&] { return absl::StrCat("loading ", checkpoint.directory); },
           [&] {
-            return LoadFinetunedModel(checkpoint.directory, run.config,
-                                      *run.setup.task);
+            return LoadTaskModel(checkpoint.directory, run.config,
+                                 *run.setup.task);
           }));
   StreamReporter reporter = ConsoleReporter();
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 #include "etc/model_size.h"
 #include "etc/step_cost.h"
 #include "tasks/commands/commands.h"

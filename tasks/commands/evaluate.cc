@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "etc/formats/counted.h"
-#include "etc/formats/file.h"
-#include "etc/formats/status_macros.h"
+#include "base/counted.h"
+#include "base/file.h"
+#include "base/status_macros.h"
 #include "tasks/commands/checkpoint_run.h"
 #include "tasks/commands/commands.h"
 #include "tasks/train/score_table.h"

@@ -15,9 +15,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "etc/formats/counted.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/counted.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {

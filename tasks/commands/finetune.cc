@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/counted.h"
-#include "etc/formats/status_macros.h"
+#include "base/counted.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"

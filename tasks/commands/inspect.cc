@@ -11,11 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "etc/checkpoint.h"
-#include "etc/formats/counted.h"
-#include "etc/formats/status_macros.h"
-#include "etc/formats/tensor_source.h"
+#include "base/counted.h"
+#include "base/status_macros.h"
+#include "etc/weights/checkpoint.h"
 #include "etc/weights/compare.h"
+#include "etc/weights/formats/tensor_source.h"
 #include "etc/weights/source_files.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
@@ -171,13 +171,14 @@ absl::Status CountExamples(const Arguments& arguments,
   ETC_ASSIGN_OR_RETURN(
       const ExampleCount count,
       CountTrainingExamples(
-          *records, {.on_bad_record = OnBadRecordOf(config.data),
-                     .stream = {.workers = config.data.workers,
-                                .max_ahead_bytes = CacheBytesOf(config.data)},
-                     .listener = [&](int64_t done) {
-                       reporter.Counting(
-                           {.records = done, .num_records = records->size()});
-                     }}));
+          *records,
+          {.on_bad_record = OnBadRecordOf(config.data),
+           .stream = {.workers = config.data.workers,
+                      .max_prefetch_bytes = CacheBytesOf(config.data)},
+           .listener = [&](int64_t done) {
+             reporter.Counting(
+                 {.records = done, .num_records = records->size()});
+           }}));
   std::cout << Counted(records->size(), "record") << ", "
             << Counted(count.examples, "example") << "\n";
   for (const auto& [reason, left_out] : count.skipped.left_out) {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 #include "tasks/commands/commands.h"
 #include "tasks/registry.h"
 #include "tasks/task.h"

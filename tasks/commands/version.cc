@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/counted.h"
+#include "base/counted.h"
 
 namespace etc {
 namespace {

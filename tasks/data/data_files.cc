@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {

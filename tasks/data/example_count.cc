@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 
 namespace etc {
 

@@ -20,7 +20,7 @@ struct ExampleCount {
 
 struct ExampleCountOptions {
   OnBadRecord on_bad_record = OnBadRecord::kError;
-  // How the examples are made; `ahead` is best left as it is.
+  // How the examples are made; `prefetch` is best left as it is.
   ExampleStreamOptions stream = {};
   // Records are made until there are so many examples.
   int64_t enough = std::numeric_limits<int64_t>::max();

@@ -1,6 +1,6 @@
 #include "tasks/data/example_source.h"
 
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {

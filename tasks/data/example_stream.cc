@@ -13,10 +13,10 @@ namespace {
 // than records to make at a time.
 ExampleStreamOptions Bounded(ExampleStreamOptions options,
                              const ExampleSource& source) {
-  options.ahead = options.workers > 0
-                      ? std::clamp<int64_t>(options.ahead, 0, source.size())
-                      : 0;
-  options.workers = std::min(options.workers, options.ahead + 1);
+  options.prefetch = options.workers > 0 ? std::clamp<int64_t>(options.prefetch,
+                                                               0, source.size())
+                                         : 0;
+  options.workers = std::min(options.workers, options.prefetch + 1);
   return options;
 }
 
@@ -62,7 +62,7 @@ void ExampleStream::StopWorkers() {
 }
 
 void ExampleStream::Request() {
-  const auto wanted = static_cast<size_t>(options_.ahead) + 1;
+  const auto wanted = static_cast<size_t>(options_.prefetch) + 1;
   // Only this thread adds slots and takes them away.
   while (!at_end_ && slots_.size() < wanted) {
     const std::optional<int64_t> record = sequence_();
@@ -95,7 +95,7 @@ std::optional<ExampleStream::Made> ExampleStream::Next() {
   Slot next = std::move(slots_.front());
   slots_.pop_front();
   --begun_;
-  bytes_ahead_ -= next.bytes;
+  prefetched_bytes_ -= next.bytes;
   lock.unlock();
   may_begin_.notify_all();
   seconds_waited_ +=
@@ -120,7 +120,7 @@ bool ExampleStream::WaitForFirst(std::unique_lock<std::mutex>* lock) {
   if (options_.workers <= 0) {
     begun_ = 1;
     Make(&slots_.front());
-    bytes_ahead_ += slots_.front().bytes;
+    prefetched_bytes_ += slots_.front().bytes;
     return true;
   }
   while (!is_made_.wait_for(*lock, kBetweenLooks,
@@ -135,7 +135,7 @@ bool ExampleStream::WaitForFirst(std::unique_lock<std::mutex>* lock) {
 bool ExampleStream::MayBegin() const {
   return begun_ < slots_.size() &&
          (begun_ < static_cast<size_t>(options_.workers) ||
-          bytes_ahead_ < options_.max_ahead_bytes);
+          prefetched_bytes_ < options_.max_prefetch_bytes);
 }
 
 void ExampleStream::Make(Slot* slot) const {
@@ -161,7 +161,7 @@ void ExampleStream::MakeExamplesUntilStopped() {
     Make(&slot);
     lock.lock();
     slot.is_made = true;
-    bytes_ahead_ += slot.bytes;
+    prefetched_bytes_ += slot.bytes;
     is_made_.notify_one();
   }
 }

@@ -26,8 +26,8 @@ struct ExampleStreamOptions {
   // Records that are made before they are asked for, at most as many as the
   // source has; and the memory that their examples may take, which is exceeded
   // by as many records as there are workers.
-  int64_t ahead = 64;
-  int64_t max_ahead_bytes = std::numeric_limits<int64_t>::max();
+  int64_t prefetch = 64;
+  int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
   // True ends the waiting for examples. May be null.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -98,9 +98,9 @@ class ExampleStream {
   std::condition_variable is_made_;
   // All guarded by mutex_, but for a slot that a worker has begun and not made:
   // that is the worker's.
-  std::deque<Slot> slots_;   // in the order of the sequence
-  size_t begun_ = 0;         // the first of slots_
-  int64_t bytes_ahead_ = 0;  // of slots that are made
+  std::deque<Slot> slots_;        // in the order of the sequence
+  size_t begun_ = 0;              // the first of slots_
+  int64_t prefetched_bytes_ = 0;  // of slots that are made
   bool stopped_ = false;
   std::vector<std::thread> threads_;
 };

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 #include "tasks/data/example_count.h"
 #include "tasks/data/shuffle.h"
 
@@ -59,8 +59,8 @@ TrainingLoader::TrainingLoader(const ExampleSource* source,
       next_batch_(start.batch),
       stream_(source, [this] { return NextRecord(); },
               {.workers = options.workers,
-               .ahead = PoolSize(options),
-               .max_ahead_bytes = options.max_ahead_bytes,
+               .prefetch = PoolSize(options),
+               .max_prefetch_bytes = options.max_prefetch_bytes,
                .stop = options.stop}) {
   pool_end_.batch = 0;
 }
@@ -179,8 +179,8 @@ EvaluationLoader::EvaluationLoader(const ExampleSource* source, Options options)
                 return requested_++;
               },
               {.workers = options.workers,
-               .ahead = std::min(options.batch_size, source->size()) * 2,
-               .max_ahead_bytes = options.max_ahead_bytes,
+               .prefetch = std::min(options.batch_size, source->size()) * 2,
+               .max_prefetch_bytes = options.max_prefetch_bytes,
                .stop = options.stop}) {}
 
 absl::StatusOr<Examples> EvaluationLoader::Next() {

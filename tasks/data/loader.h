@@ -36,7 +36,7 @@ struct TrainingLoaderOptions {
   int64_t workers = 1;
   OnBadRecord on_bad_record = OnBadRecord::kError;
   // Memory for examples that are made ahead of need, and for those of a pool.
-  int64_t max_ahead_bytes = std::numeric_limits<int64_t>::max();
+  int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
   int64_t max_pool_bytes = std::numeric_limits<int64_t>::max();
   // True ends the waiting for examples. May be null.
   const std::atomic<bool>* stop = nullptr;
@@ -109,7 +109,7 @@ class EvaluationLoader {
     int64_t workers = 1;
     OnBadRecord on_bad_record = OnBadRecord::kError;
     // As in TrainingLoaderOptions.
-    int64_t max_ahead_bytes = std::numeric_limits<int64_t>::max();
+    int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
     const std::atomic<bool>* stop = nullptr;
   };
 

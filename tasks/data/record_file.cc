@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/out_of_memory.h"
-#include "etc/formats/status_macros.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "etc/formats/file.h"
-#include "etc/formats/gzip_file.h"
+#include "base/file.h"
+#include "base/gzip_file.h"
 #include "tasks/data/record_scanner.h"
 
 namespace etc {
@@ -20,7 +20,7 @@ namespace etc {
 // one or many lines (WikiHop, HotpotQA), or one object a line (NQ, OpenKP); as
 // it is or packed by gzip, which is told by its first bytes, not by its name.
 // Opening scans the file once and keeps 16 bytes a record, and for gzip what
-// etc/formats/gzip_file.h says; the records themselves are parsed by who asks
+// base/gzip_file.h says; the records themselves are parsed by who asks
 // for them.
 class RecordFile {
  public:

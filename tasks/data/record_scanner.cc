@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "etc/formats/status_macros.h"
-#include "etc/memory_limit.h"
+#include "base/memory_limit.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {

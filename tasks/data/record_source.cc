@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/out_of_memory.h"
-#include "etc/formats/status_macros.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
 #include "tasks/data/data_files.h"
 
 namespace etc {

@@ -49,11 +49,10 @@ size_t UnigramAt(const std::vector<ByteRange>& unigrams, int64_t byte) {
 }
 
 // The index of the first piece that begins at or behind a byte.
-int64_t PieceFrom(const std::vector<TextPiece>& pieces, int64_t byte) {
-  return std::lower_bound(pieces.begin(), pieces.end(), byte,
-                          [](const TextPiece& piece, int64_t at) {
-                            return piece.begin < at;
-                          }) -
+int64_t PieceFrom(const std::vector<Token>& pieces, int64_t byte) {
+  return std::lower_bound(
+             pieces.begin(), pieces.end(), byte,
+             [](const Token& piece, int64_t at) { return piece.begin < at; }) -
          pieces.begin();
 }
 
@@ -79,7 +78,7 @@ std::vector<ByteRange> SplitUnigrams(absl::string_view text) {
 }
 
 DetokenizedText Detokenize(absl::string_view text,
-                           const std::vector<TextPiece>& pieces,
+                           const std::vector<Token>& pieces,
                            const Tokenizer& tokenizer) {
   DetokenizedText result;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -107,7 +106,7 @@ AnswerFinder::AnswerFinder(std::string answer, TokenizerKind kind,
       answer_pieces_(tokenizer->Encode(answer_)) {}
 
 std::vector<PieceSpan> AnswerFinder::Find(
-    absl::string_view text, const std::vector<TextPiece>& pieces) const {
+    absl::string_view text, const std::vector<Token>& pieces) const {
   if (answer_.empty() || pieces.empty()) {
     return {};
   }
@@ -116,7 +115,7 @@ std::vector<PieceSpan> AnswerFinder::Find(
 }
 
 std::vector<PieceSpan> AnswerFinder::FindInUnigrams(
-    absl::string_view text, const std::vector<TextPiece>& pieces) const {
+    absl::string_view text, const std::vector<Token>& pieces) const {
   const std::vector<int64_t> begins = Occurrences(text, answer_);
   if (begins.empty()) {
     return {};
@@ -139,13 +138,12 @@ std::vector<PieceSpan> AnswerFinder::FindInUnigrams(
 }
 
 PieceSpan AnswerFinder::Refine(PieceSpan span,
-                               const std::vector<TextPiece>& pieces) const {
+                               const std::vector<Token>& pieces) const {
   const auto size = static_cast<int64_t>(answer_pieces_.size());
   for (int64_t first = span.first; size > 0 && first + size - 1 <= span.last;
        ++first) {
     if (std::equal(answer_pieces_.begin(), answer_pieces_.end(),
-                   pieces.begin() + first,
-                   [](const TextPiece& a, const TextPiece& b) {
+                   pieces.begin() + first, [](const Token& a, const Token& b) {
                      return a.id == b.id;
                    })) {
       return {.first = first, .last = first + size - 1};
@@ -155,7 +153,7 @@ PieceSpan AnswerFinder::Refine(PieceSpan span,
 }
 
 std::vector<PieceSpan> AnswerFinder::FindInDetokenized(
-    absl::string_view text, const std::vector<TextPiece>& pieces) const {
+    absl::string_view text, const std::vector<Token>& pieces) const {
   const DetokenizedText detokenized = Detokenize(text, pieces, *tokenizer_);
   std::vector<PieceSpan> spans;
   for (const int64_t begin : Occurrences(detokenized.text, answer_)) {

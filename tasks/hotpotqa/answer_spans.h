@@ -32,7 +32,7 @@ struct DetokenizedText {
   std::vector<int64_t> piece_of_byte;
 };
 DetokenizedText Detokenize(absl::string_view text,
-                           const std::vector<TextPiece>& pieces,
+                           const std::vector<Token>& pieces,
                            const Tokenizer& tokenizer);
 
 // Finds one answer in texts (hotpotqa spec 2.2): all occurrences from the left
@@ -48,19 +48,19 @@ class AnswerFinder {
 
   // `pieces` are those of `text`. None for an empty answer.
   std::vector<PieceSpan> Find(absl::string_view text,
-                              const std::vector<TextPiece>& pieces) const;
+                              const std::vector<Token>& pieces) const;
 
  private:
-  std::vector<PieceSpan> FindInUnigrams(
-      absl::string_view text, const std::vector<TextPiece>& pieces) const;
+  std::vector<PieceSpan> FindInUnigrams(absl::string_view text,
+                                        const std::vector<Token>& pieces) const;
   std::vector<PieceSpan> FindInDetokenized(
-      absl::string_view text, const std::vector<TextPiece>& pieces) const;
-  PieceSpan Refine(PieceSpan span, const std::vector<TextPiece>& pieces) const;
+      absl::string_view text, const std::vector<Token>& pieces) const;
+  PieceSpan Refine(PieceSpan span, const std::vector<Token>& pieces) const;
 
   const std::string answer_;
   const TokenizerKind kind_;
   const Tokenizer* const tokenizer_;
-  const std::vector<TextPiece> answer_pieces_;
+  const std::vector<Token> answer_pieces_;
 };
 
 }  // namespace etc

@@ -111,7 +111,7 @@ std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
     return ProjectAnswer(JoinedPieces(example, span, tokenizer),
                          TouchedUnigrams(example, span));
   }
-  std::vector<TextPiece> pieces;
+  std::vector<Token> pieces;
   for (int64_t i = span.first; i <= span.last; ++i) {
     const auto at = static_cast<size_t>(i);
     pieces.push_back({.id = example.long_token_ids[at],

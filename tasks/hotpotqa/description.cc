@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "etc/formats/counted.h"
+#include "base/counted.h"
 #include "tasks/data/pattern_text.h"
 #include "tasks/hotpotqa/answer_text.h"
 

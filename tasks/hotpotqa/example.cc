@@ -37,7 +37,7 @@ class Writer {
     EndSegment();
     const std::string& question = example_->record->question;
     bool any = false;
-    for (const TextPiece& piece : tokenizer_.Encode(question)) {
+    for (const Token& piece : tokenizer_.Encode(question)) {
       if (!Fits(1)) {
         ++example_->dropped_question_pieces;
         continue;
@@ -145,7 +145,7 @@ class Writer {
   // A title or sentence. Returns whether it was added.
   bool AddText(const std::string& text, int32_t type, int32_t paragraph,
                const GlobalFields& fields) {
-    const std::vector<TextPiece> pieces = tokenizer_.Encode(text);
+    const std::vector<Token> pieces = tokenizer_.Encode(text);
     const bool fits = Fits(static_cast<int64_t>(pieces.size()));
     // The official program looks for answers in what does not fit, too.
     if (fields.supports && (fits || options_.official_compatibility)) {
@@ -160,7 +160,7 @@ class Writer {
       return false;
     }
     const int32_t global = AddGlobal(tokens_.sentence, fields);
-    for (const TextPiece& piece : pieces) {
+    for (const Token& piece : pieces) {
       AddLong(piece.id, type, {piece.begin, piece.end},
               {.sentence = global, .paragraph = paragraph});
     }

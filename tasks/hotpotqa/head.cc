@@ -3,9 +3,9 @@
 #include <c10/util/Exception.h>
 #include <torch/nn/functional/loss.h>
 
-#include "attention/apply_linear.h"
-#include "attention/check_shape.h"
-#include "attention/initializers.h"
+#include "base/apply_linear.h"
+#include "base/check_shape.h"
+#include "base/initializers.h"
 #include "tasks/hotpotqa/example.h"
 
 namespace etc {

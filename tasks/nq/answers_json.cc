@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/status_macros.h"
-#include "etc/formats/utf8.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace etc {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "etc/formats/json_reader.h"
+#include "base/json_reader.h"
 #include "nlohmann/json_fwd.hpp"
 #include "tasks/nq/raw.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "etc/formats/counted.h"
+#include "base/counted.h"
 #include "tasks/data/pattern_text.h"
 
 namespace etc {

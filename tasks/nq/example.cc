@@ -130,7 +130,7 @@ std::string LeftOut(NqAnswerType of_document, const NqExample& example,
 class Writer {
  public:
   Writer(std::shared_ptr<const NqDocument> document,
-         std::vector<TextPiece> question, const NqPieces& pieces,
+         std::vector<Token> question, const NqPieces& pieces,
          const NqExampleOptions& options)
       : document_(std::move(document)),
         question_(std::move(question)),
@@ -170,7 +170,7 @@ class Writer {
     const int64_t end = std::min(start + room, pieces_.size());
     std::vector<int32_t>& ids = example->long_token_ids;
     ids.push_back(options_.tokens.cls);
-    for (const TextPiece& piece : question_) {
+    for (const Token& piece : question_) {
       ids.push_back(piece.id);
     }
     ids.push_back(options_.tokens.separator);
@@ -240,7 +240,7 @@ class Writer {
   }
 
   const std::shared_ptr<const NqDocument> document_;
-  const std::vector<TextPiece> question_;
+  const std::vector<Token> question_;
   const NqPieces& pieces_;
   const NqExampleOptions& options_;
 };
@@ -272,7 +272,7 @@ std::vector<std::shared_ptr<const NqExample>> MakeNqExamples(
               options.max_global_length, " are too small for questions of ",
               options.max_question_length, " pieces and a stride of ",
               options.stride);
-  std::vector<TextPiece> question = tokenizer.Encode(record.question);
+  std::vector<Token> question = tokenizer.Encode(record.question);
   question.resize(std::min(question.size(),
                            static_cast<size_t>(options.max_question_length)));
   const NqPieces pieces = NqPiecesOf(record, tokenizer, options.tokens);

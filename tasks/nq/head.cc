@@ -5,9 +5,9 @@
 
 #include <cstddef>
 
-#include "attention/apply_linear.h"
-#include "attention/check_shape.h"
-#include "attention/initializers.h"
+#include "base/apply_linear.h"
+#include "base/check_shape.h"
+#include "base/initializers.h"
 #include "tasks/nq/example.h"
 #include "tasks/nq/example_cast.h"
 

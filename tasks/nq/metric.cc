@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/file.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/record_file.h"
 #include "tasks/nq/answers_json.h"

@@ -40,7 +40,7 @@ NqPieces NqPiecesOf(const NqRecord& record, const Tokenizer& tokenizer,
                  number, p, &pieces);
         continue;
       }
-      for (const TextPiece& piece : tokenizer.Encode(token.text)) {
+      for (const Token& piece : tokenizer.Encode(token.text)) {
         AddPiece(piece.id, number, p, &pieces);
       }
     }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "attention/check_shape.h"
+#include "base/check_shape.h"
 #include "tasks/nq/example_cast.h"
 #include "tasks/nq/predictions_file.h"
 

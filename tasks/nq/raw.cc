@@ -5,8 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "tasks/nq/answers_json.h"
 
 namespace etc {

@@ -3,7 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {

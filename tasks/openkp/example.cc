@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 #include "tasks/text/unicode.h"
 
 namespace etc {
@@ -68,11 +68,11 @@ class Writer {
         std::min(options_.max_long_length,
                  options_.max_global_length * options_.fixed_block_length);
     for (const absl::string_view word : words_) {
-      const std::vector<TextPiece> pieces = tokenizer_.Encode(word);
+      const std::vector<Token> pieces = tokenizer_.Encode(word);
       if (example_->long_length() + Size(pieces) > room || IsFullOfWords()) {
         break;
       }
-      for (const TextPiece& piece : pieces) {
+      for (const Token& piece : pieces) {
         AddPiece(piece, static_cast<int32_t>(example_->long_length() /
                                              options_.fixed_block_length));
       }
@@ -110,7 +110,7 @@ class Writer {
   }
 
  private:
-  static int64_t Size(const std::vector<TextPiece>& pieces) {
+  static int64_t Size(const std::vector<Token>& pieces) {
     return static_cast<int64_t>(pieces.size());
   }
 
@@ -129,7 +129,7 @@ class Writer {
            example_->num_words >= options_.max_long_length;
   }
 
-  void AddPiece(const TextPiece& piece, int32_t global) {
+  void AddPiece(const Token& piece, int32_t global) {
     example_->long_token_ids.push_back(piece.id);
     example_->long_words.push_back(static_cast<int32_t>(example_->num_words));
     sentences_.push_back(global);
@@ -138,7 +138,7 @@ class Writer {
   // Adds the words of an element that fit, or with official_compatibility all
   // or none of them. Returns how many; -1 if the element was not added.
   int64_t AddElement(const OpenkpElement& element) {
-    std::vector<std::vector<TextPiece>> pieces;
+    std::vector<std::vector<Token>> pieces;
     const int64_t num_words = element.end_word - element.first_word;
     int64_t total = example_->long_length();
     for (int64_t w = element.first_word; w < element.end_word; ++w) {
@@ -157,8 +157,8 @@ class Writer {
       return -1;
     }
     first_word_ = example_->num_words;
-    for (const std::vector<TextPiece>& word : pieces) {
-      for (const TextPiece& piece : word) {
+    for (const std::vector<Token>& word : pieces) {
+      for (const Token& piece : word) {
         AddPiece(piece, static_cast<int32_t>(example_->elements.size()));
       }
       ++example_->num_words;
@@ -171,7 +171,7 @@ class Writer {
     return is_cut ? Size(pieces) : NumWords(element);
   }
 
-  static int64_t Size(const std::vector<std::vector<TextPiece>>& words) {
+  static int64_t Size(const std::vector<std::vector<Token>>& words) {
     return static_cast<int64_t>(words.size());
   }
 

@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "attention/apply_linear.h"
-#include "attention/check_shape.h"
-#include "attention/initializers.h"
-#include "etc/activation.h"
-#include "etc/residual_norm.h"
+#include "base/apply_linear.h"
+#include "base/check_shape.h"
+#include "base/initializers.h"
+#include "etc/nn/activation.h"
+#include "etc/nn/residual_norm.h"
 #include "tasks/openkp/example_cast.h"
 #include "tasks/openkp/ngram_loss.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "etc/formats/json_reader.h"
+#include "base/json_reader.h"
 
 namespace etc {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/check_shape.h"
+#include "base/check_shape.h"
 
 namespace etc {
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "tasks/openkp/key_phrase_lists.h"
 #include "tasks/text/text_folding.h"
 

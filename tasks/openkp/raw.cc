@@ -5,9 +5,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
-#include "etc/formats/utf8.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
 #include "tasks/openkp/key_phrase_lists.h"
 
 namespace etc {

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "attention/apply_linear.h"
-#include "attention/check_shape.h"
-#include "attention/initializers.h"
-#include "etc/activation.h"
+#include "base/apply_linear.h"
+#include "base/check_shape.h"
+#include "base/initializers.h"
+#include "etc/nn/activation.h"
 #include "tasks/openkp/example_cast.h"
 
 namespace etc {

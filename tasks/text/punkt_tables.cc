@@ -11,8 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "etc/formats/file.h"
-#include "etc/formats/status_macros.h"
+#include "base/file.h"
+#include "base/status_macros.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"
 

@@ -19,7 +19,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 #include "tasks/text/punkt_splitter.h"
 #include "tasks/text/punkt_tables.h"
 #include "tasks/text/unicode.h"

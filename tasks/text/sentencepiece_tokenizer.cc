@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "etc/formats/file.h"
-#include "etc/formats/status_macros.h"
+#include "base/file.h"
+#include "base/status_macros.h"
 #include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/sentencepiece_loader.h"
 #include "tasks/text/unicode.h"
@@ -31,7 +31,7 @@ constexpr absl::string_view kMark = "\u2581";
 // A piece with its text, which need not be one of the vocabulary.
 struct SpeltPiece {
   std::string text;
-  TextPiece piece;
+  Token piece;
 };
 
 // Whether the digit-comma rule is for this piece: two code points or more, the
@@ -77,7 +77,7 @@ class SentencePieceTokenizer : public Tokenizer {
                          const SentencePieceOptions& options)
       : model_(std::move(model)), options_(options) {}
 
-  std::vector<TextPiece> Encode(absl::string_view text) const override {
+  std::vector<Token> Encode(absl::string_view text) const override {
     if (options_.split_punctuation) {
       return EncodeWords(text);
     }
@@ -85,8 +85,8 @@ class SentencePieceTokenizer : public Tokenizer {
       return EncodeRun(text);
     }
     const WellFormedText clean = DropIllFormed(text);
-    std::vector<TextPiece> pieces = EncodeRun(clean.text);
-    for (TextPiece& piece : pieces) {
+    std::vector<Token> pieces = EncodeRun(clean.text);
+    for (Token& piece : pieces) {
       const bool is_empty = piece.begin == piece.end;
       const auto size = static_cast<int64_t>(clean.sources.size());
       piece.begin = piece.begin < size ? clean.sources[piece.begin]
@@ -117,12 +117,12 @@ class SentencePieceTokenizer : public Tokenizer {
   bool lower_cases() const override { return false; }
 
  private:
-  std::vector<TextPiece> EncodeWords(absl::string_view text) const {
-    std::vector<TextPiece> pieces;
+  std::vector<Token> EncodeWords(absl::string_view text) const {
+    std::vector<Token> pieces;
     VisitBasicWords(
         text, {.lower_case = false}, [this, &pieces](const BasicWord& word) {
           const auto size = static_cast<int64_t>(word.text().size());
-          for (TextPiece piece : EncodeRun(word.text())) {
+          for (Token piece : EncodeRun(word.text())) {
             if (piece.begin < piece.end) {
               const ByteRange source = word.Source(piece.begin, piece.end);
               piece.begin = source.begin;
@@ -140,17 +140,17 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   // `text` is well-formed. The digit-comma rule is applied.
-  std::vector<TextPiece> EncodeRun(absl::string_view text) const {
-    std::vector<TextPiece> pieces;
+  std::vector<Token> EncodeRun(absl::string_view text) const {
+    std::vector<Token> pieces;
     struct Context {
       const SentencePieceTokenizer* tokenizer;
       absl::string_view text;
-      std::vector<TextPiece>* pieces;
+      std::vector<Token>* pieces;
     } context{this, text, &pieces};
     EncodePlainly(text, &context, [](void* opaque, const SentencePiece& piece) {
       const auto& [tokenizer, whole, out] = *static_cast<Context*>(opaque);
       const absl::string_view spelt(piece.text, piece.text_size);
-      const TextPiece found{piece.id, piece.begin, piece.end};
+      const Token found{piece.id, piece.begin, piece.end};
       if (EndsInDigitAndComma(spelt)) {
         tokenizer->TakeApart(spelt, found, whole, out);
       } else {
@@ -172,8 +172,8 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   // The digit-comma rule (formats spec 4.7) on a piece of `text`.
-  void TakeApart(absl::string_view spelt, const TextPiece& piece,
-                 absl::string_view text, std::vector<TextPiece>* pieces) const {
+  void TakeApart(absl::string_view spelt, const Token& piece,
+                 absl::string_view text, std::vector<Token>* pieces) const {
     const bool had_mark = absl::StartsWith(spelt, kMark);
     const std::string bare = absl::StrReplaceAll(spelt, {{kMark, ""}});
     std::vector<SpeltPiece> parts;
@@ -197,9 +197,9 @@ class SentencePieceTokenizer : public Tokenizer {
     const int64_t shift = piece.end - bare_size;
     for (const SpeltPiece& part : parts) {
       pieces->push_back(is_literal
-                            ? TextPiece{part.piece.id, part.piece.begin + shift,
-                                        part.piece.end + shift}
-                            : TextPiece{part.piece.id, piece.begin, piece.end});
+                            ? Token{part.piece.id, part.piece.begin + shift,
+                                    part.piece.end + shift}
+                            : Token{part.piece.id, piece.begin, piece.end});
     }
     if (is_literal && had_mark) {
       (*pieces)[pieces->size() - parts.size()].begin = piece.begin;

@@ -10,7 +10,7 @@
 namespace etc {
 
 // One piece of a text.
-struct TextPiece {
+struct Token {
   // Row of the token table.
   int32_t id = 0;
   // Bytes [begin, end) of the original UTF-8 text that the piece stands for.
@@ -32,7 +32,7 @@ class Tokenizer {
   // not UTF-8 are dropped. Neighbours may share bytes (several pieces made from
   // one character) and leave some out; neither begins nor ends decrease, save
   // where normalization swaps spacing marks on one letter.
-  virtual std::vector<TextPiece> Encode(absl::string_view text) const = 0;
+  virtual std::vector<Token> Encode(absl::string_view text) const = 0;
 
   // Ids are in [0, vocab_size()).
   virtual int64_t vocab_size() const = 0;

@@ -9,8 +9,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "etc/formats/file.h"
-#include "etc/formats/status_macros.h"
+#include "base/file.h"
+#include "base/status_macros.h"
 #include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/piece_trie.h"
 #include "tasks/text/unicode.h"
@@ -37,8 +37,8 @@ class WordPieceTokenizer : public Tokenizer {
         continuation_(trie_.Walk(PieceTrie::kRoot, kContinuation)),
         unknown_id_(trie_.Id(kUnknown)) {}
 
-  std::vector<TextPiece> Encode(absl::string_view text) const override {
-    std::vector<TextPiece> pieces;
+  std::vector<Token> Encode(absl::string_view text) const override {
+    std::vector<Token> pieces;
     VisitBasicWords(
         text, {.lower_case = options_.lower_case},
         [this, &pieces](const BasicWord& word) { Append(word, &pieces); });
@@ -53,7 +53,7 @@ class WordPieceTokenizer : public Tokenizer {
   bool lower_cases() const override { return options_.lower_case; }
 
  private:
-  void Append(const BasicWord& word, std::vector<TextPiece>* pieces) const {
+  void Append(const BasicWord& word, std::vector<Token>* pieces) const {
     const size_t first = pieces->size();
     const absl::string_view text = word.text();
     const auto size = static_cast<int64_t>(text.size());

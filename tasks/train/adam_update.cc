@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <numeric>
 
-#include "attention/parallel_tasks.h"
-#include "tasks/train/kernels/adam.h"
+#include "base/parallel_tasks.h"
+#include "etc/nn/kernels/adam.h"
 
 namespace etc {
 namespace {

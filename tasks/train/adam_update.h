@@ -33,7 +33,7 @@ struct AdamUpdate {
 };
 
 // Makes all of them, on all threads at once: contiguous float32 on the CPU by
-// tasks/train/kernels/adam.h, anything else by UpdateByDefinition_. Returns the
+// etc/nn/kernels/adam.h, anything else by UpdateByDefinition_. Returns the
 // sum of the squares of all changes, up to the rounding of the parameters. The
 // same at any number of threads.
 double UpdateAll_(const std::vector<AdamUpdate>& updates);

@@ -9,9 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "etc/formats/directory.h"
-#include "etc/formats/file.h"
-#include "etc/formats/status_macros.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "attention/kernels/bfloat16.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/bfloat16.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "etc/weights/source_files.h"
 #include "tasks/train/config_fields.h"
 #include "tasks/train/config_model.h"

@@ -1,8 +1,8 @@
 #include "tasks/train/config_model.h"
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "etc/weights/source_files.h"
 #include "nlohmann/json.hpp"
 

@@ -99,7 +99,7 @@ struct TrainConfig {
   // CPU threads; 0: as many as there are cores.
   int64_t threads = 0;
   // Of the operands of the encoder's linear layers: "fp32" or "bf16"
-  // (attention/linear.h).
+  // (base/linear.h).
   std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";

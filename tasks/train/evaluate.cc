@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/status_macros.h"
-#include "etc/stop_guard.h"
+#include "base/status_macros.h"
+#include "base/stop_guard.h"
 #include "tasks/data/record_source.h"
 #include "tasks/train/run_plan.h"
 
@@ -72,11 +72,10 @@ EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {
   return {.batch_size = config.train.evaluation_batch_size,
           .workers = config.data.workers,
           .on_bad_record = OnBadRecordOf(config.data),
-          .max_ahead_bytes = CacheBytesOf(config.data)};
+          .max_prefetch_bytes = CacheBytesOf(config.data)};
 }
 
-absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
-                                    const Task& task,
+absl::StatusOr<Evaluation> Evaluate(const TaskModel& model, const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options) {
   const torch::NoGradGuard no_grad;
@@ -84,11 +83,12 @@ absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
   const double begin = SteadySeconds();
   Evaluation evaluation;
   evaluation.predictions = task.MakePredictions();
-  EvaluationLoader loader(&records, {.batch_size = options.batch_size,
-                                     .workers = options.workers,
-                                     .on_bad_record = options.on_bad_record,
-                                     .max_ahead_bytes = options.max_ahead_bytes,
-                                     .stop = options.stop});
+  EvaluationLoader loader(&records,
+                          {.batch_size = options.batch_size,
+                           .workers = options.workers,
+                           .on_bad_record = options.on_bad_record,
+                           .max_prefetch_bytes = options.max_prefetch_bytes,
+                           .stop = options.stop});
   const StopGuard guard(options.stop);
   while (true) {
     if (options.stop != nullptr && options.stop->load()) {

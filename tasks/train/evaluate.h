@@ -16,8 +16,8 @@
 #include "tasks/data/loader.h"
 #include "tasks/task.h"
 #include "tasks/train/config.h"
-#include "tasks/train/finetuned_model.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/task_model.h"
 
 namespace etc {
 
@@ -53,7 +53,7 @@ struct EvaluateOptions {
   // Hears of each batch; may be null.
   RunReporter* reporter = nullptr;
   // Memory for examples that are made ahead of need.
-  int64_t max_ahead_bytes = std::numeric_limits<int64_t>::max();
+  int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
   // Looked at before each record and batch: true ends the evaluation. May be
   // null.
   const std::atomic<bool>* stop = nullptr;
@@ -77,8 +77,7 @@ struct Evaluation {
 //   kCancelled        `options.stop` became true
 //   kInvalidArgument  a bad record, with OnBadRecord::kError
 //   kAborted          a logit is infinite or not a number; names the record
-absl::StatusOr<Evaluation> Evaluate(const FinetunedModel& model,
-                                    const Task& task,
+absl::StatusOr<Evaluation> Evaluate(const TaskModel& model, const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options);
 

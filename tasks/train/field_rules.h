@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "etc/formats/json_reader.h"
+#include "base/json_reader.h"
 #include "tasks/train/config_table.h"
 
 namespace etc {

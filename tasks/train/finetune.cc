@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "etc/formats/counted.h"
-#include "etc/formats/directory.h"
-#include "etc/formats/file.h"
-#include "etc/formats/status_macros.h"
+#include "base/counted.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/example_count.h"
 #include "tasks/data/example_source.h"
@@ -133,7 +133,7 @@ absl::Status CheckTrainingData(const FinetuneConfig& config,
       train, loader.batch_size,
       {.on_bad_record = loader.on_bad_record,
        .stream = {.workers = loader.workers,
-                  .max_ahead_bytes = loader.max_ahead_bytes,
+                  .max_prefetch_bytes = loader.max_prefetch_bytes,
                   .stop = options.stop},
        .listener = [&](int64_t records) {
          options.reporter->Counting(

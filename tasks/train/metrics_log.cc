@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "etc/formats/directory.h"
-#include "etc/formats/file_operations.h"
-#include "etc/formats/status_macros.h"
+#include "base/directory.h"
+#include "base/file_operations.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {

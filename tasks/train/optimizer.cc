@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 #include "tasks/train/adam_update.h"
 
 namespace etc {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "etc/checkpoint.h"
+#include "etc/weights/checkpoint.h"
 #include "tasks/train/config.h"
 
 namespace etc {

@@ -1,6 +1,6 @@
 #include "tasks/train/precision.h"
 
-#include "attention/kernels/bfloat16.h"
+#include "base/bfloat16.h"
 
 namespace etc {
 

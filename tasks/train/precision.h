@@ -1,7 +1,7 @@
 #ifndef ETC_TASKS_TRAIN_PRECISION_H_
 #define ETC_TASKS_TRAIN_PRECISION_H_
 
-#include "attention/linear.h"
+#include "base/linear.h"
 #include "tasks/train/config.h"
 
 namespace etc {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "etc/formats/counted.h"
+#include "base/counted.h"
 
 namespace etc {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 #include "tasks/data/data_files.h"
 #include "tasks/train/config_fields.h"
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "etc/formats/file_digest.h"
+#include "base/file_digest.h"
 #include "tasks/train/config.h"
 
 namespace etc {

@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/directory.h"
-#include "etc/formats/file.h"
-#include "etc/formats/file_operations.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/file_operations.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {

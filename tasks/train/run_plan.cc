@@ -46,7 +46,7 @@ TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
           .bucket_batches = config.data.bucket_batches,
           .workers = config.data.workers,
           .on_bad_record = OnBadRecordOf(config.data),
-          .max_ahead_bytes = CacheBytesOf(config.data),
+          .max_prefetch_bytes = CacheBytesOf(config.data),
           .max_pool_bytes = MemoryOfProcess() / 2};
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "etc/memory_limit.h"
+#include "base/memory_limit.h"
 #include "tasks/data/loader.h"
 #include "tasks/train/config.h"
 #include "tasks/train/schedule.h"

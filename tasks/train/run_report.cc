@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "etc/formats/counted.h"
-#include "etc/formats/status_macros.h"
+#include "base/counted.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/score_table.h"
@@ -16,7 +16,8 @@ RunReport::RunReport(const RunOptions& options, int64_t num_steps,
                      MetricsLog log)
     : options_(options), num_steps_(num_steps), log_(std::move(log)) {}
 
-absl::Status RunReport::ReportUpdate(int64_t step, const Update& update,
+absl::Status RunReport::ReportUpdate(int64_t step,
+                                     const TrainStepResult& update,
                                      const Times& times,
                                      const SkippedRecords& skipped) {
   const FinetuneConfig& config = options_.config;

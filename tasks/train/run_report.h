@@ -9,9 +9,9 @@
 #include "tasks/train/evaluate.h"
 #include "tasks/train/metrics_log.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/train_step.h"
 #include "tasks/train/trainer.h"
 #include "tasks/train/training_state.h"
-#include "tasks/train/update.h"
 
 namespace etc {
 
@@ -26,7 +26,7 @@ class RunReport {
   };
   // Of the update that made them `step`; `skipped` are all training records so
   // far that were of no use.
-  absl::Status ReportUpdate(int64_t step, const Update& update,
+  absl::Status ReportUpdate(int64_t step, const TrainStepResult& update,
                             const Times& times, const SkippedRecords& skipped);
   // `state` is that after the evaluation.
   absl::Status ReportEvaluation(const TrainingState& state,

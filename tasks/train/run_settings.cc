@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/json_reader.h"
 #include "etc/config.h"
-#include "etc/formats/json_reader.h"
 #include "tasks/train/config_fields.h"
 
 namespace etc {

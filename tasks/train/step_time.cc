@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "attention/linear.h"
+#include "base/linear.h"
 #include "etc/model_size.h"
 #include "etc/step_cost.h"
 #include "tasks/train/schedule.h"

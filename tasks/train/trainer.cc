@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "etc/checkpoint.h"
-#include "etc/formats/counted.h"
-#include "etc/formats/directory.h"
-#include "etc/formats/file.h"
-#include "etc/formats/out_of_memory.h"
-#include "etc/formats/status_macros.h"
+#include "base/counted.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "etc/weights/checkpoint.h"
 #include "etc/weights/source_files.h"
 #include "tasks/data/loader.h"
 #include "tasks/data/shuffle.h"
@@ -20,15 +20,15 @@
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/train/checkpoint_store.h"
 #include "tasks/train/evaluate.h"
-#include "tasks/train/finetuned_model.h"
 #include "tasks/train/metrics_log.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/run_lock.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/run_report.h"
 #include "tasks/train/run_settings.h"
+#include "tasks/train/task_model.h"
+#include "tasks/train/train_step.h"
 #include "tasks/train/training_state.h"
-#include "tasks/train/update.h"
 
 namespace etc {
 namespace {
@@ -87,8 +87,8 @@ class Trainer {
   std::string vocabulary_;
   std::optional<PunktFiles> punkt_;
 
-  FinetunedModel model_;
-  std::unique_ptr<Updater> updater_;
+  TaskModel model_;
+  std::unique_ptr<TrainStep> train_step_;
   TrainingState state_;
   std::unique_ptr<TrainingLoader> loader_;
   std::unique_ptr<RunReport> report_;
@@ -134,15 +134,15 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
 
 absl::Status Trainer::MakeModel() {
   torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options_.seed)}));
-  model_ = MakeFinetunedModel(config_, options_.task);
+  model_ = MakeTaskModel(config_, options_.task);
   ETC_ASSIGN_OR_RETURN(auto optimizer,
                        MakeOptimizer(config_.optimizer, model_.Parameters()));
-  updater_ = std::make_unique<Updater>(
+  train_step_ = std::make_unique<TrainStep>(
       model_, std::move(optimizer),
-      Updater::Options{.batch_size = config_.train.batch_size,
-                       .clip_norm = config_.optimizer.clip_norm,
-                       .schedule = ScheduleOf(config_, num_steps_),
-                       .seed = options_.seed});
+      TrainStep::Options{.batch_size = config_.train.batch_size,
+                         .clip_norm = config_.optimizer.clip_norm,
+                         .schedule = ScheduleOf(config_, num_steps_),
+                         .seed = options_.seed});
   return absl::OkStatus();
 }
 
@@ -191,9 +191,9 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<SettingChange> changes,
       CheckSameSettings(saved.settings, Settings(), options_.allow_changes));
-  ETC_RETURN_IF_ERROR(LoadFinetunedWeights(checkpoint, config_, model_));
+  ETC_RETURN_IF_ERROR(LoadTaskModelWeights(checkpoint, config_, model_));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
-  ETC_RETURN_IF_ERROR(updater_->optimizer().LoadState(saved.optimizer));
+  ETC_RETURN_IF_ERROR(train_step_->optimizer().LoadState(saved.optimizer));
   ETC_ASSIGN_OR_RETURN(const std::optional<TrainingState> evaluated,
                        ReadStateAfterEvaluation(checkpoint + kEvaluation));
   state_ = evaluated.value_or(std::move(saved.state));
@@ -279,9 +279,10 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   ETC_ASSIGN_OR_RETURN(const TrainingBatch batch, std::move(next));
   const double waited = loader_->seconds_waited() - waited_before;
   trial_ = batch.micro_batches.front();
-  const absl::StatusOr<std::optional<Update>> update = NamingOutOfMemory(
-      [&] { return absl::StrCat("making update ", state_.step + 1); },
-      [&] { return updater_->Make(batch, state_.step, options_.stop); });
+  const absl::StatusOr<std::optional<TrainStepResult>> update =
+      NamingOutOfMemory(
+          [&] { return absl::StrCat("making update ", state_.step + 1); },
+          [&] { return train_step_->Make(batch, state_.step, options_.stop); });
   ETC_RETURN_IF_ERROR(WithLastGood(update.status()));
   if (!update->has_value()) {
     return false;
@@ -343,14 +344,14 @@ absl::Status Trainer::AddEvaluation(const std::string& predictions,
 
 absl::Status Trainer::WriteFiles(const std::string& directory) const {
   ETC_RETURN_IF_ERROR(
-      WriteFinetunedModel({.config = config_,
-                           .model = model_,
-                           .vocabulary = vocabulary_,
-                           .punkt = punkt_.has_value() ? &*punkt_ : nullptr},
-                          directory));
+      WriteTaskModel({.config = config_,
+                      .model = model_,
+                      .vocabulary = vocabulary_,
+                      .punkt = punkt_.has_value() ? &*punkt_ : nullptr},
+                     directory));
   return WriteTrainingState({.state = state_,
                              .settings = Settings(),
-                             .optimizer = updater_->optimizer().State()},
+                             .optimizer = train_step_->optimizer().State()},
                             directory + "/training_state.safetensors");
 }
 
@@ -358,7 +359,8 @@ absl::Status Trainer::Save() {
   // The checkpoint before is kept until this one is known to be as good. There
   // is nothing to try a run on that is stopped before its first batch.
   if (!trial_.empty()) {
-    ETC_RETURN_IF_ERROR(WithLastGood(updater_->CheckLoss(trial_, state_.step)));
+    ETC_RETURN_IF_ERROR(
+        WithLastGood(train_step_->CheckLoss(trial_, state_.step)));
   }
   // The state counts on lines of metrics.
   ETC_RETURN_IF_ERROR(report_->Sync());

@@ -54,12 +54,12 @@ struct RunResult {
   Metrics best;
 };
 
-// Fine-tunes one model with one seed (see Updater for what an update is). A
+// Fine-tunes one model with one seed (see TrainStep for what an update is). A
 // resumed run goes on with the very numbers that it would have had.
 //
 // Every `evaluate_every` updates and at the end the model is saved and then
 // evaluated; it is also saved every `checkpoint_every` updates and at a stop. A
-// checkpoint holds what WriteFinetunedModel writes, training_state.safetensors
+// checkpoint holds what WriteTaskModel writes, training_state.safetensors
 // and, once it was evaluated, predictions.json and evaluation.json. The links
 // checkpoints/last and checkpoints/best lead to it.
 //

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "etc/formats/file.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {

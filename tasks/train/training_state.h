@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "etc/checkpoint.h"
+#include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/loader.h"
 #include "tasks/task.h"

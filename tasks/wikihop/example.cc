@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/status_macros.h"
+#include "base/status_macros.h"
 #include "tasks/wikihop/truncation.h"
 
 namespace etc {
@@ -13,7 +13,7 @@ namespace {
 // A sentence of a document and its pieces, made from it alone.
 struct Sentence {
   absl::string_view text;
-  std::vector<TextPiece> pieces;
+  std::vector<Token> pieces;
 };
 using Document = std::vector<Sentence>;
 
@@ -41,7 +41,7 @@ absl::Status Error(const std::string& where, const WikihopRecord& record,
 // Candidates and query: what is never truncated.
 struct Question {
   std::vector<CandidatePieces> candidates;
-  std::vector<TextPiece> query;
+  std::vector<Token> query;
   int64_t num_pieces = 0;
 };
 
@@ -56,7 +56,7 @@ absl::StatusOr<Question> EncodeQuestion(const WikihopRecord& record,
   }
   question.num_pieces = static_cast<int64_t>(question.query.size());
   for (const std::string& candidate : record.candidates) {
-    std::vector<TextPiece> pieces = tokenizer.Encode(candidate);
+    std::vector<Token> pieces = tokenizer.Encode(candidate);
     if (pieces.empty()) {
       return Error(where, record,
                    absl::StrCat("candidate ", question.candidates.size(),
@@ -111,8 +111,8 @@ class Writer {
     }
   }
 
-  void AddQuery(const std::vector<TextPiece>& pieces) {
-    for (const TextPiece& piece : pieces) {
+  void AddQuery(const std::vector<Token>& pieces) {
+    for (const Token& piece : pieces) {
       const int32_t global =
           AddGlobal(kWikihopQueryToken, kWikihopQueryGlobalType,
                     options_.query_ignore_hard_g2l);
@@ -164,9 +164,9 @@ class Writer {
     return static_cast<int32_t>(example_->global_length()) - 1;
   }
 
-  void AddLong(const std::vector<TextPiece>& pieces, int32_t type,
-               int32_t sentence, int32_t paragraph) {
-    for (const TextPiece& piece : pieces) {
+  void AddLong(const std::vector<Token>& pieces, int32_t type, int32_t sentence,
+               int32_t paragraph) {
+    for (const Token& piece : pieces) {
       example_->long_token_ids.push_back(piece.id);
       example_->long_type_ids.push_back(type);
       source_.long_sentence_ids.push_back(sentence);

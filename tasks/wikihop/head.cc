@@ -4,10 +4,10 @@
 #include <torch/nn/functional/activation.h>
 #include <torch/nn/init.h>
 
-#include "attention/apply_linear.h"
-#include "attention/check_shape.h"
-#include "attention/initializers.h"
-#include "etc/residual_norm.h"
+#include "base/apply_linear.h"
+#include "base/check_shape.h"
+#include "base/initializers.h"
+#include "etc/nn/residual_norm.h"
 #include "tasks/wikihop/example.h"
 
 namespace etc {

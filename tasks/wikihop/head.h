@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "etc/activation.h"
 #include "etc/config.h"
+#include "etc/nn/activation.h"
 #include "tasks/task.h"
 
 namespace etc {

@@ -16,16 +16,14 @@ class SamePiece {
             int32_t unknown_id)
       : sentence_(sentence), candidate_(candidate), unknown_id_(unknown_id) {}
 
-  bool operator()(const TextPiece& in_sentence,
-                  const TextPiece& in_candidate) const {
+  bool operator()(const Token& in_sentence, const Token& in_candidate) const {
     return in_sentence.id == in_candidate.id &&
            (in_sentence.id != unknown_id_ ||
             Text(sentence_, in_sentence) == Text(candidate_, in_candidate));
   }
 
  private:
-  static absl::string_view Text(absl::string_view text,
-                                const TextPiece& piece) {
+  static absl::string_view Text(absl::string_view text, const Token& piece) {
     return text.substr(static_cast<size_t>(piece.begin),
                        static_cast<size_t>(piece.end - piece.begin));
   }
@@ -35,8 +33,7 @@ class SamePiece {
   int32_t unknown_id_;
 };
 
-void FindByPieces(absl::string_view sentence,
-                  const std::vector<TextPiece>& pieces,
+void FindByPieces(absl::string_view sentence, const std::vector<Token>& pieces,
                   const CandidatePieces& candidate, int32_t unknown_id,
                   std::vector<Mention>* mentions) {
   const SamePiece same(sentence, candidate.text, unknown_id);
@@ -57,14 +54,14 @@ void FindByPieces(absl::string_view sentence,
 
 // `first_byte` and `last_byte` are bytes of the sentence.
 void AddPiecesBetween(int64_t first_byte, int64_t last_byte,
-                      const std::vector<TextPiece>& pieces,
+                      const std::vector<Token>& pieces,
                       std::vector<Mention>* mentions) {
   const auto first = std::partition_point(
       pieces.begin(), pieces.end(),
-      [first_byte](const TextPiece& piece) { return piece.end <= first_byte; });
+      [first_byte](const Token& piece) { return piece.end <= first_byte; });
   const auto behind = std::partition_point(
       first, pieces.end(),
-      [last_byte](const TextPiece& piece) { return piece.begin <= last_byte; });
+      [last_byte](const Token& piece) { return piece.begin <= last_byte; });
   if (first != behind) {
     mentions->push_back(
         {.first = first - pieces.begin(), .last = behind - pieces.begin() - 1});
@@ -72,7 +69,7 @@ void AddPiecesBetween(int64_t first_byte, int64_t last_byte,
 }
 
 void FindByCharacters(const AlignedLowerCase& sentence,
-                      const std::vector<TextPiece>& pieces,
+                      const std::vector<Token>& pieces,
                       const std::string& candidate,
                       std::vector<Mention>* mentions) {
   for (size_t at = sentence.text.find(candidate); at != std::string::npos;
@@ -86,7 +83,7 @@ void FindByCharacters(const AlignedLowerCase& sentence,
 }  // namespace
 
 std::vector<Mention> FindMentions(
-    absl::string_view sentence, const std::vector<TextPiece>& pieces,
+    absl::string_view sentence, const std::vector<Token>& pieces,
     const std::vector<CandidatePieces>& candidates, MentionAlignment alignment,
     const Tokenizer& tokenizer) {
   const AlignedLowerCase lower = LowerCaseWithOrigin(sentence);

@@ -33,7 +33,7 @@ struct Mention {
 // A candidate as mentions are compared with it.
 struct CandidatePieces {
   std::string text;  // in lower case
-  std::vector<TextPiece> pieces;
+  std::vector<Token> pieces;
 };
 
 // The mentions in `sentence`, whose pieces are `pieces`: by candidates, then
@@ -41,7 +41,7 @@ struct CandidatePieces {
 // occur in the lower-case sentence is not mentioned; there is no regard for
 // borders of words ("oslo" is mentioned in "oslo ##s").
 std::vector<Mention> FindMentions(
-    absl::string_view sentence, const std::vector<TextPiece>& pieces,
+    absl::string_view sentence, const std::vector<Token>& pieces,
     const std::vector<CandidatePieces>& candidates, MentionAlignment alignment,
     const Tokenizer& tokenizer);
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/json_reader.h"
-#include "etc/formats/status_macros.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {

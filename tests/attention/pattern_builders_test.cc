@@ -30,8 +30,8 @@ Ids Digits(const std::string& digits) {
   return ids;
 }
 
-ExplicitInputs SpellOutOne(const AttentionPattern& pattern) {
-  return SpellOut({pattern}, pattern.long_length(), pattern.global_length());
+ExplicitInputs MaterializeOne(const AttentionPattern& pattern) {
+  return Materialize({pattern}, pattern.long_length(), pattern.global_length());
 }
 
 testing::AssertionResult Equals(const torch::Tensor& actual,
@@ -59,7 +59,7 @@ torch::Tensor GlobalIds(int64_t length, int64_t distance,
   if (!segments.empty()) {
     pattern.global_segment = segments;
   }
-  return SpellOutOne(pattern).g2g_ids;
+  return MaterializeOne(pattern).g2g_ids;
 }
 
 TEST(RelativePositionTest, MatchesOfficialIdsOfWholeSequences) {
@@ -77,7 +77,7 @@ TEST(RelativePositionTest, MatchesOfficialIdsOfWholeSequences) {
 }
 
 TEST(RelativePositionTest, HasNoIdsWithoutDistance) {
-  const ExplicitInputs inputs = SpellOutOne(UnrestrictedPattern(4, 2, 2, 0));
+  const ExplicitInputs inputs = MaterializeOne(UnrestrictedPattern(4, 2, 2, 0));
   EXPECT_FALSE(inputs.l2l_ids.defined());
   EXPECT_FALSE(inputs.l2g_ids.defined());
   EXPECT_FALSE(inputs.g2g_ids.defined());
@@ -86,7 +86,7 @@ TEST(RelativePositionTest, HasNoIdsWithoutDistance) {
 
 TEST(RelativePositionTest, MatchesOfficialIdsOfWindows) {
   const auto window = [](int64_t distance, int64_t radius) {
-    return SpellOutOne(UnrestrictedPattern(2, 0, radius, distance)).l2l_ids;
+    return MaterializeOne(UnrestrictedPattern(2, 0, radius, distance)).l2l_ids;
   };
   EXPECT_TRUE(EqualsDigits(window(3, 5), {"66654012333", "66654012333"}));
   EXPECT_TRUE(Equals(window(9, 4), Rows({{13, 12, 11, 10, 0, 1, 2, 3, 4},
@@ -104,7 +104,7 @@ TEST(RelativePositionTest, GivesOtherSegmentsAnIdOfTheirOwn) {
 }
 
 torch::Tensor LocalMask(const Ids& segments, int64_t radius) {
-  return SpellOutOne(
+  return MaterializeOne(
              PatternFromExampleIds(
                  segments, {}, Ids(segments.size(), -1),
                  {.local_radius = radius, .relative_pos_max_distance = 0}))
@@ -113,7 +113,7 @@ torch::Tensor LocalMask(const Ids& segments, int64_t radius) {
 
 torch::Tensor LocalMaskFromBreakpoints(const std::string& breakpoints,
                                        int64_t radius) {
-  return SpellOutOne(
+  return MaterializeOne(
              PatternFromBreakpoints(
                  Digits(breakpoints), {}, Ids(breakpoints.size(), -1),
                  {.local_radius = radius, .relative_pos_max_distance = 0}))
@@ -155,15 +155,17 @@ TEST(LocalMaskTest, MatchesOfficialBreakpoints) {
 
 TEST(GlobalMaskTest, MatchesOfficialSegmentsAndBreakpoints) {
   const auto from_ids = [](const std::string& ids) {
-    return SpellOutOne(PatternFromExampleIds(
-                           {}, Digits(ids), {},
-                           {.local_radius = 1, .relative_pos_max_distance = 0}))
+    return MaterializeOne(
+               PatternFromExampleIds(
+                   {}, Digits(ids), {},
+                   {.local_radius = 1, .relative_pos_max_distance = 0}))
         .g2g_mask;
   };
   const auto from_breakpoints = [](const std::string& breakpoints) {
-    return SpellOutOne(PatternFromBreakpoints(
-                           {}, Digits(breakpoints), {},
-                           {.local_radius = 1, .relative_pos_max_distance = 0}))
+    return MaterializeOne(
+               PatternFromBreakpoints(
+                   {}, Digits(breakpoints), {},
+                   {.local_radius = 1, .relative_pos_max_distance = 0}))
         .g2g_mask;
   };
   const std::vector<std::string> identity = {"100000", "010000", "001000",
@@ -246,14 +248,14 @@ TEST_P(SideInputsTest, MatchOfficialOnesForAllHardFlags) {
                                       .hard_g2l = hard_g2l,
                                       .hard_l2g = hard_l2g};
       ExpectSideInputs(
-          SpellOutOne(PatternFromBreakpoints(Digits(c.long_breakpoints),
-                                             Digits(c.global_breakpoints),
-                                             Digits(c.sentence_ids), options)),
+          MaterializeOne(PatternFromBreakpoints(
+              Digits(c.long_breakpoints), Digits(c.global_breakpoints),
+              Digits(c.sentence_ids), options)),
           c, hard_g2l, hard_l2g);
       ExpectSideInputs(
-          SpellOutOne(PatternFromExampleIds(Digits(c.long_example_ids),
-                                            Digits(c.global_example_ids),
-                                            Digits(c.sentence_ids), options)),
+          MaterializeOne(PatternFromExampleIds(
+              Digits(c.long_example_ids), Digits(c.global_example_ids),
+              Digits(c.sentence_ids), options)),
           c, hard_g2l, hard_l2g);
     }
   }
@@ -266,9 +268,9 @@ TEST(FixedBlocksTest, MatchOfficialSideInputs) {
   const PatternOptions options = {.local_radius = 2,
                                   .relative_pos_max_distance = 2};
   const ExplicitInputs half =
-      SpellOutOne(PatternFromFixedBlocks(Digits("1111100000"), 3, options));
+      MaterializeOne(PatternFromFixedBlocks(Digits("1111100000"), 3, options));
   const ExplicitInputs whole =
-      SpellOutOne(PatternFromFixedBlocks(Digits("1111111111"), 3, options));
+      MaterializeOne(PatternFromFixedBlocks(Digits("1111111111"), 3, options));
 
   EXPECT_TRUE(EqualsDigits(
       half.l2l_mask, {"00111", "01111", "11111", "11110", "11100", "00111",
@@ -341,7 +343,7 @@ class MultihopTest : public testing::Test {
 
 TEST_F(MultihopTest, MatchesOfficialSoftMasksAndIds) {
   const ExplicitInputs actual =
-      SpellOutOne(PatternFromMultihop(source_, options_));
+      MaterializeOne(PatternFromMultihop(source_, options_));
   std::vector<std::string> l2l;
   for (int i = 0; i < 3; ++i) {
     l2l.insert(l2l.end(), {"000011110", "000111100", "001111000", "011110000"});
@@ -393,7 +395,7 @@ TEST_F(MultihopTest, MatchesOfficialSoftMasksAndIds) {
 TEST_F(MultihopTest, MatchesOfficialHardMasks) {
   options_.hard_g2l = options_.hard_l2g = true;
   const ExplicitInputs actual =
-      SpellOutOne(PatternFromMultihop(source_, options_));
+      MaterializeOne(PatternFromMultihop(source_, options_));
   EXPECT_TRUE(Equals(actual.l2g_mask, Ones(14, {Range(0, 12),
                                                 {2},
                                                 {3},
@@ -428,10 +430,10 @@ TEST_F(MultihopTest, MatchesOfficialHardMasks) {
 TEST_F(MultihopTest, FlatSequenceHasSentencesOnly) {
   options_.hard_g2l = true;
   const ExplicitInputs flat =
-      SpellOutOne(PatternFromMultihop(source_, options_, true));
+      MaterializeOne(PatternFromMultihop(source_, options_, true));
   const Ids long_mask = Digits("111111111111000");
   const Ids global_mask = Digits("11111111111110");
-  const ExplicitInputs expected = SpellOutOne(PatternFromExampleIds(
+  const ExplicitInputs expected = MaterializeOne(PatternFromExampleIds(
       long_mask, global_mask, source_.long_sentence_ids, options_));
   EXPECT_TRUE(flat.l2l_mask.equal(expected.l2l_mask));
   EXPECT_TRUE(flat.g2l_mask.equal(expected.g2l_mask));
@@ -461,17 +463,18 @@ TEST(PatternTest, RejectsWhatCannotBe) {
 
 TEST(ExplicitInputsTest, LeavesWhatIsBeyondAnExampleInvisible) {
   const ExplicitInputs inputs =
-      SpellOut({UnrestrictedPattern(2, 1, 1, 1)}, /*long_length=*/3,
-               /*global_length=*/2);
+      Materialize({UnrestrictedPattern(2, 1, 1, 1)}, /*long_length=*/3,
+                  /*global_length=*/2);
   EXPECT_TRUE(EqualsDigits(inputs.l2l_mask, {"011", "110", "000"}));
   EXPECT_TRUE(EqualsDigits(inputs.l2g_mask, {"10", "10", "00"}));
   EXPECT_TRUE(EqualsDigits(inputs.g2g_mask, {"10", "00"}));
   EXPECT_TRUE(EqualsDigits(inputs.g2l_mask, {"110", "000"}));
-  EXPECT_THROW(SpellOut({UnrestrictedPattern(4, 1, 1, 1)}, 3, 2), c10::Error);
-  EXPECT_THROW(SpellOut({}, 3, 2), c10::Error);
-  EXPECT_THROW(SpellOut({UnrestrictedPattern(2, 1, 1, 1),
-                         UnrestrictedPattern(2, 1, 2, 1)},
-                        3, 2),
+  EXPECT_THROW(Materialize({UnrestrictedPattern(4, 1, 1, 1)}, 3, 2),
+               c10::Error);
+  EXPECT_THROW(Materialize({}, 3, 2), c10::Error);
+  EXPECT_THROW(Materialize({UnrestrictedPattern(2, 1, 1, 1),
+                            UnrestrictedPattern(2, 1, 2, 1)},
+                           3, 2),
                c10::Error);
 }
 

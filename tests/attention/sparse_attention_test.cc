@@ -227,7 +227,7 @@ TEST(SparseAttentionTest, ExplicitTensorsAndPatternsAgree) {
   torch::manual_seed(3);
   std::mt19937_64 random(3);
   const AttentionInputs patterns = RandomInputs(c, &random);
-  const AttentionInputs tensors(SpellOut(*patterns.patterns(), 11, 4));
+  const AttentionInputs tensors(Materialize(*patterns.patterns(), 11, 4));
   const Leaves leaves(c);
   const std::vector<torch::Tensor> a =
       RunAll(leaves, patterns, ReferenceSparseAttention);

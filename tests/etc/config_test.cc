@@ -9,7 +9,7 @@
 
 #include <limits>
 
-#include "etc/formats/json_reader.h"
+#include "base/json_reader.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temporary_directory.h"
 

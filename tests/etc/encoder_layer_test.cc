@@ -10,8 +10,8 @@
 #include <torch/autograd.h>
 #include <torch/types.h>
 
-#include "attention/initializers.h"
 #include "attention/pattern_builders.h"
+#include "base/initializers.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/tensor_matchers.h"
 

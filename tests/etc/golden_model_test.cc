@@ -213,8 +213,8 @@ EtcInput WithPatterns(const CaseTensors& inputs, const EtcConfig& config,
     patterns.push_back(ReadPattern(inputs, config, b));
   }
   if (!IsBert(inputs)) {  // whose padding sees more than a pattern's does
-    const ExplicitInputs built = SpellOut(patterns, input.token_ids.size(1),
-                                          input.global_token_ids.size(1));
+    const ExplicitInputs built = Materialize(patterns, input.token_ids.size(1),
+                                             input.global_token_ids.size(1));
     const ExplicitInputs given = ExplicitAttention(inputs);
     ExpectSameMask("l2l mask", built.l2l_mask, given.l2l_mask);
     ExpectSameMask("l2g mask", built.l2g_mask, given.l2g_mask);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernels/bfloat16.h"
-#include "attention/linear.h"
+#include "base/bfloat16.h"
+#include "base/linear.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
-#include "etc/formats/directory.h"
-#include "etc/formats/file_operations.h"
+#include "base/directory.h"
+#include "base/file_operations.h"
 
 namespace etc {
 

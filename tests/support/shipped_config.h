@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/json_reader.h"
+#include "base/json_reader.h"
 #include "nlohmann/json.hpp"
 #include "tasks/registry.h"
 #include "tasks/text/wordpiece_tokenizer.h"

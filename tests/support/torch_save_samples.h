@@ -11,7 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "etc/formats/byte_reader.h"
+#include "base/byte_reader.h"
 
 namespace etc {
 

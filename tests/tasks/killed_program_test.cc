@@ -15,7 +15,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/file.h"
+#include "base/file.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {

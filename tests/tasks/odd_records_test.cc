@@ -83,7 +83,7 @@ std::unique_ptr<Tokenizer> WordPiece() {
 // WordPiece spelt like SentencePiece.
 class MarkedTokenizer : public Tokenizer {
  public:
-  std::vector<TextPiece> Encode(absl::string_view text) const override {
+  std::vector<Token> Encode(absl::string_view text) const override {
     return pieces_->Encode(text);
   }
   int64_t vocab_size() const override { return pieces_->vocab_size(); }

@@ -20,7 +20,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "etc/checkpoint.h"
+#include "etc/weights/checkpoint.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tensor_matchers.h"

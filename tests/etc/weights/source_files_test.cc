@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "etc/formats/file.h"
+#include "base/file.h"
 #include "etc/weights/roberta_vocabulary.h"
 #include "etc/weights/weight_plan.h"
 #include "tests/support/temporary_directory.h"

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "etc/bert_input.h"
-#include "etc/formats/file.h"
 #include "etc/model.h"
 #include "etc/weights/bert_config.h"
 #include "etc/weights/convert.h"

@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, ExampleStreamTest,
 TEST_P(ExampleStreamTest, KeepsTheOrderOfTheSequence) {
   const SlowSource source(50);
   ExampleStream stream(&source, CountTo(50),
-                       {.workers = GetParam(), .ahead = 7});
+                       {.workers = GetParam(), .prefetch = 7});
   for (int64_t i = 0; i < 50; ++i) {
     const auto made = stream.Next();
     ASSERT_TRUE(made.has_value());
@@ -82,7 +82,7 @@ TEST_P(ExampleStreamTest, KeepsTheOrderOfTheSequence) {
 TEST_P(ExampleStreamTest, MakesNoMoreThanItMayAhead) {
   const SlowSource source(50);
   ExampleStream stream(&source, CountTo(50),
-                       {.workers = GetParam(), .ahead = 3});
+                       {.workers = GetParam(), .prefetch = 3});
   ASSERT_TRUE(stream.Next().has_value());
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(source.calls, GetParam() == 0 ? 1 : 4);
@@ -109,7 +109,7 @@ TEST_P(ExampleStreamTest, StopsHalfWay) {
   const SlowSource source(1000);
   {
     ExampleStream stream(&source, CountTo(1000),
-                         {.workers = GetParam(), .ahead = 1000});
+                         {.workers = GetParam(), .prefetch = 1000});
     stream.Next();
   }
   EXPECT_LT(source.calls, 1000);
@@ -119,7 +119,7 @@ TEST_P(ExampleStreamTest, StopsHalfWay) {
 TEST_P(ExampleStreamTest, MakesNoMoreAheadThanTheSourceHas) {
   const SlowSource source(5);
   ExampleStream stream(&source, CountTo(1000000),
-                       {.workers = GetParam(), .ahead = 100000000000});
+                       {.workers = GetParam(), .prefetch = 100000000000});
   ASSERT_TRUE(stream.Next().has_value());
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(source.calls, GetParam() == 0 ? 1 : 6);
@@ -131,9 +131,11 @@ TEST(ExampleStreamBytesTest, MakesNoMoreAheadThanFitsTheMemory) {
   source.calls = 0;
   constexpr int64_t kRecords = 20;
   int64_t next = 100;
-  ExampleStream stream(
-      &source, [&]() -> std::optional<int64_t> { return next++ % 200; },
-      {.workers = 2, .ahead = 100, .max_ahead_bytes = kRecords * record_bytes});
+  ExampleStream stream(&source,
+                       [&]() -> std::optional<int64_t> { return next++ % 200; },
+                       {.workers = 2,
+                        .prefetch = 100,
+                        .max_prefetch_bytes = kRecords * record_bytes});
   for (int64_t i = 0; i < 300; ++i) {
     const auto made = stream.Next();
     ASSERT_TRUE(made.has_value() && made->examples.ok());
@@ -149,7 +151,7 @@ TEST(ExampleStreamBytesTest, MakesNoMoreAheadThanFitsTheMemory) {
 TEST(ExampleStreamBytesTest, GoesOnWithoutMemoryForRecordsAhead) {
   const SlowSource source(50);
   ExampleStream stream(&source, CountTo(50),
-                       {.workers = 3, .ahead = 20, .max_ahead_bytes = 0});
+                       {.workers = 3, .prefetch = 20, .max_prefetch_bytes = 0});
   for (int64_t i = 0; i < 50; ++i) {
     ASSERT_EQ(stream.Next()->record, i);
     EXPECT_LE(source.calls, i + 1 + 3);
@@ -191,7 +193,7 @@ TEST(ExampleStreamDeathTest, SaysWhenThreadsCannotBeStarted) {
     setrlimit(RLIMIT_AS, &limit);
     const SlowSource source(100000);
     ExampleStream stream(&source, CountTo(100000),
-                         {.workers = 100000, .ahead = 100000});
+                         {.workers = 100000, .prefetch = 100000});
     const auto made = stream.Next();
     std::cerr << made->examples.status() << std::endl;
     _exit(made->examples.status().code() == absl::StatusCode::kResourceExhausted

@@ -294,7 +294,7 @@ TEST(TrainingLoaderTest, GivesTheSameOrderWithAnyMemoryAhead) {
   for (const int64_t bytes : {0, 1, 3000, 20000}) {
     TrainingLoaderOptions options = kOptions;
     options.workers = 3;
-    options.max_ahead_bytes = bytes;
+    options.max_prefetch_bytes = bytes;
     TrainingLoader loader(&source, options);
     EXPECT_EQ(Take(loader, 60), batches) << bytes << " bytes";
   }

@@ -79,7 +79,7 @@ TEST(SplitUnigramsTest, SplitsAtFiveCharactersOnly) {  // spec 10.3
 // Pieces of a few texts, as SentencePiece would make them.
 class MarkedPieces : public Tokenizer {
  public:
-  std::vector<TextPiece> Encode(absl::string_view) const override {
+  std::vector<Token> Encode(absl::string_view) const override {
     return {{0, 0, 4}, {1, 4, 8}, {2, 8, 9}, {3, 9, 11}};
   }
   int64_t vocab_size() const override { return 4; }

@@ -64,13 +64,13 @@ inline NqRecord NqSpecRecord() {
 // Words between blanks; each is some pieces, or one that says it is unknown.
 class NqSpecTokenizer : public Tokenizer {
  public:
-  std::vector<TextPiece> Encode(absl::string_view text) const override {
+  std::vector<Token> Encode(absl::string_view text) const override {
     static const auto* words = new std::map<std::string, std::vector<int32_t>>{
         {"who", {200}},  {"wrote", {201}},        {"blue", {202}},
         {"was", {203}},  {"written", {204, 205}}, {"by", {206}},
         {"ann", {207}},  {"lee", {208}},          {".", {209}},
         {"year", {210}}, {"1999", {211}},         {"nothing", {}}};
-    std::vector<TextPiece> pieces;
+    std::vector<Token> pieces;
     for (const absl::string_view word :
          absl::StrSplit(text, ' ', absl::SkipEmpty())) {
       const auto found = words->find(absl::AsciiStrToLower(word));

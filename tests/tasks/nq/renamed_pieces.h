@@ -20,7 +20,7 @@ class RenamedPieces : public Tokenizer {
                 std::map<std::string, std::string> names)
       : tokenizer_(std::move(tokenizer)), names_(std::move(names)) {}
 
-  std::vector<TextPiece> Encode(absl::string_view text) const override {
+  std::vector<Token> Encode(absl::string_view text) const override {
     return tokenizer_->Encode(text);
   }
   int64_t vocab_size() const override { return tokenizer_->vocab_size(); }

@@ -25,7 +25,7 @@
 #include "tasks/nq/example_cast.h"
 #include "tasks/nq/metric.h"
 #include "tasks/nq/raw.h"
-#include "tasks/train/finetuned_model.h"
+#include "tasks/train/task_model.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -425,7 +425,7 @@ std::vector<int32_t> IdsOf(const NqRecord& record, const NqSpan& span,
                                                  : tokens.opening_tag);
       continue;
     }
-    for (const TextPiece& piece : tokenizer.Encode(token.text)) {
+    for (const Token& piece : tokenizer.Encode(token.text)) {
       ids.push_back(piece.id);
     }
   }
@@ -490,8 +490,8 @@ TEST_P(NqSamplesTest, ScoreOneForGoldFedBack) {
 TEST_P(NqSamplesTest, GoThroughAModelWithRandomWeights) {
   const torch::NoGradGuard no_grad;
   torch::manual_seed(5);
-  const FinetunedModel model = {.encoder = EtcModel(SmallConfig()),
-                                .head = task_->MakeHead()};
+  const TaskModel model = {.encoder = EtcModel(SmallConfig()),
+                           .head = task_->MakeHead()};
   const auto predictions = task_->MakePredictions();
   for (const auto& windows : windows_) {
     for (const auto& window : windows) {

@@ -24,7 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tasks/openkp/metric.h"
-#include "tasks/train/finetuned_model.h"
+#include "tasks/train/task_model.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -204,8 +204,8 @@ TEST(OpenkpTaskTest, ShowsTheModelHowThePageLooks) {
   torch::manual_seed(8);
   const auto task = MakeTask(Json::object());
   ASSERT_TRUE(task.ok()) << task.status();
-  const FinetunedModel model = {.encoder = EtcModel(SmallConfig()),
-                                .head = (*task)->MakeHead()};
+  const TaskModel model = {.encoder = EtcModel(SmallConfig()),
+                           .head = (*task)->MakeHead()};
   model.SetTraining(false);
   const auto logits_of = [&](const Json& feature) {
     const auto examples = (*task)->MakeExamples(
@@ -282,8 +282,8 @@ TEST_P(OpenkpSamplesTest, FindAllKeyPhrasesWithGoldFedBack) {
 TEST_P(OpenkpSamplesTest, GoThroughAModelWithRandomWeights) {
   const torch::NoGradGuard no_grad;
   torch::manual_seed(5);
-  const FinetunedModel model = {.encoder = EtcModel(SmallConfig()),
-                                .head = task_->MakeHead()};
+  const TaskModel model = {.encoder = EtcModel(SmallConfig()),
+                           .head = task_->MakeHead()};
   const auto predictions = task_->MakePredictions();
   for (const auto& example : examples_) {
     const Batch batch = MakeBatch({example});

@@ -45,7 +45,7 @@ TEST(SentencePieceBesideTorchTest, BothWork) {
 #else
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   std::vector<int32_t> ids;
-  for (const TextPiece& piece : (*tokenizer)->Encode("hello world.")) {
+  for (const Token& piece : (*tokenizer)->Encode("hello world.")) {
     ids.push_back(piece.id);
   }
   EXPECT_THAT(ids, testing::ElementsAre(3, 4, 5));

@@ -61,7 +61,7 @@ class SentencePieceTokenizerTest : public testing::Test {
 std::vector<std::string> Show(const Tokenizer& tokenizer,
                               absl::string_view text) {
   std::vector<std::string> shown;
-  for (const TextPiece& piece : tokenizer.Encode(text)) {
+  for (const Token& piece : tokenizer.Encode(text)) {
     shown.push_back(absl::StrCat(tokenizer.Piece(piece.id), "@", piece.begin,
                                  "-", piece.end));
   }
@@ -176,7 +176,7 @@ TEST_F(SentencePieceTokenizerTest, KeepsItsPromisesOnAnyBytes) {
         text += parts[random() % parts.size()];
       }
       int64_t previous = 0;
-      for (const TextPiece& piece : tokenizer->Encode(text)) {
+      for (const Token& piece : tokenizer->Encode(text)) {
         ASSERT_GE(piece.id, 0);
         ASSERT_LT(piece.id, tokenizer->vocab_size());
         ASSERT_GE(piece.begin, previous) << text;

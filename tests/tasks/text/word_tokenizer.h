@@ -25,8 +25,8 @@ class WordTokenizer : public Tokenizer {
                          bool lower_cases = true)
       : words_(std::move(words)), lower_cases_(lower_cases) {}
 
-  std::vector<TextPiece> Encode(absl::string_view text) const override {
-    std::vector<TextPiece> pieces;
+  std::vector<Token> Encode(absl::string_view text) const override {
+    std::vector<Token> pieces;
     for (size_t begin = 0; begin < text.size();) {
       size_t end = begin + 1;
       if (IsOfWord(text[begin])) {

@@ -37,7 +37,7 @@ std::unique_ptr<Tokenizer> MakeTokenizer(const std::string& pieces,
 std::vector<std::string> Show(const Tokenizer& tokenizer,
                               absl::string_view text) {
   std::vector<std::string> shown;
-  for (const TextPiece& piece : tokenizer.Encode(text)) {
+  for (const Token& piece : tokenizer.Encode(text)) {
     shown.push_back(absl::StrCat(tokenizer.Piece(piece.id), "@", piece.begin,
                                  "-", piece.end));
   }
@@ -47,7 +47,7 @@ std::vector<std::string> Show(const Tokenizer& tokenizer,
 std::vector<std::string> Pieces(const Tokenizer& tokenizer,
                                 absl::string_view text) {
   std::vector<std::string> pieces;
-  for (const TextPiece& piece : tokenizer.Encode(text)) {
+  for (const Token& piece : tokenizer.Encode(text)) {
     pieces.push_back(tokenizer.Piece(piece.id));
   }
   return pieces;
@@ -328,7 +328,7 @@ TEST(WordPieceTokenizerTest, KeepsItsPromisesOnAnyBytes) {
       const std::vector<char> bytes(text.begin(), text.end());
       int64_t previous_begin = 0;
       int64_t previous_end = 0;
-      for (const TextPiece& piece :
+      for (const Token& piece :
            tokenizer->Encode({bytes.data(), bytes.size()})) {
         ASSERT_GE(piece.id, 0);
         ASSERT_LT(piece.id, tokenizer->vocab_size());
@@ -354,7 +354,7 @@ TEST(WordPieceTokenizerTest, RangesOfAsciiAreThePieces) {
     for (int i = 0; i < 40; ++i) {
       text += static_cast<char>(random() % 5 == 0 ? ' ' : 'a' + random() % 26);
     }
-    for (const TextPiece& piece : (*tokenizer)->Encode(text)) {
+    for (const Token& piece : (*tokenizer)->Encode(text)) {
       std::string spelt = (*tokenizer)->Piece(piece.id);
       if (spelt == "[UNK]") {
         continue;

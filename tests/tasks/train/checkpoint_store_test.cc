@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/file.h"
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "attention/kernels/bfloat16.h"
+#include "base/bfloat16.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {

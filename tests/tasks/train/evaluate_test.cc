@@ -30,7 +30,7 @@ class EvaluateTest : public testing::Test {
     EXPECT_TRUE(config.ok()) << config.status();
     task_ = std::make_unique<ToyTask>(config->model);
     torch::manual_seed(4);
-    model_ = MakeFinetunedModel(*config, *task_);
+    model_ = MakeTaskModel(*config, *task_);
     auto records = OpenRecords({file, file}, *task_);
     EXPECT_TRUE(records.ok()) << records.status();
     records_ = *std::move(records);
@@ -44,7 +44,7 @@ class EvaluateTest : public testing::Test {
 
   TemporaryDirectory temporary_;
   std::unique_ptr<ToyTask> task_;
-  FinetunedModel model_;
+  TaskModel model_;
   std::unique_ptr<ExampleSource> records_;
 };
 

@@ -19,10 +19,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "etc/formats/file.h"
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tasks/train/finetuned_model.h"
+#include "tasks/train/task_model.h"
 #include "tests/support/file_operation_shim.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_run.h"
@@ -133,7 +133,7 @@ class KilledRunTest : public testing::Test {
           absl::EndsWith(path, "step-00000098")) {
         continue;
       }
-      const auto config = ReadFinetunedConfig(path);
+      const auto config = ReadTaskModelConfig(path);
       ASSERT_TRUE(config.ok()) << path << ": " << config.status();
       const auto state =
           ReadTrainingState(path + "/training_state.safetensors");

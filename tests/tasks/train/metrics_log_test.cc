@@ -4,8 +4,8 @@
 
 #include <cerrno>
 
-#include "etc/formats/file.h"
-#include "etc/formats/file_operations.h"
+#include "base/file.h"
+#include "base/file_operations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

@@ -27,13 +27,13 @@
 #include <vector>
 
 #include "attention/pattern.h"
+#include "base/process_memory.h"
 #include "etc/model.h"
-#include "etc/process_memory.h"
 #include "tasks/data/loader.h"
 #include "tasks/task.h"
-#include "tasks/train/finetuned_model.h"
 #include "tasks/train/optimizer.h"
-#include "tasks/train/update.h"
+#include "tasks/train/task_model.h"
+#include "tasks/train/train_step.h"
 
 namespace etc {
 namespace {
@@ -135,16 +135,16 @@ double PeakResidentBytes() {
 // Two updates.
 double PeakOfTraining(const FinetuneConfig& config) {
   torch::manual_seed(1);
-  const FinetunedModel model = {.encoder = EtcModel(config.model),
-                                .head = std::make_shared<MeanHead>()};
+  const TaskModel model = {.encoder = EtcModel(config.model),
+                           .head = std::make_shared<MeanHead>()};
   const StepOptions options = StepOptionsOf(config);
   EtcModel(model.encoder)->set_score_storage(options.storage);
   EtcModel(model.encoder)->set_linear_precision(options.precision);
   auto optimizer = MakeOptimizer(config.optimizer, model.Parameters());
-  Updater updater(model, *std::move(optimizer),
-                  {.batch_size = config.train.batch_size,
-                   .clip_norm = config.optimizer.clip_norm,
-                   .schedule = {.learning_rate = 1e-4, .num_steps = 10}});
+  TrainStep train_step(model, *std::move(optimizer),
+                       {.batch_size = config.train.batch_size,
+                        .clip_norm = config.optimizer.clip_norm,
+                        .schedule = {.learning_rate = 1e-4, .num_steps = 10}});
   for (int step = 0; step < 2; ++step) {
     TrainingBatch batch;
     for (int64_t made = 0; made < config.train.batch_size;
@@ -152,7 +152,7 @@ double PeakOfTraining(const FinetuneConfig& config) {
       batch.micro_batches.emplace_back(config.train.micro_batch_size,
                                        LongestExample(config));
     }
-    if (!updater.Make(batch, step, /*stop=*/nullptr).ok()) {
+    if (!train_step.Make(batch, step, /*stop=*/nullptr).ok()) {
       return 0;
     }
   }

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "etc/checkpoint.h"
-#include "etc/formats/file.h"
+#include "base/file.h"
+#include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "tasks/train/finetune.h"
 #include "tasks/train/progress.h"

@@ -13,13 +13,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "etc/formats/directory.h"
-#include "etc/formats/file.h"
+#include "base/directory.h"
+#include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tasks/data/batch.h"
 #include "tasks/train/evaluate.h"
-#include "tasks/train/finetuned_model.h"
+#include "tasks/train/task_model.h"
 #include "tasks/train/training_state.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
@@ -175,10 +175,10 @@ TEST_F(TrainerFailureTest, RecommendsACheckpointWhoseWeightsGiveAFiniteLoss) {
               fs::canonical(Output(type + "/seed-1/checkpoints/last")));
     EXPECT_THAT(reporter.messages, Contains(HasSubstr("likely too high")));
 
-    const auto config = ReadFinetunedConfig(checkpoint);
+    const auto config = ReadTaskModelConfig(checkpoint);
     ASSERT_TRUE(config.ok()) << config.status();
     const ToyTask task(config->model);
-    const auto model = LoadFinetunedModel(checkpoint, *config, task);
+    const auto model = LoadTaskModel(checkpoint, *config, task);
     ASSERT_TRUE(model.ok()) << model.status();
     const auto records = OpenRecords({train_}, task);
     ASSERT_TRUE(records.ok());

@@ -1,0 +1,95 @@
+#ifndef ETC_ATTENTION_BACKENDS_CPU_KERNELS_ATTENTION_HEAD_H_
+#define ETC_ATTENTION_BACKENDS_CPU_KERNELS_ATTENTION_HEAD_H_
+
+#include <cstdint>
+
+namespace etc::kernels {
+
+// What the kernels (attention_tile.h) know of one batch entry and head: plain
+// pointers. Strides are in elements, between rows; the elements of a row are
+// adjacent. Keys and queries are numbered from the beginning of the sequence.
+
+// Keys [begin, end).
+struct Run {
+  int32_t begin;
+  int32_t end;
+};
+
+// A set of keys for each query: the runs [first[i], last[i]), which are
+// ascending and apart from each other. Queries may share runs.
+struct RunSets {
+  const Run* runs = nullptr;
+  const int32_t* first = nullptr;  // [queries]
+  const int32_t* last = nullptr;   // [queries]
+};
+
+// Which row of the relative table belongs to a query and a key, with m the
+// maximum distance (attention/pattern.h):
+//   kNone      none
+//   kDistance  RelativeId(key - query, m) for keys in `special` (all keys, if
+//              that is null), and OtherSegmentId(m) for others
+//   kLink      LinkedId(m) for keys in `special`, NotLinkedId(m) for others
+enum class RelativeRule { kNone, kDistance, kLink };
+
+// The keys of one block: l2l, l2g, g2g or g2l.
+struct KeyBlock {
+  const float* key = nullptr;
+  int64_t key_stride = 0;
+  const float* value = nullptr;
+  int64_t value_stride = 0;
+  int64_t keys = 0;
+
+  // A query sees the keys of its set; with a window (radius >= 0) those of
+  // them that are at most `radius` away.
+  RunSets visible;
+  int64_t radius = -1;
+  RelativeRule rule = RelativeRule::kNone;
+  RunSets special;
+};
+
+// Scores of a block, a row for each query. With a window, key j is column
+// j - i + radius of row i, else column j. `rows` may be null: there are none.
+template <typename T>
+struct ScoreRows {
+  T* rows = nullptr;
+  int64_t stride = 0;
+};
+
+// Everything but results. d is `head_dim`.
+//
+//   score = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
+//   context = dropout(softmax over visible keys of (score / divisor)) . v
+struct AttentionHead {
+  int64_t head_dim = 0;
+  int64_t value_dim = 0;
+  const float* query = nullptr;
+  int64_t query_stride = 0;
+  KeyBlock blocks[2];
+
+  // Rows of E [ids][d] and bias [ids], at least 2m + 4 of them; unused when no
+  // block has a rule.
+  int64_t max_distance = 0;
+  const float* relative = nullptr;
+  int64_t relative_stride = 0;
+  const float* relative_bias = nullptr;
+  int64_t relative_bias_stride = 0;
+
+  float divisor = 1.0f;
+  // Probability of dropping a weight, below 1, and what chooses the weights
+  // (dropout.h); the seed belongs to this head alone.
+  float dropout = 0.0f;
+  uint64_t dropout_seed = 0;
+};
+
+// Relative ids are computed with in another order: distances -m to m, then
+// what stands for no distance. The id of each (attention/relative_position.h).
+constexpr int64_t RelativeIdOfColumn(int64_t column, int64_t m) {
+  if (column > 2 * m) {
+    return column;
+  }
+  return column >= m ? column - m : 2 * m - column;
+}
+
+}  // namespace etc::kernels
+
+#endif  // ETC_ATTENTION_BACKENDS_CPU_KERNELS_ATTENTION_HEAD_H_

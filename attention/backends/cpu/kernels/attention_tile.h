@@ -1,0 +1,104 @@
+#ifndef ETC_ATTENTION_BACKENDS_CPU_KERNELS_ATTENTION_TILE_H_
+#define ETC_ATTENTION_BACKENDS_CPU_KERNELS_ATTENTION_TILE_H_
+
+#include <cstdint>
+
+#include "attention/backends/cpu/kernels/attention_head.h"
+
+namespace etc::kernels {
+
+// Fused sparse attention of one tile of consecutive queries of one batch entry
+// and head: plain pointers, no allocation, no threads, float32. Nothing is
+// checked here; who calls must keep what is said below. Strides are in
+// elements, between rows; the elements of a row are adjacent. Rows of keys and
+// queries are numbered from the beginning of the sequence.
+
+// Queries of a tile, at most.
+inline constexpr int64_t kTileQueries = 768;
+
+struct ForwardResults {
+  // Rows of value_dim. Null: only scores are wanted; then the two below are
+  // null as well.
+  float* context = nullptr;
+  int64_t context_stride = 0;
+  // Of each query, what the backward pass needs to find the probabilities:
+  // the largest score / divisor * log2(e), and 1 / the sum of exponentials, 0
+  // if no key is visible.
+  float* row_max = nullptr;
+  float* row_inverse_sum = nullptr;
+  // Scores from the layer below, and those to carry on: previous + score, where
+  // a key is visible. Elsewhere they are 0: that is written, unless both are
+  // the same rows (in which it is there already). Otherwise the two must not
+  // overlap.
+  ScoreRows<const float> previous[2];
+  ScoreRows<float> carried[2];
+  // Carries previous - score, which takes a layer's scores back.
+  bool subtract = false;
+};
+
+// Floats of workspace that a tile needs, forward or backward.
+int64_t ForwardWorkspaceSize(const AttentionHead& head);
+int64_t BackwardWorkspaceSize(const AttentionHead& head);
+
+// Queries [begin, end), at most kTileQueries.
+void ForwardTile(const AttentionHead& head, int64_t begin, int64_t end,
+                 const ForwardResults& results, float* workspace);
+
+// Where the gradients of rows [begin, end) are added up.
+struct GradientRows {
+  float* rows = nullptr;  // of row `begin`
+  int64_t stride = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Gradients of a matrix, in up to three pieces that together hold every row
+// that gets any (a head of a long sequence is worked on in parts, each of which
+// keeps what it adds to its neighbours' rows apart).
+struct GradientPieces {
+  GradientRows pieces[3];
+};
+
+struct BackwardInputs {
+  // As the forward pass had or left them.
+  const float* context = nullptr;
+  int64_t context_stride = 0;
+  const float* row_max = nullptr;
+  const float* row_inverse_sum = nullptr;
+  // Carried scores; without them the scores are computed again, which is right
+  // only if there were no previous ones.
+  ScoreRows<const float> carried[2];
+
+  const float* context_gradient = nullptr;
+  int64_t context_gradient_stride = 0;
+  // Of the carried scores. May be the rows of BackwardResults::previous.
+  ScoreRows<const float> carried_gradient[2];
+  // Only these keys of each block, [begin, end).
+  Run keys[2] = {};
+};
+
+struct BackwardResults {
+  // All are added to.
+  GradientPieces query;
+  GradientPieces key[2];
+  GradientPieces value[2];
+  // [2m + 4][RelativeGradientStride(head)]: row c is that of the id
+  // RelativeIdOfColumn(c, m); its bias is at column head_dim.
+  float* relative = nullptr;
+  // Gradients of the previous scores: written, as carried scores are. (Only the
+  // columns of BackwardInputs::keys.)
+  ScoreRows<float> previous[2];
+  // Where to leave carried - score, the previous scores up to rounding: the
+  // rows of BackwardInputs::carried. Null: nowhere.
+  ScoreRows<float> undone[2];
+};
+
+int64_t RelativeGradientStride(const AttentionHead& head);
+
+void BackwardTile(const AttentionHead& head, int64_t begin, int64_t end,
+                  const BackwardInputs& inputs, const BackwardResults& results,
+                  float* workspace);
+
+}  // namespace etc::kernels
+
+#endif  // ETC_ATTENTION_BACKENDS_CPU_KERNELS_ATTENTION_TILE_H_

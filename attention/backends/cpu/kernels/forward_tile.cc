@@ -1,0 +1,349 @@
+// The forward pass of a tile: online softmax over panels of keys that are
+// packed together, two at a time, for six queries at a time, so that their
+// scores stay in the first-level cache.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/backends/cpu/kernels/forward_tile.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "attention/backends/cpu/kernels/attention_tile.h"
+#include "attention/backends/cpu/kernels/forward_workspace.h"
+#include "attention/backends/cpu/kernels/group_scores-inl.h"
+#include "attention/backends/cpu/kernels/invisible_keys-inl.h"
+#include "attention/backends/cpu/kernels/packing-inl.h"
+#include "attention/backends/cpu/kernels/prefetch_rows-inl.h"
+#include "attention/backends/cpu/kernels/tile-inl.h"
+#include "attention/backends/cpu/kernels/tile_sizes.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+namespace {
+
+class Forward {
+ public:
+  HWY_INLINE Forward(const AttentionHead& head, int64_t begin, int64_t end,
+                     const ForwardResults& results, float* workspace)
+      : head_(head),
+        begin_(begin),
+        end_(end),
+        results_(results),
+        work_(head, workspace),
+        factor_(ExponentFactor(head)),
+        scores_(head, results, work_.sizes),
+        packed_queries_(begin) {}
+
+  HWY_INLINE void Run() {
+    if (work_.sizes.relative > 0) {
+      PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
+      PackRelativeBias(head_, work_.sizes, work_.relative_bias);
+    }
+    for (int b = 0; b < 2; ++b) {
+      const KeyBlock& block = head_.blocks[b];
+      ZeroInvisibleRows(block, begin_, end_, {0, block.keys},
+                        results_.previous[b], results_.carried[b]);
+      chunks_[b] = ChunksOf(block, Hull(block));
+    }
+    const int64_t panels = chunks_[0].count + chunks_[1].count;
+    const int64_t passes = std::max<int64_t>((panels + 1) / 2, 1);
+    slots_ = passes == 1 ? kPackedQueries : kTileQueries;
+    for (int64_t pass = 0; pass < passes; ++pass) {
+      panel_count_ = std::min<int64_t>(panels - 2 * pass, 2);
+      for (int64_t p = 0; p < panel_count_; ++p) {
+        panels_[p] = PanelOf(2 * pass + p, work_.panels[p]);
+      }
+      AddPanels(pass == 0, pass + 1 == passes);
+    }
+  }
+
+ private:
+  // Keys that are packed together: all of a chunk that any query sees or, with
+  // a window, those of them that come next.
+  struct KeyPanel {
+    int block = 0;
+    KeyRange keys = {0, 0};
+    int64_t packed = 0;  // keys before this one are, or are not needed any more
+    int64_t key_stride = 0;
+    ForwardWorkspace::PanelWorkspace work = {};
+  };
+
+  HWY_INLINE bool wants_context() const { return results_.context != nullptr; }
+
+  // A range that holds all keys which any query sees.
+  HWY_INLINE KeyRange Hull(const KeyBlock& block) const {
+    const KeyRange all = {0, block.keys};
+    return block.radius < 0 ? RowsHull(block, begin_, end_, all)
+                            : Intersect(Union(Window(block, begin_),
+                                              Window(block, end_ - 1)),
+                                        all);
+  }
+
+  // The n-th of the chunks of both blocks.
+  HWY_INLINE KeyPanel
+  PanelOf(int64_t n, const ForwardWorkspace::PanelWorkspace& work) const {
+    const int b = n < chunks_[0].count ? 0 : 1;
+    const KeyRange keys = chunks_[b][b == 0 ? n : n - chunks_[0].count];
+    return {.block = b,
+            .keys = keys,
+            .packed = keys.begin,
+            .key_stride = KeyStride(keys.size()),
+            .work = work};
+  }
+
+  HWY_INLINE void AddPanels(bool is_first, bool is_last) {
+    PrefetchRows prefetch = Prefetches();
+    if (is_first) {
+      prefetch.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
+    }
+    if (is_last && wants_context()) {
+      // Lines that are written wait for memory as well.
+      prefetch.AddByQuery(results_.context, results_.context_stride,
+                          head_.value_dim);
+    }
+    for (int64_t i = begin_; i < end_; i += kBlockRows) {
+      const int64_t rows = std::min<int64_t>(kBlockRows, end_ - i);
+      const int64_t n = SlotOf(i);
+      if (is_first) {
+        FillRun(kLowest, kPadding, work_.row_max + n);
+        FillRun(0.0f, kPadding, work_.row_sum + n);
+        has_context_[n / kBlockRows] = false;
+      }
+      AddGroup(i, rows, is_first, &prefetch);
+      for (int64_t r = 0; is_last && wants_context() && r < rows; ++r) {
+        FinishRow(i + r);
+      }
+    }
+  }
+
+  // Keys that come after those packed: of a window, or for the next panels.
+  HWY_INLINE PrefetchRows Prefetches() {
+    streamed_ = 0;
+    if (panel_count_ > 1 && head_.blocks[panels_[0].block].radius < 0) {
+      streamed_ = 1;
+    }
+    const int b = panels_[streamed_].block;
+    const KeyBlock& block = head_.blocks[b];
+    const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
+    PrefetchRows prefetch(block, panel_count_, chunks_[b].all.end, groups,
+                          end_);
+    prefetch.AddByKey(block.key, block.key_stride, head_.head_dim);
+    prefetch.AddByKey(block.value, block.value_stride, head_.value_dim);
+    return prefetch;
+  }
+
+  // Where in the workspace a query is.
+  HWY_INLINE int64_t SlotOf(int64_t i) const { return (i - begin_) % slots_; }
+
+  // Packs the keys of a panel that `group` needs, or more.
+  HWY_INLINE void PackKeys(const QueryGroup& group, KeyPanel* panel) {
+    const KeyBlock& block = head_.blocks[panel->block];
+    if (block.radius >= 0) {
+      panel->packed = std::max(panel->packed, Window(block, group.first).begin);
+    }
+    while (panel->packed < group.hull.end) {
+      const int64_t first = panel->packed;
+      const int64_t keys = std::min(kPackedKeys, panel->keys.end - first);
+      const int64_t at = first - panel->keys.begin;
+      PackTransposed(block.key + first * block.key_stride, block.key_stride,
+                     keys, head_.head_dim, panel->work.keys + at,
+                     panel->key_stride);
+      if (wants_context()) {
+        PackRows(block.value + first * block.value_stride, block.value_stride,
+                 keys, head_.value_dim, work_.sizes.value, 1.0f,
+                 panel->work.values + at * work_.sizes.value);
+      }
+      panel->packed += keys;
+    }
+  }
+
+  // Packs queries up to `needed` or beyond.
+  HWY_INLINE void PackQueriesUpTo(int64_t needed) {
+    const TileSizes& sizes = work_.sizes;
+    while (packed_queries_ < needed) {
+      const int64_t queries = std::min(kPackedQueries, end_ - packed_queries_);
+      const int64_t n = SlotOf(packed_queries_);
+      float* const packed = work_.query + n * sizes.head;
+      PackQueries(head_, sizes, packed_queries_, packed_queries_ + queries,
+                  packed);
+      if (sizes.relative > 0) {
+        RelativeScores(head_, sizes, queries, packed, work_.relative_table,
+                       work_.relative_bias,
+                       work_.relative + n * sizes.relative);
+      }
+      packed_queries_ += queries;
+    }
+  }
+
+  HWY_INLINE QueryGroup GroupOf(const KeyPanel& panel, int64_t first,
+                                int64_t rows) const {
+    const KeyBlock& block = head_.blocks[panel.block];
+    QueryGroup group = {
+        .block = panel.block,
+        .first = first,
+        .rows = rows,
+        .relative = work_.relative + SlotOf(first) * work_.sizes.relative,
+        .scores = panel.work.scores,
+        .relative_scores = panel.work.relative_scores};
+    group.SetKeys(block, panel.keys);
+    return group;
+  }
+
+  // What queries `first` to first + rows see of the panels.
+  HWY_INLINE void AddGroup(int64_t first, int64_t rows, bool is_first_pass,
+                           PrefetchRows* prefetch) {
+    QueryGroup groups[2];
+    KeyPanel* panels[2];
+    int64_t count = 0;
+    for (int64_t p = 0; p < panel_count_; ++p) {
+      groups[count] = GroupOf(panels_[p], first, rows);
+      if (!groups[count].hull.empty()) {
+        panels[count++] = &panels_[p];
+      }
+    }
+    if (count == 0) {
+      return;
+    }
+    PackQueriesUpTo(first + rows);
+    for (int64_t p = 0; p < count; ++p) {
+      PackKeys(groups[p], panels[p]);
+      Score(groups[p], *panels[p]);
+    }
+    HWY_ALIGN float largest[kPadding];
+    FillRun(kLowest, kPadding, largest);
+    for (int64_t r = 0; r < rows; ++r) {
+      FloatVector most = hn::Set(FloatTag(), kLowest);
+      for (int64_t p = 0; p < count; ++p) {
+        scores_.CompleteRow(groups[p], r, &most);
+      }
+      largest[r] = hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
+    }
+    if (!wants_context()) {
+      return;
+    }
+    RaiseMax(first, rows, largest);
+    const int64_t n = SlotOf(first);
+    for (int64_t r = 0; r < rows; ++r) {
+      FloatVector sum = hn::Zero(FloatTag());
+      for (int64_t p = 0; p < count; ++p) {
+        scores_.ExponentiateRow(groups[p], r, work_.row_max[n + r], &sum);
+      }
+      work_.row_sum[n + r] += hn::GetLane(hn::SumOfLanes(FloatTag(), sum));
+    }
+    for (int64_t p = 0; p < count; ++p) {
+      AddValues(groups[p], *panels[p],
+                prefetch->Next(panels_[streamed_].packed,
+                               is_first_pass ? packed_queries_ : first));
+    }
+  }
+
+  HWY_INLINE void Score(const QueryGroup& group, const KeyPanel& panel) {
+    scores_.Multiply(
+        group, work_.query + SlotOf(group.first) * work_.sizes.head,
+        {panel.work.keys + group.hull.begin - panel.keys.begin,
+         panel.key_stride},
+        ScorePrefetch(results_.previous[group.block], head_.blocks[group.block],
+                      group.first, group.rows, group.hull));
+  }
+
+  HWY_INLINE void AddValues(const QueryGroup& group, const KeyPanel& panel,
+                            const Prefetch& prefetch) {
+    const TileSizes& sizes = work_.sizes;
+    const int64_t n = SlotOf(group.first);
+    bool& has_context = has_context_[n / kBlockRows];
+    const auto multiply = has_context ? &MultiplyRowGroup</*kAdd=*/true>
+                                      : &MultiplyRowGroup</*kAdd=*/false>;
+    multiply(group.rows, sizes.value, {group.scores, sizes.score_stride, 1},
+             {panel.work.values +
+                  (group.hull.begin - panel.keys.begin) * sizes.value,
+              sizes.value},
+             group.hull.size(), work_.context + n * sizes.value, sizes.value,
+             prefetch);
+    has_context = true;
+  }
+
+  // Brings what the rows had before to their new maximum. `largest` has
+  // kPadding elements, kLowest behind `rows`.
+  HWY_INLINE void RaiseMax(int64_t first, int64_t rows, const float* largest) {
+    const FloatTag tag;
+    const int64_t n = SlotOf(first);
+    const FloatVector factor = hn::Set(tag, factor_);
+    HWY_ALIGN float changes[kPadding];
+    bool raised = false;
+    for (int64_t r = 0; r < kBlockRows; r += Lanes()) {
+      const FloatVector old_max = hn::LoadU(tag, work_.row_max + n + r);
+      const FloatVector sum = hn::LoadU(tag, work_.row_sum + n + r);
+      // Not Max, which on some targets makes a number of NaN.
+      const auto is_larger = hn::Gt(hn::Load(tag, largest + r), old_max);
+      const FloatVector new_max =
+          hn::IfThenElse(is_larger, hn::Load(tag, largest + r), old_max);
+      const FloatVector change =
+          Exp2(hn::Mul(factor, hn::Sub(old_max, new_max)));
+      hn::StoreU(new_max, tag, work_.row_max + n + r);
+      hn::StoreU(hn::Mul(change, sum), tag, work_.row_sum + n + r);
+      hn::Store(change, tag, changes + r);
+      raised =
+          raised ||
+          !hn::AllFalse(tag, hn::And(is_larger, hn::Ne(sum, hn::Zero(tag))));
+    }
+    for (int64_t r = 0; raised && r < rows; ++r) {
+      ScaleRun(changes[r], work_.sizes.value,
+               work_.context + (n + r) * work_.sizes.value);
+    }
+  }
+
+  HWY_INLINE void FinishRow(int64_t i) {
+    const int64_t n = SlotOf(i);
+    const float sum = work_.row_sum[n];
+    if (!has_context_[n / kBlockRows]) {
+      FillRun(0.0f, work_.sizes.value, work_.context + n * work_.sizes.value);
+    }
+    // Not sum > 0, so that NaN goes on.
+    const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+    PackRow(work_.context + n * work_.sizes.value, head_.value_dim,
+            head_.value_dim, inverse,
+            results_.context + i * results_.context_stride);
+    results_.row_max[i] = factor_ * work_.row_max[n];
+    results_.row_inverse_sum[i] = inverse;
+  }
+
+  const AttentionHead& head_;
+  const int64_t begin_, end_;
+  const ForwardResults& results_;
+  const ForwardWorkspace work_;
+  const float factor_;
+  GroupScores scores_;
+  Chunks chunks_[2];    // of each block
+  KeyPanel panels_[2];  // packed at present
+  int64_t panel_count_ = 0;
+  int64_t streamed_ = 0;    // the panel whose block has the coming keys
+  int64_t slots_ = 0;       // queries that the workspace holds at a time
+  int64_t packed_queries_;  // the first query that is not yet packed
+  // Whether anything has been written to the context of six queries.
+  bool has_context_[kTileQueries / kBlockRows] = {};
+};
+
+void ForwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,
+                     const ForwardResults& results, float* workspace) {
+  Forward(head, begin, end, results, workspace).Run();
+}
+
+}  // namespace
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace etc::kernels {
+
+HWY_EXPORT(ForwardTileImpl);
+
+int64_t ForwardWorkspaceSize(const AttentionHead& head) {
+  return ForwardWorkspace(head, nullptr).total;
+}
+
+void ForwardTile(const AttentionHead& head, int64_t begin, int64_t end,
+                 const ForwardResults& results, float* workspace) {
+  HWY_DYNAMIC_DISPATCH(ForwardTileImpl)(head, begin, end, results, workspace);
+}
+
+}  // namespace etc::kernels
+#endif  // HWY_ONCE

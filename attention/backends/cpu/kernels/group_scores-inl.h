@@ -1,0 +1,241 @@
+// The scores of six queries, from products to weights. Compiled once for each
+// SIMD target: see foreach_target.h of Highway.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "attention/backends/cpu/kernels/attention_tile.h"
+#include "attention/backends/cpu/kernels/invisible_keys-inl.h"
+#include "attention/backends/cpu/kernels/key_runs-inl.h"
+#include "attention/backends/cpu/kernels/matrix-inl.h"
+#include "attention/backends/cpu/kernels/packing-inl.h"
+#include "attention/backends/cpu/kernels/relative_columns-inl.h"
+#include "attention/backends/cpu/kernels/score_rows-inl.h"
+#include "attention/backends/cpu/kernels/tile-inl.h"
+#include "attention/backends/cpu/kernels/tile_sizes.h"
+#include "hwy/highway.h"
+
+#if defined(ETC_ATTENTION_BACKENDS_CPU_KERNELS_GROUP_SCORES_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef ETC_ATTENTION_BACKENDS_CPU_KERNELS_GROUP_SCORES_INL_H_
+#undef ETC_ATTENTION_BACKENDS_CPU_KERNELS_GROUP_SCORES_INL_H_
+#else
+#define ETC_ATTENTION_BACKENDS_CPU_KERNELS_GROUP_SCORES_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+
+// Six queries or fewer, and what they see of keys that are packed together.
+struct QueryGroup {
+  int block;
+  int64_t first;
+  int64_t rows;
+  // Row strides are those of TileSizes. Rows begin at vectors' borders, and
+  // whole vectors of them may be written.
+  const float* relative;   // [rows][relative]: scores by relative column
+  float* scores;           // [rows][score_stride]: from key hull.begin on
+  float* relative_scores;  // [rows][relative_stride]: see PrepareRelative
+  VisibleKeys keys[kBlockRows] = {};
+  KeyRange hull = {0, 0};
+
+  // Sets `keys` and `hull` to what the queries see of `range`.
+  HWY_INLINE void SetKeys(const KeyBlock& key_block, KeyRange range) {
+    for (int64_t r = 0; r < rows; ++r) {
+      keys[r] = r > 0 && SeesTheSame(key_block, first + r)
+                    ? keys[r - 1]
+                    : RowKeys(key_block, first + r, range);
+      hull = Union(hull, keys[r].range);
+    }
+  }
+};
+
+class GroupScores {
+ public:
+  HWY_INLINE GroupScores(const AttentionHead& head,
+                         const ForwardResults& results, const TileSizes& sizes)
+      : head_(head),
+        results_(results),
+        sizes_(sizes),
+        factor_(ExponentFactor(head)),
+        threshold_(DropoutThreshold(head.dropout)),
+        kept_(1.0f / (1.0f - head.dropout)) {}
+
+  // Products of packed queries [rows][head] and keys, with what goes to them by
+  // links; asks for `prefetch` meanwhile.
+  HWY_INLINE void Multiply(const QueryGroup& group, const float* query,
+                           const Panel& keys, const Prefetch& prefetch) {
+    for (int64_t r = 0; r < group.rows; ++r) {
+      PrepareRelative(group, r);
+    }
+    MultiplyRowGroup</*kAdd=*/false>(
+        group.rows, group.hull.size(), {query, sizes_.head, 1}, keys,
+        head_.head_dim, group.scores, sizes_.score_stride, prefetch);
+    AddLinks(group);
+  }
+
+  // Products to scores, which are carried on; `most` becomes the largest of
+  // them and of its own lanes.
+  HWY_INLINE void CompleteRow(const QueryGroup& group, int64_t r,
+                              FloatVector* most) {
+    const int64_t first = group.hull.begin;
+    ForEachVisible(BlockOf(group), group.first + r, group.keys[r],
+                   [&](int64_t begin, int64_t end) HWY_ATTR {
+                     CompleteRun(group, r, begin - first, end - first, most);
+                   });
+  }
+
+  // Scores to weights, those of keys that are not visible to 0; exponentials
+  // are added to `sum`.
+  HWY_INLINE void ExponentiateRow(const QueryGroup& group, int64_t r,
+                                  float row_max, FloatVector* sum) {
+    const KeyBlock& block = BlockOf(group);
+    const int64_t i = group.first + r;
+    const int64_t first = group.hull.begin;
+    const VisibleKeys& keys = group.keys[r];
+    float* const row = ScoresOf(group, r);
+    const Exponent exponent = {.factor = factor_,
+                               .shift = factor_ * row_max,
+                               .threshold = threshold_,
+                               .kept = kept_};
+    const DropoutRow dropout =
+        head_.dropout > 0.0f
+            ? MakeDropoutRow(head_.dropout_seed, i, group.block)
+            : DropoutRow{};
+    ClearInvisible(block, i, keys, group.hull, row);
+    if (keys.whole) {
+      return ToWeights</*kAlone=*/true>(keys.range.begin - first,
+                                        keys.range.end - first, exponent,
+                                        dropout, first, row, sum);
+    }
+    ForEachRun(
+        block.visible, i, keys.range, [&](int64_t begin, int64_t end) HWY_ATTR {
+          ToWeights</*kAlone=*/false>(begin - first, end - first, exponent,
+                                      dropout, first, row, sum);
+        });
+  }
+
+ private:
+  HWY_INLINE const KeyBlock& BlockOf(const QueryGroup& group) const {
+    return head_.blocks[group.block];
+  }
+  HWY_INLINE float* ScoresOf(const QueryGroup& group, int64_t r) const {
+    return group.scores + r * sizes_.score_stride;
+  }
+  HWY_INLINE float* RelativeScoresOf(const QueryGroup& group, int64_t r) const {
+    return group.relative_scores + r * sizes_.relative_stride;
+  }
+  HWY_INLINE const float* ByColumn(const QueryGroup& group, int64_t r) const {
+    return group.relative + r * sizes_.relative;
+  }
+
+  // Relative scores of a row: where they go by distance alone, those of the
+  // distances, with a vector of the first and the last on either side; where
+  // distances and other segments mix, those of each key.
+  HWY_INLINE void PrepareRelative(const QueryGroup& group, int64_t r) {
+    const KeyBlock& block = BlockOf(group);
+    if (block.rule != RelativeRule::kDistance) {
+      return;
+    }
+    const int64_t last = 2 * head_.max_distance;
+    const float* const by_column = ByColumn(group, r);
+    float* const to = RelativeScoresOf(group, r);
+    if (block.special.runs != nullptr) {
+      return FillRelativeScores(block, head_.max_distance, group.first + r,
+                                group.hull, by_column, to);
+    }
+    FillRun(by_column[0], kPadding, to);
+    PackRow(by_column, last, last, 1.0f, to + kPadding);
+    FillRun(by_column[last], kPadding, to + kPadding + last);
+  }
+
+  // Links among keys that have none, else all with one relative score.
+  HWY_INLINE void AddLinks(const QueryGroup& group) {
+    const KeyBlock& block = BlockOf(group);
+    if (block.rule != RelativeRule::kLink) {
+      return;
+    }
+    for (int64_t r = 0; r < group.rows; ++r) {
+      const float* const special = ByColumn(group, r) + 2 * head_.max_distance;
+      const float more = special[kLinked] - special[kNotLinked];
+      float* const at_key_0 = ScoresOf(group, r) - group.hull.begin;
+      ForEachRun(block.special, group.first + r, group.keys[r].range,
+                 [&](int64_t begin, int64_t end) HWY_ATTR {
+                   AddToRun(more, end - begin, at_key_0 + begin);
+                 });
+    }
+  }
+
+  // Keys [begin, end), counted from the hull, all of which row r sees.
+  HWY_INLINE void CompleteRun(const QueryGroup& group, int64_t r, int64_t begin,
+                              int64_t end, FloatVector* most) {
+    const KeyBlock& block = BlockOf(group);
+    const int64_t i = group.first + r;
+    const int64_t m = head_.max_distance;
+    const float* const by_column = ByColumn(group, r);
+    float* const row = ScoresOf(group, r);
+    const CarryRows carry = CarryOf(group, i);
+    const auto constant = [&](float score, int64_t first,
+                              int64_t last) HWY_ATTR {
+      CompleteScores(first, last, SameScore{score}, carry, row, most);
+    };
+    const auto stored = [&](const float* scores, int64_t first,
+                            int64_t last) HWY_ATTR {
+      CompleteScores(first, last, StoredScores{scores}, carry, row, most);
+    };
+    if (block.rule == RelativeRule::kNone) {
+      return constant(0.0f, begin, end);
+    }
+    if (block.rule == RelativeRule::kLink) {
+      return constant(by_column[2 * m + kNotLinked], begin, end);
+    }
+    if (block.special.runs != nullptr) {
+      return stored(RelativeScoresOf(group, r), begin, end);
+    }
+    // Vectors before and behind those that differ by distance.
+    const int64_t lanes = Lanes();
+    const int64_t shift = group.hull.begin - i + m;  // column of element 0
+    const int64_t near_begin =
+        std::clamp(std::max<int64_t>(1 - shift, 0) / lanes * lanes, begin, end);
+    const int64_t near_end = std::clamp(
+        RoundUp(std::max<int64_t>(2 * m - shift, 0), lanes), near_begin, end);
+    constant(by_column[0], begin, near_begin);
+    stored(RelativeScoresOf(group, r) + kPadding + shift, near_begin, near_end);
+    constant(by_column[2 * m], near_end, end);
+  }
+
+  // At element 0 of a row of scores of query i.
+  HWY_INLINE CarryRows CarryOf(const QueryGroup& group, int64_t i) const {
+    const KeyBlock& block = BlockOf(group);
+    const float* const previous =
+        ScoreRow(results_.previous[group.block], block, i);
+    float* const carried = ScoreRow(results_.carried[group.block], block, i);
+    const int64_t first = group.hull.begin;
+    return {.previous = previous == nullptr ? nullptr : previous + first,
+            .carried = carried == nullptr ? nullptr : carried + first,
+            .subtract = results_.subtract};
+  }
+
+  template <bool kAlone>
+  HWY_INLINE void ToWeights(int64_t begin, int64_t end,
+                            const Exponent& exponent, DropoutRow dropout,
+                            int64_t key, float* row, FloatVector* sum) {
+    if (head_.dropout > 0.0f) {
+      Exponentiate<kAlone, true>(begin, end, exponent, dropout, key, row, sum);
+    } else {
+      Exponentiate<kAlone, false>(begin, end, exponent, dropout, key, row, sum);
+    }
+  }
+
+  const AttentionHead& head_;
+  const ForwardResults& results_;
+  const TileSizes& sizes_;
+  const float factor_;
+  const uint32_t threshold_;  // of dropout
+  const float kept_;
+};
+
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled include guard

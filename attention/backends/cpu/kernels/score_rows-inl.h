@@ -1,0 +1,153 @@
+// Rows of scores on their way from products to exponentials. Such a row begins
+// at a vector's border, and whole vectors of it may be read and written; of
+// other rows, of which nothing else is known, only what counts is touched.
+// Compiled once for each SIMD target: see foreach_target.h of Highway.
+
+#include <cstdint>
+
+#include "attention/backends/cpu/kernels/softmax_rows-inl.h"
+#include "base/lanes-inl.h"
+#include "base/random.h"
+#include "hwy/highway.h"
+
+#if defined(ETC_ATTENTION_BACKENDS_CPU_KERNELS_SCORE_ROWS_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef ETC_ATTENTION_BACKENDS_CPU_KERNELS_SCORE_ROWS_INL_H_
+#undef ETC_ATTENTION_BACKENDS_CPU_KERNELS_SCORE_ROWS_INL_H_
+#else
+#define ETC_ATTENTION_BACKENDS_CPU_KERNELS_SCORE_ROWS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+
+// Smaller than every score, and finite.
+inline constexpr float kLowest = -1e38f;
+
+// How a row of scores and the previous ones make what is carried on.
+enum class Carry {
+  kNothing,
+  kScores,
+  kPreviousPlusScores,
+  kPreviousMinusScores
+};
+
+// Rows of the previous scores and of those to carry on, at element 0 of a row
+// of scores; both null: nothing is carried.
+struct CarryRows {
+  const float* previous = nullptr;
+  float* carried = nullptr;
+  bool subtract = false;
+
+  HWY_INLINE Carry kind() const {
+    if (carried == nullptr) {
+      return Carry::kNothing;
+    }
+    if (previous == nullptr) {
+      return Carry::kScores;
+    }
+    return subtract ? Carry::kPreviousMinusScores : Carry::kPreviousPlusScores;
+  }
+};
+
+// Relative scores of the keys of a row: one for all, or one for each, of which
+// whole vectors may be read.
+struct SameScore {
+  float score;
+  HWY_INLINE FloatVector operator()(int64_t) const {
+    return hn::Set(FloatTag(), score);
+  }
+};
+struct StoredScores {
+  const float* scores;  // at element 0 of a row of scores
+  HWY_INLINE FloatVector operator()(int64_t i) const {
+    return hn::LoadU(FloatTag(), scores + i);
+  }
+};
+
+// row[i] += relative(i), then what is carried on of it, for i in [begin, end).
+// `most` becomes the largest of them and of its own lanes; NaN may or may not
+// be seen.
+template <Carry kCarry, typename Relative>
+HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
+                               const Relative& relative, const CarryRows& carry,
+                               float* HWY_RESTRICT row, FloatVector* most) {
+  const FloatTag tag;
+  FloatVector largest = *most;
+  ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
+    const FloatVector product = hn::Load(tag, row + i);
+    FloatVector score = hn::Add(product, relative(i));
+    if constexpr (kCarry == Carry::kPreviousPlusScores) {
+      score = hn::Add(lanes.Load(carry.previous + i), score);
+    } else if constexpr (kCarry == Carry::kPreviousMinusScores) {
+      score = hn::Sub(lanes.Load(carry.previous + i), score);
+    }
+    if constexpr (kCarry != Carry::kNothing) {
+      lanes.Store(score, carry.carried + i);
+    }
+    // Other lanes may belong to another run.
+    hn::Store(lanes.Choose(score, product), tag, row + i);
+    largest = hn::Max(largest, lanes.Choose(score, hn::Set(tag, kLowest)));
+  });
+  *most = largest;
+}
+
+template <typename Relative>
+HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
+                               const Relative& relative, const CarryRows& carry,
+                               float* row, FloatVector* most) {
+  switch (carry.kind()) {
+    case Carry::kNothing:
+      return CompleteScores<Carry::kNothing>(begin, end, relative, carry, row,
+                                             most);
+    case Carry::kScores:
+      return CompleteScores<Carry::kScores>(begin, end, relative, carry, row,
+                                            most);
+    case Carry::kPreviousPlusScores:
+      return CompleteScores<Carry::kPreviousPlusScores>(begin, end, relative,
+                                                        carry, row, most);
+    case Carry::kPreviousMinusScores:
+      return CompleteScores<Carry::kPreviousMinusScores>(begin, end, relative,
+                                                         carry, row, most);
+  }
+}
+
+// What makes weights of scores: 2^(factor * score - shift), and with a
+// threshold (dropout.h) 0 or `kept` times that.
+struct Exponent {
+  float factor;
+  float shift;
+  uint32_t threshold = 0;
+  float kept = 1.0f;
+};
+
+// Turns the elements [begin, end) of a row into weights, and adds the
+// exponentials, before dropout, to `sum`. Element 0 is at key `key` of
+// `dropout`. kAlone: other lanes of the same vectors become 0; else they stay
+// as they are.
+template <bool kAlone, bool kDropout>
+HWY_INLINE void Exponentiate(int64_t begin, int64_t end,
+                             const Exponent& exponent, DropoutRow dropout,
+                             int64_t key, float* HWY_RESTRICT row,
+                             FloatVector* sum) {
+  const FloatTag tag;
+  const FloatVector a = hn::Set(tag, exponent.factor);
+  const FloatVector b = hn::Set(tag, -exponent.shift);
+  FloatVector total = *sum;
+  ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
+    const FloatVector score = hn::Load(tag, row + i);
+    FloatVector p = Exp2(hn::MulAdd(a, score, b));
+    total = hn::Add(total, lanes.Choose(p, hn::Zero(tag)));
+    if constexpr (kDropout) {
+      p = hn::Mul(p, DropoutFactors(dropout, static_cast<uint32_t>(key + i),
+                                    exponent.threshold, exponent.kept));
+    }
+    hn::Store(lanes.Choose(p, kAlone ? hn::Zero(tag) : score), tag, row + i);
+  });
+  *sum = total;
+}
+
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggled include guard

@@ -1,0 +1,102 @@
+#ifndef ETC_ATTENTION_BACKENDS_CPU_KERNELS_TILE_SIZES_H_
+#define ETC_ATTENTION_BACKENDS_CPU_KERNELS_TILE_SIZES_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "attention/backends/cpu/kernels/attention_tile.h"
+
+namespace etc::kernels {
+
+// The longest vector of any target that we compile for, in floats.
+inline constexpr int64_t kPadding = 16;
+
+// Keys that are packed together, and read again for every six queries. Their
+// packed keys and values, and in the backward pass their gradients, should stay
+// in a second-level cache of 1 MB.
+inline constexpr int64_t kChunkKeys = 384;
+
+// With a window all keys of a tile are packed together, as of them only those
+// of the window are in use at a time; unless there are more than this.
+inline constexpr int64_t kMostKeys = 2048;
+
+// Keys and values, and queries, are packed in steps of this many, shortly
+// before they are needed.
+inline constexpr int64_t kPackedKeys = 64;
+inline constexpr int64_t kPackedQueries = 48;
+
+// Queries whose score gradients are kept before keys and values get theirs.
+inline constexpr int64_t kGradientQueries = 48;
+static_assert(kTileQueries % kGradientQueries == 0);
+
+constexpr int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Keys of a block that are packed together, at most.
+inline int64_t ChunkKeys(const KeyBlock& block) {
+  const int64_t hull = kTileQueries + 2 * block.radius;
+  const bool at_once = block.radius >= 0 && hull <= kMostKeys;
+  return RoundUp(std::min(block.keys, at_once ? hull : kChunkKeys), kPadding);
+}
+
+// Row stride of matrices with a column for each of `keys` keys: room for a
+// vector behind the last, and an odd number of 64-byte lines, so that rows do
+// not compete for the same lines of the first-level cache.
+inline int64_t KeyStride(int64_t keys) {
+  const int64_t lines = RoundUp(keys, kPadding) / kPadding + 1;
+  return (lines | 1) * kPadding;
+}
+
+// Row lengths in a tile's workspace.
+struct TileSizes {
+  explicit TileSizes(const AttentionHead& attention)
+      : head(RoundUp(attention.head_dim, kPadding)),
+        value(RoundUp(attention.value_dim, kPadding)),
+        relative(attention.relative == nullptr
+                     ? 0
+                     : RoundUp(2 * attention.max_distance + 4, kPadding)) {
+    for (const KeyBlock& block : attention.blocks) {
+      const int64_t chunk = ChunkKeys(block);
+      const int64_t window = kGradientQueries + 2 * block.radius;
+      keys = std::max(keys, chunk);
+      scores =
+          std::max(scores, block.radius < 0 ? chunk : std::min(chunk, window));
+    }
+    key_stride = KeyStride(keys);
+    score_stride = KeyStride(scores);
+    relative_stride =
+        std::max(score_stride,
+                 RoundUp(2 * attention.max_distance + 2 * kPadding, kPadding));
+  }
+
+  int64_t head;
+  int64_t value;
+  int64_t relative;
+  int64_t keys = 0;    // of a chunk, at most
+  int64_t scores = 0;  // of kGradientQueries queries and a chunk, at most
+  int64_t key_stride;
+  int64_t score_stride;
+  int64_t relative_stride;  // of relative scores, by key or by distance
+};
+
+// Hands out parts of a workspace.
+class WorkspaceCursor {
+ public:
+  explicit WorkspaceCursor(float* begin) : begin_(begin) {}
+
+  float* Take(int64_t floats) {
+    float* const taken = begin_ == nullptr ? nullptr : begin_ + used_;
+    used_ += RoundUp(floats, kPadding);
+    return taken;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  float* begin_;
+  int64_t used_ = 0;
+};
+
+}  // namespace etc::kernels
+
+#endif  // ETC_ATTENTION_BACKENDS_CPU_KERNELS_TILE_SIZES_H_

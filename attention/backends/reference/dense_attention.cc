@@ -1,0 +1,90 @@
+#include "attention/backends/reference/dense_attention.h"
+
+#include <c10/util/Exception.h>
+
+#include <cmath>
+
+#include "base/check_shape.h"
+
+namespace etc {
+namespace {
+
+void CheckShapes(const DenseAttentionInput& input) {
+  TORCH_CHECK(input.query.dim() == 4 && input.value.dim() == 4,
+              "query and value should be [batch, heads, length, head_dim], but "
+              "are ",
+              input.query.sizes(), " and ", input.value.sizes());
+  const int64_t batch = input.query.size(0);
+  const int64_t heads = input.query.size(1);
+  const int64_t queries = input.query.size(2);
+  const int64_t head_dim = input.query.size(3);
+  const int64_t keys = input.value.size(2);
+  ETC_CHECK_SHAPE(input.key, {batch, heads, keys, head_dim});
+  ETC_CHECK_SHAPE(input.value, {batch, heads, keys, input.value.size(3)});
+  if (input.mask.defined()) {
+    ETC_CHECK_SHAPE(input.mask, {batch, queries, keys});
+  }
+  if (input.relative_ids.defined()) {
+    ETC_CHECK_SHAPE(input.relative_ids, {batch, queries, keys});
+    TORCH_CHECK(input.relative.embedding.defined(),
+                "relative ids are given, but there is no relative table");
+  }
+  if (input.previous.defined()) {
+    ETC_CHECK_SHAPE(input.previous, {batch, heads, queries, keys});
+  }
+  if (input.dropout_factors.defined()) {
+    ETC_CHECK_SHAPE(input.dropout_factors, {batch, heads, queries, keys});
+  }
+}
+
+}  // namespace
+
+double LowestScore(torch::ScalarType dtype) {
+  return dtype == torch::kHalf ? -6e4 : -1e38;
+}
+
+torch::Tensor RelativeScoresById(const torch::Tensor& query,
+                                 const RelativeTable& relative) {
+  const int64_t ids = relative.embedding.size(0);
+  ETC_CHECK_SHAPE(relative.embedding, {ids, query.size(1), query.size(3)});
+  ETC_CHECK_SHAPE(relative.bias, {ids, query.size(1)});
+  // [N, d, R] and [N, 1, R]
+  return torch::matmul(query, relative.embedding.permute({1, 2, 0})) +
+         relative.bias.t().unsqueeze(1);
+}
+
+DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
+  CheckShapes(input);
+  torch::Tensor scores =  // [B, N, queries, keys]
+      torch::matmul(input.query, input.key.transpose(-2, -1));
+  if (input.relative_ids.defined()) {
+    const torch::Tensor by_id = RelativeScoresById(input.query, input.relative);
+    scores = scores + by_id.gather(-1, input.relative_ids.unsqueeze(1).expand(
+                                           {-1, input.query.size(1), -1, -1}));
+  }
+  scores = scores / std::sqrt(static_cast<double>(input.query.size(3)));
+  if (input.previous.defined()) {
+    scores = scores + input.previous;
+  }
+
+  torch::Tensor logits = scores;
+  if (input.divisor != 1.0) {
+    logits = logits / input.divisor;
+  }
+  torch::Tensor probabilities;  // [B, N, queries, keys]
+  if (input.mask.defined()) {
+    const torch::Tensor forbidden = input.mask.logical_not().unsqueeze(1);
+    logits = logits.masked_fill(forbidden, LowestScore(logits.scalar_type()));
+    probabilities = torch::softmax(logits, -1).masked_fill(forbidden, 0.0);
+  } else {
+    probabilities = torch::softmax(logits, -1);
+  }
+  probabilities =
+      input.dropout_factors.defined()
+          ? probabilities * input.dropout_factors
+          : torch::dropout(probabilities, input.dropout, input.dropout > 0.0);
+  return {.context = torch::matmul(probabilities, input.value),
+          .scores = scores};
+}
+
+}  // namespace etc

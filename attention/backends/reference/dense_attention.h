@@ -1,0 +1,66 @@
+#ifndef ETC_ATTENTION_BACKENDS_REFERENCE_DENSE_ATTENTION_H_
+#define ETC_ATTENTION_BACKENDS_REFERENCE_DENSE_ATTENTION_H_
+
+#include <torch/types.h>
+
+namespace etc {
+
+// The learned relative positions of one softmax: R ids, N heads, d features.
+// Both undefined: no relative positions.
+struct RelativeTable {
+  torch::Tensor embedding;  // [R, N, d]
+  torch::Tensor bias;       // [R, N]
+};
+
+// Attention of every query to every key, B batch, N heads, d head_dim.
+struct DenseAttentionInput {
+  torch::Tensor query;  // [B, N, queries, d]
+  torch::Tensor key;    // [B, N, keys, d]
+  torch::Tensor value;  // [B, N, keys, d_value]
+  // May be undefined: everything allowed.
+  torch::Tensor mask;  // [B, queries, keys] bool, true where allowed
+  // Undefined: no relative term. Otherwise `relative` is defined.
+  torch::Tensor relative_ids;  // [B, queries, keys] int64 in [0, R)
+  RelativeTable relative;
+  // Scores carried from the layer below; undefined: zeros.
+  torch::Tensor previous;  // [B, N, queries, keys]
+  // What the carried sum is divided by for the softmax (RealFormer's running
+  // mean); 1 otherwise.
+  double divisor = 1.0;
+  // Probability of dropping an attention weight; 0 outside of training.
+  double dropout = 0.0;
+  // Instead of `dropout`, what each weight is multiplied by: 0 if it is
+  // dropped, else 1 / (1 - probability).
+  torch::Tensor dropout_factors;  // [B, N, queries, keys]
+};
+
+struct DenseAttentionOutput {
+  torch::Tensor context;  // [B, N, queries, d_value]
+  torch::Tensor scores;   // [B, N, queries, keys], to be carried on
+};
+
+// The definition of attention in this library (model spec 3.2 and 10.1):
+//
+//   scores  = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
+//   context = dropout(softmax over allowed keys of (scores / divisor)) . v
+//
+// Scores are carried unmasked and undivided. A key that is not allowed has
+// probability exactly 0, and a query without any allowed key has context 0
+// (the official code adds -10000 instead, and averages over all keys in the
+// latter case: model spec 3.2, point 7).
+//
+// Plain tensor operations: any floating dtype, any device, differentiable,
+// O(queries x keys) memory. Throws c10::Error if shapes disagree.
+DenseAttentionOutput DenseAttention(const DenseAttentionInput& input);
+
+// (q . E[id] + bias[id]) for each id: [B, N, queries, R].
+torch::Tensor RelativeScoresById(const torch::Tensor& query,
+                                 const RelativeTable& relative);
+
+// A number that no score comes near to, so that exp(it - any score) = 0, and
+// still finite in `dtype`, so that no NaN arises from it.
+double LowestScore(torch::ScalarType dtype);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_BACKENDS_REFERENCE_DENSE_ATTENTION_H_

@@ -1,0 +1,53 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "base/bfloat16.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include "base/bfloat16-inl.h"
+#include "base/bfloat16.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+namespace {
+
+void RoundToBfloat16Impl(int64_t count, const float* HWY_RESTRICT from,
+                         uint16_t* HWY_RESTRICT to) {
+  const int64_t lanes = Lanes();
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    StoreBfloat16(hn::LoadU(FloatTag(), from + i), lanes, to + i);
+  }
+  if (i < count) {
+    StoreBfloat16(LoadLanes(from + i, 0, count - i), count - i, to + i);
+  }
+}
+
+}  // namespace
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace etc::kernels {
+
+HWY_EXPORT(RoundToBfloat16Impl);
+
+void RoundToBfloat16(int64_t count, const float* from, uint16_t* to) {
+  HWY_DYNAMIC_DISPATCH(RoundToBfloat16Impl)(count, from, to);
+}
+
+Bfloat16Products Bfloat16ProductsOfThisCpu() {
+#if HWY_ARCH_X86
+  if (__builtin_cpu_supports("avx512bf16")) {
+    return Bfloat16Products::kFast;
+  }
+  if (__builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq")) {
+    return Bfloat16Products::kSlow;
+  }
+#endif
+  return Bfloat16Products::kNone;
+}
+
+}  // namespace etc::kernels
+#endif  // HWY_ONCE

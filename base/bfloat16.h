@@ -1,0 +1,22 @@
+#ifndef ETC_BASE_BFLOAT16_H_
+#define ETC_BASE_BFLOAT16_H_
+
+#include <cstdint>
+
+namespace etc::kernels {
+
+// Rounds to bfloat16, the upper 16 bits of a float: to the nearest, ties to
+// even; NaN stays NaN. Nothing is checked; buffers must not overlap.
+void RoundToBfloat16(int64_t count, const float* from, uint16_t* to);
+
+// What products of bfloat16 matrices are on this CPU.
+enum class Bfloat16Products {
+  kNone,  // not there: oneDNN makes them of AVX-512
+  kSlow,  // emulated: slower than those of float32
+  kFast,  // AVX512-BF16, and with it AMX: about twice as fast
+};
+Bfloat16Products Bfloat16ProductsOfThisCpu();
+
+}  // namespace etc::kernels
+
+#endif  // ETC_BASE_BFLOAT16_H_

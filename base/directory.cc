@@ -1,0 +1,176 @@
+#include "base/directory.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file_operations.h"
+#include "base/status_macros.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kTemporaryMark[] = ".realetc-";
+constexpr char kTemporaryEnd[] = ".tmp";
+
+absl::Status Failure(int error, absl::string_view action,
+                     absl::string_view path) {
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", path));
+}
+
+std::string FolderOf(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+// The entries of `directory`, read before any of them is changed.
+absl::StatusOr<std::vector<fs::path>> EntriesOf(const std::string& directory) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) {
+    return Failure(error.value(), "list", directory);
+  }
+  return entries;
+}
+
+absl::Status Unlink(const std::string& path) {
+  if (FileOperations::Current().Unlink(path) != 0 && errno != ENOENT) {
+    return Failure(errno, "remove", path);
+  }
+  return absl::OkStatus();
+}
+
+// The process that made a file of this name on this host; nothing if the name
+// is not that of such a file.
+std::optional<pid_t> WriterOf(absl::string_view name) {
+  const size_t mark = name.rfind(kTemporaryMark);
+  if (mark == absl::string_view::npos ||
+      !absl::ConsumeSuffix(&name, kTemporaryEnd)) {
+    return std::nullopt;
+  }
+  name.remove_prefix(mark + sizeof(kTemporaryMark) - 1);
+  const std::string host = HostName() + "-";
+  const bool here = absl::ConsumePrefix(&name, host);
+  const std::vector<absl::string_view> numbers = absl::StrSplit(name, '-');
+  pid_t process = 0;
+  uint64_t number = 0;
+  if (!here || numbers.size() != 2 || !absl::SimpleAtoi(numbers[0], &process) ||
+      process <= 0 || !absl::SimpleAtoi(numbers[1], &number)) {
+    return std::nullopt;
+  }
+  return process;
+}
+
+bool IsOtherRunningProcess(pid_t process) {
+  return process != getpid() && (kill(process, 0) == 0 || errno != ESRCH);
+}
+
+}  // namespace
+
+absl::Status SyncDirectory(const std::string& directory) {
+  FileOperations& operations = FileOperations::Current();
+  const int descriptor =
+      operations.Open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (descriptor < 0) {
+    return Failure(errno, "open", directory);
+  }
+  const int error = operations.Sync(descriptor) == 0 ? 0 : errno;
+  operations.Close(descriptor);
+  // EINVAL: this file system does not sync directories.
+  return error == 0 || error == EINVAL ? absl::OkStatus()
+                                       : Failure(error, "sync", directory);
+}
+
+absl::Status RenameEntry(const std::string& from, const std::string& to) {
+  if (FileOperations::Current().Rename(from, to) != 0) {
+    return Failure(errno, absl::StrCat("rename ", from, " to"), to);
+  }
+  return SyncDirectory(FolderOf(to));
+}
+
+absl::Status RemoveTree(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (!fs::exists(status)) {
+    return absl::OkStatus();
+  }
+  if (!fs::is_directory(status)) {
+    return Unlink(path);
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<fs::path> entries, EntriesOf(path));
+  for (const fs::path& entry : entries) {
+    ETC_RETURN_IF_ERROR(RemoveTree(entry.string()));
+  }
+  if (FileOperations::Current().RemoveDirectory(path) != 0) {
+    return Failure(errno, "remove directory", path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReplaceLink(const std::string& path, const std::string& target,
+                         const std::string& temporary) {
+  ETC_RETURN_IF_ERROR(Unlink(temporary));
+  if (FileOperations::Current().SymbolicLink(target, temporary) != 0) {
+    return Failure(errno, "create the link", temporary);
+  }
+  return RenameEntry(temporary, path);
+}
+
+std::string HostName() {
+  std::array<char, 256> name = {};
+  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') {
+    return "unknown";
+  }
+  std::string host = name.data();
+  for (char& letter : host) {
+    letter =
+        absl::ascii_isalnum(static_cast<unsigned char>(letter)) || letter == '.'
+            ? letter
+            : '_';
+  }
+  return host;
+}
+
+std::string TemporaryName(const std::string& path, uint64_t number) {
+  return absl::StrCat(path, kTemporaryMark, HostName(), "-", getpid(), "-",
+                      number, kTemporaryEnd);
+}
+
+absl::Status RemoveAbandonedTemporaries(const std::string& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<fs::path> entries,
+                       EntriesOf(directory));
+  for (const fs::path& entry : entries) {
+    const std::optional<pid_t> writer = WriterOf(entry.filename().string());
+    if (writer.has_value() && !IsOtherRunningProcess(*writer) &&
+        fs::is_regular_file(fs::symlink_status(entry, error))) {
+      ETC_RETURN_IF_ERROR(Unlink(entry.string()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace etc

@@ -1,0 +1,45 @@
+#ifndef ETC_BASE_DIRECTORY_H_
+#define ETC_BASE_DIRECTORY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace etc {
+
+// What changes the entries of directories, all by FileOperations. Errors are
+// those of the system, with the path in the message.
+
+// Puts the names in `directory` on disk. OK where the file system does not
+// sync directories.
+absl::Status SyncDirectory(const std::string& directory);
+
+// Gives the entry `from` the name `to` in the same directory, on disk.
+absl::Status RenameEntry(const std::string& from, const std::string& to);
+
+// Removes `path` and all that is below it; links are removed, not followed. OK
+// if it is not there.
+absl::Status RemoveTree(const std::string& path);
+
+// Makes `path` a symbolic link to `target`, in one step and on disk; a link is
+// replaced. `temporary`, beside `path`, is used meanwhile, and removed first if
+// it is a link or file.
+absl::Status ReplaceLink(const std::string& path, const std::string& target,
+                         const std::string& temporary);
+
+// The name of a file that is to become `path`: "<path>.realetc-<host>-<process>
+// -<number>.tmp" (one word), so that whoever finds it can tell whose it was.
+std::string TemporaryName(const std::string& path, uint64_t number);
+
+// Removes from `directory` the regular files with a TemporaryName of this host
+// whose process is not running; also those of this process, which must not be
+// writing any there. OK if there is no such directory.
+absl::Status RemoveAbandonedTemporaries(const std::string& directory);
+
+// Of this machine, as names of files can hold it.
+std::string HostName();
+
+}  // namespace etc
+
+#endif  // ETC_BASE_DIRECTORY_H_

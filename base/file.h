@@ -1,0 +1,76 @@
+#ifndef ETC_BASE_FILE_H_
+#define ETC_BASE_FILE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// A regular file open for positioned reads. Movable; closes itself.
+class RandomAccessFile {
+ public:
+  // kNotFound, kPermissionDenied, ... with the path in the message;
+  // kInvalidArgument if `path` is no regular file.
+  static absl::StatusOr<RandomAccessFile> Open(const std::string& path);
+
+  RandomAccessFile(RandomAccessFile&& other) noexcept;
+  RandomAccessFile& operator=(RandomAccessFile&& other) noexcept;
+  ~RandomAccessFile();
+
+  const std::string& path() const { return path_; }
+  // Bytes, as of the time of opening.
+  uint64_t size() const { return size_; }
+
+  // Reads exactly `length` bytes from byte `offset` into `destination`. Safe to
+  // call from several threads. kOutOfRange if the file does not hold them
+  // (checked before anything is read), kDataLoss on a short read.
+  absl::Status Read(uint64_t offset, uint64_t length, char* destination) const;
+  // The same into a new string.
+  absl::StatusOr<std::string> Read(uint64_t offset, uint64_t length) const;
+
+ private:
+  RandomAccessFile(std::string path, int descriptor, uint64_t size);
+
+  std::string path_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+};
+
+// The whole of a regular file. kResourceExhausted if it holds more than
+// `max_bytes`.
+absl::StatusOr<std::string> ReadFile(const std::string& path,
+                                     uint64_t max_bytes = uint64_t{1} << 30);
+
+// Replaces `path` by `contents` so that a reader, and the disk after a crash,
+// have either the old file or the whole new one: temporary name in the same
+// folder (TemporaryName in base/directory.h), write, fsync, rename,
+// fsync of the folder. After an error the old file stands and the temporary one
+// is gone; a killed process leaves it behind (RemoveAbandonedTemporaries). A
+// symbolic link is replaced, not followed.
+//   kInvalidArgument  `path` is there and is no regular file
+absl::Status WriteFileAtomically(const std::string& path,
+                                 absl::string_view contents);
+
+// The same for contents that are produced piece by piece: `produce` is called
+// once and hands each piece to `write`; its error is returned.
+using WriteFunction = std::function<absl::Status(absl::string_view)>;
+absl::Status WriteFileAtomically(
+    const std::string& path,
+    const std::function<absl::Status(const WriteFunction& write)>& produce);
+
+// Whether `name` is that of a file and no path to one: what one file may say of
+// another beside it (formats spec 0.1).
+bool IsPlainBaseName(absl::string_view name);
+
+// Creates `path` and its parents, each of which is on disk (fsync of the
+// directory that it is in) when this returns. OK if it is there already.
+absl::Status CreateDirectories(const std::string& path);
+
+}  // namespace etc
+
+#endif  // ETC_BASE_FILE_H_

@@ -1,0 +1,21 @@
+#ifndef ETC_BASE_INITIALIZERS_H_
+#define ETC_BASE_INITIALIZERS_H_
+
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+
+namespace etc {
+
+// Fills `tensor` with draws from a normal distribution of mean 0, redrawing
+// those farther than two standard deviations from 0; the standard deviation is
+// not rescaled for that (model spec 0).
+void TruncatedNormal_(torch::Tensor tensor, double standard_deviation);
+
+// A linear layer with bias, y = x W^T + b. W [outputs, inputs] is truncated
+// normal, b is 0 (model spec 4.3).
+torch::nn::Linear MakeLinear(int64_t inputs, int64_t outputs,
+                             double standard_deviation);
+
+}  // namespace etc
+
+#endif  // ETC_BASE_INITIALIZERS_H_

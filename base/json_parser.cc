@@ -1,0 +1,193 @@
+// ParseJson: nlohmann's parser behind a handler that builds the document
+// itself. The library's own would keep the last of two equal keys, and would
+// take a NUL byte for the end of the text.
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "base/tracked_iterator.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kDeepestNesting = 64;  // formats spec 0.2
+
+// "file.json:3:7: message" for the byte before `end`, counted from 1.
+absl::Status MistakeAt(absl::string_view text, size_t end,
+                       const std::string& source, absl::string_view message) {
+  const absl::string_view before = text.substr(0, end > 0 ? end - 1 : 0);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t newline = before.rfind('\n');
+  const size_t column = newline == absl::string_view::npos
+                            ? before.size()
+                            : before.size() - newline - 1;
+  return absl::InvalidArgumentError(
+      absl::StrCat(source, ":", line, ":", column + 1, ": ", message));
+}
+
+// The library's message without its own prefix and place, printable and short.
+std::string CleanMessage(absl::string_view message) {
+  const size_t bracket = message.find("] ");
+  if (bracket != absl::string_view::npos) {
+    message.remove_prefix(bracket + 2);
+  }
+  if (absl::StartsWith(message, "parse error")) {
+    message.remove_prefix(std::min(message.find(": ") + 2, message.size()));
+  }
+  constexpr size_t kLongest = 200;
+  return absl::StrCat(absl::CHexEscape(message.substr(0, kLongest)),
+                      message.size() > kLongest ? "..." : "");
+}
+
+// Empties `value` from the inside. The library's destructor asks for memory to
+// do so, and has none to end the program with when there is no more: what a
+// document that is too large for the memory leaves behind.
+void Clear(json* value) noexcept {
+  if (auto* const array = value->get_ptr<json::array_t*>()) {
+    for (json& element : *array) {
+      Clear(&element);
+    }
+    array->clear();
+  } else if (auto* const object = value->get_ptr<json::object_t*>()) {
+    for (auto& [name, element] : *object) {
+      Clear(&element);
+    }
+    object->clear();
+  }
+}
+
+// Receives the parser's events and builds the document. Each returns whether to
+// go on.
+class DocumentBuilder : public nlohmann::json_sax<json> {
+ public:
+  DocumentBuilder(absl::string_view text, const std::string& source)
+      : text_(text), source_(source), reached_(text.data()) {}
+  ~DocumentBuilder() override { Clear(&document_); }
+  DocumentBuilder(const DocumentBuilder&) = delete;
+  DocumentBuilder& operator=(const DocumentBuilder&) = delete;
+
+  const char** reached() { return &reached_; }
+  const absl::Status& status() const { return status_; }
+  json TakeDocument() { return std::move(document_); }
+
+  bool null() override { return Add(nullptr) != nullptr; }
+  bool boolean(bool value) override { return Add(value) != nullptr; }
+  bool number_integer(number_integer_t value) override {
+    return Add(value) != nullptr;
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return Add(value) != nullptr;
+  }
+  bool number_float(number_float_t value, const string_t&) override {
+    return Add(value) != nullptr;
+  }
+  bool string(string_t& value) override {
+    return Add(std::move(value)) != nullptr;
+  }
+  bool binary(binary_t&) override { return Fail("JSON has no binary values"); }
+
+  bool start_object(size_t) override { return Open(json::value_t::object); }
+  bool key(string_t& name) override {
+    auto& object = open_.back()->get_ref<json::object_t&>();
+    const auto [place, is_new] = object.try_emplace(name);
+    if (!is_new) {
+      return Fail(absl::StrCat("the key \"", absl::CHexEscape(name),
+                               "\" is there twice"));
+    }
+    slot_ = &place->second;
+    return true;
+  }
+  bool end_object() override { return Close(); }
+  bool start_array(size_t) override { return Open(json::value_t::array); }
+  bool end_array() override { return Close(); }
+
+  bool parse_error(size_t position, const std::string&,
+                   const json::exception& error) override {
+    status_ = MistakeAt(text_, position, source_, CleanMessage(error.what()));
+    return false;
+  }
+
+ private:
+  // Puts `value` where the next one belongs and returns it there.
+  template <typename T>
+  json* Add(T&& value) {
+    if (open_.empty()) {
+      document_ = std::forward<T>(value);
+      return &document_;
+    }
+    if (open_.back()->is_array()) {
+      auto& array = open_.back()->get_ref<json::array_t&>();
+      array.emplace_back(std::forward<T>(value));
+      return &array.back();
+    }
+    *slot_ = std::forward<T>(value);
+    return slot_;
+  }
+
+  bool Open(json::value_t kind) {
+    if (open_.size() == kDeepestNesting) {
+      return Fail(absl::StrCat("nesting should be at most ", kDeepestNesting,
+                               " deep, but goes on"));
+    }
+    // Stays in its place while it is open: only then does its parent grow.
+    open_.push_back(Add(json(kind)));
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  bool Fail(absl::string_view message) {
+    status_ = MistakeAt(text_, reached_ - text_.data(), source_, message);
+    return false;
+  }
+
+  absl::string_view text_;
+  const std::string& source_;
+  const char* reached_;
+  json document_;
+  std::vector<json*> open_;  // objects and arrays, the innermost last
+  json* slot_ = nullptr;     // value of the key just read
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::StatusOr<json> ParseJson(absl::string_view text,
+                               const std::string& source) {
+  const size_t nul = text.find('\0');
+  if (nul != absl::string_view::npos) {
+    return MistakeAt(text, nul + 1, source, "there should be no NUL bytes");
+  }
+  DocumentBuilder builder(text, source);
+  const bool parsed = json::sax_parse(
+      TrackedIterator(text.data(), builder.reached()),
+      TrackedIterator(text.data() + text.size(), builder.reached()), &builder);
+  if (!parsed) {
+    return builder.status();
+  }
+  return builder.TakeDocument();
+}
+
+absl::StatusOr<json> ReadJsonFile(const std::string& path) {
+  return NamingOutOfMemory([&] { return absl::StrCat("reading ", path); },
+                           [&]() -> absl::StatusOr<json> {
+                             ETC_ASSIGN_OR_RETURN(const std::string text,
+                                                  ReadFile(path));
+                             return ParseJson(text, path);
+                           });
+}
+
+}  // namespace etc

@@ -1,0 +1,115 @@
+#ifndef ETC_BASE_JSON_READER_H_
+#define ETC_BASE_JSON_READER_H_
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace etc {
+
+// Parses one JSON document in UTF-8. Nothing but white space may follow it,
+// nesting is at most 64 deep and no object has one key twice.
+//   kInvalidArgument  "<source>:<line>:<column>: ..." otherwise; the column
+//                     counts bytes from 1
+absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text,
+                                         const std::string& source);
+
+// ParseJson of the file at `path`, of at most 1 GiB.
+absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
+
+// Typed reading of the fields of one JSON object, for configurations and data:
+//
+//   JsonObjectReader reader(json, "finetune.json: train");
+//   reader.Optional("learning_rate", &options.learning_rate);
+//   reader.Required("output", &options.output);
+//   ETC_RETURN_IF_ERROR(reader.Finish());
+//
+// The first mistake is kept and returned by Finish(); reading goes on
+// harmlessly after it. Messages name the place and the field:
+//
+//   finetune.json: train.learning_rate should be a number, but is "fast"
+//   finetune.json: train has no field "learning_rte"; did you mean
+//   "learning_rate"?
+//
+// `json` must outlive the reader.
+class JsonObjectReader {
+ public:
+  // `where` is what messages start with: the source, or "<source>: <path>" for
+  // an object within it. If `json` is no object, that is the first mistake.
+  JsonObjectReader(const nlohmann::json& json, std::string where);
+
+  // Leave `*value` as it is when the field is absent. A null is a wrong type,
+  // except for std::optional, which it resets.
+  void Optional(const std::string& field, bool* value);
+  void Optional(const std::string& field, int64_t* value);
+  void Optional(const std::string& field, double* value);
+  void Optional(const std::string& field, std::string* value);
+  void Optional(const std::string& field, std::vector<std::string>* value);
+  void Optional(const std::string& field, std::vector<int64_t>* value);
+  void Optional(const std::string& field, std::optional<int64_t>* value);
+  void Optional(const std::string& field, std::optional<std::string>* value);
+
+  // The same for a list that people write by hand: a single value stands for a
+  // list of one.
+  void OneOrMore(const std::string& field, std::vector<std::string>* value);
+  void OneOrMore(const std::string& field, std::vector<int64_t>* value);
+
+  // As Optional(), but it is a mistake when the field is absent.
+  template <typename T>
+  void Required(const std::string& field, T* value) {
+    if (Require(field)) {
+      Optional(field, value);
+    }
+  }
+
+  // Whether the field is there. Does not count as reading it.
+  bool Has(const std::string& field) const;
+  // The field as it stands, or nullptr (with a mistake noted when `required`).
+  const nlohmann::json* Raw(const std::string& field, bool required);
+  // Where a nested field is: "finetune.json: train.optimizer".
+  std::string Where(const std::string& field) const;
+
+  // Notes the mistake "<where>.<field> <message>" unless there is one already.
+  void Fail(const std::string& field, absl::string_view message);
+
+  enum class UnknownFields { kError, kIgnore };
+  // The first mistake. With kError, a field of the object that nobody asked for
+  // is one, and the message has the nearest of those asked for, or all of them.
+  // It comes before a missing field: that one may just be misspelt.
+  absl::Status Finish(UnknownFields unknown = UnknownFields::kError);
+
+  // The fields of the object that nobody asked for.
+  std::vector<std::string> UnreadFields() const;
+
+ private:
+  bool Require(const std::string& field);
+  const nlohmann::json* Find(const std::string& field);
+  template <typename T>
+  void TakeField(const std::string& field, T* value);
+  template <typename T>
+  void TakeArray(const std::string& field, std::vector<T>* value);
+  template <typename T>
+  void TakeOneOrMore(const std::string& field, std::vector<T>* value);
+
+  const nlohmann::json& json_;
+  std::string where_;
+  std::set<std::string> asked_;
+  absl::Status status_;
+  bool is_missing_ = false;  // the mistake is a field that is not there
+};
+
+// The entry of `candidates` with the smallest edit distance to `word`, or empty
+// if none is near enough to be meant.
+std::string NearestName(absl::string_view word,
+                        const std::vector<std::string>& candidates);
+
+}  // namespace etc
+
+#endif  // ETC_BASE_JSON_READER_H_

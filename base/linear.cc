@@ -1,0 +1,341 @@
+#include "base/linear.h"
+
+#include <c10/util/Exception.h>
+#include <torch/autograd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "base/apply_linear.h"
+#include "base/bfloat16.h"
+#include "base/check_shape.h"
+#include "base/large_pages.h"
+#include "base/parallel_tasks.h"
+#include "base/row_chunks.h"
+
+namespace etc {
+namespace {
+
+using Context = torch::autograd::AutogradContext;
+using Variables = torch::autograd::variable_list;
+using OptionalTensor = c10::optional<torch::Tensor>;
+
+bool IsOnCpu(const torch::Tensor& tensor, torch::ScalarType type) {
+  return tensor.device().is_cpu() && tensor.scalar_type() == type;
+}
+
+bool IsFloatOnCpu(const torch::Tensor& tensor) {
+  return IsOnCpu(tensor, torch::kFloat32);
+}
+
+// As oneDNN takes it: rows or columns contiguous.
+torch::Tensor AsMatrix(const torch::Tensor& matrix) {
+  const int64_t rows = matrix.size(0);
+  const int64_t columns = matrix.size(1);
+  const bool by_rows = matrix.stride(1) == 1 && matrix.stride(0) >= columns;
+  const bool by_columns = matrix.stride(0) == 1 && matrix.stride(1) >= rows;
+  return by_rows || by_columns ? matrix : matrix.contiguous();
+}
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// a b + bias; none of them empty.
+struct Product {
+  torch::Tensor a, b, bias, result;
+};
+
+// Rows and columns of a result that are computed together.
+struct TileSize {
+  int64_t rows, columns;
+
+  int64_t Across(int64_t size) const { return Parts(size, columns); }
+  int64_t Tiles(const torch::Tensor& result) const {
+    return Parts(result.size(0), rows) * Across(result.size(1));
+  }
+  static int64_t Parts(int64_t size, int64_t part) {
+    return (size + part - 1) / part;
+  }
+};
+
+// The larger a tile, the less is packed twice; the more there are, the more
+// threads find work. From the sizes alone, so that bits follow from nothing
+// else. (Measured on one core with AVX-512 and depths of 768 to 4352: the
+// smallest cost up to 20 % more than the largest.)
+TileSize TileSizeFor(const torch::Tensor& result) {
+  constexpr int64_t kEnough = 24;
+  constexpr TileSize kSizes[] = {
+      {256, 768}, {128, 768}, {128, 384}, {128, 192}, {64, 192}};
+  for (const TileSize& size : kSizes) {
+    if (size.Tiles(result) >= kEnough) {
+      return size;
+    }
+  }
+  return kSizes[std::size(kSizes) - 1];
+}
+
+// The part of `matrix` that begins at a row and a column, of a shape.
+dnnl::memory PartOf(const torch::Tensor& matrix, int64_t row, int64_t column,
+                    const dnnl::memory::desc& shape) {
+  const int64_t first = row * matrix.stride(0) + column * matrix.stride(1);
+  return {shape, Engine(),
+          static_cast<char*>(matrix.data_ptr()) +
+              first * static_cast<int64_t>(matrix.element_size())};
+}
+
+dnnl::memory::desc Describe(const torch::Tensor& matrix, int64_t rows,
+                            int64_t columns) {
+  using Type = dnnl::memory::data_type;
+  return {{rows, columns},
+          matrix.scalar_type() == torch::kBFloat16 ? Type::bf16 : Type::f32,
+          {matrix.stride(0), matrix.stride(1)}};
+}
+
+// Rows [row, row + size.rows) and columns likewise of the result, as far as it
+// goes.
+void MultiplyTile(const Product& product, const TileSize& size, int64_t row,
+                  int64_t column) {
+  using Memory = dnnl::memory;
+  const int64_t rows = std::min(size.rows, product.result.size(0) - row);
+  const int64_t columns =
+      std::min(size.columns, product.result.size(1) - column);
+  const int64_t depth = product.a.size(1);
+  const Memory::desc a = Describe(product.a, rows, depth);
+  const Memory::desc b = Describe(product.b, depth, columns);
+  const Memory::desc result = Describe(product.result, rows, columns);
+  const Memory::desc bias({1, columns}, Memory::data_type::f32,
+                          Memory::format_tag::ab);
+  // oneDNN keeps what it made for a shape.
+  const dnnl::matmul::primitive_desc plan(
+      product.bias.defined() ? dnnl::matmul::desc(a, b, bias, result)
+                             : dnnl::matmul::desc(a, b, result),
+      Engine());
+  std::unordered_map<int, Memory> arguments = {
+      {DNNL_ARG_SRC, PartOf(product.a, row, 0, a)},
+      {DNNL_ARG_WEIGHTS, PartOf(product.b, 0, column, b)},
+      {DNNL_ARG_DST, PartOf(product.result, row, column, result)}};
+  if (product.bias.defined()) {
+    arguments.emplace(
+        DNNL_ARG_BIAS,
+        Memory(bias, Engine(), product.bias.data_ptr<float>() + column));
+  }
+  dnnl::stream stream(Engine());
+  dnnl::matmul(plan).execute(stream, arguments);
+  stream.wait();
+}
+
+// oneDNN by itself divides long sums among threads, as OpenBLAS does: so tiles
+// of the result are products on one thread each.
+void Multiply(const Product& product) {
+  const TileSize size = TileSizeFor(product.result);
+  const int64_t across = size.Across(product.result.size(1));
+  ForEachTask(size.Tiles(product.result), /*floats=*/0,
+              [&](int64_t tile, float*) {
+                MultiplyTile(product, size, tile / across * size.rows,
+                             tile % across * size.columns);
+              });
+}
+
+// The sums of the columns of [rows, n] float32: [n].
+torch::Tensor ColumnSums(const torch::Tensor& matrix) {
+  const torch::Tensor rows = matrix.contiguous();
+  const int64_t columns = rows.size(1);
+  const float* const data = rows.data_ptr<float>();
+  return ForEachRowChunk(rows.size(0), 1, columns, [&](const RowChunk& chunk) {
+    for (int64_t r = chunk.begin; r < chunk.end; ++r) {
+      const float* const row = data + r * columns;
+      for (int64_t c = 0; c < columns; ++c) {
+        chunk.sums[c] += row[c];
+      }
+    }
+  })[0];
+}
+
+void CheckCpu() {
+  TORCH_CHECK(
+      kernels::Bfloat16ProductsOfThisCpu() != kernels::Bfloat16Products::kNone,
+      "products in bfloat16 need a CPU with AVX-512");
+}
+
+torch::Tensor AsRows(const torch::Tensor& tensor) {
+  return tensor.reshape({-1, tensor.size(-1)});
+}
+
+LinearInput Factor(const torch::Tensor& value, bool rounded) {
+  if (!IsFloatOnCpu(value)) {
+    return {.value = value};
+  }
+  return {.value = value,
+          .operand = rounded ? ToBfloat16(value) : value.detach()};
+}
+
+bool IsRounded(const torch::Tensor& operand) {
+  return operand.scalar_type() == torch::kBFloat16;
+}
+
+class LinearFunction : public torch::autograd::Function<LinearFunction> {
+ public:
+  // `input` and `weight` for their gradients only.
+  static Variables forward(Context* context, const torch::Tensor& input,
+                           const torch::Tensor& weight,
+                           const OptionalTensor& bias,
+                           const torch::Tensor& input_operand,
+                           const torch::Tensor& weight_operand) {
+    context->save_for_backward({input_operand, weight_operand});
+    context->saved_data["has_bias"] = bias.has_value();
+    std::vector<int64_t> shape = input.sizes().vec();
+    shape.back() = weight.size(0);
+    // Not view(): what a function of autograd returns must be no view if others
+    // are to change it in place.
+    return {at::_unsafe_view(
+        MatrixProduct(AsRows(input_operand), weight_operand.t(),
+                      bias.value_or(torch::Tensor())),
+        shape)};
+  }
+
+  static Variables backward(Context* context, Variables gradients) {
+    TORCH_CHECK(!torch::GradMode::is_enabled(),
+                "gradients of gradients do not pass linear layers of float32 "
+                "on the CPU; use float64 for them");
+    const Variables saved = context->get_saved_variables();
+    const torch::Tensor gradient = AsRows(gradients[0]);
+    const torch::Tensor operand = Factor(gradient, IsRounded(saved[1])).operand;
+    Variables result(5);
+    if (context->needs_input_grad(0)) {
+      result[0] = MatrixProduct(operand, saved[1]).view(saved[0].sizes());
+    }
+    if (context->needs_input_grad(1)) {
+      result[1] = MatrixProduct(operand.t(), AsRows(saved[0]));
+    }
+    if (context->saved_data["has_bias"].toBool()) {
+      result[2] = ColumnSums(gradient);
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+torch::Tensor ToBfloat16(const torch::Tensor& values) {
+  TORCH_CHECK(
+      IsFloatOnCpu(values),
+      "what is rounded to bfloat16 should be float32 on the CPU, but is ",
+      values.scalar_type(), " on ", values.device());
+  const torch::Tensor from = values.detach().contiguous();
+  torch::Tensor to =
+      WithLargePages(torch::empty(from.sizes(), torch::kBFloat16));
+  const float* const source = from.data_ptr<float>();
+  auto* const target = static_cast<uint16_t*>(to.data_ptr());
+  constexpr int64_t kChunk = int64_t{1} << 16;
+  const int64_t count = from.numel();
+  ForEachTask((count + kChunk - 1) / kChunk, /*floats=*/0,
+              [&](int64_t chunk, float*) {
+                const int64_t begin = chunk * kChunk;
+                kernels::RoundToBfloat16(std::min(kChunk, count - begin),
+                                         source + begin, target + begin);
+              });
+  return to;
+}
+
+torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
+                            const torch::Tensor& bias) {
+  TORCH_CHECK(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0),
+              "factors should be [m, k] and [k, n], but are ", a.sizes(),
+              " and ", b.sizes());
+  const bool rounded = IsRounded(a);
+  for (const torch::Tensor& factor : {a, b}) {
+    TORCH_CHECK(
+        IsOnCpu(factor, rounded ? torch::kBFloat16 : torch::kFloat32),
+        "factors should both be float32 or bfloat16 on the CPU, but one is ",
+        factor.scalar_type(), " on ", factor.device());
+  }
+  if (rounded) {
+    CheckCpu();
+  }
+  torch::Tensor added;
+  if (bias.defined()) {
+    ETC_CHECK_SHAPE(bias, {b.size(1)});
+    TORCH_CHECK(IsFloatOnCpu(bias), "bias should be float32 on the CPU");
+    added = bias.detach().contiguous();
+  }
+  torch::Tensor result =
+      WithLargePages(torch::empty({a.size(0), b.size(1)}, torch::kFloat32));
+  if (a.size(1) == 0) {
+    const torch::NoGradGuard no_grad;
+    return added.defined() ? result.copy_(added) : result.zero_();
+  }
+  if (result.numel() > 0) {
+    Multiply(
+        {.a = AsMatrix(a), .b = AsMatrix(b), .bias = added, .result = result});
+  }
+  return result;
+}
+
+void LinearProducts::set_precision(LinearPrecision precision) {
+  if (precision == LinearPrecision::kBfloat16) {
+    CheckCpu();
+  }
+  precision_ = precision;
+  copies_.clear();
+}
+
+LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value) {
+  return other.operand.defined() ? Factor(value, IsRounded(other.operand))
+                                 : LinearInput{.value = value};
+}
+
+LinearInput LinearProducts::Input(const torch::Tensor& value) const {
+  return Factor(value, precision_ == LinearPrecision::kBfloat16);
+}
+
+LinearInput LinearProducts::Weight(const torch::Tensor& weight) {
+  return precision_ == LinearPrecision::kBfloat16 && IsFloatOnCpu(weight)
+             ? LinearInput{.value = weight, .operand = RoundedWeight(weight)}
+             : Input(weight);
+}
+
+torch::Tensor LinearProducts::RoundedWeight(const torch::Tensor& weight) {
+  auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) {
+    return c.weight.is_same(weight);
+  });
+  if (copy == copies_.end()) {
+    copies_.push_back({.weight = weight});
+    copy = copies_.end() - 1;
+  }
+  const auto version = static_cast<uint32_t>(weight._version());
+  if (!copy->bfloat16.defined() || copy->version != version ||
+      copy->data != weight.data_ptr()) {
+    copy->version = version;
+    copy->data = weight.data_ptr();
+    copy->bfloat16 = ToBfloat16(weight);
+  }
+  return copy->bfloat16;
+}
+
+torch::Tensor LinearProducts::Apply(const LinearInput& input,
+                                    const LinearInput& weight,
+                                    const torch::Tensor& bias) {
+  if (!input.operand.defined() || !weight.operand.defined()) {
+    return torch::linear(input.value, weight.value, bias);
+  }
+  TORCH_CHECK(input.value.size(-1) == weight.value.size(1),
+              "input should be [..., ", weight.value.size(1), "], but is ",
+              input.value.sizes());
+  return LinearFunction::apply(
+      input.value, weight.value,
+      bias.defined() ? OptionalTensor(bias) : OptionalTensor(), input.operand,
+      weight.operand)[0];
+}
+
+torch::Tensor ApplyLinear(const torch::Tensor& input,
+                          const torch::Tensor& weight,
+                          const torch::Tensor& bias) {
+  const LinearProducts products;
+  return LinearProducts::Apply(products.Input(input), products.Input(weight),
+                               bias);
+}
+
+}  // namespace etc

@@ -1,0 +1,91 @@
+#ifndef ETC_BASE_LINEAR_H_
+#define ETC_BASE_LINEAR_H_
+
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace etc {
+
+// What the operands of linear layers are, forward and backward. With kBfloat16
+// float32 operands are rounded to bfloat16 for the product; sums, results,
+// weights and their gradients stay float32: twice as fast with AVX512-BF16 or
+// AMX (Bfloat16ProductsOfThisCpu). Operands of other dtypes or devices are
+// taken as they are.
+enum class LinearPrecision { kFloat32, kBfloat16 };
+
+// A copy of float32 values on the CPU, rounded to the nearest; contiguous.
+torch::Tensor ToBfloat16(const torch::Tensor& values);
+
+// a b + bias, summed in float32, by oneDNN: it uses the widest registers of the
+// CPU where LibTorch's own BLAS may not (Debian's OpenBLAS reaches half of
+// oneDNN's rate on a Zen 5). The same at any number of threads.
+//
+//   a:        [m, k] float32 or bfloat16, rows or columns contiguous
+//             (transposed matrices cost nothing)
+//   b:        [k, n] of the same dtype, idem
+//   bias:     [n] float32; may be undefined
+//   returns:  [m, n] float32
+//
+// On the CPU; not differentiable. Throws c10::Error for other shapes and
+// dtypes, and for bfloat16 on a CPU that has no such products.
+torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
+                            const torch::Tensor& bias = {});
+
+// A factor, and what it is in MatrixProduct, which may serve several products:
+// itself or its rounded copy. Undefined if it is not float32 on the CPU.
+struct LinearInput {
+  torch::Tensor value;    // [..., n]
+  torch::Tensor operand;  // idem, without gradient
+};
+
+// `value` as a factor beside `other`, in the same precision; without operand if
+// either has to be.
+LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value);
+
+// x W^T + bias of several linear layers in one precision: MatrixProduct where
+// that can be, else LibTorch's own. Keeps bfloat16 copies of weights until they
+// change (by LibTorch's count of their versions). Not for several threads at
+// once.
+class LinearProducts {
+ public:
+  // Throws c10::Error on a CPU that has no such products.
+  void set_precision(LinearPrecision precision);
+  LinearPrecision precision() const { return precision_; }
+
+  LinearInput Input(const torch::Tensor& value) const;
+  LinearInput Weight(const torch::Tensor& weight);
+
+  // input weight^T + bias, [..., outputs]. Differentiable in input, weight and
+  // bias; once only (c10::Error) where operands are defined. Keeps the operands
+  // for it.
+  //
+  //   weight:   [outputs, n]
+  //   bias:     [outputs], or undefined
+  static torch::Tensor Apply(const LinearInput& input,
+                             const LinearInput& weight,
+                             const torch::Tensor& bias = {});
+  torch::Tensor Apply(const LinearInput& input,
+                      const torch::nn::Linear& layer) {
+    return Apply(input, Weight(layer->weight), layer->bias);
+  }
+
+ private:
+  struct Copy {
+    torch::Tensor weight;  // that it is of
+    uint32_t version;
+    const void* data;
+    torch::Tensor bfloat16;
+  };
+
+  torch::Tensor RoundedWeight(const torch::Tensor& weight);
+
+  LinearPrecision precision_ = LinearPrecision::kFloat32;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_BASE_LINEAR_H_

@@ -1,0 +1,64 @@
+#include "base/process_memory.h"
+
+#include <cstdlib>  // says __GLIBC__
+
+// The sanitizers have a malloc of their own, which finds more mistakes where
+// blocks begin and end where tensors do.
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define ETC_TUNES_MALLOC 1
+#endif
+
+#ifdef ETC_TUNES_MALLOC
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+#include <malloc.h>
+
+#include <cstdint>
+#endif
+
+namespace etc {
+
+#ifdef ETC_TUNES_MALLOC
+namespace {
+
+// LibTorch's allocator calls posix_memalign, which in glibc before 2.38 asks
+// for more than it then takes, so that no block fits into the hole that one of
+// the same size has left. Here the room for the alignment stays part of the
+// block.
+class ReusingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) const override {
+    constexpr uintptr_t kAlignment = 64;
+    const c10::Device cpu(c10::DeviceType::CPU);
+    if (bytes == 0) {
+      return {nullptr, cpu};
+    }
+    void* const block =
+        bytes <= SIZE_MAX - kAlignment ? malloc(bytes + kAlignment) : nullptr;
+    TORCH_CHECK(
+        block != nullptr,
+        "DefaultCPUAllocator: not enough memory: you tried to allocate ", bytes,
+        " bytes");
+    const uintptr_t begin =
+        (reinterpret_cast<uintptr_t>(block) + kAlignment - 1) / kAlignment *
+        kAlignment;
+    return {reinterpret_cast<void*>(begin), block, &free, cpu};
+  }
+};
+
+}  // namespace
+#endif
+
+void KeepFreedMemory() {
+#ifdef ETC_TUNES_MALLOC
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);  // never
+  // Never destroyed: tensors may outlive what is static.
+  static auto* const allocator = new ReusingAllocator();
+  c10::SetCPUAllocator(allocator);
+#endif
+}
+
+}  // namespace etc

@@ -1,0 +1,24 @@
+#ifndef ETC_BASE_PROCESS_MEMORY_H_
+#define ETC_BASE_PROCESS_MEMORY_H_
+
+namespace etc {
+
+// Makes the process keep memory that it frees, for its next use, where malloc
+// is glibc's; elsewhere, and under sanitizers, it does nothing. To be called
+// once, at the beginning of a program, before there are tensors.
+//
+// A training step takes and frees the same gigabytes as the one before. By
+// default glibc hands blocks of more than 32 MiB back to the system each time,
+// and the system clears their pages before it gives them out again: a tenth of
+// the time of a step of the base model (measured, in the commit that added
+// this). What is kept is held until the end.
+//
+// Tensors on the CPU are then taken in blocks that fit where others of the same
+// size have been. With LibTorch's own allocator over glibc 2.36 they do not,
+// and the base model takes 3.9 GB instead of 3.3 to train on 256 tokens
+// (measured, likewise).
+void KeepFreedMemory();
+
+}  // namespace etc
+
+#endif  // ETC_BASE_PROCESS_MEMORY_H_

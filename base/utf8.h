@@ -1,0 +1,20 @@
+#ifndef ETC_BASE_UTF8_H_
+#define ETC_BASE_UTF8_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// Whether `text` is well-formed UTF-8 (Unicode 15, table 3-7): no overlong
+// forms, no surrogates, nothing beyond U+10FFFF.
+bool IsUtf8(absl::string_view text);
+
+// A name from a file for a message: in quotation marks, printable, not longer
+// than a line or two.
+std::string QuotedName(absl::string_view name);
+
+}  // namespace etc
+
+#endif  // ETC_BASE_UTF8_H_

@@ -1,0 +1,218 @@
+#include "etc/nn/feed_forward.h"
+
+#include <c10/util/Exception.h>
+#include <torch/autograd.h>
+
+#include <utility>
+
+#include "base/check_shape.h"
+#include "base/large_pages.h"
+#include "base/linear.h"
+#include "base/row_chunks.h"
+#include "etc/nn/kernels/bias_gelu.h"
+
+namespace etc {
+namespace {
+
+using Context = torch::autograd::AutogradContext;
+using Variables = torch::autograd::variable_list;
+
+// [..., n] -> [rows, n], contiguous.
+torch::Tensor AsRows(const torch::Tensor& tensor) {
+  return tensor.reshape({-1, tensor.size(-1)}).contiguous();
+}
+
+std::vector<int64_t> WithLast(const torch::Tensor& tensor, int64_t last) {
+  std::vector<int64_t> shape = tensor.sizes().vec();
+  shape.back() = last;
+  return shape;
+}
+
+// The operand of a product with `other`.
+torch::Tensor OperandBeside(const torch::Tensor& other,
+                            const torch::Tensor& value) {
+  return FactorBeside({.operand = other}, value).operand;
+}
+
+class GeluFunction : public torch::autograd::Function<GeluFunction> {
+ public:
+  // The factors are the operands that the weights are in products.
+  static Variables forward(Context* context, const torch::Tensor& input,
+                           const torch::Tensor& /*intermediate_weight*/,
+                           const torch::Tensor& intermediate_bias,
+                           const torch::Tensor& output_weight,
+                           const torch::Tensor& intermediate_factor,
+                           const torch::Tensor& output_factor) {
+    const torch::Tensor rows =
+        OperandBeside(intermediate_factor, AsRows(input));
+    const torch::Tensor before =  // [rows, F]
+        MatrixProduct(rows, intermediate_factor.t());
+    const torch::Tensor output =  // [rows, H]
+        MatrixProduct(BiasGelu(before, intermediate_bias.contiguous(),
+                               output_factor.scalar_type()),
+                      output_factor.t());
+    context->save_for_backward(
+        {rows, intermediate_factor, intermediate_bias, output_factor, before});
+    context->saved_data["shape"] = input.sizes().vec();
+    return {output.view(WithLast(input, output_weight.size(0)))};
+  }
+
+  static Variables backward(Context* context, Variables gradients) {
+    TORCH_CHECK(!torch::GradMode::is_enabled(),
+                "gradients of gradients do not pass the kernels of the "
+                "feed-forward block; use FeedForwardReference for them");
+    const Variables saved = context->get_saved_variables();
+    const torch::Tensor& rows = saved[0];
+    const torch::Tensor& intermediate_factor = saved[1];
+    const torch::Tensor& output_factor = saved[3];
+    const torch::Tensor output_gradient =
+        OperandBeside(output_factor, AsRows(gradients[0]));
+    BiasGeluGradients middle =
+        BiasGeluBackward_(saved[4], saved[2].contiguous(),
+                          MatrixProduct(output_gradient, output_factor),
+                          output_factor.scalar_type());
+    Variables result(6);
+    result[3] = MatrixProduct(output_gradient.t(), middle.output);
+    middle.output.reset();  // it is large
+    result[0] = MatrixProduct(middle.input_gradient, intermediate_factor)
+                    .view(context->saved_data["shape"].toIntVector());
+    result[1] = MatrixProduct(middle.input_gradient.t(), rows);
+    result[2] = middle.bias_gradient;
+    return result;
+  }
+};
+
+void CheckInput(const FeedForwardInput& input) {
+  TORCH_CHECK(input.input.defined(), "input is undefined");
+  TORCH_CHECK(input.input.dim() >= 1 && input.input.size(-1) >= 1,
+              "input should be [..., hidden], but is ", input.input.sizes());
+  const torch::Tensor& intermediate_weight = input.intermediate_weight.value;
+  const torch::Tensor& output_weight = input.output_weight.value;
+  TORCH_CHECK(intermediate_weight.dim() == 2,
+              "intermediate_weight should be [intermediate, hidden], but is ",
+              intermediate_weight.sizes());
+  const int64_t hidden = input.input.size(-1);
+  const int64_t intermediate = intermediate_weight.size(0);
+  ETC_CHECK_SHAPE(intermediate_weight, {intermediate, hidden});
+  ETC_CHECK_SHAPE(input.intermediate_bias, {intermediate});
+  TORCH_CHECK(output_weight.dim() == 2 && output_weight.size(1) == intermediate,
+              "output_weight should be [hidden, ", intermediate, "], but is ",
+              output_weight.sizes());
+  const torch::Tensor& first = input.intermediate_weight.operand;
+  const torch::Tensor& second = input.output_weight.operand;
+  TORCH_CHECK(
+      first.defined() == second.defined() &&
+          (!first.defined() || first.scalar_type() == second.scalar_type()),
+      "the operands of both weights should be of one dtype");
+}
+
+bool KernelsServe(const FeedForwardInput& input) {
+  for (const torch::Tensor& tensor : {input.input, input.intermediate_bias}) {
+    if (!tensor.device().is_cpu() || tensor.scalar_type() != torch::kFloat32) {
+      return false;
+    }
+  }
+  return input.activation == Activation::kGelu &&
+         input.intermediate_weight.operand.defined();
+}
+
+// Output is float, or uint16_t for bfloat16.
+template <typename Output>
+void RunForward(const torch::Tensor& input, const torch::Tensor& bias,
+                const torch::Tensor& output) {
+  const int64_t columns = input.size(1);
+  const float* const from = input.data_ptr<float>();
+  const float* const added = bias.data_ptr<float>();
+  auto* const to = static_cast<Output*>(output.data_ptr());
+  ForEachRowChunk(input.size(0), 0, 0, [&](const RowChunk& chunk) {
+    kernels::BiasGelu(chunk.end - chunk.begin, columns,
+                      from + chunk.begin * columns, added,
+                      to + chunk.begin * columns);
+  });
+}
+
+template <typename Output>
+void RunBackward(const torch::Tensor& input, const torch::Tensor& bias,
+                 const torch::Tensor& output_gradient,
+                 BiasGeluGradients* result) {
+  const int64_t columns = input.size(1);
+  const kernels::BiasGeluRows<Output> all = {
+      .input = input.data_ptr<float>(),
+      .bias = bias.data_ptr<float>(),
+      .output_gradient = output_gradient.data_ptr<float>(),
+      .output = static_cast<Output*>(result->output.data_ptr()),
+      .input_gradient =
+          static_cast<Output*>(result->input_gradient.data_ptr())};
+  const torch::Tensor sums =
+      ForEachRowChunk(input.size(0), 1, columns, [&](const RowChunk& chunk) {
+        const int64_t first = chunk.begin * columns;
+        kernels::BiasGeluGradient(
+            chunk.end - chunk.begin, columns,
+            kernels::BiasGeluRows<Output>{
+                .input = all.input + first,
+                .bias = all.bias,
+                .output_gradient = all.output_gradient + first,
+                .output = all.output + first,
+                .input_gradient = all.input_gradient + first,
+                .bias_gradient = chunk.sums});
+      });
+  result->bias_gradient = sums[0];
+}
+
+}  // namespace
+
+torch::Tensor BiasGelu(const torch::Tensor& input, const torch::Tensor& bias,
+                       torch::ScalarType type) {
+  const torch::Tensor output =
+      WithLargePages(torch::empty(input.sizes(), type));
+  if (type == torch::kBFloat16) {
+    RunForward<uint16_t>(input, bias, output);
+  } else {
+    RunForward<float>(input, bias, output);
+  }
+  return output;
+}
+
+BiasGeluGradients BiasGeluBackward_(const torch::Tensor& input,
+                                    const torch::Tensor& bias,
+                                    torch::Tensor output_gradient,
+                                    torch::ScalarType type) {
+  BiasGeluGradients result = {
+      .output = WithLargePages(torch::empty(input.sizes(), type))};
+  if (type == torch::kBFloat16) {
+    result.input_gradient =
+        WithLargePages(torch::empty(input.sizes(), torch::kBFloat16));
+    RunBackward<uint16_t>(input, bias, output_gradient, &result);
+  } else {
+    result.input_gradient = output_gradient;
+    RunBackward<float>(input, bias, output_gradient, &result);
+  }
+  return result;
+}
+
+torch::Tensor FeedForward(const FeedForwardInput& input) {
+  CheckInput(input);
+  const LinearInput& intermediate = input.intermediate_weight;
+  const LinearInput& output = input.output_weight;
+  if (KernelsServe(input)) {
+    return GeluFunction::apply(input.input, intermediate.value,
+                               input.intermediate_bias, output.value,
+                               intermediate.operand, output.operand)[0];
+  }
+  const torch::Tensor middle =
+      Activate(input.activation,
+               LinearProducts::Apply(FactorBeside(intermediate, input.input),
+                                     intermediate, input.intermediate_bias));
+  return LinearProducts::Apply(FactorBeside(output, middle), output);
+}
+
+torch::Tensor FeedForwardReference(const FeedForwardInput& input) {
+  CheckInput(input);
+  return torch::linear(
+      Activate(input.activation,
+               torch::linear(input.input, input.intermediate_weight.value,
+                             input.intermediate_bias)),
+      input.output_weight.value);
+}
+
+}  // namespace etc

@@ -1,0 +1,63 @@
+#ifndef ETC_ETC_NN_FEED_FORWARD_H_
+#define ETC_ETC_NN_FEED_FORWARD_H_
+
+#include <torch/types.h>
+
+#include "base/linear.h"
+#include "etc/nn/activation.h"
+
+namespace etc {
+
+// The products of a feed-forward block (model spec 4.1), without the bias of
+// the second, which etc/nn/residual_norm.h adds:
+//
+//   activation(input intermediate_weight^T + intermediate_bias) output_weight^T
+//
+// H hidden, F intermediate size.
+struct FeedForwardInput {
+  torch::Tensor input;              // [..., H]
+  LinearInput intermediate_weight;  // [F, H]
+  torch::Tensor intermediate_bias;  // [F]
+  // [H, F]; its operand is of the same dtype, or there is none of either.
+  LinearInput output_weight;
+  Activation activation = Activation::kGelu;
+};
+
+// Returns [..., H].
+//
+// Gelu between products of operands (base/linear.h) goes through
+// etc/nn/kernels/bias_gelu.h, one pass between them, forward and backward; it
+// keeps the input (rounded, if the products are in bfloat16) and what the
+// activation is of, 4 F bytes for each token, and computes the activation again
+// in backward. Other activations go through LibTorch's operations.
+// Differentiable in input, weights and bias; once only (c10::Error) where there
+// are operands. Throws c10::Error if shapes disagree.
+torch::Tensor FeedForward(const FeedForwardInput& input);
+
+// The definition, in LibTorch's operations; of any dtype, on any device, and
+// differentiable twice. Takes no notice of operands.
+torch::Tensor FeedForwardReference(const FeedForwardInput& input);
+
+// The pass between the products, and back, of float32 tensors on the CPU, all
+// contiguous.
+//
+//   input, output, output_gradient:  [rows, F]
+//   bias:                            [F]
+//   type:                            of the output: kFloat32 or kBFloat16
+torch::Tensor BiasGelu(const torch::Tensor& input, const torch::Tensor& bias,
+                       torch::ScalarType type = torch::kFloat32);
+struct BiasGeluGradients {
+  torch::Tensor output;  // once more
+  // [rows, F]; of float32 it is `output_gradient`, overwritten.
+  torch::Tensor input_gradient;
+  torch::Tensor bias_gradient;  // [F] float32
+};
+// `type` is that of output and input gradient.
+BiasGeluGradients BiasGeluBackward_(const torch::Tensor& input,
+                                    const torch::Tensor& bias,
+                                    torch::Tensor output_gradient,
+                                    torch::ScalarType type = torch::kFloat32);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_NN_FEED_FORWARD_H_

@@ -1,0 +1,37 @@
+#ifndef ETC_ETC_NN_GRADIENT_CHECKPOINT_H_
+#define ETC_ETC_NN_GRADIENT_CHECKPOINT_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace etc {
+
+using TensorFunction = std::function<std::vector<torch::Tensor>(
+    const std::vector<torch::Tensor>&)>;
+
+// `function(inputs)`, keeping only the inputs for the backward pass, which
+// calls the function once more (Chen et al. 2016). The second call sees the
+// same random numbers as the first, so that dropout masks agree.
+//
+//   inputs:      what the function is called with
+//   parameters:  what else it depends on; gradients flow to them as well
+//
+// All tensors are defined, those that the function returns too. Double backward
+// is refused (c10::Error).
+std::vector<torch::Tensor> CheckpointGradients(
+    const TensorFunction& function, const std::vector<torch::Tensor>& inputs,
+    const std::vector<torch::Tensor>& parameters);
+
+// How `layers` layers are grouped in chains for gradient checkpointing (model
+// spec 4.4): [begin, end) of each. The first holds the remainder of layers /
+// period; the last is the one that is not recomputed. Period <= 0: one chain.
+std::vector<std::pair<int64_t, int64_t>> CheckpointChains(int64_t layers,
+                                                          int64_t period);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_NN_GRADIENT_CHECKPOINT_H_

@@ -1,0 +1,43 @@
+#ifndef ETC_ETC_NN_KERNELS_BIAS_GELU_H_
+#define ETC_ETC_NN_KERNELS_BIAS_GELU_H_
+
+#include <cstdint>
+
+namespace etc::kernels {
+
+// Rows of activations: a bias for each column, then gelu in its tanh form
+// (Hendrycks and Gimpel 2016; model spec 0), here written without tanh:
+//
+//   gelu(x) = x / (1 + exp(-2 u)),   u = sqrt(2 / pi) (x + 0.044715 x^3)
+//
+// Plain pointers, no allocation, no threads, float32; nothing is checked. Rows
+// are contiguous, `columns` apart. Buffers must not overlap, but for those that
+// are said to.
+
+// output [rows][columns] = gelu(input + bias); of 16 bits: rounded to bfloat16,
+// to the nearest.
+void BiasGelu(int64_t rows, int64_t columns, const float* input,
+              const float* bias, float* output);
+void BiasGelu(int64_t rows, int64_t columns, const float* input,
+              const float* bias, uint16_t* output);
+
+// Output is float, or uint16_t for bfloat16.
+template <typename Output>
+struct BiasGeluRows {
+  const float* input = nullptr;            // [rows][columns], without the bias
+  const float* bias = nullptr;             // [columns]
+  const float* output_gradient = nullptr;  // [rows][columns]
+  Output* output = nullptr;  // [rows][columns], as BiasGelu has it
+  // [rows][columns]; may be `output_gradient`.
+  Output* input_gradient = nullptr;
+  float* bias_gradient = nullptr;  // [columns]; added to
+};
+// What backward needs: the output once more, and the gradients.
+void BiasGeluGradient(int64_t rows, int64_t columns,
+                      const BiasGeluRows<float>& data);
+void BiasGeluGradient(int64_t rows, int64_t columns,
+                      const BiasGeluRows<uint16_t>& data);
+
+}  // namespace etc::kernels
+
+#endif  // ETC_ETC_NN_KERNELS_BIAS_GELU_H_

@@ -1,0 +1,86 @@
+#ifndef ETC_ETC_WEIGHTS_FORMATS_PYTORCH_PYTORCH_FILE_H_
+#define ETC_ETC_WEIGHTS_FORMATS_PYTORCH_PYTORCH_FILE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/file.h"
+#include "etc/weights/formats/pytorch/pickle.h"
+#include "etc/weights/formats/pytorch/pytorch_state.h"
+#include "etc/weights/formats/pytorch/zip_archive.h"
+#include "etc/weights/formats/tensor_source.h"
+
+namespace etc {
+
+// The tensors in a file that Python's torch.save wrote of a state dict, such as
+// `pytorch_model.bin`: the zip archive of PyTorch 1.6 and later, or the stream
+// of pickles before (formats spec 6.1, B and C). Nothing in it is executed
+// (ReadPickle). Movable.
+class PytorchFile final : public TensorSource {
+ public:
+  // kInvalidArgument for everything that formats spec 6.4 does not allow.
+  static absl::StatusOr<PytorchFile> Open(const std::string& path,
+                                          const PickleLimits& limits = {});
+  // Whether the file at `path` begins as one of the two does.
+  static bool IsPytorch(const std::string& path);
+
+  const std::string& path() const override { return file_.path(); }
+  const std::vector<std::string>& names() const override { return names_; }
+  // Empty: the format has none.
+  const std::map<std::string, std::string>& metadata() const override {
+    return metadata_;
+  }
+  // What in the state dict is no tensor.
+  const std::vector<std::string>& warnings() const override {
+    return warnings_;
+  }
+
+  // Points to a PytorchTensor.
+  absl::StatusOr<const TensorInfo*> Find(
+      const std::string& name) const override;
+  // Checks the checksum of the storage, if the file has one.
+  absl::Status Read(const std::string& name, char* destination,
+                    uint64_t size) const override;
+
+ private:
+  // Where the bytes of a storage are.
+  struct Place {
+    uint64_t offset = 0;
+    bool has_crc32 = false;
+    uint32_t crc32 = 0;
+  };
+
+  explicit PytorchFile(RandomAccessFile file);
+
+  template <typename... Parts>
+  absl::Status Error(const Parts&... parts) const;
+  absl::Status OpenArchive(const PickleLimits& limits);
+  absl::Status OpenStream(const PickleLimits& limits);
+  // The pickle at byte `*offset`, which moves behind it.
+  absl::StatusOr<Pickle> TakePickle(uint64_t* offset,
+                                    const PickleLimits& limits) const;
+  // `folder`: what comes before their keys.
+  absl::Status PlaceArchiveStorages(
+      const std::map<std::string, ZipEntry>& entries,
+      const std::string& folder);
+  absl::Status PlaceStreamStorages(const Pickle& keys, uint64_t offset);
+  absl::Status TakeState(const Pickle& pickle);
+  absl::Status CheckCrc32(const std::string& name, const Place& place,
+                          absl::string_view data) const;
+
+  RandomAccessFile file_;
+  PytorchState state_;
+  std::map<std::string, Place> places_;  // by key of the storage
+  std::vector<std::string> names_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_FORMATS_PYTORCH_PYTORCH_FILE_H_

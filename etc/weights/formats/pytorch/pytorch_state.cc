@@ -1,0 +1,221 @@
+#include "etc/weights/formats/pytorch/pytorch_state.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+
+namespace etc {
+namespace {
+
+using Kind = PickleValue::Kind;
+
+constexpr size_t kLargestRank = 32;
+constexpr size_t kLongestName = 4096;
+constexpr size_t kMostTensors = 1'000'000;
+constexpr uint64_t kMostElements = uint64_t{1} << 40;
+
+struct StorageType {
+  absl::string_view global;
+  absl::string_view dtype;
+  uint64_t bytes;
+};
+
+constexpr StorageType kStorageTypes[] = {
+    {"torch.FloatStorage", "F32", 4}, {"torch.DoubleStorage", "F64", 8},
+    {"torch.HalfStorage", "F16", 2},  {"torch.BFloat16Storage", "BF16", 2},
+    {"torch.LongStorage", "I64", 8},  {"torch.IntStorage", "I32", 4},
+    {"torch.ShortStorage", "I16", 2}, {"torch.CharStorage", "I8", 1},
+    {"torch.ByteStorage", "U8", 1},   {"torch.BoolStorage", "BOOL", 1},
+};
+
+template <typename... Parts>
+absl::Status Error(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+bool IsStorageKey(const PickleValue& value) {
+  return value.Is(Kind::kString) && !value.text.empty() &&
+         std::all_of(value.text.begin(), value.text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                  (c >= 'A' && c <= 'Z') || c == '_';
+         });
+}
+
+// Adds the storage of a persistent id ("storage", type, key, location, count,
+// view); all that have one key must agree.
+absl::Status AddStorage(const std::vector<const PickleValue*>& id,
+                        std::map<std::string, PytorchStorage>* storages) {
+  if (id.size() < 5 || id.size() > 6 || !id[0]->Is(Kind::kString) ||
+      id[0]->text != "storage" || !id[1]->Is(Kind::kGlobal) ||
+      !IsStorageKey(*id[2]) || !id[3]->Is(Kind::kString) ||
+      !id[4]->Is(Kind::kInteger) || id[4]->integer < 0 ||
+      (id.size() == 6 && !id[5]->Is(Kind::kNone))) {
+    return Error(
+        "a persistent id should be a torch storage: \"storage\", its "
+        "type, key, location and number of elements, no view");
+  }
+  const auto type = std::find_if(
+      std::begin(kStorageTypes), std::end(kStorageTypes),
+      [&](const StorageType& each) { return each.global == id[1]->text; });
+  const std::string& key = id[2]->text;
+  const auto count = static_cast<uint64_t>(id[4]->integer);
+  if (type == std::end(kStorageTypes) || count > kMostElements) {
+    return Error("storage ", key, " should hold at most ", kMostElements,
+                 " numbers, but is ", count, " of ", id[1]->text);
+  }
+  const PytorchStorage storage = {.dtype = std::string(type->dtype),
+                                  .count = count};
+  const auto [known, is_new] = storages->try_emplace(key, storage);
+  if (!is_new && (known->second.dtype != storage.dtype ||
+                  known->second.count != storage.count)) {
+    return Error("storage ", key, " is ", known->second.count, " ",
+                 known->second.dtype, " and also ", count, " ", storage.dtype);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadSizes(const PickleValue& value) {
+  if (!value.Is(Kind::kTuple) || value.items.size() > kLargestRank) {
+    return Error("sizes and strides should be tuples of at most ", kLargestRank,
+                 " numbers");
+  }
+  std::vector<int64_t> sizes;
+  for (const PickleValue* item : value.items) {
+    if (!item->Is(Kind::kInteger) || item->integer < 0) {
+      return Error("sizes and strides should be numbers from 0 on");
+    }
+    sizes.push_back(item->integer);
+  }
+  return sizes;
+}
+
+// No element may lie outside the storage, nor may there be more elements than
+// it has, as with strides of 0.
+absl::Status CheckView(const PytorchTensor& tensor, uint64_t count) {
+  uint64_t elements = 1;
+  uint64_t last = tensor.offset;
+  bool overflows = false;
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    const auto size = static_cast<uint64_t>(tensor.shape[d]);
+    const auto stride = static_cast<uint64_t>(tensor.strides[d]);
+    uint64_t step = 0;
+    overflows |= __builtin_mul_overflow(elements, size, &elements);
+    overflows |=
+        __builtin_mul_overflow(size == 0 ? 0 : size - 1, stride, &step);
+    overflows |= __builtin_add_overflow(last, step, &last);
+  }
+  const bool fits = elements == 0 ? tensor.offset <= count
+                                  : elements <= count && last < count;
+  if (overflows || !fits) {
+    return Error("size [", absl::StrJoin(tensor.shape, ", "), "], strides [",
+                 absl::StrJoin(tensor.strides, ", "), "], offset ",
+                 tensor.offset, " should lie within storage ", tensor.storage,
+                 " of ", count, " elements");
+  }
+  return absl::OkStatus();
+}
+
+// The arguments of _rebuild_tensor_v2: storage, offset, sizes, strides, whether
+// it requires a gradient, hooks, metadata.
+absl::StatusOr<PytorchTensor> ReadTensor(
+    const std::vector<const PickleValue*>& arguments,
+    const std::map<std::string, PytorchStorage>& storages) {
+  if (arguments.size() < 6 || arguments.size() > 7 ||
+      !arguments[0]->Is(Kind::kStorage) || !arguments[1]->Is(Kind::kInteger) ||
+      arguments[1]->integer < 0 ||
+      (arguments.size() == 7 && !arguments[6]->Is(Kind::kNone) &&
+       !(arguments[6]->IsDict() && arguments[6]->items.empty()))) {
+    return Error(
+        "should be made of a storage, an offset, sizes, strides, "
+        "requires_grad and hooks, without metadata");
+  }
+  PytorchTensor tensor;
+  tensor.storage = arguments[0]->items[2]->text;
+  tensor.offset = static_cast<uint64_t>(arguments[1]->integer);
+  ETC_ASSIGN_OR_RETURN(tensor.shape, ReadSizes(*arguments[2]));
+  ETC_ASSIGN_OR_RETURN(tensor.strides, ReadSizes(*arguments[3]));
+  if (tensor.shape.size() != tensor.strides.size()) {
+    return Error("has ", tensor.shape.size(), " sizes, but ",
+                 tensor.strides.size(), " strides");
+  }
+  const PytorchStorage& storage = storages.find(tensor.storage)->second;
+  tensor.dtype = storage.dtype;
+  ETC_RETURN_IF_ERROR(CheckView(tensor, storage.count));
+  return tensor;
+}
+
+// The dictionary within `root` that holds the tensors, or `root` itself.
+const PickleValue* FindStateDict(const PickleValue* root) {
+  for (const char* wrapper : {"state_dict", "model"}) {
+    for (size_t i = 0; i < root->items.size(); i += 2) {
+      if (root->items[i]->Is(Kind::kString) &&
+          root->items[i]->text == wrapper && root->items[i + 1]->IsDict()) {
+        return root->items[i + 1];
+      }
+    }
+  }
+  return root;
+}
+
+}  // namespace
+
+uint64_t PytorchStorage::ElementBytes() const {
+  return std::find_if(
+             std::begin(kStorageTypes), std::end(kStorageTypes),
+             [&](const StorageType& type) { return type.dtype == dtype; })
+      ->bytes;
+}
+
+bool PytorchTensor::IsDense() const {
+  int64_t dense = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] > 1 && strides[d] != dense) {
+      return false;
+    }
+    dense *= std::max<int64_t>(shape[d], 1);
+  }
+  return true;
+}
+
+absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle) {
+  PytorchState state;
+  for (const PickleValue& value : pickle.values) {
+    if (value.Is(Kind::kStorage)) {
+      ETC_RETURN_IF_ERROR(AddStorage(value.items, &state.storages));
+    }
+  }
+  if (!pickle.root->IsDict()) {
+    return Error("the pickled object should be a dictionary of tensors");
+  }
+  const PickleValue& dict = *FindStateDict(pickle.root);
+  for (size_t i = 0; i < dict.items.size(); i += 2) {
+    const PickleValue& key = *dict.items[i];
+    const PickleValue& value = *dict.items[i + 1];
+    if (!key.Is(Kind::kString) || key.text.size() > kLongestName) {
+      return Error("the names of tensors should be strings of at most ",
+                   kLongestName, " bytes");
+    }
+    if (!value.Is(Kind::kTensor)) {
+      state.skipped.push_back(key.text);
+      continue;
+    }
+    auto tensor = ReadTensor(value.items, state.storages);
+    if (!tensor.ok()) {
+      return Error("tensor ", QuotedName(key.text), ": ",
+                   tensor.status().message());
+    }
+    if (!state.tensors.try_emplace(key.text, *std::move(tensor)).second ||
+        state.tensors.size() > kMostTensors) {
+      return Error("tensor ", QuotedName(key.text),
+                   " is there twice, or one of more than ", kMostTensors);
+    }
+  }
+  return state;
+}
+
+}  // namespace etc

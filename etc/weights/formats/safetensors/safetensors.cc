@@ -1,0 +1,214 @@
+#include "etc/weights/formats/safetensors/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "etc/weights/formats/safetensors/safetensors_header.h"
+
+namespace etc {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "tensors are written and read as they lie in memory");
+
+struct Dtype {
+  absl::string_view name;
+  uint64_t bits;
+};
+
+// In the order of their rank, lowest first (formats spec 1.3).
+constexpr Dtype kDtypes[] = {
+    {"BOOL", 8},    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6},
+    {"U8", 8},      {"I8", 8},          {"F8_E5M2", 8},     {"F8_E4M3", 8},
+    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+    {"U16", 16},    {"F16", 16},        {"BF16", 16},       {"I32", 32},
+    {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},
+    {"I64", 64},    {"U64", 64},
+};
+
+constexpr uint64_t kLengthBytes = 8;  // what stands before the header
+
+std::string Describe(const SafetensorsEntry& entry) {
+  return absl::StrCat(entry.dtype, " [", absl::StrJoin(entry.shape, ", "), "]");
+}
+
+// `entry` must begin where the one before it ended and hold what it says.
+absl::Status CheckEntry(const SafetensorsEntry& entry, uint64_t previous_end,
+                        const SafetensorsLimits& limits) {
+  if (entry.begin != previous_end || entry.end < entry.begin) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data_offsets should begin at ", previous_end,
+                     ", where the data before end, but are [", entry.begin,
+                     ", ", entry.end, "] (ST10)"));
+  }
+  ETC_ASSIGN_OR_RETURN(const uint64_t bytes,
+                       SafetensorsDataBytes(entry.dtype, entry.shape));
+  uint64_t elements = 1;  // the product was found not to overflow
+  for (const int64_t dimension : entry.shape) {
+    elements *= static_cast<uint64_t>(dimension);
+  }
+  if (elements > limits.elements) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("should have at most ", limits.elements,
+                     " elements, but has ", elements, " (ST16)"));
+  }
+  if (bytes != entry.end - entry.begin) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Describe(entry), " needs ", bytes,
+                     " bytes, but data_offsets [", entry.begin, ", ", entry.end,
+                     "] hold ", entry.end - entry.begin, " (ST12)"));
+  }
+  return absl::OkStatus();
+}
+
+// The entries, in order of their place, must tile the buffer (spec 1.3).
+absl::Status CheckLayout(const std::map<std::string, SafetensorsEntry>& entries,
+                         uint64_t buffer_bytes, const std::string& path,
+                         const SafetensorsLimits& limits) {
+  std::vector<const std::pair<const std::string, SafetensorsEntry>*> ordered;
+  ordered.reserve(entries.size());
+  for (const auto& named_entry : entries) {
+    ordered.push_back(&named_entry);
+  }
+  std::sort(ordered.begin(), ordered.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->second.begin, a->second.end) <
+           std::pair(b->second.begin, b->second.end);
+  });
+  uint64_t end = 0;
+  for (const auto* named_entry : ordered) {
+    const absl::Status status = CheckEntry(named_entry->second, end, limits);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": tensor ", QuotedName(named_entry->first), ": ",
+                       status.message()));
+    }
+    end = named_entry->second.end;
+  }
+  if (end != buffer_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": tensors have ", end, " bytes of data, but the file has ",
+        buffer_bytes, " (ST13)"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int SafetensorsDtypeRank(absl::string_view dtype) {
+  for (size_t i = 0; i < std::size(kDtypes); ++i) {
+    if (kDtypes[i].name == dtype) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+absl::StatusOr<uint64_t> SafetensorsDataBytes(
+    absl::string_view dtype, const std::vector<int64_t>& shape) {
+  const int rank = SafetensorsDtypeRank(dtype);
+  if (rank < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown dtype ", QuotedName(dtype), " (ST8)"));
+  }
+  uint64_t bits = kDtypes[rank].bits;
+  // Whole bytes are counted in bytes, so that 2^61 of them do not overflow.
+  const uint64_t unit = bits % 8 == 0 ? 8 : 1;
+  bits /= unit;
+  uint64_t elements = 1;
+  for (const int64_t dimension : shape) {
+    if (dimension < 0 ||
+        __builtin_mul_overflow(elements, static_cast<uint64_t>(dimension),
+                               &elements)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the number of elements of shape [",
+                       absl::StrJoin(shape, ", "), "] overflows (ST11)"));
+    }
+  }
+  uint64_t size = 0;
+  if (__builtin_mul_overflow(elements, bits, &size)) {
+    return absl::InvalidArgumentError(absl::StrCat("the size of ", dtype, " [",
+                                                   absl::StrJoin(shape, ", "),
+                                                   "] overflows (ST11)"));
+  }
+  if (unit == 8) {
+    return size;
+  }
+  if (size % 8 != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(elements, " elements of ", dtype, " are ", size,
+                     " bits, no whole number of bytes (ST12)"));
+  }
+  return size / 8;
+}
+
+SafetensorsFile::SafetensorsFile(RandomAccessFile file)
+    : file_(std::move(file)) {}
+
+absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(
+    const std::string& path, const SafetensorsLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(RandomAccessFile opened, RandomAccessFile::Open(path));
+  SafetensorsFile file(std::move(opened));
+  const uint64_t size = file.file_.size();
+  if (size < kLengthBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": a safetensors file has at least 8 bytes, but this has ", size,
+        " (ST1)"));
+  }
+  uint64_t header_bytes = 0;
+  ETC_RETURN_IF_ERROR(
+      file.file_.Read(0, kLengthBytes, reinterpret_cast<char*>(&header_bytes)));
+  if (header_bytes > limits.header_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": the safetensors header should have at most ",
+        limits.header_bytes, " bytes, but claims ", header_bytes, " (ST2)"));
+  }
+  if (header_bytes > size - kLengthBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the safetensors header claims ", header_bytes,
+                     " bytes, but after its length the file has ",
+                     size - kLengthBytes, " (ST3)"));
+  }
+  file.data_offset_ = kLengthBytes + header_bytes;
+  ETC_ASSIGN_OR_RETURN(const std::string text,
+                       file.file_.Read(kLengthBytes, header_bytes));
+  ETC_ASSIGN_OR_RETURN(SafetensorsHeader header,
+                       ParseSafetensorsHeader(text, path, limits));
+  ETC_RETURN_IF_ERROR(
+      CheckLayout(header.entries, size - file.data_offset_, path, limits));
+  file.entries_ = std::move(header.entries);
+  for (const auto& [name, entry] : file.entries_) {
+    file.names_.push_back(name);
+  }
+  file.metadata_ = std::move(header.metadata);
+  return file;
+}
+
+absl::StatusOr<const TensorInfo*> SafetensorsFile::Find(
+    const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) {
+    return absl::NotFoundError(
+        absl::StrCat(path(), " has no tensor ", QuotedName(name), " (ST14)"));
+  }
+  return &found->second;
+}
+
+absl::Status SafetensorsFile::Read(const std::string& name, char* destination,
+                                   uint64_t size) const {
+  ETC_RETURN_IF_ERROR(Find(name).status());
+  const SafetensorsEntry& entry = entries_.find(name)->second;
+  if (size != entry.end - entry.begin) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path(), ": tensor ", QuotedName(name), " (", Describe(entry), ") has ",
+        entry.end - entry.begin, " bytes, but ", size, " were asked for"));
+  }
+  return file_.Read(data_offset_ + entry.begin, size, destination);
+}
+
+}  // namespace etc

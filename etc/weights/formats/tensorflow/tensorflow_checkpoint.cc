@@ -1,0 +1,281 @@
+#include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "etc/weights/formats/tensorflow/crc32c.h"
+
+namespace etc {
+namespace {
+
+constexpr const char* kObjectGraphKey = "_CHECKPOINTABLE_OBJECT_GRAPH";
+// Read and summed up while still in the cache.
+constexpr uint64_t kPieceBytes = uint64_t{1} << 18;
+
+template <typename... Parts>
+absl::Status TensorError(const std::string& path, const std::string& name,
+                         const Parts&... parts) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": tensor ", QuotedName(name), " ", parts...));
+}
+
+std::string Describe(const TensorInfo& info) {
+  return absl::StrCat(info.dtype, " [", absl::StrJoin(info.shape, ", "), "]");
+}
+
+int64_t DataBytes(const TensorInfo& info) {
+  return ElementCount(info.shape) * BundleDtypeBytes(info.dtype);
+}
+
+absl::string_view LastComponent(absl::string_view name) {
+  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+}
+
+}  // namespace
+
+TensorFlowCheckpoint::TensorFlowCheckpoint(std::string path, std::string prefix)
+    : path_(std::move(path)), prefix_(std::move(prefix)) {}
+
+absl::StatusOr<TensorFlowCheckpoint> TensorFlowCheckpoint::Open(
+    const std::string& path, const TensorFlowLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(std::string prefix, TensorFlowCheckpointPrefix(path));
+  TensorFlowCheckpoint checkpoint(path, std::move(prefix));
+  ETC_RETURN_IF_ERROR(checkpoint.ReadIndex(limits));
+  ETC_RETURN_IF_ERROR(checkpoint.CheckEntries());
+  return checkpoint;
+}
+
+std::string TensorFlowCheckpoint::DataPath(int64_t shard) const {
+  return absl::StrFormat("%s.data-%05d-of-%05d", prefix_, shard, num_shards_);
+}
+
+absl::Status TensorFlowCheckpoint::ReadIndex(const TensorFlowLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
+                       RandomAccessFile::Open(absl::StrCat(prefix_, ".index")));
+  ETC_RETURN_IF_ERROR(ReadSortedTable(
+      file, limits.index,
+      [&](absl::string_view key, absl::string_view record) -> absl::Status {
+        const absl::Status status = AddRecord(key, record, limits);
+        return status.ok() ? status
+                           : absl::InvalidArgumentError(absl::StrCat(
+                                 file.path(), ": ", status.message()));
+      }));
+  if (num_shards_ == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path(), ": has no header, no entry at all (TF7)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TensorFlowCheckpoint::AddRecord(absl::string_view key,
+                                             absl::string_view record,
+                                             const TensorFlowLimits& limits) {
+  if (num_shards_ == 0) {
+    if (!key.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the first key should be empty, that of the header, but "
+                       "is ",
+                       QuotedName(key), " (TF7)"));
+    }
+    ETC_ASSIGN_OR_RETURN(num_shards_, ParseBundleHeader(record));
+    return absl::OkStatus();
+  }
+  all_names_bytes_ += key.size();
+  if (entries_.size() == limits.tensors ||
+      all_names_bytes_ > limits.all_names_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "should have at most ", limits.tensors, " entries, with names of ",
+        limits.all_names_bytes, " bytes in all (limit)"));
+  }
+  auto entry = ParseBundleEntry(record);
+  if (!entry.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor ", QuotedName(key), ": ", entry.status().message()));
+  }
+  entries_.emplace_hint(entries_.end(), key, *std::move(entry));
+  return absl::OkStatus();
+}
+
+absl::Status TensorFlowCheckpoint::CheckEntries() {
+  const std::string index = absl::StrCat(prefix_, ".index");
+  for (const auto& [name, entry] : entries_) {
+    if (!IsBundleSliceKey(name)) {
+      names_.push_back(name);
+    }
+    if (!entry.slices.empty()) {
+      continue;  // has no data of its own
+    }
+    if (entry.shard < 0 || entry.shard >= num_shards_) {
+      return TensorError(index, name, "should be in one of ", num_shards_,
+                         " shards, but is in shard ", entry.shard, " (TF9)");
+    }
+    if (!shard_bytes_.contains(entry.shard)) {
+      ETC_ASSIGN_OR_RETURN(const RandomAccessFile data,
+                           RandomAccessFile::Open(DataPath(entry.shard)));
+      shard_bytes_[entry.shard] = data.size();
+    }
+    const auto bytes = static_cast<int64_t>(shard_bytes_[entry.shard]);
+    if (entry.offset < 0 || entry.size < 0 || entry.offset > bytes ||
+        entry.size > bytes - entry.offset) {
+      return TensorError(index, name, "should lie within the ", bytes,
+                         " bytes of ", DataPath(entry.shard), ", but has ",
+                         entry.size, " bytes at byte ", entry.offset, " (TF9)");
+    }
+    if (BundleDtypeBytes(entry.dtype) > 0 && entry.size != DataBytes(entry)) {
+      return TensorError(index, name, "(", Describe(entry), ") should have ",
+                         DataBytes(entry), " bytes, but has ", entry.size,
+                         " (TF10)");
+    }
+  }
+  for (const std::string& name : names_) {
+    ETC_RETURN_IF_ERROR(CheckSlices(name, entries_.find(name)->second));
+  }
+  is_object_based_ = entries_.contains(kObjectGraphKey);
+  if (is_object_based_) {
+    warnings_.push_back(absl::StrCat(
+        index,
+        ": written by TensorFlow 2 objects; its names are paths through "
+        "them, which need a map to names of variables"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TensorFlowCheckpoint::CheckSlices(const std::string& name,
+                                               const BundleEntry& entry) const {
+  const std::string index = absl::StrCat(prefix_, ".index");
+  std::vector<BundleSlice> boxes;
+  int64_t elements = 0;
+  int64_t stored_bytes = 0;
+  for (const BundleSlice& slice : entry.slices) {
+    const auto box = ResolveSlice(slice, entry.shape);
+    if (!box) {
+      return TensorError(index, name, "(", Describe(entry), ") has slice ",
+                         boxes.size(), ", which is not within it (TF12)");
+    }
+    const auto part = entries_.find(BundleSliceKey(name, slice));
+    if (part == entries_.end() || part->second.dtype != entry.dtype ||
+        part->second.shape != SliceShape(*box) ||
+        !part->second.slices.empty()) {
+      return TensorError(
+          index, name, "slice ", boxes.size(), " should be ", entry.dtype, " [",
+          absl::StrJoin(SliceShape(*box), ", "), "], but is ",
+          part == entries_.end() ? "absent" : Describe(part->second),
+          " (TF12)");
+    }
+    for (const BundleSlice& before : boxes) {
+      if (SlicesOverlap(*box, before)) {
+        return TensorError(index, name, "has slices that overlap, the later ",
+                           boxes.size(), " (TF12)");
+      }
+    }
+    elements += ElementCount(SliceShape(*box));
+    stored_bytes += part->second.size;
+    boxes.push_back(*box);
+  }
+  if (entry.slices.empty()) {
+    return absl::OkStatus();
+  }
+  // As they do not overlap, the sums cannot overflow.
+  if (elements != ElementCount(entry.shape)) {
+    return TensorError(index, name, "(", Describe(entry), ") should be filled ",
+                       "by its slices, but they have ", elements,
+                       " elements (TF12)");
+  }
+  uint64_t all_bytes = 0;
+  for (const auto& [shard, bytes] : shard_bytes_) {
+    all_bytes += bytes;
+  }
+  // Slices that share their bytes would let a small file fill the memory.
+  if (static_cast<uint64_t>(stored_bytes) > all_bytes) {
+    return TensorError(index, name, "has slices of ", stored_bytes,
+                       " bytes, but all data files have ", all_bytes,
+                       " (TF12)");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const BundleEntry*> TensorFlowCheckpoint::FindEntry(
+    const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found != entries_.end() && !IsBundleSliceKey(name)) {
+    return &found->second;
+  }
+  std::vector<absl::string_view> alike;
+  for (const std::string& other : names_) {
+    if (LastComponent(other) == LastComponent(name) && alike.size() < 5) {
+      alike.push_back(other);
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      prefix_, " has no tensor ", QuotedName(name),
+      alike.empty() ? "" : ", but ", absl::StrJoin(alike, ", "), " (TF13)"));
+}
+
+absl::StatusOr<const TensorInfo*> TensorFlowCheckpoint::Find(
+    const std::string& name) const {
+  return FindEntry(name);
+}
+
+absl::Status TensorFlowCheckpoint::Read(const std::string& name,
+                                        char* destination,
+                                        uint64_t size) const {
+  ETC_ASSIGN_OR_RETURN(const BundleEntry* entry, FindEntry(name));
+  if (!IsReadableBundleDtype(entry->dtype)) {
+    return TensorError(prefix_, name, "is of dtype ", entry->dtype,
+                       ", which cannot be read");
+  }
+  if (size != static_cast<uint64_t>(DataBytes(*entry))) {
+    return TensorError(prefix_, name, "(", Describe(*entry), ") has ",
+                       DataBytes(*entry), " bytes, but ", size,
+                       " were asked for");
+  }
+  return entry->slices.empty() ? ReadWhole(name, *entry, destination)
+                               : ReadSlices(name, *entry, destination);
+}
+
+absl::Status TensorFlowCheckpoint::ReadWhole(const std::string& name,
+                                             const BundleEntry& entry,
+                                             char* destination) const {
+  ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
+                       RandomAccessFile::Open(DataPath(entry.shard)));
+  const auto size = static_cast<uint64_t>(entry.size);
+  uint32_t crc = 0;
+  for (uint64_t at = 0; at < size;) {
+    const uint64_t bytes = std::min(kPieceBytes, size - at);
+    ETC_RETURN_IF_ERROR(file.Read(static_cast<uint64_t>(entry.offset) + at,
+                                  bytes, destination + at));
+    crc = ExtendCrc32c(crc, absl::string_view(destination + at, bytes));
+    at += bytes;
+  }
+  if (MaskCrc32c(crc) != entry.masked_crc32c) {
+    return absl::DataLossError(absl::StrCat(
+        file.path(), ": tensor ", QuotedName(name), ", ", size,
+        " bytes at byte ", entry.offset, ", should have checksum 0x",
+        absl::Hex(entry.masked_crc32c), ", but has 0x",
+        absl::Hex(MaskCrc32c(crc)), " (TF11)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TensorFlowCheckpoint::ReadSlices(const std::string& name,
+                                              const BundleEntry& entry,
+                                              char* destination) const {
+  for (const BundleSlice& slice : entry.slices) {
+    const BundleEntry& part =
+        entries_.find(BundleSliceKey(name, slice))->second;
+    std::string data(static_cast<size_t>(part.size), '\0');
+    ETC_RETURN_IF_ERROR(ReadWhole(name, part, data.data()));
+    CopySlice(data, *ResolveSlice(slice, entry.shape), entry.shape,
+              BundleDtypeBytes(entry.dtype), destination);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace etc

@@ -1,0 +1,313 @@
+#include "tasks/train/task_model.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/counted.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "etc/config.h"
+#include "etc/weights/source_files.h"
+#include "etc/weights/weights.h"
+#include "nlohmann/json.hpp"
+#include "tasks/text/sentence_splitter.h"
+#include "tasks/train/precision.h"
+
+namespace etc {
+namespace {
+
+constexpr char kEncoder[] = "encoder.";
+constexpr char kHead[] = "head.";
+// Where the metadata of model.safetensors say which task the head is for.
+constexpr char kTaskKey[] = "task";
+
+// The first few of `names`, and how many more there are.
+std::string Some(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 5;
+  const size_t shown = std::min(names.size(), kShown);
+  return absl::StrCat(
+      absl::StrJoin(names.begin(), names.begin() + static_cast<int64_t>(shown),
+                    ", "),
+      names.size() > shown
+          ? absl::StrCat(" and ", names.size() - shown, " more")
+          : "");
+}
+
+NamedTensors WithPrefix(const NamedTensors& tensors,
+                        const std::string& prefix) {
+  NamedTensors result;
+  for (const auto& [name, tensor] : tensors) {
+    if (absl::StartsWith(name, prefix)) {
+      result.emplace(name, tensor);
+    }
+  }
+  return result;
+}
+
+// Loads all of `destination`.
+absl::StatusOr<LoadReport> LoadAll(const std::string& path,
+                                   const TensorReader& reader,
+                                   const NamedTensors& destination) {
+  ETC_ASSIGN_OR_RETURN(LoadReport report, LoadTensors(reader, destination));
+  if (!report.missing.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " lacks ", Some(report.missing)));
+  }
+  return report;
+}
+
+// What the file has in place of a head that could be used ("has none"); empty
+// if it has that.
+absl::StatusOr<std::string> WhyNotHead(const TensorReader& reader,
+                                       const std::string& task,
+                                       const NamedTensors& head) {
+  const std::vector<std::string> names = reader.Names();
+  const std::set<std::string> found(names.begin(), names.end());
+  const auto made_for = reader.metadata().find(kTaskKey);
+  if (made_for == reader.metadata().end() || made_for->second != task) {
+    return made_for == reader.metadata().end()
+               ? std::string("has none")
+               : absl::StrCat("has one for ", made_for->second);
+  }
+  for (const auto& [name, tensor] : head) {
+    if (found.count(name) == 0) {
+      return absl::StrCat("has one without ", name);
+    }
+    ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, reader.Shape(name));
+    if (tensor.sizes() != shape) {
+      return absl::StrCat("has one with ", name, " of shape [",
+                          absl::StrJoin(shape, ", "), "]");
+    }
+  }
+  return std::string();
+}
+
+// What a run says of the encoder that it starts from.
+std::vector<std::string> EncoderMessages(const std::string& init,
+                                         const WeightFile& file,
+                                         const WeightPlan& plan) {
+  std::vector<std::string> messages = file.warnings;
+  std::string text = absl::StrCat("encoder: from ", init);
+  if (file.source.names.style != NameStyle::kRealEtc) {
+    absl::StrAppend(&text, ", ", NameStyleDescription(file.source.names.style));
+  }
+  const int64_t fresh = plan.NumFresh();
+  if (fresh > 0) {
+    std::vector<std::string> names;
+    for (const WeightStep& step : plan.steps) {
+      if (step.source.empty()) {
+        names.push_back(step.target.name);
+      }
+    }
+    absl::StrAppend(
+        &text, "; ", fresh, " of ",
+        Counted(static_cast<int64_t>(plan.steps.size()), "parameter"),
+        " freshly initialised: ", Some(names));
+  }
+  messages.push_back(text);
+  std::vector<std::string> dropped;
+  for (const DroppedTensor& tensor : plan.dropped) {
+    if (!absl::StartsWith(tensor.name, kHead)) {
+      dropped.push_back(tensor.name);
+    }
+  }
+  if (!dropped.empty()) {
+    messages.push_back(absl::StrCat("encoder: dropped ", Some(dropped)));
+  }
+  for (const std::string& notice : plan.notices) {
+    messages.push_back(absl::StrCat("encoder: ", notice));
+  }
+  return messages;
+}
+
+// Where the tables of data.sentences are in a checkpoint.
+std::string PunktFolder(const std::string& directory) {
+  return directory + "/punkt";
+}
+
+}  // namespace
+
+std::vector<torch::Tensor> TaskModel::Logits(const Batch& batch) const {
+  EtcInput input;
+  input.token_ids = batch.long_token_ids;
+  input.global_token_ids = batch.global_token_ids;
+  input.segment_ids = batch.long_type_ids;
+  input.global_segment_ids = batch.global_type_ids;
+  input.attention = batch.attention;
+  const EmbeddingAdders adders = head->Adders(batch);
+  input.long_embedding_adder = adders.long_adder;
+  input.global_embedding_adder = adders.global_adder;
+  return head->forward(encoder.ptr()->forward(input), batch);
+}
+
+NamedTensors TaskModel::Tensors() const {
+  NamedTensors tensors = ModuleTensors(*encoder, kEncoder);
+  tensors.merge(ModuleTensors(*head, kHead));
+  return tensors;
+}
+
+NamedTensors TaskModel::Parameters() const {
+  NamedTensors parameters;
+  for (const auto& parameter : encoder->named_parameters()) {
+    parameters.emplace(kEncoder + parameter.key(), parameter.value());
+  }
+  for (const auto& parameter : head->named_parameters()) {
+    parameters.emplace(kHead + parameter.key(), parameter.value());
+  }
+  return parameters;
+}
+
+void TaskModel::SetTraining(bool training) const {
+  encoder.ptr()->train(training);
+  head->train(training);
+}
+
+TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task) {
+  TaskModel model;
+  model.encoder = EtcModel(config.model);
+  model.encoder->set_residual_attention(
+      ResidualAttentionFromName(config.residual_attention));
+  model.encoder->set_score_storage(
+      ScoreStorageFromName(config.train.score_storage));
+  model.encoder->set_linear_precision(PrecisionOfThisCpu(config));
+  model.head = task.MakeHead();
+  return model;
+}
+
+absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
+    const FinetuneConfig& config, const TaskModel& model) {
+  ETC_ASSIGN_OR_RETURN(const WeightFile file,
+                       OpenWeights(config.init, &config.model));
+  ETC_ASSIGN_OR_RETURN(const WeightPlan plan,
+                       PlanWeights(file.source, config.model));
+  ETC_RETURN_IF_ERROR(
+      LoadPlannedWeights(file.reader, plan, ModuleTensors(*model.encoder)));
+  ETC_RETURN_IF_ERROR(
+      CheckFinite(config.init, WithPrefix(model.Tensors(), kEncoder)));
+  std::vector<std::string> messages = EncoderMessages(config.init, file, plan);
+
+  const NamedTensors head = WithPrefix(model.Tensors(), kHead);
+  ETC_ASSIGN_OR_RETURN(const std::string why_not,
+                       WhyNotHead(file.reader, config.task, head));
+  if (why_not.empty()) {
+    ETC_RETURN_IF_ERROR(LoadAll(config.init, file.reader, head).status());
+    ETC_RETURN_IF_ERROR(CheckFinite(config.init, head));
+    messages.push_back(absl::StrCat("head: from ", config.init));
+  } else {
+    messages.push_back(
+        absl::StrCat("head: random weights; ", config.init, " ", why_not));
+  }
+
+  const std::string& before = file.source.config.residual_attention;
+  if (before != config.residual_attention) {
+    messages.push_back(absl::StrCat("residual attention: pre-trained with ",
+                                    before, ", fine-tuning with ",
+                                    config.residual_attention));
+  }
+  return messages;
+}
+
+absl::Status WriteTaskModel(const TaskModelFiles& files,
+                            const std::string& directory) {
+  const FinetuneConfig& config = files.config;
+  EtcConfig encoder = files.model.encoder->config();
+  encoder.residual_attention = config.residual_attention;
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
+                                          EtcConfigToJson(encoder)));
+  // As it was used, for readers that do not have `init` any more.
+  nlohmann::json json = config.json;
+  json["tokenizer"]["type"] = config.tokenizer.type;
+  json["tokenizer"]["lower_case"] = config.tokenizer.lower_case;
+  json["tokenizer"]["split_punctuation"] = config.tokenizer.split_punctuation;
+  ETC_RETURN_IF_ERROR(
+      WriteFileAtomically(directory + "/finetune.json", json.dump(2) + "\n"));
+  if (!files.vocabulary.empty()) {
+    ETC_RETURN_IF_ERROR(WriteTokenizer(
+        {.type = config.tokenizer.type,
+         .lower_case = config.tokenizer.lower_case,
+         .split_punctuation = config.tokenizer.split_punctuation},
+        files.vocabulary, directory));
+  }
+  if (files.punkt != nullptr) {
+    ETC_RETURN_IF_ERROR(WritePunktFiles(*files.punkt, PunktFolder(directory)));
+  }
+  return WriteTensors(directory + "/model.safetensors", files.model.Tensors(),
+                      {{"format", "pt"}, {kTaskKey, config.task}});
+}
+
+absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
+    const std::string& directory) {
+  const std::string path = directory + "/finetune.json";
+  ETC_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(path));
+  bool had_init = false;
+  if (json.is_object()) {
+    had_init = json.contains("init") && json["init"] != "";
+    json["model"] = {{"path", directory + "/etc_config.json"}};
+    json.erase("init");
+  }
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
+                       FinetuneConfigFromJson(std::move(json), path));
+  const std::string vocabulary =
+      absl::StrCat(directory, "/", VocabularyFileName(config.tokenizer.type));
+  std::error_code ignored;
+  if (std::filesystem::exists(vocabulary, ignored)) {
+    config.tokenizer.vocabulary = vocabulary;
+  } else if (had_init || !config.tokenizer.vocabulary.empty()) {
+    // What the run read may have become another file since.
+    return absl::NotFoundError(
+        absl::StrCat("there is no ", vocabulary,
+                     ", which was written with the checkpoint: copy it there",
+                     config.tokenizer.vocabulary.empty()
+                         ? ""
+                         : absl::StrCat(" (the run read ",
+                                        config.tokenizer.vocabulary, ")")));
+  }
+  if (config.data.sentences != kIcuSentences) {
+    config.data.sentences = PunktFolder(directory);
+    // A missing file in it would not be known for what it is later.
+    ETC_RETURN_IF_ERROR(ReadPunktFiles(config.data.sentences).status());
+  }
+  return config;
+}
+
+absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
+                                        const FinetuneConfig& config,
+                                        const Task& task) {
+  TaskModel model = MakeTaskModel(config, task);
+  ETC_RETURN_IF_ERROR(LoadTaskModelWeights(directory, config, model));
+  model.SetTraining(false);
+  return model;
+}
+
+absl::Status LoadTaskModelWeights(const std::string& directory,
+                                  const FinetuneConfig& config,
+                                  const TaskModel& model) {
+  ETC_ASSIGN_OR_RETURN(const TensorReader reader,
+                       TensorReader::Open(directory));
+  const auto made_for = reader.metadata().find(kTaskKey);
+  if (made_for != reader.metadata().end() && made_for->second != config.task) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory, " is fine-tuned for ", made_for->second,
+                     ", not for ", config.task));
+  }
+  ETC_ASSIGN_OR_RETURN(const LoadReport report,
+                       LoadAll(directory, reader, model.Tensors()));
+  if (!report.unexpected.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory,
+        " has tensors that the model does not: ", Some(report.unexpected)));
+  }
+  return CheckFinite(directory, model.Tensors());
+}
+
+}  // namespace etc

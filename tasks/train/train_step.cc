@@ -1,0 +1,166 @@
+#include "tasks/train/train_step.h"
+
+#include <c10/util/Exception.h>
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/parallel_tasks.h"
+#include "base/stop_guard.h"
+#include "tasks/data/batch.h"
+#include "tasks/data/shuffle.h"
+
+namespace etc {
+namespace {
+
+// Keeps the official loss finite for a batch without real examples.
+constexpr double kOfficialEpsilon = 1e-5;
+
+absl::Status Diverged(const std::string& what, int64_t step, double value) {
+  return absl::AbortedError(
+      absl::StrCat("the ", what, " update ", step + 1, " is ", value));
+}
+
+}  // namespace
+
+std::string NormWarning(const TrainStepResult& update, int64_t step,
+                        double norm_before, int64_t count) {
+  if (norm_before > 0 &&
+      update.update_norm > kMaxRelativeUpdate * norm_before) {
+    return absl::StrFormat(
+        "warning: update %d is %.3g long, longer than all weights before it "
+        "(%.3g); a learning rate of %.3g is likely too high",
+        step + 1, update.update_norm, norm_before, update.learning_rate);
+  }
+  const double root_mean_square =
+      update.weight_norm / std::sqrt(static_cast<double>(count));
+  if (root_mean_square > kMaxRootMeanSquare) {
+    return absl::StrFormat(
+        "warning: after update %d the root mean square of the weights is %.3g; "
+        "above %.3g a model is likely ruined",
+        step + 1, root_mean_square, kMaxRootMeanSquare);
+  }
+  return "";
+}
+
+TrainStep::TrainStep(TaskModel model, std::unique_ptr<Optimizer> optimizer,
+                     Options options)
+    : model_(std::move(model)),
+      parameters_(model_.Parameters()),
+      optimizer_(std::move(optimizer)),
+      options_(options) {
+  for (const auto& [name, parameter] : parameters_) {
+    num_parameters_ += parameter.numel();
+  }
+}
+
+torch::Tensor TrainStep::AddGradient(const Examples& examples, int64_t step,
+                                     int64_t micro_batch) {
+  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options_.seed),
+                                   static_cast<uint64_t>(step),
+                                   static_cast<uint64_t>(micro_batch)}));
+  const Batch batch = MakeBatch(examples);
+  const std::vector<torch::Tensor> logits = model_.Logits(batch);
+  LossOfLogits loss;
+  OnOneThread([&] { loss = BackwardToLogits(logits, batch); });
+  torch::autograd::backward(loss.logits, loss.gradients);
+  return loss.loss;
+}
+
+// Logits are small, and LibTorch adds up large rows of them in as many parts as
+// there are threads: hence apart from the rest, and on one.
+TrainStep::LossOfLogits TrainStep::BackwardToLogits(
+    const std::vector<torch::Tensor>& logits, const Batch& batch) {
+  std::vector<torch::Tensor> leaves;
+  for (const torch::Tensor& tensor : logits) {
+    leaves.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
+  }
+  const torch::Tensor losses = model_.head->Losses(leaves, batch);  // [B]
+  TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
+              "a head's losses should have shape [", batch.size(),
+              "], but have ", losses.sizes());
+  const torch::Tensor loss =
+      losses.sum() /
+      (static_cast<double>(options_.batch_size) + kOfficialEpsilon);
+  loss.backward();
+  LossOfLogits result = {.loss = loss.detach()};
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].grad().defined()) {
+      result.logits.push_back(logits[i]);
+      result.gradients.push_back(leaves[i].grad());
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<std::optional<TrainStepResult>> TrainStep::Make(
+    const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop) {
+  model_.SetTraining(true);
+  for (const auto& [name, parameter] : parameters_) {
+    // Undefined, not zero: a parameter without a gradient is left alone.
+    torch::Tensor(parameter).mutable_grad() = torch::Tensor();
+  }
+  TrainStepResult update;
+  torch::Tensor loss;
+  int64_t micro_batch = 0;
+  const StopGuard guard(stop);
+  for (const Examples& examples : batch.micro_batches) {
+    torch::Tensor share;
+    try {
+      share = AddGradient(examples, step, micro_batch);
+    } catch (const Stopped&) {
+      return std::nullopt;
+    }
+    loss = loss.defined() ? loss + share : share;
+    ++micro_batch;
+    update.examples += static_cast<int64_t>(examples.size());
+    for (const auto& example : examples) {
+      update.tokens += example->long_length() + example->global_length();
+    }
+  }
+  update.loss = loss.item<double>();
+  if (!std::isfinite(update.loss)) {
+    return Diverged("loss of", step, update.loss);
+  }
+  update.gradient_norm = GradientNorm(parameters_);
+  if (!std::isfinite(update.gradient_norm)) {
+    return Diverged("gradient's norm of", step, update.gradient_norm);
+  }
+  update.learning_rate = options_.schedule.At(step);
+  if (!weight_norm_.has_value()) {
+    weight_norm_ = ParameterNorm(parameters_);
+  }
+  const double norm_before = *weight_norm_;
+  update.update_norm =
+      optimizer_->Step(update.learning_rate,
+                       ClipFactor(update.gradient_norm, options_.clip_norm));
+  update.weight_norm = ParameterNorm(parameters_);
+  weight_norm_ = update.weight_norm;
+  if (!std::isfinite(update.weight_norm)) {
+    return Diverged("weights' norm after", step, update.weight_norm);
+  }
+  update.warning = NormWarning(update, step, norm_before, num_parameters_);
+  return update;
+}
+
+absl::Status TrainStep::CheckLoss(const Examples& examples,
+                                  int64_t step) const {
+  const torch::NoGradGuard no_grad;
+  const EvaluationMode mode(model_);
+  const Batch batch = MakeBatch(examples);
+  const double loss =
+      model_.head->Losses(model_.Logits(batch), batch).sum().item<double>();
+  if (!std::isfinite(loss)) {
+    return absl::AbortedError(absl::StrCat("with the weights after ", step,
+                                           " updates the loss is ", loss));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace etc

@@ -1,0 +1,112 @@
+#ifndef ETC_TASKS_TRAIN_TRAIN_STEP_H_
+#define ETC_TASKS_TRAIN_TRAIN_STEP_H_
+
+#include <torch/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/weights/checkpoint.h"
+#include "tasks/data/loader.h"
+#include "tasks/train/optimizer.h"
+#include "tasks/train/schedule.h"
+#include "tasks/train/task_model.h"
+
+namespace etc {
+
+// Numbers of one update.
+struct TrainStepResult {
+  double loss = 0;
+  double learning_rate = 0;
+  // Before clipping.
+  double gradient_norm = 0;
+  // 2-norms of what was added to the parameters, and of the parameters after
+  // it, each taken as one vector.
+  double update_norm = 0;
+  double weight_norm = 0;
+  int64_t examples = 0;
+  int64_t tokens = 0;  // long and global, without padding
+  // What NormWarning says.
+  std::string warning;
+};
+
+// Beyond these bounds an update has likely ruined the model: one that is longer
+// than the parameters that it changes (update_norm > kMaxRelativeUpdate times
+// their norm before), and parameters whose root mean square is larger than
+// kMaxRootMeanSquare, when random ones have one of about initializer_range.
+inline constexpr double kMaxRelativeUpdate = 1;
+inline constexpr double kMaxRootMeanSquare = 10;
+
+// What is wrong with the norms of `update`, the one after `step` others, which
+// changed `count` parameters of norm `norm_before`; empty if they keep the
+// bounds.
+std::string NormWarning(const TrainStepResult& update, int64_t step,
+                        double norm_before, int64_t count);
+
+// Moves the parameters of a model along the gradient of one batch:
+//
+//   loss = sum of the examples' losses / (batch_size + 1e-5)
+//
+// (wikihop spec 6), by micro-batches whose gradients are added. All parameters
+// that have a gradient are moved.
+class TrainStep {
+ public:
+  struct Options {
+    int64_t batch_size = 32;
+    // Largest global norm of a gradient; 0: no clipping.
+    double clip_norm = 1;
+    LearningRateSchedule schedule;
+    int64_t seed = 1;
+  };
+
+  TrainStep(TaskModel model, std::unique_ptr<Optimizer> optimizer,
+            Options options);
+
+  // The update after `step` others. Its random numbers follow from the seed,
+  // `step` and the micro-batch alone. Nothing, and no change to the model, if
+  // `*stop` becomes true before it is made; `stop` may be null.
+  //   kAborted  the loss or the gradient is infinite or not a number, and the
+  //             model is as it was; or the parameters are after the update
+  absl::StatusOr<std::optional<TrainStepResult>> Make(
+      const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop);
+
+  // Whether the parameters as they are give a finite loss on examples, without
+  // dropout; `step` updates were made.
+  //   kAborted  they do not
+  absl::Status CheckLoss(const Examples& examples, int64_t step) const;
+
+  Optimizer& optimizer() { return *optimizer_; }
+
+ private:
+  // Adds the gradient of one part of a batch and returns its share of the loss,
+  // a scalar.
+  torch::Tensor AddGradient(const Examples& examples, int64_t step,
+                            int64_t micro_batch);
+
+  // A part's share of the loss, and its gradient for those of its logits that
+  // have one.
+  struct LossOfLogits {
+    torch::Tensor loss;
+    std::vector<torch::Tensor> logits;
+    std::vector<torch::Tensor> gradients;
+  };
+  LossOfLogits BackwardToLogits(const std::vector<torch::Tensor>& logits,
+                                const Batch& batch);
+
+  const TaskModel model_;
+  const NamedTensors parameters_;
+  int64_t num_parameters_ = 0;  // elements
+  // Of the parameters after the last update; nothing before the first one.
+  std::optional<double> weight_norm_;
+  const std::unique_ptr<Optimizer> optimizer_;
+  const Options options_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_TRAIN_STEP_H_

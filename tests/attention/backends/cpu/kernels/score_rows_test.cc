@@ -1,0 +1,209 @@
+// Rows of scores against scalar loops in double, on every SIMD target this CPU
+// has: runs that begin and end at every place of a vector, shorter and longer
+// than one. Rows of scores are whole vectors; previous and carried scores lie
+// between pages that may not be touched. Tolerances: sums are exact to one
+// rounding; exponentials 3 ulp (the polynomial, and the rounding of a
+// difference of up to 30), sums of n terms n ulp more.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE \
+  "tests/attention/backends/cpu/kernels/score_rows_test.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+//
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "attention/backends/cpu/kernels/reference.h"
+#include "attention/backends/cpu/kernels/score_rows-inl.h"
+#include "base/random.h"
+#include "hwy/aligned_allocator.h"
+#include "hwy/highway.h"
+#include "tests/support/each_target.h"
+#include "tests/support/guarded_buffer.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace etc::kernels::HWY_NAMESPACE {
+
+// Each key's relative score is `relative`, or if that is null 0.25.
+float CallComplete(int64_t begin, int64_t end, const float* relative,
+                   const float* previous, float* carried, bool subtract,
+                   float* row) {
+  const CarryRows carry = {
+      .previous = previous, .carried = carried, .subtract = subtract};
+  FloatVector most = hn::Set(FloatTag(), kLowest);
+  if (relative == nullptr) {
+    CompleteScores(begin, end, SameScore{0.25f}, carry, row, &most);
+  } else {
+    CompleteScores(begin, end, StoredScores{relative}, carry, row, &most);
+  }
+  return hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
+}
+
+float CallExponentiate(int64_t begin, int64_t end, float factor, float shift,
+                       bool alone, double dropout, DropoutRow key, float* row) {
+  const Exponent exponent = {.factor = factor,
+                             .shift = shift,
+                             .threshold = DropoutThreshold(dropout),
+                             .kept = static_cast<float>(1.0 / (1.0 - dropout))};
+  const auto exponentiate =
+      dropout > 0.0
+          ? (alone ? &Exponentiate<true, true> : &Exponentiate<false, true>)
+          : (alone ? &Exponentiate<true, false> : &Exponentiate<false, false>);
+  FloatVector sum = hn::Zero(FloatTag());
+  exponentiate(begin, end, exponent, key, 7, row, &sum);
+  return hn::GetLane(hn::SumOfLanes(FloatTag(), sum));
+}
+
+int64_t CallLanes() { return Lanes(); }
+
+}  // namespace etc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace etc::kernels {
+namespace {
+
+HWY_EXPORT(CallComplete);
+HWY_EXPORT(CallExponentiate);
+HWY_EXPORT(CallLanes);
+
+constexpr double kUlp = 0x1p-23;
+constexpr int64_t kColumns = 64;
+
+class ScoreRowsTest : public EachTargetTest {
+ protected:
+  // Calls function(begin, end) for runs within a row of kColumns.
+  static void ForEachRun(
+      const std::function<void(int64_t, int64_t)>& function) {
+    for (const int64_t begin : {0, 1, 3, 4, 7, 8, 15, 16, 17}) {
+      for (const int64_t count : {0, 1, 2, 4, 7, 9, 15, 16, 17, 31, 40, 47}) {
+        function(begin, begin + count);
+      }
+    }
+  }
+
+  // kColumns scores in [-5, 5).
+  hwy::AlignedFreeUniquePtr<float[]> Scores() {
+    auto row = hwy::AllocateAligned<float>(kColumns);
+    GuardedBuffer random = Random(kColumns, 5.0f);
+    std::copy_n(random.data(), kColumns, row.get());
+    return row;
+  }
+
+  static std::vector<float> Copy(const float* row) {
+    return std::vector<float>(row, row + kColumns);
+  }
+};
+
+TEST_P(ScoreRowsTest, CompletesScoresAsTheDefinition) {
+  enum class Mode { kOff, kFirst, kSum, kBack };
+  ForEachRun([&](int64_t begin, int64_t end) {
+    for (const Mode mode :
+         {Mode::kOff, Mode::kFirst, Mode::kSum, Mode::kBack}) {
+      for (const bool stored : {false, true}) {
+        const auto row = Scores(), relative = Scores();
+        const std::vector<float> products = Copy(row.get());
+        // Exactly as large as the run, between pages that may not be touched.
+        GuardedBuffer previous = Random(end - begin, 5.0f);
+        GuardedBuffer carried = Zeros(end - begin);
+        const float largest = HWY_DYNAMIC_DISPATCH(CallComplete)(
+            begin, end, stored ? relative.get() : nullptr,
+            mode == Mode::kSum || mode == Mode::kBack ? previous.data() - begin
+                                                      : nullptr,
+            mode == Mode::kOff ? nullptr : carried.data() - begin,
+            mode == Mode::kBack, row.get());
+        float expected_largest = -1e38f;
+        for (int64_t i = 0; i < kColumns; ++i) {
+          if (i < begin || i >= end) {
+            ASSERT_EQ(row[i], products[i]) << i;
+            continue;
+          }
+          float expected = products[i] + (stored ? relative[i] : 0.25f);
+          if (mode == Mode::kSum) {
+            expected = previous[i - begin] + expected;
+          } else if (mode == Mode::kBack) {
+            expected = previous[i - begin] - expected;
+          }
+          ASSERT_EQ(row[i], expected) << i;
+          ASSERT_EQ(carried[i - begin], mode == Mode::kOff ? 0.0f : expected);
+          expected_largest = std::max(expected_largest, expected);
+        }
+        ASSERT_EQ(largest, expected_largest) << begin << " to " << end;
+      }
+    }
+  });
+}
+
+TEST_P(ScoreRowsTest, ExponentiatesAndDropsAsTheDefinition) {
+  const float factor = 1.442695f;
+  const DropoutRow key = MakeDropoutRow(DropoutHeadSeed(5, 1, 2), 77, 1);
+  const int64_t lanes = HWY_DYNAMIC_DISPATCH(CallLanes)();
+  ForEachRun([&](int64_t begin, int64_t end) {
+    for (const bool alone : {false, true}) {
+      for (const double dropout : {0.0, 0.3}) {
+        const auto row = Scores();
+        const std::vector<float> scores = Copy(row.get());
+        const float shift =
+            begin == end ? 0.0f
+                         : factor * *std::max_element(&scores[begin],
+                                                      &scores[end - 1] + 1);
+        std::vector<double> expected(static_cast<size_t>(end - begin));
+        const double sum = ExponentiateReference(
+            end - begin, scores.data() + begin, factor, shift, expected.data());
+        const float actual = HWY_DYNAMIC_DISPATCH(CallExponentiate)(
+            begin, end, factor, shift, alone, dropout, key, row.get());
+        EXPECT_NEAR(actual, sum,
+                    static_cast<double>(end - begin + 3) * kUlp * sum);
+        // Vectors of the run, others of which are not touched.
+        const int64_t first = begin / lanes * lanes;
+        const int64_t last = (end + lanes - 1) / lanes * lanes;
+        for (int64_t i = 0; i < kColumns; ++i) {
+          if (i >= begin && i < end) {
+            const double weight =
+                expected[i - begin] *
+                (dropout > 0.0
+                     ? DropoutFactor(key, static_cast<uint32_t>(7 + i), dropout)
+                     : 1.0);
+            // An exponent of up to 15 is itself rounded to 2^-21.
+            ASSERT_NEAR(row[i], weight, 11 * kUlp * weight) << i;
+          } else {
+            const bool cleared = alone && begin < end && i >= first && i < last;
+            ASSERT_EQ(row[i], cleared ? 0.0f : scores[i]) << i;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_P(ScoreRowsTest, ExponentiatesExactlyAtWholeNumbersAndAtTheEnds) {
+  const auto row = Scores();
+  row[0] = 0.0f;
+  row[1] = -1.0f;
+  row[2] = -124.0f;
+  row[3] = -1e38f;
+  row[4] = std::numeric_limits<float>::quiet_NaN();
+  row[5] = -std::numeric_limits<float>::infinity();
+  HWY_DYNAMIC_DISPATCH(CallExponentiate)
+  (0, 6, 1.0f, 0.0f, true, 0.0, {}, row.get());
+  EXPECT_EQ(row[0], 1.0f);
+  EXPECT_EQ(row[1], 0.5f);
+  EXPECT_EQ(row[2], 0x1p-124f);
+  EXPECT_TRUE(std::isnan(row[4]));
+  for (const int64_t i : {3, 5}) {
+    EXPECT_GE(row[i], 0.0f) << i;
+    EXPECT_LE(row[i], 0x1p-124f) << i;
+  }
+}
+
+ETC_INSTANTIATE_FOR_EACH_TARGET(ScoreRowsTest);
+
+}  // namespace
+}  // namespace etc::kernels
+#endif  // HWY_ONCE

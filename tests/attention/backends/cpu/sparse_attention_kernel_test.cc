@@ -1,0 +1,370 @@
+// The fused kernels against the float64 reference, forward and backward, over
+// three layers through which scores are carried. Yardstick: what the reference
+// itself, run in float32, is off; outputs may be off twice that, gradients
+// three times, plus 3.5e-7 of the largest element (sums of other order and
+// length). Sizes straddle the vector, the six queries of a group, the 288 to
+// 768 of a tile, the 384 keys of a chunk, the radius and the window; head sizes
+// 1 to 130; none, one and many globals; hard and soft patterns, scattered
+// segments, examples shorter than their batch; all residual modes and ways of
+// storing scores; dropout, whose factors the reference is given.
+//
+// Carried scores are compared where tokens see each other: elsewhere the kernel
+// leaves 0.
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "attention/sparse_attention.h"
+#include "tests/support/attention_stack.h"
+#include "tests/support/tensor_matchers.h"
+
+namespace etc {
+namespace {
+
+void ExpectAsExact(const std::vector<torch::Tensor>& actual,
+                   const std::vector<torch::Tensor>& reference,
+                   const std::vector<torch::Tensor>& exact, double times,
+                   const char* what) {
+  ASSERT_EQ(actual.size(), exact.size());
+  double largest = 0.0;
+  for (const torch::Tensor& tensor : exact) {
+    if (tensor.defined() && tensor.numel() > 0) {
+      largest = std::max(largest, tensor.abs().max().item<double>());
+    }
+  }
+  const double floor = 3.5e-7 * largest;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    ASSERT_EQ(actual[i].defined(), exact[i].defined()) << what << " " << i;
+    if (!exact[i].defined()) {
+      continue;
+    }
+    ASSERT_EQ(actual[i].sizes(), exact[i].sizes()) << what << " " << i;
+    EXPECT_LE(MaxError(actual[i], exact[i]),
+              times * MaxError(reference[i], exact[i]) + floor)
+        << what << " " << i << ", floor " << floor;
+  }
+}
+
+void ExpectKernelMatches(const AttentionCase& c) {
+  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    SCOPED_TRACE(c.Name() + (side == QuerySide::kLong ? " long" : " global"));
+    torch::manual_seed(c.longs * 100 + c.globals);
+    const AttentionInputs attention = MakeAttention(c);
+    const AttentionStack values(c, side, attention);
+    AttentionStack spelled = values;
+    torch::manual_seed(17);
+    if (c.dropout > 0.0) {
+      for (SparseAttentionInput& input : spelled.layers) {
+        MaterializeKernelDropout(DrawKernelDropoutSeed(), &input);
+      }
+    }
+    AttentionStack reference = spelled.As(torch::kFloat32);
+    AttentionStack exact = spelled.As(torch::kFloat64);
+    const StackResult r =
+        RunLayers(&reference, AttentionImplementation::kReference);
+    const StackResult e =
+        RunLayers(&exact, AttentionImplementation::kReference);
+    for (const ScoreStorage storage :
+         {ScoreStorage::kStore, ScoreStorage::kReverse,
+          ScoreStorage::kRecompute}) {
+      SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
+      AttentionStack kernel = values.As(torch::kFloat32);
+      torch::manual_seed(17);
+      const StackResult a =
+          RunLayers(&kernel, AttentionImplementation::kKernel, storage);
+      ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
+      ExpectAsExact(a.gradients, r.gradients, e.gradients, 3.0, "gradient");
+      if (c.residual == ResidualAttention::kOff) {
+        break;
+      }
+    }
+  }
+}
+
+TEST(SparseAttentionKernelTest, MatchesReferenceAtEveryLength) {
+  for (const int64_t radius : {1, 2, 5}) {
+    for (const int64_t longs :
+         {int64_t{1}, radius, radius + 1, 2 * radius, 2 * radius + 1,
+          int64_t{6}, int64_t{7}, int64_t{13}, int64_t{47}, int64_t{49}}) {
+      ExpectKernelMatches({.longs = longs, .radius = radius});
+    }
+  }
+}
+
+TEST(SparseAttentionKernelTest, MatchesReferenceInEveryMode) {
+  for (const int64_t globals : {0, 1, 7}) {
+    for (const ResidualAttention residual :
+         {ResidualAttention::kOff, ResidualAttention::kSum,
+          ResidualAttention::kMean}) {
+      for (const bool hard : {false, true}) {
+        for (const int64_t distance : {0, 2}) {
+          ExpectKernelMatches({.longs = 29,
+                               .globals = globals,
+                               .residual = residual,
+                               .hard = hard,
+                               .distance = distance});
+        }
+      }
+    }
+  }
+}
+
+TEST(SparseAttentionKernelTest, MatchesReferenceAtEveryHeadSize) {
+  for (const int64_t head_dim : {1, 3, 15, 16, 17, 32, 48, 64, 65, 128, 130}) {
+    ExpectKernelMatches({.longs = 37,
+                         .radius = 4,
+                         .head_dim = head_dim,
+                         .value_dim = head_dim,
+                         .layers = 2});
+  }
+  ExpectKernelMatches({.longs = 37, .head_dim = 5, .value_dim = 20});
+  ExpectKernelMatches({.longs = 37, .head_dim = 20, .value_dim = 5});
+}
+
+TEST(SparseAttentionKernelTest, MatchesReferenceAcrossTilesAndParts) {
+  for (const int64_t longs : {287, 288, 289, 385, 800}) {
+    ExpectKernelMatches({.longs = longs,
+                         .globals = 50,
+                         .radius = 20,
+                         .heads = 1,
+                         .layers = 2,
+                         .borders = Borders::kNone});
+  }
+  // Parts shorter than the radius; windows that are packed at once, and in
+  // chunks.
+  for (const int64_t radius : {250, 650}) {
+    ExpectKernelMatches({.longs = radius + 100,
+                         .globals = 3,
+                         .radius = radius,
+                         .heads = 1,
+                         .layers = 2,
+                         .distance = 12});
+  }
+  // Many heads have longer tiles: one of 576.
+  ExpectKernelMatches({.longs = 570,
+                       .globals = 0,
+                       .radius = 4,
+                       .heads = 65,
+                       .layers = 1,
+                       .borders = Borders::kNone});
+  // Distances far beyond the sequence.
+  ExpectKernelMatches({.longs = 20, .radius = 3, .distance = 100});
+  // More globals than a tile and a chunk have room for.
+  ExpectKernelMatches({.longs = 100,
+                       .globals = 400,
+                       .radius = 10,
+                       .heads = 1,
+                       .layers = 2,
+                       .hard = true});
+}
+
+TEST(SparseAttentionKernelTest, MatchesReferenceWhenSegmentsAreScattered) {
+  for (const bool hard : {false, true}) {
+    for (const int64_t longs : {10, 60, 210}) {
+      ExpectKernelMatches({.longs = longs,
+                           .globals = 20,
+                           .radius = 9,
+                           .layers = 2,
+                           .borders = Borders::kScattered,
+                           .hard = hard});
+    }
+  }
+}
+
+TEST(SparseAttentionKernelTest, MatchesReferenceUnderTheSameDropout) {
+  for (const ResidualAttention residual :
+       {ResidualAttention::kOff, ResidualAttention::kSum}) {
+    for (const int64_t longs : {40, 250}) {
+      ExpectKernelMatches({.longs = longs,
+                           .globals = 9,
+                           .radius = 12,
+                           .layers = 2,
+                           .residual = residual,
+                           .dropout = 0.3});
+    }
+  }
+}
+
+TEST(SparseAttentionKernelTest, MatchesReferenceOnEveryTarget) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    ExpectKernelMatches({.longs = 75,
+                         .globals = 9,
+                         .radius = 12,
+                         .head_dim = 19,
+                         .value_dim = 33,
+                         .layers = 2,
+                         .dropout = 0.2});
+    ExpectKernelMatches({.longs = 61,
+                         .radius = 12,
+                         .residual = ResidualAttention::kOff,
+                         .hard = true});
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST(SparseAttentionKernelTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const AttentionCase c = {.longs = 1300,
+                           .globals = 200,
+                           .radius = 30,
+                           .heads = 3,
+                           .layers = 2,
+                           .hard = true,
+                           .dropout = 0.1};
+  const int threads_before = at::get_num_threads();
+  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    torch::manual_seed(1);
+    const AttentionInputs attention = MakeAttention(c);
+    const AttentionStack values(c, side, attention);
+    StackResult first;
+    for (const int threads : {1, 2, 3}) {
+      at::set_num_threads(threads);
+      torch::manual_seed(2);
+      AttentionStack stack = values.As(torch::kFloat32);
+      const StackResult result =
+          RunLayers(&stack, AttentionImplementation::kKernel);
+      if (threads == 1) {
+        first = result;
+        continue;
+      }
+      for (size_t i = 0; i < first.outputs.size(); ++i) {
+        EXPECT_TRUE(result.outputs[i].equal(first.outputs[i])) << i;
+      }
+      for (size_t i = 0; i < first.gradients.size(); ++i) {
+        EXPECT_TRUE(result.gradients[i].equal(first.gradients[i])) << i;
+      }
+    }
+  }
+  at::set_num_threads(threads_before);
+}
+
+// A layer of float32 leaves.
+struct OneLayer {
+  explicit OneLayer(const AttentionCase& c) : attention(MakeAttention(c)) {
+    torch::manual_seed(4);
+    input = AttentionStack(c, QuerySide::kLong, attention)
+                .As(torch::kFloat32)
+                .layers[0];
+  }
+  AttentionInputs attention;
+  SparseAttentionInput input;
+};
+
+TEST(SparseAttentionKernelTest, GivesTheSameWithoutGradients) {
+  const OneLayer layer({.longs = 70});
+  const SparseAttentionOutput with = KernelSparseAttention(layer.input);
+  const torch::NoGradGuard no_grad;
+  const SparseAttentionOutput without = KernelSparseAttention(layer.input);
+  EXPECT_TRUE(with.context.requires_grad());
+  EXPECT_FALSE(without.context.requires_grad());
+  EXPECT_TRUE(with.context.equal(without.context));
+  EXPECT_TRUE(with.own_scores.equal(without.own_scores));
+}
+
+// Computed with in float32: what goes in and the context that comes out are
+// rounded, scores are not.
+TEST(SparseAttentionKernelTest, TakesBfloat16) {
+  const OneLayer layer({.longs = 70, .head_dim = 32, .value_dim = 32});
+  SparseAttentionInput narrow = layer.input;
+  SparseAttentionInput wide = layer.input;
+  for (torch::Tensor* tensor : AttentionStack::Tensors(&narrow)) {
+    *tensor = tensor->detach().to(torch::kBFloat16).requires_grad_(true);
+  }
+  for (size_t i = 0; i < AttentionStack::Tensors(&narrow).size(); ++i) {
+    *AttentionStack::Tensors(&wide)[i] = AttentionStack::Tensors(&narrow)[i]
+                                             ->detach()
+                                             .to(torch::kFloat32)
+                                             .requires_grad_(true);
+  }
+  const SparseAttentionOutput output = KernelSparseAttention(narrow);
+  const SparseAttentionOutput expected = KernelSparseAttention(wide);
+  EXPECT_EQ(output.own_scores.scalar_type(), torch::kFloat32);
+  EXPECT_TRUE(output.own_scores.equal(expected.own_scores));
+  EXPECT_TRUE(output.context.equal(expected.context.to(torch::kBFloat16)));
+  output.context.to(torch::kFloat32).square().sum().backward();
+  expected.context.to(torch::kBFloat16)
+      .to(torch::kFloat32)
+      .square()
+      .sum()
+      .backward();
+  EXPECT_TRUE(
+      narrow.own_key.grad().equal(wide.own_key.grad().to(torch::kBFloat16)));
+}
+
+TEST(SparseAttentionKernelTest, PassesOnAGradientOfTheScoresAlone) {
+  const OneLayer layer({.longs = 20, .borders = Borders::kNone});
+  const torch::Tensor previous =
+      torch::zeros({2, 2, 20, 7}).requires_grad_(true);
+  SparseAttentionInput input = layer.input;
+  input.own_previous = previous;
+  input.other_previous = torch::zeros({2, 2, 20, 3}).requires_grad_(true);
+  KernelSparseAttention(input).own_scores.sum().backward();
+  const torch::Tensor visible =
+      input.attention->Tensors(2, 20, 3, 3, torch::kCPU)
+          .l2l_mask.unsqueeze(1)
+          .expand({2, 2, 20, 7})
+          .to(torch::kFloat32);
+  EXPECT_TRUE(IsClose(previous.grad(), visible, 0.0));
+  EXPECT_EQ(input.other_previous.grad().abs().max().item<float>(), 0.0f);
+  EXPECT_EQ(input.own_value.grad().abs().max().item<float>(), 0.0f);
+}
+
+TEST(SparseAttentionKernelTest, RefusesGradientsOfGradients) {
+  const OneLayer layer({.longs = 9});
+  const torch::Tensor sum = KernelSparseAttention(layer.input).context.sum();
+  EXPECT_THROW(torch::autograd::grad({sum}, {layer.input.query}, {},
+                                     /*retain_graph=*/true,
+                                     /*create_graph=*/true),
+               c10::Error);
+}
+
+TEST(SparseAttentionKernelTest, RejectsWhatItDoesNotServe) {
+  const OneLayer layer({.longs = 9});
+  SparseAttentionInput bad = layer.input;
+  bad.query = bad.query.to(torch::kFloat64);
+  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
+               c10::Error);
+  bad = layer.input;
+  const AttentionInputs tensors(Materialize(*layer.attention.patterns(), 9, 3));
+  bad.attention = &tensors;
+  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
+               c10::Error);
+  EXPECT_NO_THROW(SparseAttention(bad));
+  bad = layer.input;
+  bad.relative = {};
+  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
+               c10::Error);
+  bad = layer.input;
+  bad.relative.embedding = bad.relative.embedding.narrow(0, 0, 7);
+  bad.relative.bias = bad.relative.bias.narrow(0, 0, 7);
+  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
+               c10::Error);
+  bad = layer.input;
+  bad.dropout = 1.0;
+  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
+               c10::Error);
+}
+
+TEST(SparseAttentionKernelTest, LetsNotANumberThrough) {
+  const OneLayer layer({.longs = 40, .borders = Borders::kNone});
+  const torch::NoGradGuard no_grad;
+  layer.input.own_key[0][1][20] = std::numeric_limits<float>::quiet_NaN();
+  const torch::Tensor context = KernelSparseAttention(layer.input).context;
+  EXPECT_TRUE(context[0][1].narrow(0, 17, 7).isnan().all().item<bool>());
+  EXPECT_FALSE(context[0][1].narrow(0, 0, 17).isnan().any().item<bool>());
+  EXPECT_FALSE(context[0][0].isnan().any().item<bool>());
+}
+
+}  // namespace
+}  // namespace etc

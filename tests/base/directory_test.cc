@@ -1,0 +1,132 @@
+// What changes directories: which calls are made in which order, so that a
+// machine that stops leaves one of two states; what of abandoned files is
+// removed and what is not; and errors that name the path.
+
+#include "base/directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "tests/support/recorded_operations.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class DirectoryTest : public testing::Test {
+ protected:
+  TemporaryDirectory directory_;
+  RecordedOperations operations_{directory_.path()};
+  ScopedFileOperations scope_{&operations_};
+};
+
+TEST_F(DirectoryTest, PutsANewFileAndItsNameOnDiskInThisOrder) {
+  ASSERT_TRUE(WriteFileAtomically(directory_.File("f"), "text").ok());
+  EXPECT_THAT(operations_.calls, ElementsAre("write f.tmp", "sync f.tmp",
+                                             "rename to f", "sync ."));
+}
+
+TEST_F(DirectoryTest, PutsEachNewDirectoryOnDisk) {
+  ASSERT_TRUE(CreateDirectories(directory_.File("a/b")).ok());
+  EXPECT_THAT(operations_.calls,
+              ElementsAre("mkdir a", "sync .", "mkdir a/b", "sync a"));
+  operations_.calls.clear();
+  ASSERT_TRUE(CreateDirectories(directory_.File("a/b")).ok());
+  EXPECT_THAT(operations_.calls, ElementsAre());
+}
+
+TEST_F(DirectoryTest, ReplacesALinkInOneStepAndPutsItOnDisk) {
+  for (const char* target : {"one", "two"}) {
+    operations_.calls.clear();
+    ASSERT_TRUE(
+        ReplaceLink(directory_.File("link"), target, directory_.File("new"))
+            .ok());
+    EXPECT_EQ(fs::read_symlink(directory_.File("link")), target);
+    EXPECT_THAT(operations_.calls, ElementsAre("unlink new", "symlink new",
+                                               "rename to link", "sync ."));
+  }
+}
+
+TEST_F(DirectoryTest, RemovesATreeButNotWhereItsLinksLead) {
+  directory_.Write("kept", "text");
+  fs::create_directories(directory_.File("tree/inner"));
+  directory_.Write("tree/inner/file", "text");
+  fs::create_symlink(directory_.path(), directory_.File("tree/link"));
+  ASSERT_TRUE(RemoveTree(directory_.File("tree")).ok());
+  EXPECT_FALSE(fs::exists(directory_.File("tree")));
+  EXPECT_EQ(*ReadFile(directory_.File("kept")), "text");
+  EXPECT_TRUE(RemoveTree(directory_.File("tree")).ok()) << "is gone already";
+}
+
+TEST_F(DirectoryTest, SaysWhatFailedAndLeavesTheOldFile) {
+  const std::string path = directory_.Write("f", "old");
+  operations_.failing_error = EFBIG;
+  for (const char* call : {"write f", "sync f", "rename to f"}) {
+    operations_.failing_call = call;
+    const absl::Status status = WriteFileAtomically(path, "new");
+    EXPECT_FALSE(status.ok()) << call;
+    EXPECT_THAT(status.message(), HasSubstr(path));
+    EXPECT_THAT(status.message(), HasSubstr("File too large"));
+    EXPECT_EQ(*ReadFile(path), "old");
+    EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path()), {}), 1);
+  }
+}
+
+// The number of a process that has ended.
+pid_t DeadProcess() {
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return child;
+}
+
+TEST_F(DirectoryTest, RemovesTheTemporariesOfDeadProcessesOnly) {
+  const std::string host = HostName();
+  const std::string dead =
+      absl::StrCat("f.realetc-", host, "-", DeadProcess(), "-0.tmp");
+  const std::string own = fs::path(TemporaryName("f", 17)).filename();
+  directory_.Write(dead, "");
+  directory_.Write(own, "");
+  const std::vector<std::string> kept = {
+      absl::StrCat("f.realetc-", host, "-", getppid(), "-0.tmp"),  // runs
+      absl::StrCat("f.realetc-elsewhere-", DeadProcess(), "-0.tmp"),
+      absl::StrCat("f.tmp-", DeadProcess(), "-0"),
+      absl::StrCat("f.realetc-", host, "-x-0.tmp"),
+      absl::StrCat("f.realetc-", host, "-", DeadProcess(), ".tmp"),
+      dead + ".txt",
+      "f.tmp"};
+  for (const std::string& name : kept) {
+    directory_.Write(name, "");
+  }
+  const std::string folder =
+      absl::StrCat("d.realetc-", host, "-", DeadProcess(), "-0.tmp");
+  fs::create_directory(directory_.File(folder));
+
+  ASSERT_TRUE(RemoveAbandonedTemporaries(directory_.path()).ok());
+  EXPECT_FALSE(fs::exists(directory_.File(dead)));
+  EXPECT_FALSE(fs::exists(directory_.File(own)));
+  for (const std::string& name : kept) {
+    EXPECT_TRUE(fs::exists(directory_.File(name))) << name;
+  }
+  EXPECT_TRUE(fs::exists(directory_.File(folder)));
+  EXPECT_TRUE(RemoveAbandonedTemporaries(directory_.File("nowhere")).ok());
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,28 @@
+#include "base/memory_limit.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace etc {
+namespace {
+
+TEST(MemoryLimitTest, IsThatOfSomeMachine) {
+  EXPECT_GE(MemoryOfProcess(), int64_t{1} << 28);
+  EXPECT_LT(MemoryOfProcess(), int64_t{1} << 50);
+}
+
+TEST(MemoryLimitDeathTest, IsWhatTheProcessMayHave) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
+#endif
+  const auto set_limit = [] {
+    const struct rlimit limit = {200'000'000, 200'000'000};
+    setrlimit(RLIMIT_AS, &limit);
+    _exit(MemoryOfProcess() == 200'000'000 ? 0 : 1);
+  };
+  EXPECT_EXIT(set_limit(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace etc

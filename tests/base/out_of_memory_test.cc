@@ -1,0 +1,88 @@
+// Running out of memory becomes one sentence, whoever throws; and reading JSON
+// that is too large for the memory ends with it, not with an abort.
+
+#include "base/out_of_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/json_reader.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+template <typename Action>
+absl::Status StatusOf(const Action& action) {
+  return NamingOutOfMemory([] { return "counting to three"; },
+                           [&]() -> absl::StatusOr<int> { return action(); })
+      .status();
+}
+
+TEST(NamingOutOfMemoryTest, SaysWhatWasBeingDone) {
+  const absl::Status expected =
+      absl::ResourceExhaustedError("out of memory while counting to three");
+  EXPECT_EQ(StatusOf([]() -> int { throw std::bad_alloc(); }), expected);
+  EXPECT_EQ(StatusOf([]() -> int {
+              std::vector<char> all;
+              all.reserve(all.max_size() + 1);
+              return 0;
+            }),
+            expected);
+  // As LibTorch has it.
+  EXPECT_EQ(StatusOf([]() -> int {
+              throw std::runtime_error(
+                  "[enforce fail at alloc_cpu.cpp:83] err == 0. "
+                  "DefaultCPUAllocator: can't allocate memory: you tried to "
+                  "allocate 4000000000000 bytes.");
+            }),
+            expected);
+}
+
+TEST(NamingOutOfMemoryTest, PassesEverythingElse) {
+  EXPECT_TRUE(StatusOf([] { return 3; }).ok());
+  EXPECT_EQ(StatusOf([]() -> absl::StatusOr<int> {
+              return absl::NotFoundError("no three");
+            }),
+            absl::NotFoundError("no three"));
+  EXPECT_THROW(StatusOf([]() -> int {
+                 throw std::runtime_error("three");
+               }).IgnoreError(),
+               std::runtime_error);
+}
+
+// Arrays of arrays take thirty times the memory of their text, and the
+// library's destructor needs more to take them down.
+TEST(NamingOutOfMemoryDeathTest, ReadsNoJsonThatIsTooLargeForTheMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer reserves more addresses than can be allowed";
+#endif
+  TemporaryDirectory directory;
+  std::string text = "[";
+  for (int i = 0; i < 4000000; ++i) {
+    text += "[[]],";
+  }
+  text += "[]]";
+  const std::string path = directory.Write("large.json", text);
+  const auto read = [&path] {
+    const struct rlimit limit = {size_t{400} << 20, size_t{400} << 20};
+    setrlimit(RLIMIT_AS, &limit);
+    std::cerr << ReadJsonFile(path).status() << std::endl;
+    _exit(0);
+  };
+  EXPECT_EXIT(read(), testing::ExitedWithCode(0),
+              "out of memory while reading .*large.json");
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,196 @@
+// The restricted pickle machine (formats spec 6.4): what each allowed opcode
+// makes, every other opcode and callable refused, and limits kept.
+
+#include "etc/weights/formats/pytorch/pickle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "tests/support/torch_save_samples.h"
+
+namespace etc {
+namespace {
+
+using testing::HasSubstr;
+using Kind = PickleValue::Kind;
+
+// A text that shows a value.
+std::string Show(const PickleValue& value) {
+  std::vector<std::string> items;
+  for (const PickleValue* item : value.items) {
+    items.push_back(Show(*item));
+  }
+  std::string all;
+  for (const std::string& item : items) {
+    absl::StrAppend(&all, all.empty() ? "" : " ", item);
+  }
+  switch (value.kind) {
+    case Kind::kNone:
+      return "None";
+    case Kind::kBool:
+      return value.integer != 0 ? "True" : "False";
+    case Kind::kInteger:
+      return absl::StrCat(value.integer);
+    case Kind::kFloat:
+      return "float";
+    case Kind::kString:
+      return absl::StrCat("'", value.text, "'");
+    case Kind::kTuple:
+      return absl::StrCat("(", all, ")");
+    case Kind::kList:
+      return absl::StrCat("[", all, "]");
+    case Kind::kDict:
+      return absl::StrCat("{", all, "}");
+    case Kind::kOrderedDict:
+      return absl::StrCat("od{", all, "}");
+    case Kind::kGlobal:
+      return value.text;
+    case Kind::kStorage:
+      return absl::StrCat("storage(", all, ")");
+    case Kind::kTensor:
+      return absl::StrCat("tensor(", all, ")");
+  }
+  return "?";
+}
+
+std::string Unpickled(const std::string& bytes,
+                      const PickleLimits& limits = {}) {
+  const auto pickle = ReadPickle(bytes, limits);
+  return pickle.ok() ? Show(*pickle->root) : pickle.status().ToString();
+}
+
+std::string UnpickledHex(const std::string& hex) {
+  return Unpickled(absl::HexStringToBytes(hex));
+}
+
+TEST(PickleTest, RunsEveryAllowedOpcode) {
+  EXPECT_EQ(UnpickledHex("8005"
+                         "95ffffffffffffffff"
+                         "4e2e"),
+            "None");
+  EXPECT_EQ(UnpickledHex("284bff4d01024affffffff"
+                         "88894e742e"),
+            "(255 513 -1 True False None)");
+  EXPECT_EQ(UnpickledHex("288a008a01ff8a0201008a080000000000000080742e"),
+            "(0 -1 1 -9223372036854775808)");
+  EXPECT_EQ(UnpickledHex("473ff00000000000002e"), "float");
+  EXPECT_EQ(UnpickledHex("28580200000063c3"
+                         "2e")
+                .find("INVALID"),
+            0);
+  EXPECT_EQ(UnpickledHex("285801000000618c01628d010000000000000063742e"),
+            "('a' 'b' 'c')");
+  EXPECT_EQ(UnpickledHex("29"
+                         "85"
+                         "2e"),
+            "(())");
+  EXPECT_EQ(UnpickledHex("4b014b02862e"), "(1 2)");
+  EXPECT_EQ(UnpickledHex("4b014b024b03872e"), "(1 2 3)");
+  EXPECT_EQ(UnpickledHex("5d4b0161284b024b03652e"), "[1 2 3]");
+  EXPECT_EQ(UnpickledHex("7d4b014b0273284b034b04752e"), "{1 2 3 4}");
+  EXPECT_EQ(
+      UnpickledHex("4b0571004b0672010000008868006a01000000872e").find("INV"), 0)
+      << "more than one object is left";
+  EXPECT_EQ(UnpickledHex("284b0571004b06720100000088946800"
+                         "6a010000006802742e"),
+            "(5 6 True 5 6 True)");
+}
+
+TEST(PickleTest, KnowsWhatTorchSaveWrites) {
+  const std::string shown = Unpickled(StateDictPickle());
+  EXPECT_EQ(shown.substr(0, shown.find(" 'w.T'")),
+            "od{'w' tensor(storage('storage' torch.FloatStorage '0' 'cpu' 6) 0 "
+            "(2 3) (3 1) False od{})");
+  EXPECT_EQ(Unpickled(StateDictPickle4()), shown);
+  EXPECT_EQ(ReadPickle(StateDictPickle() + "more")->bytes,
+            StateDictPickle().size());
+  // An OrderedDict made of a list of pairs, as Python 2 did.
+  EXPECT_EQ(Unpickled(absl::StrCat("ccollections\nOrderedDict\n]K\1K\2\x86",
+                                   "a\x85R.")),
+            "od{1 2}");
+}
+
+TEST(PickleTest, RefusesEveryOtherOpcode) {
+  std::set<uint8_t> allowed;
+  for (const char c :
+       absl::HexStringToBytes("80952e287d5d29748586876165737571729468"
+                              "6a588c8d4b4d4a8a474e888963935152622e")) {
+    allowed.insert(static_cast<uint8_t>(c));
+  }
+  EXPECT_EQ(allowed.size(), 36);
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    const std::string result = Unpickled(
+        std::string(1, static_cast<char>(opcode)) + std::string(20, '\0'));
+    EXPECT_EQ(result.find("at byte 0: the opcode is not allowed") ==
+                  std::string::npos,
+              allowed.contains(static_cast<uint8_t>(opcode)))
+        << opcode << ": " << result;
+  }
+}
+
+TEST(PickleTest, RefusesEveryOtherCallable) {
+  for (const char* bytes :
+       {"cos\nsystem\n.", "cbuiltins\neval\n.", "ctorch\nload\n.",
+        "ctorch._utils\n_rebuild_tensor_v3\n.", "ctorch\nFooStorage\n.",
+        "c\n\n.", "\x8c\2os\x8c\6system\x93."}) {
+    EXPECT_THAT(Unpickled(bytes), HasSubstr("is not allowed")) << bytes;
+  }
+  for (const char* bytes :
+       {"ctorch\nFloatStorage\n)R.", "K\1)R.", "ccollections\nOrderedDict\nNR.",
+        "ccollections\nOrderedDict\nK\1\x85R.",
+        "ccollections\nOrderedDict\n]K\1a\x85R.",
+        "ctorch._utils\n_rebuild_parameter\n)R.",
+        "ctorch._utils\n_rebuild_parameter\nNNN\x87R.", "}}b.", "NQ."}) {
+    EXPECT_EQ(Unpickled(bytes).find("INVALID_ARGUMENT"), 0) << bytes;
+  }
+}
+
+TEST(PickleTest, RefusesNonsense) {
+  for (const char* hex :
+       {"80062e", "2e", "4b014b022e", "282e", "4b01282e", "742e", "852e",
+        "28852e", "4b01852861282e", "4b014b02612e", "4b014b024b03732e",
+        "7d284b01752e", "5d4b014b02732e", "68002e", "71002e", "6a000000002e",
+        "8a09000000000000000000"
+        "2e",
+        "8c01ff2e",
+        "4b014b0193"
+        "2e"}) {
+    EXPECT_EQ(UnpickledHex(hex).find("INVALID_ARGUMENT"), 0)
+        << hex << ": " << UnpickledHex(hex);
+  }
+  const std::string pickle = StateDictPickle();
+  for (size_t bytes = 0; bytes < pickle.size(); ++bytes) {
+    EXPECT_EQ(ReadPickle(pickle.substr(0, bytes)).status().code(),
+              absl::StatusCode::kOutOfRange)
+        << bytes;
+  }
+}
+
+TEST(PickleTest, KeepsLimits) {
+  EXPECT_THAT(Unpickled("(NNN\x85.", {.stack = 2}), HasSubstr("(limit)"));
+  EXPECT_THAT(Unpickled("((((.", {.stack = 2}), HasSubstr("marks (limit)"));
+  EXPECT_THAT(Unpickled(std::string("Nq\0q\1q\2.", 8), {.memo = 2}),
+              HasSubstr("(limit)"));
+  // A large tuple, named once, is copied again and again.
+  std::string bytes = "(";
+  for (int i = 0; i < 1000; ++i) {
+    bytes += "N";
+  }
+  absl::StrAppend(&bytes, "t\x94]");
+  for (int i = 0; i < 1000; ++i) {
+    bytes += std::string("h\0Qa", 4);
+  }
+  EXPECT_THAT(Unpickled(bytes + ".", {.pushes = 100'000}),
+              HasSubstr("(limit)"));
+  // A list within itself is no danger to anyone.
+  const auto circle = ReadPickle(std::string("]q\0h\0a.", 7));
+  ASSERT_TRUE(circle.ok()) << circle.status();
+  EXPECT_EQ(circle->root->items[0], circle->root);
+}
+
+}  // namespace
+}  // namespace etc

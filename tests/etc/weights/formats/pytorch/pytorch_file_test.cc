@@ -1,0 +1,297 @@
+// Files of torch.save (formats spec 6): those that Python's own pickler made
+// are read in both containers, views are copied out densely, and one file for
+// each thing that must be refused.
+
+#include "etc/weights/formats/pytorch/pytorch_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "etc/weights/formats/pytorch/zip_archive.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/torch_save_samples.h"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class PytorchFileTest : public testing::Test {
+ protected:
+  absl::StatusOr<PytorchFile> Open(const std::string& bytes) {
+    return PytorchFile::Open(directory_.Write("model.bin", bytes));
+  }
+  // Opens an archive with this pickle.
+  absl::StatusOr<PytorchFile> OpenPickle(const std::string& pickle) {
+    return Open(ZipBytes(StateDictFiles(pickle)));
+  }
+  static std::vector<float> Floats(const PytorchFile& file,
+                                   const std::string& name, size_t count) {
+    std::vector<float> values(count);
+    const absl::Status status = file.Read(
+        name, reinterpret_cast<char*>(values.data()), count * sizeof(float));
+    EXPECT_TRUE(status.ok()) << status;
+    return values;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(PytorchFileTest, ReadsBothContainers) {
+  for (const std::string& bytes :
+       {ZipBytes(StateDictFiles()),
+        ZipBytes(StateDictFiles(StateDictPickle4())), StateDictStream()}) {
+    const auto file = Open(bytes);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE(PytorchFile::IsPytorch(file->path()));
+    EXPECT_THAT(file->names(), ElementsAre("n", "row", "w", "w.T"));
+    EXPECT_THAT(file->warnings(), IsEmpty());
+    EXPECT_EQ((*file->Find("w"))->dtype, "F32");
+    EXPECT_THAT((*file->Find("w"))->shape, ElementsAre(2, 3));
+    EXPECT_EQ((*file->Find("n"))->dtype, "I64");
+    EXPECT_THAT((*file->Find("n"))->shape, IsEmpty());
+    EXPECT_THAT(Floats(*file, "w", 6), ElementsAre(0, 1, 2, 3, 4, 5));
+    EXPECT_THAT(Floats(*file, "w.T", 6), ElementsAre(0, 3, 1, 4, 2, 5));
+    EXPECT_THAT(Floats(*file, "row", 3), ElementsAre(3, 4, 5));
+    int64_t number = 0;
+    EXPECT_TRUE(file->Read("n", reinterpret_cast<char*>(&number), 8).ok());
+    EXPECT_EQ(number, 7);
+    EXPECT_EQ(file->Find("x").status().code(), absl::StatusCode::kNotFound);
+    char byte = 0;
+    EXPECT_EQ(file->Read("n", &byte, 1).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+// Every tensor of the file, if it can be read.
+absl::Status ReadAll(const PytorchFile& file) {
+  for (const std::string& name : file.names()) {
+    const TensorInfo& info = **file.Find(name);
+    uint64_t bytes = info.dtype == "I64" ? 8 : 4;
+    for (const int64_t dimension : info.shape) {
+      bytes *= static_cast<uint64_t>(dimension);
+    }
+    std::string data(bytes, '\0');
+    const absl::Status status = file.Read(name, data.data(), bytes);
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+TEST_F(PytorchFileTest, ChecksTheChecksumsOfAnArchive) {
+  for (const int index : {2, 3}) {
+    auto files = StateDictFiles();
+    files[index].crc_error = 1;
+    const auto file = Open(ZipBytes(files));
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(ReadAll(*file).code(), absl::StatusCode::kDataLoss);
+  }
+  auto files = StateDictFiles();
+  files[0].crc_error = 1;
+  EXPECT_THAT(Open(ZipBytes(files)).status().message(),
+              HasSubstr("data.pkl should have checksum"));
+}
+
+TEST_F(PytorchFileTest, RefusesBadArchives) {
+  const struct {
+    const char* message;
+    std::function<void(std::vector<ZipSample>*)> change;
+  } cases[] = {
+      {"encrypted", [](auto* files) { (*files)[2].flags = 1; }},
+      {"method 8", [](auto* files) { (*files)[2].method = 8; }},
+      {"in its own header", [](auto* files) { (*files)[2].local_name = "x"; }},
+      {"two entries", [](auto* files) { files->push_back(files->front()); }},
+      {"should lie within", [](auto* files) { (*files)[4].size_error = 9999; }},
+      {"overlaps", [](auto* files) { (*files)[2].size_error = 1; }},
+      {"storage 0 should have 24 bytes, but has 23",
+       [](auto* files) { (*files)[2].data.pop_back(); }},
+      {"storage 1 should have 8 bytes, but is absent",
+       [](auto* files) { files->erase(files->begin() + 3); }},
+      {"byteorder should be little",
+       [](auto* files) { (*files)[1].data = "big"; }},
+      {"one entry .../data.pkl, but has 0",
+       [](auto* files) { files->erase(files->begin()); }},
+      {"but has 2",
+       [](auto* files) { files->push_back({.name = "x/data.pkl"}); }},
+      {"TorchScript",
+       [](auto* files) { files->push_back({.name = "m/constants.pkl"}); }},
+      {"goes on behind its end", [](auto* files) { (*files)[0].data += "."; }},
+      {"data.pkl: pickle, opcode",
+       [](auto* files) { (*files)[0].data = "cos\nsystem\n."; }},
+      {"UTF-8", [](auto* files) { files->push_back({.name = "\xff"}); }},
+  };
+  for (const auto& each : cases) {
+    std::vector<ZipSample> files = StateDictFiles();
+    each.change(&files);
+    const auto file = Open(ZipBytes(files));
+    EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(file.status().message(), HasSubstr(each.message));
+    EXPECT_THAT(file.status().message(), HasSubstr("model.bin: "));
+  }
+}
+
+// `bytes` with a part replaced that must be there.
+std::string With(const std::string& bytes, const std::string& part,
+                 const std::string& replacement) {
+  const size_t at = bytes.find(part);
+  EXPECT_NE(at, std::string::npos) << absl::BytesToHexString(part);
+  return bytes.substr(0, at) + replacement + bytes.substr(at + part.size());
+}
+
+TEST_F(PytorchFileTest, RefusesTensorsThatAreNotWithinTheirStorage) {
+  // The sizes and strides of "w": (2, 3) and (3, 1), of 6 elements.
+  const std::string sizes("K\2K\3\x86q\nK\3K\1\x86", 12);
+  const auto with_sizes = [&](const std::string& other) {
+    return With(StateDictPickle(), sizes, other);
+  };
+  for (const std::string& bad :
+       {std::string("K\3K\3\x86q\nK\3K\1\x86", 12),      // too many elements
+        std::string("K\2K\3\x86q\nK\4K\1\x86", 12),      // beyond the end
+        std::string("K\3K\3\x86q\nK\1K\1\x86", 12),      // each one twice
+        std::string("K\xffK\xff\x86q\nK\0K\0\x86", 12),  // stride 0
+        std::string("K\2K\3\x86q\nK\1\x85", 10),         // too few strides
+        std::string("K\2K\3\x86q\nNK\1\x86", 11),        // no number
+        absl::StrCat("J", std::string(4, '\xff'), "K\3\x86q\nK\3K\1\x86"),
+        absl::StrCat("\x8a\x08", std::string(7, '\xff'), "\x7f", "K\3\x86q\n",
+                     "\x8a\x08", std::string(7, '\xff'), "\x7f", "K\1\x86")}) {
+    const auto file = OpenPickle(with_sizes(bad));
+    EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(file.status().message(), HasSubstr("tensor \"w\""))
+        << absl::BytesToHexString(bad);
+  }
+  // Nothing at all may have any strides.
+  EXPECT_TRUE(
+      OpenPickle(with_sizes(std::string("K\0K\3\x86q\nK\xffK\1\x86", 12)))
+          .ok());
+}
+
+// A dimension of size 1 has a stride that nothing is ever moved by. The largest
+// there is, in front of and within a view that has to be copied out: added to a
+// place it would overflow, which the sanitizers would see.
+TEST_F(PytorchFileTest, TakesAnyStrideOfADimensionOfSizeOne) {
+  const std::string largest =
+      absl::StrCat("\x8a\x08", std::string(7, '\xff'), "\x7f");
+  // The sizes and strides of "w.T": (3, 2) and (1, 3).
+  const std::string sizes("K\3K\2\x86q\x13K\1K\3\x86", 12);
+  for (const std::string& with_one :
+       {absl::StrCat("K\3K\1K\2\x87q\x13K\1", largest, "K\3\x87"),
+        absl::StrCat("K\1K\3K\2\x87q\x13", largest, "K\1K\3\x87"),
+        absl::StrCat("K\3K\2K\1\x87q\x13K\1K\3", largest, "\x87")}) {
+    const auto file = OpenPickle(With(StateDictPickle(), sizes, with_one));
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ((*file->Find("w.T"))->shape.size(), 3u);
+    EXPECT_THAT(Floats(*file, "w.T", 6), ElementsAre(0, 3, 1, 4, 2, 5));
+  }
+}
+
+TEST_F(PytorchFileTest, RefusesStoragesThatAreNot) {
+  const std::string pickle = StateDictPickle();
+  const std::pair<std::string, std::string> changes[] = {
+      {"storage", "Storage"},
+      {"cpuq\x08K\6", "cpuq\x08K\7"},
+      {"cpuq\x08K\6", "cpuq\x08N"},
+      {"0q\aX", "/q\aX"},
+      {"torch\nFloatStorage", "torch._utils\n_rebuild_tensor_v2"}};
+  for (const auto& [part, replacement] : changes) {
+    EXPECT_EQ(OpenPickle(With(pickle, part, replacement)).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << replacement;
+  }
+}
+
+TEST_F(PytorchFileTest, RefusesBadStreams) {
+  const std::string stream = StateDictStream();
+  const size_t data = stream.size() - 8 - 8 - 24 - 8;
+  const std::pair<std::string, const char*> cases[] = {
+      {With(stream, "\x4d\xe9\x03.", std::string("\x4d\xea\x03.", 4)),
+       "protocol 1001"},
+      {With(stream, "\x88X", "\x89X"), "little-endian"},
+      {With(stream, "little_endian", "small_endian!"), "little-endian"},
+      {stream + "x", "ends at byte 639"},
+      {stream.substr(0, data) + "\7" + stream.substr(data + 1),
+       "should have 6 elements, but has 7"},
+      {With(stream,
+            std::string("\1\0\0\0"
+                        "0q\1X",
+                        8),
+            std::string("\1\0\0\0"
+                        "1q\1X",
+                        8)),
+       "storage 1 should have 1 elements, but has 6"},
+      {stream.substr(0, stream.size() - 1), "bytes left"},
+  };
+  for (const auto& [bytes, message] : cases) {
+    const auto file = Open(bytes);
+    EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(file.status().message(), HasSubstr(message));
+  }
+  for (size_t bytes = 0; bytes < stream.size(); ++bytes) {
+    EXPECT_FALSE(Open(stream.substr(0, bytes)).ok()) << bytes;
+  }
+}
+
+TEST_F(PytorchFileTest, SaysWhatAFileIsInstead) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"version https://git-lfs.github.com/spec/v1", "a pointer of Git LFS"},
+      {"<!DOCTYPE html>", "a web page"},
+      {"", "begins with \"\""},
+      {"12345678901", "begins with \"12345678\""},
+      {"PK\3\4", "no end record"}};
+  for (const auto& [bytes, message] : cases) {
+    EXPECT_THAT(Open(bytes).status().message(), HasSubstr(message));
+  }
+}
+
+TEST_F(PytorchFileTest, TakesOneWrappingDictionaryAndSkipsTheRest) {
+  // {"epoch": 3, "model": <the state dict>}, built around the pickle's memo.
+  const std::string state = StateDictPickle();
+  const std::string wrapped =
+      absl::StrCat(std::string("\x80\2}(\x8c\5epochK\3\x8c\5model", 20),
+                   state.substr(2, state.size() - 3), "u.");
+  const auto file = OpenPickle(wrapped);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_THAT(file->names(), ElementsAre("n", "row", "w", "w.T"));
+
+  const auto skipped =
+      Open(ZipBytes({{.name = "a/data.pkl", .data = "}\x8c\5epochK\3s."}}));
+  ASSERT_TRUE(skipped.ok()) << skipped.status();
+  EXPECT_THAT(skipped->names(), IsEmpty());
+  EXPECT_THAT(skipped->warnings(),
+              ElementsAre(HasSubstr("\"epoch\" is no tensor")));
+  EXPECT_THAT(
+      Open(ZipBytes({{.name = "a/data.pkl", .data = "]."}})).status().message(),
+      HasSubstr("should be a dictionary"));
+}
+
+TEST_F(PytorchFileTest, FindsZip64Directories) {
+  // The archive's own end record, all ones, behind a ZIP64 one that is right.
+  const std::string zip = ZipBytes(StateDictFiles());
+  const std::string end = zip.substr(zip.size() - 22);
+  uint32_t size = 0;
+  uint32_t offset = 0;
+  std::memcpy(&size, end.data() + 12, 4);
+  std::memcpy(&offset, end.data() + 16, 4);
+  std::string bytes = zip.substr(0, zip.size() - 22);
+  const uint64_t end64 = bytes.size();
+  absl::StrAppend(&bytes, "PK\6\6");
+  AppendNumbers(&bytes, uint64_t{44}, uint32_t{0}, uint32_t{0}, uint32_t{0},
+                uint64_t{5}, uint64_t{5}, uint64_t{size}, uint64_t{offset});
+  absl::StrAppend(&bytes, "PK\6\7");
+  AppendNumbers(&bytes, uint32_t{0}, end64, uint32_t{1});
+  absl::StrAppend(&bytes, "PK\5\6", std::string(16, '\xff'),
+                  std::string(2, '\0'));
+  const auto file = Open(bytes);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(ReadAll(*file).ok());
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,320 @@
+// Weights in and out: what a run starts from (an encoder with or without
+// prefix, a head of this or another task, another residual mode), what a
+// directory of a fine-tuned model gives back, and the messages of those that
+// cannot be used.
+
+#include "tasks/train/task_model.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+FinetuneConfig ParseConfig(const nlohmann::json& json) {
+  auto config = FinetuneConfigFromJson(json, "toy");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *std::move(config);
+}
+
+TaskModel MakeModel(const FinetuneConfig& config, uint64_t seed) {
+  torch::manual_seed(seed);
+  return MakeTaskModel(config, ToyTask(config.model));
+}
+
+bool SameTensors(const NamedTensors& left, const NamedTensors& right) {
+  for (const auto& [name, tensor] : left) {
+    if (right.count(name) == 0 || !torch::equal(tensor, right.at(name))) {
+      return false;
+    }
+  }
+  return left.size() == right.size();
+}
+
+NamedTensors Head(const TaskModel& model) { return ModuleTensors(*model.head); }
+NamedTensors Encoder(const TaskModel& model) {
+  return ModuleTensors(*model.encoder);
+}
+
+class TaskModelTest : public testing::Test {
+ protected:
+  TaskModelTest() : config_(ParseConfig(ToyConfigJson("a", "b", "c"))) {}
+
+  // A directory as a run writes it, of `model`.
+  std::string WriteModel(const FinetuneConfig& config, const TaskModel& model) {
+    const std::string directory = temporary_.File("model");
+    EXPECT_TRUE(CreateDirectories(directory).ok());
+    const std::string vocabulary = "[PAD]\n";
+    const absl::Status status = WriteTaskModel(
+        {.config = config, .model = model, .vocabulary = vocabulary},
+        directory);
+    EXPECT_TRUE(status.ok()) << status;
+    return directory;
+  }
+
+  TemporaryDirectory temporary_;
+  FinetuneConfig config_;
+};
+
+TEST_F(TaskModelTest, ComesBackAsItWas) {
+  const TaskModel model = MakeModel(config_, 1);
+  const std::string written = WriteModel(config_, model);
+  const std::string moved = temporary_.File("moved");
+  std::filesystem::rename(written, moved);
+
+  const auto config = ReadTaskModelConfig(moved);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->task, "toy");
+  EXPECT_EQ(config->residual_attention, "sum");
+  EXPECT_EQ(config->model.hidden_size, 16);
+  EXPECT_EQ(config->tokenizer.vocabulary, moved + "/vocab.txt");
+  EXPECT_EQ(*ReadFile(config->tokenizer.vocabulary), "[PAD]\n");
+
+  const auto loaded = LoadTaskModel(moved, *config, ToyTask(config->model));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_TRUE(SameTensors(loaded->Tensors(), model.Tensors()));
+  EXPECT_EQ(loaded->encoder->residual_attention(), ResidualAttention::kSum);
+  EXPECT_FALSE(loaded->encoder->is_training());
+}
+
+TEST_F(TaskModelTest, CarriesTheTablesOfItsSentences) {
+  const PunktFiles punkt = {.abbreviations = "mr\n",
+                            .collocations = "a\tb\n",
+                            .sentence_starters = "the\n",
+                            .orthography = "the\t2\n"};
+  nlohmann::json json = ToyConfigJson("a", "b", "c");
+  json["data"]["sentences"] = "gone/english";
+  const FinetuneConfig config = ParseConfig(json);
+  const std::string directory = temporary_.File("model");
+  ASSERT_TRUE(CreateDirectories(directory).ok());
+  const TaskModel model = MakeModel(config, 1);
+  const absl::Status written = WriteTaskModel(
+      {.config = config, .model = model, .vocabulary = "", .punkt = &punkt},
+      directory);
+  ASSERT_TRUE(written.ok()) << written;
+  const std::string moved = temporary_.File("moved");
+  std::filesystem::rename(directory, moved);
+
+  const auto read = ReadTaskModelConfig(moved);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->data.sentences, moved + "/punkt");
+  const auto files = ReadPunktFiles(read->data.sentences);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(*files, punkt);
+
+  std::filesystem::remove(moved + "/punkt/ortho_context.tab");
+  EXPECT_THAT(ReadTaskModelConfig(moved).status().message(),
+              HasSubstr(moved + "/punkt should be a folder of Punkt's"));
+}
+
+TEST_F(TaskModelTest, WorksWithoutTheResidualScoresItWasTrainedWith) {
+  const std::string written = WriteModel(config_, MakeModel(config_, 1));
+  const auto config = ReadTaskModelConfig(written);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ToyTask task(config->model);
+  auto with = LoadTaskModel(written, *config, task);
+  auto without = LoadTaskModel(written, *config, task);
+  ASSERT_TRUE(with.ok() && without.ok());
+  without->encoder->set_residual_attention(ResidualAttention::kOff);
+  EXPECT_TRUE(SameTensors(with->Tensors(), without->Tensors()));
+  const EtcInput input{.token_ids = torch::arange(6).unsqueeze(0),
+                       .global_token_ids = torch::ones({1, 1}, torch::kInt64)};
+  const torch::Tensor sum = with->encoder->forward(input).long_output;
+  const torch::Tensor off = without->encoder->forward(input).long_output;
+  EXPECT_FALSE(torch::allclose(sum, off, /*rtol=*/0, /*atol=*/1e-6));
+}
+
+TEST_F(TaskModelTest, KnowsTheResidualModeThatWasUsed) {
+  // The model's own object says nothing: the mode is a field of the run.
+  FinetuneConfig config = config_;
+  config.residual_attention = "mean";
+  config.json["residual_attention"] = "mean";
+  const auto read =
+      ReadTaskModelConfig(WriteModel(config, MakeModel(config, 1)));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->residual_attention, "mean");
+  EXPECT_EQ(read->model.residual_attention, "mean");
+}
+
+TEST_F(TaskModelTest, StartsFromEncoderAndHeadOfTheSameTask) {
+  const TaskModel before = MakeModel(config_, 1);
+  FinetuneConfig config = config_;
+  config.init = WriteModel(config_, before);
+  const TaskModel model = MakeModel(config, 2);
+  ASSERT_FALSE(SameTensors(model.Tensors(), before.Tensors()));
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_TRUE(SameTensors(model.Tensors(), before.Tensors()));
+  EXPECT_THAT(*messages, ElementsAre("encoder: from " + config.init,
+                                     "head: from " + config.init));
+}
+
+TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
+  const TaskModel before = MakeModel(config_, 1);
+  FinetuneConfig other = config_;
+  other.task = "other";
+  FinetuneConfig config = config_;
+  config.init = WriteModel(other, before);
+  config.residual_attention = "off";
+  const TaskModel model = MakeModel(config, 2);
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
+  EXPECT_FALSE(SameTensors(Head(model), Head(before)));
+  EXPECT_THAT(
+      *messages,
+      ElementsAre(
+          "encoder: from " + config.init,
+          AllOf(HasSubstr("head: random weights"), HasSubstr("for other")),
+          "residual attention: pre-trained with sum, fine-tuning with "
+          "off"));
+  EXPECT_EQ(model.encoder->residual_attention(), ResidualAttention::kOff);
+}
+
+TEST_F(TaskModelTest, StartsFromABareEncoder) {
+  const TaskModel before = MakeModel(config_, 1);
+  FinetuneConfig config = config_;
+  config.init = temporary_.File("encoder.safetensors");
+  ASSERT_TRUE(WriteTensors(config.init, Encoder(before), {}).ok());
+  const TaskModel model = MakeModel(config, 2);
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
+  EXPECT_FALSE(SameTensors(Head(model), Head(before)));
+}
+
+// BERT in our own form, as `realetc import` leaves it; the run says what it
+// misses.
+TEST_F(TaskModelTest, LiftsBert) {
+  FinetuneConfig bert = config_;
+  bert.model.max_absolute_position_embeddings = 8;
+  bert.model.relative_pos_max_distance = 0;
+  bert.model.relative_vocab_size = std::nullopt;
+  bert.model.share_att_output_projection = true;
+  bert.residual_attention = "mean";
+  const TaskModel before = MakeModel(bert, 1);
+  FinetuneConfig config = config_;
+  config.model.share_qkv_projections = false;
+  config.init = WriteModel(bert, before);
+  const TaskModel model = MakeModel(config, 2);
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(
+      *messages,
+      ElementsAre(
+          HasSubstr("8 of 82 parameters freshly initialised"),
+          AllOf(HasSubstr("dropped"), HasSubstr("long_position")),
+          "head: from " + config.init,
+          "residual attention: pre-trained with mean, fine-tuning with sum"));
+  EXPECT_TRUE(
+      torch::equal(Encoder(model).at("layers.1.attention.g2l_key.weight"),
+                   Encoder(before).at("layers.1.attention.l2l_key.weight")));
+  const std::string relative = "layers.1.attention.long_relative.embedding";
+  EXPECT_TRUE(torch::equal(Encoder(model).at(relative),
+                           Encoder(MakeModel(config, 2)).at(relative)))
+      << "what the source has not stays as the seed made it";
+}
+
+TEST_F(TaskModelTest, RefusesAnEncoderThatLacksTensors) {
+  NamedTensors tensors = Encoder(MakeModel(config_, 1));
+  const std::string lost = tensors.begin()->first;
+  tensors.erase(lost);
+  FinetuneConfig config = config_;
+  config.init = temporary_.File("encoder.safetensors");
+  ASSERT_TRUE(WriteTensors(config.init, tensors, {}).ok());
+  EXPECT_THAT(
+      LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
+      AllOf(HasSubstr(config.init + ": there is no tensor"), HasSubstr(lost)));
+}
+
+TEST_F(TaskModelTest, RefusesAnEncoderOfOtherShapes) {
+  FinetuneConfig smaller = config_;
+  smaller.model.intermediate_size = 8;
+  FinetuneConfig config = config_;
+  config.init = WriteModel(smaller, MakeModel(smaller, 1));
+  EXPECT_THAT(
+      LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
+      HasSubstr("intermediate_size should be 32, but is 8"));
+}
+
+TEST_F(TaskModelTest, RefusesAModelOfAnotherTask) {
+  FinetuneConfig other = config_;
+  other.task = "other";
+  const std::string directory = WriteModel(other, MakeModel(other, 1));
+  EXPECT_THAT(LoadTaskModel(directory, config_, ToyTask(config_.model))
+                  .status()
+                  .ToString(),
+              HasSubstr("is fine-tuned for other, not for toy"));
+}
+
+// Of the encoder and of the head, loaded whole or to begin with.
+TEST_F(TaskModelTest, NamesTheWeightsThatAreNotFinite) {
+  for (const std::string name :
+       {"encoder.layers.1.feed_forward.output.weight", "head.output.bias"}) {
+    const TaskModel model = MakeModel(config_, 1);
+    {
+      const torch::NoGradGuard no_grad;
+      model.Tensors().at(name).view({-1})[1].fill_(
+          std::numeric_limits<float>::quiet_NaN());
+    }
+    FinetuneConfig config = config_;
+    config.init = WriteModel(config_, model);
+    const auto message =
+        AllOf(HasSubstr(config.init), HasSubstr(name), HasSubstr("1 of its "));
+    EXPECT_THAT(LoadTaskModel(config.init, config_, ToyTask(config_.model))
+                    .status()
+                    .ToString(),
+                message);
+    EXPECT_THAT(
+        LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
+        message);
+  }
+}
+
+// A vocabulary that is found somewhere else may have become another one.
+TEST_F(TaskModelTest, DoesNotTakeAVocabularyFromElsewhere) {
+  FinetuneConfig config = config_;
+  const std::string original = temporary_.Write("words.txt", "[PAD]\n");
+  config.tokenizer.vocabulary = original;
+  config.json["tokenizer"]["vocabulary"] = original;
+  const std::string directory = WriteModel(config, MakeModel(config, 1));
+  EXPECT_EQ(ReadTaskModelConfig(directory)->tokenizer.vocabulary,
+            directory + "/vocab.txt");
+  std::filesystem::remove(directory + "/vocab.txt");
+  EXPECT_THAT(ReadTaskModelConfig(directory).status().ToString(),
+              AllOf(HasSubstr("there is no " + directory + "/vocab.txt"),
+                    HasSubstr("the run read " + original)));
+  // The same where the vocabulary was that of `init`.
+  config.json["tokenizer"].erase("vocabulary");
+  config.json["init"] = "bert";
+  WriteModel(config, MakeModel(config, 1));
+  std::filesystem::remove(directory + "/vocab.txt");
+  EXPECT_THAT(ReadTaskModelConfig(directory).status().ToString(),
+              HasSubstr("there is no " + directory + "/vocab.txt"));
+}
+
+TEST_F(TaskModelTest, NamesTheFileThatIsNotThere) {
+  EXPECT_THAT(ReadTaskModelConfig("/nowhere").status().ToString(),
+              HasSubstr("/nowhere/finetune.json"));
+  FinetuneConfig config = config_;
+  config.init = "/nowhere";
+  EXPECT_THAT(
+      LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
+      HasSubstr("/nowhere"));
+}
+
+}  // namespace
+}  // namespace etc

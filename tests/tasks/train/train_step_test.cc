@@ -1,0 +1,281 @@
+// One update: gradients added over micro-batches are those of the whole batch,
+// the loss is the mean of wikihop spec 6, the step follows schedule and
+// clipping, random numbers follow from seed and step, and an update that is
+// stopped or not finite changes nothing. Tolerances: float32 sums in another
+// order.
+
+#include "tasks/train/train_step.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tasks/data/batch.h"
+#include "tests/tasks/train/toy_task.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+class UpdateTest : public testing::Test {
+ protected:
+  UpdateTest() {
+    auto config = FinetuneConfigFromJson(ToyConfigJson("", "", ""), "toy");
+    EXPECT_TRUE(config.ok()) << config.status();
+    config_ = *std::move(config);
+    SetDropout(0);
+  }
+
+  void SetDropout(double probability) {
+    config_.model.hidden_dropout_prob = probability;
+    config_.model.attention_probs_dropout_prob = probability;
+  }
+
+  TaskModel MakeModel(const std::string& nan_record = "") const {
+    torch::manual_seed(11);
+    ToyTask task(config_.model);
+    task.nan_record = nan_record;
+    return MakeTaskModel(config_, task);
+  }
+
+  // `size` examples in micro-batches of `micro_batch_size`.
+  TrainingBatch MakeTrainingBatch(int64_t size,
+                                  int64_t micro_batch_size) const {
+    const ToyTask task(config_.model);
+    TrainingBatch batch;
+    int64_t made = 0;
+    for (const absl::string_view line :
+         absl::StrSplit(ToyRecords(size, 3), '\n', absl::SkipEmpty())) {
+      auto examples = task.MakeExamples(std::string(line), "toy");
+      EXPECT_TRUE(examples.ok()) << examples.status();
+      if (made % micro_batch_size == 0) {
+        batch.micro_batches.emplace_back();
+      }
+      batch.micro_batches.back().push_back((*examples)[0]);
+      ++made;
+    }
+    return batch;
+  }
+
+  TrainStep MakeTrainStep(const TaskModel& model, double clip_norm = 0) const {
+    auto optimizer = MakeOptimizer(config_.optimizer, model.Parameters());
+    EXPECT_TRUE(optimizer.ok());
+    return TrainStep(model, *std::move(optimizer),
+                     {.batch_size = 8,
+                      .clip_norm = clip_norm,
+                      .schedule = {.learning_rate = 0.01, .num_steps = 10},
+                      .seed = 5});
+  }
+
+  FinetuneConfig config_;
+};
+
+// Copies of the gradients, without those that are undefined.
+NamedTensors Gradients(const TaskModel& model) {
+  NamedTensors gradients;
+  for (const auto& [name, parameter] : model.Parameters()) {
+    if (parameter.grad().defined()) {
+      gradients[name] = parameter.grad().clone();
+    }
+  }
+  return gradients;
+}
+
+NamedTensors Copies(const NamedTensors& tensors) {
+  NamedTensors copies;
+  for (const auto& [name, tensor] : tensors) {
+    copies[name] = tensor.detach().clone();
+  }
+  return copies;
+}
+
+bool AllEqual(const NamedTensors& left, const NamedTensors& right) {
+  for (const auto& [name, tensor] : left) {
+    if (!torch::equal(tensor, right.at(name))) {
+      return false;
+    }
+  }
+  return left.size() == right.size();
+}
+
+TEST_F(UpdateTest, AddsUpMicroBatchesToTheGradientOfTheBatch) {
+  const TaskModel whole = MakeModel();
+  TrainStep train_step = MakeTrainStep(whole);
+  const auto expected = train_step.Make(MakeTrainingBatch(8, 8), 0, nullptr);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const NamedTensors gradients = Gradients(whole);
+  ASSERT_GT(gradients.size(), 20);
+  for (const int64_t micro_batch_size : {1, 3, 4}) {
+    const TaskModel parts = MakeModel();
+    TrainStep other = MakeTrainStep(parts);
+    const auto update =
+        other.Make(MakeTrainingBatch(8, micro_batch_size), 0, nullptr);
+    ASSERT_TRUE(update.ok());
+    EXPECT_NEAR((*update)->loss, (*expected)->loss, 1e-6);
+    EXPECT_EQ((*update)->tokens, (*expected)->tokens);
+    for (const auto& [name, gradient] : Gradients(parts)) {
+      EXPECT_TRUE(torch::allclose(gradient, gradients.at(name), /*rtol=*/1e-4,
+                                  /*atol=*/1e-6))
+          << name << ", micro-batches of " << micro_batch_size;
+    }
+  }
+}
+
+TEST_F(UpdateTest, DividesByTheOfficialBatchSize) {
+  const TaskModel model = MakeModel();
+  const TrainingBatch batch = MakeTrainingBatch(8, 8);
+  const Batch tensors = MakeBatch(batch.micro_batches[0]);
+  const double sum =
+      model.head->Losses(model.Logits(tensors), tensors).sum().item<double>();
+  const auto update = MakeTrainStep(model).Make(batch, 0, nullptr);
+  ASSERT_TRUE(update.ok());
+  EXPECT_NEAR((*update)->loss, sum / 8.00001, 1e-6);
+}
+
+// From equal weights, the running mean after one update is 0.1 g.
+TEST_F(UpdateTest, ReportsTheNormBeforeClippingAndClips) {
+  const TaskModel model = MakeModel();
+  TrainStep train_step = MakeTrainStep(model, /*clip_norm=*/0.01);
+  const auto update = train_step.Make(MakeTrainingBatch(8, 2), 0, nullptr);
+  ASSERT_TRUE(update.ok());
+  EXPECT_GT((*update)->gradient_norm, 0.05);
+  EXPECT_NEAR(GradientNorm(model.Parameters()), (*update)->gradient_norm, 1e-7);
+  double squares = 0;
+  for (const auto& [name, tensor] : train_step.optimizer().State()) {
+    if (name.starts_with("m.")) {
+      squares += tensor.square().sum().item<double>();
+    }
+  }
+  EXPECT_NEAR(std::sqrt(squares), 0.1 * 0.01, 1e-8);
+}
+
+TEST_F(UpdateTest, FollowsTheSchedule) {
+  const TaskModel model = MakeModel();
+  TrainStep train_step = MakeTrainStep(model);
+  const auto update = train_step.Make(MakeTrainingBatch(8, 2), 5, nullptr);
+  ASSERT_TRUE(update.ok());
+  EXPECT_DOUBLE_EQ((*update)->learning_rate, 0.005);
+  const NamedTensors before = Copies(model.Parameters());
+  ASSERT_TRUE(train_step.Make(MakeTrainingBatch(8, 2), 10, nullptr).ok());
+  EXPECT_TRUE(AllEqual(model.Parameters(), before)) << "the rate is 0";
+}
+
+TEST_F(UpdateTest, DrawsDropoutFromSeedAndStepAlone) {
+  SetDropout(0.3);
+  const auto loss = [this](int64_t step, int64_t draws_before) {
+    const TaskModel model = MakeModel();
+    torch::rand({draws_before + 1});
+    return (*MakeTrainStep(model).Make(MakeTrainingBatch(8, 2), step, nullptr))
+        ->loss;
+  };
+  EXPECT_EQ(loss(1, 0), loss(1, 17));
+  EXPECT_NE(loss(1, 0), loss(2, 0));
+}
+
+TEST_F(UpdateTest, LeavesTheModelAloneWhenStopped) {
+  const TaskModel model = MakeModel();
+  const NamedTensors before = Copies(model.Parameters());
+  const std::atomic<bool> stop = true;
+  const auto update =
+      MakeTrainStep(model).Make(MakeTrainingBatch(8, 2), 0, &stop);
+  ASSERT_TRUE(update.ok());
+  EXPECT_FALSE(update->has_value());
+  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+}
+
+TEST_F(UpdateTest, MeasuresTheUpdateAndTheWeights) {
+  for (const std::string type : {"bert_adamw", "adamw", "lamb"}) {
+    config_.optimizer.type = type;
+    const TaskModel model = MakeModel();
+    TrainStep train_step = MakeTrainStep(model);
+    const NamedTensors before = Copies(model.Parameters());
+    const auto update = train_step.Make(MakeTrainingBatch(8, 2), 4, nullptr);
+    ASSERT_TRUE(update.ok());
+    double change = 0;
+    double weights = 0;
+    for (const auto& [name, parameter] : model.Parameters()) {
+      change += (parameter - before.at(name)).square().sum().item<double>();
+      weights += parameter.square().sum().item<double>();
+    }
+    EXPECT_GT(change, 0);
+    EXPECT_NEAR((*update)->update_norm, std::sqrt(change),
+                1e-4 * std::sqrt(change))
+        << type;
+    EXPECT_NEAR((*update)->weight_norm, std::sqrt(weights),
+                1e-5 * std::sqrt(weights))
+        << type;
+    EXPECT_EQ((*update)->warning, "");
+  }
+}
+
+TEST_F(UpdateTest, WarnsBeyondTheStatedBounds) {
+  const TrainStepResult sound = {.update_norm = 4.9, .weight_norm = 19};
+  EXPECT_EQ(NormWarning(sound, 6, /*norm_before=*/5, /*count=*/4), "");
+  const TrainStepResult long_update = {
+      .learning_rate = 1e6, .update_norm = 5.1, .weight_norm = 9};
+  EXPECT_THAT(NormWarning(long_update, 6, 5, 4),
+              HasSubstr("update 7 is 5.1 long, longer than all weights before "
+                        "it (5); a learning rate of 1e+06"));
+  const TrainStepResult large_weights = {.update_norm = 1, .weight_norm = 21};
+  EXPECT_THAT(NormWarning(large_weights, 6, 20, 4),
+              HasSubstr("after update 7 the root mean square of the weights is "
+                        "10.5; above 10"));
+}
+
+TEST_F(UpdateTest, FindsWeightsThatAreNotFiniteAfterAnUpdate) {
+  const TaskModel model = MakeModel();
+  auto optimizer = MakeOptimizer(config_.optimizer, model.Parameters());
+  ASSERT_TRUE(optimizer.ok());
+  TrainStep train_step(model, *std::move(optimizer),
+                       {.batch_size = 8,
+                        .schedule = {.learning_rate = 1e300, .num_steps = 10},
+                        .seed = 5});
+  const absl::Status status =
+      train_step.Make(MakeTrainingBatch(8, 2), 3, nullptr).status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("the weights' norm after update 4"));
+}
+
+TEST_F(UpdateTest, ChecksTheLossOfTheWeightsAndLeavesTheModelAlone) {
+  const TaskModel model = MakeModel();
+  const Examples examples = MakeTrainingBatch(3, 3).micro_batches[0];
+  const NamedTensors before = Copies(model.Parameters());
+  model.SetTraining(true);
+  EXPECT_TRUE(MakeTrainStep(model).CheckLoss(examples, 4).ok());
+  EXPECT_TRUE(model.head->is_training());
+  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+  {
+    const torch::NoGradGuard no_grad;
+    model.Parameters()
+        .at("head.output.bias")
+        .fill_(std::numeric_limits<float>::infinity());
+  }
+  const absl::Status status = MakeTrainStep(model).CheckLoss(examples, 4);
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(status.message(),
+              HasSubstr("with the weights after 4 updates the loss is nan"));
+}
+
+TEST_F(UpdateTest, LeavesTheModelAloneWhenTheLossIsNotFinite) {
+  const TaskModel model = MakeModel(/*nan_record=*/"5");
+  const NamedTensors before = Copies(model.Parameters());
+  TrainStep train_step = MakeTrainStep(model);
+  const absl::Status status =
+      train_step.Make(MakeTrainingBatch(8, 2), 3, nullptr).status();
+  EXPECT_TRUE(absl::IsAborted(status));
+  EXPECT_THAT(status.message(), HasSubstr("the loss of update 4 is nan"));
+  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+  EXPECT_TRUE(train_step.optimizer().State().empty());
+}
+
+}  // namespace
+}  // namespace etc
