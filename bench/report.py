@@ -5,7 +5,7 @@
 
 Reads all *.json there (Google Benchmark), each of which has what was measured
 one after the other; medians count, of ratios those within such a file.
-Prints the table in Markdown, as README.md shows it.
+Prints the table in Markdown, as bench/README.md shows it.
 """
 
 import glob
@@ -75,7 +75,7 @@ def encoder(what, residual, storage="reverse", precision="fp32"):
 
 
 def table(r):
-    """(what, measured or None, its unit): what README.md says."""
+    """(what, measured or None, its unit): what bench/README.md says."""
     def op(what, residual, length=4096):
         return attention("kernel", what, residual, length)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what README.md says about speed and memory, and writes a report with
+# Measures what bench/README.md says about speed and memory, and writes a report with
 # plots.
 #
 #   bash bench/run.sh          what the table and the plots need: about half an hour

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Measures the structure of the code, and fails where it breaks a rule.
+
+  python3 tests/layout/measure.py [ROOT] [--list N]
+
+Prints one line for each figure, with its bound, and names what breaks it:
+
+  include directions   tasks -> etc -> attention -> base, never upwards; in
+                       tasks/, text, data and train know no task and no command,
+                       and tasks do not know each other
+  file lengths         headers at most 150 lines; sources, and headers of code
+                       (-inl.h), at most 400
+  function lengths     at most 60 lines, braces included
+  repetition           share of the tasks' lines that stand in another task too,
+                       after the tasks' names were made one: at most 10 %. Not
+                       counted are comments, preprocessor lines, and lines with
+                       fewer than 8 letters and digits
+  metaphors            words of our own that stand for terms of the field
+
+--list N shows the N most frequent of the repeated lines. Exits with 1 if a bound
+is broken.
+"""
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+
+LAYERS = ["base", "attention", "etc", "tasks"]
+SHARED_IN_TASKS = ["text", "data", "train"]
+MAX_HEADER, MAX_SOURCE, MAX_FUNCTION = 150, 400, 60
+MAX_REPETITION = 10.0
+MIN_CHARACTERS = 8
+METAPHORS = re.compile(
+    r"\b(storeys?|nobody's weights|hears? of (each|all)|of unknown "
+    r"content|why kernels do not serve|at the door)\b", re.IGNORECASE)
+
+
+def tracked(pattern):
+  """Paths of files that git knows, or of all files outside of a checkout."""
+  try:
+    out = subprocess.run(["git", "ls-files", "-z", "--", *pattern],
+                         check=True, capture_output=True, text=True).stdout
+    paths = [path for path in out.split("\0") if path]
+  except (subprocess.CalledProcessError, FileNotFoundError):
+    suffixes = tuple(p.lstrip("*") for p in pattern)
+    paths = [os.path.relpath(os.path.join(folder, name))
+             for folder, _, names in os.walk(".") for name in names
+             if name.endswith(suffixes) and "/build/" not in folder + "/"]
+  return sorted(path for path in paths if os.path.exists(path))
+
+
+def read(path):
+  with open(path, encoding="utf-8") as file:
+    return file.read()
+
+
+def task_names():
+  """The benchmarks: directories of tasks/ that none of the shared ones is."""
+  return sorted(
+      name for name in os.listdir("tasks")
+      if os.path.exists(f"tasks/{name}/configs"))
+
+
+def upward_includes(paths, tasks):
+  """'path: include' for each include that breaks the directions."""
+  broken = []
+  for path in paths:
+    parts = path.split("/")
+    if parts[0] not in LAYERS:
+      continue
+    for include in re.findall(r'^#include "([^"]+)"', read(path), re.M):
+      target = include.split("/")
+      if target[0] not in LAYERS:
+        continue
+      upward = LAYERS.index(target[0]) > LAYERS.index(parts[0])
+      if parts[0] == target[0] == "tasks" and len(target) > 2:
+        from_shared = parts[1] in SHARED_IN_TASKS
+        upward |= from_shared and target[1] in tasks + ["commands"]
+        upward |= (parts[1] in tasks and target[1] in tasks + ["commands"] and
+                   target[1] != parts[1])
+      if upward:
+        broken.append(f"{path}: includes {include}")
+  return broken
+
+
+def long_files(paths):
+  broken = []
+  for path in paths:
+    if path.split("/")[0] not in LAYERS:
+      continue
+    length = read(path).count("\n")
+    if length > (MAX_HEADER if path.endswith(".h") and
+                 not path.endswith("-inl.h") else MAX_SOURCE):
+      broken.append(f"{path}: {length} lines")
+  return broken
+
+
+def functions(text):
+  """(first line, number of lines) of each definition in clang-format's layout.
+
+  Such a definition ends with a brace in the column in which its first line
+  begins; lambdas and blocks inside count as part of it.
+  """
+  lines = text.split("\n")
+  for i, line in enumerate(lines):
+    begins = re.match(r"^( {0,2})[A-Za-z~].*\) (const |noexcept |override )*\{$",
+                      line)
+    continued = re.match(r"^ {4,}.*\) (const |noexcept |override )*\{$", line)
+    if begins:
+      indent = begins.group(1)
+      if re.match(r"^\s*(if|for|while|switch|else|do)\b", line):
+        continue
+      first = i
+    elif continued:
+      # A definition whose head takes several lines: go back to its first.
+      first = i
+      while first > 0 and re.match(r"^ {4,}\S", lines[first]):
+        first -= 1
+      head = re.match(r"^( {0,2})[A-Za-z~]\S*.*[(,=:]$|^( {0,2})[A-Za-z~].*\(.*$",
+                      lines[first])
+      if not head or re.match(r"^\s*(if|for|while|switch|return)\b",
+                              lines[first]):
+        continue
+      indent = re.match(r"^ *", lines[first]).group(0)
+    else:
+      continue
+    for last in range(i + 1, len(lines)):
+      if re.match(rf"^{indent}\}}", lines[last]):
+        yield first + 1, last - first + 1
+        break
+
+
+def long_functions(paths):
+  broken = []
+  for path in paths:
+    if path.split("/")[0] not in LAYERS:
+      continue
+    broken += [f"{path}:{first}: {length} lines"
+               for first, length in functions(read(path))
+               if length > MAX_FUNCTION]
+  return broken
+
+
+def repetition(tasks):
+  """(share in percent, Counter of the repeated lines) of the tasks' code."""
+  names = re.compile("|".join(sorted(tasks, key=len, reverse=True)),
+                     re.IGNORECASE)
+  lines = collections.defaultdict(list)
+  for task in tasks:
+    for path in tracked([f"tasks/{task}/*.h", f"tasks/{task}/*.cc"]):
+      for line in read(path).split("\n"):
+        line = re.sub(r"//.*", "", line).strip()
+        if line.startswith("#"):
+          continue
+        line = re.sub(r"\s+", " ", names.sub("TASK", line))
+        if len(re.findall(r"\w", line)) >= MIN_CHARACTERS:
+          lines[task].append(line)
+  repeated = collections.Counter()
+  for task in tasks:
+    others = {line for other in tasks if other != task for line in lines[other]}
+    repeated.update(line for line in lines[task] if line in others)
+  total = sum(len(own) for own in lines.values())
+  return 100 * repeated.total() / max(total, 1), repeated
+
+
+def metaphors(paths):
+  broken = []
+  for path in paths:
+    for number, line in enumerate(read(path).split("\n"), 1):
+      if METAPHORS.search(line) and path != "tests/layout/measure.py":
+        broken.append(f"{path}:{number}: {line.strip()}")
+  return broken
+
+
+def main():
+  parser = argparse.ArgumentParser(description="Measures the code's structure.")
+  parser.add_argument("root", nargs="?", default=".")
+  parser.add_argument("--list", type=int, default=0, metavar="N")
+  arguments = parser.parse_args()
+  os.chdir(arguments.root)
+
+  paths = tracked(["*.h", "*.cc"])
+  tasks = task_names()
+  share, repeated = repetition(tasks)
+  checks = [
+      ("upward includes", upward_includes(paths, tasks)),
+      ("files that are too long", long_files(paths)),
+      ("functions that are too long", long_functions(paths)),
+      ("metaphors", metaphors(paths + tracked(["*.md", "*CMakeLists.txt", "*.cmake"]))),
+  ]
+  count = sum(1 for path in paths if path.split("/")[0] in LAYERS)
+  print(f"{count} files in {', '.join(LAYERS)}; tasks: {', '.join(tasks)}")
+  failed = False
+  for what, broken in checks:
+    print(f"{what}: {len(broken)} (at most 0)")
+    for place in broken:
+      print(f"  {place}")
+    failed |= bool(broken)
+  print(f"repetition between tasks: {share:.1f} % (at most "
+        f"{MAX_REPETITION:g} %)")
+  for line, number in repeated.most_common(arguments.list):
+    print(f"  {number} times: {line}")
+  failed |= share > MAX_REPETITION
+  return 1 if failed else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())
