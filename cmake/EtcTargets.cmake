@@ -25,21 +25,47 @@ endif()
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
+# etc_precompiled_header(<target> <deps> <header>...)
+#
+# A precompiled header that other targets share by REUSE_FROM; they need the same
+# compile options.
+function(etc_precompiled_header target deps)
+  set(source "${PROJECT_BINARY_DIR}/${target}.cc")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "")
+  add_library(${target} OBJECT "${source}")
+  target_link_libraries(${target} PRIVATE etc_build_options ${deps})
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+endfunction()
+
 # A file that includes LibTorch takes 7 to 20 s to compile, and 3 s when the
-# headers come precompiled. All targets marked TORCH share this one.
-file(WRITE "${PROJECT_BINARY_DIR}/etc_torch_pch.cc.in" "")
-configure_file("${PROJECT_BINARY_DIR}/etc_torch_pch.cc.in"
-  "${PROJECT_BINARY_DIR}/etc_torch_pch.cc" COPYONLY)
-add_library(etc_torch_pch OBJECT "${PROJECT_BINARY_DIR}/etc_torch_pch.cc")
-target_link_libraries(etc_torch_pch PRIVATE etc_build_options etc_torch)
-# Not <torch/torch.h>, which costs each file a second more.
-target_precompile_headers(etc_torch_pch PRIVATE
+# headers come precompiled. Not <torch/torch.h>, which costs each file a second
+# more.
+set(etc_torch_headers
   <torch/autograd.h> <torch/custom_class.h> <torch/nn/module.h>
   <torch/nn/modules/container/modulelist.h> <torch/nn/modules/linear.h>
   <torch/nn/modules/normalization.h> <torch/nn/pimpl.h> <torch/types.h>
   <torch/utils.h>)
+etc_precompiled_header(etc_torch_pch etc_torch ${etc_torch_headers})
 
-# What libraries, programs and tests have in common.
+# Tests: what nearly all of them include, and half the optimisation, which
+# together halve the time to build them.
+set(etc_test_options $<$<CONFIG:Release>:-O1>)
+set(etc_test_headers
+  <gmock/gmock.h> <gtest/gtest.h>
+  <algorithm> <filesystem> <fstream> <functional> <map> <memory> <optional>
+  <sstream> <string> <vector>
+  <absl/status/statusor.h> <absl/strings/str_cat.h> <nlohmann/json.hpp>)
+if(ETC_BUILD_TESTS)
+  set(deps GTest::gmock absl::statusor absl::strings
+    nlohmann_json::nlohmann_json)
+  etc_precompiled_header(etc_test_pch "${deps}" ${etc_test_headers})
+  etc_precompiled_header(etc_torch_test_pch "${deps};etc_torch"
+    ${etc_torch_headers} ${etc_test_headers})
+  target_compile_options(etc_test_pch PRIVATE ${etc_test_options})
+  target_compile_options(etc_torch_test_pch PRIVATE ${etc_test_options})
+endif()
+
+# What libraries and programs have in common.
 function(etc_set_up_target target torch)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:etc_build_options>)
   if(torch)
@@ -132,7 +158,13 @@ function(etc_test source)
   # `arg_DEPS` first: what stands before the C library's calls has to.
   target_link_libraries(${target} PRIVATE
     ${arg_DEPS} RealETC::${layer} GTest::gmock_main)
-  etc_set_up_target(${target} ${arg_TORCH})
+  target_link_libraries(${target} PRIVATE etc_build_options)
+  target_compile_options(${target} PRIVATE ${etc_test_options})
+  if(arg_TORCH)
+    target_precompile_headers(${target} REUSE_FROM etc_torch_test_pch)
+  else()
+    target_precompile_headers(${target} REUSE_FROM etc_test_pch)
+  endif()
   if(arg_PROGRAM)
     target_compile_definitions(${target} PRIVATE
       ETC_PROGRAM="$<TARGET_FILE:realetc>")

@@ -93,9 +93,9 @@ double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
   const ParameterCounts counts = CountParameters(config.model);
   const auto numbers = static_cast<double>(parameters);
   const auto table = static_cast<double>(counts.token_embedding);
-  // The norm reads gradients; the optimizer reads four tensors and writes
-  // three.
-  double passes = 8 * numbers;
+  // The two norms read gradients and parameters; the optimizer reads four
+  // tensors and writes three.
+  double passes = 9 * numbers;
   // From the second micro-batch on gradients are added to what there is. Those
   // of the token table are two, begin with zeros and are added up.
   passes += static_cast<double>(micro_batches - 1) * 3 * numbers +
