@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the structure of the code, and fails where it breaks a rule.
 
-  python3 tests/layout/measure.py [ROOT] [--list N]
+  python3 tests/layout/measure.py [ROOT] [--list N] [--self-test]
 
 Prints one line for each figure, with its bound, and names what breaks it:
 
@@ -17,15 +17,18 @@ Prints one line for each figure, with its bound, and names what breaks it:
                        fewer than 8 letters and digits
   metaphors            words of our own that stand for terms of the field
 
---list N shows the N most frequent of the repeated lines. Exits with 1 if a bound
+--list N shows the N most frequent of the repeated lines. --self-test breaks each
+rule once in a small tree and looks whether that is found. Exits with 1 if a bound
 is broken.
 """
 import argparse
 import collections
+import fnmatch
 import os
 import re
 import subprocess
 import sys
+import tempfile
 
 LAYERS = ["base", "attention", "etc", "tasks"]
 SHARED_IN_TASKS = ["text", "data", "train"]
@@ -44,10 +47,10 @@ def tracked(pattern):
                          check=True, capture_output=True, text=True).stdout
     paths = [path for path in out.split("\0") if path]
   except (subprocess.CalledProcessError, FileNotFoundError):
-    suffixes = tuple(p.lstrip("*") for p in pattern)
     paths = [os.path.relpath(os.path.join(folder, name))
-             for folder, _, names in os.walk(".") for name in names
-             if name.endswith(suffixes) and "/build/" not in folder + "/"]
+             for folder, _, names in os.walk(".") for name in names]
+    paths = [path for path in paths if not path.startswith("build/") and
+             any(fnmatch.fnmatch(path, one) for one in pattern)]
   return sorted(path for path in paths if os.path.exists(path))
 
 
@@ -174,11 +177,69 @@ def metaphors(paths):
   return broken
 
 
+SELF_TEST_TREE = {
+    "base/low.h": '#include "etc/high.h"\n',
+    "tasks/train/loop.cc": '#include "tasks/one/task.h"\n',
+    "tasks/one/task.h": '#include "tasks/two/task.h"\nint ones_own_number;\n',
+    "tasks/one/configs/base.json": "{}\n",
+    "tasks/two/task.h": "int the_number_of_two;\nint twos_own_number;\n"
+                        "int unlike_anything_else;\n",
+    "tasks/two/configs/base.json": "{}\n",
+    "etc/long.h": "\n" * (MAX_HEADER + 1),
+    "etc/long.cc": "\n" * (MAX_SOURCE + 1),
+    "etc/short.h": "// The door of each storey.\n" + "\n" * (MAX_HEADER - 1),
+    "etc/functions.cc":
+        "int Long(int first,\n         int second) {\n" +
+        "  ++first;\n" * (MAX_FUNCTION - 2) + "}\n" +
+        "int Short() {\n" + "  Call();\n" * (MAX_FUNCTION - 2) + "}\n",
+}
+
+
+def self_test():
+  """Whether each mistake of SELF_TEST_TREE is found, and nothing else."""
+  with tempfile.TemporaryDirectory() as root:
+    os.chdir(root)
+    for path, text in SELF_TEST_TREE.items():
+      os.makedirs(os.path.dirname(path), exist_ok=True)
+      with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    paths = tracked(["*.h", "*.cc"])
+    share, repeated = repetition(task_names())
+    found = {
+        "upward": upward_includes(paths, task_names()),
+        "files": long_files(paths),
+        "functions": long_functions(paths),
+        "metaphors": metaphors(paths),
+        "repeated": sorted(repeated),
+        "share": round(share),
+    }
+    os.chdir("/")
+  expected = {
+      "upward": ["base/low.h: includes etc/high.h",
+                 "tasks/one/task.h: includes tasks/two/task.h",
+                 "tasks/train/loop.cc: includes tasks/one/task.h"],
+      "files": ["etc/long.cc: 401 lines", "etc/long.h: 151 lines"],
+      "functions": ["etc/functions.cc:1: 61 lines"],
+      "metaphors": ["etc/short.h:1: // The door of each storey."],
+      # "int ones_own_number;" and "int twos_own_number;" are one line when
+      # names are; two of four.
+      "repeated": ["int TASKs_own_number;"],
+      "share": 50,
+  }
+  for what, places in expected.items():
+    if found[what] != places:
+      print(f"{what}: found {found[what]}, expected {places}")
+  return 0 if found == expected else 1
+
+
 def main():
   parser = argparse.ArgumentParser(description="Measures the code's structure.")
   parser.add_argument("root", nargs="?", default=".")
   parser.add_argument("--list", type=int, default=0, metavar="N")
+  parser.add_argument("--self-test", action="store_true")
   arguments = parser.parse_args()
+  if arguments.self_test:
+    return self_test()
   os.chdir(arguments.root)
 
   paths = tracked(["*.h", "*.cc"])
