@@ -6,7 +6,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,11 +14,9 @@
 #include "etc/model.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
+#include "tasks/scoring.h"
 
 namespace etc {
-
-// Named scores in the order in which they are shown; shares are in [0, 1].
-using Metrics = std::vector<std::pair<std::string, double>>;
 
 // What a task adds to the embeddings of tokens, before their LayerNorm; each
 // may be undefined.
@@ -34,7 +31,8 @@ class TaskHead : public torch::nn::Module {
  public:
   // What goes into the encoder besides tokens: nothing, for most tasks.
   virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
-  // The task's logits, from what comes out; the first axis of each the batch.
+  // The task's logits from the encoder's output; the first axis of each is the
+  // batch.
   virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                              const Batch& batch) = 0;
   // One loss for each example: [B]. The loss of a training step is their mean
@@ -43,8 +41,8 @@ class TaskHead : public torch::nn::Module {
                                const Batch& batch) = 0;
 };
 
-// Collects what the model says of a data set and turns it into the official
-// prediction file and the official scores.
+// Collects what the model predicts for a data set and turns it into the
+// official prediction file and the official scores.
 class TaskPredictions {
  public:
   virtual ~TaskPredictions() = default;
@@ -59,8 +57,9 @@ class TaskPredictions {
 };
 
 // One of the benchmarks, as the trainer knows it: raw record -> examples ->
-// head -> predictions -> metrics (design 3). Stateless after construction; all
-// methods may be called from several threads.
+// head -> predictions -> metrics. Tasks are written with types of their own:
+// see tasks/task_definition.h. Stateless after construction; all methods may be
+// called from several threads.
 class Task {
  public:
   virtual ~Task() = default;

@@ -27,9 +27,10 @@ absl::Status Score(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(arguments.task));
   ETC_ASSIGN_OR_RETURN(
       const Metrics metrics,
-      task->score(arguments.gold, arguments.predictions,
-                  arguments.as_official ? ScoringRules::kOfficial
-                                        : ScoringRules::kDefault));
+      task->score(
+          {.gold = arguments.gold, .predictions = arguments.predictions},
+          arguments.as_official ? ScoringRules::kOfficial
+                                : ScoringRules::kDefault));
   std::cout << (arguments.json ? ScoresToJson(metrics) + "\n"
                                : FormatScoreTable(metrics, task->main_metric));
   return absl::OkStatus();
@@ -51,8 +52,8 @@ void AddScoreCommand(CLI::App* program, Action* action) {
   command->add_option("TASK", arguments->task, "Name of the task")->required();
   command
       ->add_option("GOLD", arguments->gold,
-                   "Official file with answers (nq: or a pattern of the "
-                   "names of several)")
+                   "Official file with answers, or a pattern of the names "
+                   "of several")
       ->required();
   command
       ->add_option("PREDICTIONS", arguments->predictions,

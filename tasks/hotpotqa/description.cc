@@ -1,15 +1,15 @@
-#include "tasks/hotpotqa/description.h"
+#include "tasks/description.h"
 
 #include <cstddef>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "tasks/data/pattern_text.h"
 #include "tasks/hotpotqa/answer_text.h"
+#include "tasks/hotpotqa/task.h"
 
 namespace etc {
 namespace {
@@ -29,26 +29,18 @@ std::string KindOf(const HotpotqaExample& example, size_t g) {
   return begins_paragraph ? "paragraph" : "title";
 }
 
-// The pieces of the title, sentence or question that global token `g` stands
-// for, answers in brackets.
-std::string PiecesOf(const HotpotqaExample& example, const Tokenizer& tokenizer,
-                     int32_t g) {
-  std::string text;
-  for (size_t i = 0; i < example.long_token_ids.size(); ++i) {
-    if (example.pattern.sentence[i] != g) {
-      continue;
-    }
-    const auto at = static_cast<int64_t>(i);
-    std::string before;
-    std::string behind;
-    for (const PieceSpan& span : example.answer_spans) {
-      before += span.first == at ? "[ " : "";
-      behind += span.last == at ? " ]" : "";
-    }
-    absl::StrAppend(&text, " ", before,
-                    tokenizer.Piece(example.long_token_ids[i]), behind);
+// Long token `i`, answers in brackets.
+std::string PieceOf(const HotpotqaExample& example, const Tokenizer& tokenizer,
+                    size_t i) {
+  const auto at = static_cast<int64_t>(i);
+  std::string before;
+  std::string behind;
+  for (const PieceSpan& span : example.answer_spans) {
+    before += span.first == at ? "[ " : "";
+    behind += span.last == at ? " ]" : "";
   }
-  return text;
+  return absl::StrCat(before, tokenizer.Piece(example.long_token_ids[i]),
+                      behind);
 }
 
 std::string AnswerLine(const HotpotqaExample& example) {
@@ -74,9 +66,7 @@ std::string AnswerLine(const HotpotqaExample& example) {
   return absl::StrCat(
       *example.record->answer, " (", type, ")",
       places.empty() ? "" : absl::StrCat(" at ", absl::StrJoin(places, ", ")),
-      example.left_out.empty()
-          ? ""
-          : absl::StrCat("; training leaves it out: ", example.left_out));
+      DescribeLeftOut(example));
 }
 
 std::string Heading(const HotpotqaExample& example) {
@@ -88,9 +78,7 @@ std::string Heading(const HotpotqaExample& example) {
                 Counted(example.dropped_question_pieces, "question token"));
   return absl::StrCat(
       "question ", example.record_id, ": ", example.record->question,
-      "\nanswer: ", AnswerLine(example), "\n",
-      Counted(example.long_length(), "long token"), ", ",
-      Counted(example.global_length(), "global token"), "; ",
+      "\nanswer: ", AnswerLine(example), "\n", DescribeLengths(example), "; ",
       Counted(static_cast<int64_t>(example.record->context.size()),
               "paragraph"),
       "; ", dropped, "\n", DescribeMasks(example.pattern), "\n");
@@ -98,25 +86,17 @@ std::string Heading(const HotpotqaExample& example) {
 
 }  // namespace
 
-std::string DescribeHotpotqaExample(const HotpotqaExample& example,
-                                    const Tokenizer& tokenizer) {
-  const AttentionPattern& pattern = example.pattern;
-  std::string text = Heading(example);
-  absl::StrAppendFormat(&text, "\n%6s %-13s %-11s  %-11s  %s\n", "global",
-                        "kind", "owns", "sees", "tokens");
-  for (int32_t g = 0; g < static_cast<int32_t>(pattern.global_length()); ++g) {
-    const auto at = static_cast<size_t>(g);
-    if (g > 0 && pattern.global_segment[at] != pattern.global_segment[at - 1]) {
-      absl::StrAppend(&text, "\n");
-    }
-    const std::string line = absl::StrFormat(
-        "%6d %-12s%s %-11s  %-11s %s", g, KindOf(example, at),
-        example.supporting_facts[at] != 0 ? "*" : " ",
-        LongTokensOwnedBy(pattern, g), LongTokensSeenBy(pattern, g),
-        PiecesOf(example, tokenizer, g));
-    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
-  }
-  return text;
+std::string Hotpotqa::Describe(const Example& example,
+                               const Tokenizer& tokenizer,
+                               const Options& /*options*/) {
+  const auto kind = [&example](size_t g) {
+    return absl::StrFormat("%-12s%s", KindOf(example, g),
+                           example.supporting_facts[g] != 0 ? "*" : " ");
+  };
+  const auto token = [&](size_t i) { return PieceOf(example, tokenizer, i); };
+  return Heading(example) +
+         DescribeGlobalTokens(example,
+                              {.kind_width = 13, .kind = kind, .token = token});
 }
 
 }  // namespace etc

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "tasks/example_writer.h"
+
 namespace etc {
 namespace {
 
@@ -15,11 +17,12 @@ constexpr HotpotqaTokens kSentencePieceTokens = {
 // The sentences of a title that support the answer.
 using FactsByTitle = std::map<std::string, std::set<int64_t>>;
 
-// Writes an example from left to right.
-class Writer {
+// Question and paragraphs, from left to right.
+class ParagraphWriter {
  public:
-  Writer(std::shared_ptr<const HotpotqaRecord> record,
-         const Tokenizer& tokenizer, const HotpotqaExampleOptions& options)
+  ParagraphWriter(std::shared_ptr<const HotpotqaRecord> record,
+                  const Tokenizer& tokenizer,
+                  const HotpotqaExampleOptions& options)
       : tokenizer_(tokenizer),
         options_(options),
         tokens_(HotpotqaTokensOf(options.tokenizer_kind, tokenizer)),
@@ -34,7 +37,7 @@ class Writer {
   void AddQuestion() {
     AddGlobal(tokens_.cls, {.ignore_hard_g2l = true});
     AddLong(tokens_.cls, kHotpotqaSentenceType, {}, {});
-    EndSegment();
+    input_.EndSegment();
     const std::string& question = example_->record->question;
     bool any = false;
     for (const Token& piece : tokenizer_.Encode(question)) {
@@ -48,7 +51,7 @@ class Writer {
       any = true;
     }
     if (any) {
-      EndSegment();
+      input_.EndSegment();
     }
   }
 
@@ -84,13 +87,12 @@ class Writer {
       // The official program counts the sentences that fit.
       number += added || !options_.official_compatibility ? 1 : 0;
     }
-    EndSegment();
+    input_.EndSegment();
   }
 
   // To be called once, last.
   std::shared_ptr<HotpotqaExample> Finish() {
-    example_->pattern =
-        PatternFromMultihop(source_, options_.pattern, options_.flat_sequence);
+    input_.SetPattern(options_.pattern, options_.flat_sequence);
     example_->record_id = example_->record->id;
     example_->has_answer = example_->record->answer.has_value();
     if (example_->has_answer) {
@@ -107,11 +109,6 @@ class Writer {
     bool supports = false;
     bool ignore_hard_g2l = false;
   };
-  // The global tokens that a long token belongs to.
-  struct Owners {
-    int32_t sentence = -1;
-    int32_t paragraph = -1;
-  };
 
   // Whether there is room for one more global token and its long ones.
   bool Fits(int64_t pieces) const {
@@ -121,25 +118,17 @@ class Writer {
 
   // Returns the index of the new token.
   int32_t AddGlobal(int32_t token, const GlobalFields& fields) {
-    example_->global_token_ids.push_back(token);
-    example_->global_type_ids.push_back(0);
     example_->global_paragraph_ids.push_back(fields.paragraph);
     example_->global_sentence_ids.push_back(fields.sentence);
     example_->global_record_sentences.push_back(fields.record_sentence);
     example_->supporting_facts.push_back(fields.supports ? 1 : 0);
-    source_.global_paragraph_breakpoints.push_back(0);
-    source_.ignore_hard_g2l.push_back(fields.ignore_hard_g2l ? 1 : 0);
-    return static_cast<int32_t>(example_->global_length()) - 1;
+    return input_.AddGlobal(token, /*type=*/0, fields.ignore_hard_g2l);
   }
 
   void AddLong(int32_t token, int32_t type, ByteRange bytes,
-               const Owners& owners) {
-    example_->long_token_ids.push_back(token);
-    example_->long_type_ids.push_back(type);
+               const MultihopWriter::Owners& owners) {
     example_->long_bytes.push_back(bytes);
-    source_.long_sentence_ids.push_back(owners.sentence);
-    source_.long_paragraph_ids.push_back(owners.paragraph);
-    source_.long_paragraph_breakpoints.push_back(0);
+    input_.AddLong(token, type, owners);
   }
 
   // A title or sentence. Returns whether it was added.
@@ -165,12 +154,6 @@ class Writer {
               {.sentence = global, .paragraph = paragraph});
     }
     return true;
-  }
-
-  // What comes next cannot be seen locally from what came before.
-  void EndSegment() {
-    source_.long_paragraph_breakpoints.back() = 1;
-    source_.global_paragraph_breakpoints.back() = 1;
   }
 
   void SetTargets() {
@@ -204,7 +187,7 @@ class Writer {
   FactsByTitle facts_;
   std::shared_ptr<HotpotqaExample> example_ =
       std::make_shared<HotpotqaExample>();
-  MultihopSource source_;
+  MultihopWriter input_{&*example_};
 };
 
 }  // namespace
@@ -272,7 +255,7 @@ std::shared_ptr<const HotpotqaExample> MakeHotpotqaExample(
     HotpotqaRecord record, const Tokenizer& tokenizer,
     const HotpotqaExampleOptions& options) {
   const auto shared = std::make_shared<const HotpotqaRecord>(std::move(record));
-  Writer writer(shared, tokenizer, options);
+  ParagraphWriter writer(shared, tokenizer, options);
   writer.AddQuestion();
   for (size_t p = 0; p < shared->context.size(); ++p) {
     writer.AddParagraph(static_cast<int32_t>(p));

@@ -1,21 +1,15 @@
 #include "tasks/hotpotqa/metric.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <set>
+#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/json_reader.h"
-#include "base/status_macros.h"
-#include "nlohmann/json.hpp"
-#include "tasks/data/record_file.h"
-#include "tasks/hotpotqa/facts_json.h"
 
 namespace etc {
 namespace {
-
-double Share(double part, int64_t whole) {
-  return whole == 0 ? 0.0 : part / static_cast<double>(whole);
-}
 
 // Whether a normalised answer is one of those that share no words with others.
 bool IsWhole(absl::string_view normalized) {
@@ -26,7 +20,7 @@ char KindOfGold(absl::string_view normalized) {
   return normalized == "yes" ? 'Y' : normalized == "no" ? 'N' : 'A';
 }
 
-// See HotpotqaScore::Diagnostics.
+// See ScoreHotpotqa.
 char KindOfPrediction(absl::string_view predicted, absl::string_view gold) {
   if (predicted == "yes") {
     return 'Y';
@@ -40,62 +34,127 @@ char KindOfPrediction(absl::string_view predicted, absl::string_view gold) {
   return KindOfGold(gold) != 'A' || predicted == gold ? 'A' : 'B';
 }
 
-// The two objects of a prediction file, by question.
-struct PredictionFile {
-  nlohmann::json json;
-  std::string path;
-
-  // Each absent if the file has nothing for the question.
-  absl::StatusOr<std::optional<std::string>> AnswerOf(
-      const std::string& id) const {
-    const nlohmann::json* value = Find("answer", id);
-    if (value == nullptr) {
-      return std::nullopt;
+// The scores of all questions added up.
+class Sums {
+ public:
+  void Add(const HotpotqaPrediction& prediction, const HotpotqaGold& gold) {
+    ++questions_;
+    HotpotqaPartScore answer;
+    HotpotqaPartScore facts;
+    if (prediction.answer.has_value()) {
+      ++answered_;
+      answer = ScoreHotpotqaAnswer(*prediction.answer, gold.answer);
+      answer_.Add(answer);
     }
-    if (!value->is_string()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": answer.", id, " should be a string, but is ",
-                       value->type_name()));
+    if (prediction.facts.has_value()) {
+      facts = ScoreHotpotqaFacts(*prediction.facts, gold.facts);
+      facts_.Add(facts);
     }
-    return value->get<std::string>();
+    if (prediction.answer.has_value() && prediction.facts.has_value()) {
+      joint_.Add(JointHotpotqaScore(answer, facts));
+    }
+    const std::string normalized = NormalizeAnswer(gold.answer);
+    const std::string predicted =
+        NormalizeAnswer(prediction.answer.value_or(""));
+    const std::string kind(1, KindOfGold(normalized));
+    ++kinds_[kind];
+    ++kinds_[absl::StrCat(
+        kind, "_", std::string(1, KindOfPrediction(predicted, normalized)))];
   }
 
-  absl::StatusOr<std::optional<std::vector<HotpotqaFact>>> FactsOf(
-      const std::string& id) const {
-    const nlohmann::json* value = Find("sp", id);
-    if (value == nullptr) {
-      return std::nullopt;
+  Metrics Means() const {
+    Metrics means;
+    for (const auto& [prefix, part] :
+         {std::pair("", answer_), std::pair("sp_", facts_),
+          std::pair("joint_", joint_)}) {
+      for (const auto& [name, sum] :
+           {std::pair("em", part.exact), std::pair("f1", part.f1),
+            std::pair("prec", part.precision),
+            std::pair("recall", part.recall)}) {
+        means.emplace_back(absl::StrCat(prefix, name), Share(sum, questions_));
+      }
     }
-    ETC_ASSIGN_OR_RETURN(
-        std::vector<HotpotqaFact> facts,
-        HotpotqaFactsFromJson(*value, absl::StrCat(path, ": sp.", id)));
-    return facts;
+    return means;
+  }
+
+  double JointF1() const { return Share(joint_.f1, questions_); }
+
+  Metrics Diagnostics() const {
+    Metrics shares = {
+        {"answered", Share(static_cast<double>(answered_), questions_)}};
+    for (const auto& [kind, count] : kinds_) {
+      if (kind.size() > 1) {
+        shares.emplace_back(
+            absl::StrCat("kinds/", kind),
+            Share(static_cast<double>(count), kinds_.at(kind.substr(0, 1))));
+      }
+    }
+    return shares;
   }
 
  private:
-  const nlohmann::json* Find(const char* part, const std::string& id) const {
-    const nlohmann::json& object = *json.find(part);
-    const auto found = object.find(id);
-    return found == object.end() ? nullptr : &*found;
-  }
+  struct Part {
+    double exact = 0;
+    double f1 = 0;
+    double precision = 0;
+    double recall = 0;
+
+    void Add(const HotpotqaPartScore& score) {
+      exact += score.exact;
+      f1 += score.overlap.f1();
+      precision += score.overlap.precision;
+      recall += score.overlap.recall;
+    }
+  };
+
+  int64_t questions_ = 0;
+  int64_t answered_ = 0;
+  Part answer_;
+  Part facts_;
+  Part joint_;
+  std::map<std::string, int64_t> kinds_;
 };
 
-absl::StatusOr<PredictionFile> ReadPredictions(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(path));
-  const char* const expected =
-      R"( should be {"answer": {"<id>": "text", ...}, "sp": {"<id>": [["title", 0], ...], ...}})";
-  if (!json.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, expected));
+Sums SumsOf(const ById<HotpotqaGold>& gold,
+            const ById<HotpotqaPrediction>& predictions) {
+  const std::vector<const HotpotqaPrediction*> found =
+      PredictionsFor(gold, predictions);
+  Sums sums;
+  for (size_t i = 0; i < gold.size(); ++i) {
+    sums.Add(found[i] == nullptr ? HotpotqaPrediction() : *found[i],
+             gold[i].second);
   }
-  for (const char* part : {"answer", "sp"}) {
-    const auto found = json.find(part);
-    if (found == json.end() || !found->is_object()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, expected, ", but ",
-          found == json.end() ? "has no " : "has another ", "\"", part, "\""));
+  return sums;
+}
+
+// The predictions by threshold number `index`.
+ById<HotpotqaPrediction> AtThreshold(
+    const ById<HotpotqaPrediction>& predictions, size_t index) {
+  ById<HotpotqaPrediction> chosen;
+  for (const auto& [id, prediction] : predictions) {
+    chosen.emplace_back(id, prediction.by_threshold.at(index));
+  }
+  return chosen;
+}
+
+// Nothing if there is no choice.
+std::optional<size_t> BestThreshold(
+    const ById<HotpotqaGold>& gold,
+    const ById<HotpotqaPrediction>& predictions) {
+  if (gold.empty() || predictions.empty() ||
+      predictions.front().second.by_threshold.empty()) {
+    return std::nullopt;
+  }
+  size_t best = 0;
+  double best_f1 = -1;
+  for (size_t i = 0; i < HotpotqaThresholds().size(); ++i) {
+    const double f1 = SumsOf(gold, AtThreshold(predictions, i)).JointF1();
+    if (f1 > best_f1) {
+      best = i;
+      best_f1 = f1;
     }
   }
-  return PredictionFile{.json = std::move(json), .path = path};
+  return best;
 }
 
 }  // namespace
@@ -134,88 +193,23 @@ HotpotqaPartScore JointHotpotqaScore(const HotpotqaPartScore& answer,
               .recall = answer.overlap.recall * facts.overlap.recall}};
 }
 
-void HotpotqaScore::Sums::Add(const HotpotqaPartScore& score) {
-  exact += score.exact;
-  f1 += score.overlap.f1();
-  precision += score.overlap.precision;
-  recall += score.overlap.recall;
+Scores ScoreHotpotqa(const ById<HotpotqaGold>& gold,
+                     const ById<HotpotqaPrediction>& predictions) {
+  const std::optional<size_t> best = BestThreshold(gold, predictions);
+  const Sums sums = SumsOf(
+      gold, best.has_value() ? AtThreshold(predictions, *best) : predictions);
+  Scores scores = {.metrics = sums.Means(), .diagnostics = sums.Diagnostics()};
+  if (best.has_value()) {
+    scores.metrics.emplace_back("threshold", HotpotqaThresholds()[*best]);
+  }
+  return scores;
 }
 
-void HotpotqaScore::Add(const std::optional<std::string>& answer,
-                        const std::optional<std::vector<HotpotqaFact>>& facts,
-                        const HotpotqaRecord& gold) {
-  const std::string& gold_answer = *gold.answer;
-  ++questions_;
-  HotpotqaPartScore answer_score;
-  HotpotqaPartScore facts_score;
-  if (answer.has_value()) {
-    ++answered_;
-    answer_score = ScoreHotpotqaAnswer(*answer, gold_answer);
-    answer_.Add(answer_score);
-  }
-  if (facts.has_value()) {
-    facts_score = ScoreHotpotqaFacts(*facts, gold.supporting_facts);
-    facts_.Add(facts_score);
-  }
-  if (answer.has_value() && facts.has_value()) {
-    joint_.Add(JointHotpotqaScore(answer_score, facts_score));
-  }
-  const std::string normalized = NormalizeAnswer(gold_answer);
-  const char gold_kind = KindOfGold(normalized);
-  ++kinds_[std::string(1, gold_kind)];
-  ++kinds_[absl::StrCat(
-      std::string(1, gold_kind), "_",
-      std::string(1, KindOfPrediction(NormalizeAnswer(answer.value_or("")),
-                                      normalized)))];
-}
-
-std::vector<std::pair<std::string, double>> HotpotqaScore::Means() const {
-  std::vector<std::pair<std::string, double>> means;
-  for (const auto& [prefix, sums] :
-       {std::pair("", answer_), std::pair("sp_", facts_),
-        std::pair("joint_", joint_)}) {
-    for (const auto& [name, sum] :
-         {std::pair("em", sums.exact), std::pair("f1", sums.f1),
-          std::pair("prec", sums.precision),
-          std::pair("recall", sums.recall)}) {
-      means.emplace_back(absl::StrCat(prefix, name), Share(sum, questions_));
-    }
-  }
-  return means;
-}
-
-std::vector<std::pair<std::string, double>> HotpotqaScore::Diagnostics() const {
-  std::vector<std::pair<std::string, double>> shares = {
-      {"answered", Share(static_cast<double>(answered_), questions_)}};
-  for (const auto& [kind, count] : kinds_) {
-    if (kind.size() > 1) {
-      shares.emplace_back(
-          absl::StrCat("kinds/", kind),
-          Share(static_cast<double>(count), kinds_.at(kind.substr(0, 1))));
-    }
-  }
-  return shares;
-}
-
-absl::StatusOr<HotpotqaScore> ScoreHotpotqaFiles(
-    const std::string& gold_path, const std::string& predictions_path) {
-  ETC_ASSIGN_OR_RETURN(const RecordFile gold, RecordFile::Open(gold_path));
-  ETC_ASSIGN_OR_RETURN(const PredictionFile predictions,
-                       ReadPredictions(predictions_path));
-  HotpotqaScore score;
-  for (int64_t i = 0; i < gold.size(); ++i) {
-    ETC_ASSIGN_OR_RETURN(const std::string text, gold.Read(i));
-    ETC_ASSIGN_OR_RETURN(const HotpotqaRecord record,
-                         ParseHotpotqaRecord(text, gold.Where(i)));
-    if (!record.answer.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(gold.Where(i), ".answer is missing"));
-    }
-    ETC_ASSIGN_OR_RETURN(const auto answer, predictions.AnswerOf(record.id));
-    ETC_ASSIGN_OR_RETURN(const auto facts, predictions.FactsOf(record.id));
-    score.Add(answer, facts, record);
-  }
-  return score;
+ById<HotpotqaPrediction> WithBestHotpotqaThreshold(
+    const ById<HotpotqaGold>& gold,
+    const ById<HotpotqaPrediction>& predictions) {
+  const std::optional<size_t> best = BestThreshold(gold, predictions);
+  return best.has_value() ? AtThreshold(predictions, *best) : predictions;
 }
 
 }  // namespace etc

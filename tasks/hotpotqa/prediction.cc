@@ -3,18 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <optional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "nlohmann/json.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "tasks/hotpotqa/answer_text.h"
 #include "tasks/hotpotqa/span_search.h"
+#include "tasks/prediction_json.h"
 
 namespace etc {
 namespace {
 
 // [G]: whether a global token is predicted to be a supporting fact.
 std::vector<bool> PredictedFacts(const HotpotqaExample& example,
-                                 const HotpotqaLogits& logits,
+                                 const HotpotqaLogits<LogitRow>& logits,
                                  double threshold) {
   std::vector<bool> predicted;
   for (size_t g = 0; g < example.global_token_ids.size(); ++g) {
@@ -36,28 +42,29 @@ bool IsClsAllowed(const HotpotqaExample& example,
 }
 
 std::optional<PieceSpan> BestSpanIn(const HotpotqaExample& example,
-                                    const HotpotqaLogits& logits,
-                                    const SpanFilter& filter,
+                                    LogitRow answer, const SpanFilter& filter,
                                     const HotpotqaDecodingOptions& options) {
-  if (!logits.bio.empty()) {
+  if (options.answer_encoding == HotpotqaAnswerEncoding::kBio) {
     // Officially the classes of padding count, and behind a batch that is not
     // full there would be some more of it, which closes the span.
-    const auto full = static_cast<size_t>(3 * options.max_long_length);
-    const auto own = static_cast<size_t>(3 * example.long_length());
+    const auto length = static_cast<int64_t>(answer.size() / 3);
     return options.official_compatibility
-               ? BestBioSpan(logits.bio, filter,
-                             logits.bio.size() >= full ? OpenSpan::kIsLost
-                                                       : OpenSpan::kCloses)
-               : BestBioSpan(logits.bio.subspan(0, own), filter,
+               ? BestBioSpan(answer, length, filter,
+                             length >= options.max_long_length
+                                 ? OpenSpan::kIsLost
+                                 : OpenSpan::kCloses)
+               : BestBioSpan(answer, example.long_length(), filter,
                              OpenSpan::kCloses);
   }
-  return options.official_compatibility
-             ? BestSpanOfTop50(logits.begin, logits.end, filter)
-             : BestSpan(logits.begin, logits.end, filter);
+  const size_t length = answer.size() / 2;
+  const LogitRow begin = answer.subspan(0, length);
+  const LogitRow end = answer.subspan(length);
+  return options.official_compatibility ? BestSpanOfTop50(begin, end, filter)
+                                        : BestSpan(begin, end, filter);
 }
 
 std::string SpanAnswer(const HotpotqaExample& example,
-                       const HotpotqaLogits& logits,
+                       const HotpotqaLogits<LogitRow>& logits,
                        const std::vector<bool>& predicted,
                        const HotpotqaDecodingOptions& options,
                        const Tokenizer& tokenizer) {
@@ -65,12 +72,12 @@ std::string SpanAnswer(const HotpotqaExample& example,
                               IsClsAllowed(example, predicted, options),
                               options.max_answer_length);
   std::optional<PieceSpan> best =
-      BestSpanIn(example, logits, supporting, options);
+      BestSpanIn(example, logits.answer, supporting, options);
   if (!best.has_value() && !options.official_compatibility) {
     const SpanFilter anywhere(&example,
                               std::vector<bool>(predicted.size(), true),
                               /*cls_allowed=*/false, options.max_answer_length);
-    best = BestSpanIn(example, logits, anywhere, options);
+    best = BestSpanIn(example, logits.answer, anywhere, options);
   }
   if (!best.has_value() ||
       example.pattern.sentence[static_cast<size_t>(best->first)] < 0) {
@@ -82,20 +89,49 @@ std::string SpanAnswer(const HotpotqaExample& example,
              : OriginalAnswerText(example, *best);
 }
 
+// The answer of one question, and its facts, in a prediction file: `value` is
+// what stands at `where`.
+absl::Status TakeAnswer(const nlohmann::json& value, const std::string& where,
+                        HotpotqaPrediction* prediction) {
+  if (!value.is_string()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, " should be a string, but is ", value.type_name()));
+  }
+  prediction->answer = value.get<std::string>();
+  return absl::OkStatus();
+}
+
+absl::Status TakeFacts(const nlohmann::json& value, const std::string& where,
+                       HotpotqaPrediction* prediction) {
+  ETC_ASSIGN_OR_RETURN(prediction->facts, HotpotqaFactsFromJson(value, where));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
+const std::vector<double>& HotpotqaThresholds() {
+  static const auto* thresholds = [] {
+    auto* tenths = new std::vector<double>;
+    for (int tenth = 0; tenth <= 10; ++tenth) {
+      tenths->push_back(tenth / 10.0);
+    }
+    return tenths;
+  }();
+  return *thresholds;
+}
+
 HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
-                                  const HotpotqaLogits& logits,
+                                  const HotpotqaLogits<LogitRow>& logits,
                                   const HotpotqaDecodingOptions& options,
                                   const Tokenizer& tokenizer) {
   const std::vector<bool> predicted =
       PredictedFacts(example, logits, options.supporting_fact_threshold);
-  HotpotqaPrediction prediction;
+  std::vector<HotpotqaFact> facts;
   for (size_t g = 0; g < predicted.size(); ++g) {
     const int32_t paragraph = example.global_paragraph_ids[g];
     const int32_t sentence = example.global_sentence_ids[g];
     if (predicted[g] && paragraph >= 0 && sentence >= 0) {
-      prediction.facts.push_back(
+      facts.push_back(
           {.title =
                example.record->context[static_cast<size_t>(paragraph)].title,
            .sentence = sentence});
@@ -104,31 +140,54 @@ HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
   const auto type = static_cast<HotpotqaAnswerType>(
       std::max_element(logits.answer_type.begin(), logits.answer_type.end()) -
       logits.answer_type.begin());
-  prediction.answer =
-      type == HotpotqaAnswerType::kYes ? "yes"
-      : type == HotpotqaAnswerType::kNo
-          ? "no"
-          : SpanAnswer(example, logits, predicted, options, tokenizer);
-  return prediction;
+  return {.answer =
+              type == HotpotqaAnswerType::kYes ? "yes"
+              : type == HotpotqaAnswerType::kNo
+                  ? "no"
+                  : SpanAnswer(example, logits, predicted, options, tokenizer),
+          .facts = std::move(facts)};
 }
 
 std::string HotpotqaPredictionsToJson(
-    const std::vector<std::pair<std::string, HotpotqaPrediction>>&
-        predictions) {
+    const ById<HotpotqaPrediction>& predictions) {
   nlohmann::json answers = nlohmann::json::object();
   nlohmann::json facts = nlohmann::json::object();
   for (const auto& [id, prediction] : predictions) {
-    answers[id] = prediction.answer;
+    answers[id] = prediction.answer.value_or("");
     nlohmann::json& list = facts[id] = nlohmann::json::array();
-    for (const HotpotqaFact& fact : prediction.facts) {
-      list.push_back({fact.title, fact.sentence});
+    if (prediction.facts.has_value()) {
+      for (const HotpotqaFact& fact : *prediction.facts) {
+        list.push_back({fact.title, fact.sentence});
+      }
     }
   }
-  const nlohmann::json json = {{"answer", std::move(answers)},
-                               {"sp", std::move(facts)}};
-  return json.dump(/*indent=*/-1, /*indent_char=*/' ', /*ensure_ascii=*/true,
-                   nlohmann::json::error_handler_t::replace) +
-         "\n";
+  return AsciiLine(
+      nlohmann::json{{"answer", std::move(answers)}, {"sp", std::move(facts)}});
+}
+
+absl::StatusOr<ById<HotpotqaPrediction>> ReadHotpotqaPredictions(
+    const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+  const char* const expected =
+      R"( should be {"answer": {"<id>": "text", ...}, "sp": {"<id>": [["title", 0], ...], ...}})";
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, expected));
+  }
+  std::map<std::string, HotpotqaPrediction> predictions;
+  for (const char* part : {"answer", "sp"}) {
+    const auto found = json.find(part);
+    if (found == json.end() || !found->is_object()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, expected, ", but ",
+          found == json.end() ? "has no " : "has another ", "\"", part, "\""));
+    }
+    const auto take = part == std::string("sp") ? TakeFacts : TakeAnswer;
+    for (const auto& [id, value] : found->items()) {
+      ETC_RETURN_IF_ERROR(take(value, absl::StrCat(path, ": ", part, ".", id),
+                               &predictions[id]));
+    }
+  }
+  return ById<HotpotqaPrediction>(predictions.begin(), predictions.end());
 }
 
 }  // namespace etc

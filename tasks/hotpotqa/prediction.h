@@ -2,36 +2,53 @@
 #define ETC_TASKS_HOTPOTQA_PREDICTION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
-#include "absl/types/span.h"
+#include "absl/status/statusor.h"
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
+#include "tasks/logits.h"
+#include "tasks/scoring.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
 
-// What a model, or a file of predictions, says of one question.
-struct HotpotqaPrediction {
-  std::string answer;
-  std::vector<HotpotqaFact> facts;
+// How answers are pointed at: by the probabilities of begin and end, or by a
+// class of HotpotqaBio for each token.
+enum class HotpotqaAnswerEncoding { kSpan, kBio };
+
+// See tasks/logits.h.
+template <typename T>
+struct HotpotqaLogits {
+  T supporting_facts;  // [G]
+  T answer_type;       // [3], by HotpotqaAnswerType
+  // [2, L], begin and end, or [3, L], the classes of HotpotqaBio. Behind the
+  // example's own tokens is padding of its batch.
+  T answer;
+
+  static constexpr auto kMembers =
+      std::make_tuple(&HotpotqaLogits::supporting_facts,
+                      &HotpotqaLogits::answer_type, &HotpotqaLogits::answer);
 };
 
-// The head's logits for one example; what lies beyond the example is padding of
-// its batch.
-struct HotpotqaLogits {
-  absl::Span<const float> supporting_facts;  // [G]
-  absl::Span<const float> answer_type;       // [3], by HotpotqaAnswerType
-  // [L] each, or both empty if answers are marked token by token.
-  absl::Span<const float> begin;
-  absl::Span<const float> end;
-  // [3 L], the classes of a token side by side, or empty.
-  absl::Span<const float> bio;
+// What a model, or a file of predictions, says of one question. A file may lack
+// either.
+struct HotpotqaPrediction {
+  std::optional<std::string> answer;
+  std::optional<std::vector<HotpotqaFact>> facts;
+  // The same by each of HotpotqaThresholds(), where the best of them is looked
+  // for.
+  std::vector<HotpotqaPrediction> by_threshold = {};
 };
+
+// The thresholds that the official program tries: 0.0, 0.1, ..., 1.0.
+const std::vector<double>& HotpotqaThresholds();
 
 struct HotpotqaDecodingOptions {
+  HotpotqaAnswerEncoding answer_encoding = HotpotqaAnswerEncoding::kSpan;
   // Least probability of a supporting fact.
   double supporting_fact_threshold = 0.5;
   // Pieces.
@@ -52,14 +69,19 @@ struct HotpotqaDecodingOptions {
 // empty. That also limits the search to the 50 best begins and ends, and loses
 // an answer marked by classes up to the end of a full long input.
 HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
-                                  const HotpotqaLogits& logits,
+                                  const HotpotqaLogits<LogitRow>& logits,
                                   const HotpotqaDecodingOptions& options,
                                   const Tokenizer& tokenizer);
 
 // The official submission, {"answer": {"<id>": "text"}, "sp": {"<id>":
 // [["title", 0]]}}, by id, ASCII with escapes, and a newline.
 std::string HotpotqaPredictionsToJson(
-    const std::vector<std::pair<std::string, HotpotqaPrediction>>& predictions);
+    const ById<HotpotqaPrediction>& predictions);
+
+// Reads one.
+//   kInvalidArgument  it is anything else
+absl::StatusOr<ById<HotpotqaPrediction>> ReadHotpotqaPredictions(
+    const std::string& path);
 
 }  // namespace etc
 

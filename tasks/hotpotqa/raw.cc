@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "tasks/hotpotqa/facts_json.h"
+#include "tasks/prediction_json.h"
 
 namespace etc {
 namespace {
@@ -14,9 +14,8 @@ namespace {
 absl::Status Error(const std::string& where, absl::string_view expected,
                    const nlohmann::json& found) {
   constexpr size_t kShown = 60;
-  const std::string text =
-      found.dump(/*indent=*/-1, /*indent_char=*/' ', /*ensure_ascii=*/true,
-                 nlohmann::json::error_handler_t::replace);
+  std::string text = AsciiLine(found);
+  text.pop_back();  // the line end
   return absl::InvalidArgumentError(
       absl::StrCat(where, " should be ", expected, ", but is ",
                    text.substr(0, kShown), text.size() > kShown ? "..." : ""));

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace etc {
 
@@ -48,6 +49,12 @@ struct HotpotqaRecord {
 //   kInvalidArgument  not JSON, a field missing or of a wrong type
 absl::StatusOr<HotpotqaRecord> ParseHotpotqaRecord(absl::string_view json,
                                                    const std::string& where);
+
+// A list of supporting facts as gold data and predictions have it:
+// [["title", 0], ...]. `where` is what messages call it.
+//   kInvalidArgument  it is anything else
+absl::StatusOr<std::vector<HotpotqaFact>> HotpotqaFactsFromJson(
+    const nlohmann::json& json, const std::string& where);
 
 }  // namespace etc
 

@@ -62,10 +62,12 @@ struct TopClasses {
   std::vector<float> probabilities;
 };
 
-TopClasses TopClassesOf(absl::Span<const float> bio) {
+TopClasses TopClassesOf(absl::Span<const float> bio, size_t length) {
+  const size_t stride = bio.size() / kClasses;
   TopClasses top;
-  for (size_t i = 0; i + kClasses <= bio.size(); i += kClasses) {
-    const std::vector<float> probabilities = Softmax(bio.subspan(i, kClasses));
+  for (size_t i = 0; i < length; ++i) {
+    const std::vector<float> probabilities =
+        Softmax({bio[i], bio[stride + i], bio[2 * stride + i]});
     const auto best =
         std::max_element(probabilities.begin(), probabilities.end());
     top.classes.push_back(
@@ -144,10 +146,9 @@ std::optional<PieceSpan> BestSpanOfTop50(absl::Span<const float> begin,
 }
 
 std::optional<PieceSpan> BestBioSpan(absl::Span<const float> bio,
-                                     const SpanFilter& filter,
+                                     int64_t length, const SpanFilter& filter,
                                      OpenSpan open_span) {
-  const TopClasses top = TopClassesOf(bio);
-  const auto size = static_cast<int64_t>(top.classes.size());
+  const TopClasses top = TopClassesOf(bio, static_cast<size_t>(length));
   Best best;
   int64_t first = -1;  // of the open span
   const auto close = [&](int64_t end) {
@@ -160,7 +161,7 @@ std::optional<PieceSpan> BestBioSpan(absl::Span<const float> bio,
     }
     first = -1;
   };
-  for (int64_t i = 0; i < size; ++i) {
+  for (int64_t i = 0; i < length; ++i) {
     const HotpotqaBio kind = top.classes[static_cast<size_t>(i)];
     if (kind != HotpotqaBio::kInside) {
       close(i);
@@ -171,7 +172,7 @@ std::optional<PieceSpan> BestBioSpan(absl::Span<const float> bio,
     }
   }
   if (open_span == OpenSpan::kCloses) {
-    close(size);
+    close(length);
   }
   return best.span();
 }

@@ -54,9 +54,9 @@ std::optional<PieceSpan> BestSpanOfTop50(absl::Span<const float> begin,
 enum class OpenSpan { kCloses, kIsLost };
 
 // The allowed span with the largest mean probability among those that the most
-// probable classes mark; `bio` is [3 L].
+// probable classes of the first `length` tokens mark; `bio` is [3, L].
 std::optional<PieceSpan> BestBioSpan(absl::Span<const float> bio,
-                                     const SpanFilter& filter,
+                                     int64_t length, const SpanFilter& filter,
                                      OpenSpan open_span);
 
 }  // namespace etc

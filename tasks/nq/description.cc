@@ -1,13 +1,12 @@
-#include "tasks/nq/description.h"
+#include "tasks/description.h"
 
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/counted.h"
 #include "tasks/data/pattern_text.h"
+#include "tasks/nq/task.h"
 
 namespace etc {
 namespace {
@@ -50,12 +49,8 @@ std::string Heading(const NqExample& example) {
   return absl::StrCat(
       "document ", example.record_id, ", window ", example.window, " of ",
       document.num_windows, ": ", document.question, "\nanswer: ", answers,
-      example.left_out.empty()
-          ? ""
-          : absl::StrCat("; training leaves it out: ", example.left_out),
-      "\n", Counted(document.num_pieces, "piece"), " in the document; ",
-      Counted(example.long_length(), "long token"), ", ",
-      Counted(example.global_length(), "global token"), "\n",
+      DescribeLeftOut(example), "\n", Counted(document.num_pieces, "piece"),
+      " in the document; ", DescribeLengths(example), "\n",
       DescribeMasks(example.pattern), "\n");
 }
 
@@ -78,43 +73,34 @@ std::string PieceOf(int32_t id, const Tokenizer& tokenizer,
                                     : tokenizer.Piece(id);
 }
 
-// The long tokens of global token `g`, answers marked.
-std::string PiecesOf(const NqExample& example, const Tokenizer& tokenizer,
-                     const NqTokens& tokens, int32_t g) {
+// The text of `piece`, long token `i`, answers marked.
+std::string WithAnswers(const NqExample& example, size_t i,
+                        const std::string& piece) {
   const NqTarget& long_answer = example.long_answer;
   const NqTarget& short_answer = example.short_answer;
-  std::string text;
-  for (size_t i = 0; i < example.long_token_ids.size(); ++i) {
-    if (example.pattern.sentence[i] != g) {
-      continue;
-    }
-    const auto at = static_cast<int32_t>(i);
-    absl::StrAppend(&text, at > 0 && at == long_answer.start ? " {" : "",
-                    at > 0 && at == short_answer.start ? " [" : "", " ",
-                    PieceOf(example.long_token_ids[i], tokenizer, tokens),
-                    at > 0 && at == short_answer.end ? " ]" : "",
-                    at > 0 && at == long_answer.end ? " }" : "");
+  const auto at = static_cast<int32_t>(i);
+  if (at == 0) {
+    return piece;
   }
-  return text;
+  return absl::StrCat(at == long_answer.start ? "{ " : "",
+                      at == short_answer.start ? "[ " : "", piece,
+                      at == short_answer.end ? " ]" : "",
+                      at == long_answer.end ? " }" : "");
 }
 
 }  // namespace
 
-std::string DescribeNqExample(const NqExample& example,
-                              const Tokenizer& tokenizer,
-                              const NqTokens& tokens) {
-  std::string text = Heading(example);
-  absl::StrAppendFormat(&text, "\n%6s %-13s %-11s  %-11s  %s\n", "global",
-                        "kind", "owns", "sees", "tokens");
-  for (int32_t g = 0; g < static_cast<int32_t>(example.global_length()); ++g) {
-    const std::string line = absl::StrFormat(
-        "%6d %-13s %-11s  %-11s %s", g, KindOf(example, static_cast<size_t>(g)),
-        LongTokensOwnedBy(example.pattern, g),
-        LongTokensSeenBy(example.pattern, g),
-        PiecesOf(example, tokenizer, tokens, g));
-    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
-  }
-  return text;
+std::string Nq::Describe(const Example& example, const Tokenizer& tokenizer,
+                         const Options& options) {
+  const auto kind = [&example](size_t g) { return KindOf(example, g); };
+  const auto token = [&](size_t i) {
+    return WithAnswers(
+        example, i,
+        PieceOf(example.long_token_ids[i], tokenizer, options.example.tokens));
+  };
+  return Heading(example) +
+         DescribeGlobalTokens(example,
+                              {.kind_width = 13, .kind = kind, .token = token});
 }
 
 }  // namespace etc

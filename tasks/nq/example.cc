@@ -8,12 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "tasks/data/shuffle.h"
+#include "tasks/example_writer.h"
 
 namespace etc {
 namespace {
-
-// Of the long input besides question and document: [CLS] and two [SEP].
-constexpr int64_t kNumSpecial = 3;
 
 // An answer in tokens of the document, both ends included; -1 for none.
 struct TokenRange {
@@ -126,12 +124,12 @@ std::string LeftOut(NqAnswerType of_document, const NqExample& example,
   return is_kept ? "" : "a window without answer, by include_unknown_rate";
 }
 
-// Writes the windows of one document.
-class Writer {
+// Makes the windows of one document.
+class WindowMaker {
  public:
-  Writer(std::shared_ptr<const NqDocument> document,
-         std::vector<Token> question, const NqPieces& pieces,
-         const NqExampleOptions& options)
+  WindowMaker(std::shared_ptr<const NqDocument> document,
+              std::vector<Token> question, const NqPieces& pieces,
+              const NqExampleOptions& options)
       : document_(std::move(document)),
         question_(std::move(question)),
         pieces_(pieces),
@@ -149,13 +147,8 @@ class Writer {
         options_.fixed_block_length > 0
             ? AddBlocks(&*example)
             : AddGlobalTokens(candidates, &*example);
-    example->long_type_ids.assign(example->long_token_ids.size(), kNqLongType);
-    example->global_type_ids.assign(example->global_token_ids.size(),
-                                    kNqGlobalType);
-    example->pattern = PatternFromExampleIds(
-        std::vector<int32_t>(example->long_token_ids.size(), 1),
-        std::vector<int32_t>(example->global_token_ids.size(), 1), sentences,
-        options_.pattern);
+    SetTypesAndPattern(kNqLongType, kNqGlobalType, sentences, options_.pattern,
+                       &*example);
     if (example->has_answer) {
       SetTargets(&*example);
     }
@@ -165,8 +158,8 @@ class Writer {
  private:
   // Returns the candidate of each long token, or -1: [L].
   std::vector<int32_t> AddLongTokens(int64_t start, NqExample* example) const {
-    const int64_t room =
-        options_.max_long_length - example->question_length - kNumSpecial;
+    const int64_t room = options_.max_long_length - example->question_length -
+                         kNqNumSpecialTokens;
     const int64_t end = std::min(start + room, pieces_.size());
     std::vector<int32_t>& ids = example->long_token_ids;
     ids.push_back(options_.tokens.cls);
@@ -264,23 +257,23 @@ int64_t NqExample::TaskBytes() const {
 std::vector<std::shared_ptr<const NqExample>> MakeNqExamples(
     NqRecord record, const Tokenizer& tokenizer,
     const NqExampleOptions& options) {
-  TORCH_CHECK(options.stride > 0 &&
-                  options.max_long_length >= options.max_question_length +
-                                                 kNumSpecial + options.stride &&
-                  options.max_global_length >= options.max_question_length + 2,
-              "lengths ", options.max_long_length, " and ",
-              options.max_global_length, " are too small for questions of ",
-              options.max_question_length, " pieces and a stride of ",
-              options.stride);
+  TORCH_CHECK(
+      options.stride > 0 &&
+          options.max_long_length >= options.max_question_length +
+                                         kNqNumSpecialTokens + options.stride &&
+          options.max_global_length >= options.max_question_length + 2,
+      "lengths ", options.max_long_length, " and ", options.max_global_length,
+      " are too small for questions of ", options.max_question_length,
+      " pieces and a stride of ", options.stride);
   std::vector<Token> question = tokenizer.Encode(record.question);
   question.resize(std::min(question.size(),
                            static_cast<size_t>(options.max_question_length)));
   const NqPieces pieces = NqPiecesOf(record, tokenizer, options.tokens);
-  const std::vector<int64_t> starts =
-      NqWindowStarts(pieces.size(),
-                     options.max_long_length -
-                         static_cast<int64_t>(question.size()) - kNumSpecial,
-                     options.stride);
+  const std::vector<int64_t> starts = NqWindowStarts(
+      pieces.size(),
+      options.max_long_length - static_cast<int64_t>(question.size()) -
+          kNqNumSpecialTokens,
+      options.stride);
   const auto document = std::make_shared<const NqDocument>(
       NqDocument{.example_id = record.example_id,
                  .question = std::move(record.question),
@@ -288,12 +281,12 @@ std::vector<std::shared_ptr<const NqExample>> MakeNqExamples(
                  .annotations = std::move(record.annotations),
                  .num_pieces = pieces.size(),
                  .num_windows = static_cast<int64_t>(starts.size())});
-  const Writer writer(document, std::move(question), pieces, options);
+  const WindowMaker windows(document, std::move(question), pieces, options);
   std::vector<std::shared_ptr<const NqExample>> examples;
   examples.reserve(starts.size());
   for (const int64_t start : starts) {
     examples.push_back(
-        writer.Window(static_cast<int64_t>(examples.size()), start));
+        windows.Window(static_cast<int64_t>(examples.size()), start));
   }
   return examples;
 }

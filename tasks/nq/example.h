@@ -10,7 +10,6 @@
 #include "tasks/data/example.h"
 #include "tasks/nq/pieces.h"
 #include "tasks/nq/raw.h"
-#include "tasks/nq/special_tokens.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
@@ -21,6 +20,9 @@ inline constexpr int64_t kNqNumAnswerTypes = 5;
 // The four ends of answers that long tokens have logits for (nq spec 4).
 enum class NqChannel { kShortStart = 0, kShortEnd = 1, kLongStart, kLongEnd };
 inline constexpr int64_t kNqNumChannels = 4;
+
+// Of the long input besides question and document: [CLS] and two [SEP].
+inline constexpr int64_t kNqNumSpecialTokens = 3;
 
 struct NqExampleOptions {
   // At least max_question_length + 3 + stride.

@@ -1,28 +1,21 @@
 #include "tasks/nq/head.h"
 
-#include <c10/util/Exception.h>
-#include <torch/nn/functional/loss.h>
-
-#include <cstddef>
-
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
 #include "base/initializers.h"
-#include "tasks/nq/example.h"
-#include "tasks/nq/example_cast.h"
 
 namespace etc {
 namespace {
 
-constexpr double kInitializerRange = 0.02;
 constexpr double kNoAnswerLogit = -1e9;
 
 // Whether a long token can be an end of an answer, or is [CLS]: [B, L] bool.
-torch::Tensor AnswerMask(const Batch& batch) {
-  torch::Tensor mask = torch::zeros(batch.long_token_ids.sizes(), torch::kBool);
+torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
+  torch::Tensor mask =
+      torch::zeros(batch.inputs.long_token_ids.sizes(), torch::kBool);
   auto is_allowed = mask.accessor<bool, 2>();
   for (int64_t b = 0; b < batch.size(); ++b) {
-    const NqExample& example = AsNq(*batch.examples[static_cast<size_t>(b)]);
+    const NqExample& example = *batch.examples[static_cast<size_t>(b)];
     for (int64_t i = 0; i < example.long_length(); ++i) {
       is_allowed[b][i] =
           i == 0 || example.long_tokens[static_cast<size_t>(i)] >= 0;
@@ -31,60 +24,54 @@ torch::Tensor AnswerMask(const Batch& batch) {
   return mask;
 }
 
-// Cross entropies over the last axis of `logits` [N, classes]: [N].
-torch::Tensor CrossEntropies(const torch::Tensor& logits,
-                             const std::vector<int64_t>& targets) {
-  return torch::cross_entropy_loss(
-      logits, torch::tensor(targets, torch::kInt64).to(logits.device()),
-      /*weight=*/{}, at::Reduction::None);
-}
-
 }  // namespace
+
+std::shared_ptr<TaskHead> Nq::MakeHead(const EtcConfig& model,
+                                       const Options& options) {
+  return std::make_shared<NqHead>(model, options.head);
+}
 
 NqHead::NqHead(const EtcConfig& config, const NqHeadOptions& options)
     : options_(options) {
   answer_span_ = register_module(
       "answer_span",
-      MakeLinear(config.hidden_size, kNqNumChannels, kInitializerRange));
+      MakeLinear(config.hidden_size, kNqNumChannels, kHeadInitializerRange));
   answer_type_ = register_module(
       "answer_type",
-      MakeLinear(config.hidden_size, kNqNumAnswerTypes, kInitializerRange));
+      MakeLinear(config.hidden_size, kNqNumAnswerTypes, kHeadInitializerRange));
 }
 
-std::vector<torch::Tensor> NqHead::forward(const EtcOutput& encoded,
-                                           const Batch& batch) {
+NqLogits<torch::Tensor> NqHead::LogitsOf(const EtcOutput& encoded,
+                                         const TypedBatch<NqExample>& batch) {
   const torch::Tensor& text = encoded.long_output;  // [B, L, H]
-  ETC_CHECK_SHAPE(batch.long_token_ids, {text.size(0), text.size(1)});
-  torch::Tensor spans = ApplyLinear(text, answer_span_);  // [B, L, 4]
+  ETC_CHECK_SHAPE(batch.inputs.long_token_ids, {text.size(0), text.size(1)});
+  torch::Tensor ends = ApplyLinear(text, answer_span_);  // [B, L, 4]
   if (options_.mask_long_output) {
-    spans = spans.masked_fill(
-        AnswerMask(batch).logical_not().unsqueeze(-1).to(spans.device()),
+    ends = ends.masked_fill(
+        AnswerMask(batch).logical_not().unsqueeze(-1).to(ends.device()),
         kNoAnswerLogit);
   }
-  return {spans, ApplyLinear(text.select(1, 0), answer_type_)};
+  return {.ends = ends.transpose(1, 2),
+          .answer_type = ApplyLinear(text.select(1, 0), answer_type_)};
 }
 
-torch::Tensor NqHead::Losses(const std::vector<torch::Tensor>& logits,
-                             const Batch& batch) {
-  TORCH_CHECK(logits.size() == 2, "expected 2 tensors of logits, found ",
-              logits.size());
-  const int64_t length = batch.long_token_ids.size(1);
-  ETC_CHECK_SHAPE(logits[0], {batch.size(), length, kNqNumChannels});
-  ETC_CHECK_SHAPE(logits[1], {batch.size(), kNqNumAnswerTypes});
+torch::Tensor NqHead::LossesOf(const NqLogits<torch::Tensor>& logits,
+                               const TypedBatch<NqExample>& batch) {
+  const int64_t length = batch.inputs.long_token_ids.size(1);
+  ETC_CHECK_SHAPE(logits.ends, {batch.size(), kNqNumChannels, length});
+  ETC_CHECK_SHAPE(logits.answer_type, {batch.size(), kNqNumAnswerTypes});
   std::vector<int64_t> ends;   // [B * 4]
   std::vector<int64_t> types;  // [B]
   for (const auto& example : batch.examples) {
-    const NqExample& nq = AsNq(*example);
-    TORCH_CHECK(nq.has_answer, "document ", nq.record_id,
-                " has no annotation, so it has no loss");
-    ends.insert(ends.end(), {nq.short_answer.start, nq.short_answer.end,
-                             nq.long_answer.start, nq.long_answer.end});
-    types.push_back(static_cast<int64_t>(nq.answer_type));
+    ends.insert(ends.end(),
+                {example->short_answer.start, example->short_answer.end,
+                 example->long_answer.start, example->long_answer.end});
+    types.push_back(static_cast<int64_t>(example->answer_type));
   }
   const torch::Tensor end_losses =  // [B, 4]
-      CrossEntropies(logits[0].transpose(1, 2).flatten(0, 1), ends)
+      CrossEntropies(logits.ends.flatten(0, 1), ends)
           .view({batch.size(), kNqNumChannels});
-  return (end_losses.sum(-1) + CrossEntropies(logits[1], types)) /
+  return (end_losses.sum(-1) + CrossEntropies(logits.answer_type, types)) /
          (kNqNumChannels + 1);
 }
 

@@ -1,26 +1,42 @@
 #include "tasks/nq/metric.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
 #include <nlohmann/json.hpp>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "tasks/data/data_files.h"
-#include "tasks/data/record_file.h"
-#include "tasks/nq/answers_json.h"
-#include "tasks/nq/predictions_file.h"
-#include "tasks/nq/verdict.h"
 
 namespace etc {
 namespace {
 
-using NamedScores = std::vector<std::pair<std::string, double>>;
+// A document has an answer if so many annotators gave one.
+constexpr int64_t kAnnotatorsNeeded = 2;
+
+bool AnyMatches(const NqSpan& span, const std::vector<NqSpan>& others) {
+  return std::any_of(others.begin(), others.end(), [&](const NqSpan& other) {
+    return NqSpansMatch(span, other);
+  });
+}
+
+bool AllMatch(const std::vector<NqSpan>& spans,
+              const std::vector<NqSpan>& others) {
+  return std::all_of(spans.begin(), spans.end(), [&](const NqSpan& span) {
+    return span.is_null() || AnyMatches(span, others);
+  });
+}
+
+bool HasShortAnswer(const std::vector<NqSpan>& spans, NqYesNo yes_no) {
+  return yes_no != NqYesNo::kNone ||
+         std::any_of(spans.begin(), spans.end(),
+                     [](const NqSpan& span) { return !span.is_null(); });
+}
 
 void Append(const std::string& prefix, const NqThresholdScores& best,
-            NamedScores* scores) {
+            Metrics* scores) {
   scores->emplace_back(prefix + "f1", best.f1);
   scores->emplace_back(prefix + "precision", best.precision);
   scores->emplace_back(prefix + "recall", best.recall);
@@ -32,13 +48,140 @@ void Append(const std::string& prefix, const NqThresholdScores& best,
   }
 }
 
-// Of a record only what is scored: the rest may be absent.
-absl::StatusOr<std::pair<int64_t, std::vector<NqAnnotation>>> ParseGold(
+}  // namespace
+
+bool NqSpansMatch(const NqSpan& a, const NqSpan& b) {
+  const auto known = [](int64_t start, int64_t end) {
+    return start >= 0 && end >= 0;
+  };
+  const bool same_bytes = known(a.start_byte, a.end_byte) &&
+                          a.start_byte == b.start_byte &&
+                          a.end_byte == b.end_byte;
+  const bool same_tokens = known(a.start_token, a.end_token) &&
+                           a.start_token == b.start_token &&
+                           a.end_token == b.end_token;
+  return same_bytes || same_tokens;
+}
+
+bool NqSpanSetsMatch(const std::vector<NqSpan>& a,
+                     const std::vector<NqSpan>& b) {
+  return AllMatch(a, b) && AllMatch(b, a);
+}
+
+NqVerdict JudgeLongAnswer(const std::vector<NqAnnotation>& annotations,
+                          const NqPrediction& prediction, int64_t threshold) {
+  const auto with_answer = std::count_if(
+      annotations.begin(), annotations.end(),
+      [](const NqAnnotation& gold) { return !gold.long_answer.is_null(); });
+  NqVerdict verdict = {.has_gold = with_answer >= threshold,
+                       .has_prediction = !prediction.long_answer.is_null(),
+                       .score = prediction.long_answer_score};
+  verdict.is_correct =
+      verdict.has_gold && verdict.has_prediction &&
+      std::any_of(annotations.begin(), annotations.end(),
+                  [&](const NqAnnotation& gold) {
+                    return NqSpansMatch(gold.long_answer,
+                                        prediction.long_answer);
+                  });
+  return verdict;
+}
+
+NqVerdict JudgeShortAnswers(const std::vector<NqAnnotation>& annotations,
+                            const NqPrediction& prediction, int64_t threshold) {
+  const auto with_answer = std::count_if(
+      annotations.begin(), annotations.end(), [](const NqAnnotation& gold) {
+        return HasShortAnswer(gold.short_answers, gold.yes_no);
+      });
+  NqVerdict verdict = {.has_gold = with_answer >= threshold,
+                       .has_prediction = HasShortAnswer(
+                           prediction.short_answers, prediction.yes_no),
+                       .score = prediction.short_answers_score};
+  const auto is_right = [&](const NqAnnotation& gold) {
+    return prediction.yes_no != NqYesNo::kNone
+               ? gold.yes_no == prediction.yes_no
+               : NqSpanSetsMatch(gold.short_answers, prediction.short_answers);
+  };
+  verdict.is_correct =
+      verdict.has_gold && verdict.has_prediction &&
+      std::any_of(annotations.begin(), annotations.end(), is_right);
+  return verdict;
+}
+
+NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts) {
+  int64_t num_gold = 0;
+  for (NqVerdict& verdict : verdicts) {
+    num_gold += verdict.has_gold ? 1 : 0;
+    if (std::isnan(verdict.score)) {
+      verdict.score = -std::numeric_limits<double>::infinity();
+    }
+  }
+  std::sort(
+      verdicts.begin(), verdicts.end(),
+      [](const NqVerdict& a, const NqVerdict& b) { return a.score > b.score; });
+  NqThresholdScores best;
+  int64_t correct = 0;
+  int64_t given = 0;
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    correct += verdicts[i].is_correct ? 1 : 0;
+    given += verdicts[i].has_prediction ? 1 : 0;
+    if (i + 1 < verdicts.size() && verdicts[i + 1].score == verdicts[i].score) {
+      continue;
+    }
+    const double precision = Share(static_cast<double>(correct), given);
+    const double recall = Share(static_cast<double>(correct), num_gold);
+    const double f1 =
+        correct == 0 ? 0 : 2 * precision * recall / (precision + recall);
+    if (f1 > best.f1) {
+      best.f1 = f1;
+      best.precision = precision;
+      best.recall = recall;
+      best.threshold = verdicts[i].score;
+    }
+    for (size_t p = 0; p < kNqPrecisions.size(); ++p) {
+      if (precision >= kNqPrecisions[p]) {
+        best.recall_at_precision[p] =
+            std::max(best.recall_at_precision[p], recall);
+      }
+    }
+  }
+  return best;
+}
+
+Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
+                const ById<NqPrediction>& predictions, ScoringRules rules) {
+  if (gold.empty()) {
+    return {};
+  }
+  const auto by_id = LastOfEachId(predictions);
+  std::vector<NqVerdict> long_verdicts;
+  std::vector<NqVerdict> short_verdicts;
+  for (const auto& [id, annotations] : LastOfEachId(gold)) {
+    const NqPrediction* found = FindById(by_id, id);
+    const NqPrediction prediction = found == nullptr ? NqPrediction{} : *found;
+    const int64_t annotators =
+        std::max<int64_t>(static_cast<int64_t>(annotations->size()), 1);
+    const int64_t needed = rules == ScoringRules::kOfficial
+                               ? kAnnotatorsNeeded
+                               : std::min(kAnnotatorsNeeded, annotators);
+    long_verdicts.push_back(JudgeLongAnswer(*annotations, prediction, needed));
+    short_verdicts.push_back(
+        JudgeShortAnswers(*annotations, prediction, needed));
+  }
+  const NqThresholdScores long_best = BestThreshold(std::move(long_verdicts));
+  const NqThresholdScores short_best = BestThreshold(std::move(short_verdicts));
+  Metrics scores = {{"average_f1", (long_best.f1 + short_best.f1) / 2}};
+  Append("long_", long_best, &scores);
+  Append("short_", short_best, &scores);
+  return scores;
+}
+
+absl::StatusOr<std::pair<std::string, std::vector<NqAnnotation>>> ParseNqGold(
     const std::string& text, const std::string& where) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
-  std::pair<int64_t, std::vector<NqAnnotation>> gold;
+  int64_t example_id = 0;
+  std::vector<NqAnnotation> gold;
   JsonObjectReader reader(json, where);
-  ReadNqExampleId(reader, &gold.first);
+  ReadNqExampleId(reader, &example_id);
   const auto* annotations = reader.Raw("annotations", /*required=*/true);
   if (annotations != nullptr &&
       (!annotations->is_array() || annotations->empty())) {
@@ -47,120 +190,12 @@ absl::StatusOr<std::pair<int64_t, std::vector<NqAnnotation>>> ParseGold(
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   for (size_t i = 0; i < annotations->size(); ++i) {
     ETC_ASSIGN_OR_RETURN(
-        gold.second.emplace_back(),
+        gold.emplace_back(),
         NqAnnotationFromJson(
             (*annotations)[i], /*required=*/true,
             absl::StrCat(reader.Where("annotations"), "[", i, "]")));
   }
-  return gold;
-}
-
-using Gold = std::map<int64_t, std::vector<NqAnnotation>>;
-
-absl::StatusOr<Gold> ReadGold(const std::string& pattern) {
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                       FindDataFiles({pattern}));
-  Gold gold;
-  for (const std::string& path : paths) {
-    ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(path));
-    for (int64_t i = 0; i < file.size(); ++i) {
-      ETC_ASSIGN_OR_RETURN(const std::string text, file.Read(i));
-      ETC_ASSIGN_OR_RETURN(auto document, ParseGold(text, file.Where(i)));
-      gold.insert_or_assign(document.first, std::move(document.second));
-    }
-  }
-  return gold;
-}
-
-}  // namespace
-
-void NqScorer::AddGold(int64_t example_id,
-                       std::vector<NqAnnotation> annotations) {
-  gold_[example_id] = std::move(annotations);
-}
-
-void NqScorer::AddPrediction(NqPrediction prediction) {
-  const int64_t id = prediction.example_id;
-  predicted_[id] = std::move(prediction);
-}
-
-NamedScores NqScorer::Scores() const {
-  NamedScores scores;
-  if (gold_.empty()) {
-    return scores;
-  }
-  // How many annotators must agree that there is an answer.
-  const auto needed = [&](int64_t threshold, int64_t annotators) {
-    return options_.official_compatibility
-               ? threshold
-               : std::min(threshold, std::max<int64_t>(annotators, 1));
-  };
-  std::vector<NqVerdict> long_verdicts;
-  std::vector<NqVerdict> short_verdicts;
-  for (const auto& [id, gold] : gold_) {
-    const auto found = predicted_.find(id);
-    const NqPrediction prediction =
-        found == predicted_.end() ? NqPrediction{} : found->second;
-    const auto annotators = static_cast<int64_t>(gold.size());
-    long_verdicts.push_back(
-        JudgeLongAnswer(gold, prediction,
-                        needed(options_.long_non_null_threshold, annotators)));
-    short_verdicts.push_back(JudgeShortAnswers(
-        gold, prediction,
-        needed(options_.short_non_null_threshold, annotators)));
-  }
-  const NqThresholdScores long_best = BestThreshold(std::move(long_verdicts));
-  const NqThresholdScores short_best = BestThreshold(std::move(short_verdicts));
-  scores.emplace_back("average_f1", (long_best.f1 + short_best.f1) / 2);
-  Append("long_", long_best, &scores);
-  Append("short_", short_best, &scores);
-  return scores;
-}
-
-std::optional<int64_t> NqScorer::WithoutPrediction() const {
-  for (const auto& [id, annotations] : gold_) {
-    if (!predicted_.contains(id)) {
-      return id;
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<int64_t> NqScorer::WithoutGold() const {
-  for (const auto& [id, prediction] : predicted_) {
-    if (!gold_.contains(id)) {
-      return id;
-    }
-  }
-  return std::nullopt;
-}
-
-absl::StatusOr<NamedScores> ScoreNqFiles(const std::string& gold_path,
-                                         const std::string& predictions_path,
-                                         const NqScorerOptions& options) {
-  // The small file first: its mistakes should not take long to be seen.
-  ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(predictions_path));
-  ETC_ASSIGN_OR_RETURN(auto predictions,
-                       NqPredictionsFromJson(text, predictions_path));
-  ETC_ASSIGN_OR_RETURN(Gold gold, ReadGold(gold_path));
-  NqScorer scorer(options);
-  for (NqPrediction& prediction : predictions) {
-    scorer.AddPrediction(std::move(prediction));
-  }
-  for (auto& [id, annotations] : gold) {
-    scorer.AddGold(id, std::move(annotations));
-  }
-  if (const auto id = scorer.WithoutPrediction()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        predictions_path, " should have a prediction for each document of ",
-        gold_path, ", but has none for ", *id));
-  }
-  if (const auto id = scorer.WithoutGold()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(predictions_path, " has a prediction for ", *id,
-                     ", which is no document of ", gold_path));
-  }
-  return scorer.Scores();
+  return std::pair(absl::StrCat(example_id), std::move(gold));
 }
 
 }  // namespace etc

@@ -14,10 +14,10 @@ constexpr size_t kNumBest = 50;
 
 // Indices of the largest logits, of equals the first one first; those that are
 // no number come last.
-std::vector<size_t> IndicesOfBest(const std::vector<float>& logits) {
+std::vector<size_t> IndicesOfBest(LogitRow logits) {
   std::vector<size_t> indices(logits.size());
   std::iota(indices.begin(), indices.end(), 0);
-  const auto rank = [&logits](size_t i) {
+  const auto rank = [logits](size_t i) {
     return std::isnan(logits[i]) ? -std::numeric_limits<float>::infinity()
                                  : logits[i];
   };
@@ -120,7 +120,7 @@ std::array<Tokens, kNqNumChannels> OfficialScoredTokens(
   for (const NqWindow& window : windows) {
     const std::vector<int32_t>& long_tokens = window.example->long_tokens;
     for (size_t c = 0; c < tokens.size(); ++c) {
-      const std::vector<float>& logits = window.ends[c];
+      const LogitRow logits = NqChannelOf(window, static_cast<NqChannel>(c));
       for (const size_t i : IndicesOfBest(logits)) {
         const double score =
             static_cast<double>(logits[i]) / static_cast<double>(logits[0]);

@@ -1,10 +1,18 @@
 #include "tasks/nq/prediction.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
 #include "tasks/nq/official_spans.h"
 
 namespace etc {
@@ -17,7 +25,7 @@ NqSpan ToSpan(const NqScoredSpan& span) {
 // Lets the answer type of a window change the short answer.
 void ApplyAnswerType(const NqWindow& window, bool official_compatibility,
                      NqPrediction* prediction) {
-  const auto& logits = window.answer_type;
+  const std::vector<float>& logits = window.logits.answer_type;
   const auto best = std::max_element(logits.begin(), logits.end());
   const auto type = static_cast<NqAnswerType>(best - logits.begin());
   if (type == NqAnswerType::kLong && !official_compatibility) {
@@ -34,6 +42,111 @@ void ApplyAnswerType(const NqWindow& window, bool official_compatibility,
   if (std::isfinite(score) && !official_compatibility) {
     prediction->short_answers_score = score;
   }
+}
+
+bool IsNonFinite(absl::string_view number) {
+  double value = 0;
+  return absl::SimpleAtod(number, &value) && !std::isfinite(value);
+}
+
+// `json` with quotes around the numbers outside of strings that are not finite:
+// NaN, Infinity and -Infinity, which Python reads and writes, and those like
+// 1e999. JSON has none of them, so that a parser would stop without saying
+// whose score it is.
+std::string WithNonFiniteQuoted(absl::string_view json) {
+  constexpr char kEndsOfNumbers[] = "{}[]:, \t\r\n\"";
+  std::string quoted;
+  bool is_string = false;
+  for (size_t at = 0; at < json.size();) {
+    const char c = json[at];
+    size_t size = is_string && c == '\\' ? 2 : 1;
+    if (!is_string) {
+      size = std::max<size_t>(
+          1,
+          std::min(json.find_first_of(kEndsOfNumbers, at), json.size()) - at);
+    }
+    is_string = is_string != (c == '"');
+    const absl::string_view part = json.substr(at, size);
+    const char* const quote = !is_string && IsNonFinite(part) ? "\"" : "";
+    absl::StrAppend(&quoted, quote, part, quote);
+    at += size;
+  }
+  return quoted;
+}
+
+absl::StatusOr<nlohmann::json> ParsePredictions(absl::string_view json,
+                                                const std::string& source) {
+  absl::StatusOr<nlohmann::json> parsed = ParseJson(json, source);
+  if (parsed.ok()) {
+    return parsed;
+  }
+  absl::StatusOr<nlohmann::json> quoted =
+      ParseJson(WithNonFiniteQuoted(json), source);
+  return quoted.ok() ? std::move(quoted) : std::move(parsed);
+}
+
+// Reads a score of the document `id`.
+void ReadScore(const std::string& field, int64_t id, JsonObjectReader* reader,
+               double* score) {
+  const nlohmann::json* json = reader->Raw(field, /*required=*/true);
+  if (json != nullptr && json->is_string() &&
+      IsNonFinite(json->get_ref<const std::string&>())) {
+    reader->Fail(field, absl::StrCat("should be a finite number, but is ",
+                                     json->get_ref<const std::string&>(),
+                                     " (document ", id, ")"));
+  } else if (json != nullptr) {
+    reader->Required(field, score);
+  }
+}
+
+absl::StatusOr<NqPrediction> PredictionFromJson(const nlohmann::json& json,
+                                                const std::string& where) {
+  NqPrediction prediction;
+  JsonObjectReader reader(json, where);
+  ReadNqExampleId(reader, &prediction.example_id);
+  ReadScore("long_answer_score", prediction.example_id, &reader,
+            &prediction.long_answer_score);
+  ReadScore("short_answers_score", prediction.example_id, &reader,
+            &prediction.short_answers_score);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_ASSIGN_OR_RETURN(NqAnnotation answers,
+                       NqAnnotationFromJson(json, /*required=*/false, where));
+  if (answers.yes_no != NqYesNo::kNone && !answers.short_answers.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where,
+                     ".yes_no_answer should be \"NONE\" where there are short "
+                     "answers"));
+  }
+  prediction.long_answer = answers.long_answer;
+  prediction.short_answers = std::move(answers.short_answers);
+  prediction.yes_no = answers.yes_no;
+  return prediction;
+}
+
+nlohmann::ordered_json SpanToJson(const NqSpan& span) {
+  return {{"start_token", span.start_token},
+          {"end_token", span.end_token},
+          {"start_byte", span.start_byte},
+          {"end_byte", span.end_byte}};
+}
+
+std::string YesNoToText(NqYesNo yes_no) {
+  return yes_no == NqYesNo::kYes  ? "YES"
+         : yes_no == NqYesNo::kNo ? "NO"
+                                  : "NONE";
+}
+
+nlohmann::ordered_json PredictionToJson(const NqPrediction& prediction) {
+  auto short_answers = nlohmann::ordered_json::array();
+  for (const NqSpan& span : prediction.short_answers) {
+    short_answers.push_back(SpanToJson(span));
+  }
+  return {{"example_id", prediction.example_id},
+          {"long_answer", SpanToJson(prediction.long_answer)},
+          {"long_answer_score", prediction.long_answer_score},
+          {"short_answers", std::move(short_answers)},
+          {"short_answers_score", prediction.short_answers_score},
+          {"yes_no_answer", YesNoToText(prediction.yes_no)}};
 }
 
 }  // namespace
@@ -66,6 +179,51 @@ NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
                     &prediction);
   }
   return prediction;
+}
+
+std::vector<NqPrediction> LastOfEachNqDocument(
+    const std::vector<NqPrediction>& predictions) {
+  std::vector<NqPrediction> last;
+  std::map<int64_t, size_t> places;
+  for (const NqPrediction& prediction : predictions) {
+    const auto [place, is_new] =
+        places.try_emplace(prediction.example_id, last.size());
+    if (is_new) {
+      last.push_back(prediction);
+    } else {
+      last[place->second] = prediction;
+    }
+  }
+  return last;
+}
+
+absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
+    absl::string_view json, const std::string& source) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json object,
+                       ParsePredictions(json, source));
+  JsonObjectReader reader(object, source);
+  const auto* list = reader.Raw("predictions", /*required=*/true);
+  if (list != nullptr && !list->is_array()) {
+    reader.Fail("predictions", "should be a list of objects");
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  std::vector<NqPrediction> predictions;
+  for (size_t i = 0; i < list->size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(
+        predictions.emplace_back(),
+        PredictionFromJson((*list)[i], absl::StrCat(reader.Where("predictions"),
+                                                    "[", i, "]")));
+  }
+  return LastOfEachNqDocument(predictions);
+}
+
+std::string NqPredictionsToJson(const std::vector<NqPrediction>& predictions) {
+  std::vector<std::string> lines;
+  for (const NqPrediction& prediction : predictions) {
+    lines.push_back(PredictionToJson(prediction).dump());
+  }
+  return absl::StrCat("{\"predictions\":[", lines.empty() ? "" : "\n",
+                      absl::StrJoin(lines, ",\n"), "\n]}\n");
 }
 
 }  // namespace etc

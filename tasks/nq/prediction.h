@@ -2,12 +2,26 @@
 #define ETC_TASKS_NQ_PREDICTION_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "tasks/nq/metric.h"
+#include "tasks/nq/raw.h"
 #include "tasks/nq/span_selection.h"
 
 namespace etc {
+
+// What a model, or a file of predictions, says of one document.
+struct NqPrediction {
+  int64_t example_id = 0;
+  NqSpan long_answer;
+  double long_answer_score = 0;
+  std::vector<NqSpan> short_answers;
+  NqYesNo yes_no = NqYesNo::kNone;
+  double short_answers_score = 0;
+};
 
 struct NqDecodingOptions {
   NqSpanSelection span_selection = NqSpanSelection::kJoint;
@@ -36,6 +50,29 @@ struct NqDecodingOptions {
 // must not be empty.
 NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
                               const NqDecodingOptions& options);
+
+// The official prediction file (nq spec 6.5):
+//
+//   {"predictions": [{"example_id": -42, "long_answer": {"start_token": 3,
+//     "end_token": 12, "start_byte": -1, "end_byte": -1},
+//     "long_answer_score": 6.0, "short_answers": [{...}, ...],
+//     "short_answers_score": 4.5, "yes_no_answer": "NONE"}, ...]}
+
+// Reads one. Answers that are absent are none; spans may be without bytes. Of
+// several predictions for a document the last counts, as officially. `source`
+// starts each message.
+//   kInvalidArgument  not that; a score is absent or not finite (which Python
+//                     writes as NaN or Infinity); a span is none (nq spec 7.1);
+//                     yes or no beside short answers
+absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
+    absl::string_view json, const std::string& source);
+
+// Writes one, with a line for each prediction. Scores must be finite.
+std::string NqPredictionsToJson(const std::vector<NqPrediction>& predictions);
+
+// The last prediction for each document, in the place of the first one.
+std::vector<NqPrediction> LastOfEachNqDocument(
+    const std::vector<NqPrediction>& predictions);
 
 }  // namespace etc
 

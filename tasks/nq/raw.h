@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/json_reader.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace etc {
 
@@ -66,6 +68,26 @@ struct NqRecord {
 //                     is none (nq spec 7.1) or not within the document
 absl::StatusOr<NqRecord> ParseNqRecord(absl::string_view json,
                                        const std::string& where);
+
+// What data and predictions have in common (nq spec 1.2, 6.5, 7.1).
+
+// {"start_token": 3, "end_token": 12, "start_byte": 25, "end_byte": 60}. The
+// bytes may be absent, as in the simplified format.
+//   kInvalidArgument  not that; only one end of a pair is negative; a range
+//                     that is empty or backwards
+absl::StatusOr<NqSpan> NqSpanFromJson(const nlohmann::json& json,
+                                      const std::string& where);
+
+// The field "example_id": a whole number, or a string of its digits.
+void ReadNqExampleId(JsonObjectReader& reader, int64_t* example_id);
+
+// The fields "long_answer", "short_answers" and "yes_no_answer" of an object;
+// each must be there if `required`, and else is no answer where it is absent.
+// Null spans are left out of the short answers. "yes_no_answer" is YES, NO or
+// NONE in any case.
+absl::StatusOr<NqAnnotation> NqAnnotationFromJson(const nlohmann::json& json,
+                                                  bool required,
+                                                  const std::string& where);
 
 }  // namespace etc
 

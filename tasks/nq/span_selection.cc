@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace etc {
 namespace {
@@ -81,7 +82,7 @@ class ScoredWindow {
 
  private:
   static double Score(const NqWindow& window, NqChannel channel, size_t at) {
-    const std::vector<float>& logits = window.channel(channel);
+    const LogitRow logits = NqChannelOf(window, channel);
     return static_cast<double>(logits[at]) - static_cast<double>(logits[0]);
   }
 

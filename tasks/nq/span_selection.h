@@ -1,30 +1,38 @@
 #ifndef ETC_TASKS_NQ_SPAN_SELECTION_H_
 #define ETC_TASKS_NQ_SPAN_SELECTION_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <vector>
+#include <tuple>
 
 #include "absl/types/span.h"
+#include "tasks/logits.h"
 #include "tasks/nq/example.h"
 
 namespace etc {
 
-// What the head says of one window.
-struct NqWindow {
-  std::shared_ptr<const NqExample> example;
-  // Of each channel the logits of all long tokens, L of them; those behind the
-  // example's own are of padding. Index 0 is [CLS], which stands for no answer.
-  std::array<std::vector<float>, kNqNumChannels> ends;
-  std::array<float, kNqNumAnswerTypes> answer_type = {};
+// See tasks/logits.h.
+template <typename T>
+struct NqLogits {
+  // [4, L], by NqChannel; those behind the example's own tokens are of padding.
+  // Column 0 is [CLS], which stands for no answer.
+  T ends;
+  T answer_type;  // [5], by NqAnswerType
 
-  const std::vector<float>& channel(NqChannel channel) const {
-    return ends[static_cast<size_t>(channel)];
-  }
+  static constexpr auto kMembers =
+      std::make_tuple(&NqLogits::ends, &NqLogits::answer_type);
 };
+
+// A window with what the head says of it.
+using NqWindow = ExampleLogits<NqExample, NqLogits>;
+
+// The logits of one channel: [L].
+inline LogitRow NqChannelOf(const NqWindow& window, NqChannel channel) {
+  const LogitRow ends = window.logits.ends;
+  const size_t length = ends.size() / kNqNumChannels;
+  return ends.subspan(static_cast<size_t>(channel) * length, length);
+}
 
 // An answer in tokens of the document, both ends included.
 struct NqScoredSpan {

@@ -4,62 +4,116 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/json_reader.h"
 #include "etc/config.h"
-#include "nlohmann/json_fwd.hpp"
 #include "tasks/nq/example.h"
-#include "tasks/nq/head.h"
+#include "tasks/nq/metric.h"
 #include "tasks/nq/prediction.h"
-#include "tasks/task.h"
+#include "tasks/nq/raw.h"
+#include "tasks/task_definition.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
 
-// The score by which checkpoints are compared.
-inline constexpr char kNqMainMetric[] = "average_f1";
+struct NqHeadOptions {
+  // Whether only [CLS] and pieces of the document take part in the softmax over
+  // long tokens; else question, [SEP] and padding do, too.
+  bool mask_long_output = true;
+};
 
-// The object "nq" of a fine-tuning configuration.
+// The object "nq" of a fine-tuning configuration: README.md has its fields.
+// Absent ones keep their default.
 struct NqOptions {
   NqExampleOptions example;
   NqHeadOptions head;
   NqDecodingOptions decoding;
+  bool official_compatibility = false;
 };
 
-// Reads the fields stride, question_len, predict_la_when_no_sa,
-// include_unknown_rate, include_unknown_rate_for_unanswerable (absent: four
-// times the other), include_unknown_seed, fixed_blocks, fixed_block_size,
-// mask_long_output (absent: not with official_compatibility),
-// span_selection_method ("joint", "disjoint" or "joint_exhaustive"),
-// consider_answer_type, max_short_answer_len and official_compatibility. Other
-// absent ones keep their default. `source` names the object and starts each
-// message ("finetune.json: nq").
-//   kInvalidArgument  a field that does not exist, a wrong type or value
-absl::StatusOr<NqOptions> NqOptionsFromJson(const nlohmann::json& json,
-                                            const std::string& source);
+// Natural Questions: an example for each window over a page. Gold are the
+// annotations of a page, a prediction its answers.
+struct Nq {
+  static constexpr char kName[] = "nq";
+  static constexpr char kDescription[] =
+      "Natural Questions: find a long and a short answer on a web page";
+  static constexpr char kMainMetric[] = "average_f1";
+  static constexpr TableSizes Tables(TokenizerKind) {
+    return {.tokens = kNqGlobalQuestionToken + 1,
+            .token_names = "the global tokens of Natural Questions",
+            .types = kNqLongType + 1};
+  }
 
-// What the rest of a configuration says to the task.
-struct NqSetup {
-  EtcConfig model;
-  TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
-  int64_t max_long_length = 4096;
-  int64_t max_global_length = 230;
+  using Record = NqRecord;
+  using Example = NqExample;
+  template <typename T>
+  using Logits = NqLogits<T>;
+  using Window = NqWindow;
+  using Gold = std::vector<NqAnnotation>;
+  using Prediction = NqPrediction;
+  using Options = NqOptions;
+
+  static void ReadOptions(JsonObjectReader& reader, Options* options);
+  // kInvalidArgument for lengths without room for a question and a stride.
+  static absl::Status CheckLengths(const Options& options,
+                                   const std::string& source);
+  // kInvalidArgument for a vocabulary without the special tokens.
+  static absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                                    const TaskSettings& settings,
+                                    Options* options);
+
+  static constexpr auto Parse = ParseNqRecord;
+  static std::vector<std::shared_ptr<const Example>> MakeExamples(
+      Record record, const Tokenizer& tokenizer,
+      const NqExampleOptions& options, const std::string& /*where*/) {
+    return MakeNqExamples(std::move(record), tokenizer, options);
+  }
+  // Question, targets, and a line for each global token. HTML tags are "<>" and
+  // "</>", the long answer is in braces and the short one in brackets: "{ <>
+  // blue was written by [ ann lee ] . </> }".
+  static std::string Describe(const Example& example,
+                              const Tokenizer& tokenizer,
+                              const Options& options);
+  // An NqHead.
+  static std::shared_ptr<TaskHead> MakeHead(const EtcConfig& model,
+                                            const Options& options);
+  static int64_t NumExamples(const Example& example) {
+    return example.document->num_windows;
+  }
+  static Prediction Decode(absl::Span<const Window> windows,
+                           const Options& options,
+                           const Tokenizer& /*tokenizer*/) {
+    return DecodeNqDocument(windows, options.decoding);
+  }
+
+  static Gold GoldOf(const Example& example) {
+    return example.document->annotations;
+  }
+  static absl::StatusOr<std::pair<std::string, Gold>> ParseGold(
+      const std::string& text, const std::string& where,
+      ScoringRules /*rules*/) {
+    return ParseNqGold(text, where);
+  }
+  static absl::StatusOr<ById<Prediction>> ReadPredictions(
+      const std::string& path);
+  static std::string FileContents(const ById<Prediction>& predictions,
+                                  const ById<Gold>& gold);
+  static absl::Status CheckFiles(const ById<Gold>& gold,
+                                 const ById<Prediction>& predictions,
+                                 const ScoredFiles& files) {
+    return CheckSameRecords(gold, predictions, files, "prediction");
+  }
+  static Scores Score(const ById<Gold>& gold,
+                      const ById<Prediction>& predictions, ScoringRules rules) {
+    return {.metrics = ScoreNq(gold, predictions, rules)};
+  }
 };
-
-// Natural Questions as the trainer knows it: an example for each window over a
-// page. Its main metric is "average_f1".
-//   kInvalidArgument  what NqOptionsFromJson says; lengths without room for a
-//                     question and a stride; a vocabulary without the special
-//                     tokens, tables too small for the ids
-absl::StatusOr<std::unique_ptr<Task>> MakeNqTask(
-    const nlohmann::json& options, const std::string& source,
-    const NqSetup& setup, std::shared_ptr<const Tokenizer> tokenizer);
-
-// Its layers around the encoder alone, which need no tokenizer.
-//   kInvalidArgument  what MakeNqTask says, but of the vocabulary
-absl::StatusOr<std::shared_ptr<TaskHead>> MakeNqHead(
-    const nlohmann::json& options, const std::string& source,
-    const NqSetup& setup);
+static_assert(TaskDefinition<Nq>);
 
 }  // namespace etc
 

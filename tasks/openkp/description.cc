@@ -1,14 +1,14 @@
-#include "tasks/openkp/description.h"
+#include "tasks/description.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "tasks/data/pattern_text.h"
+#include "tasks/openkp/task.h"
 
 namespace etc {
 namespace {
@@ -45,9 +45,7 @@ std::string KeyPhrases(const OpenkpExample& example) {
   return absl::StrCat(
       absl::StrJoin(example.references->evaluator, ", "),
       "\nin the input: ", places.empty() ? "none" : absl::StrJoin(places, ", "),
-      example.left_out.empty()
-          ? ""
-          : absl::StrCat("; training leaves it out: ", example.left_out));
+      DescribeLeftOut(example));
 }
 
 std::string Heading(const OpenkpExample& example) {
@@ -56,58 +54,52 @@ std::string Heading(const OpenkpExample& example) {
           ? "nothing truncated"
           : absl::StrCat("the last ", Counted(example.dropped_words, "word"),
                          " truncated");
-  return absl::StrCat("document ", example.record_id,
-                      "\nkey phrases: ", KeyPhrases(example), "\n",
-                      Counted(example.num_words, "word"), ", ",
-                      Counted(example.long_length(), "long token"), ", ",
-                      Counted(example.global_length(), "global token"), "; ",
-                      dropped, "\n", DescribeMasks(example.pattern), "\n");
+  return absl::StrCat(
+      "document ", example.record_id, "\nkey phrases: ", KeyPhrases(example),
+      "\n", Counted(example.num_words, "word"), ", ", DescribeLengths(example),
+      "; ", dropped, "\n", DescribeMasks(example.pattern), "\n");
 }
 
-bool IsOfKeyPhrase(const OpenkpExample& example, int32_t word) {
-  return std::any_of(example.labels.begin(), example.labels.end(),
-                     [word](const PhrasePosition& label) {
-                       return word >= label.start &&
-                              word < label.start + label.length;
-                     });
+// Whether long token `i` belongs to global token `g` and to a key phrase.
+bool IsOfKeyPhrase(const OpenkpExample& example, size_t i, int32_t g) {
+  return i < example.long_words.size() && example.pattern.sentence[i] == g &&
+         std::any_of(
+             example.labels.begin(), example.labels.end(),
+             [word = example.long_words[i]](const PhrasePosition& label) {
+               return word >= label.start && word < label.start + label.length;
+             });
 }
 
-std::string PiecesOf(const OpenkpExample& example, const Tokenizer& tokenizer,
-                     int32_t g) {
-  std::string text;
-  bool is_open = false;
-  for (size_t i = 0; i < example.long_token_ids.size(); ++i) {
-    if (example.pattern.sentence[i] != g) {
-      continue;
-    }
-    const bool is_key = IsOfKeyPhrase(example, example.long_words[i]);
-    absl::StrAppend(&text, is_open && !is_key ? " ]" : "",
-                    is_key && !is_open ? " [" : "", " ",
-                    tokenizer.Piece(example.long_token_ids[i]));
-    is_open = is_key;
-  }
-  return absl::StrCat(text, is_open ? " ]" : "");
+// Long token `i`, the runs of those of key phrases in brackets.
+std::string PieceOf(const OpenkpExample& example, const Tokenizer& tokenizer,
+                    size_t i) {
+  const int32_t g = example.pattern.sentence[i];
+  const bool is_key = IsOfKeyPhrase(example, i, g);
+  const bool begins = is_key && (i == 0 || !IsOfKeyPhrase(example, i - 1, g));
+  const bool ends = is_key && !IsOfKeyPhrase(example, i + 1, g);
+  return absl::StrCat(begins ? "[ " : "",
+                      tokenizer.Piece(example.long_token_ids[i]),
+                      ends ? " ]" : "");
 }
 
 }  // namespace
 
-std::string DescribeOpenkpExample(const OpenkpExample& example,
-                                  const Tokenizer& tokenizer) {
-  std::string text = Heading(example);
-  absl::StrAppendFormat(&text, "\n%6s  %-11s  %-11s  %s\n", "global", "owns",
-                        "sees", "tokens ([ key phrase ])");
-  for (int32_t g = 0; g < static_cast<int32_t>(example.global_length()); ++g) {
-    const std::string line = absl::StrFormat(
-        "%6d  %-11s  %-11s %s", g, LongTokensOwnedBy(example.pattern, g),
-        LongTokensSeenBy(example.pattern, g), PiecesOf(example, tokenizer, g));
-    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
-    if (!example.elements.empty()) {
-      const OpenkpElement& element = example.elements[static_cast<size_t>(g)];
-      absl::StrAppend(&text, "        ", Layout(element.node), "; parent ",
-                      Layout(element.parent), "\n");
+std::string Openkp::Describe(const Example& example, const Tokenizer& tokenizer,
+                             const Options& /*options*/) {
+  const auto layouts = [&example](size_t g) {
+    if (example.elements.empty()) {
+      return std::string();
     }
-  }
-  return text;
+    const OpenkpElement& element = example.elements[g];
+    return absl::StrCat("        ", Layout(element.node), "; parent ",
+                        Layout(element.parent), "\n");
+  };
+  const auto token = [&](size_t i) { return PieceOf(example, tokenizer, i); };
+  return Heading(example) +
+         DescribeGlobalTokens(example,
+                              {.tokens_heading = "tokens ([ key phrase ])",
+                               .token = token,
+                               .details = layouts});
 }
 
 }  // namespace etc

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tasks/example_writer.h"
 #include "tasks/text/unicode.h"
 
 namespace etc {
@@ -34,11 +35,11 @@ EmptyPhrases EmptyPhrasesIn(const OpenkpExampleOptions& options) {
                                         : EmptyPhrases::kLeftOut;
 }
 
-// Writes the two sequences down from left to right (openkp spec 3.3, 3.7).
-class Writer {
+// The two sequences, from left to right (openkp spec 3.3, 3.7).
+class PageWriter {
  public:
-  Writer(const OpenkpRecord& record, const Tokenizer& tokenizer,
-         const OpenkpExampleOptions& options)
+  PageWriter(const OpenkpRecord& record, const Tokenizer& tokenizer,
+             const OpenkpExampleOptions& options)
       : record_(record),
         tokenizer_(tokenizer),
         options_(options),
@@ -105,7 +106,10 @@ class Writer {
     }
     num_globals_ = std::max<int64_t>(
         {1, num_globals_, static_cast<int64_t>(example_->elements.size())});
-    FillTypesAndPattern();
+    example_->global_token_ids.assign(static_cast<size_t>(num_globals_),
+                                      kOpenkpGlobalToken);
+    SetTypesAndPattern(kOpenkpLongType, kOpenkpGlobalType, sentences_,
+                       options_.pattern, &*example_);
     return std::move(example_);
   }
 
@@ -175,18 +179,6 @@ class Writer {
     return static_cast<int64_t>(words.size());
   }
 
-  void FillTypesAndPattern() {
-    const auto num_long = static_cast<size_t>(example_->long_length());
-    const auto num_global = static_cast<size_t>(num_globals_);
-    example_->long_type_ids.assign(num_long, kOpenkpLongType);
-    example_->global_token_ids.assign(num_global, kOpenkpGlobalToken);
-    example_->global_type_ids.assign(num_global, kOpenkpGlobalType);
-    example_->pattern = PatternFromExampleIds(
-        /*long_example_ids=*/std::vector<int32_t>(num_long, 1),
-        /*global_example_ids=*/std::vector<int32_t>(num_global, 1), sentences_,
-        options_.pattern);
-  }
-
   const OpenkpRecord& record_;
   const Tokenizer& tokenizer_;
   const OpenkpExampleOptions& options_;
@@ -249,7 +241,7 @@ absl::StatusOr<std::shared_ptr<const OpenkpExample>> MakeOpenkpExample(
   if (options.official_compatibility) {
     ETC_RETURN_IF_ERROR(CheckOfficially(record, where));
   }
-  Writer writer(record, tokenizer, options);
+  PageWriter writer(record, tokenizer, options);
   if (options.fixed_block_length > 0) {
     writer.AddFixedBlocks();
   } else {

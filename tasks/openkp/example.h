@@ -12,7 +12,6 @@
 #include "tasks/data/example.h"
 #include "tasks/openkp/phrases.h"
 #include "tasks/openkp/raw.h"
-#include "tasks/openkp/references.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/apply_linear.h"
@@ -11,32 +12,29 @@
 #include "base/initializers.h"
 #include "etc/nn/activation.h"
 #include "etc/nn/residual_norm.h"
-#include "tasks/openkp/example_cast.h"
-#include "tasks/openkp/ngram_loss.h"
 
 namespace etc {
 namespace {
 
-constexpr double kInitializerRange = 0.02;
-constexpr double kLayerNormEpsilon = 1e-12;
+using OpenkpBatch = TypedBatch<OpenkpExample>;
 
 // W: at least K, so that every n-gram has a place.
-int64_t NumWords(const Batch& batch) {
+int64_t NumWords(const OpenkpBatch& batch) {
   int64_t words = kOpenkpMaxPhraseLength;
   for (const auto& example : batch.examples) {
-    words = std::max(words, AsOpenkp(*example).num_words);
+    words = std::max(words, example->num_words);
   }
   return words;
 }
 
 // Whether place s has a phrase of n words: [B, K, W] bool, on the CPU.
-torch::Tensor NgramMask(const Batch& batch) {
+torch::Tensor NgramMask(const OpenkpBatch& batch) {
   const int64_t words = NumWords(batch);
   torch::Tensor mask =
       torch::zeros({batch.size(), kOpenkpMaxPhraseLength, words}, torch::kBool);
   for (int64_t b = 0; b < batch.size(); ++b) {
     const int64_t of_example =
-        AsOpenkp(*batch.examples[static_cast<size_t>(b)]).num_words;
+        batch.examples[static_cast<size_t>(b)]->num_words;
     for (int64_t n = 1; n <= std::min(kOpenkpMaxPhraseLength, of_example);
          ++n) {
       mask[b][n - 1].narrow(0, 0, of_example - n + 1).fill_(true);
@@ -46,16 +44,13 @@ torch::Tensor NgramMask(const Batch& batch) {
 }
 
 // How many key phrases stand at each place: [B, K, W].
-torch::Tensor LabelCounts(const Batch& batch, int64_t words) {
+torch::Tensor LabelCounts(const OpenkpBatch& batch, int64_t words) {
   torch::Tensor counts =
       torch::zeros({batch.size(), kOpenkpMaxPhraseLength, words});
   auto at = counts.accessor<float, 3>();
   for (int64_t b = 0; b < batch.size(); ++b) {
-    const OpenkpExample& example =
-        AsOpenkp(*batch.examples[static_cast<size_t>(b)]);
-    TORCH_CHECK(example.has_answer, "document ", example.record_id,
-                " has no key phrases, so it has no loss");
-    for (const PhrasePosition& label : example.labels) {
+    for (const PhrasePosition& label :
+         batch.examples[static_cast<size_t>(b)]->labels) {
       if (label.length <= kOpenkpMaxPhraseLength) {
         at[b][label.length - 1][label.start] += 1;
       }
@@ -66,10 +61,16 @@ torch::Tensor LabelCounts(const Batch& batch, int64_t words) {
 
 torch::nn::LayerNorm RegisteredNorm(torch::nn::Module* owner,
                                     const std::string& name, int64_t size) {
-  return owner->register_module(name, MakeLayerNorm(size, kLayerNormEpsilon));
+  return owner->register_module(name,
+                                MakeLayerNorm(size, kHeadLayerNormEpsilon));
 }
 
 }  // namespace
+
+std::shared_ptr<TaskHead> Openkp::MakeHead(const EtcConfig& model,
+                                           const Options& options) {
+  return std::make_shared<OpenkpHead>(model, options.head);
+}
 
 OpenkpHead::OpenkpHead(const EtcConfig& config,
                        const OpenkpHeadOptions& options)
@@ -92,8 +93,8 @@ OpenkpHead::OpenkpHead(const EtcConfig& config,
     ngram.score = register_parameter(absl::StrCat(name, "_score"),
                                      torch::empty({hidden}));
     TruncatedNormal_(ngram.weight,
-                     kInitializerRange / std::sqrt(static_cast<double>(n)));
-    TruncatedNormal_(ngram.score, kInitializerRange);
+                     kHeadInitializerRange / std::sqrt(static_cast<double>(n)));
+    TruncatedNormal_(ngram.score, kHeadInitializerRange);
   }
 }
 
@@ -102,7 +103,7 @@ EmbeddingAdders OpenkpHead::Adders(const Batch& batch) {
   if (!visual_) {
     return adders;
   }
-  const torch::Tensor elements = visual_(batch);  // [B, G, H]
+  const torch::Tensor elements = visual_(OpenkpBatch(batch));  // [B, G, H]
   if (options_.use_visual_features_in_long) {
     adders.long_adder = LongFromElements(elements, batch);
   }
@@ -127,8 +128,8 @@ torch::Tensor OpenkpHead::NgramLogits(const Ngram& ngram,
   return ApplyLinear(normal, ngram.score.unsqueeze(0)).squeeze(-1);
 }
 
-std::vector<torch::Tensor> OpenkpHead::forward(const EtcOutput& encoded,
-                                               const Batch& batch) {
+OpenkpLogits<torch::Tensor> OpenkpHead::LogitsOf(const EtcOutput& encoded,
+                                                 const OpenkpBatch& batch) {
   const torch::Tensor words =  // [B, W, H]
       ApplyLayerNorm(SumsOfWords(encoded.long_output, batch), word_norm_);
   std::vector<torch::Tensor> logits;  // [B, W] each
@@ -137,17 +138,16 @@ std::vector<torch::Tensor> OpenkpHead::forward(const EtcOutput& encoded,
     logits.push_back(torch::constant_pad_nd(
         valid, {0, words.size(1) - valid.size(1)}, kOpenkpNoNgramLogit));
   }
-  return {torch::stack(logits, 1).masked_fill(
-      NgramMask(batch).logical_not().to(words.device()), kOpenkpNoNgramLogit)};
+  return {.ngrams = torch::stack(logits, 1).masked_fill(
+              NgramMask(batch).logical_not().to(words.device()),
+              kOpenkpNoNgramLogit)};
 }
 
-torch::Tensor OpenkpHead::Losses(const std::vector<torch::Tensor>& logits,
-                                 const Batch& batch) {
-  TORCH_CHECK(logits.size() == 1, "expected one tensor of logits, found ",
-              logits.size());
+torch::Tensor OpenkpHead::LossesOf(const OpenkpLogits<torch::Tensor>& logits,
+                                   const OpenkpBatch& batch) {
   const int64_t words = NumWords(batch);
-  ETC_CHECK_SHAPE(logits[0], {batch.size(), kOpenkpMaxPhraseLength, words});
-  torch::Tensor scores = logits[0];  // [B, K, W], officially [B, K, L]
+  torch::Tensor scores = logits.ngrams;  // [B, K, W], officially [B, K, L]
+  ETC_CHECK_SHAPE(scores, {batch.size(), kOpenkpMaxPhraseLength, words});
   torch::Tensor classes = NgramMask(batch);
   torch::Tensor counts = LabelCounts(batch, words);
   if (options_.official_compatibility) {
@@ -164,15 +164,16 @@ torch::Tensor OpenkpHead::Losses(const std::vector<torch::Tensor>& logits,
       classes);
 }
 
-torch::Tensor SumsOfWords(const torch::Tensor& encoded, const Batch& batch) {
-  const int64_t length = batch.long_token_ids.size(1);
+torch::Tensor SumsOfWords(const torch::Tensor& encoded,
+                          const OpenkpBatch& batch) {
+  const int64_t length = batch.inputs.long_token_ids.size(1);
   ETC_CHECK_SHAPE(encoded, {batch.size(), length, encoded.size(2)});
   // Tokens without a word, padding among them, go to a row of their own.
   const int64_t rows = NumWords(batch) + 1;
   std::vector<int64_t> row_of_token;
   for (size_t b = 0; b < batch.examples.size(); ++b) {
     const int64_t first = static_cast<int64_t>(b) * rows;
-    for (const int32_t word : AsOpenkp(*batch.examples[b]).long_words) {
+    for (const int32_t word : batch.examples[b]->long_words) {
       row_of_token.push_back(first + (word < 0 ? rows - 1 : word));
     }
     row_of_token.resize((b + 1) * static_cast<size_t>(length),
@@ -184,6 +185,33 @@ torch::Tensor SumsOfWords(const torch::Tensor& encoded, const Batch& batch) {
       .index_add(0, index, encoded.flatten(0, 1))
       .view({batch.size(), rows, encoded.size(2)})
       .narrow(1, 0, rows - 1);
+}
+
+torch::Tensor NgramTargets(const torch::Tensor& counts,
+                           const torch::Tensor& classes, double mass) {
+  constexpr double kMinimum = 1e-6;
+  ETC_CHECK_SHAPE(classes, counts.sizes().vec());
+  const std::vector<int64_t> places = {1, 2};
+  const torch::Tensor sum = counts.sum(places, /*keepdim=*/true);
+  const torch::Tensor num_classes = classes.sum(places, /*keepdim=*/true);
+  const torch::Tensor smoothed =
+      counts / (sum + kMinimum) +
+      classes * std::max(mass, kMinimum) / num_classes;
+  return smoothed / smoothed.sum(places, /*keepdim=*/true);
+}
+
+torch::Tensor NgramLosses(const torch::Tensor& logits,
+                          const torch::Tensor& targets,
+                          const torch::Tensor& classes) {
+  ETC_CHECK_SHAPE(targets, logits.sizes().vec());
+  ETC_CHECK_SHAPE(classes, logits.sizes().vec());
+  const torch::Tensor others = classes.logical_not().flatten(1);
+  const torch::Tensor log_probabilities =  // [B, K W]
+      logits.flatten(1)
+          .masked_fill(others, -std::numeric_limits<double>::infinity())
+          .log_softmax(-1)
+          .masked_fill(others, 0);
+  return -(targets.flatten(1) * log_probabilities).sum(-1);
 }
 
 }  // namespace etc

@@ -7,21 +7,12 @@
 #include <vector>
 
 #include "etc/config.h"
+#include "tasks/openkp/task.h"
 #include "tasks/openkp/visual_embedding.h"
 #include "tasks/task.h"
+#include "tasks/typed_head.h"
 
 namespace etc {
-
-struct OpenkpHeadOptions {
-  bool use_visual_features_in_long = true;
-  bool use_visual_features_in_global = true;
-  OpenkpVisualEmbeddingOptions visual;
-  // Share of the target spread over all n-grams; at least 1e-6 is.
-  double additive_smoothing_mass = 1e-4;
-  // L in the official number of classes; see Losses.
-  int64_t max_long_length = 4096;
-  bool official_compatibility = false;
-};
 
 // The logit of a document's places that does not exist.
 inline constexpr double kOpenkpNoNgramLogit = -10000.0;
@@ -37,24 +28,23 @@ inline constexpr double kOpenkpNoNgramLogit = -10000.0;
 //
 // A_n [n, H, H] is truncated normal(0.02 / sqrt(n)), u_n [H] truncated
 // normal(0.02), LayerNorms have epsilon 1e-12.
-class OpenkpHead : public TaskHead {
+class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
  public:
   OpenkpHead(const EtcConfig& config, const OpenkpHeadOptions& options);
 
   // The layout of elements, for tokens and globals (openkp spec 5.1).
   EmbeddingAdders Adders(const Batch& batch) override;
 
-  // {logits}: [B, K, W].
-  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
-                                     const Batch& batch) override;
+  OpenkpLogits<torch::Tensor> LogitsOf(
+      const EtcOutput& encoded,
+      const TypedBatch<OpenkpExample>& batch) override;
 
   // Cross entropy with a target that the places of the key phrases share
   // equally (openkp spec 6): [B]. The classes are the n-grams that exist; with
   // official_compatibility all K * max_long_length places, of which those
-  // that do not exist add a constant of up to 1. Throws c10::Error if an
-  // example has no answer.
-  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
-                       const Batch& batch) override;
+  // that do not exist add a constant of up to 1.
+  torch::Tensor LossesOf(const OpenkpLogits<torch::Tensor>& logits,
+                         const TypedBatch<OpenkpExample>& batch) override;
 
  private:
   struct Ngram {
@@ -76,7 +66,26 @@ class OpenkpHead : public TaskHead {
 
 // The sums of long vectors by word: [B, W, H]; words without tokens and what
 // lies behind the last word are 0. `encoded` is [B, L, H].
-torch::Tensor SumsOfWords(const torch::Tensor& encoded, const Batch& batch);
+torch::Tensor SumsOfWords(const torch::Tensor& encoded,
+                          const TypedBatch<OpenkpExample>& batch);
+
+// The distribution that n-grams should have (openkp spec 6.1), with C classes:
+//
+//   p = counts / (sum of counts + 1e-6) + max(mass, 1e-6) / C
+//   target = p / sum of p
+//
+//   counts:  [B, K, W], how many key phrases stand at each place
+//   classes: [B, K, W] bool, the places that count; 0 elsewhere
+//   mass:    of the target, spread over all classes
+//   returns: [B, K, W]; uniform if there are no key phrases
+torch::Tensor NgramTargets(const torch::Tensor& counts,
+                           const torch::Tensor& classes, double mass);
+
+// -sum of target log softmax(logits) over the classes (openkp spec 6.2): [B].
+// All arguments are [B, K, W]; every row needs a class.
+torch::Tensor NgramLosses(const torch::Tensor& logits,
+                          const torch::Tensor& targets,
+                          const torch::Tensor& classes);
 
 }  // namespace etc
 

@@ -1,12 +1,14 @@
 #include "tasks/openkp/prediction.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_join.h"
-#include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "tasks/openkp/key_phrase_lists.h"
+#include "tasks/prediction_json.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -27,15 +29,18 @@ bool IsWorse(const Candidate& a, const Candidate& b) {
              : a.position.start > b.position.start;
 }
 
-std::vector<Candidate> Candidates(const OpenkpExample& example,
-                                  const NgramLogits& logits, bool all_places) {
+std::vector<Candidate> Candidates(const OpenkpExample& example, LogitRow ngrams,
+                                  bool all_places) {
+  const auto width =
+      static_cast<int64_t>(ngrams.size()) / kOpenkpMaxPhraseLength;
+  TORCH_CHECK(example.num_words <= width, "document ", example.record_id,
+              " has more words than logits");
   std::vector<Candidate> candidates;
   for (int64_t n = 1; n <= kOpenkpMaxPhraseLength; ++n) {
-    const int64_t places =
-        all_places ? logits.num_words : example.num_words - n + 1;
+    const int64_t places = all_places ? width : example.num_words - n + 1;
     for (int64_t s = 0; s < places; ++s) {
       candidates.push_back(
-          {.logit = logits.values[(n - 1) * logits.num_words + s],
+          {.logit = ngrams[static_cast<size_t>((n - 1) * width + s)],
            .position = {.start = s, .length = n}});
     }
   }
@@ -45,10 +50,10 @@ std::vector<Candidate> Candidates(const OpenkpExample& example,
 }  // namespace
 
 std::vector<std::string> DecodeKeyPhrases(
-    const OpenkpExample& example, const NgramLogits& logits,
+    const OpenkpExample& example, const OpenkpLogits<LogitRow>& logits,
     const OpenkpDecodingOptions& options) {
   std::vector<Candidate> heap =
-      Candidates(example, logits, options.official_compatibility);
+      Candidates(example, logits.ngrams, options.official_compatibility);
   std::make_heap(heap.begin(), heap.end(), IsWorse);
   const std::vector<absl::string_view> words = OpenkpWords(example.text);
   const auto num_words = static_cast<int64_t>(words.size());
@@ -73,30 +78,34 @@ std::vector<std::string> DecodeKeyPhrases(
   return phrases;
 }
 
-std::string OpenkpPredictionLine(const std::string& url,
-                                 const std::vector<std::string>& phrases) {
-  nlohmann::ordered_json json = {{"url", url}};
-  nlohmann::ordered_json& lists = json["KeyPhrases"] =
-      nlohmann::ordered_json::array();
-  for (const std::string& phrase : phrases) {
-    lists.push_back(nlohmann::ordered_json::array({phrase}));
+std::string OpenkpPredictionLines(
+    const ById<std::vector<std::string>>& predictions) {
+  std::string lines;
+  for (const auto& [url, phrases] : predictions) {
+    nlohmann::ordered_json json = {{"url", url}};
+    nlohmann::ordered_json& lists = json["KeyPhrases"] =
+        nlohmann::ordered_json::array();
+    for (const std::string& phrase : phrases) {
+      lists.push_back(nlohmann::ordered_json::array({phrase}));
+    }
+    lines += AsciiLine(json);
   }
-  return json.dump(/*indent=*/-1, /*indent_char=*/' ', /*ensure_ascii=*/true,
-                   nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return lines;
 }
 
-absl::StatusOr<OpenkpPhraseLists> ParseOpenkpPhraseLists(
-    absl::string_view json, const std::string& where) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(json, where));
-  JsonObjectReader reader(object, where);
-  OpenkpPhraseLists lists;
-  reader.Required("url", &lists.url);
-  if (auto phrases = ReadKeyPhraseLists(reader, /*required=*/true)) {
-    lists.phrases = *std::move(phrases);
-  }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  return lists;
+absl::StatusOr<ById<std::vector<std::string>>> ReadOpenkpPredictions(
+    const std::string& path) {
+  ById<std::vector<std::string>> predictions;
+  ETC_RETURN_IF_ERROR(ForEachRecord(
+      path,
+      [&](const std::string& text, const std::string& where) -> absl::Status {
+        ETC_ASSIGN_OR_RETURN(OpenkpPhraseLists lists,
+                             ParseOpenkpPhraseLists(text, where));
+        predictions.emplace_back(std::move(lists.url),
+                                 EvaluatorPhrases(lists.phrases));
+        return absl::OkStatus();
+      }));
+  return predictions;
 }
 
 }  // namespace etc

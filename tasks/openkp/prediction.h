@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "tasks/logits.h"
 #include "tasks/openkp/example.h"
+#include "tasks/scoring.h"
 
 namespace etc {
 
@@ -19,13 +21,15 @@ struct OpenkpDecodingOptions {
   bool official_compatibility = false;
 };
 
-// The n-gram logits of one document: the phrase of n words from word s on has
-// values[(n - 1) * num_words + s]; n = 1, ..., kOpenkpMaxPhraseLength.
-struct NgramLogits {
-  const float* values = nullptr;
-  // Words of the longest document in the batch, at least
-  // `example.num_words`.
-  int64_t num_words = 0;
+// See tasks/logits.h. The phrase of n words from word s on has row n - 1,
+// column s; n = 1, ..., K = kOpenkpMaxPhraseLength.
+template <typename T>
+struct OpenkpLogits {
+  // [K, W], W the words of the longest document in the batch, at least those of
+  // the example and at least K.
+  T ngrams;
+
+  static constexpr auto kMembers = std::make_tuple(&OpenkpLogits::ngrams);
 };
 
 // The phrases of a document, the best first, in lower case: the texts of the
@@ -36,25 +40,20 @@ struct NgramLogits {
 // official_compatibility all places are, and phrases are cut off where the
 // document ends.
 std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
-                                          const NgramLogits& logits,
+                                          const OpenkpLogits<LogitRow>& logits,
                                           const OpenkpDecodingOptions& options);
 
-// A document and what somebody says its key phrases are, as lists of words.
-struct OpenkpPhraseLists {
-  std::string url;
-  std::vector<std::vector<std::string>> phrases;
-};
-
-// One line of the official prediction file, with its end (openkp spec 7.3):
+// The official prediction file (openkp spec 7.3), a line for each document:
 //
 //   {"url": "http://x.org", "KeyPhrases": [["green tea"], ["tea"]]}
-std::string OpenkpPredictionLine(const std::string& url,
-                                 const std::vector<std::string>& phrases);
+std::string OpenkpPredictionLines(
+    const ById<std::vector<std::string>>& predictions);
 
-// Reads such a line, or `url` and "KeyPhrases" of a data file's.
-//   kInvalidArgument  not JSON, no url, phrases that are not lists of strings
-absl::StatusOr<OpenkpPhraseLists> ParseOpenkpPhraseLists(
-    absl::string_view json, const std::string& where);
+// Reads one, with the phrases as the official evaluator compares them
+// (EvaluatorPhrases).
+//   kInvalidArgument  what ParseOpenkpPhraseLists says of a line
+absl::StatusOr<ById<std::vector<std::string>>> ReadOpenkpPredictions(
+    const std::string& path);
 
 }  // namespace etc
 

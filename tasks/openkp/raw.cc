@@ -1,5 +1,6 @@
 #include "tasks/openkp/raw.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
@@ -8,7 +9,6 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "tasks/openkp/key_phrase_lists.h"
 
 namespace etc {
 namespace {
@@ -169,6 +169,35 @@ absl::Status ReadElements(const std::string& vdom, const std::string& where,
   return checker.Finish(where);
 }
 
+// The field "KeyPhrases"; nothing if it is absent.
+std::optional<std::vector<std::vector<std::string>>> ReadKeyPhraseLists(
+    JsonObjectReader& reader, bool required) {
+  constexpr char kField[] = "KeyPhrases";
+  const nlohmann::json* phrases = reader.Raw(kField, required);
+  if (phrases == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<std::vector<std::string>> lists;
+  if (!phrases->is_array()) {
+    reader.Fail(kField, "should be a list of lists of words");
+    return lists;
+  }
+  for (const nlohmann::json& phrase : *phrases) {
+    const bool is_list =
+        phrase.is_array() && std::all_of(phrase.begin(), phrase.end(),
+                                         [](const nlohmann::json& word) {
+                                           return word.is_string();
+                                         });
+    if (!is_list) {
+      reader.Fail(absl::StrCat(kField, "[", lists.size(), "]"),
+                  "should be a list of words");
+      return lists;
+    }
+    lists.push_back(phrase.get<std::vector<std::string>>());
+  }
+  return lists;
+}
+
 }  // namespace
 
 std::vector<absl::string_view> OpenkpWords(absl::string_view text) {
@@ -188,6 +217,19 @@ absl::StatusOr<OpenkpRecord> ParseOpenkpRecord(absl::string_view json,
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   ETC_RETURN_IF_ERROR(ReadElements(vdom, reader.Where("VDOM"), &record));
   return record;
+}
+
+absl::StatusOr<OpenkpPhraseLists> ParseOpenkpPhraseLists(
+    absl::string_view json, const std::string& where) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(json, where));
+  JsonObjectReader reader(object, where);
+  OpenkpPhraseLists lists;
+  reader.Required("url", &lists.url);
+  if (auto phrases = ReadKeyPhraseLists(reader, /*required=*/true)) {
+    lists.phrases = *std::move(phrases);
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  return lists;
 }
 
 }  // namespace etc

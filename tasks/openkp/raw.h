@@ -61,6 +61,20 @@ std::vector<absl::string_view> OpenkpWords(absl::string_view text);
 absl::StatusOr<OpenkpRecord> ParseOpenkpRecord(absl::string_view json,
                                                const std::string& where);
 
+// A document and what somebody says its key phrases are, as lists of words.
+struct OpenkpPhraseLists {
+  std::string url;
+  std::vector<std::vector<std::string>> phrases;
+};
+
+// Reads a line of a prediction file, or `url` and "KeyPhrases" of a data
+// file's.
+//   kInvalidArgument  not JSON, no url, phrases that are not lists of strings:
+//                     the official evaluator would take a plain string for a
+//                     list of letters (openkp spec 8.2)
+absl::StatusOr<OpenkpPhraseLists> ParseOpenkpPhraseLists(
+    absl::string_view json, const std::string& where);
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_OPENKP_RAW_H_

@@ -8,14 +8,8 @@
 #include "base/check_shape.h"
 #include "base/initializers.h"
 #include "etc/nn/activation.h"
-#include "tasks/openkp/example_cast.h"
 
 namespace etc {
-namespace {
-
-constexpr double kInitializerRange = 0.02;
-
-}  // namespace
 
 OpenkpVisualEmbeddingImpl::OpenkpVisualEmbeddingImpl(
     const EtcConfig& config, const OpenkpVisualEmbeddingOptions& options)
@@ -27,25 +21,26 @@ OpenkpVisualEmbeddingImpl::OpenkpVisualEmbeddingImpl(
   const int64_t hidden = config.hidden_size;
   const auto table = [hidden](int64_t rows) {
     return EmbeddingTable(rows, hidden, /*projection_size=*/0,
-                          kInitializerRange);
+                          kHeadInitializerRange);
   };
   cross_ = register_module("cross", table(features_.CrossVocabulary()));
   font_ = register_module("font", table(kOpenkpFontVocabulary));
   parent_font_ = register_module("parent_font", table(kOpenkpFontVocabulary));
-  dense_ = register_module(
-      "dense", MakeLinear(features_.DenseSize(), hidden, kInitializerRange));
+  dense_ = register_module("dense", MakeLinear(features_.DenseSize(), hidden,
+                                               kHeadInitializerRange));
   if (options.extra_dense_layers == 1) {
     extra_dense_ = register_module(
-        "extra_dense", MakeLinear(hidden, hidden, kInitializerRange));
+        "extra_dense", MakeLinear(hidden, hidden, kHeadInitializerRange));
   }
 }
 
-torch::Tensor OpenkpVisualEmbeddingImpl::forward(const Batch& batch) {
-  const int64_t length = batch.global_token_ids.size(1);
+torch::Tensor OpenkpVisualEmbeddingImpl::forward(
+    const TypedBatch<OpenkpExample>& batch) {
+  const int64_t length = batch.inputs.global_token_ids.size(1);
   std::vector<int64_t> ids[3];  // cross, font, parent's font
   std::vector<float> numbers;
   for (const auto& example : batch.examples) {
-    std::vector<OpenkpElement> elements = AsOpenkp(*example).elements;
+    std::vector<OpenkpElement> elements = example->elements;
     TORCH_CHECK(!elements.empty(), "document ", example->record_id,
                 " has no elements, so it has no visual features");
     elements.resize(static_cast<size_t>(length));

@@ -9,15 +9,11 @@
 #include "etc/config.h"
 #include "etc/embedding.h"
 #include "tasks/data/batch.h"
+#include "tasks/openkp/example.h"
 #include "tasks/openkp/visual_features.h"
+#include "tasks/typed_head.h"
 
 namespace etc {
-
-struct OpenkpVisualEmbeddingOptions {
-  OpenkpVisualOptions features;
-  // Dense layers behind the first one: 0 or 1.
-  int64_t extra_dense_layers = 1;
-};
 
 // A vector for each element of the page, from its layout (openkp spec 5.1):
 //
@@ -34,7 +30,7 @@ class OpenkpVisualEmbeddingImpl : public torch::nn::Module {
 
   // [B, G, H]. Padding gets the vector of an element with all features 0.
   // Throws c10::Error if an example has no elements.
-  torch::Tensor forward(const Batch& batch);
+  torch::Tensor forward(const TypedBatch<OpenkpExample>& batch);
 
  private:
   OpenkpVisualOptions features_;

@@ -36,6 +36,12 @@ struct OpenkpVisualOptions {
   int64_t DenseSize() const;
 };
 
+struct OpenkpVisualEmbeddingOptions {
+  OpenkpVisualOptions features;
+  // Dense layers behind the first one: 0 or 1.
+  int64_t extra_dense_layers = 1;
+};
+
 // "block", "inline", "heading", "leaf", "bold", "parent_heading",
 // "parent_leaf", "parent_bold": the order of the dense vector.
 const std::vector<std::string>& OpenkpIndicatorNames();

@@ -1,12 +1,12 @@
-#include "tasks/wikihop/description.h"
+#include "tasks/description.h"
 
-#include <vector>
+#include <cstddef>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "base/counted.h"
 #include "tasks/data/pattern_text.h"
+#include "tasks/wikihop/task.h"
 
 namespace etc {
 namespace {
@@ -24,28 +24,11 @@ absl::string_view KindOf(int32_t global_type) {
   }
 }
 
-std::string TextOf(const WikihopExample& example, const Tokenizer& tokenizer,
-                   int32_t g) {
-  std::string text;
-  for (size_t i = 0; i < example.long_token_ids.size(); ++i) {
-    if (example.pattern.sentence[i] != g) {
-      continue;
-    }
-    absl::StrAppend(&text, "  ", tokenizer.Piece(example.long_token_ids[i]));
-    if (const int32_t linked = example.pattern.linked[i]; linked >= 0) {
-      absl::StrAppend(&text, ">", linked);
-    }
-  }
-  return text;
-}
-
 std::string Heading(const WikihopExample& example) {
-  const std::string answer =
-      example.label.has_value()
-          ? absl::StrCat(
-                "candidate ", *example.label, ", ",
-                example.candidates[static_cast<size_t>(*example.label)])
-          : "not given";
+  const std::string answer = example.label.has_value()
+                                 ? absl::StrCat("candidate ", *example.label,
+                                                ", ", Wikihop::GoldOf(example))
+                                 : "not given";
   const std::string truncation =
       example.dropped_sentences == 0
           ? "nothing truncated"
@@ -54,8 +37,7 @@ std::string Heading(const WikihopExample& example) {
                          Counted(example.dropped_pieces, "token"));
   return absl::StrCat(
       "question ", example.record_id, ": ", example.query, "\nanswer: ", answer,
-      "\n", Counted(example.long_length(), "long token"), ", ",
-      Counted(example.global_length(), "global token"), "; ",
+      "\n", DescribeLengths(example), "; ",
       Counted(example.num_candidates(), "candidate"), ", ",
       Counted(example.num_documents, "document"), ", ",
       Counted(example.num_sentences, "sentence"), "; ", truncation, "\n",
@@ -65,25 +47,25 @@ std::string Heading(const WikihopExample& example) {
 
 }  // namespace
 
-std::string DescribeWikihopExample(const WikihopExample& example,
-                                   const Tokenizer& tokenizer) {
-  const AttentionPattern& pattern = example.pattern;
-  std::string text = Heading(example);
-  absl::StrAppendFormat(&text, "\n%6s %-9s  %-13s  %-13s  %s\n", "global",
-                        "kind", "owns", "sees", "tokens (>link)");
-  for (int32_t g = 0; g < static_cast<int32_t>(pattern.global_length()); ++g) {
-    if (g > 0 && pattern.global_segment[static_cast<size_t>(g)] !=
-                     pattern.global_segment[static_cast<size_t>(g) - 1]) {
-      absl::StrAppend(&text, "\n");
-    }
-    const std::string line = absl::StrFormat(
-        "%6d %-9s  %-13s  %-13s%s", g,
-        KindOf(example.global_type_ids[static_cast<size_t>(g)]),
-        LongTokensOwnedBy(pattern, g), LongTokensSeenBy(pattern, g),
-        TextOf(example, tokenizer, g));
-    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
-  }
-  return text;
+std::string Wikihop::Describe(const Example& example,
+                              const Tokenizer& tokenizer,
+                              const Options& /*options*/) {
+  const auto token = [&](size_t i) {
+    const int32_t linked = example.pattern.linked[i];
+    return absl::StrCat(tokenizer.Piece(example.long_token_ids[i]),
+                        linked >= 0 ? absl::StrCat(">", linked) : "");
+  };
+  return Heading(example) +
+         DescribeGlobalTokens(example, {.kind_width = 9,
+                                        .range_width = 13,
+                                        .tokens_heading = "tokens (>link)",
+                                        .gap = "  ",
+                                        .kind =
+                                            [&](size_t g) {
+                                              return std::string(KindOf(
+                                                  example.global_type_ids[g]));
+                                            },
+                                        .token = token});
 }
 
 }  // namespace etc

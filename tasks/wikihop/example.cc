@@ -1,14 +1,31 @@
 #include "tasks/wikihop/example.h"
 
-#include <algorithm>
+#include <c10/util/Exception.h>
+
+#include <queue>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tasks/wikihop/truncation.h"
+#include "tasks/example_writer.h"
 
 namespace etc {
 namespace {
+
+struct WaitingDocument {
+  int64_t sentences = 0;
+  // Position in the queue of documents with equally many.
+  int64_t ticket = 0;
+  size_t document = 0;
+};
+
+struct ServedLater {
+  bool operator()(const WaitingDocument& a, const WaitingDocument& b) const {
+    return a.sentences != b.sentences ? a.sentences < b.sentences
+                                      : a.ticket > b.ticket;
+  }
+};
 
 // A sentence of a document and its pieces, made from it alone.
 struct Sentence {
@@ -89,50 +106,51 @@ std::vector<int64_t> SentencesThatFit(const std::vector<Document>& documents,
                        options.max_long_length - question.num_pieces);
 }
 
-// Writes the two sequences down from left to right (wikihop spec 3.3).
-class Writer {
+// The two sequences, from left to right (wikihop spec 3.3).
+class QuestionWriter {
  public:
-  Writer(const std::vector<CandidatePieces>& candidates,
-         const Tokenizer& tokenizer, const WikihopExampleOptions& options)
+  QuestionWriter(const std::vector<CandidatePieces>& candidates,
+                 const Tokenizer& tokenizer,
+                 const WikihopExampleOptions& options)
       : candidates_(candidates), tokenizer_(tokenizer), options_(options) {}
 
   void AddCandidates() {
     for (size_t i = 0; i < candidates_.size(); ++i) {
       const int64_t first = example_->long_length();
       const int32_t global =
-          AddGlobal(kWikihopCandidateToken, kWikihopCandidateGlobalType,
-                    options_.candidate_ignore_hard_g2l);
+          tokens_.AddGlobal(kWikihopCandidateToken, kWikihopCandidateGlobalType,
+                            options_.candidate_ignore_hard_g2l);
       AddLong(candidates_[i].pieces, kWikihopCandidateType,
-              /*sentence=*/global, /*paragraph=*/-1);
+              {.sentence = global});
       example_->mentions.push_back({.candidate = static_cast<int32_t>(i),
                                     .first = first,
                                     .last = example_->long_length() - 1});
-      EndSegment();
+      tokens_.EndSegment();
     }
   }
 
   void AddQuery(const std::vector<Token>& pieces) {
     for (const Token& piece : pieces) {
       const int32_t global =
-          AddGlobal(kWikihopQueryToken, kWikihopQueryGlobalType,
-                    options_.query_ignore_hard_g2l);
-      AddLong({piece}, kWikihopQueryType, /*sentence=*/global,
-              /*paragraph=*/-1);
+          tokens_.AddGlobal(kWikihopQueryToken, kWikihopQueryGlobalType,
+                            options_.query_ignore_hard_g2l);
+      AddLong({piece}, kWikihopQueryType, {.sentence = global});
     }
-    EndSegment();
+    tokens_.EndSegment();
   }
 
   void AddDocument(const Document& document, int64_t kept_sentences) {
     const int32_t paragraph =
-        AddGlobal(kWikihopDocumentToken, kWikihopDocumentGlobalType,
-                  /*ignore_hard_g2l=*/false);
+        tokens_.AddGlobal(kWikihopDocumentToken, kWikihopDocumentGlobalType,
+                          /*ignore_hard_g2l=*/false);
     for (int64_t k = 0; k < kept_sentences; ++k) {
       const Sentence& sentence = document[static_cast<size_t>(k)];
       const int32_t global =
-          AddGlobal(kWikihopSentenceToken, kWikihopSentenceGlobalType,
-                    /*ignore_hard_g2l=*/false);
+          tokens_.AddGlobal(kWikihopSentenceToken, kWikihopSentenceGlobalType,
+                            /*ignore_hard_g2l=*/false);
       AddMentions(sentence);
-      AddLong(sentence.pieces, kWikihopDocumentType, global, paragraph);
+      AddLong(sentence.pieces, kWikihopDocumentType,
+              {.sentence = global, .paragraph = paragraph});
     }
     for (size_t k = static_cast<size_t>(kept_sentences); k < document.size();
          ++k) {
@@ -142,7 +160,7 @@ class Writer {
     }
     ++example_->num_documents;
     example_->num_sentences += kept_sentences;
-    EndSegment();
+    tokens_.EndSegment();
   }
 
   // To be called once, last.
@@ -150,28 +168,15 @@ class Writer {
     if (options_.enable_l2g_linking) {
       LinkMentions();
     }
-    example_->pattern = PatternFromMultihop(source_, options_.pattern);
+    tokens_.SetPattern(options_.pattern);
     return std::move(example_);
   }
 
  private:
-  // Returns the index of the new token.
-  int32_t AddGlobal(int32_t token, int32_t type, bool ignore_hard_g2l) {
-    example_->global_token_ids.push_back(token);
-    example_->global_type_ids.push_back(type);
-    source_.global_paragraph_breakpoints.push_back(0);
-    source_.ignore_hard_g2l.push_back(ignore_hard_g2l ? 1 : 0);
-    return static_cast<int32_t>(example_->global_length()) - 1;
-  }
-
-  void AddLong(const std::vector<Token>& pieces, int32_t type, int32_t sentence,
-               int32_t paragraph) {
+  void AddLong(const std::vector<Token>& pieces, int32_t type,
+               const MultihopWriter::Owners& owners) {
     for (const Token& piece : pieces) {
-      example_->long_token_ids.push_back(piece.id);
-      example_->long_type_ids.push_back(type);
-      source_.long_sentence_ids.push_back(sentence);
-      source_.long_paragraph_ids.push_back(paragraph);
-      source_.long_paragraph_breakpoints.push_back(0);
+      tokens_.AddLong(piece.id, type, owners);
     }
   }
 
@@ -187,19 +192,12 @@ class Writer {
     }
   }
 
-  // A document without pieces ends where what stands before it does.
-  void EndSegment() {
-    source_.long_paragraph_breakpoints.back() = 1;
-    source_.global_paragraph_breakpoints.back() = 1;
-  }
-
-  // Candidate by candidate, so that the last one stays (wikihop spec 3.4).
+  // A token in several mentions is linked to the last candidate (wikihop spec
+  // 3.4), whose number is that of its global token.
   void LinkMentions() {
-    source_.linked_ids.assign(example_->long_token_ids.size(), -1);
     for (const Mention& mention : example_->mentions) {
       for (int64_t t = mention.first; t <= mention.last; ++t) {
-        int32_t& linked = source_.linked_ids[static_cast<size_t>(t)];
-        linked = std::max(linked, mention.candidate);
+        tokens_.Link(t, mention.candidate);
       }
     }
   }
@@ -208,24 +206,23 @@ class Writer {
   const Tokenizer& tokenizer_;
   const WikihopExampleOptions& options_;
   std::shared_ptr<WikihopExample> example_ = std::make_shared<WikihopExample>();
-  MultihopSource source_;
+  MultihopWriter tokens_{&*example_};
 };
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
     const WikihopRecord& record, const Tokenizer& tokenizer,
-    const SentenceSplitter& split_sentences,
     const WikihopExampleOptions& options, const std::string& where) {
   ETC_ASSIGN_OR_RETURN(
       const Question question,
       EncodeQuestion(record, tokenizer, options.max_long_length, where));
   const std::vector<Document> documents =
-      SplitDocuments(record.supports, tokenizer, split_sentences);
+      SplitDocuments(record.supports, tokenizer, options.split_sentences);
   const std::vector<int64_t> kept =
       SentencesThatFit(documents, question, options);
 
-  Writer writer(question.candidates, tokenizer, options);
+  QuestionWriter writer(question.candidates, tokenizer, options);
   writer.AddCandidates();
   writer.AddQuery(question.query);
   for (size_t d = 0; d < documents.size(); ++d) {
@@ -248,6 +245,41 @@ absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
   example->label = record.label;
   example->has_answer = record.label.has_value();
   return example;
+}
+
+std::vector<int64_t> KeptSentences(
+    const std::vector<std::vector<int64_t>>& sentence_pieces,
+    int64_t max_sentences, int64_t max_pieces) {
+  TORCH_CHECK(max_sentences >= 0 && max_pieces >= 0,
+              "limits should not be negative, but are ", max_sentences,
+              " sentences and ", max_pieces, " pieces");
+  std::vector<int64_t> kept;
+  std::priority_queue<WaitingDocument, std::vector<WaitingDocument>,
+                      ServedLater>
+      queue;
+  int64_t next_ticket = 0;
+  int64_t excess_sentences = -max_sentences;
+  int64_t excess_pieces = -max_pieces;
+  for (const std::vector<int64_t>& document : sentence_pieces) {
+    const int64_t sentences = static_cast<int64_t>(document.size());
+    queue.push({sentences, next_ticket++, kept.size()});
+    kept.push_back(sentences);
+    excess_sentences += sentences;
+    for (const int64_t pieces : document) {
+      excess_pieces += pieces;
+    }
+  }
+  while (excess_sentences > 0 || excess_pieces > 0) {
+    WaitingDocument longest = queue.top();
+    queue.pop();
+    kept[longest.document] = --longest.sentences;
+    --excess_sentences;
+    excess_pieces -= sentence_pieces[longest.document]
+                                    [static_cast<size_t>(longest.sentences)];
+    longest.ticket = next_ticket++;
+    queue.push(longest);
+  }
+  return kept;
 }
 
 }  // namespace etc

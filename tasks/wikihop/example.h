@@ -45,6 +45,7 @@ struct WikihopExampleOptions {
   // Whether mentions carry the relative id of a link to their candidate.
   bool enable_l2g_linking = true;
   MentionAlignment mention_alignment = MentionAlignment::kPieces;
+  SentenceSplitter split_sentences = SplitSentences;
   PatternOptions pattern = {};
 };
 
@@ -78,8 +79,20 @@ struct WikihopExample : Example {
 //                     than `max_global_length`
 absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
     const WikihopRecord& record, const Tokenizer& tokenizer,
-    const SentenceSplitter& split_sentences,
     const WikihopExampleOptions& options, const std::string& where);
+
+// How many sentences of each document are kept, from its first on, so that at
+// most `max_sentences` remain and they hold at most `max_pieces` pieces
+// (wikihop spec 3.2). `sentence_pieces[d][k]` is the number of pieces of
+// sentence k of document d; neither limit may be negative (c10::Error).
+//
+// As long as there is too much of either, the document with most sentences
+// (sentences, even when only pieces are too many) loses its last one. Among
+// equals the one that has waited longest: a document that lost a sentence goes
+// to the end of the queue. A document may end with none.
+std::vector<int64_t> KeptSentences(
+    const std::vector<std::vector<int64_t>>& sentence_pieces,
+    int64_t max_sentences, int64_t max_pieces);
 
 }  // namespace etc
 

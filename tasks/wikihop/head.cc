@@ -8,12 +8,10 @@
 #include "base/check_shape.h"
 #include "base/initializers.h"
 #include "etc/nn/residual_norm.h"
-#include "tasks/wikihop/example.h"
 
 namespace etc {
 namespace {
 
-constexpr double kLayerNormEpsilon = 1e-12;
 constexpr double kNoCandidateLogit = -10000.0;
 
 // A linear layer as Keras makes it when it is told nothing.
@@ -30,20 +28,20 @@ torch::Tensor CandidateMask(const Batch& batch, const torch::Device& device) {
 }
 
 // [B] int64
-torch::Tensor Labels(const Batch& batch) {
+torch::Tensor Labels(const TypedBatch<WikihopExample>& batch) {
   std::vector<int64_t> labels;
-  for (const std::shared_ptr<const Example>& example : batch.examples) {
-    const auto* wikihop = dynamic_cast<const WikihopExample*>(example.get());
-    TORCH_CHECK(wikihop != nullptr, "example ", example->record_id,
-                " is not one of WikiHop");
-    TORCH_CHECK(wikihop->label.has_value(), "question ", example->record_id,
-                " has no answer, so it has no loss");
-    labels.push_back(*wikihop->label);
+  for (const auto& example : batch.examples) {
+    labels.push_back(example->label.value());
   }
   return torch::tensor(labels, torch::kInt64);
 }
 
 }  // namespace
+
+std::shared_ptr<TaskHead> Wikihop::MakeHead(const EtcConfig& model,
+                                            const Options& options) {
+  return std::make_shared<WikihopHead>(model, options.head);
+}
 
 WikihopHead::WikihopHead(const EtcConfig& config,
                          const WikihopHeadOptions& options)
@@ -62,16 +60,17 @@ WikihopHead::WikihopHead(const EtcConfig& config,
     layer_norm_ = register_module(
         "layer_norm",
         torch::nn::LayerNorm(
-            torch::nn::LayerNormOptions({hidden}).eps(kLayerNormEpsilon)));
+            torch::nn::LayerNormOptions({hidden}).eps(kHeadLayerNormEpsilon)));
   }
   logit_ =
       register_module("logit", MakeLinear(hidden, 1, config.initializer_range));
 }
 
-std::vector<torch::Tensor> WikihopHead::forward(const EtcOutput& encoded,
-                                                const Batch& batch) {
+WikihopLogits<torch::Tensor> WikihopHead::LogitsOf(
+    const EtcOutput& encoded, const TypedBatch<WikihopExample>& batch) {
   torch::Tensor hidden = encoded.global_output;  // [B, G, H]
-  ETC_CHECK_SHAPE(batch.global_type_ids, {hidden.size(0), hidden.size(1)});
+  ETC_CHECK_SHAPE(batch.inputs.global_type_ids,
+                  {hidden.size(0), hidden.size(1)});
   if (options_.add_final_layer) {
     const torch::Tensor middle =  // [B, G, F]
         Activate(activation_, ApplyLinear(hidden, intermediate_));
@@ -81,23 +80,24 @@ std::vector<torch::Tensor> WikihopHead::forward(const EtcOutput& encoded,
   }
   const torch::Tensor logits =
       ApplyLinear(hidden, logit_).squeeze(-1);  // [B, G]
-  return {logits.masked_fill(
-      CandidateMask(batch, logits.device()).logical_not(), kNoCandidateLogit)};
+  return {.candidates = logits.masked_fill(
+              CandidateMask(batch.inputs, logits.device()).logical_not(),
+              kNoCandidateLogit)};
 }
 
-torch::Tensor WikihopHead::Losses(const std::vector<torch::Tensor>& logits,
-                                  const Batch& batch) {
-  TORCH_CHECK(logits.size() == 1, "expected one tensor of logits, found ",
-              logits.size());
-  const torch::Tensor log_probabilities = logits[0].log_softmax(-1);  // [B, G]
+torch::Tensor WikihopHead::LossesOf(const WikihopLogits<torch::Tensor>& logits,
+                                    const TypedBatch<WikihopExample>& batch) {
+  const torch::Device device = logits.candidates.device();
+  const torch::Tensor log_probabilities =
+      logits.candidates.log_softmax(-1);  // [B, G]
   const torch::Tensor labels =
-      Labels(batch).to(logits[0].device()).unsqueeze(-1);  // [B, 1]
+      Labels(batch).to(device).unsqueeze(-1);  // [B, 1]
   const torch::Tensor right =
       log_probabilities.gather(-1, labels).squeeze(-1);  // [B]
   if (options_.label_smoothing == 0) {
     return -right;
   }
-  const torch::Tensor mask = CandidateMask(batch, logits[0].device());
+  const torch::Tensor mask = CandidateMask(batch.inputs, device);
   const torch::Tensor mean =  // [B], over candidates
       log_probabilities.masked_fill(mask.logical_not(), 0).sum(-1) /
       mask.sum(-1);

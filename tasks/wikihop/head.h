@@ -5,20 +5,12 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/types.h>
 
-#include <vector>
-
 #include "etc/config.h"
 #include "etc/nn/activation.h"
-#include "tasks/task.h"
+#include "tasks/typed_head.h"
+#include "tasks/wikihop/task.h"
 
 namespace etc {
-
-struct WikihopHeadOptions {
-  // Whether a feed-forward block stands between encoder and logits.
-  bool add_final_layer = true;
-  // Share of the target that is spread over all candidates, in [0, 1).
-  double label_smoothing = 0.0;
-};
 
 // A logit for each candidate (wikihop spec 5). With x the global output of the
 // encoder, B examples, G global tokens, H hidden:
@@ -27,19 +19,18 @@ struct WikihopHeadOptions {
 //   logit = y w + b, and -10000 for what is no candidate      [B, G]
 //
 // W1, W2 are Glorot uniform (Keras' default), w truncated normal.
-class WikihopHead : public TaskHead {
+class WikihopHead : public TypedHead<WikihopExample, WikihopLogits> {
  public:
   // Activation, sizes and dropout are those of the encoder.
   WikihopHead(const EtcConfig& config, const WikihopHeadOptions& options);
 
-  // {logits}: [B, G].
-  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
-                                     const Batch& batch) override;
+  WikihopLogits<torch::Tensor> LogitsOf(
+      const EtcOutput& encoded,
+      const TypedBatch<WikihopExample>& batch) override;
 
-  // Cross entropy of each example (wikihop spec 6): [B]. Throws c10::Error if
-  // an example has no answer.
-  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
-                       const Batch& batch) override;
+  // Cross entropy (wikihop spec 6): [B].
+  torch::Tensor LossesOf(const WikihopLogits<torch::Tensor>& logits,
+                         const TypedBatch<WikihopExample>& batch) override;
 
  private:
   WikihopHeadOptions options_;

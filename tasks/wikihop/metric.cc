@@ -1,81 +1,109 @@
-#include "tasks/wikihop/metric.h"
+// From logits to the answer, the submission and its accuracy.
 
-#include <map>
+#include <c10/util/Exception.h>
 
-#include "absl/status/status.h"
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "nlohmann/json.hpp"
-#include "tasks/data/record_file.h"
+#include "tasks/prediction_json.h"
 #include "tasks/text/text_folding.h"
-#include "tasks/wikihop/raw.h"
+#include "tasks/wikihop/task.h"
 
 namespace etc {
 namespace {
 
-// Equal when stripped and in lower case (wikihop spec 9).
 bool SameAnswer(absl::string_view a, absl::string_view b) {
   return LowerCase(StripWhiteSpace(a)) == LowerCase(StripWhiteSpace(b));
 }
 
-// By question.
-using Answers = std::map<std::string, std::string>;
-
-absl::StatusOr<Answers> ReadGold(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(path));
-  Answers answers;
-  for (int64_t i = 0; i < file.size(); ++i) {
-    ETC_ASSIGN_OR_RETURN(const std::string text, file.Read(i));
-    ETC_ASSIGN_OR_RETURN(const WikihopRecord record,
-                         ParseWikihopRecord(text, file.Where(i)));
-    if (!record.label.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file.Where(i), ".answer is missing"));
-    }
-    const std::string& answer =
-        record.candidates[static_cast<size_t>(*record.label)];
-    if (!answers.emplace(record.id, answer).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(file.Where(i), ".id should occur once, but \"",
-                       record.id, "\" is that of an earlier record too"));
-    }
-  }
-  return answers;
-}
-
 }  // namespace
 
-absl::StatusOr<WikihopScore> ScoreWikihopFiles(
-    const std::string& gold_path, const std::string& predictions_path) {
-  ETC_ASSIGN_OR_RETURN(const Answers gold, ReadGold(gold_path));
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json predictions,
-                       ReadJsonFile(predictions_path));
-  if (!predictions.is_object()) {
+std::string Wikihop::Decode(const Example& example,
+                            const Logits<LogitRow>& logits,
+                            const Options& /*options*/,
+                            const Tokenizer& /*tokenizer*/) {
+  const LogitRow candidates = logits.candidates;
+  TORCH_CHECK(example.candidates.size() <= candidates.size(), "question ",
+              example.record_id, " has more candidates than logits");
+  const auto best = std::max_element(
+      candidates.begin(), candidates.begin() + example.num_candidates());
+  return example.candidates[static_cast<size_t>(best - candidates.begin())];
+}
+
+std::string Wikihop::GoldOf(const Example& example) {
+  return example.candidates[static_cast<size_t>(*example.label)];
+}
+
+absl::StatusOr<std::pair<std::string, std::string>> Wikihop::ParseGold(
+    const std::string& text, const std::string& where, ScoringRules /*rules*/) {
+  ETC_ASSIGN_OR_RETURN(const WikihopRecord record,
+                       ParseWikihopRecord(text, where));
+  if (!record.label.has_value()) {
+    return AnswerIsMissing(where, "answer");
+  }
+  return std::pair(record.id,
+                   record.candidates[static_cast<size_t>(*record.label)]);
+}
+
+absl::StatusOr<ById<std::string>> Wikihop::ReadPredictions(
+    const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json answers, ReadJsonFile(path));
+  if (!answers.is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        predictions_path,
-        R"( should be an object, {"<question id>": "<answer>", ...})"));
+        path, R"( should be an object, {"<question id>": "<answer>", ...})"));
   }
-  WikihopScore score;
-  score.questions = static_cast<int64_t>(gold.size());
-  JsonObjectReader reader(predictions, predictions_path);
-  for (const auto& [id, answer] : gold) {
-    std::string predicted;
-    reader.Optional(id, &predicted);
-    if (reader.Has(id)) {
-      ++score.answered;
-      score.correct += SameAnswer(predicted, answer) ? 1 : 0;
-    }
-  }
-  const std::vector<std::string> unknown = reader.UnreadFields();
-  if (!unknown.empty()) {
-    reader.Fail(unknown.front(),
-                absl::StrCat("is the answer to a question that ", gold_path,
-                             " does not have"));
+  ById<std::string> predictions;
+  JsonObjectReader reader(answers, path);
+  for (const auto& [id, answer] : answers.items()) {
+    reader.Optional(id, &predictions.emplace_back(id, "").second);
   }
   ETC_RETURN_IF_ERROR(reader.Finish());
-  return score;
+  return predictions;
+}
+
+std::string Wikihop::FileContents(const ById<Prediction>& predictions,
+                                  const ById<Gold>& /*gold*/) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [id, answer] : predictions) {
+    json[id] = answer;
+  }
+  return AsciiLine(json);
+}
+
+absl::Status Wikihop::CheckFiles(const ById<Gold>& gold,
+                                 const ById<Prediction>& predictions,
+                                 const ScoredFiles& files) {
+  const auto answers = LastOfEachId(gold);
+  for (const auto& [id, answer] : predictions) {
+    if (!answers.contains(id)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          files.predictions, ": ", id, " is the answer to a question that ",
+          files.gold, " does not have"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Scores Wikihop::Score(const ById<Gold>& gold,
+                      const ById<Prediction>& predictions,
+                      ScoringRules /*rules*/) {
+  const std::vector<const Prediction*> answers =
+      PredictionsFor(gold, predictions);
+  double answered = 0;
+  double correct = 0;
+  for (size_t i = 0; i < gold.size(); ++i) {
+    if (answers[i] != nullptr) {
+      ++answered;
+      correct += SameAnswer(*answers[i], gold[i].second) ? 1 : 0;
+    }
+  }
+  const auto questions = static_cast<int64_t>(gold.size());
+  return {.metrics = {{"accuracy", Share(correct, questions)}},
+          .diagnostics = {{"answered", Share(answered, questions)}}};
 }
 
 }  // namespace etc

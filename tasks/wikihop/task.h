@@ -4,62 +4,111 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/json_reader.h"
 #include "etc/config.h"
-#include "nlohmann/json_fwd.hpp"
-#include "tasks/task.h"
-#include "tasks/text/sentence_splitter.h"
+#include "tasks/logits.h"
+#include "tasks/scoring.h"
+#include "tasks/task_definition.h"
+#include "tasks/task_settings.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/wikihop/example.h"
-#include "tasks/wikihop/head.h"
+#include "tasks/wikihop/raw.h"
 
 namespace etc {
 
-// The score by which checkpoints are compared.
-inline constexpr char kWikihopMainMetric[] = "accuracy";
+struct WikihopHeadOptions {
+  // Whether a feed-forward block stands between encoder and logits.
+  bool add_final_layer = true;
+  // Share of the target that is spread over all candidates, in [0, 1).
+  double label_smoothing = 0.0;
+};
 
-// The object "wikihop" of a fine-tuning configuration.
+// The object "wikihop" of a fine-tuning configuration: README.md has its
+// fields. Absent ones keep their default, which is the published recipe.
 struct WikihopOptions {
   WikihopHeadOptions head;
   WikihopExampleOptions example;
 };
 
-// Reads the fields add_final_layer, label_smoothing, max_num_sentences,
-// candidate_ignore_hard_g2l, query_ignore_hard_g2l, enable_l2g_linking and
-// mention_alignment ("pieces" or "characters"). Absent ones keep their default,
-// which is the published recipe. `source` names the object and starts each
-// message ("finetune.json: wikihop").
-//   kInvalidArgument  a field that does not exist, a wrong type or value
-absl::StatusOr<WikihopOptions> WikihopOptionsFromJson(
-    const nlohmann::json& json, const std::string& source);
+// See tasks/logits.h.
+template <typename T>
+struct WikihopLogits {
+  // [G], by global token; the candidates are the first ones.
+  T candidates;
 
-// What a task is made of besides its options.
-struct WikihopSetup {
-  EtcConfig model;
-  int64_t max_long_length = 4096;
-  int64_t max_global_length = 430;
-  SentenceSplitter split_sentences = SplitSentences;
+  static constexpr auto kMembers = std::make_tuple(&WikihopLogits::candidates);
 };
 
-// WikiHop as the trainer knows it. Its main metric is "accuracy".
-//   kInvalidArgument  what WikihopOptionsFromJson says; a vocabulary or type
-//                     table too small for the ids of WikiHop; WordPiece with
-//                     upper case and mention_alignment "pieces"
-absl::StatusOr<std::unique_ptr<Task>> MakeWikihopTask(
-    const nlohmann::json& options, const std::string& source,
-    WikihopSetup setup, std::shared_ptr<const Tokenizer> tokenizer);
+// QAngaroo WikiHop. Gold and predictions are answers.
+struct Wikihop {
+  static constexpr char kName[] = "wikihop";
+  static constexpr char kDescription[] =
+      "QAngaroo WikiHop: choose among candidates by several documents";
+  static constexpr char kMainMetric[] = "accuracy";
+  static constexpr char kUniqueIdField[] = "id";
+  static constexpr TableSizes Tables(TokenizerKind) {
+    return {.tokens = kWikihopDocumentToken + 1,
+            .token_names = "the global tokens 1 to 5",
+            .types = kWikihopDocumentGlobalType + 1};
+  }
 
-// Its layers around the encoder alone, which need no tokenizer.
-//   kInvalidArgument  what MakeWikihopTask says, but of the vocabulary
-absl::StatusOr<std::shared_ptr<TaskHead>> MakeWikihopHead(
-    const nlohmann::json& options, const std::string& source,
-    const EtcConfig& config);
+  using Record = WikihopRecord;
+  using Example = WikihopExample;
+  template <typename T>
+  using Logits = WikihopLogits<T>;
+  using Gold = std::string;
+  using Prediction = std::string;
+  using Options = WikihopOptions;
 
-// ScoreWikihopFiles as metrics: "accuracy", and "answered", the share of
-// questions with a prediction.
-absl::StatusOr<Metrics> ScoreWikihop(const std::string& gold_path,
-                                     const std::string& predictions_path);
+  static void ReadOptions(JsonObjectReader& reader, Options* options);
+  // kInvalidArgument for WordPiece with upper case and mention_alignment
+  // "pieces".
+  static absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                                    const TaskSettings& settings,
+                                    Options* options);
+
+  static constexpr auto Parse = ParseWikihopRecord;
+  static constexpr auto MakeExamples = MakeWikihopExample;
+  // The question and its answer, what truncation took, and a line for each
+  // global token. A token linked to a candidate has that candidate's index
+  // behind it: "oslo>3".
+  static std::string Describe(const Example& example,
+                              const Tokenizer& tokenizer,
+                              const Options& options);
+  // A WikihopHead.
+  static std::shared_ptr<TaskHead> MakeHead(const EtcConfig& model,
+                                            const Options& options);
+  // The candidate with the largest logit, the first of them if there are
+  // several (wikihop spec 8).
+  static Prediction Decode(const Example& example,
+                           const Logits<LogitRow>& logits,
+                           const Options& options, const Tokenizer& tokenizer);
+
+  static Gold GoldOf(const Example& example);
+  static absl::StatusOr<std::pair<std::string, Gold>> ParseGold(
+      const std::string& text, const std::string& where, ScoringRules rules);
+  // The official submission: {"WH_dev_0": "norway", ...}. Written in the order
+  // given, ASCII with escapes, and a newline.
+  static absl::StatusOr<ById<Prediction>> ReadPredictions(
+      const std::string& path);
+  static std::string FileContents(const ById<Prediction>& predictions,
+                                  const ById<Gold>& gold);
+  // kInvalidArgument for a prediction of a question that the data do not have.
+  static absl::Status CheckFiles(const ById<Gold>& gold,
+                                 const ById<Prediction>& predictions,
+                                 const ScoredFiles& files);
+  // "accuracy", the share of questions whose prediction is equal to the gold
+  // answer when stripped and in lower case (wikihop spec 9), and "answered",
+  // that of questions with a prediction.
+  static Scores Score(const ById<Gold>& gold,
+                      const ById<Prediction>& predictions, ScoringRules rules);
+};
+static_assert(TaskDefinition<Wikihop>);
 
 }  // namespace etc
 

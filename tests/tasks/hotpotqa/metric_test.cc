@@ -13,6 +13,8 @@
 
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
+#include "tasks/hotpotqa/task.h"
+#include "tasks/score_files.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
@@ -96,9 +98,10 @@ class HotpotqaScoreTest : public testing::Test {
     return directory_.Write("gold.json", gold.dump());
   }
 
-  absl::StatusOr<HotpotqaScore> Score(const std::string& predictions) {
-    return ScoreHotpotqaFiles(
-        WriteGold(), directory_.Write("predictions.json", predictions));
+  absl::StatusOr<Metrics> Score(const std::string& predictions) {
+    return ScoreFiles<Hotpotqa>(
+        {.gold = WriteGold(),
+         .predictions = directory_.Write("predictions.json", predictions)});
   }
 
   TemporaryDirectory directory_;
@@ -111,7 +114,7 @@ TEST_F(HotpotqaScoreTest, DividesByAllGoldQuestions) {
       R"({"answer":{"q0":"roe jane","q1":"yes","other":"x"},"sp":)"
       R"({"q0":[["Acme",0]],"q2":[["Acme",0],["Jane Roe",1]]},"extra":1})");
   ASSERT_TRUE(score.ok()) << score.status();
-  const auto means = AsMap(score->Means());
+  const auto means = AsMap(*score);
   EXPECT_DOUBLE_EQ(means.at("em"), 1.0 / 3);
   EXPECT_DOUBLE_EQ(means.at("f1"), 2.0 / 3);
   EXPECT_DOUBLE_EQ(means.at("sp_em"), 1.0 / 3);
@@ -121,12 +124,12 @@ TEST_F(HotpotqaScoreTest, DividesByAllGoldQuestions) {
   EXPECT_DOUBLE_EQ(means.at("joint_prec"), 1.0 / 3);
   EXPECT_DOUBLE_EQ(means.at("joint_recall"), 0.5 / 3);
   EXPECT_DOUBLE_EQ(means.at("joint_f1"), 2.0 / 9);
-  EXPECT_EQ(means.size(), 12u);
-  const auto diagnostics = AsMap(score->Diagnostics());
-  EXPECT_DOUBLE_EQ(diagnostics.at("answered"), 2.0 / 3);
-  EXPECT_EQ(diagnostics.at("kinds/A_B"), 1);
-  EXPECT_EQ(diagnostics.at("kinds/Y_Y"), 1);
-  EXPECT_EQ(diagnostics.at("kinds/N_E"), 1);
+  // 12 official ones, "answered" and three kinds.
+  EXPECT_EQ(means.size(), 16u);
+  EXPECT_DOUBLE_EQ(means.at("answered"), 2.0 / 3);
+  EXPECT_EQ(means.at("kinds/A_B"), 1);
+  EXPECT_EQ(means.at("kinds/Y_Y"), 1);
+  EXPECT_EQ(means.at("kinds/N_E"), 1);
 }
 
 TEST_F(HotpotqaScoreTest, SaysWhatIsWrongWithAFile) {
@@ -142,8 +145,9 @@ TEST_F(HotpotqaScoreTest, SaysWhatIsWrongWithAFile) {
               HasSubstr("sp.q2[0] should be [\"title\", sentence number]"));
   const std::string gold = directory_.Write(
       "test.json", R"([{"_id":"a","question":"q","context":[]}])");
-  EXPECT_THAT(ScoreHotpotqaFiles(
-                  gold, directory_.Write("p.json", R"({"answer":{},"sp":{}})"))
+  EXPECT_THAT(ScoreFiles<Hotpotqa>({.gold = gold,
+                                    .predictions = directory_.Write(
+                                        "p.json", R"({"answer":{},"sp":{}})")})
                   .status()
                   .message(),
               HasSubstr("test.json: record 0.answer is missing"));
@@ -166,11 +170,11 @@ TEST_F(HotpotqaScoreTest, IsOneForTheGoldOfEveryRealQuestion) {
       predictions["answer"][id] = gold["answer"];
       predictions["sp"][id] = gold["supporting_facts"];
     }
-    const auto score = ScoreHotpotqaFiles(
-        path, directory_.Write("gold.json", predictions.dump()));
+    const auto score = ScoreFiles<Hotpotqa>(
+        {.gold = path,
+         .predictions = directory_.Write("gold.json", predictions.dump())});
     ASSERT_TRUE(score.ok()) << score.status();
-    EXPECT_EQ(score->questions(), file->size());
-    for (const auto& [metric, value] : score->Means()) {
+    for (const auto& [metric, value] : *score) {
       EXPECT_DOUBLE_EQ(value, 1.0) << name << " " << metric;
     }
   }

@@ -39,17 +39,20 @@ struct Model {
     const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
     const auto example =
         MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer, {});
-    HotpotqaLogits logits{.supporting_facts = facts, .answer_type = type};
+    std::vector<float> answer = bio;
     if (bio.empty()) {
-      logits.begin = begin;
-      logits.end = end;
+      answer = begin;
+      answer.insert(answer.end(), end.begin(), end.end());
     } else {
-      logits.bio = bio;
+      options.answer_encoding = HotpotqaAnswerEncoding::kBio;
     }
-    return DecodeHotpotqa(*example, logits, options, tokenizer);
+    return DecodeHotpotqa(
+        *example,
+        {.supporting_facts = facts, .answer_type = type, .answer = answer},
+        options, tokenizer);
   }
   std::string Answer(bool official) const {
-    return Predict({.official_compatibility = official}).answer;
+    return *Predict({.official_compatibility = official}).answer;
   }
 };
 
@@ -84,7 +87,7 @@ TEST_P(DecodeHotpotqaTest, TakesATitleByItsOwnProbability) {  // trap 4
   model.begin[7] = 5;  // the same words in a sentence that does not support
   model.end[8] = 5;
   EXPECT_EQ(model.Answer(GetParam()), "Jane Roe");
-  EXPECT_THAT(model.Predict().facts, IsEmpty());
+  EXPECT_THAT(*model.Predict().facts, IsEmpty());
 }
 
 TEST(DecodeHotpotqaOfficialTest, HasNoAnswerWithoutSupportingSentence) {
@@ -101,7 +104,7 @@ TEST_P(DecodeHotpotqaTest, NamesSupportingSentencesOnly) {  // spec 10.5
     model.facts[g] = 0;                         // exactly the threshold
   }
   EXPECT_THAT(
-      model.Predict({.official_compatibility = GetParam()}).facts,
+      *model.Predict({.official_compatibility = GetParam()}).facts,
       ElementsAre(HotpotqaFact{"Jane Roe", 1}, HotpotqaFact{"Acme", 0}));
 }
 
@@ -118,7 +121,7 @@ TEST_P(DecodeHotpotqaTest, AppliesThresholdAndLength) {
   HotpotqaDecodingOptions options{.supporting_fact_threshold = 0.85,
                                   .official_compatibility = GetParam()};
   EXPECT_EQ(model.Predict(options).answer, "Jane Roe");  // the title
-  EXPECT_THAT(model.Predict(options).facts, IsEmpty());
+  EXPECT_THAT(*model.Predict(options).facts, IsEmpty());
   options = {.max_answer_length = 1, .official_compatibility = GetParam()};
   model.begin[23] = -1;
   EXPECT_EQ(model.Predict(options).answer, "Roe");
@@ -200,9 +203,9 @@ TEST(BestSpanTest, AgreesWithTheOfficialSearchOnShortInputs) {
 // Logits whose most probable class at each token is that of `classes`, "B",
 // "I" or "O".
 std::vector<float> BioLogits(const std::string& classes) {
-  std::vector<float> logits;
-  for (const char c : classes) {
-    for (const char of : {'B', 'I', 'O'}) {
+  std::vector<float> logits;  // [3, L]
+  for (const char of : {'B', 'I', 'O'}) {
+    for (const char c : classes) {
       logits.push_back(c == of ? 2.0F : 0.0F);
     }
   }
@@ -252,7 +255,9 @@ TEST(DecodeHotpotqaOfficialTest, LosesAMarkedSpanThatReachesIntoPadding) {
 
 TEST(HotpotqaPredictionsToJsonTest, HasTheOfficialFormat) {
   EXPECT_EQ(HotpotqaPredictionsToJson(
-                {{"b", {.answer = "Jos\u00e9", .facts = {{"T", 1}, {"U", 0}}}},
+                {{"b",
+                  {.answer = "Jos\u00e9",
+                   .facts = std::vector<HotpotqaFact>{{"T", 1}, {"U", 0}}}},
                  {"a", {}}}),
             "{\"answer\":{\"a\":\"\",\"b\":\"Jos\\u00e9\"},"
             "\"sp\":{\"a\":[],\"b\":[[\"T\",1],[\"U\",0]]}}\n");

@@ -21,7 +21,8 @@
 #include "absl/strings/str_cat.h"
 #include "etc/model.h"
 #include "nlohmann/json.hpp"
-#include "tasks/hotpotqa/metric.h"
+#include "tasks/hotpotqa/head.h"
+#include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -42,10 +43,11 @@ EtcConfig BertConfig() {
 }
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(
-    const nlohmann::json& options, HotpotqaSetup setup,
+    const nlohmann::json& options, TaskSettings settings,
     std::shared_ptr<const Tokenizer> tokenizer) {
-  return MakeHotpotqaTask(options, "f.json: hotpotqa", setup,
-                          std::move(tokenizer));
+  settings.max_global_length = 256;
+  return etc::MakeTask<Hotpotqa>(options, "f.json: hotpotqa", settings,
+                                 std::move(tokenizer));
 }
 
 absl::StatusOr<std::unique_ptr<Task>> MakeSpecTask(
@@ -61,13 +63,13 @@ std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
 
 TEST(HotpotqaOptionsTest, ReadEveryField) {
   const auto options =
-      HotpotqaOptionsFromJson({{"answer_encoding", "bio"},
-                               {"supporting_fact_threshold", 0.3},
-                               {"search_threshold", true},
-                               {"max_answer_length", 7},
-                               {"flat_sequence", true},
-                               {"official_compatibility", true}},
-                              "f.json: hotpotqa");
+      ReadTaskOptions<Hotpotqa>({{"answer_encoding", "bio"},
+                                 {"supporting_fact_threshold", 0.3},
+                                 {"search_threshold", true},
+                                 {"max_answer_length", 7},
+                                 {"flat_sequence", true},
+                                 {"official_compatibility", true}},
+                                "f.json: hotpotqa");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->head.answer_encoding, HotpotqaAnswerEncoding::kBio);
   EXPECT_EQ(options->decoding.supporting_fact_threshold, 0.3);
@@ -81,7 +83,7 @@ TEST(HotpotqaOptionsTest, ReadEveryField) {
 
 TEST(HotpotqaOptionsTest, DefaultToSoundRulesAndOfficialNumbers) {  // spec 9
   const auto options =
-      HotpotqaOptionsFromJson(nlohmann::json::object(), "f.json: hotpotqa");
+      ReadTaskOptions<Hotpotqa>(nlohmann::json::object(), "f.json: hotpotqa");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->head.answer_encoding, HotpotqaAnswerEncoding::kSpan);
   EXPECT_EQ(options->decoding.supporting_fact_threshold, 0.5);
@@ -175,7 +177,7 @@ std::vector<torch::Tensor> GoldLogits(const Batch& batch) {
     begin[b][example.target_span().first] = 10;
     end[b][example.target_span().last] = 10;
   }
-  return {facts, type, begin, end};
+  return {facts, type, torch::stack({begin, end}, 1)};
 }
 
 TEST(HotpotqaPredictionsTest, SearchTheThresholdOnDemand) {  // spec 7
@@ -275,8 +277,9 @@ TEST_P(HotpotqaRealDataTest, ScoresOneForGoldFedBack) {
     predictions->Add(batch, logits);
   }
   TemporaryDirectory directory;
-  const auto score = ScoreHotpotqa(
-      path_, directory.Write("p.json", predictions->FileContents()));
+  const auto score = ScoreFiles<Hotpotqa>(
+      {.gold = path_,
+       .predictions = directory.Write("p.json", predictions->FileContents())});
   ASSERT_TRUE(score.ok()) << score.status();
   EXPECT_THAT(predictions->Score(), IsSubsetOf(*score));
 }
@@ -331,8 +334,9 @@ TEST_P(HotpotqaRealDataTest, GoesThroughAModelWithRandomWeights) {
     predictions->Add(batch, logits);
   }
   TemporaryDirectory directory;
-  const auto score = ScoreHotpotqa(
-      path_, directory.Write("p.json", predictions->FileContents()));
+  const auto score = ScoreFiles<Hotpotqa>(
+      {.gold = path_,
+       .predictions = directory.Write("p.json", predictions->FileContents())});
   ASSERT_TRUE(score.ok()) << score.status();
   EXPECT_THAT(predictions->Score(), IsSubsetOf(*score));
 }

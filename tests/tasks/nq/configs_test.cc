@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tasks/nq/task.h"
+#include "tasks/task_options.h"
 #include "tasks/train/config.h"
 #include "tests/support/shipped_config.h"
 
@@ -31,7 +32,7 @@ TEST(NqConfigsTest, HaveThePublishedHyperParameters) {
     EXPECT_EQ(config.data.max_global_length, 230);
     EXPECT_TRUE(config.json.contains("residual_attention"));
     EXPECT_TRUE(config.model.use_hard_g2l_mask);
-    const auto options = NqOptionsFromJson(config.task_options, name);
+    const auto options = ReadTaskOptions<Nq>(config.task_options, name);
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_EQ(options->example.stride, 2048);
     EXPECT_EQ(options->example.max_question_length, 32);

@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "tasks/nq/example.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/initial_values.h"
 #include "tests/support/tensor_matchers.h"
@@ -112,7 +111,7 @@ TEST(NqHeadTest, IsThePlainFormula) {  // spec 4, 5
               Affine(*head, "answer_span", c, output.long_output[b][i]);
           const bool takes_part =
               !mask || i == 0 || (i >= 5 && i < example.long_length() - 1);
-          EXPECT_NEAR(logits[0][b][i][c].item<double>(),
+          EXPECT_NEAR(logits[0][b][c][i].item<double>(),
                       takes_part ? logit : -1e9, 1e-10);
           if (takes_part) {
             taking_part.push_back(logit);
@@ -168,7 +167,7 @@ TEST(NqHeadTest, HasTheLossOfTheSpecForEqualLogits) {  // spec 5
   const Batch batch = MakeBatch({PlainExample(4096)});
   NqHead head(SmallConfig(), {});
   EXPECT_NEAR(
-      head.Losses({torch::zeros({1, 4096, 4}), torch::zeros({1, 5})}, batch)
+      head.Losses({torch::zeros({1, 4, 4096}), torch::zeros({1, 5})}, batch)
           .item<double>(),
       6.9761005, kTolerance);
 }

@@ -14,7 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tasks/data/record_file.h"
-#include "tasks/nq/predictions_file.h"
+#include "tasks/nq/task.h"
+#include "tasks/score_files.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/nq/spec_record.h"
@@ -24,14 +25,12 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Scores = std::map<std::string, double>;
+using ScoreMap = std::map<std::string, double>;
 
 constexpr double kTolerance = 1e-12;
-constexpr NqScorerOptions kOfficial = {.official_compatibility = true};
+constexpr ScoringRules kOfficial = ScoringRules::kOfficial;
 
-Scores ToMap(const std::vector<std::pair<std::string, double>>& scores) {
-  return {scores.begin(), scores.end()};
-}
+ScoreMap ToMap(const Metrics& scores) { return {scores.begin(), scores.end()}; }
 
 NqAnnotation Answer(int64_t start, int64_t end) {
   const NqSpan span = {.start_token = start, .end_token = end};
@@ -47,8 +46,23 @@ NqPrediction Predict(int64_t id, const NqAnnotation& answer, double score) {
           .short_answers_score = score};
 }
 
-TEST(NqScorerTest, NamesItsScoresInOrder) {
-  NqScorer scorer;
+// What is scored, as it is added.
+struct Scorer {
+  void AddGold(int64_t id, const std::vector<NqAnnotation>& annotations) {
+    gold.emplace_back(absl::StrCat(id), annotations);
+  }
+  void AddPrediction(const NqPrediction& prediction) {
+    predictions.emplace_back(absl::StrCat(prediction.example_id), prediction);
+  }
+  Metrics Scores() const { return ScoreNq(gold, predictions, rules); }
+
+  ScoringRules rules = ScoringRules::kDefault;
+  ById<std::vector<NqAnnotation>> gold = {};
+  ById<NqPrediction> predictions = {};
+};
+
+TEST(ScoreNqTest, NamesItsScoresInOrder) {
+  Scorer scorer;
   EXPECT_TRUE(scorer.Scores().empty());
   scorer.AddPrediction(Predict(1, Answer(0, 3), 1));
   EXPECT_TRUE(scorer.Scores().empty());
@@ -70,8 +84,8 @@ TEST(NqScorerTest, NamesItsScoresInOrder) {
 
 // Two documents with an answer each; one is found, and too sure of the wrong
 // one for it to be left out.
-TEST(NqScorerTest, ChoosesThresholdsOfLongAndShortApart) {  // spec 7.3
-  NqScorer scorer;
+TEST(ScoreNqTest, ChoosesThresholdsOfLongAndShortApart) {  // spec 7.3
+  Scorer scorer;
   const std::vector<NqAnnotation> gold = {
       Answer(0, 3), Answer(0, 3), {}, {}, {}};
   scorer.AddGold(1, gold);
@@ -80,7 +94,7 @@ TEST(NqScorerTest, ChoosesThresholdsOfLongAndShortApart) {  // spec 7.3
   right.short_answers_score = 3;
   scorer.AddPrediction(right);
   scorer.AddPrediction(Predict(2, Answer(0, 2), 2));
-  const Scores scores = ToMap(scorer.Scores());
+  const ScoreMap scores = ToMap(scorer.Scores());
   EXPECT_NEAR(scores.at("long_f1"), .5, kTolerance);
   EXPECT_EQ(scores.at("long_threshold"), 1);
   EXPECT_EQ(scores.at("long_precision"), .5);
@@ -94,47 +108,35 @@ TEST(NqScorerTest, ChoosesThresholdsOfLongAndShortApart) {  // spec 7.3
   EXPECT_EQ(scores.at("short_recall_at_precision_0.9"), .5);
 }
 
-Scores ScoresOf(const std::vector<NqAnnotation>& gold,
-                const NqAnnotation& predicted, const NqScorerOptions& options) {
-  NqScorer scorer(options);
+ScoreMap ScoresOf(const std::vector<NqAnnotation>& gold,
+                  const NqAnnotation& predicted, ScoringRules rules) {
+  Scorer scorer{.rules = rules};
   scorer.AddGold(5, gold);
   scorer.AddPrediction(Predict(5, predicted, 1));
   return ToMap(scorer.Scores());
 }
 
-TEST(NqScorerTest, BelievesASingleAnnotatorUnlessOfficial) {
+TEST(ScoreNqTest, BelievesASingleAnnotatorUnlessOfficial) {
   const NqAnnotation answer = Answer(2, 4);
   EXPECT_EQ(ScoresOf({answer}, answer, {}).at("average_f1"), 1);
   EXPECT_EQ(ScoresOf({answer}, answer, kOfficial).at("average_f1"), 0);
   // From two annotators on both are the same.
-  for (const NqScorerOptions& options : {NqScorerOptions{}, kOfficial}) {
-    EXPECT_EQ(ScoresOf({answer, answer}, answer, options).at("average_f1"), 1);
-    EXPECT_EQ(ScoresOf({answer, {}}, answer, options).at("average_f1"), 0);
-    EXPECT_EQ(ScoresOf({{}}, answer, options).at("average_f1"), 0);
+  for (const ScoringRules rules : {ScoringRules::kDefault, kOfficial}) {
+    EXPECT_EQ(ScoresOf({answer, answer}, answer, rules).at("average_f1"), 1);
+    EXPECT_EQ(ScoresOf({answer, {}}, answer, rules).at("average_f1"), 0);
+    EXPECT_EQ(ScoresOf({{}}, answer, rules).at("average_f1"), 0);
   }
 }
 
-TEST(NqScorerTest, TakesThresholdsFromItsOptions) {
-  const NqAnnotation answer = Answer(2, 4);
-  const std::vector<NqAnnotation> two_of_five = {answer, answer, {}, {}, {}};
-  const Scores scores =
-      ScoresOf(two_of_five, answer, {.long_non_null_threshold = 3});
-  EXPECT_EQ(scores.at("long_f1"), 0);
-  EXPECT_EQ(scores.at("short_f1"), 1);
-}
-
-TEST(NqScorerTest, CountsDocumentsWithoutPredictionAsNotFound) {
-  NqScorer scorer;
+TEST(ScoreNqTest, CountsDocumentsWithoutPredictionAsNotFound) {
+  Scorer scorer;
   scorer.AddGold(1, {Answer(0, 3)});
   scorer.AddGold(2, {Answer(0, 3)});
   scorer.AddPrediction(Predict(1, Answer(0, 3), -5));
-  EXPECT_EQ(scorer.WithoutPrediction(), 2);
-  EXPECT_EQ(scorer.WithoutGold(), std::nullopt);
-  const Scores scores = ToMap(scorer.Scores());
+  const ScoreMap scores = ToMap(scorer.Scores());
   EXPECT_EQ(scores.at("long_recall"), .5);
   EXPECT_EQ(scores.at("long_precision"), 1);
   scorer.AddPrediction(Predict(9, {}, 0));
-  EXPECT_EQ(scorer.WithoutGold(), 9);
   EXPECT_EQ(ToMap(scorer.Scores()), scores);
 }
 
@@ -151,7 +153,8 @@ class ScoreNqFilesTest : public testing::Test {
   }
   static std::string Message(const std::string& gold,
                              const std::string& predictions) {
-    const auto scores = ScoreNqFiles(gold, predictions);
+    const auto scores =
+        ScoreFiles<Nq>({.gold = gold, .predictions = predictions});
     EXPECT_EQ(scores.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(scores.status().message());
   }
@@ -177,11 +180,13 @@ TEST_F(ScoreNqFilesTest, ReadsShardsOfAnyKind) {
   const std::string predictions =
       Predictions({Predict(1, right_, 1), Predict(-2, right_, 2),
                    Predict(3, right_, 3), Predict(4, right_, 4)});
-  const auto scores = ScoreNqFiles(gold, predictions);
+  const auto scores =
+      ScoreFiles<Nq>({.gold = gold, .predictions = predictions});
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_EQ(ToMap(*scores).at("average_f1"), 1);
   EXPECT_EQ(ToMap(*scores).at("long_threshold"), 1);
-  const auto official = ScoreNqFiles(gold, predictions, kOfficial);
+  const auto official =
+      ScoreFiles<Nq>({.gold = gold, .predictions = predictions}, kOfficial);
   EXPECT_EQ(ToMap(*official).at("average_f1"), 0);
 }
 
@@ -209,8 +214,9 @@ TEST_F(ScoreNqFilesTest, TakesTheLastOfEqualIds) {  // spec 7.1
   const auto long_f1 = [&](const std::string& gold,
                            const std::vector<NqPrediction>& predictions) {
     // A list with an id twice, which NqPredictionsToJson writes as it is.
-    const auto scores = ScoreNqFiles(directory_.Write("gold.jsonl", gold),
-                                     Predictions(predictions));
+    const auto scores =
+        ScoreFiles<Nq>({.gold = directory_.Write("gold.jsonl", gold),
+                        .predictions = Predictions(predictions)});
     EXPECT_TRUE(scores.ok()) << scores.status();
     return ToMap(*scores).at("long_f1");
   };
@@ -232,9 +238,11 @@ TEST_F(ScoreNqFilesTest, RefusesGoldThatCannotBeScored) {
   json.erase("annotations");
   EXPECT_THAT(Message(directory_.Write("c.jsonl", json.dump()), predictions),
               HasSubstr("c.jsonl: record 0.annotations is missing"));
-  EXPECT_EQ(
-      ScoreNqFiles(directory_.File("no-*.jsonl"), predictions).status().code(),
-      absl::StatusCode::kNotFound);
+  EXPECT_EQ(ScoreFiles<Nq>({.gold = directory_.File("no-*.jsonl"),
+                            .predictions = predictions})
+                .status()
+                .code(),
+            absl::StatusCode::kNotFound);
 }
 
 // The only record of a file of real data.
@@ -258,9 +266,9 @@ TEST(NqRealScoresTest, FindsTheLongAnswerOfTwoAnnotatorsOfFive) {
   // rule of two annotators is none: giving it is wrong.
   ASSERT_EQ(with_long, 2);
   ASSERT_EQ(with_short, 1);
-  for (const NqScorerOptions& options : {NqScorerOptions{}, kOfficial}) {
-    const Scores scores =
-        ScoresOf(record.annotations, record.annotations[3], options);
+  for (const ScoringRules rules : {ScoringRules::kDefault, kOfficial}) {
+    const ScoreMap scores =
+        ScoresOf(record.annotations, record.annotations[3], rules);
     EXPECT_EQ(scores.at("long_f1"), 1);
     EXPECT_EQ(scores.at("short_f1"), 0);
   }

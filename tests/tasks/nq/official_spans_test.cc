@@ -80,7 +80,16 @@ TEST(OfficialScoredTokensTest, AreOfTheFiftyBestOfAllPositions) {
   }
   std::vector<NqWindow> windows = {WindowOfLogits(
       NqDocumentOf({}), 0, 59, 1, {logits, logits, logits, logits})};
-  windows[0].ends[0].resize(102, 9.0F);
+  NqWindow padded = windows[0];
+  padded.logits.ends.assign(kNqNumChannels * 102, -1.0F);
+  for (size_t c = 0; c < kNqNumChannels; ++c) {
+    for (size_t i = 0; i < 102; ++i) {
+      EndLogit(padded, c, i) = i < 62   ? EndLogit(windows[0], c, i)
+                               : c == 0 ? 9.0F
+                                        : -1.0F;
+    }
+  }
+  windows[0] = padded;
   const auto tokens = OfficialScoredTokens(windows);
   // 40 of padding, then token 7, then the first ones.
   ASSERT_EQ(tokens[0].size(), 10u);

@@ -72,7 +72,7 @@ TEST(NqPredictionTest, IsTheBestPairIfExhaustive) {
   // [10, 14) has 5 and a short answer of 6: together more than 6 and 4.
   EXPECT_EQ(Show(DecodeNqDocument(windows, options)),
             "long 10-14 5 short 11-13 6");
-  windows[0].ends[0][5] += 2;
+  EndLogit(windows[0], 0, 5) += 2;
   EXPECT_EQ(Show(DecodeNqDocument(windows, options)), "long 2-8 6 short 4-6 5");
 }
 
@@ -114,8 +114,9 @@ TEST(NqPredictionTest, PointsAtWholeWords) {
   auto example = std::make_shared<NqExample>(*window.example);
   example->long_tokens = {-1, 1, 2, 2, 2, 3, -1};
   window.example = example;
-  for (std::vector<float>& logits : window.ends) {
-    logits = {0, 1, 2, 3, 4, 1, 0};
+  window.logits.ends.clear();
+  for (int64_t c = 0; c < kNqNumChannels; ++c) {
+    window.logits.ends.insert(window.logits.ends.end(), {0, 1, 2, 3, 4, 1, 0});
   }
   EXPECT_EQ(Show(DecodeNqDocument(std::vector<NqWindow>{window}, {})),
             "long 1-4 2 short 2-3 6");
@@ -137,8 +138,9 @@ TEST(NqPredictionTest, LimitsTheShortAnswer) {
 std::vector<NqWindow> WithTypes(const std::vector<NqAnswerType>& types) {
   std::vector<NqWindow> windows = TwoWindows();
   for (size_t w = 0; w < windows.size(); ++w) {
-    windows[w].answer_type = {1, 0, 0, 0, 0};
-    windows[w].answer_type[static_cast<size_t>(types[w])] = 3.5;
+    std::vector<float>& logits = windows[w].logits.answer_type;
+    logits = {1, 0, 0, 0, 0};
+    logits[static_cast<size_t>(types[w])] = 3.5;
   }
   return windows;
 }
@@ -183,14 +185,12 @@ TEST(NqPredictionTest, SurvivesLogitsThatAreNotFinite) {
                           std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
     std::vector<NqWindow> windows = TwoWindows();
-    windows[0].ends[2][0] = bad;  // of no long answer in the first window
-    windows[0].answer_type.fill(bad);
-    windows[1].answer_type.fill(bad);
+    EndLogit(windows[0], 2, 0) = bad;  // of no long answer in the first window
+    windows[0].logits.answer_type.assign(kNqNumAnswerTypes, bad);
+    windows[1].logits.answer_type.assign(kNqNumAnswerTypes, bad);
     EXPECT_EQ(Show(DecodeNqDocument(windows, {})), "long 4-6 6 short 4-5 4");
     for (NqWindow& window : windows) {
-      for (std::vector<float>& logits : window.ends) {
-        std::fill(logits.begin(), logits.end(), bad);
-      }
+      std::fill(window.logits.ends.begin(), window.logits.ends.end(), bad);
     }
     for (const auto method :
          {NqSpanSelection::kJoint, NqSpanSelection::kDisjoint,
@@ -217,9 +217,10 @@ std::optional<NqScoredSpan> BestOfAll(
     const std::vector<int32_t>& tokens = window.example->long_tokens;
     for (size_t s = 0; s < tokens.size(); ++s) {
       for (size_t e = s; e < tokens.size(); ++e) {
-        const double score = static_cast<double>(window.channel(starts)[s]) -
-                             window.channel(starts)[0] +
-                             window.channel(ends)[e] - window.channel(ends)[0];
+        const LogitRow of_start = NqChannelOf(window, starts);
+        const LogitRow of_end = NqChannelOf(window, ends);
+        const double score = static_cast<double>(of_start[s]) - of_start[0] +
+                             of_end[e] - of_end[0];
         if (tokens[s] >= 0 && tokens[e] >= 0 &&
             is_allowed(tokens[s], tokens[e]) &&
             (!best.has_value() || score > best->score)) {
@@ -243,10 +244,8 @@ TEST(NqSpanSelectionTest, IsTheBestOfAllPairs) {
     std::vector<NqWindow> windows = {WindowOfLogits(document, 0, 8, 0, {}),
                                      WindowOfLogits(document, 5, 13, 0, {})};
     for (NqWindow& window : windows) {
-      for (std::vector<float>& logits : window.ends) {
-        for (float& logit : logits) {
-          logit = normal(random);
-        }
+      for (float& logit : window.logits.ends) {
+        logit = normal(random);
       }
     }
     const auto is_candidate = [&](int64_t s, int64_t e) {

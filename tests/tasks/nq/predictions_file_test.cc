@@ -1,8 +1,6 @@
 // The official prediction file (nq spec 6.5, 7.1): what is read and written,
 // which mistakes are found, and that damaged files do no harm.
 
-#include "tasks/nq/predictions_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tasks/nq/prediction.h"
 #include "tests/support/mutation.h"
 
 namespace etc {

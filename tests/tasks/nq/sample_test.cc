@@ -14,8 +14,8 @@
 #include "gtest/gtest.h"
 #include "tasks/data/record_file.h"
 #include "tasks/nq/example.h"
+#include "tasks/nq/metric.h"
 #include "tasks/nq/raw.h"
-#include "tasks/nq/verdict.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {

@@ -22,10 +22,8 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
-#include "tasks/nq/example_cast.h"
-#include "tasks/nq/metric.h"
-#include "tasks/nq/raw.h"
 #include "tasks/train/task_model.h"
+#include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -53,7 +51,7 @@ EtcConfig SmallConfig() {
 }
 
 // The lengths of nq spec 9.1.
-NqSetup SpecSetup() {
+TaskSettings SpecSetup() {
   return {
       .model = SmallConfig(), .max_long_length = 16, .max_global_length = 8};
 }
@@ -61,10 +59,10 @@ NqSetup SpecSetup() {
 Json SpecOptions() { return {{"stride", 5}, {"question_len", 3}}; }
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(
-    const Json& options, const NqSetup& setup = SpecSetup(),
+    const Json& options, const TaskSettings& setup = SpecSetup(),
     std::shared_ptr<const Tokenizer> tokenizer =
         std::make_shared<NqSpecTokenizer>()) {
-  return MakeNqTask(options, "f.json: nq", setup, std::move(tokenizer));
+  return etc::MakeTask<Nq>(options, "f.json: nq", setup, std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
@@ -73,7 +71,7 @@ std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
 }
 
 TEST(NqOptionsTest, DefaultToTheOfficialNumbersAndSoundRules) {  // spec 8.1
-  const auto options = NqOptionsFromJson(Json::object(), "f.json: nq");
+  const auto options = ReadTaskOptions<Nq>(Json::object(), "f.json: nq");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->example.stride, 2048);
   EXPECT_EQ(options->example.max_question_length, 32);
@@ -91,20 +89,20 @@ TEST(NqOptionsTest, DefaultToTheOfficialNumbersAndSoundRules) {  // spec 8.1
 
 TEST(NqOptionsTest, ReadEveryField) {
   const auto options =
-      NqOptionsFromJson({{"stride", 100},
-                         {"question_len", 20},
-                         {"predict_la_when_no_sa", true},
-                         {"include_unknown_rate", 0.25},
-                         {"include_unknown_rate_for_unanswerable", 0.5},
-                         {"include_unknown_seed", 7},
-                         {"fixed_blocks", true},
-                         {"fixed_block_size", 9},
-                         {"mask_long_output", true},
-                         {"span_selection_method", "joint_exhaustive"},
-                         {"consider_answer_type", false},
-                         {"max_short_answer_len", 5},
-                         {"official_compatibility", true}},
-                        "f.json: nq");
+      ReadTaskOptions<Nq>({{"stride", 100},
+                           {"question_len", 20},
+                           {"predict_la_when_no_sa", true},
+                           {"include_unknown_rate", 0.25},
+                           {"include_unknown_rate_for_unanswerable", 0.5},
+                           {"include_unknown_seed", 7},
+                           {"fixed_blocks", true},
+                           {"fixed_block_size", 9},
+                           {"mask_long_output", true},
+                           {"span_selection_method", "joint_exhaustive"},
+                           {"consider_answer_type", false},
+                           {"max_short_answer_len", 5},
+                           {"official_compatibility", true}},
+                          "f.json: nq");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->example.stride, 100);
   EXPECT_EQ(options->example.max_question_length, 20);
@@ -123,7 +121,7 @@ TEST(NqOptionsTest, ReadEveryField) {
 }
 
 TEST(NqOptionsTest, FollowOtherOptionsWhereTheyAreAbsent) {  // spec 2.8, 4
-  const auto options = NqOptionsFromJson(
+  const auto options = ReadTaskOptions<Nq>(
       {{"include_unknown_rate", 0.1}, {"official_compatibility", true}},
       "f.json: nq");
   ASSERT_TRUE(options.ok()) << options.status();
@@ -149,7 +147,7 @@ TEST(MakeNqTaskTest, RefusesOptionsThatMakeNoSense) {
 }
 
 TEST(MakeNqTaskTest, RefusesASetupThatDoesNotFit) {
-  NqSetup setup = SpecSetup();
+  TaskSettings setup = SpecSetup();
   setup.max_long_length = 10;
   EXPECT_THAT(Message(MakeTask(SpecOptions(), setup)),
               HasSubstr("max_long_length should be at least 11"));
@@ -200,7 +198,7 @@ TEST(NqTaskTest, MakesTheSameWindowsOfBothFormats) {
 }
 
 TEST(NqTaskTest, DescribesAnExampleForPeople) {
-  NqSetup setup = SpecSetup();
+  TaskSettings setup = SpecSetup();
   setup.model.local_radius = 3;
   const auto task = MakeTask(SpecOptions(), setup);
   ASSERT_TRUE(task.ok()) << task.status();
@@ -228,16 +226,17 @@ global kind          owns         sees         tokens
 std::vector<torch::Tensor> GoldLogits(const Batch& batch) {
   constexpr float kRight = 10;
   torch::Tensor spans =
-      torch::ones({batch.size(), batch.long_token_ids.size(1), kNqNumChannels});
+      torch::ones({batch.size(), kNqNumChannels, batch.long_token_ids.size(1)});
   torch::Tensor types = torch::zeros({batch.size(), kNqNumAnswerTypes});
   for (int64_t b = 0; b < batch.size(); ++b) {
-    const NqExample& example = AsNq(*batch.examples[static_cast<size_t>(b)]);
+    const NqExample& example =
+        ExampleAs<NqExample>(*batch.examples[static_cast<size_t>(b)]);
     const NqTarget& short_answer = example.short_answer;
     const NqTarget& long_answer = example.long_answer;
-    spans[b][short_answer.start][0] = kRight;
-    spans[b][short_answer.end][1] = kRight;
-    spans[b][long_answer.start][2] = kRight;
-    spans[b][long_answer.end][3] = kRight;
+    spans[b][0][short_answer.start] = kRight;
+    spans[b][1][short_answer.end] = kRight;
+    spans[b][2][long_answer.start] = kRight;
+    spans[b][3][long_answer.end] = kRight;
     types[b][static_cast<int64_t>(example.answer_type)] = kRight;
   }
   return {spans, types};
@@ -362,7 +361,8 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
         {{"official_compatibility", GetParam().official_compatibility}},
         {.model = SmallConfig(),
          .tokenizer_kind = wordpiece ? TokenizerKind::kWordPiece
-                                     : TokenizerKind::kSentencePiece},
+                                     : TokenizerKind::kSentencePiece,
+         .max_global_length = 230},
         tokenizer_);
     ASSERT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
@@ -396,8 +396,9 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
       return {};
     }
     TemporaryDirectory directory;
-    const auto score = ScoreNqFiles(
-        path_, directory.Write("p.json", predictions.FileContents()));
+    const auto score = ScoreFiles<Nq>(
+        {.gold = path_,
+         .predictions = directory.Write("p.json", predictions.FileContents())});
     EXPECT_TRUE(score.ok()) << score.status();
     if (!GetParam().official_compatibility) {
       EXPECT_EQ(*score, predictions.Score());
@@ -459,7 +460,7 @@ TEST_P(NqSamplesTest, PointAtTheGoldAnswers) {
       ++answers;
     };
     for (const auto& example : windows_[r]) {
-      const NqExample& window = AsNq(*example);
+      const NqExample& window = ExampleAs<NqExample>(*example);
       EXPECT_EQ(window.left_out, "");
       if (!gold.long_answer.is_null()) {
         check(window, window.long_answer, gold.long_answer);

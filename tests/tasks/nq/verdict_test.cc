@@ -2,8 +2,6 @@
 // threshold is best: the official tests and the golden case of nq spec 9.4 to
 // 9.6. Scores are ratios of small numbers: exact, or to 1e-12.
 
-#include "tasks/nq/verdict.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/nq/metric.h"
 
 namespace etc {
 namespace {

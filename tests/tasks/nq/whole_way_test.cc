@@ -14,12 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tasks/nq/description.h"
-#include "tasks/nq/example.h"
-#include "tasks/nq/metric.h"
-#include "tasks/nq/prediction.h"
-#include "tasks/nq/predictions_file.h"
-#include "tasks/nq/raw.h"
+#include "tasks/nq/task.h"
 #include "tests/support/mutation.h"
 #include "tests/tasks/nq/page_record.h"
 #include "tests/tasks/nq/spec_record.h"
@@ -37,15 +32,14 @@ std::vector<NqWindow> RandomWindows(
   std::vector<NqWindow> windows;
   for (const auto& example : examples) {
     NqWindow window{.example = example};
-    for (std::vector<float>& channel : window.ends) {
-      channel.resize(example->long_token_ids.size() + padding);
-      for (float& logit : channel) {
+    window.logits.ends.resize(kNqNumChannels *
+                              (example->long_token_ids.size() + padding));
+    window.logits.answer_type.resize(kNqNumAnswerTypes);
+    ForEachMember(window.logits, [&](std::vector<float>& logits) {
+      for (float& logit : logits) {
         logit = uniform(*random);
       }
-    }
-    for (float& logit : window.answer_type) {
-      logit = uniform(*random);
-    }
+    });
     windows.push_back(std::move(window));
   }
   return windows;
@@ -128,7 +122,7 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
                     target.end < example->long_length());
         EXPECT_TRUE(official || target.start <= target.end);
       }
-      DescribeNqExample(*example, tokenizer, {});
+      Nq::Describe(*example, tokenizer, {});
     }
     const NqPrediction prediction =
         DecodeNqDocument(RandomWindows(examples, round % 3, &random),
@@ -137,10 +131,8 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
     const auto read =
         NqPredictionsFromJson(NqPredictionsToJson({prediction}), "predictions");
     ASSERT_TRUE(read.ok()) << read.status();
-    NqScorer scorer;
-    scorer.AddGold(record->example_id, record->annotations);
-    scorer.AddPrediction(read->front());
-    for (const auto& [name, value] : scorer.Scores()) {
+    for (const auto& [name, value] :
+         ScoreNq({{"id", record->annotations}}, {{"id", read->front()}}, {})) {
       EXPECT_TRUE(name.ends_with("threshold") || (value >= 0 && value <= 1))
           << name << " " << value;
     }

@@ -35,6 +35,12 @@ inline std::shared_ptr<const NqDocument> NqDocumentOf(
   return std::make_shared<const NqDocument>(document);
 }
 
+// The logit of a long token in one channel.
+inline float& EndLogit(NqWindow& window, size_t channel, size_t token) {
+  std::vector<float>& ends = window.logits.ends;
+  return ends[channel * (ends.size() / kNqNumChannels) + token];
+}
+
 // A window over the tokens `first` to `last` of a document, each one piece: a
 // token t is the long token 1 + t - first. `cls` is the logit of [CLS] in all
 // channels, those not named in `ends` are minus infinity.
@@ -49,18 +55,18 @@ inline NqWindow WindowOfLogits(
   }
   example->long_tokens.push_back(-1);
   NqWindow window;
+  window.logits.ends.assign(kNqNumChannels * example->long_tokens.size(),
+                            -std::numeric_limits<float>::infinity());
+  window.logits.answer_type.assign(kNqNumAnswerTypes, 0.0F);
+  window.example = std::move(example);
   const NqTokenLogits* const named[] = {&ends.short_starts, &ends.short_ends,
                                         &ends.long_starts, &ends.long_ends};
-  for (size_t c = 0; c < window.ends.size(); ++c) {
-    std::vector<float>& logits = window.ends[c];
-    logits.assign(example->long_tokens.size(),
-                  -std::numeric_limits<float>::infinity());
-    logits[0] = cls;
+  for (size_t c = 0; c < kNqNumChannels; ++c) {
+    EndLogit(window, c, 0) = cls;
     for (const auto& [logit, token] : *named[c]) {
-      logits[static_cast<size_t>(1 + token - first)] = logit;
+      EndLogit(window, c, static_cast<size_t>(1 + token - first)) = logit;
     }
   }
-  window.example = std::move(example);
   return window;
 }
 

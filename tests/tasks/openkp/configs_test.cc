@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tasks/openkp/task.h"
+#include "tasks/task_options.h"
 #include "tasks/train/config.h"
 #include "tests/support/shipped_config.h"
 
@@ -34,7 +35,7 @@ TEST(OpenkpConfigsTest, HaveThePublishedHyperParameters) {
     EXPECT_TRUE(config.json.contains("residual_attention"));
     EXPECT_TRUE(config.model.use_hard_g2l_mask);
     EXPECT_TRUE(
-        OpenkpOptionsFromJson(config.task_options, "openkp").status().ok());
+        ReadTaskOptions<Openkp>(config.task_options, "openkp").status().ok());
   }
 }
 

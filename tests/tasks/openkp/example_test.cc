@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tasks/openkp/description.h"
+#include "tasks/openkp/task.h"
 #include "tests/tasks/openkp/spec_record.h"
 
 namespace etc {
@@ -303,7 +303,7 @@ TEST(OpenkpExampleMemoryTest, IsThatOfTextAndElements) {
 TEST(DescribeOpenkpExampleTest, ShowsElementsAndKeyPhrases) {
   const auto example = Make(
       OpenkpSpecRecord(StarTrekPieces(), StarTrekPhrases()), SpecOptions());
-  EXPECT_EQ(DescribeOpenkpExample(*example, *OpenkpSpecTokenizer()),
+  EXPECT_EQ(Openkp::Describe(*example, *OpenkpSpecTokenizer(), {}),
             R"(document http://x.org/1
 key phrases: star trek, jason isaacs
 in the input: "Star Trek" at words 0-1, "Jason Isaacs" at words 7-8

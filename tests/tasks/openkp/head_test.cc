@@ -16,8 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "tasks/openkp/example.h"
-#include "tasks/openkp/ngram_loss.h"
 #include "tests/tasks/openkp/spec_record.h"
 
 namespace etc {

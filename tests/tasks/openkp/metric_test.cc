@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/openkp/task.h"
+#include "tasks/score_files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/openkp/spec_record.h"
 
@@ -19,7 +21,7 @@ namespace etc {
 namespace {
 
 using ::testing::HasSubstr;
-using Scores = std::map<std::string, double>;
+using ScoreMap = std::map<std::string, double>;
 
 constexpr double kTolerance = 1e-9;
 
@@ -55,17 +57,30 @@ OpenkpReferences StarTrekReferences() {
       {"Star Trek", "Discovery Season"}));
 }
 
-Scores ToMap(const std::vector<std::pair<std::string, double>>& scores) {
-  return {scores.begin(), scores.end()};
-}
+ScoreMap ToMap(const Metrics& scores) { return {scores.begin(), scores.end()}; }
 
-TEST(OpenkpScorerTest, AveragesOverDocuments) {  // spec 10.9
-  OpenkpScorer scorer;
+// What is scored, as it is added.
+struct Scorer {
+  void AddGold(const std::string& url, const OpenkpReferences& references) {
+    gold.emplace_back(url, references);
+  }
+  void AddPrediction(const std::string& url,
+                     const std::vector<std::string>& phrases) {
+    predictions.emplace_back(url, phrases);
+  }
+  Metrics Scores() const { return ScoreOpenkp(gold, predictions); }
+
+  ById<OpenkpReferences> gold;
+  ById<std::vector<std::string>> predictions;
+};
+
+TEST(ScoreOpenkpTest, AveragesOverDocuments) {  // spec 10.9
+  Scorer scorer;
   scorer.AddGold("a", StarTrekReferences());
   scorer.AddGold("b", StarTrekReferences());
   scorer.AddPrediction("a", {"1 director"});
   scorer.AddPrediction("b", {"star trek"});
-  const Scores scores = ToMap(scorer.Scores());
+  const ScoreMap scores = ToMap(scorer.Scores());
   for (const char* prefix : {"", "etc_"}) {
     const auto at = [&](const char* name) {
       return scores.at(absl::StrCat(prefix, name));
@@ -81,8 +96,8 @@ TEST(OpenkpScorerTest, AveragesOverDocuments) {  // spec 10.9
   }
 }
 
-TEST(OpenkpScorerTest, CountsRemovedDocumentsAsZeroByEtcOnly) {  // spec 8.3
-  OpenkpScorer scorer;
+TEST(ScoreOpenkpTest, CountsRemovedDocumentsAsZeroByEtcOnly) {  // spec 8.3
+  Scorer scorer;
   OpenkpReferences removed = StarTrekReferences();
   removed.is_removed = true;
   scorer.AddGold("a", StarTrekReferences());
@@ -90,13 +105,13 @@ TEST(OpenkpScorerTest, CountsRemovedDocumentsAsZeroByEtcOnly) {  // spec 8.3
   for (const char* url : {"a", "b"}) {
     scorer.AddPrediction(url, {"star trek", "discovery season"});
   }
-  const Scores scores = ToMap(scorer.Scores());
+  const ScoreMap scores = ToMap(scorer.Scores());
   EXPECT_NEAR(scores.at("r@3"), 1, kTolerance);
   EXPECT_NEAR(scores.at("etc_r@3"), .5, kTolerance);
 }
 
-TEST(OpenkpScorerTest, TakesTheLastOrTheRichestRecordOfAUrl) {  // spec 2, 8.2
-  OpenkpScorer scorer;
+TEST(ScoreOpenkpTest, TakesTheLastOrTheRichestRecordOfAUrl) {  // spec 2, 8.2
+  Scorer scorer;
   OpenkpReferences poor = StarTrekReferences();
   poor.evaluator = poor.etc = {"star trek"};
   poor.num_valid = 1;
@@ -104,17 +119,18 @@ TEST(OpenkpScorerTest, TakesTheLastOrTheRichestRecordOfAUrl) {  // spec 2, 8.2
   scorer.AddGold("a", poor);
   scorer.AddPrediction("a", {"1"});
   scorer.AddPrediction("a", {"star trek"});
-  const Scores scores = ToMap(scorer.Scores());
+  const ScoreMap scores = ToMap(scorer.Scores());
   EXPECT_NEAR(scores.at("r@1"), 1, kTolerance);
   EXPECT_NEAR(scores.at("etc_r@1"), .5, kTolerance);
 }
 
 class ScoreOpenkpFilesTest : public testing::Test {
  protected:
-  absl::StatusOr<std::vector<std::pair<std::string, double>>> Score(
-      const std::string& gold, const std::string& predictions) {
-    return ScoreOpenkpFiles(directory_.Write("gold.jsonl", gold),
-                            directory_.Write("predictions.jsonl", predictions));
+  absl::StatusOr<Metrics> Score(const std::string& gold,
+                                const std::string& predictions) {
+    return ScoreFiles<Openkp>(
+        {.gold = directory_.Write("gold.jsonl", gold),
+         .predictions = directory_.Write("predictions.jsonl", predictions)});
   }
   std::string Message(const std::string& gold, const std::string& predictions) {
     const auto scores = Score(gold, predictions);
@@ -141,9 +157,10 @@ TEST_F(ScoreOpenkpFilesTest, CountsEmptyPhrasesOnDemand) {  // spec 2, 8.3
   const std::string predictions =
       directory_.Write("predictions.jsonl",
                        R"({"url":"http://x.org/1","KeyPhrases":[["star"]]})");
-  const Scores sound = ToMap(*ScoreOpenkpFiles(gold, predictions));
-  const Scores official =
-      ToMap(*ScoreOpenkpFiles(gold, predictions, EmptyPhrases::kOfficial));
+  const ScoredFiles files = {.gold = gold, .predictions = predictions};
+  const ScoreMap sound = ToMap(*ScoreFiles<Openkp>(files));
+  const ScoreMap official =
+      ToMap(*ScoreFiles<Openkp>(files, ScoringRules::kOfficial));
   EXPECT_EQ(sound.at("etc_r@1"), 1);
   EXPECT_EQ(official.at("etc_r@1"), .5);
   EXPECT_EQ(official.at("r@1"), 1);  // the official script drops them

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/openkp/references.h"
+#include "tasks/openkp/phrases.h"
 #include "tests/tasks/openkp/spec_record.h"
 
 namespace etc {

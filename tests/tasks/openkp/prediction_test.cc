@@ -35,8 +35,7 @@ class Document {
   }
 
   std::vector<std::string> Decode(const OpenkpDecodingOptions& options) const {
-    return DecodeKeyPhrases(
-        example_, {.values = logits_.data(), .num_words = num_words_}, options);
+    return DecodeKeyPhrases(example_, {.ngrams = logits_}, options);
   }
 
  private:
@@ -105,17 +104,17 @@ TEST(DecodeKeyPhrasesTest, FindsNothingInAnEmptyDocument) {
   }
 }
 
-TEST(OpenkpPredictionLineTest, IsAsTheOfficialScriptReadsIt) {  // spec 7.3
-  EXPECT_EQ(OpenkpPredictionLine("http://x.org/\xC3\xA9", {"a b", "c\"d"}),
+TEST(OpenkpPredictionLinesTest, IsAsTheOfficialScriptReadsIt) {  // spec 7.3
+  EXPECT_EQ(OpenkpPredictionLines({{"http://x.org/\xC3\xA9", {"a b", "c\"d"}}}),
             "{\"url\":\"http://x.org/\\u00e9\",\"KeyPhrases\":[[\"a b\"],"
             "[\"c\\\"d\"]]}\n");
-  EXPECT_EQ(OpenkpPredictionLine("u", {}),
+  EXPECT_EQ(OpenkpPredictionLines({{"u", {}}}),
             "{\"url\":\"u\",\"KeyPhrases\":[]}\n");
 }
 
 TEST(ParseOpenkpPhraseListsTest, ReadsWhatWasWritten) {
   const auto lists =
-      ParseOpenkpPhraseLists(OpenkpPredictionLine("u", {"a b", "c"}), "p");
+      ParseOpenkpPhraseLists(OpenkpPredictionLines({{"u", {"a b", "c"}}}), "p");
   ASSERT_TRUE(lists.ok()) << lists.status();
   EXPECT_EQ(lists->url, "u");
   EXPECT_THAT(lists->phrases,

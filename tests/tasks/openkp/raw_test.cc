@@ -14,10 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_scanner.h"
-#include "tasks/openkp/description.h"
 #include "tasks/openkp/example.h"
 #include "tasks/openkp/metric.h"
 #include "tasks/openkp/prediction.h"
+#include "tasks/openkp/task.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -236,17 +236,14 @@ TEST(OpenkpReaderTest, SurvivesDamagedFiles) {
     }
     const int64_t words = (*example)->num_words + 5;
     const std::vector<float> logits(static_cast<size_t>(5 * words), 0.5F);
-    OpenkpScorer scorer;
-    scorer.AddPrediction(
-        record->url,
-        DecodeKeyPhrases(**example,
-                         {.values = logits.data(), .num_words = words},
-                         {.official_compatibility = official}));
-    scorer.AddGold(record->url, ReferencesOf(*record));
-    for (const auto& [name, value] : scorer.Scores()) {
+    const std::vector<std::string> phrases = DecodeKeyPhrases(
+        **example, {.ngrams = logits}, {.official_compatibility = official});
+    for (const auto& [name, value] :
+         ScoreOpenkp({{record->url, ReferencesOf(*record)}},
+                     {{record->url, phrases}})) {
       EXPECT_TRUE(value >= 0 && value <= 1) << name;
     }
-    DescribeOpenkpExample(**example, *tokenizer);
+    Openkp::Describe(**example, *tokenizer, {});
   }
   EXPECT_GT(parsed, 8000);
   EXPECT_LT(parsed, 29000);

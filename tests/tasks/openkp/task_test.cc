@@ -23,8 +23,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tasks/openkp/metric.h"
 #include "tasks/train/task_model.h"
+#include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -52,8 +52,8 @@ EtcConfig SmallConfig() {
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(
     const Json& options, EtcConfig config = SmallConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = OpenkpSpecTokenizer()) {
-  return MakeOpenkpTask(options, "f.json: openkp", {.model = config},
-                        std::move(tokenizer));
+  return etc::MakeTask<Openkp>(options, "f.json: openkp", {.model = config},
+                               std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
@@ -62,7 +62,8 @@ std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
 }
 
 TEST(OpenkpOptionsTest, DefaultToTheOfficialNumbers) {  // spec 9.2
-  const auto options = OpenkpOptionsFromJson(Json::object(), "f.json: openkp");
+  const auto options =
+      ReadTaskOptions<Openkp>(Json::object(), "f.json: openkp");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->head.additive_smoothing_mass, 1e-4);
   EXPECT_TRUE(options->head.use_visual_features_in_long);
@@ -80,20 +81,20 @@ TEST(OpenkpOptionsTest, DefaultToTheOfficialNumbers) {  // spec 9.2
 
 TEST(OpenkpOptionsTest, ReadEveryField) {
   const auto options =
-      OpenkpOptionsFromJson({{"additive_smoothing_mass", 0.5},
-                             {"use_visual_features_in_long", false},
-                             {"use_visual_features_in_global", false},
-                             {"extra_dense_feature_layers", 0},
-                             {"x_range", {0, 10}},
-                             {"y_range", {1, 10}},
-                             {"width_range", {2, 10}},
-                             {"height_range", {3, 10}},
-                             {"indicators_to_cross", {"leaf", "parent_bold"}},
-                             {"max_kp_predictions", 3},
-                             {"max_position_predictions", 50},
-                             {"fixed_block_length", 7},
-                             {"official_compatibility", true}},
-                            "f.json: openkp");
+      ReadTaskOptions<Openkp>({{"additive_smoothing_mass", 0.5},
+                               {"use_visual_features_in_long", false},
+                               {"use_visual_features_in_global", false},
+                               {"extra_dense_feature_layers", 0},
+                               {"x_range", {0, 10}},
+                               {"y_range", {1, 10}},
+                               {"width_range", {2, 10}},
+                               {"height_range", {3, 10}},
+                               {"indicators_to_cross", {"leaf", "parent_bold"}},
+                               {"max_kp_predictions", 3},
+                               {"max_position_predictions", 50},
+                               {"fixed_block_length", 7},
+                               {"official_compatibility", true}},
+                              "f.json: openkp");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->head.additive_smoothing_mass, 0.5);
   EXPECT_EQ(options->head.visual.extra_dense_layers, 0);
@@ -249,8 +250,10 @@ class OpenkpSamplesTest : public testing::TestWithParam<Sample> {
   // The scores of the predictions' file, which those in training must equal.
   std::map<std::string, double> ScoreOf(const TaskPredictions& predictions) {
     TemporaryDirectory directory;
-    const auto score = ScoreOpenkpFiles(
-        path_, directory.Write("p.jsonl", predictions.FileContents()));
+    const auto score =
+        ScoreFiles<Openkp>({.gold = path_,
+                            .predictions = directory.Write(
+                                "p.jsonl", predictions.FileContents())});
     EXPECT_TRUE(score.ok()) << score.status();
     EXPECT_EQ(*score, predictions.Score());
     return ToMap(*score);

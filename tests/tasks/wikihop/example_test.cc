@@ -39,9 +39,10 @@ WikihopRecord SpecRecord() {  // spec 1.2
 }
 
 absl::StatusOr<std::shared_ptr<const WikihopExample>> Make(
-    const WikihopRecord& record, const WikihopExampleOptions& options = {}) {
-  return MakeWikihopExample(record, WordTokenizer(Words()), SplitAtFullStops,
-                            options, "f: record 0");
+    const WikihopRecord& record, WikihopExampleOptions options = {}) {
+  options.split_sentences = SplitAtFullStops;
+  return MakeWikihopExample(record, WordTokenizer(Words()), options,
+                            "f: record 0");
 }
 
 std::shared_ptr<const WikihopExample> MakeOrDie(

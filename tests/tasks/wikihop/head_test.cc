@@ -47,6 +47,7 @@ std::shared_ptr<const Example> MakeExample(int candidates, int others,
     example->global_type_ids.push_back(kWikihopDocumentGlobalType);
   }
   example->label = label;
+  example->has_answer = label.has_value();
   example->pattern = UnrestrictedPattern(1, candidates + others, 1, 0);
   return example;
 }

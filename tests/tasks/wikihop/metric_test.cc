@@ -1,8 +1,6 @@
 // Prediction files and their scores (wikihop spec 8, 9): what is written is the
 // official submission, and scoring it gives the share of right answers.
 
-#include "tasks/wikihop/metric.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,29 +10,33 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
-#include "tasks/wikihop/example.h"
-#include "tasks/wikihop/prediction.h"
-#include "tasks/wikihop/raw.h"
+#include "tasks/score_files.h"
+#include "tasks/wikihop/task.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
-TEST(BestCandidateTest, TakesTheFirstMaximumOfCandidatesOnly) {
+TEST(WikihopDecodeTest, TakesTheFirstMaximumOfCandidatesOnly) {
   WikihopExample example;
   example.candidates = {"a", "b", "c"};
   const std::vector<float> logits = {-3.0f, -1.0f, -1.0f, 7.0f};
-  EXPECT_EQ(BestCandidate(example, logits.data()), 1);
+  EXPECT_EQ(
+      Wikihop::Decode(example, {.candidates = logits}, {}, WordTokenizer({})),
+      "b");
 }
 
 TEST(WikihopPredictionsTest, AreTheOfficialSubmission) {
-  EXPECT_EQ(WikihopPredictionsToJson(
-                {{"WH_dev_1", "z\u00fcrich"}, {"WH_dev_0", "a \"b\""}}),
+  EXPECT_EQ(Wikihop::FileContents(
+                {{"WH_dev_1", "z\u00fcrich"}, {"WH_dev_0", "a \"b\""}}, {}),
             "{\"WH_dev_1\":\"z\\u00fcrich\",\"WH_dev_0\":\"a \\\"b\\\"\"}\n");
-  EXPECT_EQ(WikihopPredictionsToJson({}), "{}\n");
+  EXPECT_EQ(Wikihop::FileContents({}, {}), "{}\n");
 }
 
 class ScoreWikihopTest : public testing::Test {
@@ -45,10 +47,11 @@ class ScoreWikihopTest : public testing::Test {
           {"id":"q1","query":"x","supports":[],"candidates":["oslo","OSLO"],)"
       R"("answer":"oslo"}])";
 
-  absl::StatusOr<WikihopScore> Score(const std::string& predictions,
-                                     const std::string& gold = kGold) {
-    return ScoreWikihopFiles(directory_.Write("gold.json", gold),
-                             directory_.Write("predictions.json", predictions));
+  absl::StatusOr<Metrics> Score(const std::string& predictions,
+                                const std::string& gold = kGold) {
+    return ScoreFiles<Wikihop>(
+        {.gold = directory_.Write("gold.json", gold),
+         .predictions = directory_.Write("predictions.json", predictions)});
   }
 
   std::string Message(const std::string& predictions,
@@ -64,24 +67,24 @@ class ScoreWikihopTest : public testing::Test {
 TEST_F(ScoreWikihopTest, ComparesStrippedLowerCaseText) {
   const auto score = Score(R"({"q0": " Rome\n", "q1": "Oslo"})");
   ASSERT_TRUE(score.ok()) << score.status();
-  EXPECT_EQ(score->questions, 2);
-  EXPECT_EQ(score->correct, 2);
-  EXPECT_EQ(score->accuracy(), 1.0);
+  EXPECT_THAT(*score,
+              ElementsAre(Pair("accuracy", 1.0), Pair("answered", 1.0)));
 }
 
 TEST_F(ScoreWikihopTest, CountsWrongAndAbsentAnswersAsWrong) {
   const auto score = Score(R"({"q0": "oslo"})");
   ASSERT_TRUE(score.ok()) << score.status();
-  EXPECT_EQ(score->answered, 1);
-  EXPECT_EQ(score->correct, 0);
-  EXPECT_EQ(score->accuracy(), 0.0);
-  EXPECT_EQ(Score(R"({"q1": "oslo"})")->accuracy(), 0.5);
+  EXPECT_THAT(*score,
+              ElementsAre(Pair("accuracy", 0.0), Pair("answered", 0.5)));
+  EXPECT_THAT(*Score(R"({"q1": "oslo"})"),
+              ElementsAre(Pair("accuracy", 0.5), Pair("answered", 0.5)));
 }
 
 TEST_F(ScoreWikihopTest, HasAScoreOfNoQuestions) {
   const auto score = Score("{}", "[]");
   ASSERT_TRUE(score.ok()) << score.status();
-  EXPECT_EQ(score->accuracy(), 0.0);
+  EXPECT_THAT(*score,
+              ElementsAre(Pair("accuracy", 0.0), Pair("answered", 0.0)));
 }
 
 TEST_F(ScoreWikihopTest, RefusesPredictionsOfOtherForm) {
@@ -112,19 +115,22 @@ TEST(ScoreWikihopRealTest, GivesGoldAnswersFullMarks) {
                             "data/wikihop/" + name + ".sample.json");
     const auto file = RecordFile::Open(path);
     ASSERT_TRUE(file.ok()) << file.status();
-    std::vector<WikihopPrediction> gold;
+    ById<std::string> gold;
     for (int64_t i = 0; i < file->size(); ++i) {
-      const auto record = ParseWikihopRecord(*file->Read(i), file->Where(i));
-      ASSERT_TRUE(record.ok()) << record.status();
-      gold.emplace_back(
-          record->id, record->candidates[static_cast<size_t>(*record->label)]);
+      const auto answer =
+          Wikihop::ParseGold(*file->Read(i), file->Where(i), {});
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      gold.push_back(*answer);
     }
     TemporaryDirectory directory;
-    const auto score = ScoreWikihopFiles(
-        path, directory.Write("p.json", WikihopPredictionsToJson(gold)));
+    const auto score =
+        ScoreFiles<Wikihop>({.gold = path,
+                             .predictions = directory.Write(
+                                 "p.json", Wikihop::FileContents(gold, gold))});
     ASSERT_TRUE(score.ok()) << score.status();
-    EXPECT_EQ(score->questions, file->size());
-    EXPECT_EQ(score->accuracy(), 1.0);
+    EXPECT_EQ(static_cast<int64_t>(gold.size()), file->size());
+    EXPECT_THAT(*score,
+                ElementsAre(Pair("accuracy", 1.0), Pair("answered", 1.0)));
   }
 }
 

@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tasks/data/record_file.h"
-#include "tasks/text/sentence_splitter.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/wikihop/example.h"
@@ -115,8 +114,7 @@ TEST_P(WikihopSampleTest, HasAVocabularyForAllItsWords) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const int32_t unknown = (*tokenizer)->Id("[UNK]");
   for (const WikihopRecord& record : records_) {
-    const auto example =
-        MakeWikihopExample(record, **tokenizer, SplitSentences, {}, "sample");
+    const auto example = MakeWikihopExample(record, **tokenizer, {}, "sample");
     ASSERT_TRUE(example.ok()) << example.status();
     EXPECT_THAT((*example)->long_token_ids,
                 testing::Not(testing::Contains(unknown)))

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -36,8 +37,6 @@ using ::testing::IsEmpty;
 using ::testing::Le;
 using ::testing::Pair;
 
-using Examples = std::vector<std::shared_ptr<const Example>>;
-
 EtcConfig BertConfig() {
   EtcConfig config;
   config.vocab_size = 30522;
@@ -53,8 +52,9 @@ std::shared_ptr<const Tokenizer> SmallTokenizer(bool lower_cases = true) {
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(
     const nlohmann::json& options, EtcConfig config = BertConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = SmallTokenizer()) {
-  return MakeWikihopTask(options, "f.json: wikihop", {.model = config},
-                         std::move(tokenizer));
+  return etc::MakeTask<Wikihop>(options, "f.json: wikihop",
+                                {.model = config, .max_global_length = 430},
+                                std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
@@ -64,7 +64,7 @@ std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
 
 TEST(WikihopOptionsTest, DefaultToThePublishedRecipe) {  // spec 10, trap 10
   const auto options =
-      WikihopOptionsFromJson(nlohmann::json::object(), "f.json: wikihop");
+      ReadTaskOptions<Wikihop>(nlohmann::json::object(), "f.json: wikihop");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_TRUE(options->head.add_final_layer);
   EXPECT_EQ(options->head.label_smoothing, 0.0);
@@ -77,14 +77,14 @@ TEST(WikihopOptionsTest, DefaultToThePublishedRecipe) {  // spec 10, trap 10
 
 TEST(WikihopOptionsTest, ReadEveryField) {
   const auto options =
-      WikihopOptionsFromJson({{"add_final_layer", false},
-                              {"label_smoothing", 0.1},
-                              {"max_num_sentences", 7},
-                              {"candidate_ignore_hard_g2l", false},
-                              {"query_ignore_hard_g2l", false},
-                              {"enable_l2g_linking", false},
-                              {"mention_alignment", "characters"}},
-                             "f.json: wikihop");
+      ReadTaskOptions<Wikihop>({{"add_final_layer", false},
+                                {"label_smoothing", 0.1},
+                                {"max_num_sentences", 7},
+                                {"candidate_ignore_hard_g2l", false},
+                                {"query_ignore_hard_g2l", false},
+                                {"enable_l2g_linking", false},
+                                {"mention_alignment", "characters"}},
+                               "f.json: wikihop");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_FALSE(options->head.add_final_layer);
   EXPECT_EQ(options->head.label_smoothing, 0.1);
@@ -219,10 +219,12 @@ class WikihopRealDataTest : public testing::TestWithParam<std::string> {
 
   // The examples of a task that splits documents so.
   Examples ExamplesWith(SentenceSplitter split) {
-    auto task = MakeWikihopTask(
-        nlohmann::json::object(), "f.json: wikihop",
-        {.model = BertConfig(), .split_sentences = std::move(split)},
-        tokenizer_);
+    auto task =
+        etc::MakeTask<Wikihop>(nlohmann::json::object(), "f.json: wikihop",
+                               {.model = BertConfig(),
+                                .max_global_length = 430,
+                                .split_sentences = std::move(split)},
+                               tokenizer_);
     EXPECT_TRUE(task.ok()) << task.status();
     return ReadExamples(**task, path_);
   }
@@ -310,8 +312,9 @@ TEST_P(WikihopRealDataTest, ScoresGoldAnswersFedBackWithOne) {
   predictions->Add(batch, {logits});
   EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 1.0)));
   TemporaryDirectory directory;
-  const auto score = ScoreWikihop(
-      path_, directory.Write("p.json", predictions->FileContents()));
+  const auto score = ScoreFiles<Wikihop>(
+      {.gold = path_,
+       .predictions = directory.Write("p.json", predictions->FileContents())});
   ASSERT_TRUE(score.ok()) << score.status();
   EXPECT_THAT(*score,
               ElementsAre(Pair("accuracy", 1.0), Pair("answered", 1.0)));

@@ -1,8 +1,6 @@
 // KeptSentences on the golden cases of wikihop spec 11.2, and against the
 // official rule written out in the simplest way on random documents.
 
-#include "tasks/wikihop/truncation.h"
-
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +9,8 @@
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "tasks/wikihop/example.h"
 
 namespace etc {
 namespace {

@@ -1,0 +1,71 @@
+#include "tasks/description.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/counted.h"
+#include "tasks/data/pattern_text.h"
+
+namespace etc {
+namespace {
+
+// The long tokens whose sentence is global token g.
+std::string TokensOf(const Example& example, const GlobalTokenTable& table,
+                     int32_t g) {
+  std::vector<std::string> tokens;
+  for (size_t i = 0; i < example.long_token_ids.size(); ++i) {
+    if (example.pattern.sentence[i] == g) {
+      tokens.push_back(table.token(i));
+    }
+  }
+  return absl::StrJoin(tokens, table.gap);
+}
+
+}  // namespace
+
+std::string DescribeLengths(const Example& example) {
+  return absl::StrCat(Counted(example.long_length(), "long token"), ", ",
+                      Counted(example.global_length(), "global token"));
+}
+
+std::string DescribeLeftOut(const Example& example) {
+  return example.left_out.empty()
+             ? ""
+             : absl::StrCat("; training leaves it out: ", example.left_out);
+}
+
+std::string DescribeGlobalTokens(const Example& example,
+                                 const GlobalTokenTable& table) {
+  const AttentionPattern& pattern = example.pattern;
+  const auto line = [&table](const auto& global, const std::string& kind,
+                             const std::string& owns, const std::string& sees,
+                             const std::string& tokens) {
+    const std::string text =
+        absl::StrFormat("%6s %-*s%s%-*s  %-*s  %s", absl::StrCat(global),
+                        table.kind_width, kind, table.gap, table.range_width,
+                        owns, table.range_width, sees, tokens);
+    return absl::StrCat(absl::StripTrailingAsciiWhitespace(text), "\n");
+  };
+  std::string text =
+      absl::StrCat("\n", line("global", table.kind ? "kind" : "", "owns",
+                              "sees", table.tokens_heading));
+  for (size_t g = 0; g < example.global_token_ids.size(); ++g) {
+    if (g > 0 && pattern.global_segment[g] != pattern.global_segment[g - 1]) {
+      absl::StrAppend(&text, "\n");
+    }
+    const auto global = static_cast<int32_t>(g);
+    absl::StrAppend(&text,
+                    line(global, table.kind ? table.kind(g) : "",
+                         LongTokensOwnedBy(pattern, global),
+                         LongTokensSeenBy(pattern, global),
+                         TokensOf(example, table, global)),
+                    table.details ? table.details(g) : "");
+  }
+  return text;
+}
+
+}  // namespace etc

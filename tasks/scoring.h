@@ -1,0 +1,127 @@
+#ifndef ETC_TASKS_SCORING_H_
+#define ETC_TASKS_SCORING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// Named scores in the order in which they are shown; shares are in [0, 1].
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+// What a task's metric says of a data set.
+struct Scores {
+  // The official scores, the task's main metric among them.
+  Metrics metrics;
+  // What else `realetc score` prints.
+  Metrics diagnostics;
+};
+
+// Whether the official scoring is kept where it is of no use: Natural Questions
+// with one annotator, empty key phrases of OpenKP (README.md of the tasks). For
+// other tasks both are the same.
+enum class ScoringRules { kDefault, kOfficial };
+
+// Gold or predictions of a data set, each with the id of its record, in the
+// order of the data. An id may come again.
+template <typename T>
+using ById = std::vector<std::pair<std::string, T>>;
+
+// The values that count where only the last one of an id does. `values` must
+// outlive the result.
+template <typename T>
+std::map<absl::string_view, const T*> LastOfEachId(const ById<T>& values) {
+  std::map<absl::string_view, const T*> last;
+  for (const auto& [id, value] : values) {
+    last.insert_or_assign(id, &value);
+  }
+  return last;
+}
+
+// The value of `id`, or null.
+template <typename T>
+const T* FindById(const std::map<absl::string_view, const T*>& values,
+                  absl::string_view id) {
+  const auto found = values.find(id);
+  return found == values.end() ? nullptr : found->second;
+}
+
+// The prediction for each value of `gold`, null if there is none. If an id
+// comes several times in both, its first prediction is for its first gold and
+// so on; what is left of its gold gets its last one.
+template <typename Gold, typename Prediction>
+std::vector<const Prediction*> PredictionsFor(
+    const ById<Gold>& gold, const ById<Prediction>& predictions) {
+  std::map<absl::string_view, std::vector<const Prediction*>> of_id;
+  for (const auto& [id, prediction] : predictions) {
+    of_id[id].push_back(&prediction);
+  }
+  std::map<absl::string_view, size_t> used;
+  std::vector<const Prediction*> found;
+  for (const auto& [id, value] : gold) {
+    const std::vector<const Prediction*>& candidates = of_id[id];
+    const size_t next = used[id]++;
+    found.push_back(candidates.empty()         ? nullptr
+                    : next < candidates.size() ? candidates[next]
+                                               : candidates.back());
+  }
+  return found;
+}
+
+// part / whole, 0 of nothing.
+inline double Share(double part, int64_t whole) {
+  return whole == 0 ? 0.0 : part / static_cast<double>(whole);
+}
+
+// The paths that `realetc score` was given.
+struct ScoredFiles {
+  std::string gold;
+  std::string predictions;
+};
+
+// Calls `read` with the JSON text of each record of the official files that
+// `pattern` names (tasks/data/data_files.h) and with what messages call it. The
+// first error ends that and is returned.
+absl::Status ForEachRecord(
+    const std::string& pattern,
+    const std::function<absl::Status(const std::string& text,
+                                     const std::string& where)>& read);
+
+// That a record lacks the field that holds its answer: "<where>.answer is
+// missing".
+absl::Status AnswerIsMissing(absl::string_view where, absl::string_view field);
+
+// Whether both files are about the same records. `what` is what the prediction
+// file has for each, "line" or "prediction".
+//   kInvalidArgument  a record without prediction, or the other way round; the
+//                     first of them by id
+absl::Status CheckSameIds(const std::vector<std::string>& gold,
+                          const std::vector<std::string>& predictions,
+                          const ScoredFiles& files, absl::string_view what);
+
+template <typename Gold, typename Prediction>
+absl::Status CheckSameRecords(const ById<Gold>& gold,
+                              const ById<Prediction>& predictions,
+                              const ScoredFiles& files,
+                              absl::string_view what) {
+  const auto ids = [](const auto& values) {
+    std::vector<std::string> all;
+    for (const auto& [id, value] : values) {
+      all.push_back(id);
+    }
+    return all;
+  };
+  return CheckSameIds(ids(gold), ids(predictions), files, what);
+}
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_SCORING_H_

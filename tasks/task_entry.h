@@ -1,0 +1,46 @@
+#ifndef ETC_TASKS_TASK_ENTRY_H_
+#define ETC_TASKS_TASK_ENTRY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tasks/scoring.h"
+#include "tasks/task.h"
+#include "tasks/text/tokenizer.h"
+#include "tasks/train/config.h"
+
+namespace etc {
+
+// One benchmark that this program knows. All but `make` can be used without a
+// tokenizer.
+struct TaskEntry {
+  // As in the field "task" of a configuration.
+  std::string name;
+  // One line for people.
+  std::string description;
+  // Task::main_metric().
+  std::string main_metric;
+  // The task as the configuration has it.
+  //   kInvalidArgument  a mistake in the object of the task's name
+  std::function<absl::StatusOr<std::unique_ptr<Task>>(
+      const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer)>
+      make;
+  // Whether `data.sentences` decides anything.
+  bool splits_sentences = false;
+  // Its layers around the encoder alone, so that what they cost can be said
+  // before there is a vocabulary.
+  //   kInvalidArgument  as `make`, but for mistakes in the vocabulary
+  std::function<absl::StatusOr<std::shared_ptr<TaskHead>>(
+      const FinetuneConfig& config)>
+      make_head;
+  // The official scores of a prediction file.
+  std::function<absl::StatusOr<Metrics>(const ScoredFiles& files,
+                                        ScoringRules rules)>
+      score;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TASK_ENTRY_H_

@@ -1,0 +1,76 @@
+#ifndef ETC_TASKS_TASK_OPTIONS_H_
+#define ETC_TASKS_TASK_OPTIONS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/task_definition.h"
+#include "tasks/task_settings.h"
+
+namespace etc {
+
+// The options of task D from the object of its name, with what `settings` adds.
+// Absent fields keep their default. `source` names the object and starts each
+// message ("finetune.json: wikihop").
+//   kInvalidArgument  a field that does not exist, a wrong type or value
+template <TaskDefinition D>
+absl::StatusOr<typename D::Options> ReadTaskOptions(
+    const nlohmann::json& json, const std::string& source,
+    const TaskSettings& settings = {}) {
+  typename D::Options options;
+  JsonObjectReader reader(json, source);
+  bool official = false;
+  if constexpr (requires { options.official_compatibility; }) {
+    reader.Optional("official_compatibility", &options.official_compatibility);
+    official = options.official_compatibility;
+  }
+  D::ReadOptions(reader, &options);
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  CopySettings(settings, official, &options.example);
+  if constexpr (requires { options.head; }) {
+    CopySettings(settings, official, &options.head);
+  }
+  if constexpr (requires { options.decoding; }) {
+    CopySettings(settings, official, &options.decoding);
+  }
+  return options;
+}
+
+// ReadTaskOptions, and whether model and vocabulary have what the task needs.
+// Without a tokenizer (null) nothing is asked of the vocabulary: a task can be
+// described before there is one. D may check lengths (CheckLengths), and look
+// at the vocabulary (UseVocabulary).
+template <TaskDefinition D>
+absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
+    const nlohmann::json& json, const std::string& source,
+    const TaskSettings& settings, const Tokenizer* tokenizer) {
+  ETC_ASSIGN_OR_RETURN(typename D::Options options,
+                       ReadTaskOptions<D>(json, source, settings));
+  if constexpr (requires { D::CheckLengths(options, source); }) {
+    ETC_RETURN_IF_ERROR(D::CheckLengths(options, source));
+  }
+  ETC_RETURN_IF_ERROR(
+      CheckTables(settings.model, D::Tables(settings.tokenizer_kind),
+                  tokenizer == nullptr ? 0 : tokenizer->vocab_size(), source));
+  if constexpr (requires {
+                  D::UseVocabulary(*tokenizer, settings, &options);
+                }) {
+    const absl::Status status =
+        tokenizer == nullptr ? absl::OkStatus()
+                             : D::UseVocabulary(*tokenizer, settings, &options);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(source, ": ", status.message()));
+    }
+  }
+  return options;
+}
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TASK_OPTIONS_H_

@@ -1,0 +1,42 @@
+#include "tasks/task_settings.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace etc {
+
+TaskSettings TaskSettingsOf(const FinetuneConfig& config) {
+  return {.model = config.model,
+          .tokenizer_kind = config.tokenizer.type == "sentencepiece"
+                                ? TokenizerKind::kSentencePiece
+                                : TokenizerKind::kWordPiece,
+          .max_long_length = config.data.max_long_length,
+          .max_global_length = config.data.max_global_length};
+}
+
+absl::Status CheckTables(const EtcConfig& model, const TableSizes& needed,
+                         int64_t pieces, const std::string& source) {
+  const int64_t tokens = std::max(pieces, needed.tokens);
+  if (model.vocab_size < tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": model.vocab_size should be at least ", tokens,
+                     ", for the vocabulary and ", needed.token_names,
+                     ", but is ", model.vocab_size));
+  }
+  if (model.segment_vocab_size < needed.types) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": model.segment_vocab_size should be at least ", needed.types,
+        ", for the types of tokens, but is ", model.segment_vocab_size));
+  }
+  return absl::OkStatus();
+}
+
+PatternOptions PatternOptionsOf(const EtcConfig& model) {
+  return {.local_radius = model.local_radius,
+          .relative_pos_max_distance = model.relative_pos_max_distance,
+          .hard_g2l = model.use_hard_g2l_mask,
+          .hard_l2g = model.use_hard_l2g_mask};
+}
+
+}  // namespace etc

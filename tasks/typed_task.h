@@ -1,0 +1,126 @@
+#ifndef ETC_TASKS_TYPED_TASK_H_
+#define ETC_TASKS_TYPED_TASK_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/score_files.h"
+#include "tasks/task.h"
+#include "tasks/task_definition.h"
+#include "tasks/task_entry.h"
+#include "tasks/task_options.h"
+#include "tasks/typed_head.h"
+#include "tasks/typed_predictions.h"
+
+namespace etc {
+
+// The Task that D defines (tasks/task_definition.h).
+template <TaskDefinition D>
+class TypedTask : public Task {
+ public:
+  TypedTask(typename D::Options options, EtcConfig model,
+            std::shared_ptr<const Tokenizer> tokenizer)
+      : options_(std::move(options)),
+        model_(std::move(model)),
+        tokenizer_(std::move(tokenizer)) {}
+
+  absl::StatusOr<Examples> MakeExamples(
+      const std::string& record, const std::string& where) const override {
+    ETC_ASSIGN_OR_RETURN(typename D::Record parsed, D::Parse(record, where));
+    return AsExamples(D::MakeExamples(std::move(parsed), *tokenizer_,
+                                      options_.example, where));
+  }
+
+  std::shared_ptr<TaskHead> MakeHead() const override {
+    return D::MakeHead(model_, options_);
+  }
+
+  std::unique_ptr<TaskPredictions> MakePredictions() const override {
+    return std::make_unique<TypedPredictions<D>>(options_, tokenizer_);
+  }
+
+  std::string main_metric() const override { return D::kMainMetric; }
+
+  std::string Describe(const Example& example) const override {
+    return D::Describe(ExampleAs<typename D::Example>(example), *tokenizer_,
+                       options_);
+  }
+
+ private:
+  const typename D::Options options_;
+  const EtcConfig model_;
+  const std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
+// Task D with the options in `json`, the object of its name.
+//   kInvalidArgument  what ReadCheckedTaskOptions says
+template <TaskDefinition D>
+absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+    const nlohmann::json& json, const std::string& source,
+    const TaskSettings& settings, std::shared_ptr<const Tokenizer> tokenizer) {
+  ETC_ASSIGN_OR_RETURN(
+      typename D::Options options,
+      ReadCheckedTaskOptions<D>(json, source, settings, tokenizer.get()));
+  return std::make_unique<TypedTask<D>>(std::move(options), settings.model,
+                                        std::move(tokenizer));
+}
+
+// Whether D reads texts that are to be split into sentences.
+template <TaskDefinition D>
+constexpr bool SplitsSentences() {
+  return requires(typename D::Options options) {
+    options.example.split_sentences;
+  };
+}
+
+template <TaskDefinition D>
+absl::StatusOr<std::unique_ptr<Task>> MakeTaskOfConfig(
+    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  TaskSettings settings = TaskSettingsOf(config);
+  if constexpr (SplitsSentences<D>()) {
+    absl::StatusOr<SentenceSplitter> split =
+        LoadSentenceSplitter(config.data.sentences);
+    if (!split.ok()) {
+      return absl::Status(split.status().code(),
+                          absl::StrCat(config.source, ": data.sentences: ",
+                                       split.status().message()));
+    }
+    settings.split_sentences = *std::move(split);
+  }
+  return MakeTask<D>(config.task_options,
+                     absl::StrCat(config.source, ": ", D::kName), settings,
+                     std::move(tokenizer));
+}
+
+template <TaskDefinition D>
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeHeadOfConfig(
+    const FinetuneConfig& config) {
+  ETC_ASSIGN_OR_RETURN(
+      const typename D::Options options,
+      ReadCheckedTaskOptions<D>(config.task_options,
+                                absl::StrCat(config.source, ": ", D::kName),
+                                TaskSettingsOf(config), /*tokenizer=*/nullptr));
+  return D::MakeHead(config.model, options);
+}
+
+// The entry of task D in the registry.
+template <TaskDefinition D>
+TaskEntry TaskEntryOf() {
+  return {.name = D::kName,
+          .description = D::kDescription,
+          .main_metric = D::kMainMetric,
+          .make = MakeTaskOfConfig<D>,
+          .splits_sentences = SplitsSentences<D>(),
+          .make_head = MakeHeadOfConfig<D>,
+          .score = ScoreFiles<D>};
+}
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TYPED_TASK_H_
