@@ -74,10 +74,13 @@ std::vector<Source> Sources() {
 }
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Source& source) {
+  nlohmann::json json = {{"task", source.task},
+                         {"model", {{"preset", "base"}}}};
+  if (source.task == "classify") {  // which has no labels of its own
+    json["classify"] = {{"labels", {"food", "music", "sport"}}};
+  }
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
-                       FinetuneConfigFromJson({{"task", source.task},
-                                               {"model", {{"preset", "base"}}}},
-                                              "data_bench"));
+                       FinetuneConfigFromJson(json, "data_bench"));
   ETC_ASSIGN_OR_RETURN(auto tokenizer,
                        LoadWordPieceTokenizer(source.vocabulary));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(source.task));

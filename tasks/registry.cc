@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
+#include "tasks/classify/task.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/nq/task.h"
 #include "tasks/openkp/task.h"
@@ -15,7 +16,7 @@ namespace etc {
 const std::vector<TaskEntry>& Tasks() {
   static const auto* tasks = new std::vector<TaskEntry>{
       TaskEntryOf<Wikihop>(), TaskEntryOf<Hotpotqa>(), TaskEntryOf<Openkp>(),
-      TaskEntryOf<Nq>()};
+      TaskEntryOf<Nq>(), TaskEntryOf<Classify>()};
   return *tasks;
 }
 

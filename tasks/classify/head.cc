@@ -1,0 +1,54 @@
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+
+#include "base/apply_linear.h"
+#include "base/initializers.h"
+#include "tasks/classify/task.h"
+#include "tasks/typed_head.h"
+
+namespace etc {
+namespace {
+
+// g w + b, [B, C], of the global output g of the encoder, [B, 1, H], with
+// dropout of g as in the encoder. w is truncated normal.
+class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits> {
+ public:
+  ClassifyHead(const EtcConfig& config, int64_t num_labels)
+      : dropout_(config.hidden_dropout_prob),
+        label_(
+            register_module("label", MakeLinear(config.hidden_size, num_labels,
+                                                kHeadInitializerRange))) {}
+
+  ClassifyLogits<torch::Tensor> LogitsOf(
+      const EtcOutput& encoded,
+      const TypedBatch<ClassifyExample>& /*batch*/) override {
+    return {.labels =
+                ApplyLinear(torch::dropout(encoded.global_output.select(1, 0),
+                                           dropout_, is_training()),
+                            label_)};
+  }
+
+  // Cross entropy: [B].
+  torch::Tensor LossesOf(const ClassifyLogits<torch::Tensor>& logits,
+                         const TypedBatch<ClassifyExample>& batch) override {
+    std::vector<int64_t> labels;
+    for (const auto& example : batch.examples) {
+      labels.push_back(example->label);
+    }
+    return CrossEntropies(logits.labels, labels);
+  }
+
+ private:
+  const double dropout_;
+  torch::nn::Linear label_;
+};
+
+}  // namespace
+
+std::shared_ptr<TaskHead> Classify::MakeHead(const EtcConfig& model,
+                                             const Options& options) {
+  return std::make_shared<ClassifyHead>(
+      model, static_cast<int64_t>(options.example.labels.size()));
+}
+
+}  // namespace etc
