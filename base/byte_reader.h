@@ -47,7 +47,7 @@ class ByteReader {
   }
 
   // A base-128 number, least significant group first, that fits in `bits` bits
-  // (formats spec 0.3).
+  // (doc/formats.md 0.3).
   std::optional<uint64_t> TakeVarint(int bits) {
     uint64_t value = 0;
     size_t at = position_;

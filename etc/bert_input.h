@@ -7,7 +7,7 @@
 
 namespace etc {
 
-// What BERT reads, for an EtcModel that is BERT (see weights/bert_config.h):
+// What BERT reads, for an EtcModel that is BERT (see weights/source_config.h):
 // every token is global, none is long, and position i has row i of the table.
 // BERT's output is then EtcOutput::global_output, and RealFormer's that of the
 // same model with residual attention (model spec 10.1).

@@ -3,7 +3,9 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,51 +13,55 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "etc/weights/formats/safetensors/safetensors.h"
-#include "etc/weights/formats/tensor_source.h"
-#include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
+#include "etc/weights/formats/tensor_writer.h"
+#include "etc/weights/weight_plan.h"
 
 namespace etc {
 namespace {
 
-struct DtypePair {
-  const char* name;  // in the file
-  torch::ScalarType type;
-};
-
-// What formats spec 1.2 wants materialised.
-constexpr DtypePair kDtypes[] = {
-    {"F32", torch::kFloat32},   {"F16", torch::kFloat16},
-    {"BF16", torch::kBFloat16}, {"F64", torch::kFloat64},
-    {"I64", torch::kInt64},     {"I32", torch::kInt32},
-    {"I16", torch::kInt16},     {"I8", torch::kInt8},
-    {"U8", torch::kUInt8},      {"BOOL", torch::kBool},
-};
-
-const DtypePair* FindDtype(torch::ScalarType type) {
-  for (const DtypePair& pair : kDtypes) {
-    if (pair.type == type) {
-      return &pair;
+// The type in files of tensors of `type`; null if checkpoints do not hold them.
+const Dtype* DtypeOf(torch::ScalarType type) {
+  for (const Dtype& dtype : kDtypes) {
+    if (dtype.pytorch == torch::toString(type)) {
+      return &dtype;
     }
   }
   return nullptr;
 }
 
-const DtypePair* FindDtype(absl::string_view name) {
-  for (const DtypePair& pair : kDtypes) {
-    if (pair.name == name) {
-      return &pair;
+// The inverse, for the name that a file has; nullopt if LibTorch lacks it.
+std::optional<torch::ScalarType> ScalarTypeOf(absl::string_view name) {
+  const Dtype* dtype = FindDtype(name);
+  constexpr auto kTypes = static_cast<int>(torch::ScalarType::NumOptions);
+  for (int i = 0; i < kTypes && dtype != nullptr; ++i) {
+    const auto type = static_cast<torch::ScalarType>(i);
+    if (dtype->pytorch == torch::toString(type)) {
+      return type;
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::string ShapeText(at::IntArrayRef shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-// Whether LibTorch can compute the strides of an empty tensor like [2^62, 0]:
-// it multiplies the other dimensions all the same.
+// The first few texts, and how many more there are.
+std::string JoinFirst(const std::vector<std::string>& texts,
+                      absl::string_view separator,
+                      absl::string_view before_more) {
+  constexpr size_t kShown = 5;
+  const size_t shown = std::min(texts.size(), kShown);
+  std::string joined = absl::StrJoin(
+      texts.begin(), texts.begin() + static_cast<int64_t>(shown), separator);
+  if (texts.size() > shown) {
+    absl::StrAppend(&joined, before_more, texts.size() - shown, " more");
+  }
+  return joined;
+}
+
+// Whether LibTorch can compute the strides of an empty tensor like [2^62, 0],
+// for which it multiplies the other dimensions.
 bool HasStrides(const std::vector<int64_t>& shape) {
   int64_t product = 1;
   for (const int64_t dimension : shape) {
@@ -66,73 +72,130 @@ bool HasStrides(const std::vector<int64_t>& shape) {
   return true;
 }
 
-// What is in the way of copying `entry` into `destination`, or an empty string.
-std::string Mismatch(const TensorInfo& entry,
+// Why the tensor `source` cannot be copied as `copy` says, or an empty string.
+std::string Mismatch(const TensorInfo& source, const TensorCopy& copy,
                      const torch::Tensor& destination) {
-  if (destination.sizes() != at::IntArrayRef(entry.shape)) {
-    return absl::StrCat("should be ", ShapeText(destination.sizes()),
-                        ", but is ", ShapeText(entry.shape));
+  std::vector<int64_t> expected = destination.sizes().vec();
+  if (copy.transpose) {
+    std::reverse(expected.begin(), expected.end());
   }
-  const DtypePair* source = FindDtype(entry.dtype);
-  if (source != nullptr &&
-      (source->type == destination.scalar_type() ||
-       (at::isFloatingType(source->type) && destination.is_floating_point()))) {
+  if (!copy.rows.empty() && !source.shape.empty()) {
+    const int64_t last = *std::max_element(copy.rows.begin(), copy.rows.end());
+    if (last >= source.shape[0]) {
+      return absl::StrCat("should have a row ", last, ", but has ",
+                          source.shape[0], " rows");
+    }
+    expected[0] = source.shape[0];
+  }
+  if (source.shape != expected) {
+    return absl::StrCat("should be ", ShapeText(expected), ", but is ",
+                        ShapeText(source.shape));
+  }
+  const auto type = ScalarTypeOf(source.dtype);
+  if (type == destination.scalar_type() ||
+      (type.has_value() && at::isFloatingType(*type) &&
+       destination.is_floating_point())) {
     return "";
   }
-  const DtypePair* wanted = FindDtype(destination.scalar_type());
+  const Dtype* wanted = DtypeOf(destination.scalar_type());
   return absl::StrCat("should be ",
                       wanted != nullptr ? wanted->name : "of another dtype",
-                      ", but is ", entry.dtype);
+                      ", but is ", source.dtype);
 }
 
-// Says of each tensor what is to become of it.
-absl::StatusOr<LoadReport> Plan(const TensorReader& reader,
-                                const NamedTensors& destination) {
-  LoadReport report;
-  std::set<const TensorInfo*> used;
+absl::Status CheckCopies(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination) {
   std::vector<std::string> mismatches;
-  for (const auto& [name, tensor] : destination) {
-    const auto entry = reader.files().Find(name);
-    if (!entry.ok()) {
-      report.missing.push_back(name);
-      continue;
-    }
-    used.insert(*entry);
-    report.loaded.push_back(name);
-    const std::string mismatch = Mismatch(**entry, tensor);
+  for (const TensorCopy& copy : copies) {
+    const auto target = destination.find(copy.target);
+    TORCH_CHECK(target != destination.end(), "there is no tensor ", copy.target,
+                " to be loaded");
+    TORCH_CHECK(copy.rows.empty() || (!copy.transpose &&
+                                      static_cast<int64_t>(copy.rows.size()) ==
+                                          target->second.size(0)),
+                "rows should be given for each row of ", copy.target,
+                ", and it should not be transposed");
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* source, reader.Find(copy.source));
+    const std::string mismatch = Mismatch(*source, copy, target->second);
     if (!mismatch.empty()) {
-      mismatches.push_back(absl::StrCat(QuotedName(name), " ", mismatch));
-    } else if (FindDtype((*entry)->dtype)->type != tensor.scalar_type()) {
-      report.converted.push_back(name);
+      mismatches.push_back(
+          absl::StrCat(QuotedName(copy.source), " ", mismatch));
     }
   }
-  for (const std::string& name : reader.Names()) {
-    if (!used.contains(*reader.files().Find(name))) {
-      report.unexpected.push_back(name);
+  return mismatches.empty() ? absl::OkStatus()
+                            : absl::InvalidArgumentError(absl::StrCat(
+                                  reader.path(), ": tensor ",
+                                  JoinFirst(mismatches, "; ", "; and ")));
+}
+
+// Copies the rows that have a source.
+void CopyRows(const std::vector<int64_t>& rows, const torch::Tensor& from,
+              torch::Tensor to) {
+  std::vector<int64_t> to_rows;
+  std::vector<int64_t> from_rows;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] >= 0) {
+      to_rows.push_back(static_cast<int64_t>(i));
+      from_rows.push_back(rows[i]);
     }
   }
-  if (mismatches.empty()) {
-    return report;
+  to.index_copy_(0, torch::tensor(to_rows, torch::kInt64).to(to.device()),
+                 from.index_select(0, torch::tensor(from_rows, torch::kInt64))
+                     .to(to.options()));
+}
+
+// Does what CheckCopies has passed.
+absl::Status ReadAndCopy(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination) {
+  // A tensor that is copied to several places is read once.
+  std::map<const TensorInfo*, torch::Tensor> read;
+  std::vector<const torch::Tensor*> sources;
+  for (const TensorCopy& copy : copies) {
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* source, reader.Find(copy.source));
+    torch::Tensor& tensor = read[source];
+    if (!tensor.defined()) {
+      ETC_ASSIGN_OR_RETURN(tensor, reader.Read(copy.source));
+    }
+    sources.push_back(&tensor);
   }
-  constexpr size_t kMostShown = 5;
-  if (mismatches.size() > kMostShown) {
-    const size_t more = mismatches.size() - kMostShown;
-    mismatches.resize(kMostShown);
-    mismatches.push_back(absl::StrCat("and ", more, " more"));
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    torch::Tensor target = destination.at(copies[i].target);
+    const torch::Tensor source =
+        copies[i].transpose ? sources[i]->t() : *sources[i];
+    if (copies[i].rows.empty()) {
+      target.copy_(source);
+    } else {
+      CopyRows(copies[i].rows, source, target);
+    }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      reader.path(), ": tensor ", absl::StrJoin(mismatches, "; ")));
+  return absl::OkStatus();
+}
+
+absl::Status CheckNames(const TensorReader& reader, const LoadReport& report,
+                        NameMatch match) {
+  if (match != NameMatch::kAny && !report.missing.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        reader.path(), " lacks ", JoinFirst(report.missing, ", ", " and ")));
+  }
+  if (match == NameMatch::kBoth && !report.unexpected.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reader.path(), " has tensors that the model does not: ",
+                     JoinFirst(report.unexpected, ", ", " and ")));
+  }
+  return absl::OkStatus();
 }
 
 // What a format's writer takes; refers to `tensors`.
-template <typename Source>
-absl::StatusOr<std::vector<Source>> ToWrite(const std::string& path,
-                                            const NamedTensors& tensors) {
-  std::vector<Source> sources;
+absl::StatusOr<std::vector<TensorToWrite>> ToWrite(
+    const std::string& path, const NamedTensors& tensors) {
+  std::vector<TensorToWrite> result;
   for (const auto& [name, tensor] : tensors) {
     TORCH_CHECK(tensor.defined() && tensor.layout() == torch::kStrided,
                 "tensor ", name, " should be defined and dense");
-    const DtypePair* dtype = FindDtype(tensor.scalar_type());
+    const Dtype* dtype = DtypeOf(tensor.scalar_type());
     if (dtype == nullptr) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot write ", path, ": tensor ", QuotedName(name),
@@ -144,9 +207,10 @@ absl::StatusOr<std::vector<Source>> ToWrite(const std::string& path,
       return write(absl::string_view(static_cast<const char*>(held.data_ptr()),
                                      held.nbytes()));
     };
-    sources.push_back({name, dtype->name, tensor.sizes().vec(), write_data});
+    result.push_back(
+        {name, std::string(dtype->name), tensor.sizes().vec(), write_data});
   }
-  return sources;
+  return result;
 }
 
 }  // namespace
@@ -165,67 +229,48 @@ NamedTensors ModuleTensors(const torch::nn::Module& module,
 
 absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
                           const std::map<std::string, std::string>& metadata) {
-  ETC_ASSIGN_OR_RETURN(const auto sources,
-                       ToWrite<SafetensorsTensor>(path, tensors));
-  return WriteSafetensors(path, sources, metadata);
+  ETC_ASSIGN_OR_RETURN(const auto to_write, ToWrite(path, tensors));
+  return WriteSafetensors(path, to_write, metadata);
 }
 
 absl::Status WriteTensorFlowTensors(const std::string& prefix,
                                     const NamedTensors& tensors) {
-  ETC_ASSIGN_OR_RETURN(const auto sources,
-                       ToWrite<TensorFlowTensor>(prefix, tensors));
-  return WriteTensorFlowCheckpoint(prefix, sources);
+  ETC_ASSIGN_OR_RETURN(const auto to_write, ToWrite(prefix, tensors));
+  return WriteTensorFlowCheckpoint(prefix, to_write);
 }
-
-TensorReader::TensorReader(std::shared_ptr<const TensorSource> tensors)
-    : tensors_(std::move(tensors)) {}
 
 absl::StatusOr<TensorReader> TensorReader::Open(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(std::unique_ptr<TensorSource> tensors,
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<TensorSource> files,
                        OpenTensorSource(path));
-  return TensorReader(std::move(tensors));
-}
-
-const std::string& TensorReader::path() const { return tensors_->path(); }
-
-const std::vector<std::string>& TensorReader::Names() const {
-  return tensors_->names();
-}
-
-const std::vector<std::string>& TensorReader::warnings() const {
-  return tensors_->warnings();
-}
-
-const std::map<std::string, std::string>& TensorReader::metadata() const {
-  return tensors_->metadata();
+  return TensorReader(std::move(files));
 }
 
 absl::StatusOr<std::vector<int64_t>> TensorReader::Shape(
     const std::string& name) const {
-  ETC_ASSIGN_OR_RETURN(const TensorInfo* entry, tensors_->Find(name));
-  return entry->shape;
+  ETC_ASSIGN_OR_RETURN(const TensorInfo* info, Find(name));
+  return info->shape;
 }
 
 absl::StatusOr<torch::Tensor> TensorReader::Read(
     const std::string& name) const {
-  ETC_ASSIGN_OR_RETURN(const TensorInfo* entry, tensors_->Find(name));
+  ETC_ASSIGN_OR_RETURN(const TensorInfo* info, Find(name));
   const auto error = [&](auto... message) {
     return absl::InvalidArgumentError(
         absl::StrCat(path(), ": tensor ", QuotedName(name), " ", message...));
   };
-  const DtypePair* dtype = FindDtype(entry->dtype);
-  if (dtype == nullptr) {
-    return error("is of dtype ", entry->dtype, ", which cannot be read");
+  const auto type = ScalarTypeOf(info->dtype);
+  if (!type.has_value()) {
+    return error("is of dtype ", info->dtype, ", which cannot be read");
   }
-  if (!HasStrides(entry->shape)) {
+  if (!HasStrides(info->shape)) {
     return error("has no elements, but too large a shape, ",
-                 ShapeText(entry->shape));
+                 ShapeText(info->shape));
   }
   const torch::Tensor tensor =
-      torch::empty(entry->shape, torch::dtype(dtype->type).device(torch::kCPU));
+      torch::empty(info->shape, torch::dtype(*type).device(torch::kCPU));
   auto* bytes = static_cast<char*>(tensor.data_ptr());
-  ETC_RETURN_IF_ERROR(tensors_->Read(name, bytes, tensor.nbytes()));
-  if (dtype->type == torch::kBool) {
+  ETC_RETURN_IF_ERROR(files_->Read(name, bytes, tensor.nbytes()));
+  if (*type == torch::kBool) {
     for (size_t i = 0; i < tensor.nbytes(); ++i) {
       if (bytes[i] != 0 && bytes[i] != 1) {
         return error("is BOOL, but its element ", i, " is neither 0 nor 1");
@@ -241,34 +286,55 @@ absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors) {
     if (!tensor.is_floating_point() || tensor.numel() == 0) {
       continue;
     }
-    // Not isfinite at first, which makes several tensors of that size.
+    // isfinite makes several tensors of that size, so it is called last.
     const auto [least, greatest] = torch::aminmax(tensor);
     if (std::isfinite(least.item<double>()) &&
         std::isfinite(greatest.item<double>())) {
       continue;
     }
     const torch::Tensor bad = torch::isfinite(tensor).logical_not();
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": tensor ", QuotedName(name),
-                     " should have finite elements, "
-                     "but ",
-                     bad.sum().item<int64_t>(), " of its ", tensor.numel(),
-                     " are infinite or not a number"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": tensor ", QuotedName(name),
+        " should have finite elements, but ", bad.sum().item<int64_t>(),
+        " of its ", tensor.numel(), " are infinite or not a number"));
   }
   return absl::OkStatus();
 }
 
+absl::Status CopyTensors(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination) {
+  ETC_RETURN_IF_ERROR(CheckCopies(reader, copies, destination));
+  return ReadAndCopy(reader, copies, destination);
+}
+
 absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,
-                                       const NamedTensors& destination) {
-  ETC_ASSIGN_OR_RETURN(LoadReport report, Plan(reader, destination));
-  std::vector<torch::Tensor> read;
-  for (const std::string& name : report.loaded) {
-    ETC_ASSIGN_OR_RETURN(read.emplace_back(), reader.Read(name));
+                                       const NamedTensors& destination,
+                                       NameMatch match) {
+  LoadReport report;
+  std::vector<TensorCopy> copies;
+  std::set<const TensorInfo*> used;
+  for (const auto& [name, tensor] : destination) {
+    const auto found = reader.Find(name);
+    if (!found.ok()) {
+      report.missing.push_back(name);
+      continue;
+    }
+    used.insert(*found);
+    copies.push_back({.source = name, .target = name});
+    report.loaded.push_back(name);
+    if (ScalarTypeOf((*found)->dtype) != tensor.scalar_type()) {
+      report.converted.push_back(name);
+    }
   }
-  const torch::NoGradGuard no_grad;
-  for (size_t i = 0; i < read.size(); ++i) {
-    destination.at(report.loaded[i]).copy_(read[i]);
+  for (const std::string& name : reader.Names()) {
+    if (!used.contains(*reader.Find(name))) {
+      report.unexpected.push_back(name);
+    }
   }
+  ETC_RETURN_IF_ERROR(CheckCopies(reader, copies, destination));
+  ETC_RETURN_IF_ERROR(CheckNames(reader, report, match));
+  ETC_RETURN_IF_ERROR(ReadAndCopy(reader, copies, destination));
   return report;
 }
 

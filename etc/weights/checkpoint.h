@@ -7,14 +7,16 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "etc/weights/formats/tensor_source.h"
 
 namespace etc {
 
-class TensorSource;
+struct TensorCopy;
 
 // Tensors by name, in order of names.
 using NamedTensors = std::map<std::string, torch::Tensor>;
@@ -24,57 +26,72 @@ using NamedTensors = std::map<std::string, torch::Tensor>;
 NamedTensors ModuleTensors(const torch::nn::Module& module,
                            const std::string& prefix = "");
 
-// Writes the tensors, from whatever device and however strided, to a
-// safetensors file, atomically. `metadata` is stored beside them. Takes no more
-// memory than a copy of the largest tensor that is not contiguous on the CPU. A
-// tensor under two names is stored twice.
+// Writes the tensors, of any device and strides, with `metadata` to a
+// safetensors file, atomically. Uses no more memory than a copy of the largest
+// tensor that is not contiguous on the CPU. A tensor under two names is stored
+// twice.
 //   kInvalidArgument  a dtype that is not floating, integer or bool
 //   others            what WriteSafetensors says
 // Throws c10::Error if a tensor is undefined or sparse.
 absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
                           const std::map<std::string, std::string>& metadata);
 
-// The same to a TensorFlow V2 checkpoint, which keeps no metadata.
+// The same to a TensorFlow V2 checkpoint, which has no metadata.
 absl::Status WriteTensorFlowTensors(const std::string& prefix,
                                     const NamedTensors& tensors);
 
-// The tensors of a checkpoint directory or file, in whichever format
-// (OpenTensorSource). Only headers are read at first. Copies share the open
-// files.
+// Reads the tensors of a checkpoint directory or file of any format. Data are
+// read when they are asked for. Copies share the open files.
 class TensorReader {
  public:
-  // See OpenTensorSource for the errors.
+  // See OpenTensorSource for `path` and the errors.
   static absl::StatusOr<TensorReader> Open(const std::string& path);
+  explicit TensorReader(std::shared_ptr<const TensorSource> files)
+      : files_(std::move(files)) {}
 
-  // What was asked for.
-  const std::string& path() const;
-  // Names of all tensors, in order.
-  const std::vector<std::string>& Names() const;
-  // What is odd about the files, though they can be read.
-  const std::vector<std::string>& warnings() const;
-  const std::map<std::string, std::string>& metadata() const;
-
-  // kNotFound if there is no such tensor, nor another that the metadata give as
-  // the same.
+  // See TensorSource for these.
+  const std::string& path() const { return files_->path(); }
+  const std::vector<std::string>& Names() const { return files_->names(); }
+  const std::vector<std::string>& warnings() const {
+    return files_->warnings();
+  }
+  const std::map<std::string, std::string>& metadata() const {
+    return files_->metadata();
+  }
+  absl::StatusOr<const TensorInfo*> Find(const std::string& name) const {
+    return files_->Find(name);
+  }
+  // kNotFound as for Find.
   absl::StatusOr<std::vector<int64_t>> Shape(const std::string& name) const;
+
   // A new tensor on the CPU, of the dtype in the file.
-  //   kNotFound         as for Shape
-  //   kInvalidArgument  a dtype that LibTorch or we have not (F8, U16, ...), a
-  //                     BOOL other than 0 and 1
+  //   kNotFound         as for Find
+  //   kInvalidArgument  a dtype that LibTorch lacks or we do not support (F8,
+  //                     U16, ...), a BOOL other than 0 and 1
   //   others            what TensorSource::Read says
   absl::StatusOr<torch::Tensor> Read(const std::string& name) const;
 
-  // What it reads from.
-  const TensorSource& files() const { return *tensors_; }
-
  private:
-  explicit TensorReader(std::shared_ptr<const TensorSource> tensors);
-  std::shared_ptr<const TensorSource> tensors_;
+  std::shared_ptr<const TensorSource> files_;
 };
 
 // An error that names the first tensor with an element that is infinite or not
-// a number, and `path`, where they come from (kInvalidArgument).
+// a number, and `path`, the file it is from (kInvalidArgument).
 absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors);
+
+// Copies tensors of a file into `destination`, on any device, as each of
+// `copies` says. All or nothing: names, shapes and dtypes are checked first,
+// then all tensors are read, then all are copied; after an error the
+// destination is unchanged.
+//   kNotFound         a source that the file does not have
+//   kInvalidArgument  tensors of another shape; of another dtype unless both
+//                     are floating (doc/formats.md 0.5); a row beyond the
+//                     source
+//   others            what TensorReader::Read says
+// Throws c10::Error if `destination` lacks a target.
+absl::Status CopyTensors(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination);
 
 // What became of each tensor when loading. Names in order.
 struct LoadReport {
@@ -84,15 +101,21 @@ struct LoadReport {
   std::vector<std::string> converted;   // of another floating dtype
 };
 
-// Copies tensors of the reader into `destination` by name, on whatever device.
-// All or nothing: after an error the destination is as it was, for which all is
-// read before anything is copied. Missing and unexpected ones are reported; the
-// caller decides.
-//   kInvalidArgument  tensors of another shape, or of another dtype unless both
-//                     are floating (formats spec 0.5)
-//   others            what TensorReader::Read says
+// Which names the file and the destination must have in common.
+enum class NameMatch {
+  kAny,          // the others are reported
+  kDestination,  // those of the destination
+  kBoth,         // all
+};
+
+// CopyTensors for the tensors that have the same name in the file and in
+// `destination`, where a name may also be found by the metadata (see
+// OpenTensorSource).
+//   kInvalidArgument  names that `match` does not allow
+//   others            what CopyTensors says
 absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,
-                                       const NamedTensors& destination);
+                                       const NamedTensors& destination,
+                                       NameMatch match = NameMatch::kAny);
 
 }  // namespace etc
 

@@ -12,14 +12,14 @@
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/convert.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/source_config.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
 
-// One side: names, and their tensors when they are wanted.
+// One side: names, and a function that reads their tensors.
 struct Side {
   std::string path;
   std::vector<std::string> names;

@@ -22,10 +22,10 @@ struct WeightComparison {
   std::vector<std::string> config_differences;
 };
 
-// What differs in `other` from `path`, each whatever TensorReader opens:
-// tensors by their names, or where one is not named by the same project as the
-// other, the parameters of the encoders in them; and the configurations beside
-// them, if there are two. Errors are those of OpenWeights and reading.
+// Compares `path` ("here") with `other` ("there"), each anything that
+// TensorReader::Open takes: tensors of the same name, or if their naming styles
+// differ, the parameters of the encoders; and the configurations beside them,
+// if both have one. Errors are those of OpenWeights and of reading.
 absl::StatusOr<WeightComparison> CompareWeights(const std::string& path,
                                                 const std::string& other);
 

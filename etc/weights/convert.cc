@@ -1,5 +1,6 @@
 #include "etc/weights/convert.h"
 
+#include <c10/util/Exception.h>
 #include <torch/utils.h>
 
 #include <filesystem>
@@ -11,13 +12,13 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/model.h"
-#include "etc/weights/bert_config.h"
+#include "etc/weights/source_config.h"
 
 namespace etc {
 namespace {
 
 constexpr char kWeights[] = "model.safetensors";
-// For HuggingFace, whose loaders ask for it (formats spec 1.2).
+// HuggingFace's loaders require it (doc/formats.md 1.2).
 constexpr std::pair<const char*, const char*> kMetadata = {"format", "pt"};
 
 absl::Status CheckFree(const std::string& path) {
@@ -38,7 +39,7 @@ absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
   return WriteTokenizer(tokenizer, vocabulary, directory);
 }
 
-// How the encoder is kept elsewhere.
+// The files of an export.
 struct Target {
   NameStyle style;
   std::string config_file;
@@ -59,7 +60,7 @@ Target TargetOf(const EtcConfig& config, ExportFormat format) {
                       HuggingFaceBertConfigToJson(config), kWeights};
 }
 
-// The TensorFlow codes compute one gelu and have one epsilon.
+// The TensorFlow code supports one gelu and one epsilon.
 absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
                               const std::string& source) {
   if (style == NameStyle::kHuggingFace) {
@@ -76,6 +77,20 @@ absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
                      " and layer_norm_epsilon ", config.layer_norm_epsilon));
   }
   return absl::OkStatus();
+}
+
+const char* PrefixOf(NameStyle style) {
+  switch (style) {
+    case NameStyle::kRealEtc:
+      return "encoder.";
+    case NameStyle::kOfficialEtc:
+      return "etc_document_bert/";
+    case NameStyle::kGoogleBert:
+      return "bert/";
+    case NameStyle::kHuggingFace:
+      return "bert.";
+  }
+  return "";
 }
 
 }  // namespace
@@ -110,8 +125,8 @@ absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
   ETC_RETURN_IF_ERROR(CheckFree(weights));
   torch::manual_seed(seed);
   EtcModel model(plan.config);
-  ETC_RETURN_IF_ERROR(
-      LoadPlannedWeights(plan.file.reader, plan.plan, ModuleTensors(*model)));
+  ETC_RETURN_IF_ERROR(CopyTensors(TensorReader(plan.file.tensors),
+                                  plan.plan.Copies(), ModuleTensors(*model)));
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
   ETC_RETURN_IF_ERROR(CopyTokenizer(plan.tokenizer, directory));
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
@@ -126,8 +141,42 @@ absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file) {
   for (const WeightStep& step : plan.steps) {
     encoder.emplace(step.target.name, torch::zeros(step.target.shape));
   }
-  ETC_RETURN_IF_ERROR(LoadPlannedWeights(file.reader, plan, encoder));
+  ETC_RETURN_IF_ERROR(
+      CopyTensors(TensorReader(file.tensors), plan.Copies(), encoder));
   return encoder;
+}
+
+absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
+                                            const EtcConfig& config,
+                                            NameStyle style) {
+  NamedTensors result;
+  for (const EncoderParameter& parameter : EncoderParameters(config)) {
+    const std::string& name = NameInStyle(parameter, style);
+    if (name.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameStyleDescription(style), " has no name for ",
+                       parameter.name, ", which is none of BERT's"));
+    }
+    TORCH_CHECK(encoder.contains(parameter.name), "the encoder has no ",
+                parameter.name);
+    torch::Tensor tensor = encoder.at(parameter.name).detach();
+    if (IsTransposedInStyle(parameter, style)) {
+      tensor = tensor.t();
+    }
+    // ETC's code creates the position tables outside its scope (
+    // doc/formats.md 3.1).
+    const bool is_outside = style == NameStyle::kOfficialEtc &&
+                            parameter.role == ParameterRole::kPositionTable;
+    const auto [entry, is_new] = result.emplace(
+        absl::StrCat(is_outside ? "" : PrefixOf(style), name), tensor);
+    if (!is_new && !torch::equal(entry->second, tensor)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          NameStyleDescription(style), " has one tensor, ", entry->first,
+          ", for what differs in this model: ", parameter.name,
+          " and another of the same kind"));
+    }
+  }
+  return result;
 }
 
 absl::StatusOr<std::vector<std::string>> ExportWeights(

@@ -8,51 +8,64 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/config.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/checkpoint.h"
+#include "etc/weights/encoder_parameters.h"
+#include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
 
 namespace etc {
 
 struct ImportOptions {
-  // What OpenWeights takes.
+  // As for OpenWeights.
   std::string source;
-  // Whether BERT becomes ETC, as PlanWeights has it. Otherwise it stays what it
-  // is, in our form.
+  // Whether BERT is lifted to ETC (PlanWeights). Otherwise it stays BERT, in
+  // our files.
   bool lift = false;
-  // "off", "sum" or "mean" where the source cannot say what it was trained
+  // "off", "sum" or "mean", for a source that does not say what it was trained
   // with; empty: as the source says.
   std::string residual_attention;
   WeightPlanOptions plan;
-  // Of the numbers of parameters that the source has not.
+  // Of the random numbers for parameters that the source lacks.
   uint64_t seed = 1;
 };
 
-// What an import comes to. Nothing of the source is read yet but its headers.
+// What an import will do. Of the source only the headers have been read.
 struct ImportPlan {
   WeightFile file;
-  // Of the result.
-  EtcConfig config;
+  EtcConfig config;  // of the result
   WeightPlan plan;
   TokenizerFiles tokenizer;
 };
 
-//   kInvalidArgument  `lift` for a source that is not BERT's, and what
+//   kInvalidArgument  `lift` for a source that is not BERT, and what
 //                     OpenWeights, FindTokenizer and PlanWeights say
 absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options);
 
-// Writes our checkpoint directory: etc_config.json, model.safetensors, and the
-// vocabulary with tokenizer_config.json.
-//   kAlreadyExists  there is one in `directory`
+// Writes a checkpoint directory of ours: etc_config.json, model.safetensors,
+// and the vocabulary with tokenizer_config.json.
+//   kAlreadyExists  `directory` has a model.safetensors
 absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
                          const std::string& directory);
 
 // The parameters of the encoder in a file, by our names, in float32.
 absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file);
 
+// The parameters of an encoder under the names, and in the layout, of another
+// style, each name after the prefix that the style's own code writes
+// ("etc_document_bert/", "bert/", "bert."). `encoder` has them by our names;
+// the result may share its memory. `config` gives their shapes.
+//   kInvalidArgument  the style cannot represent the model: BERT has no
+//                     relative positions, and one tensor for parameters that
+//                     may differ in ETC
+absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
+                                            const EtcConfig& config,
+                                            NameStyle style);
+
 enum class ExportFormat { kSafetensors, kTensorFlow };
 
-// Writes the encoder of any source into `directory` as its own world keeps it:
+// Writes the encoder of any source into `directory` as the project of its kind
+// does:
 //
 //            kTensorFlow                        kSafetensors
 //   ETC      model.ckpt, official names         model.safetensors, the same
@@ -62,9 +75,9 @@ enum class ExportFormat { kSafetensors, kTensorFlow };
 //                                               config.json
 //
 // and the vocabulary. Returns the paths written, the weights last.
-//   kAlreadyExists    there are such weights in `directory`
-//   kInvalidArgument  what the other world cannot say or compute: its gelu, the
-//                     epsilon of its LayerNorms
+//   kAlreadyExists    `directory` has such weights
+//   kInvalidArgument  the project's code cannot compute the model: its gelu or
+//                     the epsilon of its LayerNorms
 absl::StatusOr<std::vector<std::string>> ExportWeights(
     const std::string& source, ExportFormat format,
     const std::string& directory);

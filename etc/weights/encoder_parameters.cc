@@ -62,7 +62,7 @@ constexpr Size kH = Size::kHidden;
 constexpr Size kA = Size::kAttention;
 constexpr Size kF = Size::kIntermediate;
 
-// Formats spec 3.1 to 3.4.
+// doc/formats.md 3.1 to 3.4.
 constexpr Part kEmbeddingParts[] = {
     {Kind::kTable, R::kTokenTable, If::kAlways, Size::kVocabulary,
      Size::kEmbedding, "embedding.token", "token_emb_lookup",
@@ -86,7 +86,7 @@ constexpr Part kEmbeddingParts[] = {
      ""},
 };
 
-// In front of all names of the layers' parts.
+// Prefixes of the names of all parts of layers.
 constexpr char kOursLayer[] = "layers.N.";
 constexpr char kOfficialLayers[] = "global_local_transformer_layers/";
 constexpr char kBertLayer[] = "encoder/layer_N/";
@@ -272,7 +272,7 @@ std::vector<Leaf> Leaves(Kind kind) {
   return {};
 }
 
-// What stands in front of the names of a part.
+// The prefixes of the names of a part.
 struct Prefixes {
   std::string ours;
   std::string official_etc;

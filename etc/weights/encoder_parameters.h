@@ -9,52 +9,53 @@
 
 namespace etc {
 
-// Who named the tensors of a file.
+// The naming styles of tensors in files.
 enum class NameStyle {
   // This project: "layers.0.attention.long_query.weight".
   kRealEtc,
-  // ETC's TensorFlow code, after "etc_document_bert/" (formats spec 3.1).
+  // ETC's TensorFlow code, after "etc_document_bert/" (doc/formats.md 3.1).
   kOfficialEtc,
-  // BERT's and RealFormer's TensorFlow code, after "bert/" (formats spec 3.2).
+  // BERT's and RealFormer's TensorFlow code, after "bert/"
+  // (doc/formats.md 3.2).
   kGoogleBert,
-  // HuggingFace's BERT and RoBERTa, after "bert." (formats spec 3.3).
+  // HuggingFace's BERT and RoBERTa, after "bert." (doc/formats.md 3.3).
   kHuggingFace,
 };
 
 // "official ETC", "HuggingFace BERT", ...
 const char* NameStyleDescription(NameStyle style);
 
-// What a parameter is for, as far as it decides where it may come from.
+// What a parameter is for, as far as the plan of its source depends on it.
 enum class ParameterRole {
   kTokenTable,
   kTokenProjection,
   kSegmentTable,
   kPositionTable,
-  // Keys and biases of relative ids: what BERT has not.
+  // Keys and biases of relative ids, which BERT does not have.
   kRelativePosition,
   // Projections, feed-forward layers, LayerNorms.
   kLayer,
 };
 
-// One parameter of the encoder and what each style calls it.
+// One parameter of the encoder and its name in each style.
 struct EncoderParameter {
   std::string name;            // ours
   std::vector<int64_t> shape;  // ours
   ParameterRole role = ParameterRole::kLayer;
-  // A dense kernel: [out, in] for LibTorch, [in, out] for TensorFlow. Nothing
-  // else differs in layout; heads are the rows h * d to h * d + d - 1 of a
-  // projection's [out] everywhere.
+  // A dense kernel: [out, in] in LibTorch, [in, out] in TensorFlow. No other
+  // layout differs; head h is rows h * head_dim to (h + 1) * head_dim - 1 of a
+  // projection's [out] in all styles.
   bool is_kernel = false;
 
   std::string official_etc;
-  // Empty where BERT has no such thing. One of BERT's can stand for several of
-  // ours: its LayerNorm of the embeddings for that of the long tokens and that
-  // of the global ones.
+  // Empty if BERT has no such parameter. One of BERT's can be several of ours:
+  // its LayerNorm of the embeddings is that of the long and of the global
+  // tokens.
   std::string google_bert;
   std::string hugging_face;
 
-  // Ours that serve for this one in a model that shares them; the first one
-  // that such a model has is meant.
+  // Parameters of ours that a model which shares them has in its place. The
+  // first one that it has is used.
   std::vector<std::string> stand_ins;
 };
 
@@ -62,7 +63,7 @@ struct EncoderParameter {
 const std::string& NameInStyle(const EncoderParameter& parameter,
                                NameStyle style);
 
-// Whether its kernel is stored the other way round than ours.
+// Whether `style` stores it transposed.
 bool IsTransposedInStyle(const EncoderParameter& parameter, NameStyle style);
 
 // The shape that `style` stores it in.
@@ -70,7 +71,7 @@ std::vector<int64_t> ShapeInStyle(const EncoderParameter& parameter,
                                   NameStyle style);
 
 // All parameters of an EtcModel of this configuration, embeddings first, then
-// layer by layer (formats spec 3.1; model spec 7.2). `config` has passed
+// layer by layer (doc/formats.md 3.1; doc/model.md 7.2). `config` has passed
 // CheckEtcConfig.
 std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config);
 

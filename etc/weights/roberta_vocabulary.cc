@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kMark[] = "\u2581";
 
-// Two bytes of UTF-8 at most: no stand-in is beyond U+07FF.
+// In one or two bytes: all code points used here are below U+0800.
 std::string Utf8(uint32_t code_point) {
   if (code_point < 0x80) {
     return std::string(1, static_cast<char>(code_point));
@@ -25,8 +25,8 @@ std::string Utf8(uint32_t code_point) {
           static_cast<char>(0x80 | (code_point & 0x3F))};
 }
 
-// What each byte is spelt as.
-std::array<std::string, 256> StandIns() {
+// The character for each byte.
+std::array<std::string, 256> ByteCharacters() {
   std::array<std::string, 256> result;
   uint32_t next = 0x100;
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -41,11 +41,11 @@ std::array<std::string, 256> StandIns() {
 }  // namespace
 
 std::string RobertaSpelling(absl::string_view piece) {
-  static const std::array<std::string, 256>& stand_ins =
-      *new std::array<std::string, 256>(StandIns());
+  static const std::array<std::string, 256>& characters =
+      *new std::array<std::string, 256>(ByteCharacters());
   std::string spelling;
   for (const char byte : absl::StrReplaceAll(piece, {{kMark, " "}})) {
-    spelling += stand_ins[static_cast<unsigned char>(byte)];
+    spelling += characters[static_cast<unsigned char>(byte)];
   }
   return spelling;
 }

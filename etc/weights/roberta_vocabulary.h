@@ -10,15 +10,15 @@
 
 namespace etc {
 
-// How RoBERTa's byte-level vocabulary spells a SentencePiece piece (formats
-// spec 4.7): U+2581 is a space, and each byte of UTF-8 that is no printable
-// Latin-1 character stands as a code point from U+0100 on.
+// The text of a SentencePiece piece in RoBERTa's byte-level vocabulary (
+// doc/formats.md 4.7): U+2581 becomes a space, and then each byte of UTF-8 that
+// is no printable Latin-1 character a code point from U+0100 on.
 std::string RobertaSpelling(absl::string_view piece);
 
 // For each piece of a SentencePiece vocabulary the row of RoBERTa's token table
-// with the same text, or -1. `vocab_json` is RoBERTa's vocab.json, from text to
-// row.
-//   kInvalidArgument  it is no object of rows that are not negative
+// with the same text, or -1. `vocab_json` is the path of RoBERTa's vocab.json,
+// which maps texts to rows.
+//   kInvalidArgument  it is no object of whole numbers from 0
 absl::StatusOr<std::vector<int64_t>> RobertaRows(
     const std::string& vocab_json, const std::vector<std::string>& pieces);
 

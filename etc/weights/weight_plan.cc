@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/source_config.h"
 
 namespace etc {
 namespace {
@@ -20,7 +22,7 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-// Mistakes, of which a message shows the first few.
+// Collects mistakes for one message, which shows the first few.
 class Mistakes {
  public:
   void Add(std::string text) { texts_.push_back(std::move(text)); }
@@ -44,7 +46,7 @@ class Mistakes {
   std::vector<std::string> texts_;
 };
 
-// The sizes that both must have. Values as numbers, so that one table does.
+// Checks the sizes in which the two configurations must agree.
 absl::Status CheckSameSizes(const SourceWeights& source,
                             const EtcConfig& target, bool same_vocabulary) {
   const EtcConfig& from = source.config;
@@ -69,7 +71,7 @@ absl::Status CheckSameSizes(const SourceWeights& source,
   check("intermediate_size", from.intermediate_size, target.intermediate_size);
   check("use_pre_activation_order", from.use_pre_activation_order ? 1 : 0,
         target.use_pre_activation_order ? 1 : 0);
-  // New ones may stand beside none; others must mean the same.
+  // If both have relative positions, their ids must mean the same.
   if (from.relative_vocab_size.has_value() &&
       target.relative_vocab_size.has_value()) {
     check("relative_vocab_size", *from.relative_vocab_size,
@@ -80,7 +82,7 @@ absl::Status CheckSameSizes(const SourceWeights& source,
   return mistakes.status(source.path);
 }
 
-// What is computed differently, though the weights fit.
+// What the target computes differently with the same weights.
 std::vector<std::string> Differences(const EtcConfig& from,
                                      const EtcConfig& to) {
   std::vector<std::string> texts;
@@ -96,8 +98,12 @@ std::vector<std::string> Differences(const EtcConfig& from,
   return texts;
 }
 
-bool IsFloating(absl::string_view dtype) {
-  return dtype == "F32" || dtype == "F16" || dtype == "BF16" || dtype == "F64";
+// Whether LibTorch reads tensors of the dtype `name` as floating ones: "F32" or
+// "BF16", but not "F8_E4M3".
+bool IsFloating(absl::string_view name) {
+  const Dtype* dtype = FindDtype(name);
+  return dtype != nullptr && !dtype->pytorch.empty() &&
+         absl::StrContains(name, 'F');
 }
 
 class Planner {
@@ -131,7 +137,7 @@ class Planner {
   }
 
  private:
-  // The parameter of the source that serves for one of the target, or null.
+  // The parameter of the source that one of the target is filled from, or null.
   const EncoderParameter* FindSource(const EncoderParameter& target) const {
     if (const auto same = from_.find(target.name); same != from_.end()) {
       return &same->second;
@@ -151,8 +157,7 @@ class Planner {
       FillStep(*from, &step);
     } else if (step.target.role != ParameterRole::kRelativePosition &&
                step.target.role != ParameterRole::kPositionTable) {
-      mistakes_.Add(
-          absl::StrCat("nothing in it serves for ", step.target.name));
+      mistakes_.Add(absl::StrCat("it has no tensor for ", step.target.name));
     }
     plan_.steps.push_back(std::move(step));
   }
@@ -206,8 +211,8 @@ class Planner {
     }
   }
 
-  // Sets the rows of a table where they are not all as in the source, and says
-  // so.
+  // Sets the rows of a table if they are not those of the source in order.
+  // Returns a description of them, or an empty string.
   std::string ChooseRows(WeightStep* step) {
     const int64_t rows = step->target.shape[0];
     const auto count_from = [&](int64_t first, int64_t available) {
@@ -279,8 +284,8 @@ class Planner {
                : absl::StrCat("rows 0 to ", rows - 1);
   }
 
-  // What the file has beside. Weights of the encoder may only be left out where
-  // lifting does not want them.
+  // Adds the tensors of the file that are not used. Of weights of the encoder,
+  // only those that lifting does not need may be.
   void AddDropped() {
     std::map<std::string, const EncoderParameter*> encoder;
     for (const auto& [name, parameter] : from_) {
@@ -308,8 +313,8 @@ class Planner {
       } else {
         mistakes_.Add(absl::StrCat(
             "tensor ", QuotedName(name), ", which is its ", found->second->name,
-            ", has no place in the model: it shares or leaves out what is "
-            "apart here"));
+            ", has no place in the model, which shares or lacks parameters "
+            "that are separate here"));
       }
     }
   }
@@ -332,15 +337,23 @@ int64_t WeightPlan::NumFresh() const {
   });
 }
 
+std::vector<TensorCopy> WeightPlan::Copies() const {
+  std::vector<TensorCopy> copies;
+  for (const WeightStep& step : steps) {
+    if (!step.source.empty()) {
+      copies.push_back({.source = step.source,
+                        .target = step.target.name,
+                        .transpose = step.transpose,
+                        .rows = step.rows});
+    }
+  }
+  return copies;
+}
+
 absl::StatusOr<WeightPlan> PlanWeights(const SourceWeights& source,
                                        const EtcConfig& target,
                                        const WeightPlanOptions& options) {
   return Planner(source, target, options).Plan();
-}
-
-bool HasOnlyAbsolutePositions(const EtcConfig& config) {
-  return config.max_absolute_position_embeddings > 0 &&
-         !config.relative_vocab_size.has_value();
 }
 
 }  // namespace etc

@@ -2,38 +2,31 @@
 #define ETC_ETC_WEIGHTS_WEIGHT_PLAN_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "etc/config.h"
 #include "etc/weights/encoder_parameters.h"
-#include "etc/weights/formats/tensor_source.h"
-#include "etc/weights/tensor_names.h"
+#include "etc/weights/weights.h"
 
 namespace etc {
 
-// An encoder's weights in a file, whoever wrote it, and the encoder they are
-// of: BERT's as the special case of ETC that it is (see bert_config.h).
-struct SourceWeights {
-  std::string path;
-  std::map<std::string, TensorInfo> tensors;
-  RecognizedNames names;
-  EtcConfig config;
-  // The row of the position tables that the first token uses: 2 in RoBERTa's,
-  // whose padding has the rows before it.
-  int64_t first_position = 0;
+// One tensor of a file that is copied into one of a model (CopyTensors).
+struct TensorCopy {
+  std::string source;      // name in the file
+  std::string target;      // name in the model
+  bool transpose = false;  // the file has the matrix [b, a] for [a, b]
+  // For each row of the target the row of the source, or -1 if it is left as it
+  // is. Empty: all rows in order.
+  std::vector<int64_t> rows;
 };
 
-// How one parameter of the target comes about.
+// Where the values of one parameter of the target come from.
 struct WeightStep {
   EncoderParameter target;
-  // The tensor in the file; empty: the parameter stays as it was initialised.
-  std::string source;
-  bool transpose = false;
-  // For each row of the target the row of the source, or -1 where it stays as
-  // it was initialised; empty: all rows as they are.
+  std::string source;      // empty: it stays as it was initialised
+  bool transpose = false;  // these as in TensorCopy
   std::vector<int64_t> rows;
   // In words: "transposed", "rows 2 to 513", "freshly initialised".
   std::string how;
@@ -46,40 +39,40 @@ struct DroppedTensor {
 
 struct WeightPlan {
   std::vector<WeightStep> steps;       // one for each parameter of the target
-  std::vector<DroppedTensor> dropped;  // each tensor of the file not needed
+  std::vector<DroppedTensor> dropped;  // tensors of the file not needed
   int64_t bookkeeping = 0;             // optimizer slots and counters
   std::vector<std::string> notices;
 
+  // Parameters of the target that the file has no tensor for.
   int64_t NumFresh() const;
+  // What is copied for all other parameters.
+  std::vector<TensorCopy> Copies() const;
 };
 
 struct WeightPlanOptions {
-  // What becomes of the rows of the segment table when BERT is lifted: its row
-  // 0, which is what BERT gave to all tokens of a text, into every row, or rows
-  // by index as far as there are any (formats spec 3.4).
+  // The rows of the segment table when BERT is lifted: BERT's row 0, which it
+  // used for all tokens of a single text, in every row; or rows by index as far
+  // as BERT has them (doc/formats.md 3.4).
   enum class Segments { kBroadcast, kByIndex };
   Segments segments = Segments::kBroadcast;
-  // For each row of the target's token table that of the source with the same
-  // piece, or -1. Empty: the vocabularies are the same.
+  // For each row of the target's token table the row of the source with the
+  // same piece, or -1. Empty: the vocabularies are the same.
   std::vector<int64_t> token_rows;
 };
 
-// Says of each parameter of an encoder of the configuration `target` where in
-// the source it comes from, without reading any (formats spec 3; model spec
-// 11). Where the source shares projections and the target does not, each gets
-// a copy; so BERT, which has one query, one key and one value projection, is
-// lifted to ETC. Then, too, absolute positions are dropped and the parameters
-// of relative ones are new.
-//   kInvalidArgument  sizes or the order of LayerNorms differ, tensors are not
-//                     there or of another shape or no floating numbers, or
-//                     something that matters in the source has no place in the
-//                     target; the message names it
+// Plans how the parameters of an encoder of the configuration `target` are
+// filled from the source, without reading any tensor (doc/formats.md 3;
+// doc/model.md 11). Where the source shares projections and the target does
+// not, each gets a copy. So BERT, which has one query, one key and one value
+// projection, is lifted to ETC; its absolute positions are dropped then, and
+// the parameters of relative positions stay as initialised.
+//   kInvalidArgument  sizes or the order of LayerNorms differ, tensors are
+//                     missing, of another shape or not floating, or a weight of
+//                     the source has no place in the target; the message names
+//                     it
 absl::StatusOr<WeightPlan> PlanWeights(const SourceWeights& source,
                                        const EtcConfig& target,
                                        const WeightPlanOptions& options = {});
-
-// Whether positions are absolute only, as in BERT and RoBERTa.
-bool HasOnlyAbsolutePositions(const EtcConfig& config);
 
 }  // namespace etc
 

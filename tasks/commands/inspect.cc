@@ -15,8 +15,7 @@
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/compare.h"
-#include "etc/weights/formats/tensor_source.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/source_config.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/formatting.h"
@@ -49,7 +48,7 @@ absl::Status PrintTensors(const TensorReader& reader) {
   int64_t bytes = 0;
   const std::vector<std::string> names = reader.Names();
   for (const std::string& name : names) {
-    ETC_ASSIGN_OR_RETURN(const TensorInfo* info, reader.files().Find(name));
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* info, reader.Find(name));
     const absl::StatusOr<torch::Tensor> read = reader.Read(name);
     if (absl::IsInvalidArgument(read.status())) {
       std::cout << absl::StreamFormat("%-60s %-16s %-8s not numbers\n", name,

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/tokenizer_files.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 

@@ -7,7 +7,7 @@
 #include "base/bfloat16.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/tokenizer_files.h"
 #include "tasks/train/config_fields.h"
 #include "tasks/train/config_model.h"
 #include "tasks/train/config_override.h"

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {

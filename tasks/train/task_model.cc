@@ -17,7 +17,8 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/tokenizer_files.h"
+#include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/sentence_splitter.h"
@@ -52,18 +53,6 @@ NamedTensors WithPrefix(const NamedTensors& tensors,
     }
   }
   return result;
-}
-
-// Loads all of `destination`.
-absl::StatusOr<LoadReport> LoadAll(const std::string& path,
-                                   const TensorReader& reader,
-                                   const NamedTensors& destination) {
-  ETC_ASSIGN_OR_RETURN(LoadReport report, LoadTensors(reader, destination));
-  if (!report.missing.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " lacks ", Some(report.missing)));
-  }
-  return report;
 }
 
 // What the file has in place of a head that could be used ("has none"); empty
@@ -188,19 +177,21 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const TaskModel& model) {
   ETC_ASSIGN_OR_RETURN(const WeightFile file,
                        OpenWeights(config.init, &config.model));
+  const TensorReader reader(file.tensors);
   ETC_ASSIGN_OR_RETURN(const WeightPlan plan,
                        PlanWeights(file.source, config.model));
   ETC_RETURN_IF_ERROR(
-      LoadPlannedWeights(file.reader, plan, ModuleTensors(*model.encoder)));
+      CopyTensors(reader, plan.Copies(), ModuleTensors(*model.encoder)));
   ETC_RETURN_IF_ERROR(
       CheckFinite(config.init, WithPrefix(model.Tensors(), kEncoder)));
   std::vector<std::string> messages = EncoderMessages(config.init, file, plan);
 
   const NamedTensors head = WithPrefix(model.Tensors(), kHead);
   ETC_ASSIGN_OR_RETURN(const std::string why_not,
-                       WhyNotHead(file.reader, config.task, head));
+                       WhyNotHead(reader, config.task, head));
   if (why_not.empty()) {
-    ETC_RETURN_IF_ERROR(LoadAll(config.init, file.reader, head).status());
+    ETC_RETURN_IF_ERROR(
+        LoadTensors(reader, head, NameMatch::kDestination).status());
     ETC_RETURN_IF_ERROR(CheckFinite(config.init, head));
     messages.push_back(absl::StrCat("head: from ", config.init));
   } else {
@@ -300,13 +291,8 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
         absl::StrCat(directory, " is fine-tuned for ", made_for->second,
                      ", not for ", config.task));
   }
-  ETC_ASSIGN_OR_RETURN(const LoadReport report,
-                       LoadAll(directory, reader, model.Tensors()));
-  if (!report.unexpected.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory,
-        " has tensors that the model does not: ", Some(report.unexpected)));
-  }
+  ETC_RETURN_IF_ERROR(
+      LoadTensors(reader, model.Tensors(), NameMatch::kBoth).status());
   return CheckFinite(directory, model.Tensors());
 }
 

@@ -13,7 +13,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/tokenizer_files.h"
 #include "tasks/data/loader.h"
 #include "tasks/data/shuffle.h"
 #include "tasks/text/punkt_tables.h"

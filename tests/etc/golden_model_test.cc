@@ -32,6 +32,8 @@
 #include "attention/pattern_builders.h"
 #include "etc/bert_input.h"
 #include "etc/model.h"
+#include "etc/weights/checkpoint.h"
+#include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/tensor_matchers.h"
@@ -341,8 +343,8 @@ TEST_P(GoldenModelTest, GivesTheOfficialOutputsAndGradients) {
   EXPECT_EQ(plan->NumFresh(), 0);
   EtcModel model(config);
   model->eval();
-  const absl::Status loaded =
-      LoadPlannedWeights(file->reader, *plan, ModuleTensors(*model));
+  const absl::Status loaded = CopyTensors(
+      TensorReader(file->tensors), plan->Copies(), ModuleTensors(*model));
   ASSERT_TRUE(loaded.ok()) << loaded;
   model->set_attention_implementation(implementation);
 

@@ -53,7 +53,8 @@ inline std::string StateDictPickle4() {
       "6e944b01737373622e");
 }
 
-// The same as a file of PyTorch before 1.6, data and all (formats spec 6.1, C).
+// The same as a file of PyTorch before 1.6, data and all (doc/formats.md 6.1,
+// C).
 inline std::string StateDictStream() {
   return absl::HexStringToBytes(
       "80028a0a6cfc9c46f9206aa850192e80024de9032e80027d7100285810000000"
@@ -135,7 +136,7 @@ inline std::string ZipBytes(const std::vector<ZipSample>& files) {
   return bytes;
 }
 
-// The files of PyTorch's archive (formats spec 6.1, B) around this pickle.
+// The files of PyTorch's archive (doc/formats.md 6.1, B) around this pickle.
 inline std::vector<ZipSample> StateDictFiles(
     const std::string& pickle = StateDictPickle()) {
   return {{.name = "m/data.pkl", .data = pickle},

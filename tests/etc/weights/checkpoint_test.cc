@@ -1,6 +1,6 @@
-// Checkpoints: what is written is read back to the bit, what is converted is
-// rounded by nothing, and a load that fails, or a writer that is killed,
-// changes nothing.
+// Checkpoints: what is written is read back to the bit, conversions of exact
+// values are exact, and a load that fails, or a writer that is killed, changes
+// nothing.
 
 #include "etc/weights/checkpoint.h"
 
@@ -14,14 +14,17 @@
 #include <torch/utils.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <random>
 #include <thread>
 
 #include "base/file.h"
-#include "etc/weights/formats/safetensors/safetensors.h"
+#include "etc/weights/formats/tensor_writer.h"
+#include "etc/weights/weight_plan.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -144,7 +147,7 @@ TEST(WriteTensorsTest, WritesStridedTensorsInRowMajorOrder) {
   }
 }
 
-// Formats spec 1.5.
+// doc/formats.md 1.5.
 TEST(WriteTensorsTest, WritesTheBytesOfTheSpecification) {
   const TemporaryDirectory directory;
   const NamedTensors tensors = {
@@ -320,6 +323,156 @@ TEST(LoadTensorsTest, LeavesEverythingAsItWasWhenTheFileCannotBeRead) {
   EXPECT_EQ(LoadTensors(reader, destination).status().code(),
             absl::StatusCode::kDataLoss);
   ExpectEqual(destination, before);
+}
+
+TEST(LoadTensorsTest, LeavesEverythingAsItWasWhenNamesAreMissing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("f");
+  const TensorReader reader =
+      Written(path, {{"a", torch::ones({2})}, {"x", torch::ones({2})}});
+  const torch::Tensor zeros = torch::zeros({2});
+  const struct {
+    NamedTensors destination;
+    NameMatch match;
+    std::string message;
+  } cases[] = {
+      {{{"a", zeros}, {"b", zeros}}, NameMatch::kDestination, " lacks b"},
+      {{{"a", zeros}, {"b", zeros}}, NameMatch::kBoth, " lacks b"},
+      {{{"a", zeros}},
+       NameMatch::kBoth,
+       " has tensors that the model does not: x"}};
+  for (const auto& [destination, match, message] : cases) {
+    const absl::Status status =
+        LoadTensors(reader, destination, match).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(), path + message);
+    EXPECT_TRUE(zeros.equal(torch::zeros({2})));
+  }
+  ASSERT_TRUE(
+      LoadTensors(reader, {{"a", zeros}}, NameMatch::kDestination).ok());
+  EXPECT_TRUE(zeros.equal(torch::ones({2})));
+}
+
+TEST(LoadTensorsTest, NamesTheFirstFewOfManyMissing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("f");
+  const TensorReader reader = Written(path, {});
+  NamedTensors destination;
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) {
+    destination[name] = torch::zeros({1});
+  }
+  EXPECT_EQ(
+      LoadTensors(reader, destination, NameMatch::kBoth).status().message(),
+      path + " lacks a, b, c, d, e and 2 more");
+}
+
+// --- Copies from one name to another ----------------------------------------
+
+TEST(CopyTensorsTest, TransposesAndPicksRows) {
+  const TemporaryDirectory directory;
+  const torch::Tensor matrix = torch::arange(6.0).reshape({3, 2});
+  const TensorReader reader = Written(
+      directory.File("f"), {{"m", matrix}, {"v", torch::tensor({7.0, 8.0})}});
+  const NamedTensors destination = {{"same", torch::zeros({3, 2})},
+                                    {"turned", torch::zeros({2, 3})},
+                                    {"rows", torch::full({4, 2}, -1.0)},
+                                    {"vector", torch::zeros({2})},
+                                    {"other", torch::zeros({5})}};
+  const absl::Status status =
+      CopyTensors(reader,
+                  {{.source = "m", .target = "same"},
+                   {.source = "m", .target = "turned", .transpose = true},
+                   {.source = "m", .target = "rows", .rows = {2, -1, 0, 2}},
+                   {.source = "v", .target = "vector"}},
+                  destination);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(destination.at("same").equal(matrix.to(torch::kFloat32)));
+  EXPECT_TRUE(destination.at("turned").equal(matrix.t()));
+  EXPECT_TRUE(destination.at("rows").equal(
+      torch::tensor({{4.0, 5.0}, {-1.0, -1.0}, {0.0, 1.0}, {4.0, 5.0}})));
+  EXPECT_TRUE(destination.at("vector").equal(torch::tensor({7.0, 8.0})));
+  EXPECT_TRUE(destination.at("other").equal(torch::zeros({5})));
+}
+
+TEST(CopyTensorsTest, LeavesEverythingAsItWasWhenOneCopyDoesNotFit) {
+  const TemporaryDirectory directory;
+  const TensorReader reader =
+      Written(directory.File("f"), {{"fits", torch::ones({2})},
+                                    {"m", torch::ones({3, 2})},
+                                    {"scalar", torch::tensor(1.0)},
+                                    {"n", torch::ones({3, 2}, torch::kInt64)}});
+  const NamedTensors destination = {{"fits", torch::zeros({2})},
+                                    {"t", torch::zeros({3, 2})},
+                                    {"square", torch::zeros({3, 3})}};
+  const struct {
+    TensorCopy copy;
+    std::string message;
+  } cases[] = {
+      {{.source = "m", .target = "t", .transpose = true},
+       "\"m\" should be [2, 3], but is [3, 2]"},
+      {{.source = "m", .target = "square"},
+       "\"m\" should be [3, 3], but is [3, 2]"},
+      {{.source = "m", .target = "t", .rows = {0, 1, 3}},
+       "\"m\" should have a row 3, but has 3 rows"},
+      {{.source = "m", .target = "square", .rows = {0, 1, 2}},
+       "\"m\" should be [3, 3], but is [3, 2]"},
+      {{.source = "scalar", .target = "t", .rows = {0, 0, 0}},
+       "\"scalar\" should be [3, 2], but is []"},
+      {{.source = "n", .target = "t"}, "\"n\" should be F32, but is I64"},
+      {{.source = "absent", .target = "t"}, "no tensor \"absent\""}};
+  for (const auto& [copy, message] : cases) {
+    const absl::Status status = CopyTensors(
+        reader, {{.source = "fits", .target = "fits"}, copy}, destination);
+    EXPECT_EQ(status.code(), copy.source == "absent"
+                                 ? absl::StatusCode::kNotFound
+                                 : absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(reader.path()), HasSubstr(message)));
+    for (const auto& [name, tensor] : destination) {
+      EXPECT_FALSE(tensor.any().item<bool>()) << name << ", " << message;
+    }
+  }
+  // What only a wrong caller can ask for.
+  EXPECT_THROW((void)CopyTensors(reader, {{.source = "m", .target = "none"}},
+                                 destination),
+               c10::Error);
+  EXPECT_THROW(
+      (void)CopyTensors(reader, {{.source = "m", .target = "t", .rows = {0}}},
+                        destination),
+      c10::Error);
+}
+
+TEST(CopyTensorsTest, ReadsATensorThatIsCopiedTwiceOnce) {
+  // Counts the reads.
+  class OneTensor : public TensorSource {
+   public:
+    OneTensor() : TensorSource("memory") { AddName("t"); }
+    absl::StatusOr<const TensorInfo*> Find(
+        const std::string& /*name*/) const override {
+      return &info_;
+    }
+    absl::Status Read(const std::string& /*name*/, char* destination,
+                      uint64_t size) const override {
+      ++reads;
+      std::fill_n(destination, size, '\1');
+      return absl::OkStatus();
+    }
+    mutable int reads = 0;
+
+   private:
+    TensorInfo info_ = {"U8", {3}};
+  };
+  const auto source = std::make_shared<OneTensor>();
+  const NamedTensors destination = {{"a", torch::zeros({3}, torch::kUInt8)},
+                                    {"b", torch::zeros({3}, torch::kUInt8)}};
+  ASSERT_TRUE(CopyTensors(TensorReader(source),
+                          {{.source = "t", .target = "a"},
+                           {.source = "t", .target = "b"}},
+                          destination)
+                  .ok());
+  EXPECT_EQ(source->reads, 1);
+  EXPECT_TRUE(destination.at("a").equal(torch::ones({3}, torch::kUInt8)));
+  EXPECT_TRUE(destination.at("b").equal(torch::ones({3}, torch::kUInt8)));
 }
 
 // A child writes two models over each other without end and is killed at random

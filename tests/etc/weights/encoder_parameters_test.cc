@@ -1,6 +1,7 @@
-// The names and shapes of all parameters of a whole ETC-base as formats spec
-// 3.1 and model spec 7.2 list them, of BERT-base as 3.2 and 3.3 do, and the
-// numbers of tensors and of parameters that the specification gives for them.
+// The names and shapes of all parameters of a whole ETC-base as
+// doc/formats.md 3.1 and doc/model.md 7.2 list them, of BERT-base as 3.2
+// and 3.3 do, and the numbers of tensors and of parameters that the
+// specification gives for them.
 #include "etc/weights/encoder_parameters.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "etc/model_size.h"
-#include "etc/weights/bert_config.h"
+#include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -44,7 +45,7 @@ int64_t Numbers(const std::vector<EncoderParameter>& parameters) {
   return sum;
 }
 
-// The published BERT-base (model spec 1.2, formats spec 3.2).
+// The published BERT-base (doc/model.md 1.2, doc/formats.md 3.2).
 EtcConfig BertBase() {
   const auto bert = BertConfigFromJson({{"vocab_size", 30522},
                                         {"hidden_size", 768},
@@ -58,7 +59,7 @@ EtcConfig BertBase() {
   return bert->config;
 }
 
-// 38 variables a layer and 6 more (model spec 7.2).
+// 38 variables a layer and 6 more (doc/model.md 7.2).
 TEST(EncoderParametersTest, BaseHasTheOfficialNumberOfVariables) {
   const auto base = InStyle(*EtcConfigPreset("base"), NameStyle::kOfficialEtc);
   EXPECT_EQ(base.size(), 462u);
@@ -172,7 +173,7 @@ TEST(EncoderParametersTest, CountsWhatTheFormulaCounts) {
 
 TEST(EncoderParametersTest, BertHasGooglesNamesAndShapes) {
   auto bert = InStyle(BertBase(), NameStyle::kGoogleBert);
-  // 199 with the pooler's two (formats spec 3.3).
+  // 199 with the pooler's two (doc/formats.md 3.3).
   EXPECT_EQ(bert.size(), 197u);
   const std::map<std::string, Shape> expected = {
       {"embeddings/word_embeddings", {30522, 768}},

@@ -1,8 +1,8 @@
-// Where each parameter comes from, without tensors: who named a file's tensors,
-// which of them serve for which parameter when projections are shared or BERT
-// is lifted (formats spec 3.4, model spec 11), what is dropped and what stays
-// new, and the message for everything that does not fit. Values are tested with
-// weights_test.
+// Where each parameter comes from, without tensors: which tensor of a file
+// fills which parameter when projections are shared or BERT is lifted (
+// doc/formats.md 3.4, doc/model.md 11), what is dropped and what stays new, and
+// the message for everything that does not fit. Values are tested with
+// convert_test.
 #include "etc/weights/weight_plan.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "etc/weights/bert_config.h"
+#include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -93,81 +93,6 @@ WeightPlan PlanOrDie(const SourceWeights& source, const EtcConfig& target,
 
 std::string Refusal(const SourceWeights& source, const EtcConfig& target) {
   return PlanWeights(source, target).status().ToString();
-}
-
-// --- Names ------------------------------------------------------------------
-
-TEST(RecognizeNamesTest, KnowsEveryStyleBehindAnyPrefix) {
-  for (const std::string prefix : {"", "encoder."}) {
-    Source(SmallConfig(), NameStyle::kRealEtc, prefix);
-  }
-  for (const std::string prefix : {"", "etc_document_bert/", "a/b/"}) {
-    Source(SmallConfig(), NameStyle::kOfficialEtc, prefix);
-  }
-  for (const std::string prefix : {"", "bert/"}) {
-    Source(SmallBert(), NameStyle::kGoogleBert, prefix);
-  }
-  for (const std::string prefix : {"", "bert.", "module.roberta."}) {
-    Source(SmallBert(), NameStyle::kHuggingFace, prefix);
-  }
-}
-
-TEST(RecognizeNamesTest, TakesLayerNormsInTensorFlowSpelling) {
-  const auto names =
-      RecognizeNames({"bert.embeddings.word_embeddings.weight",
-                      "bert.embeddings.LayerNorm.gamma",
-                      "bert.embeddings.LayerNorm.beta", "bert.gamma_ray.x"},
-                     "file");
-  ASSERT_TRUE(names.ok()) << names.status();
-  EXPECT_EQ(names->stored_as.at("embeddings.LayerNorm.weight"),
-            "bert.embeddings.LayerNorm.gamma");
-  EXPECT_EQ(names->stored_as.at("embeddings.LayerNorm.bias"),
-            "bert.embeddings.LayerNorm.beta");
-  EXPECT_EQ(names->stored_as.at("gamma_ray.x"), "bert.gamma_ray.x");
-}
-
-TEST(RecognizeNamesTest, RefusesOneTensorInTwoSpellings) {
-  EXPECT_THAT(RecognizeNames(
-                  {"embeddings.word_embeddings.weight",
-                   "embeddings.LayerNorm.gamma", "embeddings.LayerNorm.weight"},
-                  "file")
-                  .status()
-                  .ToString(),
-              AllOf(HasSubstr("file: "), HasSubstr("LayerNorm.gamma"),
-                    HasSubstr("twice")));
-}
-
-TEST(RecognizeNamesTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(RecognizeNames({"conv1.weight"}, "file").status().ToString(),
-              AllOf(HasSubstr("file: expected a token table"),
-                    HasSubstr("conv1.weight")));
-  EXPECT_THAT(RecognizeNames({}, "file").status().ToString(),
-              HasSubstr("none at all"));
-  EXPECT_THAT(
-      RecognizeNames({"_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter"}, "file")
-          .status()
-          .ToString(),
-      HasSubstr("object-based TensorFlow 2"));
-  EXPECT_THAT(RecognizeNames({"bert.embeddings.word_embeddings.weight",
-                              "roberta.embeddings.word_embeddings.weight"},
-                             "file")
-                  .status()
-                  .ToString(),
-              HasSubstr("expected one token table"));
-}
-
-TEST(RecognizeNamesTest, TellsWhatTrainingLeftBehind) {
-  for (const char* name :
-       {"global_step", "save_counter", "beta1_power",
-        "bert/embeddings/word_embeddings/adam_m", "a/b/lamb_v", "x/Adam_1",
-        "AdamWeightDecayOptimizer_1/x", "bert.embeddings.position_ids"}) {
-    EXPECT_TRUE(IsBookkeeping(name)) << name;
-  }
-  for (const char* name :
-       {"cls/predictions/output_bias", "bert/pooler/dense/m2",
-        "bert.embeddings.position_embeddings.weight"}) {
-    EXPECT_FALSE(IsBookkeeping(name)) << name;
-  }
 }
 
 // --- The same model ---------------------------------------------------------
@@ -309,7 +234,7 @@ TEST(WeightPlanTest, TakesBertAsItIs) {
   }
 }
 
-// The table of formats spec 3.4.
+// The table of doc/formats.md 3.4.
 TEST(WeightPlanTest, LiftsBert) {
   const WeightPlan plan =
       PlanOrDie(Source(SmallBert(), NameStyle::kHuggingFace, "bert.",
@@ -489,103 +414,22 @@ TEST(WeightPlanTest, RefusesAnotherTransposition) {
               HasSubstr("should be [4, 6], but is [6, 4]"));
 }
 
-// --- Configurations of BERT -------------------------------------------------
+// --- The lifted configuration, and copies -----------------------------------
 
-nlohmann::json HuggingFaceConfig() {
-  return {{"model_type", "roberta"},
-          {"vocab_size", 50265},
-          {"hidden_size", 8},
-          {"num_hidden_layers", 2},
-          {"num_attention_heads", 2},
-          {"intermediate_size", 16},
-          {"max_position_embeddings", 514},
-          {"type_vocab_size", 1},
-          {"layer_norm_eps", 1e-5},
-          {"pad_token_id", 1},
-          {"hidden_act", "gelu"}};
-}
-
-TEST(BertConfigTest, ReadsRoberta) {
-  const auto bert = BertConfigFromJson(HuggingFaceConfig(), "config.json");
-  ASSERT_TRUE(bert.ok()) << bert.status();
-  EXPECT_EQ(bert->first_position, 2);
-  EXPECT_EQ(bert->config.max_absolute_position_embeddings, 512);
-  EXPECT_EQ(bert->config.hidden_act, "gelu_erf");
-  EXPECT_EQ(bert->config.layer_norm_epsilon, 1e-5);
-  EXPECT_EQ(bert->config.residual_attention, "off");
-  EXPECT_TRUE(HasOnlyAbsolutePositions(bert->config));
-}
-
-TEST(BertConfigTest, ReadsRealFormersMean) {
-  nlohmann::json json = HuggingFaceConfig();
-  for (const char* field : {"model_type", "layer_norm_eps", "pad_token_id"}) {
-    json.erase(field);
+TEST(WeightPlanTest, FillsTheDefaultEtcThatBertIsLiftedTo) {
+  const SourceWeights source =
+      Source(SmallBert(), NameStyle::kHuggingFace, "bert.");
+  const WeightPlan plan = PlanOrDie(source, LiftedConfig(SmallBert()));
+  const std::vector<TensorCopy> copies = plan.Copies();
+  EXPECT_EQ(static_cast<int64_t>(copies.size() + plan.NumFresh()),
+            static_cast<int64_t>(plan.steps.size()));
+  for (const TensorCopy& copy : copies) {
+    const WeightStep& step = StepOf(plan, copy.target);
+    EXPECT_EQ(copy.source, step.source);
+    EXPECT_TRUE(source.tensors.contains(copy.source)) << copy.source;
+    EXPECT_EQ(copy.transpose, step.transpose);
+    EXPECT_EQ(copy.rows, step.rows);
   }
-  EXPECT_EQ(BertConfigFromJson(json, "c")->config.hidden_act, "gelu");
-  EXPECT_EQ(BertConfigFromJson(json, "c")->config.residual_attention, "off");
-  json["use_running_mean"] = false;
-  EXPECT_EQ(BertConfigFromJson(json, "c")->config.residual_attention, "sum");
-  json["use_running_mean"] = true;
-  EXPECT_EQ(BertConfigFromJson(json, "c")->config.residual_attention, "mean");
-}
-
-TEST(BertConfigTest, RefusesWhatIsNotBert) {
-  const std::pair<const char*, nlohmann::json> changes[] = {
-      {"model_type", "albert"},
-      {"position_embedding_type", "relative_key"},
-      {"is_decoder", true},
-      {"hidden_act", "swish"},
-      {"hidden_size", "768"},
-      {"num_attention_heads", 3},
-      {"max_position_embeddings", 2}};
-  for (const auto& [field, value] : changes) {
-    nlohmann::json json = HuggingFaceConfig();
-    json[field] = value;
-    const auto bert = BertConfigFromJson(json, "config.json");
-    EXPECT_FALSE(bert.ok()) << field;
-    EXPECT_THAT(bert.status().ToString(), HasSubstr("config.json"));
-  }
-  nlohmann::json json = HuggingFaceConfig();
-  json.erase("type_vocab_size");
-  EXPECT_THAT(BertConfigFromJson(json, "config.json").status().ToString(),
-              HasSubstr("type_vocab_size"));
-}
-
-TEST(BertConfigTest, ReadsBackWhatItWrites) {
-  EtcConfig config = SmallBert();
-  config.residual_attention = "mean";
-  const auto google = BertConfigFromJson(
-      nlohmann::json::parse(GoogleBertConfigToJson(config)), "c");
-  ASSERT_TRUE(google.ok()) << google.status();
-  EXPECT_EQ(EtcConfigToJson(google->config), EtcConfigToJson(config));
-  for (const char* activation : {"gelu", "gelu_erf", "relu"}) {
-    config.hidden_act = activation;
-    config.layer_norm_epsilon = 1e-5;
-    const auto other = BertConfigFromJson(
-        nlohmann::json::parse(HuggingFaceBertConfigToJson(config)), "c");
-    ASSERT_TRUE(other.ok()) << other.status();
-    EXPECT_EQ(EtcConfigToJson(other->config), EtcConfigToJson(config));
-  }
-}
-
-TEST(BertConfigTest, LiftsToEtcOfTheSameSizes) {
-  EtcConfig bert = SmallBert();
-  bert.hidden_act = "gelu_erf";
-  bert.layer_norm_epsilon = 1e-5;
-  bert.residual_attention = "sum";
-  const EtcConfig lifted = LiftedConfig(bert);
-  EXPECT_TRUE(CheckEtcConfig(lifted, "lifted").ok());
-  EXPECT_EQ(lifted.vocab_size, 11);
-  EXPECT_EQ(lifted.hidden_size, 4);
-  EXPECT_EQ(lifted.segment_vocab_size, 16);
-  EXPECT_EQ(lifted.relative_vocab_size, 32);
-  EXPECT_EQ(lifted.max_absolute_position_embeddings, 0);
-  EXPECT_FALSE(lifted.share_qkv_projections);
-  EXPECT_EQ(lifted.hidden_act, "gelu");
-  EXPECT_EQ(lifted.layer_norm_epsilon, 1e-12);
-  EXPECT_EQ(lifted.residual_attention, "sum");
-  EXPECT_TRUE(
-      PlanWeights(Source(bert, NameStyle::kHuggingFace, ""), lifted).ok());
 }
 
 }  // namespace

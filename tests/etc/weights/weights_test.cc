@@ -1,398 +1,120 @@
-// Weights through every conversion and back. A model with random parameters is
-// written in each style and format, opened as what it is found to be, and
-// computes the same as the model itself: bit for bit, because nothing but the
-// place of the numbers changes. Lifting is tested by value; what goes where is
-// tested with weight_plan_test.
+// Whose names the tensors of a file have (doc/formats.md 3.1 to 3.3), and which
+// of them are no weights. Opening files is tested with convert_test.
 #include "etc/weights/weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/types.h>
-#include <torch/utils.h>
 
-#include <filesystem>
+#include <set>
 #include <string>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "etc/bert_input.h"
-#include "etc/model.h"
-#include "etc/weights/bert_config.h"
-#include "etc/weights/convert.h"
-#include "nlohmann/json.hpp"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/tensor_matchers.h"
-#include "tests/support/toy_model.h"
+#include "etc/weights/source_config.h"
 
 namespace etc {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
-EtcConfig BertOf(const char* residual = "off") {
-  EtcConfig config = AsBert({});
-  config.vocab_size = 29;
-  config.segment_vocab_size = 2;
-  config.hidden_size = 12;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 3;
-  config.max_absolute_position_embeddings = 16;
-  config.intermediate_size = 20;
-  config.residual_attention = residual;
-  return config;
+// The names of all tensors of a model in a style.
+std::vector<std::string> Names(const EtcConfig& config, NameStyle style,
+                               const std::string& prefix) {
+  std::set<std::string> names;
+  for (const EncoderParameter& parameter : EncoderParameters(config)) {
+    if (const std::string& name = NameInStyle(parameter, style);
+        !name.empty()) {
+      names.insert(prefix + name);
+    }
+  }
+  return {names.begin(), names.end()};
 }
 
-// Every parameter random, so that no two can be mistaken for each other. In
-// BERT what is one tensor there is the same twice here.
-EtcModel RandomModel(const EtcConfig& config) {
-  torch::manual_seed(7);
-  EtcModel model(config);
-  model->eval();
-  const torch::NoGradGuard no_grad;
-  auto parameters = model->named_parameters();
-  for (auto& parameter : parameters) {
-    parameter.value().normal_(0, 0.5);
-  }
-  if (HasOnlyAbsolutePositions(config)) {
-    for (auto& parameter : parameters) {
-      std::string twin = parameter.key();
-      if (const size_t at = twin.find("global_"); at != std::string::npos) {
-        twin.replace(at, 7, "long_");
-        parameter.value().copy_(parameters[twin]);
+TEST(RecognizeNamesTest, KnowsEveryStyleBehindAnyPrefix) {
+  EtcConfig etc = *EtcConfigPreset("base");
+  etc.vocab_size = 11;
+  EtcConfig bert = AsBert(etc);
+  bert.max_absolute_position_embeddings = 9;
+  const struct {
+    EtcConfig config;
+    NameStyle style;
+    std::vector<std::string> prefixes;
+  } cases[] = {
+      {etc, NameStyle::kRealEtc, {"", "encoder."}},
+      {etc, NameStyle::kOfficialEtc, {"", "etc_document_bert/", "a/b/"}},
+      {bert, NameStyle::kGoogleBert, {"", "bert/"}},
+      {bert, NameStyle::kHuggingFace, {"", "bert.", "module.roberta."}}};
+  for (const auto& [config, style, prefixes] : cases) {
+    for (const std::string& prefix : prefixes) {
+      const std::vector<std::string> names = Names(config, style, prefix);
+      const auto recognized = RecognizeNames(names, "file");
+      ASSERT_TRUE(recognized.ok()) << recognized.status();
+      EXPECT_EQ(recognized->style, style);
+      EXPECT_EQ(recognized->prefix, prefix);
+      ASSERT_EQ(recognized->stored_as.size(), names.size());
+      for (const auto& [name, stored] : recognized->stored_as) {
+        EXPECT_EQ(stored, prefix + name);
       }
     }
   }
-  return model;
 }
 
-bool SameTensors(const NamedTensors& left, const NamedTensors& right) {
-  for (const auto& [name, tensor] : left) {
-    if (!right.contains(name) || !torch::equal(tensor, right.at(name))) {
-      ADD_FAILURE() << name;
-      return false;
-    }
-  }
-  return left.size() == right.size();
+TEST(RecognizeNamesTest, TakesLayerNormsInTensorFlowSpelling) {
+  const auto names =
+      RecognizeNames({"bert.embeddings.word_embeddings.weight",
+                      "bert.embeddings.LayerNorm.gamma",
+                      "bert.embeddings.LayerNorm.beta", "bert.gamma_ray.x"},
+                     "file");
+  ASSERT_TRUE(names.ok()) << names.status();
+  EXPECT_EQ(names->stored_as.at("embeddings.LayerNorm.weight"),
+            "bert.embeddings.LayerNorm.gamma");
+  EXPECT_EQ(names->stored_as.at("embeddings.LayerNorm.bias"),
+            "bert.embeddings.LayerNorm.beta");
+  EXPECT_EQ(names->stored_as.at("gamma_ray.x"), "bert.gamma_ray.x");
 }
 
-class WeightsTest : public testing::Test {
- protected:
-  // Our checkpoint directory of the model.
-  std::string Write(const EtcModel& model, const std::string& name) {
-    const std::string directory = directory_.File(name);
-    EXPECT_TRUE(CreateDirectories(directory).ok());
-    EXPECT_TRUE(WriteFileAtomically(directory + "/etc_config.json",
-                                    EtcConfigToJson(model->config()))
-                    .ok());
-    EXPECT_TRUE(WriteTensors(directory + "/model.safetensors",
-                             ModuleTensors(*model, "encoder."), {})
-                    .ok());
-    return directory;
-  }
-
-  EtcModel Load(const std::string& path) {
-    auto file = OpenWeights(path);
-    EXPECT_TRUE(file.ok()) << file.status();
-    if (!file.ok()) {
-      return nullptr;
-    }
-    auto encoder = ReadEncoder(*file);
-    EXPECT_TRUE(encoder.ok()) << encoder.status();
-    EtcModel model(file->source.config);
-    model->eval();
-    const torch::NoGradGuard no_grad;
-    for (auto& parameter : model->named_parameters()) {
-      parameter.value().copy_(encoder->at(parameter.key()));
-    }
-    return model;
-  }
-
-  TemporaryDirectory directory_;
-};
-
-// --- There and back ---------------------------------------------------------
-
-TEST_F(WeightsTest, EtcComesBackToTheBitFromEveryFormat) {
-  for (int flags = 0; flags < 16; ++flags) {
-    EtcConfig config = ToyConfig();
-    config.share_qkv_projections = (flags & 1) != 0;
-    config.share_kv_projections = (flags & 2) != 0;
-    config.share_feed_forward_params = (flags & 4) != 0;
-    config.max_absolute_position_embeddings = (flags & 8) != 0 ? 9 : 0;
-    EtcModel model = RandomModel(config);
-    const std::string ours = Write(model, absl::StrCat("ours", flags));
-    for (const ExportFormat format :
-         {ExportFormat::kTensorFlow, ExportFormat::kSafetensors}) {
-      const std::string there = directory_.File(
-          absl::StrCat("there", flags, format == ExportFormat::kTensorFlow));
-      const auto written = ExportWeights(ours, format, there);
-      ASSERT_TRUE(written.ok()) << written.status();
-      EtcModel loaded = Load(there);
-      EXPECT_TRUE(SameTensors(ModuleTensors(*model), ModuleTensors(*loaded)));
-      EXPECT_TRUE(torch::equal(model->forward(ToyInput()).long_output,
-                               loaded->forward(ToyInput()).long_output));
-      EXPECT_EQ(OpenWeights(there)->source.names.style,
-                NameStyle::kOfficialEtc);
-
-      const std::string back = there + "-back";
-      const auto plan = PlanImport({.source = there});
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      EXPECT_EQ(plan->plan.NumFresh(), 0);
-      EXPECT_THAT(plan->plan.dropped, IsEmpty());
-      const absl::Status status = WriteImport(*plan, 1, back);
-      ASSERT_TRUE(status.ok()) << status;
-      EXPECT_EQ(*ReadFile(ours + "/etc_config.json"),
-                *ReadFile(back + "/etc_config.json"));
-      EXPECT_TRUE(
-          SameTensors(ModuleTensors(*model), ModuleTensors(*Load(back))));
-    }
-  }
+TEST(RecognizeNamesTest, RefusesOneTensorInTwoSpellings) {
+  EXPECT_THAT(RecognizeNames(
+                  {"embeddings.word_embeddings.weight",
+                   "embeddings.LayerNorm.gamma", "embeddings.LayerNorm.weight"},
+                  "file")
+                  .status()
+                  .ToString(),
+              AllOf(HasSubstr("file: "), HasSubstr("LayerNorm.gamma"),
+                    HasSubstr("twice")));
 }
 
-TEST_F(WeightsTest, BertComesBackToTheBitFromEveryFormat) {
-  for (const char* residual : {"off", "sum", "mean"}) {
-    EtcModel model = RandomModel(BertOf(residual));
-    const std::string ours = Write(model, absl::StrCat("ours-", residual));
-    const EtcInput input = BertInput(torch::randint(29, {2, 9}, torch::kInt64));
-    for (const ExportFormat format :
-         {ExportFormat::kTensorFlow, ExportFormat::kSafetensors}) {
-      const bool is_tensorflow = format == ExportFormat::kTensorFlow;
-      const std::string there =
-          directory_.File(absl::StrCat("there-", residual, is_tensorflow));
-      const auto written = ExportWeights(ours, format, there);
-      ASSERT_TRUE(written.ok()) << written.status();
-      const auto file = OpenWeights(there);
-      ASSERT_TRUE(file.ok()) << file.status();
-      EXPECT_EQ(file->source.names.style, is_tensorflow
-                                              ? NameStyle::kGoogleBert
-                                              : NameStyle::kHuggingFace);
-      EXPECT_EQ(file->source.names.prefix, is_tensorflow ? "bert/" : "bert.");
-      EXPECT_EQ(EtcConfigToJson(file->source.config),
-                EtcConfigToJson(model->config()));
-      EtcModel loaded = Load(there);
-      EXPECT_TRUE(SameTensors(ModuleTensors(*model), ModuleTensors(*loaded)));
-      EXPECT_TRUE(torch::equal(model->forward(input).global_output,
-                               loaded->forward(input).global_output));
-    }
-  }
-}
-
-TEST_F(WeightsTest, KernelsAreTransposedForTensorFlowOnly) {
-  EtcModel model = RandomModel(BertOf());
-  const NamedTensors encoder = ModuleTensors(*model);
-  const auto google =
-      TensorsInStyle(encoder, model->config(), NameStyle::kGoogleBert);
-  ASSERT_TRUE(google.ok()) << google.status();
-  const std::string layer = "bert/encoder/layer_1/";
-  EXPECT_TRUE(torch::equal(
-      google->at(layer + "intermediate/dense/kernel"),
-      encoder.at("layers.1.feed_forward.intermediate.weight").t()));
-  EXPECT_TRUE(
-      torch::equal(google->at(layer + "attention/self/key/kernel"),
-                   encoder.at("layers.1.attention.l2l_key.weight").t()));
-  EXPECT_TRUE(torch::equal(google->at("bert/embeddings/word_embeddings"),
-                           encoder.at("embedding.token.weight")));
-  const auto other =
-      TensorsInStyle(encoder, model->config(), NameStyle::kHuggingFace);
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_TRUE(
-      torch::equal(other->at("bert.encoder.layer.1.intermediate.dense.weight"),
-                   encoder.at("layers.1.feed_forward.intermediate.weight")));
-}
-
-// --- Lifting ----------------------------------------------------------------
-
-TEST_F(WeightsTest, LiftsBertAndKeepsWhatItHasNot) {
-  EtcModel bert = RandomModel(BertOf("sum"));
-  const std::string source = directory_.File("bert");
-  ASSERT_TRUE(
-      ExportWeights(Write(bert, "ours"), ExportFormat::kTensorFlow, source)
-          .ok());
-  const auto plan = PlanImport({.source = source, .lift = true});
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  const std::string lifted = directory_.File("lifted");
-  ASSERT_TRUE(WriteImport(*plan, 3, lifted).ok());
-  EtcModel etc = Load(lifted);
-  EXPECT_EQ(etc->config().residual_attention, "sum");
-  EXPECT_EQ(etc->config().max_absolute_position_embeddings, 0);
-  const NamedTensors from = ModuleTensors(*bert);
-  const NamedTensors to = ModuleTensors(*etc);
-  const std::string p = "layers.1.attention.";
-  for (const char* query : {"long_query", "global_query"}) {
-    EXPECT_TRUE(torch::equal(to.at(absl::StrCat(p, query, ".weight")),
-                             from.at(p + "long_query.weight")));
-  }
-  for (const char* piece : {"l2l", "l2g", "g2g", "g2l"}) {
-    EXPECT_TRUE(torch::equal(to.at(absl::StrCat(p, piece, "_key.weight")),
-                             from.at(p + "l2l_key.weight")));
-    EXPECT_TRUE(torch::equal(to.at(absl::StrCat(p, piece, "_value.bias")),
-                             from.at(p + "l2l_value.bias")));
-  }
-  for (int64_t row = 0; row < 16; ++row) {
-    EXPECT_TRUE(torch::equal(to.at("embedding.segment.weight")[row],
-                             from.at("embedding.segment.weight")[0]));
-  }
-  // Truncated normal of deviation 0.5, and zeros.
-  const torch::Tensor& fresh = to.at(p + "long_relative.embedding");
-  EXPECT_NEAR(fresh.std().item<double>(), 0.44, 0.05);
-  EXPECT_EQ(to.at(p + "long_relative.bias").abs().max().item<double>(), 0);
-
-  ASSERT_TRUE(WriteImport(*plan, 3, directory_.File("again")).ok());
-  EXPECT_TRUE(SameTensors(to, ModuleTensors(*Load(directory_.File("again")))));
-}
-
-// A lifted BERT whose tokens are all global, with relative positions of no
-// effect, is BERT without positions.
-TEST_F(WeightsTest, LiftedBertComputesWhatBertComputesWithoutPositions) {
-  EtcModel bert = RandomModel(BertOf());
-  {
-    const torch::NoGradGuard no_grad;
-    for (const char* table : {"embedding.long_position.weight",
-                              "embedding.global_position.weight"}) {
-      bert->named_parameters()[table].zero_();
-    }
-    // Both rows the same: lifting takes row 0 for every segment.
-    torch::Tensor segments =
-        bert->named_parameters()["embedding.segment.weight"];
-    segments[1].copy_(segments[0]);
-  }
-  const auto plan = PlanImport({.source = Write(bert, "ours"), .lift = true});
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  ASSERT_TRUE(WriteImport(*plan, 3, directory_.File("lifted")).ok());
-  EtcModel etc = Load(directory_.File("lifted"));
-  const EtcInput input = BertInput(torch::randint(29, {2, 9}, torch::kInt64));
-  EXPECT_TRUE(IsClose(etc->forward(input).global_output,
-                      bert->forward(input).global_output, 1e-6));
-}
-
-// --- Dtypes and rows --------------------------------------------------------
-
-TEST_F(WeightsTest, ReadsHalfPrecision) {
-  EtcModel model = RandomModel(ToyConfig());
-  const std::string ours = Write(model, "ours");
-  NamedTensors halves;
-  for (const auto& [name, tensor] : ModuleTensors(*model, "encoder.")) {
-    halves[name] = tensor.to(torch::kBFloat16);
-  }
-  ASSERT_TRUE(WriteTensors(ours + "/model.safetensors", halves, {}).ok());
-  EtcModel loaded = Load(ours);
-  for (const auto& [name, tensor] : ModuleTensors(*loaded, "encoder.")) {
-    EXPECT_TRUE(torch::equal(tensor, halves.at(name).to(torch::kFloat32)));
-  }
-}
-
-TEST_F(WeightsTest, SkipsTheRowsOfRobertasPadding) {
-  EtcModel model = RandomModel(BertOf());
-  const std::string source = directory_.File("roberta");
-  ASSERT_TRUE(
-      ExportWeights(Write(model, "ours"), ExportFormat::kSafetensors, source)
-          .ok());
-  NamedTensors tensors = *TensorsInStyle(ModuleTensors(*model), model->config(),
-                                         NameStyle::kHuggingFace);
-  torch::Tensor& positions =
-      tensors.at("bert.embeddings.position_embeddings.weight");
-  positions = torch::cat({torch::full({2, 12}, 99.0), positions});
-  ASSERT_TRUE(WriteTensors(source + "/model.safetensors", tensors, {}).ok());
-  nlohmann::json json =
-      nlohmann::json::parse(*ReadFile(source + "/config.json"));
-  json["model_type"] = "roberta";
-  json["max_position_embeddings"] = 18;
-  json["pad_token_id"] = 1;
-  ASSERT_TRUE(WriteFileAtomically(source + "/config.json", json.dump()).ok());
-  EXPECT_TRUE(SameTensors(ModuleTensors(*model), ModuleTensors(*Load(source))));
-}
-
-// --- Refusals ---------------------------------------------------------------
-
-TEST_F(WeightsTest, LeavesTheModelAsItWasWhenAFileIsDamaged) {
-  EtcModel model = RandomModel(ToyConfig());
-  const std::string there = directory_.File("there");
-  ASSERT_TRUE(
-      ExportWeights(Write(model, "ours"), ExportFormat::kTensorFlow, there)
-          .ok());
-  const std::string data = there + "/model.ckpt.data-00000-of-00001";
-  std::string bytes = *ReadFile(data);
-  bytes[bytes.size() - 1] ^= 1;
-  ASSERT_TRUE(WriteFileAtomically(data, bytes).ok());
-  const auto file = OpenWeights(there);
-  ASSERT_TRUE(file.ok()) << file.status();
-  EtcModel other(ToyConfig());
-  const NamedTensors encoder = ModuleTensors(*other);
-  NamedTensors before;
-  for (const auto& [name, tensor] : encoder) {
-    before[name] = tensor.detach().clone();
-  }
-  const auto plan = PlanWeights(file->source, ToyConfig());
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_FALSE(LoadPlannedWeights(file->reader, *plan, encoder).ok());
-  EXPECT_TRUE(SameTensors(before, encoder));
-}
-
-TEST_F(WeightsTest, RefusesToOverwrite) {
-  const std::string ours = Write(RandomModel(ToyConfig()), "ours");
-  const auto plan = PlanImport({.source = ours});
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(WriteImport(*plan, 1, ours).code(),
-            absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(
-      ExportWeights(ours, ExportFormat::kSafetensors, ours).status().code(),
-      absl::StatusCode::kAlreadyExists);
-}
-
-TEST_F(WeightsTest, RefusesWhatOthersCannotCompute) {
-  EtcConfig config = BertOf();
-  config.hidden_act = "gelu_erf";
-  const std::string ours = Write(RandomModel(config), "ours");
+TEST(RecognizeNamesTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(RecognizeNames({"conv1.weight"}, "file").status().ToString(),
+              AllOf(HasSubstr("file: expected a token table"),
+                    HasSubstr("conv1.weight")));
+  EXPECT_THAT(RecognizeNames({}, "file").status().ToString(),
+              HasSubstr("none at all"));
   EXPECT_THAT(
-      ExportWeights(ours, ExportFormat::kTensorFlow, directory_.File("a"))
+      RecognizeNames({"_CHECKPOINTABLE_OBJECT_GRAPH", "save_counter"}, "file")
           .status()
           .ToString(),
-      HasSubstr("gelu_erf"));
-  EXPECT_TRUE(
-      ExportWeights(ours, ExportFormat::kSafetensors, directory_.File("b"))
-          .ok());
+      HasSubstr("object-based TensorFlow 2"));
+  EXPECT_THAT(RecognizeNames({"bert.embeddings.word_embeddings.weight",
+                              "roberta.embeddings.word_embeddings.weight"},
+                             "file")
+                  .status()
+                  .ToString(),
+              HasSubstr("expected one token table"));
 }
 
-TEST_F(WeightsTest, RefusesBertWhoseStreamsDiffer) {
-  EtcModel model = RandomModel(BertOf());
-  {
-    const torch::NoGradGuard no_grad;
-    model->named_parameters()["layers.0.long_attention_norm.bias"].add_(1);
+TEST(RecognizeNamesTest, TellsWhatTrainingLeftBehind) {
+  for (const char* name :
+       {"global_step", "save_counter", "beta1_power",
+        "bert/embeddings/word_embeddings/adam_m", "a/b/lamb_v", "x/Adam_1",
+        "AdamWeightDecayOptimizer_1/x", "bert.embeddings.position_ids"}) {
+    EXPECT_TRUE(IsBookkeeping(name)) << name;
   }
-  EXPECT_THAT(TensorsInStyle(ModuleTensors(*model), model->config(),
-                             NameStyle::kHuggingFace)
-                  .status()
-                  .ToString(),
-              AllOf(HasSubstr("attention.output.LayerNorm.bias"),
-                    HasSubstr("differs")));
-}
-
-TEST_F(WeightsTest, RefusesToLiftEtc) {
-  EXPECT_THAT(PlanImport({.source = Write(RandomModel(ToyConfig()), "ours"),
-                          .lift = true})
-                  .status()
-                  .ToString(),
-              HasSubstr("is ETC already"));
-}
-
-TEST_F(WeightsTest, NeedsAConfiguration) {
-  const std::string ours = Write(RandomModel(ToyConfig()), "ours");
-  std::filesystem::remove(ours + "/etc_config.json");
-  EXPECT_THAT(OpenWeights(ours).status().ToString(),
-              AllOf(HasSubstr(ours), HasSubstr("no etc_config.json")));
-  const EtcConfig config = ToyConfig();
-  EXPECT_TRUE(OpenWeights(ours, &config).ok());
-}
-
-// --- The residual mode ------------------------------------------------------
-
-TEST_F(WeightsTest, TakesTheResidualModeThatTheUserKnows) {
-  const auto plan = PlanImport({.source = Write(RandomModel(BertOf()), "ours"),
-                                .residual_attention = "mean"});
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->config.residual_attention, "mean");
+  for (const char* name :
+       {"cls/predictions/output_bias", "bert/pooler/dense/m2",
+        "bert.embeddings.position_embeddings.weight"}) {
+    EXPECT_FALSE(IsBookkeeping(name)) << name;
+  }
 }
 
 }  // namespace

@@ -1,61 +1,19 @@
 #include "etc/weights/formats/pytorch/pickle.h"
 
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/byte_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "etc/weights/formats/pytorch/pickle_stack.h"
 
 namespace etc {
 namespace {
 
 using Kind = PickleValue::Kind;
-using Values = std::vector<PickleValue*>;
-
-// One byte each, named as in Python's pickletools.
-enum Opcode : uint8_t {
-  kMark = 0x28,
-  kEmptyTuple = 0x29,
-  kStop = 0x2e,
-  kBinFloat = 0x47,
-  kBinInt = 0x4a,
-  kBinInt1 = 0x4b,
-  kBinInt2 = 0x4d,
-  kNone = 0x4e,
-  kBinPersId = 0x51,
-  kReduce = 0x52,
-  kBinUnicode = 0x58,
-  kEmptyList = 0x5d,
-  kAppend = 0x61,
-  kBuild = 0x62,
-  kGlobal = 0x63,
-  kAppends = 0x65,
-  kBinGet = 0x68,
-  kLongBinGet = 0x6a,
-  kBinPut = 0x71,
-  kLongBinPut = 0x72,
-  kSetItem = 0x73,
-  kTuple = 0x74,
-  kSetItems = 0x75,
-  kEmptyDict = 0x7d,
-  kProto = 0x80,
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kLong1 = 0x8a,
-  kShortBinUnicode = 0x8c,
-  kBinUnicode8 = 0x8d,
-  kStackGlobal = 0x93,
-  kMemoize = 0x94,
-  kFrame = 0x95,
-};
-
-constexpr int kLatestProtocol = 5;
+using Items = std::vector<const PickleValue*>;
 
 template <typename... Parts>
 absl::Status Error(const Parts&... parts) {
@@ -66,237 +24,337 @@ absl::Status Truncated() {
   return absl::OutOfRangeError("ends before it is complete");
 }
 
+// The stack of a pickle machine, with its marks, and the memo.
+class PickleStack {
+ public:
+  explicit PickleStack(const PickleLimits& limits) : limits_(limits) {}
+
+  absl::Status Push(PickleValue value) {
+    pickle_.values.push_back(std::move(value));
+    return PushKnown(&pickle_.values.back());
+  }
+  // The same for a value that copies the items of another. They count as
+  // pushes, or one large tuple could be copied without limit.
+  absl::Status PushCopy(PickleValue value) {
+    pushes_ += value.items.size();
+    return Push(std::move(value));
+  }
+
+  // Takes nothing from below the last mark.
+  absl::StatusOr<PickleValue*> Pop() {
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) {
+      return Error("finds too little on the stack");
+    }
+    PickleValue* top = stack_.back();
+    stack_.pop_back();
+    return top;
+  }
+  absl::StatusOr<Items> Pop(size_t count) {
+    Items items(count);
+    for (size_t i = count; i-- > 0;) {
+      ETC_ASSIGN_OR_RETURN(items[i], Pop());
+    }
+    return items;
+  }
+
+  absl::Status PushMark() {
+    if (marks_.size() >= limits_.stack) {
+      return Error("should set at most ", limits_.stack, " marks (limit)");
+    }
+    marks_.push_back(stack_.size());
+    return absl::OkStatus();
+  }
+  // Takes all values above the last mark, and the mark.
+  absl::StatusOr<Items> PopToMark() {
+    if (marks_.empty()) {
+      return Error("finds no mark on the stack");
+    }
+    Items items(stack_.data() + marks_.back(), stack_.data() + stack_.size());
+    stack_.resize(marks_.back());
+    marks_.pop_back();
+    return items;
+  }
+
+  // Adds items to the list on top, or keys and values to the dictionary there.
+  absl::Status Extend(const Items& items, bool is_list) {
+    ETC_ASSIGN_OR_RETURN(PickleValue * top, Pop());
+    stack_.push_back(top);
+    if (is_list && !top->Is(Kind::kList)) {
+      return Error("should add to a list");
+    }
+    if (!is_list && (!top->IsDict() || items.size() % 2 != 0)) {
+      return Error("should add keys and values to a dictionary");
+    }
+    top->items.insert(top->items.end(), items.begin(), items.end());
+    return absl::OkStatus();
+  }
+
+  // Remembers the value on top under `index`.
+  absl::Status Memorise(uint64_t index) {
+    ETC_ASSIGN_OR_RETURN(PickleValue * top, Pop());
+    stack_.push_back(top);
+    memo_[index] = top;
+    return memo_.size() <= limits_.memo
+               ? absl::OkStatus()
+               : Error("should memorise at most ", limits_.memo, " (limit)");
+  }
+  absl::Status MemoriseNext() { return Memorise(memo_.size()); }
+  absl::Status PushMemorised(uint64_t index) {
+    const auto found = memo_.find(index);
+    return found != memo_.end() ? PushKnown(found->second)
+                                : Error("nothing was memorised as ", index);
+  }
+
+  // Drops the attributes on top, which only an OrderedDict may be given.
+  absl::Status Build() {
+    ETC_RETURN_IF_ERROR(Pop().status());
+    ETC_ASSIGN_OR_RETURN(PickleValue * object, Pop());
+    stack_.push_back(object);
+    return object->Is(Kind::kOrderedDict)
+               ? absl::OkStatus()
+               : Error("should set attributes of an OrderedDict only");
+  }
+
+  // All values, if exactly one is on the stack.
+  absl::StatusOr<Pickle> Finish() {
+    if (stack_.size() != 1 || !marks_.empty()) {
+      return Error("should leave one object on the stack, but there are ",
+                   stack_.size(), " and ", marks_.size(), " marks");
+    }
+    pickle_.root = stack_.back();
+    return std::move(pickle_);
+  }
+
+ private:
+  absl::Status PushKnown(PickleValue* value) {
+    if (stack_.size() >= limits_.stack || ++pushes_ > limits_.pushes) {
+      return Error("should need a stack of at most ", limits_.stack, " and ",
+                   limits_.pushes, " pushes (limit)");
+    }
+    stack_.push_back(value);
+    return absl::OkStatus();
+  }
+
+  const PickleLimits limits_;
+  Pickle pickle_;
+  std::vector<PickleValue*> stack_;
+  std::vector<size_t> marks_;  // heights of the stack
+  std::unordered_map<uint64_t, PickleValue*> memo_;
+  size_t pushes_ = 0;
+};
+
+// Executes opcodes, which are named as in Python's pickletools.
 class Machine {
  public:
-  Machine(absl::string_view bytes, const PickleLimits& limits)
-      : reader_(bytes), stack_(limits) {}
+  Machine(absl::string_view bytes, const PickleGlobals& globals,
+          const PickleLimits& limits)
+      : reader_(bytes), globals_(globals), stack_(limits) {}
 
-  // Executes one opcode.
-  absl::Status Step(uint8_t opcode);
+  absl::Status Step(char opcode);
   absl::StatusOr<Pickle> Finish() { return stack_.Finish(); }
   ByteReader& reader() { return reader_; }
 
  private:
-  // Each executes the opcodes of one group, and the next one's.
-  absl::Status DoValue(uint8_t opcode);
-  absl::Status DoCollection(uint8_t opcode);
-  absl::Status DoMemo(uint8_t opcode);
-  absl::Status DoObject(uint8_t opcode);
+  // Each executes the opcodes of one group and passes the others to the next.
+  absl::Status DoValue(char opcode);
+  absl::Status DoCollection(char opcode);
+  absl::Status DoObject(char opcode);
 
   template <typename T>
-  absl::Status PushInteger(Kind kind = Kind::kInteger);
-  absl::Status PushInteger(std::optional<int64_t> value, Kind kind);
-  absl::Status PushLong();
-  absl::Status PushString(std::optional<uint64_t> length);
-  absl::Status PushGlobal();
-  absl::Status PushStackGlobal();
-  absl::StatusOr<std::string> TakeLine();
+  absl::Status PushInteger() {
+    const auto value = reader_.TakeFixed<T>();
+    return value ? stack_.Push({.kind = Kind::kInteger, .integer = *value})
+                 : Truncated();
+  }
   template <typename T>
-  absl::Status WithIndex(absl::Status (PickleStack::*action)(uint64_t));
+  absl::Status WithIndex(absl::Status (PickleStack::*action)(uint64_t)) {
+    const auto index = reader_.TakeFixed<T>();
+    return index ? (stack_.*action)(*index) : Truncated();
+  }
+  // Two's complement, least significant byte first.
+  absl::Status PushLong() {
+    const auto length = reader_.TakeFixed<uint8_t>();
+    if (length.value_or(0) > sizeof(int64_t)) {
+      return Error("an integer should have at most 8 bytes, but has ", *length);
+    }
+    const auto bytes = length ? reader_.Take(*length) : std::nullopt;
+    if (!bytes) {
+      return Truncated();
+    }
+    const bool is_negative = !bytes->empty() && (bytes->back() & 0x80) != 0;
+    uint64_t value = is_negative ? ~uint64_t{0} : 0;
+    for (size_t i = bytes->size(); i-- > 0;) {
+      value = (value << 8) | static_cast<uint8_t>((*bytes)[i]);
+    }
+    return stack_.Push(
+        {.kind = Kind::kInteger, .integer = static_cast<int64_t>(value)});
+  }
+
+  absl::Status PushString(std::optional<uint64_t> length) {
+    const auto text = length ? reader_.Take(*length) : std::nullopt;
+    if (!text) {
+      return Truncated();
+    }
+    return IsUtf8(*text)
+               ? stack_.Push(
+                     {.kind = Kind::kString, .text = std::string(*text)})
+               : Error("a string should be UTF-8, but is ", QuotedName(*text));
+  }
+
+  absl::Status PushGlobal(absl::string_view module, absl::string_view name) {
+    const std::string global = absl::StrCat(module, ".", name);
+    return globals_.is_allowed(global)
+               ? stack_.Push({.kind = Kind::kGlobal, .text = global})
+               : Error("object of type ", QuotedName(global),
+                       " is not allowed");
+  }
+
+  absl::StatusOr<std::string> TakeLine() {
+    constexpr size_t kLongest = 1000;
+    std::string line;
+    while (line.size() < kLongest) {
+      const auto c = reader_.TakeFixed<char>();
+      if (!c) {
+        return Truncated();
+      }
+      if (*c == '\n') {
+        return line;
+      }
+      line.push_back(*c);
+    }
+    return Error("the name of a module or class should have at most ", kLongest,
+                 " bytes");
+  }
+
+  absl::Status Reduce() {
+    ETC_ASSIGN_OR_RETURN(const PickleValue* arguments, stack_.Pop());
+    ETC_ASSIGN_OR_RETURN(const PickleValue* callable, stack_.Pop());
+    if (!callable->Is(Kind::kGlobal) || !arguments->Is(Kind::kTuple)) {
+      return Error("should call something with a tuple of arguments");
+    }
+    ETC_ASSIGN_OR_RETURN(PickleValue result,
+                         globals_.call(callable->text, arguments->items));
+    return stack_.PushCopy(std::move(result));
+  }
 
   ByteReader reader_;
+  const PickleGlobals globals_;
   PickleStack stack_;
 };
 
-absl::Status Machine::PushInteger(std::optional<int64_t> value, Kind kind) {
-  if (!value) {
-    return Truncated();
-  }
-  PickleValue* integer = stack_.New(kind);
-  integer->integer = *value;
-  return stack_.Push(integer);
-}
-
-template <typename T>
-absl::Status Machine::PushInteger(Kind kind) {
-  return PushInteger(reader_.TakeFixed<T>(), kind);
-}
-
-// Two's complement, least significant byte first.
-absl::Status Machine::PushLong() {
-  const auto length = reader_.TakeFixed<uint8_t>();
-  if (length.value_or(0) > sizeof(int64_t)) {
-    return Error("an integer should have at most 8 bytes, but has ", *length);
-  }
-  const auto bytes = length ? reader_.Take(*length) : std::nullopt;
-  if (!bytes) {
-    return Truncated();
-  }
-  const bool is_negative = !bytes->empty() && (bytes->back() & 0x80) != 0;
-  uint64_t value = is_negative ? ~uint64_t{0} : 0;
-  for (size_t i = bytes->size(); i-- > 0;) {
-    value = (value << 8) | static_cast<uint8_t>((*bytes)[i]);
-  }
-  return PushInteger(static_cast<int64_t>(value), Kind::kInteger);
-}
-
-absl::Status Machine::PushString(std::optional<uint64_t> length) {
-  const auto text = length ? reader_.Take(*length) : std::nullopt;
-  if (!text) {
-    return Truncated();
-  }
-  if (!IsUtf8(*text)) {
-    return Error("a string should be UTF-8, but is ", QuotedName(*text));
-  }
-  PickleValue* string = stack_.New(Kind::kString);
-  string->text = std::string(*text);
-  return stack_.Push(string);
-}
-
-absl::StatusOr<std::string> Machine::TakeLine() {
-  constexpr size_t kLongest = 1000;
-  std::string line;
-  while (line.size() < kLongest) {
-    const auto c = reader_.TakeFixed<char>();
-    if (!c) {
-      return Truncated();
-    }
-    if (*c == '\n') {
-      return line;
-    }
-    line.push_back(*c);
-  }
-  return Error("the name of a module or class should have at most ", kLongest,
-               " bytes");
-}
-
-absl::Status Machine::PushGlobal() {
-  ETC_ASSIGN_OR_RETURN(const std::string module, TakeLine());
-  ETC_ASSIGN_OR_RETURN(const std::string name, TakeLine());
-  return stack_.PushGlobal(absl::StrCat(module, ".", name));
-}
-
-absl::Status Machine::PushStackGlobal() {
-  ETC_ASSIGN_OR_RETURN(const Values names, stack_.Pop(2));
-  if (!names[0]->Is(Kind::kString) || !names[1]->Is(Kind::kString)) {
-    return Error("the names of a module and a class should be strings");
-  }
-  return stack_.PushGlobal(absl::StrCat(names[0]->text, ".", names[1]->text));
-}
-
-template <typename T>
-absl::Status Machine::WithIndex(absl::Status (PickleStack::*action)(uint64_t)) {
-  const auto index = reader_.TakeFixed<T>();
-  return index ? (stack_.*action)(*index) : Truncated();
-}
-
-absl::Status Machine::DoValue(uint8_t opcode) {
+absl::Status Machine::DoValue(char opcode) {
   switch (opcode) {
-    case kBinInt1:
+    case 'K':  // BININT1
       return PushInteger<uint8_t>();
-    case kBinInt2:
+    case 'M':  // BININT2
       return PushInteger<uint16_t>();
-    case kBinInt:
+    case 'J':  // BININT
       return PushInteger<int32_t>();
-    case kLong1:
+    case '\x8a':  // LONG1
       return PushLong();
-    case kNewTrue:
-      return PushInteger(1, Kind::kBool);
-    case kNewFalse:
-      return PushInteger(0, Kind::kBool);
-    case kNone:
-      return stack_.PushNew(Kind::kNone);
-    case kBinFloat:
-      return reader_.Take(sizeof(double)) ? stack_.PushNew(Kind::kFloat)
+    case '\x88':  // NEWTRUE
+    case '\x89':  // NEWFALSE
+      return stack_.Push({.kind = Kind::kBool, .integer = opcode == '\x88'});
+    case 'N':  // NONE
+      return stack_.Push({.kind = Kind::kNone});
+    case 'G':  // BINFLOAT
+      return reader_.Take(sizeof(double)) ? stack_.Push({.kind = Kind::kFloat})
                                           : Truncated();
-    case kBinUnicode:
+    case 'X':  // BINUNICODE
       return PushString(reader_.TakeFixed<uint32_t>());
-    case kShortBinUnicode:
+    case '\x8c':  // SHORT_BINUNICODE
       return PushString(reader_.TakeFixed<uint8_t>());
-    case kBinUnicode8:
+    case '\x8d':  // BINUNICODE8
       return PushString(reader_.TakeFixed<uint64_t>());
     default:
       return DoCollection(opcode);
   }
 }
 
-absl::Status Machine::DoCollection(uint8_t opcode) {
+absl::Status Machine::DoCollection(char opcode) {
   switch (opcode) {
-    case kEmptyDict:
-      return stack_.PushNew(Kind::kDict);
-    case kEmptyList:
-      return stack_.PushNew(Kind::kList);
-    case kEmptyTuple:
-      return stack_.PushNew(Kind::kTuple);
-    case kMark:
+    case '}':  // EMPTY_DICT
+      return stack_.Push({.kind = Kind::kDict});
+    case ']':  // EMPTY_LIST
+      return stack_.Push({.kind = Kind::kList});
+    case ')':  // EMPTY_TUPLE
+      return stack_.Push({.kind = Kind::kTuple});
+    case '(':  // MARK
       return stack_.PushMark();
-    case kTuple1:
-    case kTuple2:
-    case kTuple3: {
-      ETC_ASSIGN_OR_RETURN(const Values items,
-                           stack_.Pop(opcode - kTuple1 + 1u));
-      return stack_.PushTuple(items);
+    case '\x85':    // TUPLE1
+    case '\x86':    // TUPLE2
+    case '\x87': {  // TUPLE3
+      const auto count = static_cast<size_t>(opcode - '\x85' + 1);
+      ETC_ASSIGN_OR_RETURN(Items items, stack_.Pop(count));
+      return stack_.Push({.kind = Kind::kTuple, .items = std::move(items)});
     }
-    case kAppend: {
-      ETC_ASSIGN_OR_RETURN(const Values items, stack_.Pop(1));
-      return stack_.ExtendList(items);
+    case 'a':    // APPEND
+    case 's': {  // SETITEM
+      ETC_ASSIGN_OR_RETURN(const Items items,
+                           stack_.Pop(opcode == 'a' ? 1 : 2));
+      return stack_.Extend(items, /*is_list=*/opcode == 'a');
     }
-    case kSetItem: {
-      ETC_ASSIGN_OR_RETURN(const Values items, stack_.Pop(2));
-      return stack_.ExtendDict(items);
+    case 't':    // TUPLE
+    case 'e':    // APPENDS
+    case 'u': {  // SETITEMS
+      ETC_ASSIGN_OR_RETURN(Items items, stack_.PopToMark());
+      return opcode == 't' ? stack_.Push({.kind = Kind::kTuple,
+                                          .items = std::move(items)})
+                           : stack_.Extend(items, /*is_list=*/opcode == 'e');
     }
-    case kTuple:
-    case kAppends:
-    case kSetItems: {
-      ETC_ASSIGN_OR_RETURN(const Values items, stack_.PopToMark());
-      return opcode == kTuple     ? stack_.PushTuple(items)
-             : opcode == kAppends ? stack_.ExtendList(items)
-                                  : stack_.ExtendDict(items);
-    }
-    default:
-      return DoMemo(opcode);
-  }
-}
-
-absl::Status Machine::DoMemo(uint8_t opcode) {
-  switch (opcode) {
-    case kBinPut:
-      return WithIndex<uint8_t>(&PickleStack::Memorise);
-    case kLongBinPut:
-      return WithIndex<uint32_t>(&PickleStack::Memorise);
-    case kMemoize:
-      return stack_.MemoriseNext();
-    case kBinGet:
-      return WithIndex<uint8_t>(&PickleStack::PushMemorised);
-    case kLongBinGet:
-      return WithIndex<uint32_t>(&PickleStack::PushMemorised);
     default:
       return DoObject(opcode);
   }
 }
 
-absl::Status Machine::DoObject(uint8_t opcode) {
+absl::Status Machine::DoObject(char opcode) {
   switch (opcode) {
-    case kGlobal:
-      return PushGlobal();
-    case kStackGlobal:
-      return PushStackGlobal();
-    case kReduce:
-      return stack_.Reduce();
-    case kBuild:
+    case 'q':  // BINPUT
+      return WithIndex<uint8_t>(&PickleStack::Memorise);
+    case 'r':  // LONG_BINPUT
+      return WithIndex<uint32_t>(&PickleStack::Memorise);
+    case '\x94':  // MEMOIZE
+      return stack_.MemoriseNext();
+    case 'h':  // BINGET
+      return WithIndex<uint8_t>(&PickleStack::PushMemorised);
+    case 'j':  // LONG_BINGET
+      return WithIndex<uint32_t>(&PickleStack::PushMemorised);
+    case 'c': {  // GLOBAL
+      ETC_ASSIGN_OR_RETURN(const std::string module, TakeLine());
+      ETC_ASSIGN_OR_RETURN(const std::string name, TakeLine());
+      return PushGlobal(module, name);
+    }
+    case '\x93': {  // STACK_GLOBAL
+      ETC_ASSIGN_OR_RETURN(const Items names, stack_.Pop(2));
+      return names[0]->Is(Kind::kString) && names[1]->Is(Kind::kString)
+                 ? PushGlobal(names[0]->text, names[1]->text)
+                 : Error("the names of a module and a class should be strings");
+    }
+    case 'R':  // REDUCE
+      return Reduce();
+    case 'b':  // BUILD
       return stack_.Build();
-    case kBinPersId: {
+    case 'Q': {  // BINPERSID
       ETC_ASSIGN_OR_RETURN(const PickleValue* id, stack_.Pop());
-      return id->Is(Kind::kTuple) ? stack_.PushWithItems(Kind::kStorage, *id)
-                                  : Error("a persistent id should be a tuple");
+      return id->Is(Kind::kTuple)
+                 ? stack_.PushCopy({.kind = Kind::kStorage, .items = id->items})
+                 : Error("a persistent id should be a tuple");
     }
     default:
       return Error("the opcode is not allowed");
   }
 }
 
-absl::Status Machine::Step(uint8_t opcode) {
-  if (opcode == kProto) {
+absl::Status Machine::Step(char opcode) {
+  if (opcode == '\x80') {  // PROTO
+    constexpr int kLatest = 5;
     const auto version = reader_.TakeFixed<uint8_t>();
-    if (!version) {
-      return Truncated();
-    }
-    return *version <= kLatestProtocol
-               ? absl::OkStatus()
-               : Error("the protocol should be at most ", kLatestProtocol,
-                       ", but is ", *version);
+    return !version              ? Truncated()
+           : *version <= kLatest ? absl::OkStatus()
+                                 : Error("the protocol should be at most ",
+                                         kLatest, ", but is ", *version);
   }
-  if (opcode == kFrame) {
+  if (opcode == '\x95') {  // FRAME
     return reader_.Take(sizeof(uint64_t)) ? absl::OkStatus() : Truncated();
   }
   return DoValue(opcode);
@@ -305,8 +363,9 @@ absl::Status Machine::Step(uint8_t opcode) {
 }  // namespace
 
 absl::StatusOr<Pickle> ReadPickle(absl::string_view bytes,
+                                  const PickleGlobals& globals,
                                   const PickleLimits& limits) {
-  Machine machine(bytes, limits);
+  Machine machine(bytes, globals, limits);
   while (true) {
     const size_t at = machine.reader().position();
     const auto opcode = machine.reader().TakeFixed<uint8_t>();
@@ -319,7 +378,7 @@ absl::StatusOr<Pickle> ReadPickle(absl::string_view bytes,
     if (!opcode) {
       return error(Truncated());
     }
-    if (*opcode == kStop) {
+    if (*opcode == '.') {  // STOP
       auto pickle = machine.Finish();
       if (!pickle.ok()) {
         return error(pickle.status());
@@ -327,7 +386,7 @@ absl::StatusOr<Pickle> ReadPickle(absl::string_view bytes,
       pickle->bytes = at + 1;
       return pickle;
     }
-    const absl::Status status = machine.Step(*opcode);
+    const absl::Status status = machine.Step(static_cast<char>(*opcode));
     if (!status.ok()) {
       return error(status);
     }

@@ -11,8 +11,9 @@
 
 namespace etc {
 
-// One object of a Python pickle. They refer to each other in any way, in
-// circles too; who walks over them looks only as deep as he must.
+// One object of a Python pickle. Objects may refer to each other in any way,
+// also in circles, so code that follows `items` should not recurse without
+// bound.
 struct PickleValue {
   enum class Kind {
     kNone,
@@ -24,44 +25,54 @@ struct PickleValue {
     kList,
     kDict,
     kOrderedDict,
-    kGlobal,   // a class or function that formats spec 6.4 allows
-    kStorage,  // torch storage: `items` are its persistent id
+    kGlobal,   // a class or function that PickleGlobals allow
+    kStorage,  // a torch storage: `items` are its persistent id
     kTensor,   // torch._utils._rebuild_tensor_v2 called with `items`
   };
 
   Kind kind = Kind::kNone;
   int64_t integer = 0;  // also 0 or 1 of a bool
   std::string text;     // of a string; "module.name" of a global
-  // Of a tuple or list; key, value, key, value ... of a dictionary.
+  // Of a tuple or list; key, value, key, value, ... of a dictionary.
   std::vector<const PickleValue*> items;
 
   bool Is(Kind other) const { return kind == other; }
   bool IsDict() const { return Is(Kind::kDict) || Is(Kind::kOrderedDict); }
 };
 
-// What a stream may ask of us (formats spec 0.2).
+// The largest pickle that is read (doc/formats.md 0.2).
 struct PickleLimits {
   size_t stack = 1'000'000;
   size_t memo = 4'000'000;
-  size_t pushes = 8'000'000;  // values made or named
+  size_t pushes = 8'000'000;  // of new values and of memorised ones
 };
 
-// What came out of a pickle, and all that belongs to it.
+// The object that a pickle holds, and all values that it refers to.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
-  size_t bytes = 0;  // how long the stream was
+  size_t bytes = 0;  // length of the pickle
 };
 
-// Runs the stream at the beginning of `bytes` on the part of Python's pickle
-// machine that formats spec 6.4 names. Nothing is executed: of the callables,
-// those that torch.save writes for tensors and dictionaries are known by name,
-// and every other one is an error.
-//   kOutOfRange       `bytes` end before the stream does
-//   kInvalidArgument  an opcode or object that is not allowed, a limit, or
-//                     nonsense; the message has the byte
+// The classes and functions that a pickle may refer to. None is executed.
+struct PickleGlobals {
+  // Whether a global of this name, "module.name", is allowed.
+  bool (*is_allowed)(absl::string_view global);
+  // The value for the result of calling an allowed one: its kind and items.
+  //   kInvalidArgument  it must not be called so
+  absl::StatusOr<PickleValue> (*call)(
+      const std::string& global,
+      const std::vector<const PickleValue*>& arguments);
+};
+
+// Reads the pickle at the beginning of `bytes` with the subset of Python's
+// pickle machine that doc/formats.md 6.4 allows.
+//   kOutOfRange       `bytes` end before the pickle does
+//   kInvalidArgument  an opcode, global or call that is not allowed, a limit
+//                     exceeded or a malformed pickle; the message has the byte
 absl::StatusOr<Pickle> ReadPickle(absl::string_view bytes,
-                                  const PickleLimits& limits = {});
+                                  const PickleGlobals& globals,
+                                  const PickleLimits& limits);
 
 }  // namespace etc
 

@@ -7,7 +7,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/byte_reader.h"
 #include "base/status_macros.h"
@@ -31,7 +30,7 @@ uint32_t Crc32(absl::string_view bytes) {
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// The first bytes of a file, fewer if it is shorter.
+// Reads the first 64 bytes of a file, or all if it is shorter.
 absl::Status ReadBeginning(const RandomAccessFile& file,
                            std::string* beginning) {
   beginning->resize(std::min<uint64_t>(file.size(), 64));
@@ -48,9 +47,9 @@ const PickleValue* Field(const PickleValue& dict, absl::string_view key) {
   return nullptr;
 }
 
-// Copies the elements of a view, in order, to `destination`. Its elements lie
-// within the storage, but a stride that is never walked, that of a dimension of
-// size 1, may be any number: it must not be added even for a moment.
+// Copies the elements of a view in row-major order to `destination`. They lie
+// within the storage, but the stride of a dimension of size 1 may be any
+// number: adding it, even temporarily, could overflow.
 void CopyView(absl::string_view storage, const PytorchTensor& tensor,
               uint64_t element_bytes, char* destination) {
   const size_t rank = tensor.shape.size();
@@ -77,7 +76,8 @@ void CopyView(absl::string_view storage, const PytorchTensor& tensor,
 
 }  // namespace
 
-PytorchFile::PytorchFile(RandomAccessFile file) : file_(std::move(file)) {}
+PytorchFile::PytorchFile(RandomAccessFile file)
+    : TensorSource(file.path()), file_(std::move(file)) {}
 
 template <typename... Parts>
 absl::Status PytorchFile::Error(const Parts&... parts) const {
@@ -121,11 +121,10 @@ absl::Status PytorchFile::TakeState(const Pickle& pickle) {
   }
   state_ = *std::move(state);
   for (const auto& [name, tensor] : state_.tensors) {
-    names_.push_back(name);
+    AddName(name);
   }
   for (const std::string& name : state_.skipped) {
-    warnings_.push_back(
-        absl::StrCat(path(), ": ", QuotedName(name), " is no tensor"));
+    AddWarning(absl::StrCat(path(), ": ", QuotedName(name), " is no tensor"));
   }
   return absl::OkStatus();
 }
@@ -168,7 +167,7 @@ absl::Status PytorchFile::OpenArchive(const PickleLimits& limits) {
   ETC_ASSIGN_OR_RETURN(const std::string bytes,
                        file_.Read(entry.offset, entry.size));
   ETC_RETURN_IF_ERROR(CheckCrc32("data.pkl", {.crc32 = entry.crc32}, bytes));
-  const auto pickle = ReadPickle(bytes, limits);
+  const auto pickle = ReadPytorchPickle(bytes, limits);
   if (!pickle.ok() || pickle->bytes != bytes.size()) {
     return Error("data.pkl: ", pickle.ok() ? "goes on behind its end"
                                            : pickle.status().message());
@@ -200,11 +199,11 @@ absl::Status PytorchFile::PlaceArchiveStorages(
 absl::StatusOr<Pickle> PytorchFile::TakePickle(
     uint64_t* offset, const PickleLimits& limits) const {
   const uint64_t left = std::min(file_.size() - *offset, kMostPickleBytes);
-  // Its length is not known before it is read.
+  // Its length is known only after it was read.
   for (uint64_t bytes = std::min(left, kFirstPieceBytes);;
        bytes = std::min(left, 4 * bytes)) {
     ETC_ASSIGN_OR_RETURN(const std::string piece, file_.Read(*offset, bytes));
-    auto pickle = ReadPickle(piece, limits);
+    auto pickle = ReadPytorchPickle(piece, limits);
     if (pickle.ok()) {
       *offset += pickle->bytes;
       return pickle;
@@ -299,9 +298,8 @@ absl::Status PytorchFile::Read(const std::string& name, char* destination,
     bytes *= static_cast<uint64_t>(dimension);
   }
   if (size != bytes) {
-    return Error("tensor ", QuotedName(name), " (", tensor.dtype, " [",
-                 absl::StrJoin(tensor.shape, ", "), "]) has ", bytes,
-                 " bytes, but ", size, " were asked for");
+    return Error("tensor ", QuotedName(name), " (", Describe(tensor), ") has ",
+                 bytes, " bytes, but ", size, " were asked for");
   }
   if (size == 0) {
     return absl::OkStatus();

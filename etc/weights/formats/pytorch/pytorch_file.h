@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,33 +16,23 @@
 
 namespace etc {
 
-// The tensors in a file that Python's torch.save wrote of a state dict, such as
-// `pytorch_model.bin`: the zip archive of PyTorch 1.6 and later, or the stream
-// of pickles before (formats spec 6.1, B and C). Nothing in it is executed
-// (ReadPickle). Movable.
+// The tensors of a state dict in a file that Python's torch.save wrote, such as
+// `pytorch_model.bin`: the zip archive of PyTorch 1.6 and later, or the
+// sequence of pickles of earlier versions (doc/formats.md 6.1, B and C).
+// Nothing in it is executed (ReadPickle). Movable.
 class PytorchFile final : public TensorSource {
  public:
-  // kInvalidArgument for everything that formats spec 6.4 does not allow.
+  // kInvalidArgument for everything that doc/formats.md 6.4 does not allow.
+  // Values of the state dict that are no tensors are warnings.
   static absl::StatusOr<PytorchFile> Open(const std::string& path,
                                           const PickleLimits& limits = {});
   // Whether the file at `path` begins as one of the two does.
   static bool IsPytorch(const std::string& path);
 
-  const std::string& path() const override { return file_.path(); }
-  const std::vector<std::string>& names() const override { return names_; }
-  // Empty: the format has none.
-  const std::map<std::string, std::string>& metadata() const override {
-    return metadata_;
-  }
-  // What in the state dict is no tensor.
-  const std::vector<std::string>& warnings() const override {
-    return warnings_;
-  }
-
   // Points to a PytorchTensor.
   absl::StatusOr<const TensorInfo*> Find(
       const std::string& name) const override;
-  // Checks the checksum of the storage, if the file has one.
+  // kDataLoss if the storage has another checksum; only archives store it.
   absl::Status Read(const std::string& name, char* destination,
                     uint64_t size) const override;
 
@@ -61,10 +50,10 @@ class PytorchFile final : public TensorSource {
   absl::Status Error(const Parts&... parts) const;
   absl::Status OpenArchive(const PickleLimits& limits);
   absl::Status OpenStream(const PickleLimits& limits);
-  // The pickle at byte `*offset`, which moves behind it.
+  // The pickle at byte `*offset`, which becomes that of its end.
   absl::StatusOr<Pickle> TakePickle(uint64_t* offset,
                                     const PickleLimits& limits) const;
-  // `folder`: what comes before their keys.
+  // `folder`: what precedes their keys in the names of the entries.
   absl::Status PlaceArchiveStorages(
       const std::map<std::string, ZipEntry>& entries,
       const std::string& folder);
@@ -76,9 +65,6 @@ class PytorchFile final : public TensorSource {
   RandomAccessFile file_;
   PytorchState state_;
   std::map<std::string, Place> places_;  // by key of the storage
-  std::vector<std::string> names_;
-  std::map<std::string, std::string> metadata_;
-  std::vector<std::string> warnings_;
 };
 
 }  // namespace etc

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 
@@ -19,23 +20,71 @@ constexpr size_t kLongestName = 4096;
 constexpr size_t kMostTensors = 1'000'000;
 constexpr uint64_t kMostElements = uint64_t{1} << 40;
 
-struct StorageType {
-  absl::string_view global;
-  absl::string_view dtype;
-  uint64_t bytes;
-};
-
-constexpr StorageType kStorageTypes[] = {
-    {"torch.FloatStorage", "F32", 4}, {"torch.DoubleStorage", "F64", 8},
-    {"torch.HalfStorage", "F16", 2},  {"torch.BFloat16Storage", "BF16", 2},
-    {"torch.LongStorage", "I64", 8},  {"torch.IntStorage", "I32", 4},
-    {"torch.ShortStorage", "I16", 2}, {"torch.CharStorage", "I8", 1},
-    {"torch.ByteStorage", "U8", 1},   {"torch.BoolStorage", "BOOL", 1},
-};
+constexpr absl::string_view kOrderedDict = "collections.OrderedDict";
+constexpr absl::string_view kRebuildTensor = "torch._utils._rebuild_tensor_v2";
+constexpr absl::string_view kRebuildParameter =
+    "torch._utils._rebuild_parameter";
 
 template <typename... Parts>
 absl::Status Error(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// The type of the elements of a class of storages, "torch.FloatStorage"; null
+// for any other global.
+const Dtype* FindStorageDtype(absl::string_view global) {
+  if (!absl::ConsumePrefix(&global, "torch.") ||
+      !absl::ConsumeSuffix(&global, "Storage") || global.empty()) {
+    return nullptr;
+  }
+  const auto dtype =
+      std::find_if(std::begin(kDtypes), std::end(kDtypes),
+                   [&](const Dtype& each) { return each.pytorch == global; });
+  return dtype == std::end(kDtypes) ? nullptr : dtype;
+}
+
+bool IsAllowed(absl::string_view global) {
+  return global == kOrderedDict || global == kRebuildTensor ||
+         global == kRebuildParameter || FindStorageDtype(global) != nullptr;
+}
+
+// OrderedDict(), or OrderedDict([(key, value), ...]) as Python 2 wrote it.
+absl::StatusOr<PickleValue> MakeOrderedDict(
+    const std::vector<const PickleValue*>& arguments) {
+  PickleValue dict{.kind = Kind::kOrderedDict};
+  if (arguments.empty()) {
+    return dict;
+  }
+  const PickleValue& pairs = *arguments[0];
+  if (arguments.size() != 1 || !pairs.Is(Kind::kList)) {
+    return Error("an OrderedDict should be made of a list of pairs");
+  }
+  for (const PickleValue* pair : pairs.items) {
+    if ((!pair->Is(Kind::kTuple) && !pair->Is(Kind::kList)) ||
+        pair->items.size() != 2) {
+      return Error("an OrderedDict should be made of pairs");
+    }
+    dict.items.insert(dict.items.end(), pair->items.begin(), pair->items.end());
+  }
+  return dict;
+}
+
+absl::StatusOr<PickleValue> Call(
+    const std::string& global,
+    const std::vector<const PickleValue*>& arguments) {
+  if (global == kOrderedDict) {
+    return MakeOrderedDict(arguments);
+  }
+  if (global == kRebuildTensor) {
+    return PickleValue{.kind = Kind::kTensor, .items = arguments};
+  }
+  // The tensor, whether it requires a gradient, hooks.
+  if (global == kRebuildParameter && arguments.size() == 3 &&
+      arguments[0]->Is(Kind::kTensor)) {
+    return *arguments[0];
+  }
+  return Error("should not call ", global, " with these ", arguments.size(),
+               " arguments");
 }
 
 bool IsStorageKey(const PickleValue& value) {
@@ -59,16 +108,14 @@ absl::Status AddStorage(const std::vector<const PickleValue*>& id,
         "a persistent id should be a torch storage: \"storage\", its "
         "type, key, location and number of elements, no view");
   }
-  const auto type = std::find_if(
-      std::begin(kStorageTypes), std::end(kStorageTypes),
-      [&](const StorageType& each) { return each.global == id[1]->text; });
+  const Dtype* dtype = FindStorageDtype(id[1]->text);
   const std::string& key = id[2]->text;
   const auto count = static_cast<uint64_t>(id[4]->integer);
-  if (type == std::end(kStorageTypes) || count > kMostElements) {
+  if (dtype == nullptr || count > kMostElements) {
     return Error("storage ", key, " should hold at most ", kMostElements,
                  " numbers, but is ", count, " of ", id[1]->text);
   }
-  const PytorchStorage storage = {.dtype = std::string(type->dtype),
+  const PytorchStorage storage = {.dtype = std::string(dtype->name),
                                   .count = count};
   const auto [known, is_new] = storages->try_emplace(key, storage);
   if (!is_new && (known->second.dtype != storage.dtype ||
@@ -165,10 +212,7 @@ const PickleValue* FindStateDict(const PickleValue* root) {
 }  // namespace
 
 uint64_t PytorchStorage::ElementBytes() const {
-  return std::find_if(
-             std::begin(kStorageTypes), std::end(kStorageTypes),
-             [&](const StorageType& type) { return type.dtype == dtype; })
-      ->bytes;
+  return static_cast<uint64_t>(FindDtype(dtype)->bits) / 8;
 }
 
 bool PytorchTensor::IsDense() const {
@@ -180,6 +224,11 @@ bool PytorchTensor::IsDense() const {
     dense *= std::max<int64_t>(shape[d], 1);
   }
   return true;
+}
+
+absl::StatusOr<Pickle> ReadPytorchPickle(absl::string_view bytes,
+                                         const PickleLimits& limits) {
+  return ReadPickle(bytes, {.is_allowed = IsAllowed, .call = Call}, limits);
 }
 
 absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle) {

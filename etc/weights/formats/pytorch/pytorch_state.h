@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "etc/weights/formats/pytorch/pickle.h"
 #include "etc/weights/formats/tensor_source.h"
 
 namespace etc {
 
-// What a pickle written by torch.save says of tensors (formats spec 6.4).
+// The state dict in a pickle that torch.save wrote (doc/formats.md 6.4).
 
 // One-dimensional memory that tensors are views of.
 struct PytorchStorage {
-  std::string dtype;  // as TensorInfo has it
+  std::string dtype;  // Dtype::name
   uint64_t count = 0;
 
   uint64_t ElementBytes() const;
@@ -29,19 +30,25 @@ struct PytorchTensor : TensorInfo {
   uint64_t offset = 0;
   std::vector<int64_t> strides;
 
-  // Whether its elements lie one after the other, in order.
+  // Whether it is contiguous.
   bool IsDense() const;
 };
 
 struct PytorchState {
   std::map<std::string, PytorchStorage> storages;  // by key
   std::map<std::string, PytorchTensor> tensors;
-  std::vector<std::string> skipped;  // names of what is no tensor
+  std::vector<std::string> skipped;  // keys of values that are no tensors
 };
 
-// Finds the tensors in a dictionary, or in the one within it that is called
-// "state_dict" or "model". Everything is checked but the data.
-// kInvalidArgument otherwise.
+// ReadPickle with the globals that torch.save writes for tensors, parameters
+// and dictionaries.
+absl::StatusOr<Pickle> ReadPytorchPickle(absl::string_view bytes,
+                                         const PickleLimits& limits = {});
+
+// The tensors in the dictionary that was pickled, or in the dictionary that it
+// holds under "state_dict" or "model".
+//   kInvalidArgument  another object, a name that is no string or too long, or
+//                     a tensor that does not lie within its storage
 absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle);
 
 }  // namespace etc

@@ -10,17 +10,17 @@
 
 namespace etc {
 
-// A file within a zip archive, stored as it is.
+// A file within a zip archive, stored uncompressed.
 struct ZipEntry {
-  uint64_t header = 0;  // where its header is in the archive
-  uint64_t offset = 0;  // where its bytes are
-  uint64_t size = 0;
-  uint32_t crc32 = 0;  // IEEE, as zlib's
+  uint64_t header = 0;  // byte of the archive at which its header begins
+  uint64_t offset = 0;  // byte at which its contents begin
+  uint64_t size = 0;    // bytes of the contents
+  uint32_t crc32 = 0;   // IEEE, as zlib's
 };
 
-// The files in a zip archive as PyTorch writes it, by name: ZIP64, nothing
-// compressed or encrypted (formats spec 6.4). Each lies within the archive and
-// shares no byte with another.
+// The files in a zip archive as PyTorch writes it, by name: with or without
+// ZIP64, not compressed or encrypted (doc/formats.md 6.4). Each lies within the
+// archive and shares no byte with another.
 //   kInvalidArgument  what the spec rejects, with the file and the entry
 absl::StatusOr<std::map<std::string, ZipEntry>> ReadZipDirectory(
     const RandomAccessFile& file);

@@ -17,26 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "tensors are written and read as they lie in memory");
 
-struct Dtype {
-  absl::string_view name;
-  uint64_t bits;
-};
-
-// In the order of their rank, lowest first (formats spec 1.3).
-constexpr Dtype kDtypes[] = {
-    {"BOOL", 8},    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6},
-    {"U8", 8},      {"I8", 8},          {"F8_E5M2", 8},     {"F8_E4M3", 8},
-    {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
-    {"U16", 16},    {"F16", 16},        {"BF16", 16},       {"I32", 32},
-    {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},
-    {"I64", 64},    {"U64", 64},
-};
-
-constexpr uint64_t kLengthBytes = 8;  // what stands before the header
-
-std::string Describe(const SafetensorsEntry& entry) {
-  return absl::StrCat(entry.dtype, " [", absl::StrJoin(entry.shape, ", "), "]");
-}
+constexpr uint64_t kLengthBytes = 8;  // of the number before the header
 
 // `entry` must begin where the one before it ended and hold what it says.
 absl::Status CheckEntry(const SafetensorsEntry& entry, uint64_t previous_end,
@@ -45,7 +26,7 @@ absl::Status CheckEntry(const SafetensorsEntry& entry, uint64_t previous_end,
     return absl::InvalidArgumentError(
         absl::StrCat("data_offsets should begin at ", previous_end,
                      ", where the data before end, but are [", entry.begin,
-                     ", ", entry.end, "] (ST10)"));
+                     ", ", entry.end, "] (doc/formats.md 1.4.10)"));
   }
   ETC_ASSIGN_OR_RETURN(const uint64_t bytes,
                        SafetensorsDataBytes(entry.dtype, entry.shape));
@@ -54,20 +35,21 @@ absl::Status CheckEntry(const SafetensorsEntry& entry, uint64_t previous_end,
     elements *= static_cast<uint64_t>(dimension);
   }
   if (elements > limits.elements) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("should have at most ", limits.elements,
-                     " elements, but has ", elements, " (ST16)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "should have at most ", limits.elements, " elements, but has ",
+        elements, " (doc/formats.md 1.4.16)"));
   }
   if (bytes != entry.end - entry.begin) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Describe(entry), " needs ", bytes,
-                     " bytes, but data_offsets [", entry.begin, ", ", entry.end,
-                     "] hold ", entry.end - entry.begin, " (ST12)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        Describe(entry), " needs ", bytes, " bytes, but data_offsets [",
+        entry.begin, ", ", entry.end, "] hold ", entry.end - entry.begin,
+        " (doc/formats.md 1.4.12)"));
   }
   return absl::OkStatus();
 }
 
-// The entries, in order of their place, must tile the buffer (spec 1.3).
+// The entries, in order of their place, must tile the buffer
+// (doc/formats.md 1.3).
 absl::Status CheckLayout(const std::map<std::string, SafetensorsEntry>& entries,
                          uint64_t buffer_bytes, const std::string& path,
                          const SafetensorsLimits& limits) {
@@ -93,7 +75,7 @@ absl::Status CheckLayout(const std::map<std::string, SafetensorsEntry>& entries,
   if (end != buffer_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": tensors have ", end, " bytes of data, but the file has ",
-        buffer_bytes, " (ST13)"));
+        buffer_bytes, " (doc/formats.md 1.4.13)"));
   }
   return absl::OkStatus();
 }
@@ -101,22 +83,20 @@ absl::Status CheckLayout(const std::map<std::string, SafetensorsEntry>& entries,
 }  // namespace
 
 int SafetensorsDtypeRank(absl::string_view dtype) {
-  for (size_t i = 0; i < std::size(kDtypes); ++i) {
-    if (kDtypes[i].name == dtype) {
-      return static_cast<int>(i);
-    }
-  }
-  return -1;
+  const Dtype* found = FindDtype(dtype);
+  return found == nullptr || !found->IsReadable()
+             ? -1
+             : static_cast<int>(found - std::begin(kDtypes));
 }
 
 absl::StatusOr<uint64_t> SafetensorsDataBytes(
     absl::string_view dtype, const std::vector<int64_t>& shape) {
   const int rank = SafetensorsDtypeRank(dtype);
   if (rank < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown dtype ", QuotedName(dtype), " (ST8)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unknown dtype ", QuotedName(dtype), " (doc/formats.md 1.4.8)"));
   }
-  uint64_t bits = kDtypes[rank].bits;
+  auto bits = static_cast<uint64_t>(kDtypes[rank].bits);
   // Whole bytes are counted in bytes, so that 2^61 of them do not overflow.
   const uint64_t unit = bits % 8 == 0 ? 8 : 1;
   bits /= unit;
@@ -125,30 +105,30 @@ absl::StatusOr<uint64_t> SafetensorsDataBytes(
     if (dimension < 0 ||
         __builtin_mul_overflow(elements, static_cast<uint64_t>(dimension),
                                &elements)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the number of elements of shape [",
-                       absl::StrJoin(shape, ", "), "] overflows (ST11)"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the number of elements of shape [", absl::StrJoin(shape, ", "),
+          "] overflows (doc/formats.md 1.4.11)"));
     }
   }
   uint64_t size = 0;
   if (__builtin_mul_overflow(elements, bits, &size)) {
-    return absl::InvalidArgumentError(absl::StrCat("the size of ", dtype, " [",
-                                                   absl::StrJoin(shape, ", "),
-                                                   "] overflows (ST11)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the size of ", dtype, " [", absl::StrJoin(shape, ", "),
+                     "] overflows (doc/formats.md 1.4.11)"));
   }
   if (unit == 8) {
     return size;
   }
   if (size % 8 != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(elements, " elements of ", dtype, " are ", size,
-                     " bits, no whole number of bytes (ST12)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        elements, " elements of ", dtype, " are ", size,
+        " bits, no whole number of bytes (doc/formats.md 1.4.12)"));
   }
   return size / 8;
 }
 
 SafetensorsFile::SafetensorsFile(RandomAccessFile file)
-    : file_(std::move(file)) {}
+    : TensorSource(file.path()), file_(std::move(file)) {}
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(
     const std::string& path, const SafetensorsLimits& limits) {
@@ -158,21 +138,22 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(
   if (size < kLengthBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": a safetensors file has at least 8 bytes, but this has ", size,
-        " (ST1)"));
+        " (doc/formats.md 1.4.1)"));
   }
   uint64_t header_bytes = 0;
   ETC_RETURN_IF_ERROR(
       file.file_.Read(0, kLengthBytes, reinterpret_cast<char*>(&header_bytes)));
   if (header_bytes > limits.header_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": the safetensors header should have at most ",
-        limits.header_bytes, " bytes, but claims ", header_bytes, " (ST2)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the safetensors header should have at most ",
+                     limits.header_bytes, " bytes, but claims ", header_bytes,
+                     " (doc/formats.md 1.4.2)"));
   }
   if (header_bytes > size - kLengthBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": the safetensors header claims ", header_bytes,
                      " bytes, but after its length the file has ",
-                     size - kLengthBytes, " (ST3)"));
+                     size - kLengthBytes, " (doc/formats.md 1.4.3)"));
   }
   file.data_offset_ = kLengthBytes + header_bytes;
   ETC_ASSIGN_OR_RETURN(const std::string text,
@@ -183,9 +164,9 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(
       CheckLayout(header.entries, size - file.data_offset_, path, limits));
   file.entries_ = std::move(header.entries);
   for (const auto& [name, entry] : file.entries_) {
-    file.names_.push_back(name);
+    file.AddName(name);
   }
-  file.metadata_ = std::move(header.metadata);
+  file.AddMetadata(header.metadata);
   return file;
 }
 
@@ -193,8 +174,9 @@ absl::StatusOr<const TensorInfo*> SafetensorsFile::Find(
     const std::string& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
-    return absl::NotFoundError(
-        absl::StrCat(path(), " has no tensor ", QuotedName(name), " (ST14)"));
+    return absl::NotFoundError(absl::StrCat(path(), " has no tensor ",
+                                            QuotedName(name),
+                                            " (doc/formats.md 1.4.14)"));
   }
   return &found->second;
 }

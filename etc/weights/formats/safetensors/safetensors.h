@@ -2,7 +2,6 @@
 #define ETC_ETC_WEIGHTS_FORMATS_SAFETENSORS_SAFETENSORS_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,53 +14,48 @@
 
 namespace etc {
 
-// One tensor of a safetensors file (formats spec 1.2).
+// One tensor of a safetensors file (doc/formats.md 1.2).
 struct SafetensorsEntry : TensorInfo {
   // Bytes [begin, end) of the data buffer.
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 
-// What a file may ask of us (formats spec 0.2).
+// The largest file that is read (doc/formats.md 0.2).
 struct SafetensorsLimits {
   uint64_t header_bytes = 100'000'000;
-  size_t tensors = 1'000'000;  // as many metadata too
+  size_t tensors = 1'000'000;  // and as many entries of metadata
   size_t name_bytes = 4096;
   size_t rank = 32;
   uint64_t elements = uint64_t{1} << 40;  // of one tensor
 };
 
+// Place of `dtype` in the order in which the reference writer lays out tensors,
+// last first (doc/formats.md 1.3); -1 for a dtype that safetensors lacks.
+int SafetensorsDtypeRank(absl::string_view dtype);
+
 // Bytes of a tensor of this dtype and shape.
-//   kInvalidArgument  unknown dtype (ST8), overflow (ST11), sub-byte elements
-//                     that fill no whole number of bytes (ST12)
+//   kInvalidArgument  a dtype that safetensors lacks (doc/formats.md 1.4.8), an
+//                     overflow (1.4.11), sub-byte elements that do not fill
+//                     whole bytes (1.4.12)
 absl::StatusOr<uint64_t> SafetensorsDataBytes(
     absl::string_view dtype, const std::vector<int64_t>& shape);
 
-// A safetensors file, header read and checked as formats spec 1.4 demands.
-// Errors name the file, the tensor or the byte, and the rule ("ST10"). Data
-// stay on disk until they are asked for. Movable.
+// A safetensors file. Its header is checked as doc/formats.md 1.4 demands;
+// errors name the file, the tensor or the byte, and the rule ("1.4.10").
+// Movable.
 class SafetensorsFile final : public TensorSource {
  public:
   static absl::StatusOr<SafetensorsFile> Open(
       const std::string& path, const SafetensorsLimits& limits = {});
 
-  const std::string& path() const override { return file_.path(); }
-  const std::vector<std::string>& names() const override { return names_; }
   const std::map<std::string, SafetensorsEntry>& entries() const {
     return entries_;
   }
-  const std::map<std::string, std::string>& metadata() const override {
-    return metadata_;
-  }
-  // None.
-  const std::vector<std::string>& warnings() const override {
-    return warnings_;
-  }
 
-  // Points to a SafetensorsEntry. kNotFound (ST14).
+  // Points to a SafetensorsEntry. kNotFound (doc/formats.md 1.4.14).
   absl::StatusOr<const TensorInfo*> Find(
       const std::string& name) const override;
-
   absl::Status Read(const std::string& name, char* destination,
                     uint64_t size) const override;
 
@@ -71,29 +65,7 @@ class SafetensorsFile final : public TensorSource {
   RandomAccessFile file_;
   uint64_t data_offset_ = 0;  // bytes before the data buffer
   std::map<std::string, SafetensorsEntry> entries_;
-  std::vector<std::string> names_;
-  std::map<std::string, std::string> metadata_;
-  std::vector<std::string> warnings_;
 };
-
-// A tensor to be written.
-struct SafetensorsTensor {
-  std::string name;
-  std::string dtype;
-  std::vector<int64_t> shape;
-  // Hands the tensor's bytes to `write`, in one piece or several. Called once,
-  // when it is their turn, so that not all tensors need be in memory at a time.
-  std::function<absl::Status(const WriteFunction& write)> write_data;
-};
-
-// Writes the file atomically, in the reference writer's order and layout
-// (formats spec 1.3).
-//   kInvalidArgument  a name that is there twice, is "__metadata__" or no
-//                     UTF-8; a dtype or shape that cannot be; more or fewer
-//                     bytes than dtype and shape demand
-absl::Status WriteSafetensors(
-    const std::string& path, const std::vector<SafetensorsTensor>& tensors,
-    const std::map<std::string, std::string>& metadata);
 
 }  // namespace etc
 

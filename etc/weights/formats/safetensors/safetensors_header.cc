@@ -17,12 +17,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kDeepestNesting = 64;  // formats spec 0.2
-// An entry needs three; the names of others are kept to find equal ones.
+constexpr size_t kDeepestNesting = 64;  // doc/formats.md 0.2
+// Of an entry, which needs three. The names of all are kept to find duplicates.
 constexpr size_t kMostFields = 1000;
 
-// Receives the parser's events and fills the header. Each returns whether to go
-// on; after false the status says why not.
+// Receives the parser's events and fills the header. Each event returns whether
+// to go on; after false the status says why not.
 class HeaderBuilder : public nlohmann::json_sax<json> {
  public:
   HeaderBuilder(absl::string_view text, const std::string& source,
@@ -40,7 +40,7 @@ class HeaderBuilder : public nlohmann::json_sax<json> {
     return Unexpected(value ? "true" : "false");
   }
   bool number_integer(number_integer_t value) override {
-    return Unexpected(absl::StrCat(value));  // only negative ones come here
+    return Unexpected(absl::StrCat(value));  // only for negative numbers
   }
   bool number_unsigned(number_unsigned_t value) override;
   bool number_float(number_float_t, const string_t& spelling) override {
@@ -58,8 +58,8 @@ class HeaderBuilder : public nlohmann::json_sax<json> {
     reached_ = text_.data() + std::min(position, text_.size());
     constexpr int kNumberOverflow = 406;
     return error.id == kNumberOverflow
-               ? Fail("ST7", "a number is beyond 2^64 - 1")
-               : Fail("ST6", "is no valid JSON here");
+               ? Fail("1.4.7", "a number is beyond 2^64 - 1")
+               : Fail("1.4.6", "is no valid JSON here");
   }
 
  private:
@@ -71,7 +71,7 @@ class HeaderBuilder : public nlohmann::json_sax<json> {
     kEntry,
     kShape,
     kOffsets,
-    kIgnored,  // in the value of a field that means nothing to us
+    kIgnored,  // in the value of an unknown field
   };
 
   bool IsKnown(absl::string_view field) const {
@@ -83,9 +83,9 @@ class HeaderBuilder : public nlohmann::json_sax<json> {
   bool AddTopKey(string_t& name);
 
   bool Fail(absl::string_view rule, absl::string_view message) {
-    status_ = absl::InvalidArgumentError(
-        absl::StrCat(source_, ": safetensors header, before byte ",
-                     reached_ - text_.data(), ": ", message, " (", rule, ")"));
+    status_ = absl::InvalidArgumentError(absl::StrCat(
+        source_, ": safetensors header, before byte ", reached_ - text_.data(),
+        ": ", message, " (doc/formats.md ", rule, ")"));
     return false;
   }
   bool FailEntry(absl::string_view rule, absl::string_view message) {
@@ -114,12 +114,12 @@ class HeaderBuilder : public nlohmann::json_sax<json> {
 bool HeaderBuilder::number_unsigned(number_unsigned_t value) {
   if (place_ == Place::kShape) {
     if (entry_->shape.size() == limits_.rank) {
-      return FailEntry("ST16", absl::StrCat("shape should have at most ",
-                                            limits_.rank, " dimensions"));
+      return FailEntry("1.4.16", absl::StrCat("shape should have at most ",
+                                              limits_.rank, " dimensions"));
     }
     if (value > uint64_t{std::numeric_limits<int64_t>::max()}) {
       return FailEntry(
-          "ST11", absl::StrCat("dimension ", value, " is beyond 2^63 - 1"));
+          "1.4.11", absl::StrCat("dimension ", value, " is beyond 2^63 - 1"));
     }
     entry_->shape.push_back(static_cast<int64_t>(value));
     return true;
@@ -127,7 +127,8 @@ bool HeaderBuilder::number_unsigned(number_unsigned_t value) {
   if (place_ == Place::kOffsets) {
     offsets_.push_back(value);
     return offsets_.size() <= 2 ||
-           FailEntry("ST7", "data_offsets should hold two numbers, but go on");
+           FailEntry("1.4.7",
+                     "data_offsets should hold two numbers, but go on");
   }
   return Unexpected(absl::StrCat(value));
 }
@@ -139,7 +140,7 @@ bool HeaderBuilder::string(string_t& value) {
   }
   if (place_ == Place::kEntry && field_ == "dtype") {
     if (SafetensorsDtypeRank(value) < 0) {
-      return FailEntry("ST8",
+      return FailEntry("1.4.8",
                        absl::StrCat("unknown dtype ", QuotedName(value)));
     }
     entry_->dtype = std::move(value);
@@ -182,22 +183,22 @@ bool HeaderBuilder::key(string_t& name) {
       return AddTopKey(name);
     case Place::kMetadata:
       if (header_.metadata.size() == limits_.tensors) {
-        return Fail("ST16", absl::StrCat("there should be at most ",
-                                         limits_.tensors, " metadata"));
+        return Fail("1.4.16", absl::StrCat("there should be at most ",
+                                           limits_.tensors, " metadata"));
       }
       name_ = std::move(name);
       return header_.metadata.try_emplace(name_).second ||
-             Fail("ST15", absl::StrCat("metadata have the key ",
-                                       QuotedName(name_), " twice"));
+             Fail("1.4.15", absl::StrCat("metadata have the key ",
+                                         QuotedName(name_), " twice"));
     case Place::kEntry:
       field_ = std::move(name);
       if (fields_.size() == kMostFields) {
-        return FailEntry("ST16", absl::StrCat("should have at most ",
-                                              kMostFields, " fields"));
+        return FailEntry("1.4.16", absl::StrCat("should have at most ",
+                                                kMostFields, " fields"));
       }
       return fields_.insert(field_).second ||
-             FailEntry("ST15", absl::StrCat("has the field ",
-                                            QuotedName(field_), " twice"));
+             FailEntry("1.4.15", absl::StrCat("has the field ",
+                                              QuotedName(field_), " twice"));
     default:
       return true;  // an ignored object's
   }
@@ -207,46 +208,48 @@ bool HeaderBuilder::AddTopKey(string_t& name) {
   is_metadata_ = name == "__metadata__";
   if (is_metadata_) {
     return !std::exchange(has_metadata_, true) ||
-           Fail("ST15", "__metadata__ is there twice");
+           Fail("1.4.15", "__metadata__ is there twice");
   }
   name_ = std::move(name);
   if (name_.size() > limits_.name_bytes) {
-    return Fail("ST16", absl::StrCat("a tensor's name should have at most ",
-                                     limits_.name_bytes, " bytes, but has ",
-                                     name_.size()));
+    return Fail("1.4.16", absl::StrCat("a tensor's name should have at most ",
+                                       limits_.name_bytes, " bytes, but has ",
+                                       name_.size()));
   }
   if (header_.entries.size() == limits_.tensors) {
-    return Fail("ST16", absl::StrCat("there should be at most ",
-                                     limits_.tensors, " tensors"));
+    return Fail("1.4.16", absl::StrCat("there should be at most ",
+                                       limits_.tensors, " tensors"));
   }
   const auto [place, is_new] = header_.entries.try_emplace(name_);
   entry_ = &place->second;
-  return is_new || FailEntry("ST15", "is there twice");
+  return is_new || FailEntry("1.4.15", "is there twice");
 }
 
-// A value that does not belong where it is, unless nobody cares what is there.
-// `found` says what it is.
+// A value of a type that is wrong where it is, unless it is the value of an
+// unknown field. `found` says what it is.
 bool HeaderBuilder::Unexpected(absl::string_view found) {
   const bool opens = found == "an object" || found == "an array";
   switch (place_) {
     case Place::kOutside:
-      return Fail("ST6", absl::StrCat("should be an object, but is ", found));
+      return Fail("1.4.6", absl::StrCat("should be an object, but is ", found));
     case Place::kTop:
       return is_metadata_
-                 ? Fail("ST9", absl::StrCat("__metadata__ should be an object, "
-                                            "but is ",
-                                            found))
-                 : FailEntry("ST7", absl::StrCat("should be an object, but is ",
-                                                 found));
+                 ? Fail("1.4.9",
+                        absl::StrCat("__metadata__ should be an object, "
+                                     "but is ",
+                                     found))
+                 : FailEntry(
+                       "1.4.7",
+                       absl::StrCat("should be an object, but is ", found));
     case Place::kMetadata:
-      return Fail("ST9", absl::StrCat("metadata ", QuotedName(name_),
-                                      " should be a string, but is ", found));
+      return Fail("1.4.9", absl::StrCat("metadata ", QuotedName(name_),
+                                        " should be a string, but is ", found));
     case Place::kEntry:
       if (IsKnown(field_)) {
         return FailEntry(
-            "ST7", absl::StrCat(field_, " should be ",
-                                field_ == "dtype" ? "a string" : "an array",
-                                ", but is ", found));
+            "1.4.7", absl::StrCat(field_, " should be ",
+                                  field_ == "dtype" ? "a string" : "an array",
+                                  ", but is ", found));
       }
       if (opens) {
         place_ = Place::kIgnored;
@@ -255,15 +258,16 @@ bool HeaderBuilder::Unexpected(absl::string_view found) {
       return true;
     case Place::kShape:
     case Place::kOffsets:
-      return FailEntry("ST7", absl::StrCat(field_,
-                                           " should hold whole numbers from 0 "
-                                           "to 2^64 - 1, but holds ",
-                                           found));
+      return FailEntry("1.4.7",
+                       absl::StrCat(field_,
+                                    " should hold whole numbers from 0 "
+                                    "to 2^64 - 1, but holds ",
+                                    found));
     case Place::kIgnored:
       // Two objects are around what is ignored.
       if (opens && ++ignored_depth_ + 2 > kDeepestNesting) {
-        return Fail("ST6", absl::StrCat("nesting should be at most ",
-                                        kDeepestNesting, " deep"));
+        return Fail("1.4.6", absl::StrCat("nesting should be at most ",
+                                          kDeepestNesting, " deep"));
       }
       return true;
   }
@@ -296,13 +300,13 @@ bool HeaderBuilder::Close() {
 bool HeaderBuilder::FinishEntry() {
   for (const char* field : {"dtype", "shape", "data_offsets"}) {
     if (!fields_.contains(field)) {
-      return FailEntry("ST7", absl::StrCat(field, " is missing"));
+      return FailEntry("1.4.7", absl::StrCat(field, " is missing"));
     }
   }
   if (offsets_.size() != 2) {
-    return FailEntry("ST7", absl::StrCat("data_offsets should hold two "
-                                         "numbers, but hold ",
-                                         offsets_.size()));
+    return FailEntry("1.4.7", absl::StrCat("data_offsets should hold two "
+                                           "numbers, but hold ",
+                                           offsets_.size()));
   }
   entry_->begin = offsets_[0];
   entry_->end = offsets_[1];
@@ -319,19 +323,21 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(
         absl::StrCat(source, ": safetensors header ", message));
   };
   if (text.empty()) {
-    return error("should be a JSON object, but is empty (ST6)");
+    return error(
+        "should be a JSON object, but is empty (doc/formats.md 1.4.6)");
   }
   if (text.front() != '{') {
     return error(absl::StrCat("should begin with {, but begins with byte ",
                               static_cast<unsigned char>(text.front()),
-                              " (ST5)"));
+                              " (doc/formats.md 1.4.5)"));
   }
   if (!IsUtf8(text)) {
-    return error("is no valid UTF-8 (ST4)");
+    return error("is no valid UTF-8 (doc/formats.md 1.4.4)");
   }
   // nlohmann's parser would take a NUL byte for the end of the text.
   if (text.find('\0') != absl::string_view::npos) {
-    return error(absl::StrCat("has a NUL byte at ", text.find('\0'), " (ST6)"));
+    return error(absl::StrCat("has a NUL byte at ", text.find('\0'),
+                              " (doc/formats.md 1.4.6)"));
   }
   HeaderBuilder builder(text, source, limits);
   const bool parsed = json::sax_parse(

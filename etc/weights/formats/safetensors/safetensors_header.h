@@ -10,22 +10,20 @@
 
 namespace etc {
 
-// The JSON at the beginning of a safetensors file.
+// What the JSON at the beginning of a safetensors file says.
 struct SafetensorsHeader {
   std::map<std::string, SafetensorsEntry> entries;
   std::map<std::string, std::string> metadata;
 };
 
-// Reads the JSON, keeping nothing but what the result holds. Checks each entry
-// by itself (ST4 to ST9, ST15, ST16; formats spec 1.4), not where it lies:
-// data_offsets are as they stand. Messages begin with `source`.
+// Parses `text` without building a JSON document. Checks each entry by itself
+// (doc/formats.md 1.4.4 to 1.4.9, 1.4.15 and 1.4.16), but not data_offsets
+// against the file or each other. Messages begin with `source`, the file's
+// path.
+//   kInvalidArgument  what those rules reject
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(
     absl::string_view text, const std::string& source,
     const SafetensorsLimits& limits);
-
-// Place of `dtype` in the order in which the reference writer lays out tensors,
-// widest last (formats spec 1.3), or -1 for a dtype that is unknown.
-int SafetensorsDtypeRank(absl::string_view dtype);
 
 }  // namespace etc
 

@@ -7,15 +7,15 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/formats/safetensors/safetensors.h"
-#include "etc/weights/formats/safetensors/safetensors_header.h"
+#include "etc/weights/formats/tensor_writer.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
 
-// A tensor and where it goes.
+// A tensor and its bytes in the data buffer.
 struct Placed {
-  const SafetensorsTensor* tensor;
+  const TensorToWrite* tensor;
   uint64_t begin = 0;
   uint64_t bytes = 0;
 };
@@ -37,13 +37,14 @@ absl::Status CheckName(const std::string& name,
   return absl::OkStatus();
 }
 
-// The tensors in the reference writer's order (formats spec 1.3), back to back.
+// The tensors in the reference writer's order (doc/formats.md 1.3), back to
+// back.
 absl::StatusOr<std::vector<Placed>> Layout(
-    const std::vector<SafetensorsTensor>& tensors,
+    const std::vector<TensorToWrite>& tensors,
     const SafetensorsLimits& limits) {
   std::vector<Placed> placed;
   std::set<absl::string_view> names;
-  for (const SafetensorsTensor& tensor : tensors) {
+  for (const TensorToWrite& tensor : tensors) {
     ETC_RETURN_IF_ERROR(CheckName(tensor.name, limits));
     if (!names.insert(tensor.name).second) {
       return absl::InvalidArgumentError(
@@ -72,7 +73,7 @@ absl::StatusOr<std::vector<Placed>> Layout(
   return placed;
 }
 
-// The header with its length before it and its padding behind.
+// The length of the header, the header and its padding.
 absl::StatusOr<std::string> Header(
     const std::vector<Placed>& placed,
     const std::map<std::string, std::string>& metadata,
@@ -110,7 +111,7 @@ absl::StatusOr<std::string> Header(
   return length_bytes + text;
 }
 
-// Writes one tensor's data, and sees that they are as many as they should be.
+// Writes one tensor's data and checks their number of bytes.
 absl::Status WriteData(const Placed& placed, const WriteFunction& write) {
   uint64_t written = 0;
   ETC_RETURN_IF_ERROR(placed.tensor->write_data([&](absl::string_view piece) {
@@ -128,7 +129,7 @@ absl::Status WriteData(const Placed& placed, const WriteFunction& write) {
 }  // namespace
 
 absl::Status WriteSafetensors(
-    const std::string& path, const std::vector<SafetensorsTensor>& tensors,
+    const std::string& path, const std::vector<TensorToWrite>& tensors,
     const std::map<std::string, std::string>& metadata) {
   const SafetensorsLimits limits;
   const auto in_file = [&](const absl::Status& status) {

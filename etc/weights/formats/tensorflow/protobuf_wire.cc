@@ -18,7 +18,7 @@ bool Store(std::optional<T> read, uint64_t* value) {
   return read.has_value();
 }
 
-// Fills the value or the bytes; false if they are not there.
+// Reads the value or the bytes; false if the message ends before.
 bool TakePayload(ByteReader* reader, ProtoField* field) {
   switch (field->type) {
     case WireType::kVarint:

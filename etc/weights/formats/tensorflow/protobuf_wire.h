@@ -10,9 +10,9 @@
 
 namespace etc {
 
-// The wire format of protocol buffers (formats spec 0.3), as far as a
-// checkpoint's few messages need it. Not the protobuf library: LibTorch brings
-// its own, and two in one process collide.
+// The wire format of protocol buffers (doc/formats.md 0.3), as far as the
+// messages of a checkpoint need it. The protobuf library is not used because
+// LibTorch links its own, and two versions in one process collide.
 
 enum class WireType : uint8_t {
   kVarint = 0,
@@ -25,20 +25,20 @@ struct ProtoField {
   uint32_t number = 0;
   WireType type = WireType::kVarint;
   uint64_t value = 0;       // unless kBytes
-  absl::string_view bytes;  // of the message that is read
+  absl::string_view bytes;  // of kBytes; refers to the message
 
-  // The field must be of this type; the message says so otherwise.
+  // kInvalidArgument if the field is of another type.
   absl::Status Expect(WireType expected) const;
 };
 
-// Calls `visit` for each field of `message`, in their order there. Returns its
-// first error, or kInvalidArgument with the byte of what is no field. A visitor
-// leaves alone the fields that it does not know.
+// Calls `visit` for each field of `message` in order, and returns its first
+// error. A visitor should ignore fields that it does not know.
+//   kInvalidArgument  a byte where no field begins; the message has its offset
 absl::Status VisitProtoFields(
     absl::string_view message,
     const std::function<absl::Status(const ProtoField& field)>& visit);
 
-// Append a field to `message`. A number that is 0 is left out.
+// Append a field to `message`. A number that is 0 is omitted.
 void AppendVarintField(uint32_t number, uint64_t value, std::string* message);
 void AppendBytesField(uint32_t number, absl::string_view bytes,
                       std::string* message);

@@ -14,28 +14,28 @@
 namespace etc {
 
 // LevelDB's sorted string table, in which TensorFlow keeps the index of a
-// checkpoint (formats spec 2.2): keys in strictly rising order of their
+// checkpoint (doc/formats.md 2.2): keys in strictly ascending order of their
 // unsigned bytes, each with a value.
 
-// What a file may ask of us (formats spec 0.2).
+// The largest table that is read (doc/formats.md 0.2).
 struct SortedTableLimits {
   uint64_t file_bytes = uint64_t{1} << 30;
   uint64_t block_bytes = uint64_t{64} << 20;  // uncompressed
   uint64_t key_bytes = 4096;
 };
 
-// Calls `visit` for each entry of the table, in order; its arguments do not
-// outlive the call, its error ends the walk and is returned. No more than two
-// blocks are in memory at a time.
-//   kInvalidArgument  what formats spec 2.5 rejects as TF1 to TF6; the message
+// Calls `visit` for each entry of the table, in order. Its arguments are valid
+// during the call only; its first error ends the reading and is returned. At
+// most two blocks are in memory at a time.
+//   kInvalidArgument  what doc/formats.md 2.5.1 to 2.5.6 reject; the message
 //                     has the file, the byte and the rule
 absl::Status ReadSortedTable(
     const RandomAccessFile& file, const SortedTableLimits& limits,
     const std::function<absl::Status(absl::string_view key,
                                      absl::string_view value)>& visit);
 
-// The bytes of the table with these entries, as LevelDB's own builder makes
-// them with TensorFlow's parameters (formats spec 2.6). Not compressed.
+// The bytes of a table with these entries, uncompressed: the same as those of
+// LevelDB's own builder with TensorFlow's parameters (doc/formats.md 2.6).
 std::string BuildSortedTable(const std::map<std::string, std::string>& entries);
 
 }  // namespace etc

@@ -1,7 +1,7 @@
 #include "etc/weights/formats/tensorflow/tensor_bundle.h"
 
 #include <algorithm>
-#include <iterator>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,44 +12,14 @@
 namespace etc {
 namespace {
 
-constexpr int64_t kFormatVersion = 1;
 constexpr int64_t kMostShards = 100'000;
 constexpr size_t kLargestRank = 32;
 constexpr int64_t kMostElements = int64_t{1} << 40;
 constexpr size_t kMostSlices = 1024;
 
-struct Dtype {
-  int64_t number;
-  absl::string_view name;
-  int64_t bytes;
-  bool is_readable;
-};
-
-constexpr Dtype kDtypes[] = {
-    {1, "F32", 4, true},          {2, "F64", 8, true},
-    {3, "I32", 4, true},          {4, "U8", 1, true},
-    {5, "I16", 2, true},          {6, "I8", 1, true},
-    {7, "DT_STRING", 0, false},   {8, "DT_COMPLEX64", 8, false},
-    {9, "I64", 8, true},          {10, "BOOL", 1, true},
-    {11, "DT_QINT8", 1, false},   {12, "DT_QUINT8", 1, false},
-    {13, "DT_QINT32", 4, false},  {14, "BF16", 2, true},
-    {15, "DT_QINT16", 2, false},  {16, "DT_QUINT16", 2, false},
-    {17, "U16", 2, true},         {18, "DT_COMPLEX128", 16, false},
-    {19, "F16", 2, true},         {20, "DT_RESOURCE", 0, false},
-    {21, "DT_VARIANT", 0, false}, {22, "U32", 4, true},
-    {23, "U64", 8, true},
-};
-
-const Dtype* FindDtype(absl::string_view name) {
-  const auto found =
-      std::find_if(std::begin(kDtypes), std::end(kDtypes),
-                   [&](const Dtype& dtype) { return dtype.name == name; });
-  return found == std::end(kDtypes) ? nullptr : found;
-}
-
 std::string DtypeName(int64_t number) {
   for (const Dtype& dtype : kDtypes) {
-    if (dtype.number == number) {
+    if (dtype.tensorflow == number && number != 0) {
       return std::string(dtype.name);
     }
   }
@@ -84,7 +54,7 @@ absl::Status ReadBadConsumer(const ProtoField& field, Version* version) {
   if (field.type != WireType::kBytes) {
     int64_t bad = 0;
     ETC_RETURN_IF_ERROR(ReadInt32(field, &bad));
-    version->is_bad |= bad == kFormatVersion;
+    version->is_bad |= bad == kBundleFormatVersion;
     return absl::OkStatus();
   }
   ByteReader packed(field.bytes);
@@ -93,7 +63,7 @@ absl::Status ReadBadConsumer(const ProtoField& field, Version* version) {
     if (!bad) {
       return Error("bad_consumers should be varints");
     }
-    version->is_bad |= static_cast<uint32_t>(*bad) == kFormatVersion;
+    version->is_bad |= static_cast<uint32_t>(*bad) == kBundleFormatVersion;
   }
   return absl::OkStatus();
 }
@@ -186,20 +156,31 @@ absl::Status ReadSlice(const ProtoField& field,
              : Error("should have at most ", kMostSlices, " slices");
 }
 
-absl::Status CheckShape(const std::vector<int64_t>& shape) {
-  int64_t elements = 1;
-  for (const int64_t dimension : shape) {
-    if (dimension < 0 ||
-        __builtin_mul_overflow(elements, dimension, &elements)) {
-      return Error("shape [", absl::StrJoin(shape, ", "), "] ",
-                   dimension < 0 ? "has a negative dimension"
-                                 : "has too many elements to count");
-    }
+// Appends a number to a key so that keys sort as the numbers do: as many bytes
+// as it needs, whose count is the number of leading one bits.
+void AppendOrderedSigned(int64_t value, std::string* key) {
+  static constexpr uint8_t kHeaders[][2] = {
+      {0x80, 0}, {0xc0, 0}, {0xe0, 0}, {0xf0, 0},    {0xf8, 0},
+      {0xfc, 0}, {0xfe, 0}, {0xff, 0}, {0xff, 0x80}, {0xff, 0xc0}};
+  const uint64_t magnitude =
+      value >= 0 ? static_cast<uint64_t>(value) : ~static_cast<uint64_t>(value);
+  const int length = static_cast<int>(std::bit_width(magnitude)) / 7 + 1;
+  for (int i = 0; i < length; ++i) {
+    // Sign extension beyond 64 bits.
+    const int shift = 8 * (length - 1 - i);
+    const auto byte = static_cast<uint8_t>(value >> std::min(shift, 63));
+    key->push_back(
+        static_cast<char>(byte ^ (i < 2 ? kHeaders[length - 1][i] : 0)));
   }
-  return elements <= kMostElements
-             ? absl::OkStatus()
-             : Error("shape [", absl::StrJoin(shape, ", "), "] should have at ",
-                     "most ", kMostElements, " elements");
+}
+
+// One byte that counts the bytes, then the bytes, most significant first.
+void AppendOrderedUnsigned(uint64_t value, std::string* key) {
+  const int length = (static_cast<int>(std::bit_width(value)) + 7) / 8;
+  key->push_back(static_cast<char>(length));
+  for (int i = length - 1; i >= 0; --i) {
+    key->push_back(static_cast<char>(value >> (8 * i)));
+  }
 }
 
 }  // namespace
@@ -222,34 +203,26 @@ absl::StatusOr<int64_t> ParseBundleHeader(absl::string_view record) {
         }
       });
   if (!status.ok()) {
-    return Error("header: ", status.message(), " (TF7)");
+    return Error("header: ", status.message(), " (doc/formats.md 2.5.7)");
   }
   if (shards < 1 || shards > kMostShards) {
     return Error("header: should have 1 to ", kMostShards, " shards, but has ",
-                 shards, " (TF7)");
+                 shards, " (doc/formats.md 2.5.7)");
   }
   if (endianness != 0) {
     return Error("header: data should be little-endian (0), but are ",
                  endianness == 1 ? "big-endian" : "of unknown endianness", " (",
-                 endianness, ") (TF7)");
+                 endianness, ") (doc/formats.md 2.5.7)");
   }
-  if (version.producer < 0 || version.min_consumer > kFormatVersion ||
+  if (version.producer < 0 || version.min_consumer > kBundleFormatVersion ||
       version.is_bad) {
-    return Error("header: format version ", kFormatVersion,
+    return Error("header: format version ", kBundleFormatVersion,
                  " should be able to read it, but the producer, version ",
                  version.producer, ", asks for ", version.min_consumer,
-                 version.is_bad ? " and excludes it" : "", " (TF7)");
+                 version.is_bad ? " and excludes it" : "",
+                 " (doc/formats.md 2.5.7)");
   }
   return shards;
-}
-
-std::string SerializeBundleHeader() {
-  std::string version;
-  AppendVarintField(1, kFormatVersion, &version);
-  std::string header;
-  AppendVarintField(1, 1, &header);
-  AppendBytesField(3, version, &header);
-  return header;
 }
 
 absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view record) {
@@ -279,49 +252,130 @@ absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view record) {
   });
   if (status.ok()) {
     status = is_unknown_rank ? Error("should have a known rank")
-                             : CheckShape(entry.shape);
+                             : CheckBundleShape(entry.shape);
   }
   if (!status.ok()) {
-    return Error(status.message(), " (TF8)");
+    return Error(status.message(), " (doc/formats.md 2.5.8)");
   }
   entry.dtype = DtypeName(dtype);
   return entry;
 }
 
-absl::StatusOr<std::string> SerializeBundleEntry(const BundleEntry& entry) {
-  const Dtype* dtype = FindDtype(entry.dtype);
-  if (dtype == nullptr) {
-    return Error("cannot be of dtype ", entry.dtype);
+absl::Status CheckBundleShape(const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t dimension : shape) {
+    if (dimension < 0 ||
+        __builtin_mul_overflow(elements, dimension, &elements)) {
+      return Error("shape [", absl::StrJoin(shape, ", "), "] ",
+                   dimension < 0 ? "has a negative dimension"
+                                 : "has too many elements to count");
+    }
   }
-  ETC_RETURN_IF_ERROR(CheckShape(entry.shape));
-  const int64_t bytes = ElementCount(entry.shape) * dtype->bytes;
-  if (dtype->bytes > 0 && entry.size != bytes) {
-    return Error("should have ", bytes, " bytes, but has ", entry.size);
-  }
-  std::string shape;
-  for (const int64_t dimension : entry.shape) {
-    std::string size;
-    AppendVarintField(1, static_cast<uint64_t>(dimension), &size);
-    AppendBytesField(2, size, &shape);
-  }
-  std::string record;
-  AppendVarintField(1, static_cast<uint64_t>(dtype->number), &record);
-  AppendBytesField(2, shape, &record);
-  AppendVarintField(3, static_cast<uint64_t>(entry.shard), &record);
-  AppendVarintField(4, static_cast<uint64_t>(entry.offset), &record);
-  AppendVarintField(5, static_cast<uint64_t>(entry.size), &record);
-  AppendFixed32Field(6, entry.masked_crc32c, &record);
-  return record;
+  return elements <= kMostElements
+             ? absl::OkStatus()
+             : Error("shape [", absl::StrJoin(shape, ", "), "] should have at ",
+                     "most ", kMostElements, " elements");
 }
 
 int64_t BundleDtypeBytes(absl::string_view dtype) {
   const Dtype* found = FindDtype(dtype);
-  return found == nullptr ? 0 : found->bytes;
+  return found == nullptr ? 0 : found->bits / 8;
 }
 
-bool IsReadableBundleDtype(absl::string_view dtype) {
-  const Dtype* found = FindDtype(dtype);
-  return found != nullptr && found->is_readable;
+std::string BundleSliceKey(absl::string_view name, const BundleSlice& slice) {
+  std::string key(1, '\0');
+  for (const char c : name) {
+    key.push_back(c);
+    if (c == '\0') {
+      key.push_back('\xff');
+    } else if (c == '\xff') {
+      key.push_back('\0');
+    }
+  }
+  key.append({'\0', '\1'});
+  AppendOrderedUnsigned(slice.size(), &key);
+  for (const BundleExtent& extent : slice) {
+    AppendOrderedSigned(extent.start, &key);
+    AppendOrderedSigned(extent.length, &key);
+  }
+  return key;
+}
+
+bool IsBundleSliceKey(absl::string_view key) {
+  return !key.empty() && key.front() == '\0';
+}
+
+std::optional<BundleSlice> ResolveSlice(const BundleSlice& slice,
+                                        const std::vector<int64_t>& shape) {
+  if (slice.size() != shape.size()) {
+    return std::nullopt;
+  }
+  BundleSlice box = slice;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (box[d].length == -1 && box[d].start == 0) {
+      box[d].length = shape[d];
+    }
+    if (box[d].start < 0 || box[d].length < 0 || box[d].start > shape[d] ||
+        box[d].length > shape[d] - box[d].start) {
+      return std::nullopt;
+    }
+  }
+  return box;
+}
+
+std::vector<int64_t> SliceShape(const BundleSlice& box) {
+  std::vector<int64_t> lengths;
+  for (const BundleExtent& extent : box) {
+    lengths.push_back(extent.length);
+  }
+  return lengths;
+}
+
+bool SlicesOverlap(const BundleSlice& a, const BundleSlice& b) {
+  for (size_t d = 0; d < a.size(); ++d) {
+    if (a[d].start >= b[d].start + b[d].length ||
+        b[d].start >= a[d].start + a[d].length) {
+      return false;
+    }
+  }
+  return ElementCount(SliceShape(a)) > 0 && ElementCount(SliceShape(b)) > 0;
+}
+
+void CopySlice(absl::string_view data, const BundleSlice& box,
+               const std::vector<int64_t>& shape, int64_t item_bytes,
+               char* destination) {
+  if (data.empty()) {
+    return;  // the number of rows without elements may be huge
+  }
+  const size_t rank = shape.size();
+  const int64_t row_bytes = (rank == 0 ? 1 : box[rank - 1].length) * item_bytes;
+  std::vector<int64_t> index(rank, 0);  // of the row; its last stays 0
+  const int64_t rows =
+      rank == 0
+          ? 1
+          : ElementCount(SliceShape(BundleSlice(box.begin(), box.end() - 1)));
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t element = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      element = element * shape[d] + box[d].start + index[d];
+    }
+    std::copy_n(data.data() + row * row_bytes, row_bytes,
+                destination + element * item_bytes);
+    for (size_t d = rank; d-- > 0;) {
+      if (d + 1 < rank && ++index[d] < box[d].length) {
+        break;
+      }
+      index[d] = 0;
+    }
+  }
+}
+
+int64_t ElementCount(const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t dimension : shape) {
+    elements *= dimension;
+  }
+  return elements;
 }
 
 }  // namespace etc

@@ -2,6 +2,7 @@
 #define ETC_ETC_WEIGHTS_FORMATS_TENSORFLOW_TENSOR_BUNDLE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,23 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "etc/weights/formats/tensor_source.h"
-#include "etc/weights/formats/tensorflow/bundle_slice.h"
 
 namespace etc {
 
-// The records in the index of a TensorFlow V2 checkpoint (formats spec 2.3).
+// The records in the index of a TensorFlow V2 checkpoint (doc/formats.md 2.3),
+// and the slices in which it stores partitioned variables (2.4).
+
+inline constexpr int64_t kBundleFormatVersion = 1;
+
+// Elements [start, start + length) of one dimension. Length -1 with start 0:
+// all of them.
+struct BundleExtent {
+  int64_t start = 0;
+  int64_t length = -1;
+};
+
+// A part of a tensor: one extent for each dimension.
+using BundleSlice = std::vector<BundleExtent>;
 
 struct BundleEntry : TensorInfo {
   int64_t shard = 0;
@@ -21,26 +34,50 @@ struct BundleEntry : TensorInfo {
   int64_t offset = 0;
   int64_t size = 0;
   uint32_t masked_crc32c = 0;
-  // Not empty: the data are under the keys BundleSliceKey of these.
+  // Not empty: the data are in the entries of these slices, under the keys that
+  // BundleSliceKey gives.
   std::vector<BundleSlice> slices;
 };
 
-// The number of shards that the record under the empty key gives. What it
-// rejects is TF7 of formats spec 2.5.
+// The number of shards in `record`, the one under the empty key.
+//   kInvalidArgument  what doc/formats.md 2.5.7 rejects
 absl::StatusOr<int64_t> ParseBundleHeader(absl::string_view record);
-// The header of a checkpoint with one shard.
-std::string SerializeBundleHeader();
 
-// What it rejects is TF8: in the record itself, not yet against files.
+// Checks the record by itself, not against the files.
+//   kInvalidArgument  what doc/formats.md 2.5.8 rejects
 absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view record);
-// The inverse, for an entry without slices. kInvalidArgument if its dtype has
-// no number, the shape cannot be, or the size is not theirs.
-absl::StatusOr<std::string> SerializeBundleEntry(const BundleEntry& entry);
 
-// Bytes of one element, 0 if they differ or are not known (strings).
+// kInvalidArgument if a dimension is negative or there are more than 2^40
+// elements.
+absl::Status CheckBundleShape(const std::vector<int64_t>& shape);
+
+// Bytes of one element; 0 if elements differ in size or the dtype is unknown.
 int64_t BundleDtypeBytes(absl::string_view dtype);
-// Whether its data are plain numbers that can be handed on.
-bool IsReadableBundleDtype(absl::string_view dtype);
+
+// The key under which the data of a slice of tensor `name` are.
+std::string BundleSliceKey(absl::string_view name, const BundleSlice& slice);
+// Whether a key is one of those.
+bool IsBundleSliceKey(absl::string_view key);
+
+// The slice with all lengths filled in, or nullopt if it does not lie within a
+// tensor of `shape`. The functions below take only such slices, called boxes.
+std::optional<BundleSlice> ResolveSlice(const BundleSlice& slice,
+                                        const std::vector<int64_t>& shape);
+
+// The lengths of a box.
+std::vector<int64_t> SliceShape(const BundleSlice& box);
+
+// Whether two boxes have an element in common.
+bool SlicesOverlap(const BundleSlice& a, const BundleSlice& b);
+
+// Copies `data`, the elements of `box` in row-major order, each of
+// `item_bytes`, to their places in a tensor of `shape` at `destination`.
+void CopySlice(absl::string_view data, const BundleSlice& box,
+               const std::vector<int64_t>& shape, int64_t item_bytes,
+               char* destination);
+
+// The product of the dimensions, which must not overflow.
+int64_t ElementCount(const std::vector<int64_t>& shape);
 
 }  // namespace etc
 

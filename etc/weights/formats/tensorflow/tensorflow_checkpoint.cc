@@ -1,22 +1,29 @@
 #include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/crc32c.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "etc/weights/formats/tensorflow/crc32c.h"
 
 namespace etc {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kObjectGraphKey = "_CHECKPOINTABLE_OBJECT_GRAPH";
-// Read and summed up while still in the cache.
+constexpr absl::string_view kIndexSuffix = ".index";
+constexpr uint64_t kMostStateBytes = 16 << 20;
+// Small enough that the checksum is computed while the data are in the cache.
 constexpr uint64_t kPieceBytes = uint64_t{1} << 18;
 
 template <typename... Parts>
@@ -24,10 +31,6 @@ absl::Status TensorError(const std::string& path, const std::string& name,
                          const Parts&... parts) {
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": tensor ", QuotedName(name), " ", parts...));
-}
-
-std::string Describe(const TensorInfo& info) {
-  return absl::StrCat(info.dtype, " [", absl::StrJoin(info.shape, ", "), "]");
 }
 
 int64_t DataBytes(const TensorInfo& info) {
@@ -38,10 +41,104 @@ absl::string_view LastComponent(absl::string_view name) {
   return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
 }
 
+// The name in the line `model_checkpoint_path: "..."` of a file `checkpoint`.
+absl::StatusOr<std::string> ReadLatest(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostStateBytes));
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (!absl::ConsumePrefix(&line, "model_checkpoint_path:")) {
+      continue;
+    }
+    line = absl::StripAsciiWhitespace(line);
+    std::string name;
+    if (line.size() < 2 || line.front() != '"' || line.back() != '"' ||
+        !absl::CUnescape(line.substr(1, line.size() - 2), &name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": model_checkpoint_path should be in quotation marks, but is ",
+          QuotedName(line)));
+    }
+    if (!IsPlainBaseName(name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": model_checkpoint_path should be in the same folder, but is ",
+          QuotedName(name), "; name the checkpoint itself instead"));
+    }
+    return name;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": has no line model_checkpoint_path"));
+}
+
+absl::StatusOr<std::string> PrefixInDirectory(const fs::path& directory) {
+  std::error_code error;
+  if (fs::exists(directory / "checkpoint", error)) {
+    ETC_ASSIGN_OR_RETURN(const std::string name,
+                         ReadLatest((directory / "checkpoint").string()));
+    return (directory / name).string();
+  }
+  std::vector<std::string> names;
+  for (auto entry = fs::directory_iterator(directory, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (absl::EndsWith(name, kIndexSuffix)) {
+      names.push_back(name);
+    }
+  }
+  if (error) {
+    return absl::ErrnoToStatus(
+        error.value(), absl::StrCat("cannot list ", directory.string()));
+  }
+  std::sort(names.begin(), names.end());
+  if (names.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        directory.string(),
+        " has no TensorFlow checkpoint: neither `checkpoint` nor *.index"));
+  }
+  if (names.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory.string(), " has several TensorFlow checkpoints, name one: ",
+        absl::StrJoin(names, ", ")));
+  }
+  return std::string(
+      absl::StripSuffix((directory / names.front()).string(), kIndexSuffix));
+}
+
+// `path` without what names one of a checkpoint's files.
+std::string WithoutSuffix(const std::string& path) {
+  if (absl::EndsWith(path, kIndexSuffix)) {
+    return std::string(absl::StripSuffix(path, kIndexSuffix));
+  }
+  const size_t data = path.rfind(".data-");
+  const bool is_data_file = data != std::string::npos &&
+                            path.find('/', data) == std::string::npos &&
+                            path.find("-of-", data) != std::string::npos;
+  return is_data_file ? path.substr(0, data) : path;
+}
+
 }  // namespace
 
+absl::StatusOr<std::string> TensorFlowCheckpointPrefix(
+    const std::string& path) {
+  std::error_code ignored;
+  std::string prefix = WithoutSuffix(path);
+  // A directory may be called like the checkpoint in another one.
+  if (fs::is_directory(path, ignored) &&
+      !fs::exists(absl::StrCat(prefix, kIndexSuffix), ignored)) {
+    ETC_ASSIGN_OR_RETURN(prefix, PrefixInDirectory(path));
+  }
+  const std::string index = absl::StrCat(prefix, kIndexSuffix);
+  if (fs::exists(index, ignored)) {
+    return prefix;
+  }
+  if (fs::is_regular_file(prefix, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        prefix, " should be a TensorFlow V2 checkpoint, but there is no ",
+        index, ": V1 checkpoints are not supported"));
+  }
+  return absl::NotFoundError(absl::StrCat("there is no ", index));
+}
+
 TensorFlowCheckpoint::TensorFlowCheckpoint(std::string path, std::string prefix)
-    : path_(std::move(path)), prefix_(std::move(prefix)) {}
+    : TensorSource(std::move(path)), prefix_(std::move(prefix)) {}
 
 absl::StatusOr<TensorFlowCheckpoint> TensorFlowCheckpoint::Open(
     const std::string& path, const TensorFlowLimits& limits) {
@@ -68,8 +165,9 @@ absl::Status TensorFlowCheckpoint::ReadIndex(const TensorFlowLimits& limits) {
                                  file.path(), ": ", status.message()));
       }));
   if (num_shards_ == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.path(), ": has no header, no entry at all (TF7)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        file.path(),
+        ": has no header, no entry at all (doc/formats.md 2.5.7)"));
   }
   return absl::OkStatus();
 }
@@ -82,7 +180,7 @@ absl::Status TensorFlowCheckpoint::AddRecord(absl::string_view key,
       return absl::InvalidArgumentError(
           absl::StrCat("the first key should be empty, that of the header, but "
                        "is ",
-                       QuotedName(key), " (TF7)"));
+                       QuotedName(key), " (doc/formats.md 2.5.7)"));
     }
     ETC_ASSIGN_OR_RETURN(num_shards_, ParseBundleHeader(record));
     return absl::OkStatus();
@@ -107,14 +205,15 @@ absl::Status TensorFlowCheckpoint::CheckEntries() {
   const std::string index = absl::StrCat(prefix_, ".index");
   for (const auto& [name, entry] : entries_) {
     if (!IsBundleSliceKey(name)) {
-      names_.push_back(name);
+      AddName(name);
     }
     if (!entry.slices.empty()) {
       continue;  // has no data of its own
     }
     if (entry.shard < 0 || entry.shard >= num_shards_) {
       return TensorError(index, name, "should be in one of ", num_shards_,
-                         " shards, but is in shard ", entry.shard, " (TF9)");
+                         " shards, but is in shard ", entry.shard,
+                         " (doc/formats.md 2.5.9)");
     }
     if (!shard_bytes_.contains(entry.shard)) {
       ETC_ASSIGN_OR_RETURN(const RandomAccessFile data,
@@ -126,20 +225,21 @@ absl::Status TensorFlowCheckpoint::CheckEntries() {
         entry.size > bytes - entry.offset) {
       return TensorError(index, name, "should lie within the ", bytes,
                          " bytes of ", DataPath(entry.shard), ", but has ",
-                         entry.size, " bytes at byte ", entry.offset, " (TF9)");
+                         entry.size, " bytes at byte ", entry.offset,
+                         " (doc/formats.md 2.5.9)");
     }
     if (BundleDtypeBytes(entry.dtype) > 0 && entry.size != DataBytes(entry)) {
       return TensorError(index, name, "(", Describe(entry), ") should have ",
                          DataBytes(entry), " bytes, but has ", entry.size,
-                         " (TF10)");
+                         " (doc/formats.md 2.5.10)");
     }
   }
-  for (const std::string& name : names_) {
+  for (const std::string& name : names()) {
     ETC_RETURN_IF_ERROR(CheckSlices(name, entries_.find(name)->second));
   }
   is_object_based_ = entries_.contains(kObjectGraphKey);
   if (is_object_based_) {
-    warnings_.push_back(absl::StrCat(
+    AddWarning(absl::StrCat(
         index,
         ": written by TensorFlow 2 objects; its names are paths through "
         "them, which need a map to names of variables"));
@@ -157,7 +257,8 @@ absl::Status TensorFlowCheckpoint::CheckSlices(const std::string& name,
     const auto box = ResolveSlice(slice, entry.shape);
     if (!box) {
       return TensorError(index, name, "(", Describe(entry), ") has slice ",
-                         boxes.size(), ", which is not within it (TF12)");
+                         boxes.size(),
+                         ", which is not within it (doc/formats.md 2.5.12)");
     }
     const auto part = entries_.find(BundleSliceKey(name, slice));
     if (part == entries_.end() || part->second.dtype != entry.dtype ||
@@ -167,12 +268,12 @@ absl::Status TensorFlowCheckpoint::CheckSlices(const std::string& name,
           index, name, "slice ", boxes.size(), " should be ", entry.dtype, " [",
           absl::StrJoin(SliceShape(*box), ", "), "], but is ",
           part == entries_.end() ? "absent" : Describe(part->second),
-          " (TF12)");
+          " (doc/formats.md 2.5.12)");
     }
     for (const BundleSlice& before : boxes) {
       if (SlicesOverlap(*box, before)) {
         return TensorError(index, name, "has slices that overlap, the later ",
-                           boxes.size(), " (TF12)");
+                           boxes.size(), " (doc/formats.md 2.5.12)");
       }
     }
     elements += ElementCount(SliceShape(*box));
@@ -186,7 +287,7 @@ absl::Status TensorFlowCheckpoint::CheckSlices(const std::string& name,
   if (elements != ElementCount(entry.shape)) {
     return TensorError(index, name, "(", Describe(entry), ") should be filled ",
                        "by its slices, but they have ", elements,
-                       " elements (TF12)");
+                       " elements (doc/formats.md 2.5.12)");
   }
   uint64_t all_bytes = 0;
   for (const auto& [shard, bytes] : shard_bytes_) {
@@ -196,7 +297,7 @@ absl::Status TensorFlowCheckpoint::CheckSlices(const std::string& name,
   if (static_cast<uint64_t>(stored_bytes) > all_bytes) {
     return TensorError(index, name, "has slices of ", stored_bytes,
                        " bytes, but all data files have ", all_bytes,
-                       " (TF12)");
+                       " (doc/formats.md 2.5.12)");
   }
   return absl::OkStatus();
 }
@@ -208,14 +309,15 @@ absl::StatusOr<const BundleEntry*> TensorFlowCheckpoint::FindEntry(
     return &found->second;
   }
   std::vector<absl::string_view> alike;
-  for (const std::string& other : names_) {
+  for (const std::string& other : names()) {
     if (LastComponent(other) == LastComponent(name) && alike.size() < 5) {
       alike.push_back(other);
     }
   }
-  return absl::NotFoundError(absl::StrCat(
-      prefix_, " has no tensor ", QuotedName(name),
-      alike.empty() ? "" : ", but ", absl::StrJoin(alike, ", "), " (TF13)"));
+  return absl::NotFoundError(
+      absl::StrCat(prefix_, " has no tensor ", QuotedName(name),
+                   alike.empty() ? "" : ", but ", absl::StrJoin(alike, ", "),
+                   " (doc/formats.md 2.5.13)"));
 }
 
 absl::StatusOr<const TensorInfo*> TensorFlowCheckpoint::Find(
@@ -227,7 +329,8 @@ absl::Status TensorFlowCheckpoint::Read(const std::string& name,
                                         char* destination,
                                         uint64_t size) const {
   ETC_ASSIGN_OR_RETURN(const BundleEntry* entry, FindEntry(name));
-  if (!IsReadableBundleDtype(entry->dtype)) {
+  const Dtype* dtype = FindDtype(entry->dtype);
+  if (dtype == nullptr || !dtype->IsReadable()) {
     return TensorError(prefix_, name, "is of dtype ", entry->dtype,
                        ", which cannot be read");
   }
@@ -259,7 +362,7 @@ absl::Status TensorFlowCheckpoint::ReadWhole(const std::string& name,
         file.path(), ": tensor ", QuotedName(name), ", ", size,
         " bytes at byte ", entry.offset, ", should have checksum 0x",
         absl::Hex(entry.masked_crc32c), ", but has 0x",
-        absl::Hex(MaskCrc32c(crc)), " (TF11)"));
+        absl::Hex(MaskCrc32c(crc)), " (doc/formats.md 2.5.11)"));
   }
   return absl::OkStatus();
 }

@@ -1,15 +1,18 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "etc/weights/formats/tensorflow/crc32c.h"
-#include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
+#include "etc/weights/formats/tensor_writer.h"
+#include "etc/weights/formats/tensorflow/protobuf_wire.h"
+#include "etc/weights/formats/tensorflow/sorted_table.h"
+#include "etc/weights/formats/tensorflow/tensor_bundle.h"
 
 namespace etc {
 namespace {
 
-using TensorsByName = std::map<std::string, const TensorFlowTensor*>;
+using TensorsByName = std::map<std::string, const TensorToWrite*>;
 
 template <typename... Parts>
 absl::Status TensorError(const std::string& name, const Parts&... parts) {
@@ -17,50 +20,94 @@ absl::Status TensorError(const std::string& name, const Parts&... parts) {
       absl::StrCat("tensor ", QuotedName(name), " ", parts...));
 }
 
-absl::Status CheckTensor(const TensorFlowTensor& tensor) {
+absl::Status CheckTensor(const TensorToWrite& tensor) {
   if (tensor.name.empty() || IsBundleSliceKey(tensor.name) ||
       tensor.name.size() > SortedTableLimits().key_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("no tensor can be called ", QuotedName(tensor.name)));
   }
-  if (!IsReadableBundleDtype(tensor.dtype)) {
+  const Dtype* dtype = FindDtype(tensor.dtype);
+  if (dtype == nullptr || dtype->tensorflow == 0 || !dtype->IsReadable()) {
     return TensorError(tensor.name, "cannot be of dtype ",
                        QuotedName(tensor.dtype));
   }
   return absl::OkStatus();
 }
 
-// The data, one tensor after the other; `records` gets what the index says of
-// each.
+// The header of a checkpoint with one shard.
+std::string SerializeHeader() {
+  std::string version;
+  AppendVarintField(1, kBundleFormatVersion, &version);
+  std::string header;
+  AppendVarintField(1, 1, &header);
+  AppendBytesField(3, version, &header);
+  return header;
+}
+
+// The inverse of ParseBundleEntry.
+std::string SerializeEntry(const BundleEntry& entry) {
+  std::string shape;
+  for (const int64_t dimension : entry.shape) {
+    std::string size;
+    AppendVarintField(1, static_cast<uint64_t>(dimension), &size);
+    AppendBytesField(2, size, &shape);
+  }
+  const auto dtype = static_cast<uint64_t>(FindDtype(entry.dtype)->tensorflow);
+  std::string record;
+  AppendVarintField(1, dtype, &record);
+  AppendBytesField(2, shape, &record);
+  AppendVarintField(3, static_cast<uint64_t>(entry.shard), &record);
+  AppendVarintField(4, static_cast<uint64_t>(entry.offset), &record);
+  AppendVarintField(5, static_cast<uint64_t>(entry.size), &record);
+  AppendFixed32Field(6, entry.masked_crc32c, &record);
+  return record;
+}
+
+// Writes one tensor's data from byte `offset` on.
+absl::StatusOr<BundleEntry> WriteTensor(const TensorToWrite& tensor,
+                                        int64_t offset,
+                                        const WriteFunction& write) {
+  BundleEntry entry;
+  entry.dtype = tensor.dtype;
+  entry.shape = tensor.shape;
+  entry.offset = offset;
+  uint32_t crc = 0;
+  ETC_RETURN_IF_ERROR(tensor.write_data([&](absl::string_view piece) {
+    crc = ExtendCrc32c(crc, piece);
+    entry.size += static_cast<int64_t>(piece.size());
+    return write(piece);
+  }));
+  entry.masked_crc32c = MaskCrc32c(crc);
+  if (const absl::Status status = CheckBundleShape(entry.shape); !status.ok()) {
+    return TensorError(tensor.name, status.message());
+  }
+  const int64_t bytes =
+      ElementCount(entry.shape) * BundleDtypeBytes(entry.dtype);
+  if (entry.size != bytes) {
+    return TensorError(tensor.name, "should have ", bytes, " bytes, but has ",
+                       entry.size);
+  }
+  return entry;
+}
+
+// Writes the data, one tensor after the other, and adds to `records` what the
+// index says of each.
 absl::Status WriteData(const TensorsByName& tensors, const WriteFunction& write,
                        std::map<std::string, std::string>* records) {
   int64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    BundleEntry entry;
-    entry.dtype = tensor->dtype;
-    entry.shape = tensor->shape;
-    entry.offset = offset;
-    uint32_t crc = 0;
-    ETC_RETURN_IF_ERROR(tensor->write_data([&](absl::string_view piece) {
-      crc = ExtendCrc32c(crc, piece);
-      entry.size += static_cast<int64_t>(piece.size());
-      return write(piece);
-    }));
-    entry.masked_crc32c = MaskCrc32c(crc);
-    const auto record = SerializeBundleEntry(entry);
-    if (!record.ok()) {
-      return TensorError(name, record.status().message());
-    }
-    (*records)[name] = *record;
+    ETC_ASSIGN_OR_RETURN(const BundleEntry entry,
+                         WriteTensor(*tensor, offset, write));
+    (*records)[name] = SerializeEntry(entry);
     offset += entry.size;
   }
   return absl::OkStatus();
 }
 
 absl::Status Write(const std::string& prefix,
-                   const std::vector<TensorFlowTensor>& tensors) {
+                   const std::vector<TensorToWrite>& tensors) {
   TensorsByName by_name;
-  for (const TensorFlowTensor& tensor : tensors) {
+  for (const TensorToWrite& tensor : tensors) {
     ETC_RETURN_IF_ERROR(CheckTensor(tensor));
     if (!by_name.try_emplace(tensor.name, &tensor).second) {
       return absl::InvalidArgumentError(
@@ -68,7 +115,7 @@ absl::Status Write(const std::string& prefix,
     }
   }
   std::map<std::string, std::string> records;
-  records[""] = SerializeBundleHeader();
+  records[""] = SerializeHeader();
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(absl::StrCat(prefix, ".data-00000-of-00001"),
                           [&](const WriteFunction& write) {
@@ -81,7 +128,7 @@ absl::Status Write(const std::string& prefix,
 }  // namespace
 
 absl::Status WriteTensorFlowCheckpoint(
-    const std::string& prefix, const std::vector<TensorFlowTensor>& tensors) {
+    const std::string& prefix, const std::vector<TensorToWrite>& tensors) {
   const absl::Status status = Write(prefix, tensors);
   return status.ok() ? status
                      : absl::Status(status.code(),

@@ -1,8 +1,8 @@
 // Damaged files of every format of weights: 20,000 and more for each reader,
-// each a small valid file with a few random changes, some with their checksums
-// made right again so that the damage is not noticed at the door. Whatever
-// comes, the answer is a status or tensors that can be read; the sanitizers see
-// that nothing is read out of bounds, and memory stays bounded.
+// each a small valid file with a few random changes, some with corrected
+// checksums so that the damage gets past them. The answer must be a status or
+// tensors that can be read; the sanitizers see that nothing is read out of
+// bounds, and memory stays bounded.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,9 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/byte_reader.h"
+#include "base/crc32c.h"
 #include "etc/weights/formats/pytorch/pytorch_file.h"
 #include "etc/weights/formats/safetensors/safetensors.h"
-#include "etc/weights/formats/tensorflow/crc32c.h"
+#include "etc/weights/formats/tensor_writer.h"
 #include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 #include "tests/support/mutation.h"
 #include "tests/support/temporary_directory.h"
@@ -31,7 +32,7 @@ constexpr int kFiles = 20'000;
 // are large themselves; these have a kilobyte.
 constexpr uint64_t kMostMemory = uint64_t{64} << 20;
 
-// A file that lives in memory, for speed, and is rewritten again and again.
+// A file in memory, for speed, that is rewritten for each case.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(memfd_create("mutated", 0)) {}
@@ -129,10 +130,10 @@ TEST(MutatedFilesTest, TensorFlow) {
   const std::string prefix = directory.File("m");
   const auto tensor = [](const std::string& name, std::vector<int64_t> shape,
                          size_t bytes) {
-    return TensorFlowTensor{name, "F32", std::move(shape),
-                            [bytes](const WriteFunction& write) {
-                              return write(std::string(bytes, '\x3f'));
-                            }};
+    return TensorToWrite{name, "F32", std::move(shape),
+                         [bytes](const WriteFunction& write) {
+                           return write(std::string(bytes, '\x3f'));
+                         }};
   };
   ASSERT_TRUE(
       WriteTensorFlowCheckpoint(
@@ -167,10 +168,10 @@ TEST(MutatedFilesTest, Safetensors) {
   const std::string path = directory.File("m");
   const auto tensor = [](const std::string& name, const std::string& dtype,
                          std::vector<int64_t> shape, size_t bytes) {
-    return SafetensorsTensor{name, dtype, std::move(shape),
-                             [bytes](const WriteFunction& write) {
-                               return write(std::string(bytes, '\x3f'));
-                             }};
+    return TensorToWrite{name, dtype, std::move(shape),
+                         [bytes](const WriteFunction& write) {
+                           return write(std::string(bytes, '\x3f'));
+                         }};
   };
   ASSERT_TRUE(WriteSafetensors(
                   path,

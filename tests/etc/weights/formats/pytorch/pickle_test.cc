@@ -1,5 +1,6 @@
-// The restricted pickle machine (formats spec 6.4): what each allowed opcode
-// makes, every other opcode and callable refused, and limits kept.
+// The restricted pickle machine (doc/formats.md 6.4) with the globals of
+// torch.save: the result of each allowed opcode, every other opcode and
+// callable refused, and limits kept.
 
 #include "etc/weights/formats/pytorch/pickle.h"
 
@@ -10,6 +11,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "etc/weights/formats/pytorch/pytorch_state.h"
 #include "tests/support/torch_save_samples.h"
 
 namespace etc {
@@ -59,7 +61,7 @@ std::string Show(const PickleValue& value) {
 
 std::string Unpickled(const std::string& bytes,
                       const PickleLimits& limits = {}) {
-  const auto pickle = ReadPickle(bytes, limits);
+  const auto pickle = ReadPytorchPickle(bytes, limits);
   return pickle.ok() ? Show(*pickle->root) : pickle.status().ToString();
 }
 
@@ -106,7 +108,7 @@ TEST(PickleTest, KnowsWhatTorchSaveWrites) {
             "od{'w' tensor(storage('storage' torch.FloatStorage '0' 'cpu' 6) 0 "
             "(2 3) (3 1) False od{})");
   EXPECT_EQ(Unpickled(StateDictPickle4()), shown);
-  EXPECT_EQ(ReadPickle(StateDictPickle() + "more")->bytes,
+  EXPECT_EQ(ReadPytorchPickle(StateDictPickle() + "more")->bytes,
             StateDictPickle().size());
   // An OrderedDict made of a list of pairs, as Python 2 did.
   EXPECT_EQ(Unpickled(absl::StrCat("ccollections\nOrderedDict\n]K\1K\2\x86",
@@ -164,7 +166,7 @@ TEST(PickleTest, RefusesNonsense) {
   }
   const std::string pickle = StateDictPickle();
   for (size_t bytes = 0; bytes < pickle.size(); ++bytes) {
-    EXPECT_EQ(ReadPickle(pickle.substr(0, bytes)).status().code(),
+    EXPECT_EQ(ReadPytorchPickle(pickle.substr(0, bytes)).status().code(),
               absl::StatusCode::kOutOfRange)
         << bytes;
   }
@@ -187,7 +189,7 @@ TEST(PickleTest, KeepsLimits) {
   EXPECT_THAT(Unpickled(bytes + ".", {.pushes = 100'000}),
               HasSubstr("(limit)"));
   // A list within itself is no danger to anyone.
-  const auto circle = ReadPickle(std::string("]q\0h\0a.", 7));
+  const auto circle = ReadPytorchPickle(std::string("]q\0h\0a.", 7));
   ASSERT_TRUE(circle.ok()) << circle.status();
   EXPECT_EQ(circle->root->items[0], circle->root);
 }

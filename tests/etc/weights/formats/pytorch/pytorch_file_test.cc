@@ -1,4 +1,4 @@
-// Files of torch.save (formats spec 6): those that Python's own pickler made
+// Files of torch.save (doc/formats.md 6): those that Python's own pickler made
 // are read in both containers, views are copied out densely, and one file for
 // each thing that must be refused.
 

@@ -1,4 +1,4 @@
-// safetensors files (formats spec 1): the worked example to the byte, one
+// safetensors files (doc/formats.md 1): the worked example to the byte, one
 // malformed file and more for each rule of 1.4, and every one-byte change and
 // every truncation of the example. What a file makes us allocate is counted:
 // never much more than its own size.
@@ -16,6 +16,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "etc/weights/formats/tensor_writer.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
@@ -44,7 +45,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-// Formats spec 1.5.
+// doc/formats.md 1.5.
 std::string WorkedExample() {
   return absl::HexStringToBytes(
       "90000000000000007b225f5f6d657461"
@@ -90,9 +91,9 @@ std::string ReadAll(const SafetensorsFile& file, const std::string& name) {
   return bytes;
 }
 
-SafetensorsTensor Tensor(const std::string& name, const std::string& dtype,
-                         const std::vector<int64_t>& shape,
-                         const std::string& data) {
+TensorToWrite Tensor(const std::string& name, const std::string& dtype,
+                     const std::vector<int64_t>& shape,
+                     const std::string& data) {
   return {name, dtype, shape,
           [data](const WriteFunction& write) { return write(data); }};
 }
@@ -116,7 +117,8 @@ TEST(SafetensorsFileTest, RefusesToReadWhatIsNotThereOrOfOtherSize) {
   char bytes[16] = {};
   const absl::Status absent = file->Read("c", bytes, 8);
   EXPECT_EQ(absent.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(absent.message(), HasSubstr("no tensor \"c\" (ST14)"));
+  EXPECT_THAT(absent.message(),
+              HasSubstr("no tensor \"c\" (doc/formats.md 1.4.14)"));
   for (const uint64_t size : {0, 7, 9}) {
     EXPECT_EQ(file->Read("b", bytes, size).code(),
               absl::StatusCode::kInvalidArgument)
@@ -173,7 +175,7 @@ TEST(SafetensorsFileTest, AcceptsWhatTheFormatAllows) {
 }
 
 TEST(SafetensorsFileTest, KnowsTheSizeOfEveryDtype) {
-  // Formats spec 1.2: bits of each.
+  // doc/formats.md 1.2: bits of each.
   const std::map<std::string, uint64_t> bits = {
       {"BOOL", 8},    {"U8", 8},      {"I8", 8},          {"F8_E5M2", 8},
       {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8},
@@ -218,104 +220,105 @@ std::vector<Refusal> Refusals() {
     ones += ",1";
   }
   return {
-      {"ST1", "empty file", ""},
-      {"ST1", "seven bytes", std::string(7, '\0')},
-      {"ST2", "length above the limit", length(100'000'001, "{}")},
-      {"ST2", "largest length", length(~uint64_t{0}, "{}")},
-      {"ST3", "length one beyond the file", length(3, "{}")},
-      {"ST3", "length at the limit", length(100'000'000, "{}")},
-      {"ST4", "bytes that are no UTF-8", file("{\"a\xff\":{}}")},
-      {"ST4", "overlong form", file("{\"\xc0\xaf\":" + u8 + "}", 2)},
-      {"ST4", "surrogate", file("{\"\xed\xa0\x80\":" + u8 + "}", 2)},
-      {"ST5", "space first", file(" {}")},
-      {"ST5", "array", file("[]")},
-      {"ST5", "byte order mark", file("\xef\xbb\xbf{}")},
-      {"ST6", "no header", file("")},
-      {"ST6", "unclosed", file("{")},
-      {"ST6", "trailing comma", file("{\"a\":" + u8 + ",}", 2)},
-      {"ST6", "something behind", file("{}{}")},
-      {"ST6", "NUL behind", file(std::string("{}\0", 3))},
-      {"ST6", "NUL and more behind", file(std::string("{}\0{}", 5))},
-      {"ST6", "too deep",
+      {"1.4.1", "empty file", ""},
+      {"1.4.1", "seven bytes", std::string(7, '\0')},
+      {"1.4.2", "length above the limit", length(100'000'001, "{}")},
+      {"1.4.2", "largest length", length(~uint64_t{0}, "{}")},
+      {"1.4.3", "length one beyond the file", length(3, "{}")},
+      {"1.4.3", "length at the limit", length(100'000'000, "{}")},
+      {"1.4.4", "bytes that are no UTF-8", file("{\"a\xff\":{}}")},
+      {"1.4.4", "overlong form", file("{\"\xc0\xaf\":" + u8 + "}", 2)},
+      {"1.4.4", "surrogate", file("{\"\xed\xa0\x80\":" + u8 + "}", 2)},
+      {"1.4.5", "space first", file(" {}")},
+      {"1.4.5", "array", file("[]")},
+      {"1.4.5", "byte order mark", file("\xef\xbb\xbf{}")},
+      {"1.4.6", "no header", file("")},
+      {"1.4.6", "unclosed", file("{")},
+      {"1.4.6", "trailing comma", file("{\"a\":" + u8 + ",}", 2)},
+      {"1.4.6", "something behind", file("{}{}")},
+      {"1.4.6", "NUL behind", file(std::string("{}\0", 3))},
+      {"1.4.6", "NUL and more behind", file(std::string("{}\0{}", 5))},
+      {"1.4.6", "too deep",
        one(R"({"x":)" + nested + std::string(63, ']') + "}")},
-      {"ST7", "entry is a number", file(R"({"a":1})")},
-      {"ST7", "entry is null", file(R"({"a":null})")},
-      {"ST7", "entry is an array", file(R"({"a":[]})")},
-      {"ST7", "no dtype", one(R"({"shape":[2],"data_offsets":[0,2]})")},
-      {"ST7", "no shape", one(R"({"dtype":"U8","data_offsets":[0,2]})")},
-      {"ST7", "no offsets", one(R"({"dtype":"U8","shape":[2]})")},
-      {"ST7", "dtype is a number",
+      {"1.4.7", "entry is a number", file(R"({"a":1})")},
+      {"1.4.7", "entry is null", file(R"({"a":null})")},
+      {"1.4.7", "entry is an array", file(R"({"a":[]})")},
+      {"1.4.7", "no dtype", one(R"({"shape":[2],"data_offsets":[0,2]})")},
+      {"1.4.7", "no shape", one(R"({"dtype":"U8","data_offsets":[0,2]})")},
+      {"1.4.7", "no offsets", one(R"({"dtype":"U8","shape":[2]})")},
+      {"1.4.7", "dtype is a number",
        one(R"({"dtype":8,"shape":[2],"data_offsets":[0,2]})")},
-      {"ST7", "dtype is an array",
+      {"1.4.7", "dtype is an array",
        one(R"({"dtype":["U8"],"shape":[2],"data_offsets":[0,2]})")},
-      {"ST7", "shape is a number", one(Entry("U8", "2", "[0,2]"))},
-      {"ST7", "shape is an object", one(Entry("U8", "{}", "[0,2]"))},
-      {"ST7", "shape holds an array", one(Entry("U8", "[[2]]", "[0,2]"))},
-      {"ST7", "shape holds a string", one(Entry("U8", "[\"2\"]", "[0,2]"))},
-      {"ST7", "shape holds null", one(Entry("U8", "[null]", "[0,2]"))},
-      {"ST7", "shape is negative", one(Entry("U8", "[-2]", "[0,2]"))},
-      {"ST7", "minus zero", one(Entry("U8", "[-0]", "[0,0]"), 0)},
-      {"ST7", "shape is fractional", one(Entry("U8", "[2.0]", "[0,2]"))},
-      {"ST7", "shape has an exponent", one(Entry("U8", "[2e0]", "[0,2]"))},
-      {"ST7", "offset is fractional", one(Entry("U8", "[2]", "[0,2.0]"))},
-      {"ST7", "offset is true", one(Entry("U8", "[2]", "[0,true]"))},
-      {"ST7", "offset 2^64",
+      {"1.4.7", "shape is a number", one(Entry("U8", "2", "[0,2]"))},
+      {"1.4.7", "shape is an object", one(Entry("U8", "{}", "[0,2]"))},
+      {"1.4.7", "shape holds an array", one(Entry("U8", "[[2]]", "[0,2]"))},
+      {"1.4.7", "shape holds a string", one(Entry("U8", "[\"2\"]", "[0,2]"))},
+      {"1.4.7", "shape holds null", one(Entry("U8", "[null]", "[0,2]"))},
+      {"1.4.7", "shape is negative", one(Entry("U8", "[-2]", "[0,2]"))},
+      {"1.4.7", "minus zero", one(Entry("U8", "[-0]", "[0,0]"), 0)},
+      {"1.4.7", "shape is fractional", one(Entry("U8", "[2.0]", "[0,2]"))},
+      {"1.4.7", "shape has an exponent", one(Entry("U8", "[2e0]", "[0,2]"))},
+      {"1.4.7", "offset is fractional", one(Entry("U8", "[2]", "[0,2.0]"))},
+      {"1.4.7", "offset is true", one(Entry("U8", "[2]", "[0,true]"))},
+      {"1.4.7", "offset 2^64",
        one(Entry("U8", "[2]", "[0,18446744073709551616]"))},
-      {"ST7", "offset beyond any double",
+      {"1.4.7", "offset beyond any double",
        one(Entry("U8", "[2]", "[0,1" + std::string(400, '0') + "]"))},
-      {"ST7", "no offset", one(Entry("U8", "[2]", "[]"))},
-      {"ST7", "one offset", one(Entry("U8", "[2]", "[2]"))},
-      {"ST7", "three offsets", one(Entry("U8", "[2]", "[0,2,2]"))},
-      {"ST8", "unknown dtype", one(Entry("U9", "[2]", "[0,2]"))},
-      {"ST8", "dtype in lower case", one(Entry("u8", "[2]", "[0,2]"))},
-      {"ST9", "metadata are a string", file(R"({"__metadata__":"x"})")},
-      {"ST9", "metadata are an array", file(R"({"__metadata__":[]})")},
-      {"ST9", "metadata hold a number", file(R"({"__metadata__":{"k":1}})")},
-      {"ST9", "metadata hold null", file(R"({"__metadata__":{"k":null}})")},
-      {"ST9", "metadata hold an object", file(R"({"__metadata__":{"k":{}}})")},
-      {"ST9", "metadata are a tensor",
+      {"1.4.7", "no offset", one(Entry("U8", "[2]", "[]"))},
+      {"1.4.7", "one offset", one(Entry("U8", "[2]", "[2]"))},
+      {"1.4.7", "three offsets", one(Entry("U8", "[2]", "[0,2,2]"))},
+      {"1.4.8", "unknown dtype", one(Entry("U9", "[2]", "[0,2]"))},
+      {"1.4.8", "dtype in lower case", one(Entry("u8", "[2]", "[0,2]"))},
+      {"1.4.9", "metadata are a string", file(R"({"__metadata__":"x"})")},
+      {"1.4.9", "metadata are an array", file(R"({"__metadata__":[]})")},
+      {"1.4.9", "metadata hold a number", file(R"({"__metadata__":{"k":1}})")},
+      {"1.4.9", "metadata hold null", file(R"({"__metadata__":{"k":null}})")},
+      {"1.4.9", "metadata hold an object",
+       file(R"({"__metadata__":{"k":{}}})")},
+      {"1.4.9", "metadata are a tensor",
        file(R"({"__metadata__":)" + u8 + "}", 2)},
-      {"ST10", "not from 0", one(Entry("U8", "[2]", "[1,3]"), 3)},
-      {"ST10", "hole", two(u8, Entry("U8", "[2]", "[3,5]"), 5)},
-      {"ST10", "overlap", two(u8, Entry("U8", "[2]", "[1,3]"), 3)},
-      {"ST10", "shared", two(u8, u8, 2)},
-      {"ST10", "end before begin", two(u8, Entry("U8", "[2]", "[2,0]"), 2)},
-      {"ST11", "elements overflow",
+      {"1.4.10", "not from 0", one(Entry("U8", "[2]", "[1,3]"), 3)},
+      {"1.4.10", "hole", two(u8, Entry("U8", "[2]", "[3,5]"), 5)},
+      {"1.4.10", "overlap", two(u8, Entry("U8", "[2]", "[1,3]"), 3)},
+      {"1.4.10", "shared", two(u8, u8, 2)},
+      {"1.4.10", "end before begin", two(u8, Entry("U8", "[2]", "[2,0]"), 2)},
+      {"1.4.11", "elements overflow",
        one(Entry("U8", "[4294967296,4294967296]", "[0,2]"))},
-      {"ST11", "elements overflow before a zero",
+      {"1.4.11", "elements overflow before a zero",
        one(Entry("U8", "[4294967296,4294967296,0]", "[0,0]"), 0)},
-      {"ST11", "bytes overflow",
+      {"1.4.11", "bytes overflow",
        one(Entry("F64", "[2305843009213693952]", "[0,2]"))},
-      {"ST11", "dimension 2^63",
+      {"1.4.11", "dimension 2^63",
        one(Entry("U8", "[9223372036854775808]", "[0,2]"))},
-      {"ST12", "too few bytes", one(Entry("U8", "[3]", "[0,2]"))},
-      {"ST12", "too many bytes", one(Entry("U8", "[1]", "[0,2]"))},
-      {"ST12", "bytes of a scalar", one(Entry("F32", "[]", "[0,2]"))},
-      {"ST12", "bytes of an empty tensor", one(Entry("U8", "[0]", "[0,2]"))},
-      {"ST12", "half a byte", one(Entry("F4", "[3]", "[0,2]"))},
-      {"ST13", "data missing", one(u8, 1)},
-      {"ST13", "data left", one(u8, 3)},
-      {"ST13", "data of no tensor", file("{}", 1)},
-      {"ST15", "tensor twice",
+      {"1.4.12", "too few bytes", one(Entry("U8", "[3]", "[0,2]"))},
+      {"1.4.12", "too many bytes", one(Entry("U8", "[1]", "[0,2]"))},
+      {"1.4.12", "bytes of a scalar", one(Entry("F32", "[]", "[0,2]"))},
+      {"1.4.12", "bytes of an empty tensor", one(Entry("U8", "[0]", "[0,2]"))},
+      {"1.4.12", "half a byte", one(Entry("F4", "[3]", "[0,2]"))},
+      {"1.4.13", "data missing", one(u8, 1)},
+      {"1.4.13", "data left", one(u8, 3)},
+      {"1.4.13", "data of no tensor", file("{}", 1)},
+      {"1.4.15", "tensor twice",
        file(absl::StrCat(R"({"a":)", u8, R"(,"a":)", u8, "}"), 2)},
-      {"ST15", "metadata twice",
+      {"1.4.15", "metadata twice",
        file(R"({"__metadata__":{},"__metadata__":{}})")},
-      {"ST15", "metadata twice, once null",
+      {"1.4.15", "metadata twice, once null",
        file(R"({"__metadata__":null,"__metadata__":{}})")},
-      {"ST15", "metadata's key twice",
+      {"1.4.15", "metadata's key twice",
        file(R"({"__metadata__":{"k":"a","k":"b"}})")},
-      {"ST15", "dtype twice",
+      {"1.4.15", "dtype twice",
        one(R"({"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]})")},
-      {"ST15", "shape twice, once escaped",
+      {"1.4.15", "shape twice, once escaped",
        one(R"({"dtype":"U8","shape":[2],"sh\u0061pe":[2],)"
            R"("data_offsets":[0,2]})")},
-      {"ST15", "unknown field twice",
+      {"1.4.15", "unknown field twice",
        one(R"({"dtype":"U8","shape":[2],"x":1,"x":2,"data_offsets":[0,2]})")},
-      {"ST16", "33 dimensions",
+      {"1.4.16", "33 dimensions",
        one(Entry("U8", absl::StrCat("[2", ones, "]"), "[0,2]"))},
-      {"ST16", "name of 4097 bytes",
+      {"1.4.16", "name of 4097 bytes",
        file("{\"" + std::string(4097, 'x') + "\":" + u8 + "}", 2)},
-      {"ST16", "2^40 + 1 elements",
+      {"1.4.16", "2^40 + 1 elements",
        one(Entry("U8", "[1099511627777]", "[0,1099511627777]"))},
   };
 }
@@ -327,9 +330,10 @@ TEST(SafetensorsFileTest, RefusesWhatTheFormatForbidsByItsRule) {
     const uint64_t allocated = allocated_bytes - before;
     ASSERT_FALSE(file.ok()) << refusal.rule << ", " << refusal.what;
     EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(file.status().message()),
-                testing::AllOf(HasSubstr("f.safetensors"),
-                               EndsWith("(" + refusal.rule + ")")))
+    EXPECT_THAT(
+        std::string(file.status().message()),
+        testing::AllOf(HasSubstr("f.safetensors"),
+                       EndsWith("(doc/formats.md " + refusal.rule + ")")))
         << refusal.what;
     EXPECT_LT(allocated, 100'000u) << refusal.what;
     EXPECT_LT(file.status().message().size(), 1000u) << refusal.what;
@@ -337,7 +341,7 @@ TEST(SafetensorsFileTest, RefusesWhatTheFormatForbidsByItsRule) {
 }
 
 TEST(SafetensorsFileTest, HasATestForEveryRule) {
-  std::set<std::string> rules = {"ST14"};  // concerns Read()
+  std::set<std::string> rules = {"1.4.14"};  // concerns Read()
   for (const Refusal& refusal : Refusals()) {
     rules.insert(refusal.rule);
   }
@@ -349,7 +353,7 @@ TEST(SafetensorsFileTest, KeepsToTheLimitsItIsGiven) {
   EXPECT_TRUE(OpenBytes(bytes, {.header_bytes = 144}).ok());
   EXPECT_THAT(
       std::string(OpenBytes(bytes, {.header_bytes = 143}).status().message()),
-      EndsWith("(ST2)"));
+      EndsWith("(doc/formats.md 1.4.2)"));
   EXPECT_TRUE(OpenBytes(bytes, {.tensors = 2}).ok());
   EXPECT_TRUE(OpenBytes(bytes, {.rank = 2, .elements = 3}).ok());
   for (const SafetensorsLimits& limits :
@@ -357,7 +361,7 @@ TEST(SafetensorsFileTest, KeepsToTheLimitsItIsGiven) {
         SafetensorsLimits{.name_bytes = 0}, SafetensorsLimits{.rank = 1},
         SafetensorsLimits{.elements = 2}}) {
     EXPECT_THAT(std::string(OpenBytes(bytes, limits).status().message()),
-                EndsWith("(ST16)"));
+                EndsWith("(doc/formats.md 1.4.16)"));
   }
 }
 
@@ -471,7 +475,7 @@ TEST(WriteSafetensorsTest, OrdersByDtypeThenNameAndReadsBack) {
 TEST(WriteSafetensorsTest, RefusesWhatNoReaderWouldTakeAndLeavesTheOldFile) {
   TemporaryDirectory directory;
   const std::string path = directory.Write("f", "old");
-  using Tensors = std::vector<SafetensorsTensor>;
+  using Tensors = std::vector<TensorToWrite>;
   using Metadata = std::map<std::string, std::string>;
   struct Case {
     const char* message;
@@ -487,9 +491,9 @@ TEST(WriteSafetensorsTest, RefusesWhatNoReaderWouldTakeAndLeavesTheOldFile) {
       {"no tensor can be called",
        {Tensor(std::string(4097, 'x'), "U8", {0}, "")},
        {}},
-      {"ST8", {Tensor("a", "X8", {1}, "x")}, {}},
-      {"ST11", {Tensor("a", "U8", {-1}, "x")}, {}},
-      {"ST12", {Tensor("a", "F4", {3}, "xx")}, {}},
+      {"1.4.8", {Tensor("a", "X8", {1}, "x")}, {}},
+      {"1.4.11", {Tensor("a", "U8", {-1}, "x")}, {}},
+      {"1.4.12", {Tensor("a", "F4", {3}, "xx")}, {}},
       {"dimensions", {Tensor("a", "U8", std::vector<int64_t>(33, 1), "x")}, {}},
       {"should have 4 bytes, but 3", {Tensor("a", "F32", {1}, "xxx")}, {}},
       {"should have 4 bytes, but 5", {Tensor("a", "F32", {1}, "xxxxx")}, {}},

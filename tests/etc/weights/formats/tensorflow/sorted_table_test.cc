@@ -1,6 +1,6 @@
-// LevelDB tables (formats spec 2.2): the worked example of 2.7 to the byte,
+// LevelDB tables (doc/formats.md 2.2): the worked example of 2.7 to the byte,
 // what is written is read, over several blocks and with Snappy, and a malformed
-// file for each of the rules TF1 to TF6.
+// file for each of the rules 2.5.1 to 2.5.6.
 
 #include "etc/weights/formats/tensorflow/sorted_table.h"
 
@@ -14,7 +14,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/byte_reader.h"
-#include "etc/weights/formats/tensorflow/crc32c.h"
+#include "base/crc32c.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -154,8 +154,8 @@ TEST(SortedTableTest, SplitsBlocksAndSeparatesThemByShortKeys) {
 }
 
 TEST(SortedTableTest, ReadsSnappy) {
-  // Formats spec 2.2: 0c 0c 61 62 63 64 11 04 is "abcdabcdabcd". Here the same
-  // copy is within the value of an entry.
+  // doc/formats.md 2.2: 0c 0c 61 62 63 64 11 04 is "abcdabcdabcd". Here the
+  // same copy is within the value of an entry.
   std::string contents = Block(BlockEntry(0, "k", "abcdabcdabcd"));
   ASSERT_EQ(contents.size(), 24);
   const std::string compressed = std::string("\x18\x1c", 2) +
@@ -187,7 +187,8 @@ TEST(SortedTableTest, RefusesBadSnappy) {
     const auto read = Read(Table({{"k", absl::HexStringToBytes(each.hex)}}, 1));
     EXPECT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument)
         << each.what;
-    EXPECT_THAT(read.status().message(), HasSubstr("(TF3)")) << each.what;
+    EXPECT_THAT(read.status().message(), HasSubstr("(doc/formats.md 2.5.3)"))
+        << each.what;
   }
 }
 
@@ -212,39 +213,41 @@ TEST(SortedTableTest, RefusesWhatTheSpecRejects) {
     std::string bytes;
     const char* rule;
   } cases[] = {
-      {"", "TF1"},
-      {example.substr(91), "TF1"},
-      {changed(0x82, 'x'), "TF1"},
-      {footer(std::string(40, '\xff')), "TF1"},
-      {footer(meta + std::string(38, '\xff')), "TF1"},
-      {footer(meta + Handle(91, 0)), "TF2"},
-      {footer(meta + Handle(71, 15)), "TF2"},
-      {footer(meta + Handle(71, ~uint64_t{0})), "TF2"},
-      {footer(meta + Handle(~uint64_t{0}, 2)), "TF2"},
-      {footer(Handle(1000, 8) + Handle(71, 14)), "TF2"},
-      {changed(0x10, 'x'), "TF3"},
-      {changed(0x35, 1), "TF3"},
-      {changed(0x36, 'x'), "TF3"},
-      {Table({{"z", a}}, 2), "TF3"},
-      {block(""), "TF4"},
-      {block("abc"), "TF4"},
-      {block(std::string("\1\0\0\0", 4)), "TF4"},
-      {block(std::string("\0\0\0\0\2\0\0\0", 8)), "TF4"},
-      {block(std::string("\0\0\0\0\xff\xff\xff\xff", 8)), "TF4"},
-      {block(Block("\x80")), "TF5"},
-      {block(Block(std::string("\0\0", 2))), "TF5"},
-      {block(Block("\xff\xff\xff\xff\x1f")), "TF5"},
-      {block(Block(BlockEntry(1, "a", "1"))), "TF5"},
-      {block(Block(BlockEntry(0, "a", "1") + BlockEntry(2, "b", "1"))), "TF5"},
-      {block(Block(std::string("\0\1\1a", 4))), "TF5"},
+      {"", "2.5.1"},
+      {example.substr(91), "2.5.1"},
+      {changed(0x82, 'x'), "2.5.1"},
+      {footer(std::string(40, '\xff')), "2.5.1"},
+      {footer(meta + std::string(38, '\xff')), "2.5.1"},
+      {footer(meta + Handle(91, 0)), "2.5.2"},
+      {footer(meta + Handle(71, 15)), "2.5.2"},
+      {footer(meta + Handle(71, ~uint64_t{0})), "2.5.2"},
+      {footer(meta + Handle(~uint64_t{0}, 2)), "2.5.2"},
+      {footer(Handle(1000, 8) + Handle(71, 14)), "2.5.2"},
+      {changed(0x10, 'x'), "2.5.3"},
+      {changed(0x35, 1), "2.5.3"},
+      {changed(0x36, 'x'), "2.5.3"},
+      {Table({{"z", a}}, 2), "2.5.3"},
+      {block(""), "2.5.4"},
+      {block("abc"), "2.5.4"},
+      {block(std::string("\1\0\0\0", 4)), "2.5.4"},
+      {block(std::string("\0\0\0\0\2\0\0\0", 8)), "2.5.4"},
+      {block(std::string("\0\0\0\0\xff\xff\xff\xff", 8)), "2.5.4"},
+      {block(Block("\x80")), "2.5.5"},
+      {block(Block(std::string("\0\0", 2))), "2.5.5"},
+      {block(Block("\xff\xff\xff\xff\x1f")), "2.5.5"},
+      {block(Block(BlockEntry(1, "a", "1"))), "2.5.5"},
+      {block(Block(BlockEntry(0, "a", "1") + BlockEntry(2, "b", "1"))),
+       "2.5.5"},
+      {block(Block(std::string("\0\1\1a", 4))), "2.5.5"},
       // 2^32 - 1 and 2: their 32-bit sum would be 1.
-      {block(Block(absl::HexStringToBytes("00ffffffff0f026162"))), "TF5"},
-      {block(Block(BlockEntry(0, "a", "1") + BlockEntry(1, "", "2"))), "TF6"},
-      {block(Block(BlockEntry(0, "b", "1") + BlockEntry(0, "a", "2"))), "TF6"},
+      {block(Block(absl::HexStringToBytes("00ffffffff0f026162"))), "2.5.5"},
+      {block(Block(BlockEntry(0, "a", "1") + BlockEntry(1, "", "2"))), "2.5.6"},
+      {block(Block(BlockEntry(0, "b", "1") + BlockEntry(0, "a", "2"))),
+       "2.5.6"},
       {block(Block(BlockEntry(0, "\xff", "1") + BlockEntry(0, "a", "2"))),
-       "TF6"},
-      {Table({{"a", a}, {"b", a}}), "TF6"},
-      {block(Block(BlockEntry(0, std::string(4097, 'a'), "1"))), "TF6"},
+       "2.5.6"},
+      {Table({{"a", a}, {"b", a}}), "2.5.6"},
+      {block(Block(BlockEntry(0, std::string(4097, 'a'), "1"))), "2.5.6"},
   };
   for (const auto& each : cases) {
     const auto read = Read(each.bytes);
@@ -266,7 +269,7 @@ TEST(SortedTableTest, DoesNotReadOneBlockForEver) {
   AppendFooter(
       AppendBlock(Block(""), 0, &file) + AppendBlock(Block(index), 0, &file),
       &file);
-  EXPECT_THAT(Read(file).status().message(), HasSubstr("TF2"));
+  EXPECT_THAT(Read(file).status().message(), HasSubstr("2.5.2"));
 }
 
 TEST(SortedTableTest, KeepsLimits) {

@@ -1,7 +1,7 @@
-// TensorFlow V2 checkpoints (formats spec 2): the worked example of 2.7 written
-// to the byte and read, bit-exact round trips, sliced tensors put together, the
-// ways to name a checkpoint, and a malformed one for each of the rules TF7 to
-// TF13. TF1 to TF6 are sorted_table_test.cc's.
+// TensorFlow V2 checkpoints (doc/formats.md 2): the worked example of 2.7
+// written to the byte and read, bit-exact round trips, sliced tensors put
+// together, the ways to name a checkpoint, and a malformed one for each of the
+// rules 2.5.7 to 2.5.13. 2.5.1 to 2.5.6 are sorted_table_test.cc's.
 
 #include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 
@@ -13,8 +13,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/byte_reader.h"
-#include "etc/weights/formats/tensorflow/crc32c.h"
+#include "base/crc32c.h"
+#include "etc/weights/formats/tensor_writer.h"
 #include "etc/weights/formats/tensorflow/protobuf_wire.h"
 #include "tests/support/temporary_directory.h"
 
@@ -33,13 +33,13 @@ std::string Bytes(const std::vector<T>& values) {
                      values.size() * sizeof(T));
 }
 
-TensorFlowTensor Tensor(const std::string& name, const std::string& dtype,
-                        std::vector<int64_t> shape, const std::string& data) {
+TensorToWrite Tensor(const std::string& name, const std::string& dtype,
+                     std::vector<int64_t> shape, const std::string& data) {
   return {name, dtype, std::move(shape),
           [data](const WriteFunction& write) { return write(data); }};
 }
 
-std::vector<TensorFlowTensor> ExampleTensors() {
+std::vector<TensorToWrite> ExampleTensors() {
   return {Tensor("ab", "I64", {}, Bytes<int64_t>({7})),
           Tensor("a", "F32", {2}, Bytes<float>({1, 2}))};
 }
@@ -145,7 +145,7 @@ TEST_F(TensorFlowCheckpointTest, ReadsItAgain) {
 TEST_F(TensorFlowCheckpointTest, KeepsEveryBitOfEveryDtype) {
   const std::string numbers = absl::HexStringToBytes(
       "000102030405060708090a0b0c0d0e0f7f80fffe0000c07f0000807f010000ff");
-  std::vector<TensorFlowTensor> tensors;
+  std::vector<TensorToWrite> tensors;
   const std::pair<const char*, int64_t> dtypes[] = {
       {"F32", 4}, {"F64", 8}, {"I32", 4},  {"U8", 1},   {"I16", 2},
       {"I8", 1},  {"I64", 8}, {"BOOL", 1}, {"BF16", 2}, {"U16", 2},
@@ -181,7 +181,7 @@ TEST_F(TensorFlowCheckpointTest, KeepsEveryBitOfEveryDtype) {
 
 TEST_F(TensorFlowCheckpointTest, RefusesToWriteWhatCannotBe) {
   const std::string data = Bytes<float>({1, 2});
-  const std::pair<TensorFlowTensor, const char*> cases[] = {
+  const std::pair<TensorToWrite, const char*> cases[] = {
       {Tensor("", "F32", {2}, data), "no tensor can be called"},
       {Tensor(std::string("\0x", 2), "F32", {2}, data), "no tensor can be"},
       {Tensor("x", "F8_E4M3", {2}, data), "dtype \"F8_E4M3\""},
@@ -191,7 +191,7 @@ TEST_F(TensorFlowCheckpointTest, RefusesToWriteWhatCannotBe) {
       {Tensor("ab", "F32", {2}, data), "two tensors are called \"ab\""},
   };
   for (const auto& [tensor, message] : cases) {
-    std::vector<TensorFlowTensor> tensors = ExampleTensors();
+    std::vector<TensorToWrite> tensors = ExampleTensors();
     tensors.push_back(tensor);
     const absl::Status status =
         WriteTensorFlowCheckpoint(directory_.File("bad"), tensors);
@@ -284,7 +284,7 @@ TEST_F(TensorFlowCheckpointTest, PutsSlicedTensorsTogether) {
     auto changed = records;
     changed[key] = record.Serialize();
     const auto checkpoint = OpenRecords(changed, data);
-    EXPECT_THAT(checkpoint.status().message(), HasSubstr("TF12"));
+    EXPECT_THAT(checkpoint.status().message(), HasSubstr("2.5.12"));
   };
   const auto whole = [&](std::vector<uint64_t> shape,
                          std::vector<BundleSlice> slices) {
@@ -343,7 +343,7 @@ TEST_F(TensorFlowCheckpointTest, RefusesBadHeaders) {
         "08010d01", "08012201"}) {
     const auto checkpoint = OpenRecords({{"", absl::HexStringToBytes(hex)}});
     EXPECT_EQ(checkpoint.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(checkpoint.status().message(), HasSubstr("TF7")) << hex;
+    EXPECT_THAT(checkpoint.status().message(), HasSubstr("2.5.7")) << hex;
   }
   // Unknown fields; bad consumers other than this version; the last one wins.
   for (const char* hex :
@@ -357,36 +357,36 @@ TEST_F(TensorFlowCheckpointTest, RefusesBadHeaders) {
   directory_.Write("m.index", BuildSortedTable({}));
   EXPECT_THAT(
       TensorFlowCheckpoint::Open(directory_.File("m")).status().message(),
-      HasSubstr("TF7"));
+      HasSubstr("2.5.7"));
 }
 
 TEST_F(TensorFlowCheckpointTest, RefusesBadEntries) {
   const uint64_t minus_one = ~uint64_t{0};
   std::vector<uint64_t> deep(33, 1);
   const std::pair<std::string, const char*> cases[] = {
-      {"\x08", "TF8"},
+      {"\x08", "2.5.8"},
       {"\x0d"
        "1234",
-       "TF8"},
-      {"\x30\x01", "TF8"},
-      {std::string("\x12\x02\x18\x01", 4), "TF8"},
-      {Record{.shape = {minus_one}}.Serialize(), "TF8"},
+       "2.5.8"},
+      {"\x30\x01", "2.5.8"},
+      {std::string("\x12\x02\x18\x01", 4), "2.5.8"},
+      {Record{.shape = {minus_one}}.Serialize(), "2.5.8"},
       {Record{.shape = {uint64_t{1} << 32, uint64_t{1} << 32}}.Serialize(),
-       "TF8"},
-      {Record{.shape = {(uint64_t{1} << 40) + 1}}.Serialize(), "TF8"},
-      {Record{.shape = deep}.Serialize(), "TF8"},
-      {Record{.slices = {{{0, 1}}, BundleSlice(33)}}.Serialize(), "TF8"},
-      {Record{.shard = 1}.Serialize(), "TF9"},
-      {Record{.shard = minus_one}.Serialize(), "TF9"},
-      {Record{.offset = 25}.Serialize(), "TF9"},
-      {Record{.offset = minus_one}.Serialize(), "TF9"},
-      {Record{.offset = uint64_t{1} << 62}.Serialize(), "TF9"},
-      {Record{.size = minus_one}.Serialize(), "TF9"},
-      {Record{.shape = {9}, .size = 36}.Serialize(), "TF9"},
-      {Record{.dtype = 7, .size = 33}.Serialize(), "TF9"},
-      {Record{.size = 4}.Serialize(), "TF10"},
-      {Record{.shape = {}}.Serialize(), "TF10"},
-      {Record{.dtype = 9}.Serialize(), "TF10"},
+       "2.5.8"},
+      {Record{.shape = {(uint64_t{1} << 40) + 1}}.Serialize(), "2.5.8"},
+      {Record{.shape = deep}.Serialize(), "2.5.8"},
+      {Record{.slices = {{{0, 1}}, BundleSlice(33)}}.Serialize(), "2.5.8"},
+      {Record{.shard = 1}.Serialize(), "2.5.9"},
+      {Record{.shard = minus_one}.Serialize(), "2.5.9"},
+      {Record{.offset = 25}.Serialize(), "2.5.9"},
+      {Record{.offset = minus_one}.Serialize(), "2.5.9"},
+      {Record{.offset = uint64_t{1} << 62}.Serialize(), "2.5.9"},
+      {Record{.size = minus_one}.Serialize(), "2.5.9"},
+      {Record{.shape = {9}, .size = 36}.Serialize(), "2.5.9"},
+      {Record{.dtype = 7, .size = 33}.Serialize(), "2.5.9"},
+      {Record{.size = 4}.Serialize(), "2.5.10"},
+      {Record{.shape = {}}.Serialize(), "2.5.10"},
+      {Record{.dtype = 9}.Serialize(), "2.5.10"},
   };
   for (const auto& [record, rule] : cases) {
     const auto checkpoint = OpenRecords({{"x", record}});
@@ -420,7 +420,7 @@ TEST_F(TensorFlowCheckpointTest, ChecksTheDataWhenItReadsThem) {
     directory_.Write("m.data-00000-of-00001", changed);
     const absl::Status status = checkpoint->Read("x", data, 8);
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(status.message(), HasSubstr("TF11"));
+    EXPECT_THAT(status.message(), HasSubstr("2.5.11"));
   }
   directory_.Write("m.data-00000-of-00001", "short");
   EXPECT_EQ(checkpoint->Read("x", data, 8).code(),
@@ -434,9 +434,9 @@ TEST_F(TensorFlowCheckpointTest, NamesWhatIsLikeAnAbsentTensor) {
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
   const absl::Status status = checkpoint->Find("c/kernel").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(
-      status.message(),
-      HasSubstr("no tensor \"c/kernel\", but a/kernel, b/kernel (TF13)"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("no tensor \"c/kernel\", but a/kernel, b/kernel "
+                        "(doc/formats.md 2.5.13)"));
 }
 
 TEST_F(TensorFlowCheckpointTest, KeepsLimits) {

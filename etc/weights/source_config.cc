@@ -1,6 +1,8 @@
-#include "etc/weights/bert_config.h"
+#include "etc/weights/source_config.h"
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,10 +15,18 @@
 namespace etc {
 namespace {
 
+namespace fs = std::filesystem;
+
 using nlohmann::json;
 
 // RoBERTa numbers positions from pad_token_id + 1, and pad_token_id is 1.
 constexpr int64_t kRobertaPadding = 1;
+
+fs::path DirectoryOf(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) ? fs::path(path)
+                                         : fs::path(path).parent_path();
+}
 
 bool IsHuggingFace(const json& fields) {
   return fields.is_object() &&
@@ -25,7 +35,7 @@ bool IsHuggingFace(const json& fields) {
           fields.contains("transformers_version"));
 }
 
-// Our name of an activation, or none if there is no such.
+// Our name of an activation, or nullopt if it is not supported.
 std::optional<std::string> Activation(const std::string& name,
                                       bool is_hugging_face) {
   const std::string lower = absl::AsciiStrToLower(name);
@@ -42,8 +52,8 @@ std::optional<std::string> Activation(const std::string& name,
   return std::nullopt;
 }
 
-// What only HuggingFace's files have.
-void ReadHuggingFaceFields(JsonObjectReader* reader, BertConfig* bert) {
+// The fields that only HuggingFace's files have.
+void ReadHuggingFaceFields(JsonObjectReader* reader, SourceConfig* bert) {
   std::string model_type = "bert";
   std::string positions = "absolute";
   bool is_decoder = false;
@@ -72,7 +82,7 @@ void ReadHuggingFaceFields(JsonObjectReader* reader, BertConfig* bert) {
 }
 
 void ReadFields(JsonObjectReader* reader, bool is_hugging_face,
-                BertConfig* bert) {
+                SourceConfig* bert) {
   EtcConfig& config = bert->config;
   reader->Required("vocab_size", &config.vocab_size);
   reader->Required("hidden_size", &config.hidden_size);
@@ -127,9 +137,53 @@ json CommonFields(const EtcConfig& config) {
 
 }  // namespace
 
-absl::StatusOr<BertConfig> BertConfigFromJson(const json& fields,
-                                              const std::string& source) {
-  BertConfig bert{.config = AsBert({})};
+std::string FileBesideWeights(const std::string& path,
+                              const std::string& name) {
+  const fs::path file = DirectoryOf(path) / name;
+  std::error_code ignored;
+  return fs::exists(file, ignored) ? file.string() : "";
+}
+
+absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path) {
+  SourceConfig source;
+  source.path = FileBesideWeights(path, "etc_config.json");
+  if (!source.path.empty()) {
+    std::vector<std::string> unknown_fields;
+    ETC_ASSIGN_OR_RETURN(source.config,
+                         ReadEtcConfig(source.path, &unknown_fields));
+    for (const std::string& field : unknown_fields) {
+      source.warnings.push_back(absl::StrCat(source.path, ": unknown field \"",
+                                             field, "\" is ignored"));
+    }
+    return source;
+  }
+  return ReadBertSourceConfig(path);
+}
+
+absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path) {
+  for (const char* name : {"bert_config.json", "config.json"}) {
+    const std::string file = FileBesideWeights(path, name);
+    if (file.empty()) {
+      continue;
+    }
+    ETC_ASSIGN_OR_RETURN(const json fields, ReadJsonFile(file));
+    return BertConfigFromJson(fields, file);
+  }
+  // `path` may be the prefix of a TensorFlow checkpoint.
+  std::error_code ignored;
+  if (!fs::exists(path, ignored) && !fs::exists(path + ".index", ignored)) {
+    return absl::NotFoundError(
+        absl::StrCat(path, ": there is no such file or directory"));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      path,
+      ": there is no etc_config.json, bert_config.json or config.json "
+      "with the weights"));
+}
+
+absl::StatusOr<SourceConfig> BertConfigFromJson(const json& fields,
+                                                const std::string& source) {
+  SourceConfig bert{.path = source, .config = AsBert({}), .is_bert = true};
   EtcConfig& config = bert.config;
   JsonObjectReader reader(fields, source);
   ReadFields(&reader, IsHuggingFace(fields), &bert);
@@ -152,6 +206,11 @@ EtcConfig AsBert(EtcConfig config) {
   config.share_kv_projections = true;
   config.share_att_output_projection = true;
   return config;
+}
+
+bool HasOnlyAbsolutePositions(const EtcConfig& config) {
+  return config.max_absolute_position_embeddings > 0 &&
+         !config.relative_vocab_size.has_value();
 }
 
 std::string GoogleBertConfigToJson(const EtcConfig& config) {
@@ -186,6 +245,11 @@ EtcConfig LiftedConfig(const EtcConfig& bert) {
     config.hidden_act = bert.hidden_act;
   }
   return config;
+}
+
+EtcConfig InitialConfig(const SourceConfig& source) {
+  return HasOnlyAbsolutePositions(source.config) ? LiftedConfig(source.config)
+                                                 : source.config;
 }
 
 }  // namespace etc

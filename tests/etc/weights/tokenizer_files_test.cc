@@ -1,12 +1,15 @@
-// HuggingFace's tokenizer.json as the vocabulary of weights (formats spec 4.6):
-// the same lines as a vocab.txt, and a clear refusal of what is no tokenizer of
+// The vocabulary in the directory of weights, under each project's name, and
+// its options (doc/formats.md 2.8). HuggingFace's tokenizer.json (4.6): the
+// same lines as a vocab.txt, and a clear refusal of what is no tokenizer of
 // BERT.
-#include "etc/weights/tokenizer_json.h"
+#include "etc/weights/tokenizer_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "etc/weights/source_files.h"
+#include <filesystem>
+
+#include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temporary_directory.h"
 
@@ -16,6 +19,68 @@ namespace {
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+
+// --- The files -------------------------------------------------------------
+
+TEST(TokenizerFilesTest, FindsTheVocabularyOfEachProject) {
+  const std::pair<const char*, const char*> names[] = {
+      {"vocab.txt", "wordpiece"},
+      {"tokenizer.model", "sentencepiece"},
+      {"vocab_bert_uncased_english.txt", "wordpiece"},
+      {"vocab_gpt_for_etc.model", "sentencepiece"},
+      {"spiece.model", "sentencepiece"}};
+  for (const auto& [name, type] : names) {
+    TemporaryDirectory directory;
+    const std::string vocabulary = directory.Write(name, "x");
+    // From the directory, a file in it, and a prefix of files in it.
+    for (const std::string& path :
+         {directory.path(), directory.Write("model.safetensors", ""),
+          directory.File("model.ckpt")}) {
+      const auto found = FindTokenizer(path);
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_EQ(found->type, type);
+      EXPECT_EQ(found->vocabulary, vocabulary);
+      EXPECT_TRUE(found->lower_case);
+      EXPECT_FALSE(found->split_punctuation);
+    }
+  }
+  TemporaryDirectory empty;
+  EXPECT_EQ(FindTokenizer(empty.path())->type, "");
+}
+
+TEST(TokenizerFilesTest, ReadsBackTheTokenizerItWrites) {
+  TemporaryDirectory directory;
+  const TokenizerFiles written = {
+      .type = "sentencepiece", .lower_case = false, .split_punctuation = true};
+  ASSERT_TRUE(WriteTokenizer(written, "pieces", directory.path()).ok());
+  const auto found = FindTokenizer(directory.path());
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->type, "sentencepiece");
+  EXPECT_EQ(*ReadFile(found->vocabulary), "pieces");
+  EXPECT_FALSE(found->lower_case);
+  EXPECT_TRUE(found->split_punctuation);
+}
+
+TEST(TokenizerFilesTest, TakesTheOptionThatOnlyTheOfficialFolderNames) {
+  TemporaryDirectory directory;
+  const std::string folder = directory.File("etc_large_split_punctuation");
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(
+      WriteFileAtomically(folder + "/vocab_gpt_for_etc.model", "x").ok());
+  EXPECT_TRUE(FindTokenizer(folder)->split_punctuation);
+}
+
+TEST(TokenizerFilesTest, RefusesTokenizerOptionsOfAnotherType) {
+  TemporaryDirectory directory;
+  directory.Write("vocab.txt", "x");
+  directory.Write("tokenizer_config.json", R"({"do_lower_case": "no"})");
+  EXPECT_THAT(
+      FindTokenizer(directory.path()).status().ToString(),
+      AllOf(HasSubstr("tokenizer_config.json"), HasSubstr("do_lower_case")));
+}
+
+// --- tokenizer.json
+// -----------------------------------------------------------
 
 // As transformers writes it, with ids in another order than pieces, and one
 // piece that is only among the added ones.

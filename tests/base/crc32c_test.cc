@@ -1,7 +1,7 @@
-// CRC-32C against the values of formats spec 0.4 and against the polynomial bit
-// by bit, at lengths and splits around the eight bytes taken at a time.
+// CRC-32C against the values of doc/formats.md 0.4 and against the polynomial
+// bit by bit, at lengths and splits around the eight bytes taken at a time.
 
-#include "etc/weights/formats/tensorflow/crc32c.h"
+#include "base/crc32c.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-// Parts of partitioned tensors (formats spec 2.4): the keys of the spec, the
+// Slices of partitioned tensors (doc/formats.md 2.4): the keys of the spec, the
 // order of keys, boxes within shapes, and copies of boxes that together make
-// the whole.
+// the whole. Records are tested with tensorflow_checkpoint_test.
 
-#include "etc/weights/formats/tensorflow/bundle_slice.h"
+#include "etc/weights/formats/tensorflow/tensor_bundle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

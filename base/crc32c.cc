@@ -1,4 +1,4 @@
-#include "etc/weights/formats/tensorflow/crc32c.h"
+#include "base/crc32c.h"
 
 #include <array>
 #include <cstddef>

@@ -1,14 +1,18 @@
-#include "etc/weights/tokenizer_json.h"
+#include "etc/weights/tokenizer_files.h"
 
+#include <filesystem>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/file.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -24,8 +28,7 @@ const json* GivenField(JsonObjectReader* reader, const std::string& field) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-// --- What is not supported
-// ----------------------------------------------------
+// --- What is not supported --------------------------------------------------
 
 // What to do about a model of the type `type`.
 std::string Advice(const std::string& type) {
@@ -58,8 +61,7 @@ absl::Status CheckType(const json& object, const std::string& where,
              : Unsupported(reader.Where("type"), QuotedName(type), expected);
 }
 
-// --- The parts
-// ----------------------------------------------------------------
+// --- The parts of tokenizer.json ---------------------------------------------
 
 // Where text is folded. Without a normalizer it is not.
 absl::StatusOr<bool> ReadLowerCase(JsonObjectReader* file) {
@@ -76,7 +78,7 @@ absl::StatusOr<bool> ReadLowerCase(JsonObjectReader* file) {
   reader.Optional("clean_text", &clean_text);
   reader.Optional("handle_chinese_chars", &handle_chinese_chars);
   reader.Optional("lowercase", &lowercase);
-  // Null stands for what lowercase is.
+  // Null means the value of lowercase.
   bool strip_accents = lowercase;
   if (GivenField(&reader, "strip_accents") != nullptr) {
     reader.Optional("strip_accents", &strip_accents);
@@ -226,6 +228,51 @@ absl::Status CheckModelType(const json& model, const std::string& where) {
                            "\"WordPiece\"", Advice(type));
 }
 
+// --- The files -------------------------------------------------------------
+
+struct VocabularyName {
+  const char* type;
+  const char* file;
+};
+
+// Ours and BERT's, official ETC's (doc/formats.md 2.8), HuggingFace's.
+constexpr VocabularyName kVocabularies[] = {
+    {"wordpiece", "vocab.txt"},
+    {"sentencepiece", "tokenizer.model"},
+    {"wordpiece", "vocab_bert_uncased_english.txt"},
+    {"sentencepiece", "vocab_gpt_for_etc.model"},
+    {"sentencepiece", "spiece.model"},
+    {"sentencepiece", "sentencepiece.bpe.model"},
+};
+
+constexpr char kTokenizerJson[] = "tokenizer.json";
+constexpr char kTokenizerConfig[] = "tokenizer_config.json";
+constexpr char kSplitPunctuation[] = "split_punctuation";
+
+absl::Status ReadTokenizerOptions(const std::string& file,
+                                  TokenizerFiles* tokenizer) {
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(file));
+  JsonObjectReader reader(contents, file);
+  reader.Optional("do_lower_case", &tokenizer->lower_case);
+  reader.Optional(kSplitPunctuation, &tokenizer->split_punctuation);
+  return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
+}
+
+// Takes the vocabulary of `file`, or says why it cannot be used.
+absl::Status TakeTokenizerJson(const std::string& file,
+                               TokenizerFiles* tokenizer) {
+  const absl::StatusOr<WordPieceFile> read = ReadTokenizerJson(file);
+  if (absl::IsUnimplemented(read.status())) {
+    tokenizer->unsupported = std::string(read.status().message());
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(read.status());
+  tokenizer->type = "wordpiece";
+  tokenizer->vocabulary = file;
+  tokenizer->lower_case = read->lower_case;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<WordPieceFile> ReadTokenizerJson(const std::string& path) {
@@ -244,6 +291,58 @@ absl::StatusOr<WordPieceFile> ReadTokenizerJson(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json* vocabulary, ModelVocabulary(*model, where));
   ETC_ASSIGN_OR_RETURN(file.vocabulary, ReadLines(&reader, *vocabulary));
   return file;
+}
+
+std::string VocabularyFileName(const std::string& tokenizer_type) {
+  return tokenizer_type == "sentencepiece" ? "tokenizer.model" : "vocab.txt";
+}
+
+absl::StatusOr<std::string> ReadVocabulary(const std::string& path) {
+  if (!absl::EndsWith(path, ".json")) {
+    return ReadFile(path);
+  }
+  ETC_ASSIGN_OR_RETURN(WordPieceFile file, ReadTokenizerJson(path));
+  return std::move(file.vocabulary);
+}
+
+absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
+  TokenizerFiles tokenizer;
+  for (const VocabularyName& name : kVocabularies) {
+    tokenizer.vocabulary = FileBesideWeights(path, name.file);
+    if (!tokenizer.vocabulary.empty()) {
+      tokenizer.type = name.type;
+      break;
+    }
+  }
+  const std::string tokenizer_json = FileBesideWeights(path, kTokenizerJson);
+  if (tokenizer.type.empty() && !tokenizer_json.empty()) {
+    ETC_RETURN_IF_ERROR(TakeTokenizerJson(tokenizer_json, &tokenizer));
+  }
+  const std::string options = FileBesideWeights(path, kTokenizerConfig);
+  if (!options.empty()) {
+    ETC_RETURN_IF_ERROR(ReadTokenizerOptions(options, &tokenizer));
+  } else if (tokenizer.type == "sentencepiece") {
+    tokenizer.split_punctuation = absl::StrContains(
+        std::filesystem::absolute(tokenizer.vocabulary).parent_path().string(),
+        kSplitPunctuation);
+  }
+  return tokenizer;
+}
+
+absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
+                            const std::string& vocabulary,
+                            const std::string& directory) {
+  if (tokenizer.type.empty()) {
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(
+      absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)),
+      vocabulary));
+  const nlohmann::json options = {
+      {"do_lower_case", tokenizer.lower_case},
+      {kSplitPunctuation, tokenizer.split_punctuation}};
+  return WriteFileAtomically(absl::StrCat(directory, "/", kTokenizerConfig),
+                             options.dump(/*indent=*/2) + "\n");
 }
 
 }  // namespace etc

@@ -1,0 +1,78 @@
+#ifndef ETC_ETC_WEIGHTS_SOURCE_CONFIG_H_
+#define ETC_ETC_WEIGHTS_SOURCE_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "etc/config.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace etc {
+
+// The path of file `name` in the directory of the weights; empty if there is no
+// such file. Here and below, `path` is that directory, or a file or the prefix
+// of files in it.
+std::string FileBesideWeights(const std::string& path, const std::string& name);
+
+// The encoder that weights are of, by the configuration in their directory.
+//
+// BERT is described as an ETC: all tokens global, none long, absolute positions
+// and no relative ones, and everything shared that can be. RealFormer's BERT is
+// that with residual attention (doc/model.md 10.1).
+struct SourceConfig {
+  std::string path;  // of the configuration
+  EtcConfig config;
+  bool is_bert = false;  // whether it is BERT's; etc_config.json never is
+  // Rows of the position table before that of the first token: in RoBERTa two,
+  // for padding, which `config` does not count.
+  int64_t first_position = 0;
+  std::vector<std::string> warnings;
+};
+
+// From etc_config.json, bert_config.json or config.json, the first of them that
+// exists.
+//   kNotFound         none does
+//   kInvalidArgument  it is invalid
+absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);
+
+// The same without etc_config.json: beside weights of BERT that may be the
+// configuration they are to be lifted to.
+absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path);
+
+// The contents of `bert_config.json` of Google's code, or of `config.json` of
+// HuggingFace's BERT or RoBERTa, told apart by fields that only the latter has.
+// They mean different functions by "gelu": the tanh form and the exact one.
+// `use_running_mean`, which only RealFormer writes, gives residual attention
+// "sum" (false) or "mean" (true). `source` becomes the path.
+//   kInvalidArgument  a field is missing, of a wrong type, or asks for what is
+//                     not BERT: another model_type, relative positions, a
+//                     decoder
+absl::StatusOr<SourceConfig> BertConfigFromJson(const nlohmann::json& fields,
+                                                const std::string& source);
+
+// The same model as BERT: shared wherever it can be, without relative
+// positions.
+EtcConfig AsBert(EtcConfig config);
+
+// Whether positions are absolute only, as in BERT and RoBERTa.
+bool HasOnlyAbsolutePositions(const EtcConfig& config);
+
+// The configuration files of Google's code and of HuggingFace for a
+// configuration that HasOnlyAbsolutePositions.
+std::string GoogleBertConfigToJson(const EtcConfig& config);
+std::string HuggingFaceBertConfigToJson(const EtcConfig& config);
+
+// The ETC that BERT or RoBERTa is lifted to by default: its sizes, vocabulary
+// and residual attention, all else as in ETC's published base model (
+// doc/model.md 11; ETC's gelu and epsilon).
+EtcConfig LiftedConfig(const EtcConfig& bert);
+
+// The default configuration of a model that starts from these weights: the
+// same, or for BERT and RoBERTa the LiftedConfig.
+EtcConfig InitialConfig(const SourceConfig& source);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_SOURCE_CONFIG_H_
