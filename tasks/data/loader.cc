@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "tasks/data/example_count.h"
 #include "tasks/data/shuffle.h"

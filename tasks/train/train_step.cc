@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/parallel_tasks.h"
+#include "base/random.h"
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
-#include "tasks/data/shuffle.h"
 
 namespace etc {
 namespace {
