@@ -147,7 +147,8 @@ bool HasNoAnswers(const ExampleSource& records) {
   constexpr int64_t kLookedAt = 10;
   bool has_examples = false;
   for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
-    const absl::StatusOr<Examples> examples = records.Make(i);
+    const absl::StatusOr<Examples> examples =
+        records.Make(RequestForEvaluation(i));
     if (!examples.ok()) {
       return false;
     }

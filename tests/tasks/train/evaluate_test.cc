@@ -84,11 +84,11 @@ TEST_F(EvaluateTest, TakesOnlyAnsweredRecordsForTraining) {
   const UnansweredTask task(model_.encoder->config());
   const auto evaluation = OpenRecords({file}, task);
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
-  EXPECT_TRUE((*evaluation)->Make(0).ok());
+  EXPECT_TRUE((*evaluation)->Make({.record = 0}).ok());
   const auto training =
       OpenRecords({file}, task, {.use = RecordUse::kTraining});
   ASSERT_TRUE(training.ok()) << training.status();
-  EXPECT_THAT(std::string((*training)->Make(1).status().message()),
+  EXPECT_THAT(std::string((*training)->Make({.record = 1}).status().message()),
               testing::AllOf(testing::HasSubstr("test.jsonl"),
                              testing::HasSubstr("has no answer")));
 }

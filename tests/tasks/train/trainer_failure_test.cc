@@ -187,7 +187,7 @@ TEST_F(TrainerFailureTest, RecommendsACheckpointWhoseWeightsGiveAFiniteLoss) {
     EXPECT_EQ(evaluation->num_examples, 37);
     const torch::NoGradGuard no_grad;
     for (int64_t record = 0; record < 37; ++record) {
-      const Batch batch = MakeBatch(*(*records)->Make(record));
+      const Batch batch = MakeBatch(*(*records)->Make({.record = record}));
       EXPECT_TRUE(
           torch::isfinite(model->head->Losses(model->Logits(batch), batch))
               .all()
