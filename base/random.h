@@ -3,6 +3,46 @@
 
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
+
+namespace etc {
+
+// Random numbers without state: each is a function of a seed and of what it is
+// for. So they are the same on every machine, in any order and on any number of
+// threads, and a run that resumes needs nothing but the seed.
+
+// A bijection of 64-bit numbers in which each bit of the input changes each bit
+// of the output with probability near 1/2 (the finalizer of SplitMix64, Steele,
+// Lea and Flood 2014). 0 stays 0.
+constexpr uint64_t FinalizeBits(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// The number that SplitMix64 draws in state `x`, uniform in [0, 2^64).
+constexpr uint64_t Mix64(uint64_t x) {
+  return FinalizeBits(x + 0x9e3779b97f4a7c15u);
+}
+
+// A number, uniform in [0, 2^64), that follows from all of `parts` and their
+// order, as a hash does: nearby parts give unrelated numbers. With the first
+// part a seed or key and the rest counters it is a counter-based generator.
+constexpr uint64_t CombineSeeds(std::initializer_list<uint64_t> parts) {
+  uint64_t seed = 0;
+  for (const uint64_t part : parts) {
+    seed = Mix64(seed + FinalizeBits(part));
+  }
+  return seed;
+}
+
+// A number in [0, 1), uniform if `bits` are.
+constexpr double UnitInterval(uint64_t bits) {
+  constexpr int kMantissaBits = 53;
+  return static_cast<double>(bits >> (64 - kMantissaBits)) * 0x1p-53;
+}
+
+}  // namespace etc
 
 namespace etc::kernels {
 
@@ -10,16 +50,6 @@ namespace etc::kernels {
 // key) and of nothing else, so that forward and backward passes, any tiling and
 // any number of threads agree. Two 32-bit words for each query come from a
 // 64-bit mix; a 32-bit mix over them and the key decides.
-
-// A bijection of 64-bit numbers in which each bit of the input changes each bit
-// of the output with probability near 1/2 (the finalizer of SplitMix64, Steele,
-// Lea and Flood 2014).
-constexpr uint64_t Mix64(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 // The seed of one head from that of the operation.
 constexpr uint64_t DropoutHeadSeed(uint64_t seed, int64_t batch, int64_t head) {

@@ -27,7 +27,8 @@ void ThrowIfStopped() { ThrowIf(current_stop); }
 
 void ThrowIfStoppedInBackward(const torch::Tensor& tensor) {
   if (current_stop != nullptr && tensor.requires_grad()) {
-    // The flag outlives the graph: it is the guard's owner who runs both.
+    // The flag outlives the graph: the guard's owner runs the backward pass
+    // too.
     tensor.register_hook(
         [stop = current_stop](const torch::Tensor&) { ThrowIf(stop); });
   }

@@ -8,17 +8,16 @@
 
 namespace etc {
 
-// What a pass through a model throws that was stopped.
+// Thrown by a pass through a model that was stopped.
 class Stopped : public std::exception {
  public:
   const char* what() const noexcept override;
 };
 
-// As long as it lives, passes through an encoder that this thread begins,
-// forward and backward, end with Stopped at the next layer once `*stop` is
-// true: a step over long inputs takes minutes, a layer of it seconds. Like
-// torch::NoGradGuard it belongs to the thread; the innermost one decides. Null:
-// nothing stops.
+// In its scope, passes through an encoder that this thread begins, forward and
+// backward, throw Stopped at the next layer once `*stop` is true: a step over
+// long inputs takes minutes, a layer of it seconds. Like torch::NoGradGuard it
+// applies to the thread; the innermost one is used. Null: nothing stops.
 class StopGuard {
  public:
   explicit StopGuard(const std::atomic<bool>* stop);
@@ -30,11 +29,11 @@ class StopGuard {
   const std::atomic<bool>* const outer_;
 };
 
-// Throws Stopped if the guard of this thread says so.
+// Throws Stopped if the flag of this thread's guard is true.
 void ThrowIfStopped();
 
-// The same in the backward pass, when it has come to `tensor`. Does nothing
-// without a guard, or if no gradient goes there.
+// The same in the backward pass, when it reaches `tensor`. Does nothing without
+// a guard, or if `tensor` gets no gradient.
 void ThrowIfStoppedInBackward(const torch::Tensor& tensor);
 
 }  // namespace etc

@@ -1,11 +1,11 @@
-// What `realetc estimate` says of the time of an update against updates.
+// The time of an update that `realetc estimate` prints, against real updates.
 //
 //   Estimate/base/residual:<off|sum>/<fp32|bf16>/layers:N/long:L/global:G/
 //     threads:T
 //
 // Sizes are those of the preset but for the number of layers; updates are those
 // of training, of two examples one at a time. The rates are measured right
-// before the update and right behind it, since machines are noisy.
+// before and right after each update, since machines are noisy.
 //
 //   estimated_of_measured  the ratio of times, 1 being best; 0.7 to 1.3 wanted
 
@@ -62,18 +62,17 @@ std::shared_ptr<const Example> LongestExample(const FinetuneConfig& config) {
 class Training {
  public:
   explicit Training(const FinetuneConfig& config)
-      : model_({.encoder = EtcModel(config.model),
-                .head = std::make_shared<MeanHead>()}) {
+      : model_(EtcModel(config.model), std::make_shared<MeanHead>()) {
     const StepOptions options = StepOptionsOf(config);
-    model_.encoder->set_score_storage(options.storage);
-    model_.encoder->set_linear_precision(options.precision);
-    for (const auto& [name, parameter] : model_.Parameters()) {
+    model_.encoder()->set_score_storage(options.storage);
+    model_.encoder()->set_linear_precision(options.precision);
+    for (const auto& [name, parameter] : model_.NamedParameters()) {
       parameters_ += parameter.numel();
     }
-    auto optimizer = MakeOptimizer(config.optimizer, model_.Parameters());
+    auto optimizer = MakeOptimizer(config.optimizer, model_.NamedParameters());
     TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
     train_step_ = std::make_unique<TrainStep>(
-        model_, *std::move(optimizer),
+        &model_, *std::move(optimizer),
         TrainStep::Options{
             .batch_size = config.train.batch_size,
             .schedule = {.learning_rate = 1e-6, .num_steps = 1000000}});
@@ -83,7 +82,7 @@ class Training {
   }
 
   void Update() {
-    TORCH_CHECK(train_step_->Make(batch_, step_++, /*stop=*/nullptr).ok());
+    TORCH_CHECK(train_step_->Run(batch_, step_++, /*stop=*/nullptr).ok());
   }
   int64_t parameters() const { return parameters_; }
 

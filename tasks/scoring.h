@@ -11,11 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "tasks/metrics.h"
 
 namespace etc {
-
-// Named scores in the order in which they are shown; shares are in [0, 1].
-using Metrics = std::vector<std::pair<std::string, double>>;
 
 // What a task's metric says of a data set.
 struct Scores {

@@ -14,7 +14,7 @@
 #include "etc/model.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
-#include "tasks/scoring.h"
+#include "tasks/metrics.h"
 
 namespace etc {
 

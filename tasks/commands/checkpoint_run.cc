@@ -68,7 +68,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   PrintWarnings(run.setup.warnings);
   SetThreads(run.config.train.threads);
   ETC_ASSIGN_OR_RETURN(
-      const TaskModel model,
+      TaskModel model,
       NamingOutOfMemory(
           [&] { return absl::StrCat("loading ", checkpoint.directory); },
           [&] {
@@ -85,16 +85,8 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                   {.reporter = &reporter,
                    .stop = evaluate.stop,
                    .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
-  ETC_ASSIGN_OR_RETURN(
-      run.evaluation,
-      NamingOutOfMemory(
-          [&] {
-            return absl::StrCat("evaluating ", evaluate.batch_size,
-                                " examples at a time");
-          },
-          [&] {
-            return Evaluate(model, *run.setup.task, *records, evaluate);
-          }));
+  ETC_ASSIGN_OR_RETURN(run.evaluation,
+                       Evaluate(&model, *run.setup.task, *records, evaluate));
   if (run.evaluation.skipped.count > 0) {
     PrintWarnings({absl::StrCat(
         "skipped ", Counted(run.evaluation.skipped.count, "bad record"),

@@ -146,7 +146,7 @@ absl::Status InspectRecord(const Arguments& arguments,
                      " should be in [0, ", records->size(), ")"));
   }
   ETC_ASSIGN_OR_RETURN(const Examples examples,
-                       records->Make(arguments.record));
+                       records->Make(RequestForEvaluation(arguments.record)));
   for (const auto& example : examples) {
     std::cout << setup.task->Describe(*example) << "\n";
   }

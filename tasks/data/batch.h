@@ -13,7 +13,7 @@ namespace etc {
 
 // Examples side by side, as long as the longest of them: B examples, L and G
 // the largest lengths. Padding has token id 0 and type id 0; the patterns end
-// where each example ends, so padding takes part in nothing.
+// where each example ends, so no token attends to padding.
 struct Batch {
   std::vector<std::shared_ptr<const Example>> examples;
   torch::Tensor long_token_ids;    // [B, L] int64

@@ -9,7 +9,7 @@
 
 namespace etc {
 
-// One input of the model, with no padding. A task's own struct derives from it
+// One input of a model, without padding. The struct of a task derives from it
 // and adds the targets and what its predictions need.
 struct Example {
   virtual ~Example() = default;

@@ -14,8 +14,10 @@ absl::StatusOr<ExampleCount> CountTrainingExamples(
   int64_t next = 0;
   ExampleStream stream(
       &source,
-      [&]() -> std::optional<int64_t> {
-        return next < source.size() ? std::optional(next++) : std::nullopt;
+      [&]() -> std::optional<RecordRequest> {
+        return next < source.size()
+                   ? std::optional(RequestForEvaluation(next++))
+                   : std::nullopt;
       },
       options.stream);
   ExampleCount count;

@@ -28,14 +28,14 @@ struct ExampleCountOptions {
   std::function<void(int64_t records)> listener = nullptr;
 };
 
-// Counts the examples that training has of `source`, which are made and
-// forgotten.
+// Counts the examples that training has of `source`, in one pass that keeps
+// none of them.
 //   kInvalidArgument  a bad record, with OnBadRecord::kError
 absl::StatusOr<ExampleCount> CountTrainingExamples(
     const ExampleSource& source, const ExampleCountOptions& options);
 
-// Whether one epoch of `source` fills a batch. As many records as that are
-// taken for an answer; of fewer the examples are counted (`options.enough` is
+// Whether one epoch of `source` fills a batch. At least `batch_size` records
+// are taken to do so; of fewer the examples are counted (`options.enough` is
 // set here), since a record may have several.
 //   kFailedPrecondition  TooFewExamples
 absl::Status CheckFillsBatch(const ExampleSource& source, int64_t batch_size,

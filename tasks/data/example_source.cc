@@ -1,5 +1,6 @@
 #include "tasks/data/example_source.h"
 
+#include "base/random.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -32,17 +33,30 @@ int64_t ExampleBytes(const Examples& examples) {
   return bytes;
 }
 
-absl::StatusOr<Examples> CachedSource::Make(int64_t record) const {
+RecordRequest RequestInEpoch(uint64_t seed, int64_t epoch, int64_t record) {
+  return {.record = record,
+          .key = CombineSeeds({seed, static_cast<uint64_t>(epoch),
+                               static_cast<uint64_t>(record)})};
+}
+
+RecordRequest RequestForEvaluation(int64_t record) {
+  return RequestInEpoch(/*seed=*/0, /*epoch=*/0, record);
+}
+
+absl::StatusOr<Examples> CachedSource::Make(RecordRequest request) const {
+  if (depends_on_key()) {
+    return source_->Make(request);
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto found = made_.find(record); found != made_.end()) {
+    if (const auto found = made_.find(request.record); found != made_.end()) {
       return found->second;
     }
   }
-  ETC_ASSIGN_OR_RETURN(Examples examples, source_->Make(record));
+  ETC_ASSIGN_OR_RETURN(Examples examples, source_->Make(request));
   const int64_t bytes = ExampleBytes(examples);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (bytes <= bytes_left_ && made_.emplace(record, examples).second) {
+  if (bytes <= bytes_left_ && made_.emplace(request.record, examples).second) {
     bytes_left_ -= bytes;
   }
   return examples;

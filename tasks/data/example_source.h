@@ -14,9 +14,26 @@ namespace etc {
 
 using Examples = std::vector<std::shared_ptr<const Example>>;
 
-// About the memory that they take.
+// About the memory that they take, in bytes.
 int64_t ExampleBytes(const Example& example);
 int64_t ExampleBytes(const Examples& examples);
+
+// Which record is wanted, and which of its versions.
+struct RecordRequest {
+  int64_t record = 0;
+  // Random numbers in the record's examples follow from this alone:
+  // CombineSeeds({key, 0}), CombineSeeds({key, 1}), ... (base/random.h).
+  uint64_t key = 0;
+
+  bool operator==(const RecordRequest&) const = default;
+};
+
+// The request for `record` in the epoch of that number. Records and epochs have
+// unrelated keys.
+RecordRequest RequestInEpoch(uint64_t seed, int64_t epoch, int64_t record);
+
+// The request for `record` outside training: the same at every call.
+RecordRequest RequestForEvaluation(int64_t record);
 
 // A data set: records 0, ..., size() - 1, each made into examples when asked
 // for. All methods may be called from several threads.
@@ -26,27 +43,36 @@ class ExampleSource {
 
   virtual int64_t size() const = 0;
 
-  // The examples of one record, the same at every call; most records give one.
+  // The examples of one record, the same at every call with the same request;
+  // most records give one. The key may decide what is in the examples
+  // (which tokens are masked), but not how many there are.
   //   kInvalidArgument  the record is not as the official format has it
-  virtual absl::StatusOr<Examples> Make(int64_t record) const = 0;
+  virtual absl::StatusOr<Examples> Make(RecordRequest request) const = 0;
+
+  // Whether requests for one record with different keys may give different
+  // examples.
+  virtual bool depends_on_key() const { return false; }
 };
 
 // Another source, of which it keeps what was made until `max_bytes` are full.
 // What came first stays: the records come in another random order each epoch,
-// so that no choice of what to throw out is better. `source` must outlive it.
+// so no choice of what to evict is better. Of a source that depends on the key
+// nothing is kept, since training never repeats a request. `source` must
+// outlive it.
 class CachedSource : public ExampleSource {
  public:
   CachedSource(const ExampleSource* source, int64_t max_bytes)
       : source_(source), bytes_left_(max_bytes) {}
 
   int64_t size() const override { return source_->size(); }
-  absl::StatusOr<Examples> Make(int64_t record) const override;
+  absl::StatusOr<Examples> Make(RecordRequest request) const override;
+  bool depends_on_key() const override { return source_->depends_on_key(); }
 
  private:
   const ExampleSource* const source_;
   mutable std::mutex mutex_;
   mutable int64_t bytes_left_;
-  mutable std::unordered_map<int64_t, Examples> made_;
+  mutable std::unordered_map<int64_t, Examples> made_;  // by record
 };
 
 }  // namespace etc

@@ -9,8 +9,8 @@
 namespace etc {
 namespace {
 
-// What the options come to: no more ahead than the source has, no more threads
-// than records to make at a time.
+// The options with bounds: no more prefetched records than the source has, no
+// more threads than records to make at a time.
 ExampleStreamOptions Bounded(ExampleStreamOptions options,
                              const ExampleSource& source) {
   options.prefetch = options.workers > 0 ? std::clamp<int64_t>(options.prefetch,
@@ -61,35 +61,35 @@ void ExampleStream::StopWorkers() {
   threads_.clear();
 }
 
-void ExampleStream::Request() {
+void ExampleStream::FillSlots() {
   const auto wanted = static_cast<size_t>(options_.prefetch) + 1;
   // Only this thread adds slots and takes them away.
   while (!at_end_ && slots_.size() < wanted) {
-    const std::optional<int64_t> record = sequence_();
-    if (!record.has_value()) {
+    const std::optional<RecordRequest> request = sequence_();
+    if (!request.has_value()) {
       at_end_ = true;
       return;
     }
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      slots_.emplace_back().record = *record;
+      slots_.emplace_back().request = *request;
     }
     may_begin_.notify_one();
   }
 }
 
 std::optional<ExampleStream::Made> ExampleStream::Next() {
-  Request();
+  FillSlots();
   if (slots_.empty()) {
     return std::nullopt;
   }
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock<std::mutex> lock(mutex_);
   if (!started_.ok()) {
-    return Made{slots_.front().record, started_};
+    return Made{slots_.front().request.record, started_};
   }
   if (!WaitForFirst(&lock)) {
-    return Made{slots_.front().record,
+    return Made{slots_.front().request.record,
                 absl::CancelledError("the making of examples was stopped")};
   }
   Slot next = std::move(slots_.front());
@@ -104,7 +104,7 @@ std::optional<ExampleStream::Made> ExampleStream::Next() {
   if (next.thrown != nullptr) {
     std::rethrow_exception(next.thrown);
   }
-  return Made{next.record, std::move(next.examples)};
+  return Made{next.request.record, std::move(next.examples)};
 }
 
 bool ExampleStream::IsStopped() const {
@@ -140,9 +140,9 @@ bool ExampleStream::MayBegin() const {
 
 void ExampleStream::Make(Slot* slot) const {
   try {
-    slot->examples = source_->Make(slot->record);
+    slot->examples = source_->Make(slot->request);
   } catch (...) {
-    // Whatever it is, it is thrown again where the record was asked for.
+    // Next() rethrows it.
     slot->thrown = std::current_exception();
   }
   slot->bytes = slot->examples.ok() ? ExampleBytes(*slot->examples) : 0;
@@ -155,7 +155,8 @@ void ExampleStream::MakeExamplesUntilStopped() {
     if (stopped_) {
       return;
     }
-    // Stays in its place when others are added behind or taken before it.
+    // A deque's elements stay where they are when others are added at its end
+    // or removed from its front.
     Slot& slot = slots_[begun_++];
     lock.unlock();
     Make(&slot);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "tasks/data/example_count.h"
 #include "tasks/data/shuffle.h"
@@ -57,7 +58,7 @@ TrainingLoader::TrainingLoader(const ExampleSource* source,
       requested_(start),
       pool_end_(start),
       next_batch_(start.batch),
-      stream_(source, [this] { return NextRecord(); },
+      stream_(source, [this] { return NextRequest(); },
               {.workers = options.workers,
                .prefetch = PoolSize(options),
                .max_prefetch_bytes = options.max_prefetch_bytes,
@@ -65,18 +66,20 @@ TrainingLoader::TrainingLoader(const ExampleSource* source,
   pool_end_.batch = 0;
 }
 
-std::optional<int64_t> TrainingLoader::NextRecord() {
+RecordRequest TrainingLoader::NextRequest() {
   if (order_.empty()) {
     order_ = RandomOrder(
         num_records_,
         CombineSeeds({options_.seed, static_cast<uint64_t>(requested_.epoch)}));
   }
-  const int64_t record = order_[static_cast<size_t>(requested_.record)];
+  const RecordRequest request =
+      RequestInEpoch(options_.seed, requested_.epoch,
+                     order_[static_cast<size_t>(requested_.record)]);
   if (++requested_.record == num_records_) {
     requested_ = {.epoch = requested_.epoch + 1};
     order_.clear();
   }
-  return record;
+  return request;
 }
 
 void TrainingLoader::CutPool(Examples examples) {
@@ -172,11 +175,11 @@ EvaluationLoader::EvaluationLoader(const ExampleSource* source, Options options)
     : options_(options),
       gate_(RecordUse::kEvaluation, options.on_bad_record, source->size()),
       stream_(source,
-              [this, size = source->size()]() -> std::optional<int64_t> {
+              [this, size = source->size()]() -> std::optional<RecordRequest> {
                 if (requested_ == size) {
                   return std::nullopt;
                 }
-                return requested_++;
+                return RequestForEvaluation(requested_++);
               },
               {.workers = options.workers,
                .prefetch = std::min(options.batch_size, source->size()) * 2,

@@ -35,7 +35,7 @@ struct TrainingLoaderOptions {
   int64_t bucket_batches = 16;
   int64_t workers = 1;
   OnBadRecord on_bad_record = OnBadRecord::kError;
-  // Memory for examples that are made ahead of need, and for those of a pool.
+  // Memory for prefetched examples, and for those of a pool.
   int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
   int64_t max_pool_bytes = std::numeric_limits<int64_t>::max();
   // True ends the waiting for examples. May be null.
@@ -52,12 +52,15 @@ struct TrainingBatch {
 };
 
 // Training batches without end. Each epoch has the records in another random
-// order. Pools of bucket_batches * batch_size examples (the last one of what is
-// left) are taken from it, sorted by length and cut into batches, which come in
-// random order; so a batch holds examples of about the same length. The
-// examples at the end of an epoch that fill no batch are left out. All of this
-// follows from the seed, the batch size, bucket_batches and the position: not
-// from time, the number of workers or the micro-batch size.
+// order, and requests each with the key of RequestInEpoch. Pools of
+// bucket_batches * batch_size examples (the last one of what is left) are taken
+// from it, sorted by length and cut into batches, which come in random order;
+// so a batch holds examples of about the same length. The examples at the end
+// of an epoch that fill no batch are left out. All of this follows from the
+// seed, the batch size, bucket_batches and the position: not from time, the
+// number of workers or the micro-batch size. So a loader that starts at
+// `TrainingBatch::next` gives the very batches, with the very examples, that
+// the first one would have given.
 class TrainingLoader {
  public:
   // `source` must outlive the loader.
@@ -67,9 +70,8 @@ class TrainingLoader {
   //   kInvalidArgument    a bad record, with OnBadRecord::kError
   //   kFailedPrecondition all the data do not fill one batch
   //   kResourceExhausted  a pool takes more than max_pool_bytes
-  //   kCancelled          `options.stop` is true; to go on, start another
-  //   loader
-  //                       at the position after the last batch
+  //   kCancelled          `options.stop` is true; a loader that starts at the
+  //                       last batch's `next` goes on
   absl::StatusOr<TrainingBatch> Next();
 
   // Seconds that Next() waited for examples.
@@ -77,7 +79,7 @@ class TrainingLoader {
   const SkippedRecords& skipped() const { return gate_.skipped(); }
 
  private:
-  std::optional<int64_t> NextRecord();
+  RecordRequest NextRequest();
   absl::Status FillPool();
   void CutPool(Examples examples);
 
@@ -85,7 +87,7 @@ class TrainingLoader {
   const int64_t num_records_;
   RecordGate gate_;
 
-  // The next record that the stream will ask for.
+  // The place of the next record that the stream will request.
   LoaderPosition requested_;
   std::vector<int64_t> order_;  // of its epoch; empty: not drawn yet
 
@@ -126,7 +128,7 @@ class EvaluationLoader {
   RecordGate gate_;
   int64_t requested_ = 0;
   ExampleStream stream_;
-  Examples left_;  // made, but not yet handed out
+  Examples left_;  // made, but not yet returned
 };
 
 }  // namespace etc

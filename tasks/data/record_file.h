@@ -17,15 +17,15 @@
 namespace etc {
 
 // The records of a data file, read one at a time: a JSON array of objects on
-// one or many lines (WikiHop, HotpotQA), or one object a line (NQ, OpenKP); as
-// it is or packed by gzip, which is told by its first bytes, not by its name.
+// one or many lines (WikiHop, HotpotQA), or one object a line (NQ, OpenKP);
+// plain or compressed by gzip, which its first bytes decide, not its name.
 // Opening scans the file once and keeps 16 bytes a record, and for gzip what
-// base/gzip_file.h says; the records themselves are parsed by who asks
-// for them.
+// base/gzip_file.h says; the records themselves are parsed by the
+// caller.
 class RecordFile {
  public:
-  // Hears of every MiB or so of the file (packed, if it is) that was read while
-  // it is opened; its error ends that and is returned.
+  // Called after every MiB or so of the file (compressed bytes, if it is gzip)
+  // that Open reads; its error ends the opening and is returned.
   using Listener = std::function<absl::Status(uint64_t bytes)>;
 
   //   kInvalidArgument    neither an array of objects nor lines of objects; the

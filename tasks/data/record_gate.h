@@ -12,7 +12,8 @@
 
 namespace etc {
 
-// What becomes of records that are not as the official format has them.
+// What to do with a record that is not as the official format has it: end the
+// run, or skip the record.
 enum class OnBadRecord { kError, kSkip };
 
 // What was not used, each record counted once however often it is read.
@@ -28,8 +29,8 @@ struct SkippedRecords {
 // What records are read for.
 enum class RecordUse { kTraining, kEvaluation };
 
-// Applies OnBadRecord to what a stream makes, and for training leaves out the
-// examples that it cannot use.
+// Filters what a stream makes: applies OnBadRecord, and for training leaves out
+// the examples that it cannot use.
 class RecordGate {
  public:
   RecordGate(RecordUse use, OnBadRecord on_bad_record, int64_t num_records);

@@ -22,7 +22,7 @@ constexpr ByteSet MakeByteSet(absl::string_view bytes) {
   return set;
 }
 
-// The bytes that mean something to the scanner within a record and within a
+// The bytes that change the scanner's state within a record and within a
 // string; runs of others are skipped.
 constexpr ByteSet kRecordBytes = MakeByteSet("\"{}[]\n");
 constexpr ByteSet kStringBytes = MakeByteSet("\"\\\n");
@@ -72,7 +72,7 @@ absl::Status RecordScanner::Scan(absl::string_view chunk) {
         ETC_RETURN_IF_ERROR(ScanString(&position, end));
         break;
       case State::kStringEscape:
-        // Whatever is escaped, even a quote, does not end the string.
+        // An escaped byte, even a quote, does not end the string.
         ++position;
         state_ = State::kString;
         break;

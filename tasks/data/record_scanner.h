@@ -12,8 +12,8 @@
 
 namespace etc {
 
-// Memory for the places of records, which files that are opened at once share.
-// It is asked for before it is taken.
+// The memory that the extents of records may take, shared by files that are
+// opened at once. Take() comes before the allocation.
 class RecordIndexBudget {
  public:
   explicit RecordIndexBudget(int64_t bytes) : bytes_(bytes), left_(bytes) {}
@@ -46,10 +46,10 @@ struct RecordLimits {
 //   [ {...}, {...} ]     an array of objects
 //   {...}\n{...}\n       objects, each on a line (or more) of its own
 //
-// Only strings, brackets and what stands between records are looked at: the
-// inside of a record is for the JSON parser to judge. Besides the extents that
-// it finds, for which it asks `limits.index`, it needs constant memory: what is
-// packed may be a thousand times as long as its file.
+// Only strings, brackets and what stands between records are checked: the
+// inside of a record is left to the JSON parser. Besides the extents that it
+// finds, whose memory it takes from `limits.index`, it needs constant memory: a
+// gzip file may unpack to a thousand times its length.
 class RecordScanner {
  public:
   // First byte and number of bytes.

@@ -19,7 +19,7 @@
 namespace etc {
 namespace {
 
-// What several threads share that open files.
+// Opens many files on several threads.
 class FileOpener {
  public:
   FileOpener(const std::vector<std::string>& paths,
@@ -31,7 +31,7 @@ class FileOpener {
         files_(paths.size()) {
     limits_.index = limits_.index != nullptr ? limits_.index : &index_;
     for (const std::string& path : paths) {
-      // What cannot be looked up cannot be opened either: Open() will tell.
+      // A file without a size cannot be opened either: Open() returns why.
       std::error_code error;
       const uint64_t bytes = std::filesystem::file_size(path, error);
       num_bytes_ += error ? 0 : bytes;
@@ -56,7 +56,7 @@ class FileOpener {
     }
     std::vector<RecordFile> files;
     for (std::optional<absl::StatusOr<RecordFile>>& file : files_) {
-      // Those that were not opened come after one that could not be.
+      // Every file that was not opened comes after one that failed.
       ETC_RETURN_IF_ERROR(file->status());
       files.push_back(**std::move(file));
     }
@@ -120,8 +120,9 @@ absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
       new RecordSource(std::move(files), std::move(maker)));
 }
 
-absl::StatusOr<Examples> RecordSource::Make(int64_t record) const {
+absl::StatusOr<Examples> RecordSource::Make(RecordRequest request) const {
   size_t file = 0;
+  int64_t record = request.record;  // within the file
   while (record >= files_[file].size()) {
     record -= files_[file].size();
     ++file;

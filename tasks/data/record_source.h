@@ -14,16 +14,16 @@
 
 namespace etc {
 
-// Examples of the JSON text of one record; `where` starts each message. This is
-// Task::MakeExamples, without the rest of a task.
+// Makes the examples of one record from its JSON text; `where` starts each
+// message. This is Task::MakeExamples, without the rest of a task.
 using ExampleMaker = std::function<absl::StatusOr<Examples>(
     const std::string& record, const std::string& where)>;
 
 // The records of official files, one file after the other.
 class RecordSource : public ExampleSource {
  public:
-  // Hears how many of all the bytes of the files have been read; its error ends
-  // the opening and is returned. Called by one thread at a time.
+  // Called with how many of all the bytes of the files have been read so far;
+  // its error ends the opening and is returned. By one thread at a time.
   using Listener =
       std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
 
@@ -37,7 +37,7 @@ class RecordSource : public ExampleSource {
       const Listener& listener = nullptr, RecordLimits limits = {});
 
   int64_t size() const override { return size_; }
-  absl::StatusOr<Examples> Make(int64_t record) const override;
+  absl::StatusOr<Examples> Make(RecordRequest request) const override;
 
  private:
   RecordSource(std::vector<RecordFile> files, ExampleMaker maker);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tasks/data/shuffle.h"
+#include "base/random.h"
 #include "tasks/example_writer.h"
 
 namespace etc {
@@ -104,12 +104,8 @@ NqAnswerType TypeOf(NqAnswerType of_document, const NqExample& example,
 
 // A number in [0, 1) that follows from its arguments.
 double UniformOf(uint64_t seed, int64_t example_id, int64_t window) {
-  constexpr int kUnusedBits = 64 - 53;
-  return static_cast<double>(
-             CombineSeeds({seed, static_cast<uint64_t>(example_id),
-                           static_cast<uint64_t>(window)}) >>
-             kUnusedBits) *
-         0x1p-53;
+  return UnitInterval(CombineSeeds({seed, static_cast<uint64_t>(example_id),
+                                    static_cast<uint64_t>(window)}));
 }
 
 std::string LeftOut(NqAnswerType of_document, const NqExample& example,

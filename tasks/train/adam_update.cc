@@ -18,7 +18,7 @@ bool IsPlainFloat(const torch::Tensor& tensor) {
          tensor.is_contiguous();
 }
 
-bool KernelsServe(const AdamUpdate& update) {
+bool KernelsApply(const AdamUpdate& update) {
   return IsPlainFloat(update.parameter) && IsPlainFloat(update.gradient) &&
          IsPlainFloat(update.mean) && IsPlainFloat(update.mean_square);
 }
@@ -44,7 +44,7 @@ std::vector<Chunk> Chunks(const std::vector<int64_t>& sizes) {
   return chunks;
 }
 
-// What the kernels work on, and how.
+// The operands and constants of the kernels for one parameter.
 struct Work {
   kernels::AdamStep step;
   kernels::AdamElements elements;
@@ -162,7 +162,7 @@ double UpdateAll_(const std::vector<AdamUpdate>& updates) {
   double change = 0.0;
   std::vector<Work> work;
   for (const AdamUpdate& update : updates) {
-    if (KernelsServe(update)) {
+    if (KernelsApply(update)) {
       work.push_back(WorkOf(update));
       // As operations of LibTorch do with what they change.
       for (const torch::Tensor& changed :

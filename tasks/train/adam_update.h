@@ -19,8 +19,8 @@ namespace etc {
 struct AdamUpdate {
   torch::Tensor parameter;    // changed in place
   torch::Tensor gradient;     // of its shape
-  torch::Tensor mean;         // m, idem; changed in place
-  torch::Tensor mean_square;  // v, idem; changed in place
+  torch::Tensor mean;         // m, of its shape; changed in place
+  torch::Tensor mean_square;  // v, of its shape; changed in place
   double gradient_factor = 1.0;
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -32,7 +32,7 @@ struct AdamUpdate {
   double learning_rate = 0.0;
 };
 
-// Makes all of them, on all threads at once: contiguous float32 on the CPU by
+// Applies all of them, on all threads at once: contiguous float32 on the CPU by
 // etc/nn/kernels/adam.h, anything else by UpdateByDefinition_. Returns the
 // sum of the squares of all changes, up to the rounding of the parameters. The
 // same at any number of threads.

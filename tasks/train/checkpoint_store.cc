@@ -25,7 +25,7 @@ std::string StepName(int64_t step) {
   return absl::StrFormat("step-%08d", step);
 }
 
-// 128 bits that no other run has.
+// 128 random bits, in hexadecimal.
 std::string DrawRun() {
   std::random_device device;
   std::string run;
@@ -128,7 +128,7 @@ absl::Status CheckpointStore::Save(
         nlohmann::json{{"name", name}, {"run", run_}}.dump() + "\n");
   }
   if (!written.ok()) {
-    RemoveTree(unfinished).IgnoreError();  // the first failure says more
+    RemoveTree(unfinished).IgnoreError();  // the first error is the cause
     return written;
   }
   ETC_RETURN_IF_ERROR(SyncDirectory(unfinished));
@@ -161,7 +161,7 @@ bool CheckpointStore::IsOurCheckpoint(const std::string& name) const {
 }
 
 absl::Status CheckpointStore::DeleteUnlinked() const {
-  std::set<std::string> linked;  // by whatever link, also a user's
+  std::set<std::string> linked;  // by any link, also a user's
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator entry(directory_, error), end;
@@ -181,7 +181,8 @@ absl::Status CheckpointStore::DeleteUnlinked() const {
     if (absl::EndsWith(name, UnfinishedName(""))) {
       ETC_RETURN_IF_ERROR(RemoveTree(PathOf(name)));
     } else if (linked.count(name) == 0 && IsOurCheckpoint(name)) {
-      // First its name, which proves whose it is as long as any of it is left.
+      // Renamed first: should the deletion be interrupted, the new name still
+      // proves that it is this run's.
       const std::string unfinished = PathOf(UnfinishedName(name));
       ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
       ETC_RETURN_IF_ERROR(RenameEntry(PathOf(name), unfinished));

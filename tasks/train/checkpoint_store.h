@@ -14,33 +14,33 @@ namespace etc {
 
 // The checkpoints of one run:
 //
-//   <directory>/owner.json        the run's number, drawn at random
-//   <directory>/step-00000120/    one checkpoint each; files by who writes them
+//   <directory>/owner.json        the run's id, drawn at random
+//   <directory>/step-00000120/    one checkpoint each, with the files of the
+//                                 caller
 //   <directory>/last -> step-...  the newest
 //   <directory>/best -> step-...  the best so far
 //
 // A checkpoint gets its name only when all of it is on disk, and a link is
-// replaced in one step; so whenever the process dies, or the machine, each link
+// replaced atomically; so whenever the process or the machine stops, each link
 // leads to a whole checkpoint. Checkpoints with no link to them are deleted.
 //
-// Nothing is deleted but what this run made, which is proven either by its name
-// or by what is in it:
+// Only what this run made is deleted, which its name or its contents prove:
 //
 //   <name>.unfinished-<run>  is being written or deleted, or is a new link
 //   <name>/owner.json        {"name": "<name>", "run": "<run>"}: a checkpoint
-//                            under the very name that it was given. A copy has
-//                            another name, a checkpoint from elsewhere another
-//                            run, and both stay.
+//                            under the name that it was given. A copy has
+//                            another name, a checkpoint of another run another
+//                            id, and both stay.
 //
-// Whoever changes a store holds the RunLock of the run.
+// The caller must hold the RunLock of the run to change a store.
 class CheckpointStore {
  public:
-  // Touches nothing, and the directory need not be there.
+  // Does not access the directory, which need not exist.
   explicit CheckpointStore(std::string directory)
       : directory_(std::move(directory)) {}
 
-  // Creates the directory if need be and deletes what a killed run left behind.
-  // Called once, before what is below.
+  // Creates the directory if it does not exist and deletes what a killed run
+  // left behind. To be called once, before Save and MarkLastAsBest.
   absl::Status TakeOver();
 
   // Writes the checkpoint of `step` with `write`, which puts files into the
@@ -65,7 +65,7 @@ class CheckpointStore {
   std::string PathOf(const std::string& name) const;
   // The name while it is being written or deleted.
   std::string UnfinishedName(const std::string& name) const;
-  // Reads the run's number, or draws one.
+  // Reads the run's id, or draws one.
   absl::Status FindRun();
   bool IsOurCheckpoint(const std::string& name) const;
   absl::Status PointLink(const std::string& link, const std::string& name);

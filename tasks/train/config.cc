@@ -62,7 +62,7 @@ absl::Status ReadObject(JsonObjectReader* parent, Config* config) {
   return reader.Finish();
 }
 
-// --- What the weights to start from decide -----------------------------------
+// --- Defaults from the weights to start from ---------------------------------
 
 absl::Status ReadModelAndResidual(JsonObjectReader* reader,
                                   FinetuneConfig* config) {
@@ -81,9 +81,10 @@ absl::Status ReadModelAndResidual(JsonObjectReader* reader,
   return absl::OkStatus();
 }
 
-// What the configuration says, and for the rest what lies beside the weights to
-// start from.
-absl::Status TakeTokenizer(JsonObjectReader* reader, FinetuneConfig* config) {
+// The fields of the configuration, and for the rest those of the tokenizer
+// beside the weights to start from.
+absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
+                                 FinetuneConfig* config) {
   TokenizerConfig& tokenizer = config->tokenizer;
   TokenizerFiles found;
   if (!config->init.empty()) {
@@ -131,7 +132,7 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   JsonObjectReader reader(config.json, source);
   reader.Raw("task", /*required=*/true);
   ReadFields(&reader, &config);
-  // Without a task, init and output of the right type the rest is guesswork.
+  // Reading the rest depends on task and init.
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   if (check_task) {
     if (const absl::Status known = check_task(config.task); !known.ok()) {
@@ -140,7 +141,7 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
     }
   }
 
-  ETC_RETURN_IF_ERROR(TakeTokenizer(&reader, &config));
+  ETC_RETURN_IF_ERROR(ReadTokenizerConfig(&reader, &config));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.data));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.optimizer));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.schedule));

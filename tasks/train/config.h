@@ -13,20 +13,20 @@
 
 namespace etc {
 
-// What one fine-tuning run is made of: the contents of its JSON file. Each
-// struct is the object of the same name in it, and each field has the name that
-// it has there. A new field is one line in the struct, one in its table
+// The configuration of fine-tuning: the contents of its JSON file. Each struct
+// is the object of the same name in it, and each field has the name that it has
+// there. A new field is one line in the struct, one in its table
 // (tasks/train/config_fields.h) and a row in README.md.
 
 struct FinetuneConfig {
   // "wikihop", ...: see the registry.
   std::string task;
   // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
-  // etc_config.json beside it, which decide over these. With neither of the two
-  // the configuration of `init`, or what BERT in `init` is lifted to, is what
-  // they decide over.
+  // etc_config.json beside it, which override these. With neither of the two
+  // they override the configuration of `init`, or what BERT in `init` is lifted
+  // to.
   EtcConfig model;
-  // Weights to start from, of whatever origin (etc/weights/weights.h); empty:
+  // Weights to start from, in any format of etc/weights/weights.h; empty:
   // random ones.
   std::string init;
   // "off", "sum" or "mean", and the same in `model`; absent: as in `model`.
@@ -36,7 +36,7 @@ struct FinetuneConfig {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
-  // The object named as the task is, left for the task to read.
+  // The object with the task's name, which the task reads.
   nlohmann::json task_options = nlohmann::json::object();
   // Directory for checkpoints, metrics and predictions.
   std::string output;
@@ -45,11 +45,12 @@ struct FinetuneConfig {
   std::string source;
   // The JSON that all this was read from, with the overrides in it.
   nlohmann::json json = nlohmann::json::object();
-  // What the user should hear of although it is no mistake.
+  // Messages for the user about what is allowed, but likely not meant.
   std::vector<std::string> warnings;
 };
 
-// Whether there is a task of that name: what FindTask (tasks/registry.h) says.
+// Whether there is a task of that name: the status of FindTask
+// (tasks/registry.h).
 using TaskNameCheck = std::function<absl::Status(const std::string& name)>;
 
 // Reads the file at `path` and applies `overrides`, each

@@ -16,7 +16,7 @@ namespace etc {
 // but for FinetuneConfig::model, whose own is in etc/config.cc, and
 // task_options, which a task reads.
 
-// What a single file says beside its objects; those are read by themselves.
+// The fields of the file outside its objects.
 template <>
 struct ConfigTable<FinetuneConfig> {
   static constexpr char kObject[] = "";

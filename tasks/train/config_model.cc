@@ -11,8 +11,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What the fields of the object "model" decide over: a preset, a file, what the
-// weights to start from are of or are lifted to, or the defaults.
+// The configuration that the fields of the object "model" override: a preset, a
+// file, that of the weights to start from (lifted, if they are BERT's), or the
+// defaults.
 absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
                                       const std::string& path,
                                       const std::string& init,

@@ -12,9 +12,9 @@ namespace etc {
 
 // The encoder that the object "model" of a configuration describes (see
 // FinetuneConfig::model). `init` are the weights to start from, or empty;
-// `where` starts each message. What the user should hear of although it is no
-// mistake is appended to `*warnings`.
-//   kInvalidArgument  unknown fields, wrong types, what CheckEtcConfig says
+// `where` starts each message. Warnings for the user are appended to
+// `*warnings`.
+//   kInvalidArgument  unknown fields, wrong types, errors of CheckEtcConfig
 //   kNotFound         there is no such preset or file
 absl::StatusOr<EtcConfig> ReadConfigModel(const nlohmann::json& json,
                                           const std::string& where,

@@ -8,15 +8,16 @@
 
 namespace etc {
 
-// The objects within a fine-tuning configuration (tasks/train/config.h). What
-// each field may hold and what --resume makes of it is in the tables of
-// tasks/train/config_fields.h, which has the fields in the same order.
+// The objects within a fine-tuning configuration (tasks/train/config.h). The
+// tables of tasks/train/config_fields.h say which values each field may have
+// and whether it may change at --resume; they have the fields in the same
+// order.
 
 struct TokenizerConfig {
   // "wordpiece" or "sentencepiece".
   std::string type = "wordpiece";
-  // File of the vocabulary: a vocab.txt or a SentencePiece model. What the
-  // configuration leaves out of this struct is as it is in `init`.
+  // File of the vocabulary: a vocab.txt or a SentencePiece model. Fields of
+  // this struct that the configuration leaves out are those of `init`.
   std::string vocabulary;
   // WordPiece: fold to lower case and strip accents.
   bool lower_case = true;
@@ -28,25 +29,24 @@ struct TokenizerConfig {
 };
 
 struct DataConfig {
-  // Official files, or patterns of their names (tasks/data/data_files.h), as
-  // they are or packed by gzip.
+  // Official files, or patterns of their names (tasks/data/data_files.h), plain
+  // or compressed by gzip.
   std::vector<std::string> train;
   std::vector<std::string> dev;
-  // Tokens; longer examples are truncated as the task has it.
+  // Tokens; the task truncates longer examples.
   int64_t max_long_length = 4096;
   int64_t max_global_length = 512;
-  // Threads that make examples ahead of need.
+  // Threads that prefetch examples.
   int64_t workers = 1;
-  // Memory for examples that were made once and will be needed again; and as
-  // much again, at most, for those that are made ahead of need.
+  // Memory for cached examples; and at most as much again for prefetched ones.
   int64_t cache_megabytes = 1024;
-  // Longest record, as it is when unpacked.
+  // Longest record, uncompressed.
   int64_t max_record_megabytes = 64;
-  // Training batches are cut from this many batches' worth of examples (at most
-  // those of an epoch) sorted by length; 1: length plays no part in what is
-  // batched together.
+  // Training batches are cut from pools of so many batches' examples (at most
+  // those of an epoch) sorted by length; 1: batches do not depend on length.
   int64_t bucket_batches = 16;
-  // What a record that is not as the format has it does: "error" or "skip".
+  // What to do with a record that is not in the official format: "error" or
+  // "skip".
   std::string on_bad_record = "error";
   // Where a task splits texts into sentences: "icu", or a folder of the tables
   // of NLTK's Punkt (tasks/text/sentence_splitter.h).

@@ -10,10 +10,10 @@
 
 namespace etc {
 
-// One table of fields for each struct of a configuration. It drives the reader
-// with its checks, what a resumed run compares, the names that --allow-changes
-// knows and the test of README.md. A field that is missing in its table does
-// not compile (see HasAllFields).
+// One table of fields for each struct of a configuration. The reader and its
+// checks, the comparison of a resumed run, the names that --allow-changes
+// accepts and the test of README.md all use it. A field that is missing in its
+// table does not compile (see HasAllFields).
 
 struct FieldRule {
   // Bounds of a number; in a list, of each. Whole numbers are exact to 2^53.

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
+#include "tasks/data/batch.h"
+#include "tasks/data/loader.h"
 #include "tasks/data/record_source.h"
 #include "tasks/train/run_plan.h"
 
@@ -30,6 +33,69 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
 
 absl::Status Cancelled() {
   return absl::CancelledError("the evaluation was stopped");
+}
+
+// The logits of a batch on the CPU.
+//   kCancelled  the pass was stopped
+//   kAborted    a logit is infinite or not a number; names the record
+absl::StatusOr<std::vector<torch::Tensor>> FiniteLogits(TrainableModel* model,
+                                                        const Batch& batch) {
+  std::vector<torch::Tensor> logits;
+  try {
+    logits = model->Forward(batch);
+  } catch (const Stopped&) {
+    return Cancelled();
+  }
+  for (torch::Tensor& tensor : logits) {
+    tensor = tensor.cpu();
+  }
+  const std::optional<int64_t> found = FindNotFinite(logits, batch.size());
+  if (found.has_value()) {
+    const auto bad = static_cast<size_t>(*found);
+    return absl::AbortedError(
+        absl::StrCat("record ", batch.examples[bad]->record_id,
+                     ": the model's logits are infinite or not a number"));
+  }
+  return logits;
+}
+
+absl::StatusOr<Evaluation> EvaluateWithinMemory(
+    TrainableModel* model, const Task& task, const ExampleSource& records,
+    const EvaluateOptions& options) {
+  const torch::NoGradGuard no_grad;
+  const EvaluationMode mode(model);
+  const double begin = SteadySeconds();
+  Evaluation evaluation;
+  evaluation.predictions = task.MakePredictions();
+  EvaluationLoader loader(&records,
+                          {.batch_size = options.batch_size,
+                           .workers = options.workers,
+                           .on_bad_record = options.on_bad_record,
+                           .max_prefetch_bytes = options.max_prefetch_bytes,
+                           .stop = options.stop});
+  const StopGuard guard(options.stop);
+  while (true) {
+    if (options.stop != nullptr && options.stop->load()) {
+      return Cancelled();
+    }
+    ETC_ASSIGN_OR_RETURN(Examples examples, loader.Next());
+    if (examples.empty()) {
+      break;
+    }
+    const Batch batch = MakeBatch(std::move(examples));
+    ETC_ASSIGN_OR_RETURN(const std::vector<torch::Tensor> logits,
+                         FiniteLogits(model, batch));
+    evaluation.predictions->Add(batch, logits);
+    evaluation.num_examples += batch.size();
+    if (options.reporter != nullptr) {
+      options.reporter->Evaluating(
+          {.examples = evaluation.num_examples, .num_records = records.size()});
+    }
+  }
+  evaluation.metrics = evaluation.predictions->Score();
+  evaluation.skipped = loader.skipped();
+  evaluation.seconds = SteadySeconds() - begin;
+  return evaluation;
 }
 
 }  // namespace
@@ -75,66 +141,23 @@ EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {
           .max_prefetch_bytes = CacheBytesOf(config.data)};
 }
 
-absl::StatusOr<Evaluation> Evaluate(const TaskModel& model, const Task& task,
+absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options) {
-  const torch::NoGradGuard no_grad;
-  const EvaluationMode mode(model);
-  const double begin = SteadySeconds();
-  Evaluation evaluation;
-  evaluation.predictions = task.MakePredictions();
-  EvaluationLoader loader(&records,
-                          {.batch_size = options.batch_size,
-                           .workers = options.workers,
-                           .on_bad_record = options.on_bad_record,
-                           .max_prefetch_bytes = options.max_prefetch_bytes,
-                           .stop = options.stop});
-  const StopGuard guard(options.stop);
-  while (true) {
-    if (options.stop != nullptr && options.stop->load()) {
-      return Cancelled();
-    }
-    ETC_ASSIGN_OR_RETURN(Examples examples, loader.Next());
-    if (examples.empty()) {
-      break;
-    }
-    const Batch batch = MakeBatch(std::move(examples));
-    std::vector<torch::Tensor> logits;
-    try {
-      logits = model.Logits(batch);
-    } catch (const Stopped&) {
-      return Cancelled();
-    }
-    for (torch::Tensor& tensor : logits) {
-      tensor = tensor.cpu();
-    }
-    const std::optional<int64_t> found = FindNotFinite(logits, batch.size());
-    if (found.has_value()) {
-      const auto bad = static_cast<size_t>(*found);
-      return absl::AbortedError(
-          absl::StrCat("record ", batch.examples[bad]->record_id,
-                       ": the model's logits are infinite or not a number"));
-    }
-    evaluation.predictions->Add(batch, logits);
-    evaluation.num_examples += batch.size();
-    if (options.reporter != nullptr) {
-      options.reporter->Evaluating(
-          {.examples = evaluation.num_examples, .num_records = records.size()});
-    }
-  }
-  evaluation.metrics = evaluation.predictions->Score();
-  evaluation.skipped = loader.skipped();
-  evaluation.seconds = SteadySeconds() - begin;
-  return evaluation;
+  return NamingOutOfMemory(
+      [&] {
+        return absl::StrCat("evaluating ", options.batch_size,
+                            " examples at a time");
+      },
+      [&] { return EvaluateWithinMemory(model, task, records, options); });
 }
 
-std::optional<double> MainMetric(const Metrics& metrics, const Task& task) {
-  for (const auto& [name, value] : metrics) {
-    if (name == task.main_metric()) {
-      return value;
-    }
-  }
-  return std::nullopt;
+absl::StatusOr<Evaluator::Result> TaskEvaluator::Evaluate(
+    TrainableModel* model) const {
+  ETC_ASSIGN_OR_RETURN(const Evaluation evaluation,
+                       etc::Evaluate(model, *task_, *records_, options_));
+  return Result{.summary = evaluation,
+                .predictions = evaluation.predictions->FileContents()};
 }
 
 }  // namespace etc

@@ -6,25 +6,25 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
-#include "tasks/data/loader.h"
+#include "tasks/data/record_gate.h"
 #include "tasks/task.h"
 #include "tasks/train/config.h"
+#include "tasks/train/evaluator.h"
 #include "tasks/train/progress.h"
-#include "tasks/train/task_model.h"
+#include "tasks/train/trainable_model.h"
 
 namespace etc {
 
 struct OpenOptions {
   // Training needs answers: a record without one is a bad record there.
   RecordUse use = RecordUse::kEvaluation;
-  // Hears how far the files have been read; may be null.
+  // Gets Opening() calls; may be null.
   RunReporter* reporter = nullptr;
   // True ends the opening. May be null.
   const std::atomic<bool>* stop = nullptr;
@@ -32,8 +32,9 @@ struct OpenOptions {
   uint64_t max_record_bytes = 64'000'000;
 };
 
-// Reports how many of all the bytes have been read, and stops, as `options`
-// say; they must outlive the result.
+// A progress callback that passes how many of all the bytes have been read to
+// the reporter of `options`, and fails when their `stop` is true; `options`
+// must outlive it.
 //   kCancelled  `options.stop` became true
 std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)> OpeningListener(
     const OpenOptions& options);
@@ -50,39 +51,49 @@ struct EvaluateOptions {
   int64_t batch_size = 8;
   int64_t workers = 1;
   OnBadRecord on_bad_record = OnBadRecord::kError;
-  // Hears of each batch; may be null.
+  // Its Evaluating() is called after each batch; may be null.
   RunReporter* reporter = nullptr;
-  // Memory for examples that are made ahead of need.
+  // Memory for prefetched examples.
   int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
-  // Looked at before each record and batch: true ends the evaluation. May be
+  // Checked before each record and batch: true ends the evaluation. May be
   // null.
   const std::atomic<bool>* stop = nullptr;
 };
 
-// What `config` says of evaluations.
+// The fields of `config` that evaluations depend on.
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config);
 
-// What a model says of a data set.
-struct Evaluation {
+// A model's predictions for a data set, and their scores.
+struct Evaluation : EvaluationSummary {
   std::unique_ptr<TaskPredictions> predictions;
-  // The scores; empty if the data have no answers.
-  Metrics metrics;
-  int64_t num_examples = 0;
-  SkippedRecords skipped;
-  double seconds = 0;
 };
 
 // Runs the model over the records in their order, without dropout and
 // gradients. The model's mode is afterwards what it was.
-//   kCancelled        `options.stop` became true
-//   kInvalidArgument  a bad record, with OnBadRecord::kError
-//   kAborted          a logit is infinite or not a number; names the record
-absl::StatusOr<Evaluation> Evaluate(const TaskModel& model, const Task& task,
+//   kCancelled          `options.stop` became true
+//   kInvalidArgument    a bad record, with OnBadRecord::kError
+//   kAborted            a logit is infinite or not a number; names the record
+//   kResourceExhausted  out of memory
+absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options);
 
-// The value of the task's main metric, or nothing.
-std::optional<double> MainMetric(const Metrics& metrics, const Task& task);
+// Evaluates on a task's data set. Its predictions are in the official format.
+class TaskEvaluator final : public Evaluator {
+ public:
+  // `task` and `records` must outlive it, and what `options` point to.
+  TaskEvaluator(const Task* task, const ExampleSource* records,
+                const EvaluateOptions& options)
+      : task_(task), records_(records), options_(options) {}
+
+  absl::StatusOr<Result> Evaluate(TrainableModel* model) const override;
+  std::string main_metric() const override { return task_->main_metric(); }
+
+ private:
+  const Task* const task_;
+  const ExampleSource* const records_;
+  const EvaluateOptions options_;
+};
 
 }  // namespace etc
 

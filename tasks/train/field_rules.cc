@@ -9,8 +9,8 @@
 namespace etc {
 namespace {
 
-// The bounds that a value misses ("at least 1"), or empty. Of a share, both
-// ends are told at once: "in [0, 1)".
+// The bound that a value breaks ("at least 1"), or empty. For a share, both
+// bounds: "in [0, 1)".
 template <typename T>
 std::string MissedBounds(const FieldRule& rule, T value) {
   const auto number = static_cast<double>(value);

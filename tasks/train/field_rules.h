@@ -12,8 +12,8 @@
 
 namespace etc {
 
-// Notes the mistake "<field> should be at least 1, but is 0" in `reader` if
-// `value` is not as `rule` has it.
+// Adds the error "<field> should be at least 1, but is 0" to `reader` if
+// `value` breaks `rule`.
 void CheckRule(const FieldRule& rule, const std::string& field, int64_t value,
                JsonObjectReader* reader);
 void CheckRule(const FieldRule& rule, const std::string& field, double value,

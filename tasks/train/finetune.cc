@@ -23,6 +23,7 @@
 #include "tasks/train/run_files.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/run_settings.h"
+#include "tasks/train/task_run_model.h"
 
 namespace etc {
 namespace {
@@ -89,8 +90,8 @@ absl::Status CheckPaths(const FinetuneConfig& config) {
   return absl::OkStatus();
 }
 
-// The data of a run, which share the memory for examples by their numbers of
-// records.
+// The data of a run. The memory for cached examples is divided between the two
+// by their numbers of records.
 struct DataSets {
   std::unique_ptr<ExampleSource> train_records;
   std::unique_ptr<ExampleSource> dev_records;
@@ -123,8 +124,8 @@ absl::StatusOr<DataSets> OpenDataSets(const DataConfig& config,
   return data;
 }
 
-// Whether the training data fill a batch, which is found out before the run
-// leaves anything on disk.
+// Whether the training data fill a batch. Checked before the run writes
+// anything to disk.
 absl::Status CheckTrainingData(const FinetuneConfig& config,
                                const ExampleSource& train,
                                const FinetuneOptions& options) {
@@ -141,13 +142,14 @@ absl::Status CheckTrainingData(const FinetuneConfig& config,
        }});
 }
 
-// Whether none of the first few records has an answer. What is wrong with a bad
-// record is said when it is used.
+// Whether none of the first few records has an answer. False if one of them is
+// bad: the evaluation reports that.
 bool HasNoAnswers(const ExampleSource& records) {
   constexpr int64_t kLookedAt = 10;
   bool has_examples = false;
   for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
-    const absl::StatusOr<Examples> examples = records.Make(i);
+    const absl::StatusOr<Examples> examples =
+        records.Make(RequestForEvaluation(i));
     if (!examples.ok()) {
       return false;
     }
@@ -183,6 +185,59 @@ absl::Status CheckDataSets(const DataConfig& config, const DataSets& data,
   }
   return absl::OkStatus();
 }
+
+std::string DescribeRuns(const FinetuneConfig& config, const DataSets& data,
+                         int64_t threads) {
+  return absl::StrCat(
+      config.task, ": ", Counted(data.train->size(), "training record"), ", ",
+      data.dev->size(), " for evaluation; ",
+      Counted(NumStepsOf(config, data.train->size()), "update"), " of ",
+      Counted(config.train.batch_size, "example"), ", ",
+      config.train.micro_batch_size, " at a time; residual attention ",
+      config.residual_attention, "; ", Counted(threads, "thread"));
+}
+
+// Joins the task, its data and its model to the trainer, for one seed at a
+// time. Everything given must outlive it.
+class SeedRunner {
+ public:
+  SeedRunner(const FinetuneConfig& config, const Task& task,
+             const DataSets& data, const RunFiles& files,
+             const FinetuneOptions& options)
+      : config_(config),
+        task_(task),
+        data_(data),
+        files_(files),
+        options_(options) {}
+
+  absl::StatusOr<RunResult> Run(int64_t seed) const {
+    ETC_ASSIGN_OR_RETURN(const RunPlan plan,
+                         PlanRun(config_, {.seed = seed,
+                                           .num_records = data_.train->size(),
+                                           .files = files_}));
+    EvaluateOptions evaluate = EvaluateOptionsFromConfig(config_);
+    evaluate.reporter = options_.reporter;
+    evaluate.stop = options_.stop;
+    const TaskEvaluator evaluator(&task_, data_.dev.get(), evaluate);
+    return TrainOneSeed(
+        {.plan = plan,
+         .train = *data_.train,
+         .make_model = [this] { return TaskRunModel::Make(config_, task_); },
+         .evaluator = data_.dev->size() > 0 ? &evaluator : nullptr,
+         .directory = absl::StrCat(config_.output, "/seed-", seed),
+         .resume = options_.resume,
+         .allow_changes = options_.allow_changes,
+         .reporter = options_.reporter,
+         .stop = options_.stop});
+  }
+
+ private:
+  const FinetuneConfig& config_;
+  const Task& task_;
+  const DataSets& data_;
+  const RunFiles& files_;
+  const FinetuneOptions& options_;
+};
 
 }  // namespace
 
@@ -225,34 +280,16 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   const OpenOptions open = {.reporter = options.reporter, .stop = options.stop};
   ETC_ASSIGN_OR_RETURN(const RunFiles files,
                        FindRunFiles(config, OpeningListener(open)));
-  options.reporter->Message(absl::StrCat(
-      config.task, ": ", Counted(data.train->size(), "training record"), ", ",
-      data.dev->size(), " for evaluation; ",
-      Counted(NumStepsOf(config, data.train->size()), "update"), " of ",
-      Counted(config.train.batch_size, "example"), ", ",
-      config.train.micro_batch_size, " at a time; residual attention ",
-      config.residual_attention, "; ", Counted(threads, "thread")));
-
+  options.reporter->Message(DescribeRuns(config, data, threads));
   ETC_RETURN_IF_ERROR(CheckModelFits(config));
   ETC_RETURN_IF_ERROR(CheckTrainingData(config, *data.train, options));
-  // Of a process that was killed while it wrote the summary.
+  // Left by a process that was killed while it wrote the summary.
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
+  const SeedRunner runner(config, task, data, files, options);
   FinetuneResult result;
   for (const int64_t seed : config.train.seeds) {
     options.reporter->Message(absl::StrCat("seed ", seed));
-    ETC_ASSIGN_OR_RETURN(
-        RunResult run,
-        TrainOneSeed({.config = config,
-                      .task = task,
-                      .train = *data.train,
-                      .dev = data.dev->size() > 0 ? data.dev.get() : nullptr,
-                      .seed = seed,
-                      .directory = absl::StrCat(config.output, "/seed-", seed),
-                      .resume = options.resume,
-                      .files = files,
-                      .allow_changes = options.allow_changes,
-                      .reporter = options.reporter,
-                      .stop = options.stop}));
+    ETC_ASSIGN_OR_RETURN(RunResult run, runner.Run(seed));
     result.runs.push_back(std::move(run));
     if (!result.runs.back().finished) {
       return result;

@@ -51,8 +51,8 @@ struct FinetuneResult {
   std::vector<ScoreSummary> scores;
 };
 
-// Does what the configuration says: opens the data, sets the threads, runs one
-// run for each seed in <output>/seed-<seed> (see TrainOneSeed), and puts the
+// Fine-tunes as `config` describes: opens the data, sets the threads, trains
+// once for each seed in <output>/seed-<seed> (see TrainOneSeed), and puts the
 // scores of all into <output>/summary.json.
 absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const Task& task,

@@ -11,14 +11,13 @@
 
 namespace etc {
 
-// A file of one JSON object a line. Every line is handed to the system as soon
-// as it is written, so that it can be followed.
+// A file of one JSON object a line. Lines are not buffered in the process, so
+// that the file can be followed.
 class MetricsLog {
  public:
-  // Opens `path` to write on after its first `bytes` bytes; what lies behind
-  // them is removed. A resumed run passes size() as of its checkpoint, a new
-  // one 0. A file that is shorter is taken as it is. A new file's name is on
-  // disk when this returns.
+  // Opens `path` to append after its first `bytes` bytes; the rest is removed.
+  // A resumed run passes size() as of its checkpoint, a new one 0. A shorter
+  // file is left as it is. A new file's name is on disk when this returns.
   static absl::StatusOr<MetricsLog> Open(const std::string& path,
                                          int64_t bytes);
 
@@ -31,7 +30,7 @@ class MetricsLog {
 
   absl::Status Write(const nlohmann::ordered_json& line);
 
-  // Puts all lines on disk, as a checkpoint that counts on them needs.
+  // Puts all lines on disk; before a checkpoint that holds size().
   absl::Status Sync();
 
   // Bytes in the file.

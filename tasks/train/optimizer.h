@@ -40,9 +40,9 @@ class Optimizer {
   // threads.
   virtual double Step(double learning_rate, double gradient_factor = 1.0) = 0;
 
-  // What the next update depends on besides the parameters: "m.<parameter>",
-  // "v.<parameter>", and for adamw "updates.<parameter>", how often it was
-  // updated. The tensors are those in use, not copies.
+  // The state that the next update depends on besides the parameters:
+  // "m.<parameter>", "v.<parameter>", and for adamw "updates.<parameter>", how
+  // often it was updated. The tensors are those in use, not copies.
   virtual NamedTensors State() const = 0;
 
   // Replaces the state by a copy of `state`.

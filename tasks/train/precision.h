@@ -6,8 +6,8 @@
 
 namespace etc {
 
-// What `train.precision` comes to here: bfloat16 where the CPU has products of
-// it. The configuration has a warning where this is not what it asks for.
+// The precision of linear layers on this CPU: `train.precision`, but float32 if
+// the CPU has no bfloat16 products; the configuration has a warning then.
 LinearPrecision PrecisionOfThisCpu(const FinetuneConfig& config);
 
 }  // namespace etc

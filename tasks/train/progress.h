@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// Where a run stands after an update.
+// Progress of a run, after an update.
 struct Progress {
   int64_t step = 0;       // updates made
   int64_t num_steps = 0;  // of the whole run
@@ -51,30 +51,30 @@ class ProgressMeter {
   double weight_ = 0;
 };
 
-// How far an evaluation has come.
+// Progress of an evaluation.
 struct EvaluationProgress {
   int64_t examples = 0;     // done
   int64_t num_records = 0;  // of the whole data set
 };
 
-// How far the data files have been read when they are opened.
+// Progress of opening the data files, which reads all of them.
 struct OpeningProgress {
   uint64_t bytes = 0;
   uint64_t num_bytes = 0;  // of all files
 };
 
-// How far a pass over the records has come that only counts examples.
+// Progress of a pass over the records that only counts examples.
 struct CountingProgress {
   int64_t records = 0;  // done
   int64_t num_records = 0;
 };
 
-// Hears what a run has to say while it goes on.
+// Callbacks of a run: messages and progress.
 class RunReporter {
  public:
   virtual ~RunReporter() = default;
 
-  // Something to know: what was loaded, an evaluation, a warning. No newline.
+  // What was loaded, the result of an evaluation, a warning. Without a newline.
   virtual void Message(absl::string_view text) = 0;
   // Called after every MiB or so, by one thread at a time.
   virtual void Opening(const OpeningProgress& progress) = 0;
@@ -119,7 +119,7 @@ class StreamReporter : public RunReporter {
   const Style style_;
   const std::function<double()> clock_;
   double due_ = 0;
-  // When what ShowWithTimeLeft() tells of began, if it goes on.
+  // When the work began that ShowWithTimeLeft() shows; nothing if it is done.
   std::optional<double> since_;
   // Seconds between two lines elsewhere than on a terminal.
   double interval_ = 1;

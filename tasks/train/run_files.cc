@@ -75,7 +75,7 @@ class FileReader {
         listener_(listener),
         statuses_(files_.size()) {
     for (const RunFile* file : files_) {
-      // What cannot be looked up cannot be read either: DigestFile() will tell.
+      // A file without a size cannot be read either: DigestFile() returns why.
       std::error_code error;
       const uint64_t bytes = fs::file_size(file->path, error);
       num_bytes_ += error ? 0 : BytesToDigest(bytes);

@@ -14,7 +14,7 @@
 
 namespace etc {
 
-// A file of a run. Where it is does not matter to a run, what is in it does.
+// A file of a run. A resumed run compares its contents, not its path.
 struct RunFile {
   std::string path;
   FileDigest digest;
@@ -24,16 +24,16 @@ struct RunFile {
 // in which the run reads them.
 using RunFiles = std::map<std::string, std::vector<RunFile>>;
 
-// Hears how many of all the bytes have been read; its error ends the reading
-// and is returned. Called by one thread at a time.
+// Called with how many of all the bytes have been read so far; its error ends
+// the reading and is returned. By one thread at a time.
 using RunFilesListener =
     std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
 
-// Finds what each field of the configuration that names files stands for, and
-// reads it for its digest, on as many threads as there are cores. A list holds
-// patterns of names (tasks/data/data_files.h); a single string is a file, a
-// directory, of which all files are meant, or the prefix of a TensorFlow
-// checkpoint. A field whose value names no file at all has no entry.
+// Finds the files that each field of the configuration names, and computes
+// their digests, on as many threads as there are cores. A list holds patterns
+// of names (tasks/data/data_files.h); a single string is a file, a directory,
+// of which all files are meant, or the prefix of a TensorFlow checkpoint. A
+// field whose value names no file at all has no entry.
 //   kNotFound         there is no such file; the message names the field
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
                                       const RunFilesListener& listener);

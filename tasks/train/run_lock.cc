@@ -21,8 +21,8 @@
 namespace etc {
 namespace {
 
-// A start that is refused has the lock for a moment, in which another that
-// would be accepted must not be turned away.
+// A run that is refused later in its start holds the lock for a moment; a valid
+// run that starts in that moment must not fail.
 constexpr int kAttempts = 10;
 constexpr std::chrono::milliseconds kBetweenAttempts(20);
 
@@ -53,7 +53,7 @@ std::string HolderIn(const std::string& path) {
                       json["since"].get<std::string>());
 }
 
-// 0, or why the lock cannot be had.
+// 0, or the error with which locking failed.
 int TryLock(int descriptor) {
   int error = 0;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -9,20 +9,20 @@
 
 namespace etc {
 
-// The right to change the directory of a run, which one process has at a time:
-// a lock (flock) on the file "lock" in it, which the system takes back when the
-// process ends, however it ends. The file says who has it:
+// The exclusive right to change the directory of a run: a lock (flock) on the
+// file "lock" in it, which the system releases when the process ends, however
+// it ends. The file names its holder:
 //
 //   {"pid": 4711, "host": "node7", "since": "2026-11-22T08:15:00Z"}
 //
-// It stays when the lock is given back: a file that is removed could be locked
-// by two.
+// It stays when the lock is released: a file that is removed could be locked by
+// two processes.
 class RunLock {
  public:
-  // Takes the lock of `directory`, which is there; writes nothing but an empty
-  // file where there is none.
-  //   kUnavailable         another process has it; the message says who
-  //   kFailedPrecondition  the file system knows no such locks
+  // Takes the lock of `directory`, which must exist; writes nothing but an
+  // empty file if there is none.
+  //   kUnavailable         another process holds it; the message names it
+  //   kFailedPrecondition  the file system has no such locks
   static absl::StatusOr<RunLock> Take(const std::string& directory);
 
   RunLock(RunLock&& other) noexcept
@@ -31,7 +31,7 @@ class RunLock {
   RunLock& operator=(RunLock&&) = delete;
   ~RunLock();
 
-  // Writes into the file that this process has it since now.
+  // Writes this process into the file, as the holder since now.
   absl::Status WriteHolder() const;
 
  private:

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "etc/model_size.h"
 
 namespace etc {
@@ -10,18 +12,12 @@ namespace {
 
 constexpr int64_t kMegabyte = 1'000'000;
 
-}  // namespace
-
+// Examples of one epoch: `train.num_train_examples`, or one for each record.
 int64_t NumExamplesOf(const FinetuneConfig& config, int64_t num_records) {
   return config.train.num_train_examples.value_or(num_records);
 }
 
-int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_records) {
-  return config.train.steps.value_or(
-      NumTrainingSteps(NumExamplesOf(config, num_records),
-                       config.train.batch_size, config.train.epochs));
-}
-
+// `train.evaluate_every`, or the updates of one epoch.
 int64_t EvaluationIntervalOf(const FinetuneConfig& config,
                              int64_t num_records) {
   return config.train.evaluate_every.value_or(std::max<int64_t>(
@@ -36,6 +32,37 @@ LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
               NumWarmupSteps(num_steps, config.schedule.warmup_proportion),
           .start_warmup_step = config.schedule.start_warmup_step,
           .poly_power = config.schedule.poly_power};
+}
+
+}  // namespace
+
+absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
+                                const RunInputs& inputs) {
+  const int64_t num_steps = NumStepsOf(config, inputs.num_records);
+  if (num_steps < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("train.epochs (", config.train.epochs,
+                     ") come to no update: the training data have ",
+                     Counted(inputs.num_records, "record"),
+                     " and train.batch_size is ", config.train.batch_size));
+  }
+  return RunPlan{
+      .seed = inputs.seed,
+      .num_steps = num_steps,
+      .epoch_examples = NumExamplesOf(config, inputs.num_records),
+      .evaluate_every = EvaluationIntervalOf(config, inputs.num_records),
+      .checkpoint_every = config.train.checkpoint_every,
+      .optimizer = config.optimizer,
+      .schedule = ScheduleOf(config, num_steps),
+      .loader = LoaderOptionsOf(config, inputs.seed),
+      .settings = RunSettings(config, inputs),
+      .example_settings = ExampleSettings(config)};
+}
+
+int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_records) {
+  return config.train.steps.value_or(
+      NumTrainingSteps(NumExamplesOf(config, num_records),
+                       config.train.batch_size, config.train.epochs));
 }
 
 TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,

@@ -2,29 +2,51 @@
 #define ETC_TASKS_TRAIN_RUN_PLAN_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/memory_limit.h"
+#include "nlohmann/json.hpp"
 #include "tasks/data/loader.h"
 #include "tasks/train/config.h"
+#include "tasks/train/config_parts.h"
+#include "tasks/train/run_settings.h"
 #include "tasks/train/schedule.h"
 
 namespace etc {
 
-// What a configuration comes to for training data of `num_records` records.
+// Everything that the trainer (tasks/train/trainer.h) needs to know about a run
+// besides its model and its data.
+struct RunPlan {
+  int64_t seed = 1;
+  // Updates of the whole run; at least 1.
+  int64_t num_steps = 1;
+  // Examples that count as one epoch in the metrics.
+  int64_t epoch_examples = 1;
+  // Updates between evaluations; 0: only at the end.
+  int64_t evaluate_every = 0;
+  // Updates between checkpoints; 0: only at evaluations.
+  int64_t checkpoint_every = 0;
+  OptimizerConfig optimizer;
+  LearningRateSchedule schedule;
+  TrainingLoaderOptions loader;
+  // RunSettings: what a run that is resumed has to have in common with this.
+  nlohmann::json settings = nlohmann::json::object();
+  // Those of the settings, or objects of settings, on which the examples and
+  // batches depend (see ChangesExamples).
+  std::vector<std::string> example_settings;
+};
 
-// Examples of one epoch: `train.num_train_examples`, or one for each record.
-int64_t NumExamplesOf(const FinetuneConfig& config, int64_t num_records);
+// The run that `config` describes.
+//   kInvalidArgument  it has no update
+absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
+                                const RunInputs& inputs);
 
-// Updates of a run: `train.steps`, or what `train.epochs` come to.
+// Updates of a run on `num_records` records: `train.steps`, or those of
+// `train.epochs`.
 int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_records);
-
-// Updates between evaluations: `train.evaluate_every`, or those of one epoch;
-// 0: only at the end.
-int64_t EvaluationIntervalOf(const FinetuneConfig& config, int64_t num_records);
-
-LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
-                                int64_t num_steps);
 
 // A pool may take half of the process's memory.
 TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,

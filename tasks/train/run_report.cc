@@ -7,23 +7,20 @@
 #include "base/counted.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/run_plan.h"
 #include "tasks/train/score_table.h"
 
 namespace etc {
 
-RunReport::RunReport(const RunOptions& options, int64_t num_steps,
-                     MetricsLog log)
-    : options_(options), num_steps_(num_steps), log_(std::move(log)) {}
+RunReport::RunReport(const RunOptions& options, MetricsLog log)
+    : options_(options), log_(std::move(log)) {}
 
 absl::Status RunReport::ReportUpdate(int64_t step,
                                      const TrainStepResult& update,
                                      const Times& times,
                                      const SkippedRecords& skipped) {
-  const FinetuneConfig& config = options_.config;
-  const double epoch =
-      static_cast<double>(step * config.train.batch_size) /
-      static_cast<double>(NumExamplesOf(config, options_.train.size()));
+  const RunPlan& plan = options_.plan;
+  const double epoch = static_cast<double>(step * plan.loader.batch_size) /
+                       static_cast<double>(plan.epoch_examples);
   const auto examples = static_cast<double>(update.examples);
   const auto tokens = static_cast<double>(update.tokens);
   ETC_RETURN_IF_ERROR(
@@ -45,27 +42,27 @@ absl::Status RunReport::ReportUpdate(int64_t step,
               .examples = examples,
               .tokens = tokens});
   Progress progress{.step = step,
-                    .num_steps = num_steps_,
+                    .num_steps = plan.num_steps,
                     .epoch = epoch,
                     .learning_rate = update.learning_rate};
   meter_.Fill(&progress);
   options_.reporter->Update(progress);
-  // Once: what follows from one update like this is more of them.
+  // Once: after one such update most later ones are like it.
   if (!update.warning.empty() && !warned_) {
     options_.reporter->Message(update.warning);
     warned_ = true;
   }
-  if (step == num_steps_ || skipped_train_ == 0) {
+  if (step == plan.num_steps || skipped_train_ == 0) {
     ReportSkipped("training", skipped, &skipped_train_);
   }
-  if (step == num_steps_) {
+  if (step == plan.num_steps) {
     ReportLeftOut(skipped);
   }
   return absl::OkStatus();
 }
 
 absl::Status RunReport::ReportEvaluation(const TrainingState& state,
-                                         const Evaluation& evaluation) {
+                                         const EvaluationSummary& evaluation) {
   nlohmann::ordered_json scores = nlohmann::ordered_json::object();
   for (const auto& [name, value] : evaluation.metrics) {
     scores[name] = value;
@@ -75,7 +72,7 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
                                   {"examples", evaluation.num_examples},
                                   {"seconds", evaluation.seconds}}));
   // The other scores are in the log.
-  const std::string main = options_.task.main_metric();
+  const std::string main = options_.evaluator->main_metric();
   std::string comparison;
   if (state.best_step == state.step) {
     comparison = ", the best so far";

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "tasks/data/loader.h"
-#include "tasks/train/evaluate.h"
+#include "tasks/train/evaluator.h"
 #include "tasks/train/metrics_log.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/train_step.h"
@@ -15,22 +15,22 @@
 
 namespace etc {
 
-// What a run says of itself: lines of metrics, and messages to its reporter.
+// Reports a run: lines of metrics, and messages to its reporter.
 class RunReport {
  public:
-  RunReport(const RunOptions& options, int64_t num_steps, MetricsLog log);
+  RunReport(const RunOptions& options, MetricsLog log);
 
   struct Times {
     double seconds = 0;         // of the whole update
     double seconds_waited = 0;  // of these, for examples
   };
-  // Of the update that made them `step`; `skipped` are all training records so
-  // far that were of no use.
+  // Reports update number `step`, from 1; `skipped` are all training records so
+  // far that were not used.
   absl::Status ReportUpdate(int64_t step, const TrainStepResult& update,
                             const Times& times, const SkippedRecords& skipped);
   // `state` is that after the evaluation.
   absl::Status ReportEvaluation(const TrainingState& state,
-                                const Evaluation& evaluation);
+                                const EvaluationSummary& evaluation);
 
   // Puts the lines so far on disk.
   absl::Status Sync() { return log_.Sync(); }
@@ -40,11 +40,10 @@ class RunReport {
   // A message, if more records were skipped than `*reported`.
   void ReportSkipped(const std::string& data, const SkippedRecords& skipped,
                      int64_t* reported);
-  // What training could not use, a message for each reason.
+  // A message for each reason to leave out training examples.
   void ReportLeftOut(const SkippedRecords& skipped);
 
   const RunOptions options_;
-  const int64_t num_steps_;
   MetricsLog log_;
   ProgressMeter meter_;
   bool warned_ = false;

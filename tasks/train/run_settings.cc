@@ -37,7 +37,7 @@ bool IsFile(const Json& json) {
   return json.is_object() && json.contains(kDigest);
 }
 
-// What is compared of a setting: of files, not where they are.
+// The part of a setting that is compared: files without their paths.
 Json Compared(const Json& setting) {
   Json compared = setting;
   if (compared.is_array()) {
@@ -62,8 +62,8 @@ std::string FileText(const Json& file) {
                       digest.substr(0, digest.find(':') + 1 + kDigits), "...)");
 }
 
-// How messages call a setting, of which `other` is the other one: of many
-// files, only the first that differs is told.
+// A setting in a message about its difference from `other`: of many files, only
+// the first that differs is named.
 std::string Text(const Json& setting, const Json& other) {
   if (setting.is_discarded()) {
     return "not noted";
@@ -109,9 +109,9 @@ bool IsWithin(const std::string& field, const std::string& name) {
 }  // namespace
 
 Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
-  // A new member of the struct does not compile here until somebody says what a
-  // resumed run makes of it. Those without a table are below; where the
-  // configuration came from and what was said of it decides nothing.
+  // A new member of the struct does not compile here until it is added, here
+  // and, if a run depends on it, to the settings. Members without a table are
+  // handled below; the rest (source, json, warnings) has no effect on a run.
   [[maybe_unused]] const auto& [task, model, init, residual_attention,
                                 tokenizer, data, optimizer, schedule, train,
                                 task_options, output, source, json, warnings] =
@@ -191,16 +191,17 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
   return changes;
 }
 
-bool ChangesExamples(const FinetuneConfig& config, const std::string& field) {
-  for (const std::string& name :
-       {std::string("data"), std::string("tokenizer"), std::string("task"),
-        std::string("train.batch_size"), std::string("train.seed"),
-        config.task}) {
-    if (IsWithin(field, name)) {
-      return field != "data.dev";
-    }
-  }
-  return false;
+std::vector<std::string> ExampleSettings(const FinetuneConfig& config) {
+  return {"data",       "tokenizer", "task", "train.batch_size",
+          "train.seed", config.task};
+}
+
+bool ChangesExamples(const std::vector<std::string>& example_settings,
+                     const std::string& field) {
+  return field != "data.dev" &&
+         std::any_of(
+             example_settings.begin(), example_settings.end(),
+             [&](const std::string& name) { return IsWithin(field, name); });
 }
 
 absl::Status CheckFieldNames(const FinetuneConfig& config,

@@ -23,9 +23,9 @@ struct RunInputs {
   const RunFiles& files;
 };
 
-// All that the course of a run depends on: every field of the configuration's
-// tables (tasks/train/config_fields.h), the model and the options of the task,
-// but for what a table says may change.
+// All settings that the course of a run depends on: every field of the
+// configuration's tables (tasks/train/config_fields.h) except those that may
+// change (FieldRule::may_change), the model and the options of the task.
 nlohmann::json RunSettings(const FinetuneConfig& config,
                            const RunInputs& inputs);
 
@@ -44,9 +44,15 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const nlohmann::json& then, const nlohmann::json& now,
     const std::vector<std::string>& allowed);
 
-// Whether a change of `field` makes the place in the training data where a run
-// stopped meaningless: the examples, or the batches that they come in, differ.
-bool ChangesExamples(const FinetuneConfig& config, const std::string& field);
+// The settings, by field or object, on which the training examples and their
+// batches depend.
+std::vector<std::string> ExampleSettings(const FinetuneConfig& config);
+
+// Whether a change of the setting `field` makes the place in the training data
+// where a run stopped meaningless: it is one of `example_settings` or in one of
+// them, but is not data.dev.
+bool ChangesExamples(const std::vector<std::string>& example_settings,
+                     const std::string& field);
 
 // Whether each of `names` is a field of a configuration, or an object in it.
 //   kInvalidArgument  with the nearest name that is

@@ -38,8 +38,8 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
       .weights = weights,
       .gradients = weights,
       .optimizer = kMoments * weights,
-      // Beside activations, although most of these are gone by then: blocks as
-      // large as the table find no room among what is left of them.
+      // In addition to activations, although most of these are freed by then:
+      // fragmented as they are, no block as large as the table fits.
       .table_gradients =
           2 * kFloat * static_cast<double>(counts.token_embedding),
       .activations =

@@ -9,7 +9,7 @@
 namespace etc {
 
 // Bytes of the parts of a training run at the moment when it needs most, with
-// micro-batches of the largest examples that the configuration allows. On the
+// micro-batches of the largest examples that the configuration allows. For the
 // CPU, in a process that calls KeepFreedMemory.
 struct StepMemory {
   // The program itself, LibTorch with its libraries, the vocabulary.
@@ -23,8 +23,8 @@ struct StepMemory {
   double table_gradients = 0;
   // Of one micro-batch.
   ActivationBytes activations;
-  // Examples that are kept: data.cache_megabytes, at most. What a run has of
-  // them depends on its data.
+  // Cached examples: data.cache_megabytes, the most that they may take. How
+  // much they do depends on the data.
   double cache = 0;
 
   // Of a run whose examples take no memory.
@@ -41,7 +41,7 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters);
 // The examples of one micro-batch, as large as the configuration allows.
 StepShape LargestMicroBatch(const FinetuneConfig& config);
 
-// How they are computed.
+// The storage and the precision that they are computed with.
 StepOptions StepOptionsOf(const FinetuneConfig& config);
 
 }  // namespace etc

@@ -8,8 +8,8 @@
 
 namespace etc {
 
-// What this machine does in a second, on as many threads as LibTorch uses, with
-// whatever else it has to do at the moment.
+// What this machine computes in a second, on as many threads as LibTorch uses,
+// beside its present load.
 struct MachineRates {
   // FLOP of the products of a linear layer, forward and backward, in the sizes
   // and the precision of a configuration.

@@ -55,11 +55,10 @@ NamedTensors WithPrefix(const NamedTensors& tensors,
   return result;
 }
 
-// What the file has in place of a head that could be used ("has none"); empty
-// if it has that.
-absl::StatusOr<std::string> WhyNotHead(const TensorReader& reader,
-                                       const std::string& task,
-                                       const NamedTensors& head) {
+// Why the file's head cannot be used ("has none"); empty if it can.
+absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
+                                               const std::string& task,
+                                               const NamedTensors& head) {
   const std::vector<std::string> names = reader.Names();
   const std::set<std::string> found(names.begin(), names.end());
   const auto made_for = reader.metadata().find(kTaskKey);
@@ -81,7 +80,7 @@ absl::StatusOr<std::string> WhyNotHead(const TensorReader& reader,
   return std::string();
 }
 
-// What a run says of the encoder that it starts from.
+// Messages about the encoder that a run starts from.
 std::vector<std::string> EncoderMessages(const std::string& init,
                                          const WeightFile& file,
                                          const WeightPlan& plan) {
@@ -126,51 +125,53 @@ std::string PunktFolder(const std::string& directory) {
 
 }  // namespace
 
-std::vector<torch::Tensor> TaskModel::Logits(const Batch& batch) const {
+std::vector<torch::Tensor> TaskModel::Forward(const Batch& batch) {
   EtcInput input;
   input.token_ids = batch.long_token_ids;
   input.global_token_ids = batch.global_token_ids;
   input.segment_ids = batch.long_type_ids;
   input.global_segment_ids = batch.global_type_ids;
   input.attention = batch.attention;
-  const EmbeddingAdders adders = head->Adders(batch);
+  const EmbeddingAdders adders = head_->Adders(batch);
   input.long_embedding_adder = adders.long_adder;
   input.global_embedding_adder = adders.global_adder;
-  return head->forward(encoder.ptr()->forward(input), batch);
+  return head_->forward(encoder_->forward(input), batch);
+}
+
+torch::Tensor TaskModel::Losses(const std::vector<torch::Tensor>& logits,
+                                const Batch& batch) {
+  return head_->Losses(logits, batch);
 }
 
 NamedTensors TaskModel::Tensors() const {
-  NamedTensors tensors = ModuleTensors(*encoder, kEncoder);
-  tensors.merge(ModuleTensors(*head, kHead));
+  NamedTensors tensors = ModuleTensors(*encoder_, kEncoder);
+  tensors.merge(ModuleTensors(*head_, kHead));
   return tensors;
 }
 
-NamedTensors TaskModel::Parameters() const {
+NamedTensors TaskModel::NamedParameters() const {
   NamedTensors parameters;
-  for (const auto& parameter : encoder->named_parameters()) {
+  for (const auto& parameter : encoder_->named_parameters()) {
     parameters.emplace(kEncoder + parameter.key(), parameter.value());
   }
-  for (const auto& parameter : head->named_parameters()) {
+  for (const auto& parameter : head_->named_parameters()) {
     parameters.emplace(kHead + parameter.key(), parameter.value());
   }
   return parameters;
 }
 
-void TaskModel::SetTraining(bool training) const {
-  encoder.ptr()->train(training);
-  head->train(training);
+void TaskModel::SetTraining(bool training) {
+  encoder_->train(training);
+  head_->train(training);
 }
 
 TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task) {
-  TaskModel model;
-  model.encoder = EtcModel(config.model);
-  model.encoder->set_residual_attention(
+  EtcModel encoder(config.model);
+  encoder->set_residual_attention(
       ResidualAttentionFromName(config.residual_attention));
-  model.encoder->set_score_storage(
-      ScoreStorageFromName(config.train.score_storage));
-  model.encoder->set_linear_precision(PrecisionOfThisCpu(config));
-  model.head = task.MakeHead();
-  return model;
+  encoder->set_score_storage(ScoreStorageFromName(config.train.score_storage));
+  encoder->set_linear_precision(PrecisionOfThisCpu(config));
+  return TaskModel(std::move(encoder), task.MakeHead());
 }
 
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
@@ -181,22 +182,22 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
   ETC_ASSIGN_OR_RETURN(const WeightPlan plan,
                        PlanWeights(file.source, config.model));
   ETC_RETURN_IF_ERROR(
-      CopyTensors(reader, plan.Copies(), ModuleTensors(*model.encoder)));
+      CopyTensors(reader, plan.Copies(), ModuleTensors(*model.encoder())));
   ETC_RETURN_IF_ERROR(
       CheckFinite(config.init, WithPrefix(model.Tensors(), kEncoder)));
   std::vector<std::string> messages = EncoderMessages(config.init, file, plan);
 
   const NamedTensors head = WithPrefix(model.Tensors(), kHead);
-  ETC_ASSIGN_OR_RETURN(const std::string why_not,
-                       WhyNotHead(reader, config.task, head));
-  if (why_not.empty()) {
+  ETC_ASSIGN_OR_RETURN(const std::string unusable,
+                       UnusableHeadReason(reader, config.task, head));
+  if (unusable.empty()) {
     ETC_RETURN_IF_ERROR(
         LoadTensors(reader, head, NameMatch::kDestination).status());
     ETC_RETURN_IF_ERROR(CheckFinite(config.init, head));
     messages.push_back(absl::StrCat("head: from ", config.init));
   } else {
     messages.push_back(
-        absl::StrCat("head: random weights; ", config.init, " ", why_not));
+        absl::StrCat("head: random weights; ", config.init, " ", unusable));
   }
 
   const std::string& before = file.source.config.residual_attention;
@@ -211,7 +212,7 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
 absl::Status WriteTaskModel(const TaskModelFiles& files,
                             const std::string& directory) {
   const FinetuneConfig& config = files.config;
-  EtcConfig encoder = files.model.encoder->config();
+  EtcConfig encoder = files.model.encoder()->config();
   encoder.residual_attention = config.residual_attention;
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
                                           EtcConfigToJson(encoder)));
@@ -254,7 +255,7 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
   if (std::filesystem::exists(vocabulary, ignored)) {
     config.tokenizer.vocabulary = vocabulary;
   } else if (had_init || !config.tokenizer.vocabulary.empty()) {
-    // What the run read may have become another file since.
+    // The file that the run read may have been replaced since.
     return absl::NotFoundError(
         absl::StrCat("there is no ", vocabulary,
                      ", which was written with the checkpoint: copy it there",
@@ -265,7 +266,7 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
   }
   if (config.data.sentences != kIcuSentences) {
     config.data.sentences = PunktFolder(directory);
-    // A missing file in it would not be known for what it is later.
+    // Here a missing file can be named as what it is; later it cannot.
     ETC_RETURN_IF_ERROR(ReadPunktFiles(config.data.sentences).status());
   }
   return config;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,53 +15,46 @@
 #include "tasks/task.h"
 #include "tasks/text/punkt_tables.h"
 #include "tasks/train/config.h"
+#include "tasks/train/trainable_model.h"
 
 namespace etc {
 
 // The encoder and the layers of a task on top of it. A copy shares both.
-struct TaskModel {
-  EtcModel encoder = nullptr;
-  std::shared_ptr<TaskHead> head;
-
-  // The logits of a batch.
-  std::vector<torch::Tensor> Logits(const Batch& batch) const;
-
-  // Parameters and buffers, called "encoder.*" and "head.*". They share memory
-  // with the model.
-  NamedTensors Tensors() const;
-  // What training changes, by the same names.
-  NamedTensors Parameters() const;
-
-  // Whether dropout is on.
-  void SetTraining(bool training) const;
-};
-
-// Switches a model to evaluation mode, and at the end of the scope back.
-class EvaluationMode {
+class TaskModel final : public TrainableModel {
  public:
-  explicit EvaluationMode(const TaskModel& model)
-      : model_(model), was_training_(model.head->is_training()) {
-    model_.SetTraining(false);
-  }
-  ~EvaluationMode() { model_.SetTraining(was_training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
+  TaskModel(EtcModel encoder, std::shared_ptr<TaskHead> head)
+      : encoder_(std::move(encoder)), head_(std::move(head)) {}
+
+  // Parameters are called "encoder.*" and "head.*".
+  NamedTensors NamedParameters() const override;
+  std::vector<torch::Tensor> Forward(const Batch& batch) override;
+  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                       const Batch& batch) override;
+  bool is_training() const override { return head_->is_training(); }
+  void SetTraining(bool training) override;
+
+  // Parameters and buffers, by the same names. They share memory with the
+  // model.
+  NamedTensors Tensors() const;
+
+  EtcModel encoder() const { return encoder_; }
+  const std::shared_ptr<TaskHead>& head() const { return head_; }
 
  private:
-  const TaskModel& model_;
-  const bool was_training_;
+  EtcModel encoder_;
+  std::shared_ptr<TaskHead> head_;
 };
 
 // A model with random weights from LibTorch's generator, which has the residual
 // mode of the configuration.
 TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task);
 
-// Fills a new model from `config.init`: the encoder as PlanWeights says,
-// whoever wrote it; BERT is lifted. The head's weights are taken if all are
-// there and come from the same task. Returns what happened, a line each, for
+// Fills a new model from `config.init`: the encoder as PlanWeights plans it, in
+// any of its formats; BERT is lifted. The head's weights are taken if all are
+// there and come from the same task. Returns what was loaded, a line each, for
 // people to read.
-//   kInvalidArgument  what OpenWeights and PlanWeights say; a weight that is
-//                     infinite or not a number
+//   kInvalidArgument  the errors of OpenWeights and PlanWeights; a weight that
+//                     is infinite or not a number
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const TaskModel& model);
 
@@ -72,8 +66,8 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
 //   vocab.txt or tokenizer.model, tokenizer_config.json
 //   punkt/              the tables of data.sentences, unless that is "icu"
 //
-// so that it can be used, and moved, without anything else. Task-less tools
-// read it as a checkpoint of the encoder.
+// so that it can be used, and moved, without anything else. Tools that know no
+// tasks read it as a checkpoint of the encoder.
 
 // What WriteTaskModel writes. The vocabulary's contents are empty if the
 // task needs none, `punkt` is null if data.sentences is "icu".

@@ -12,9 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/parallel_tasks.h"
+#include "base/random.h"
+#include "base/status_macros.h"
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
-#include "tasks/data/shuffle.h"
 
 namespace etc {
 namespace {
@@ -49,10 +50,10 @@ std::string NormWarning(const TrainStepResult& update, int64_t step,
   return "";
 }
 
-TrainStep::TrainStep(TaskModel model, std::unique_ptr<Optimizer> optimizer,
-                     Options options)
-    : model_(std::move(model)),
-      parameters_(model_.Parameters()),
+TrainStep::TrainStep(TrainableModel* model,
+                     std::unique_ptr<Optimizer> optimizer, Options options)
+    : model_(model),
+      parameters_(model->NamedParameters()),
       optimizer_(std::move(optimizer)),
       options_(options) {
   for (const auto& [name, parameter] : parameters_) {
@@ -66,24 +67,25 @@ torch::Tensor TrainStep::AddGradient(const Examples& examples, int64_t step,
                                    static_cast<uint64_t>(step),
                                    static_cast<uint64_t>(micro_batch)}));
   const Batch batch = MakeBatch(examples);
-  const std::vector<torch::Tensor> logits = model_.Logits(batch);
+  const std::vector<torch::Tensor> logits = model_->Forward(batch);
   LossOfLogits loss;
   OnOneThread([&] { loss = BackwardToLogits(logits, batch); });
   torch::autograd::backward(loss.logits, loss.gradients);
   return loss.loss;
 }
 
-// Logits are small, and LibTorch adds up large rows of them in as many parts as
-// there are threads: hence apart from the rest, and on one.
+// Apart from the rest, so that it can run on one thread: LibTorch adds up large
+// rows of logits in as many parts as there are threads, and the loss must not
+// depend on their number. Logits are small enough for that.
 TrainStep::LossOfLogits TrainStep::BackwardToLogits(
     const std::vector<torch::Tensor>& logits, const Batch& batch) {
   std::vector<torch::Tensor> leaves;
   for (const torch::Tensor& tensor : logits) {
     leaves.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
   }
-  const torch::Tensor losses = model_.head->Losses(leaves, batch);  // [B]
+  const torch::Tensor losses = model_->Losses(leaves, batch);  // [B]
   TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
-              "a head's losses should have shape [", batch.size(),
+              "a model's losses should have shape [", batch.size(),
               "], but have ", losses.sizes());
   const torch::Tensor loss =
       losses.sum() /
@@ -99,63 +101,75 @@ TrainStep::LossOfLogits TrainStep::BackwardToLogits(
   return result;
 }
 
-absl::StatusOr<std::optional<TrainStepResult>> TrainStep::Make(
-    const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop) {
-  model_.SetTraining(true);
+bool TrainStep::ComputeGradient(const TrainingBatch& batch, int64_t step,
+                                TrainStepResult* result) {
   for (const auto& [name, parameter] : parameters_) {
     // Undefined, not zero: a parameter without a gradient is left alone.
     torch::Tensor(parameter).mutable_grad() = torch::Tensor();
   }
-  TrainStepResult update;
   torch::Tensor loss;
   int64_t micro_batch = 0;
-  const StopGuard guard(stop);
   for (const Examples& examples : batch.micro_batches) {
     torch::Tensor share;
     try {
       share = AddGradient(examples, step, micro_batch);
     } catch (const Stopped&) {
-      return std::nullopt;
+      return false;
     }
     loss = loss.defined() ? loss + share : share;
     ++micro_batch;
-    update.examples += static_cast<int64_t>(examples.size());
+    result->examples += static_cast<int64_t>(examples.size());
     for (const auto& example : examples) {
-      update.tokens += example->long_length() + example->global_length();
+      result->tokens += example->long_length() + example->global_length();
     }
   }
-  update.loss = loss.item<double>();
-  if (!std::isfinite(update.loss)) {
-    return Diverged("loss of", step, update.loss);
+  result->loss = loss.item<double>();
+  return true;
+}
+
+absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
+  if (!std::isfinite(result->loss)) {
+    return Diverged("loss of", step, result->loss);
   }
-  update.gradient_norm = GradientNorm(parameters_);
-  if (!std::isfinite(update.gradient_norm)) {
-    return Diverged("gradient's norm of", step, update.gradient_norm);
+  result->gradient_norm = GradientNorm(parameters_);
+  if (!std::isfinite(result->gradient_norm)) {
+    return Diverged("gradient's norm of", step, result->gradient_norm);
   }
-  update.learning_rate = options_.schedule.At(step);
+  result->learning_rate = options_.schedule.At(step);
   if (!weight_norm_.has_value()) {
     weight_norm_ = ParameterNorm(parameters_);
   }
   const double norm_before = *weight_norm_;
-  update.update_norm =
-      optimizer_->Step(update.learning_rate,
-                       ClipFactor(update.gradient_norm, options_.clip_norm));
-  update.weight_norm = ParameterNorm(parameters_);
-  weight_norm_ = update.weight_norm;
-  if (!std::isfinite(update.weight_norm)) {
-    return Diverged("weights' norm after", step, update.weight_norm);
+  result->update_norm =
+      optimizer_->Step(result->learning_rate,
+                       ClipFactor(result->gradient_norm, options_.clip_norm));
+  result->weight_norm = ParameterNorm(parameters_);
+  weight_norm_ = result->weight_norm;
+  if (!std::isfinite(result->weight_norm)) {
+    return Diverged("weights' norm after", step, result->weight_norm);
   }
-  update.warning = NormWarning(update, step, norm_before, num_parameters_);
-  return update;
+  result->warning = NormWarning(*result, step, norm_before, num_parameters_);
+  return absl::OkStatus();
 }
 
-absl::Status TrainStep::CheckLoss(const Examples& examples,
-                                  int64_t step) const {
+absl::StatusOr<std::optional<TrainStepResult>> TrainStep::Run(
+    const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop) {
+  model_->SetTraining(true);
+  const StopGuard guard(stop);
+  TrainStepResult result;
+  if (!ComputeGradient(batch, step, &result)) {
+    return std::nullopt;
+  }
+  ETC_RETURN_IF_ERROR(ApplyGradient(step, &result));
+  return result;
+}
+
+absl::Status TrainStep::CheckLoss(const Examples& examples, int64_t step) {
   const torch::NoGradGuard no_grad;
   const EvaluationMode mode(model_);
   const Batch batch = MakeBatch(examples);
   const double loss =
-      model_.head->Losses(model_.Logits(batch), batch).sum().item<double>();
+      model_->Losses(model_->Forward(batch), batch).sum().item<double>();
   if (!std::isfinite(loss)) {
     return absl::AbortedError(absl::StrCat("with the weights after ", step,
                                            " updates the loss is ", loss));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,7 +16,7 @@
 #include "tasks/data/loader.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/schedule.h"
-#include "tasks/train/task_model.h"
+#include "tasks/train/trainable_model.h"
 
 namespace etc {
 
@@ -31,7 +32,7 @@ struct TrainStepResult {
   double weight_norm = 0;
   int64_t examples = 0;
   int64_t tokens = 0;  // long and global, without padding
-  // What NormWarning says.
+  // NormWarning of these numbers; empty: nothing is wrong.
   std::string warning;
 };
 
@@ -42,9 +43,9 @@ struct TrainStepResult {
 inline constexpr double kMaxRelativeUpdate = 1;
 inline constexpr double kMaxRootMeanSquare = 10;
 
-// What is wrong with the norms of `update`, the one after `step` others, which
-// changed `count` parameters of norm `norm_before`; empty if they keep the
-// bounds.
+// A message about the norms of `update`, the one after `step` others, which
+// changed `count` parameters of norm `norm_before`; empty if they are within
+// the bounds.
 std::string NormWarning(const TrainStepResult& update, int64_t step,
                         double norm_before, int64_t count);
 
@@ -53,7 +54,8 @@ std::string NormWarning(const TrainStepResult& update, int64_t step,
 //   loss = sum of the examples' losses / (batch_size + 1e-5)
 //
 // (wikihop spec 6), by micro-batches whose gradients are added. All parameters
-// that have a gradient are moved.
+// that have a gradient are moved. Run() has two halves: the gradient of the
+// batch, and the update by it, which depends on nothing else of the batch.
 class TrainStep {
  public:
   struct Options {
@@ -64,7 +66,9 @@ class TrainStep {
     int64_t seed = 1;
   };
 
-  TrainStep(TaskModel model, std::unique_ptr<Optimizer> optimizer,
+  // `optimizer` is one of the parameters of `model`, which must outlive the
+  // train step.
+  TrainStep(TrainableModel* model, std::unique_ptr<Optimizer> optimizer,
             Options options);
 
   // The update after `step` others. Its random numbers follow from the seed,
@@ -72,24 +76,33 @@ class TrainStep {
   // `*stop` becomes true before it is made; `stop` may be null.
   //   kAborted  the loss or the gradient is infinite or not a number, and the
   //             model is as it was; or the parameters are after the update
-  absl::StatusOr<std::optional<TrainStepResult>> Make(
+  absl::StatusOr<std::optional<TrainStepResult>> Run(
       const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop);
 
   // Whether the parameters as they are give a finite loss on examples, without
   // dropout; `step` updates were made.
   //   kAborted  they do not
-  absl::Status CheckLoss(const Examples& examples, int64_t step) const;
+  absl::Status CheckLoss(const Examples& examples, int64_t step);
 
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
-  // Adds the gradient of one part of a batch and returns its share of the loss,
-  // a scalar.
+  // Sets the gradients of the parameters to that of the batch, and in `result`
+  // the loss and the counts. False if it was stopped before.
+  bool ComputeGradient(const TrainingBatch& batch, int64_t step,
+                       TrainStepResult* result);
+
+  // Moves the parameters along their gradients, and sets the rest of `result`.
+  //   kAborted  as Run
+  absl::Status ApplyGradient(int64_t step, TrainStepResult* result);
+
+  // Adds the gradient of one micro-batch and returns its share of the loss, a
+  // scalar.
   torch::Tensor AddGradient(const Examples& examples, int64_t step,
                             int64_t micro_batch);
 
-  // A part's share of the loss, and its gradient for those of its logits that
-  // have one.
+  // A micro-batch's share of the loss, and its gradient with respect to those
+  // of the logits that have one.
   struct LossOfLogits {
     torch::Tensor loss;
     std::vector<torch::Tensor> logits;
@@ -98,7 +111,7 @@ class TrainStep {
   LossOfLogits BackwardToLogits(const std::vector<torch::Tensor>& logits,
                                 const Batch& batch);
 
-  const TaskModel model_;
+  TrainableModel* const model_;
   const NamedTensors parameters_;
   int64_t num_parameters_ = 0;  // elements
   // Of the parameters after the last update; nothing before the first one.

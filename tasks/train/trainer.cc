@@ -2,7 +2,6 @@
 
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -11,30 +10,26 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/out_of_memory.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
-#include "etc/weights/tokenizer_files.h"
 #include "tasks/data/loader.h"
-#include "tasks/data/shuffle.h"
-#include "tasks/text/punkt_tables.h"
-#include "tasks/text/sentence_splitter.h"
 #include "tasks/train/checkpoint_store.h"
-#include "tasks/train/evaluate.h"
 #include "tasks/train/metrics_log.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/run_lock.h"
-#include "tasks/train/run_plan.h"
 #include "tasks/train/run_report.h"
 #include "tasks/train/run_settings.h"
-#include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {
 namespace {
 
-// The file of a checkpoint that says what its evaluation said.
+// Files of a checkpoint beside those of the model.
+constexpr char kTrainingState[] = "/training_state.safetensors";
 constexpr char kEvaluation[] = "/evaluation.json";
+constexpr char kPredictions[] = "/predictions.json";
 
 // One run, from its first update or from a checkpoint to its end or a stop.
 class Trainer {
@@ -47,56 +42,49 @@ class Trainer {
  private:
   Trainer(const RunOptions& options, RunLock lock)
       : options_(options),
-        config_(options.config),
-        num_steps_(NumStepsOf(config_, options.train.size())),
+        plan_(options.plan),
         lock_(std::move(lock)),
         store_(options.directory + "/checkpoints") {}
 
   absl::Status MakeModel();
   absl::Status StartFresh();
   absl::Status StartFrom(const std::string& checkpoint);
-  // The files that each checkpoint has a copy of.
-  absl::Status ReadTextFiles();
   // From here on the run's directory is changed.
   absl::Status TakeOverDirectory();
 
-  nlohmann::json Settings() const {
-    return RunSettings(config_, {.seed = options_.seed,
-                                 .num_records = options_.train.size(),
-                                 .files = options_.files});
-  }
   bool EvaluationIsDue() const;
   bool SaveIsDue() const;
   // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
-  // `status`, if it says that the model has diverged, with the checkpoint to go
-  // back to.
+  // Adds the checkpoint to go back to, if `status` is that the model has
+  // diverged.
   absl::Status WithLastGood(const absl::Status& status) const;
-  absl::Status EvaluateNow();
-  // Adds what an evaluation says to the last checkpoint.
-  absl::Status AddEvaluation(const std::string& predictions, bool is_best);
+  absl::Status Evaluate();
+  // Sets the scores in the state. Whether they are the best so far.
+  bool UpdateScores(const Metrics& metrics);
+  // Adds the files of an evaluation to the last checkpoint.
+  absl::Status AddEvaluation(const std::optional<std::string>& predictions,
+                             bool is_best);
   absl::Status WriteFiles(const std::string& directory) const;
   absl::Status Save();
   RunResult Result(bool finished) const;
 
   const RunOptions options_;
-  const FinetuneConfig& config_;
-  const int64_t num_steps_;
+  const RunPlan& plan_;
   const RunLock lock_;
   CheckpointStore store_;
-  std::string vocabulary_;
-  std::optional<PunktFiles> punkt_;
 
-  TaskModel model_;
+  std::unique_ptr<RunModel> model_;
   std::unique_ptr<TrainStep> train_step_;
   TrainingState state_;
   std::unique_ptr<TrainingLoader> loader_;
   std::unique_ptr<RunReport> report_;
 
+  // The step of the last checkpoint.
   std::optional<int64_t> saved_step_;
-  // Some of the last batch: what the weights are tried on before they are
-  // saved.
-  Examples trial_;
+  // A micro-batch of the last update, on which the loss of the weights is
+  // checked before they are saved.
+  Examples checked_examples_;
 };
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
@@ -113,19 +101,11 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
                      "directory"));
   }
   ETC_RETURN_IF_ERROR(trainer->lock_.WriteHolder());
-  if (trainer->num_steps_ < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "train.epochs (", options.config.train.epochs,
-        ") come to no update: the training data have ",
-        Counted(options.train.size(), "record"), " and train.batch_size is ",
-        options.config.train.batch_size));
-  }
-  ETC_RETURN_IF_ERROR(trainer->ReadTextFiles());
   ETC_RETURN_IF_ERROR(trainer->MakeModel());
   ETC_RETURN_IF_ERROR(last.has_value() ? trainer->StartFrom(*last)
                                        : trainer->StartFresh());
   ETC_RETURN_IF_ERROR(trainer->TakeOverDirectory());
-  TrainingLoaderOptions loader = LoaderOptionsOf(options.config, options.seed);
+  TrainingLoaderOptions loader = options.plan.loader;
   loader.stop = options.stop;
   trainer->loader_ = std::make_unique<TrainingLoader>(&options.train, loader,
                                                       trainer->state_.position);
@@ -133,16 +113,17 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
 }
 
 absl::Status Trainer::MakeModel() {
-  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options_.seed)}));
-  model_ = MakeTaskModel(config_, options_.task);
-  ETC_ASSIGN_OR_RETURN(auto optimizer,
-                       MakeOptimizer(config_.optimizer, model_.Parameters()));
+  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan_.seed)}));
+  ETC_ASSIGN_OR_RETURN(model_, options_.make_model());
+  ETC_ASSIGN_OR_RETURN(
+      auto optimizer,
+      MakeOptimizer(plan_.optimizer, model_->model()->NamedParameters()));
   train_step_ = std::make_unique<TrainStep>(
-      model_, std::move(optimizer),
-      TrainStep::Options{.batch_size = config_.train.batch_size,
-                         .clip_norm = config_.optimizer.clip_norm,
-                         .schedule = ScheduleOf(config_, num_steps_),
-                         .seed = options_.seed});
+      model_->model(), std::move(optimizer),
+      TrainStep::Options{.batch_size = plan_.loader.batch_size,
+                         .clip_norm = plan_.optimizer.clip_norm,
+                         .schedule = plan_.schedule,
+                         .seed = plan_.seed});
   return absl::OkStatus();
 }
 
@@ -156,28 +137,13 @@ absl::Status Trainer::TakeOverDirectory() {
   ETC_ASSIGN_OR_RETURN(MetricsLog log,
                        MetricsLog::Open(options_.directory + "/metrics.jsonl",
                                         state_.metrics_bytes));
-  report_ = std::make_unique<RunReport>(options_, num_steps_, std::move(log));
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::ReadTextFiles() {
-  const std::string& path = config_.tokenizer.vocabulary;
-  if (!path.empty()) {
-    ETC_ASSIGN_OR_RETURN(vocabulary_, etc::ReadVocabulary(path));
-  }
-  if (config_.data.sentences != kIcuSentences) {
-    ETC_ASSIGN_OR_RETURN(punkt_, ReadPunktFiles(config_.data.sentences));
-  }
+  report_ = std::make_unique<RunReport>(options_, std::move(log));
   return absl::OkStatus();
 }
 
 absl::Status Trainer::StartFresh() {
-  if (config_.init.empty()) {
-    options_.reporter->Message("encoder and head: random weights");
-    return absl::OkStatus();
-  }
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
-                       LoadInitialWeights(config_, model_));
+                       model_->LoadInitialWeights());
   for (const std::string& message : messages) {
     options_.reporter->Message(message);
   }
@@ -185,13 +151,12 @@ absl::Status Trainer::StartFresh() {
 }
 
 absl::Status Trainer::StartFrom(const std::string& checkpoint) {
-  ETC_ASSIGN_OR_RETURN(
-      TrainingStateFile saved,
-      ReadTrainingState(checkpoint + "/training_state.safetensors"));
-  ETC_ASSIGN_OR_RETURN(
-      const std::vector<SettingChange> changes,
-      CheckSameSettings(saved.settings, Settings(), options_.allow_changes));
-  ETC_RETURN_IF_ERROR(LoadTaskModelWeights(checkpoint, config_, model_));
+  ETC_ASSIGN_OR_RETURN(TrainingStateFile saved,
+                       ReadTrainingState(checkpoint + kTrainingState));
+  ETC_ASSIGN_OR_RETURN(const std::vector<SettingChange> changes,
+                       CheckSameSettings(saved.settings, plan_.settings,
+                                         options_.allow_changes));
+  ETC_RETURN_IF_ERROR(model_->Load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   ETC_RETURN_IF_ERROR(train_step_->optimizer().LoadState(saved.optimizer));
   ETC_ASSIGN_OR_RETURN(const std::optional<TrainingState> evaluated,
@@ -199,47 +164,46 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   state_ = evaluated.value_or(std::move(saved.state));
   saved_step_ = state_.step;
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
-                       GoOnWithChanges(changes, config_, num_steps_, &state_));
+                       GoOnWithChanges(changes, plan_, &state_));
   for (const std::string& message : messages) {
     options_.reporter->Message(message);
   }
   options_.reporter->Message(absl::StrCat("resumed from ", checkpoint,
                                           ", after ", state_.step, " of ",
-                                          Counted(num_steps_, "update")));
+                                          Counted(plan_.num_steps, "update")));
   return absl::OkStatus();
 }
 
 bool Trainer::EvaluationIsDue() const {
-  if (options_.dev == nullptr || state_.evaluated_step == state_.step) {
+  if (options_.evaluator == nullptr || state_.evaluated_step == state_.step) {
     return false;
   }
-  const int64_t interval = EvaluationIntervalOf(config_, options_.train.size());
-  return state_.step == num_steps_ ||
-         (interval > 0 && state_.step % interval == 0);
+  return state_.step == plan_.num_steps ||
+         (plan_.evaluate_every > 0 && state_.step % plan_.evaluate_every == 0);
 }
 
 bool Trainer::SaveIsDue() const {
   return saved_step_ != state_.step &&
-         (state_.step == num_steps_ ||
-          (config_.train.checkpoint_every > 0 && state_.step > 0 &&
-           state_.step % config_.train.checkpoint_every == 0));
+         (state_.step == plan_.num_steps ||
+          (plan_.checkpoint_every > 0 && state_.step > 0 &&
+           state_.step % plan_.checkpoint_every == 0));
 }
 
 absl::StatusOr<RunResult> Trainer::Run() {
   while (true) {
     const bool evaluation_is_due = EvaluationIsDue();
-    // What an evaluation finds must not cost the updates before it.
+    // Before the evaluation: if that fails, the updates are not lost.
     if (SaveIsDue() || (evaluation_is_due && saved_step_ != state_.step)) {
       ETC_RETURN_IF_ERROR(Save());
     }
     if (evaluation_is_due) {
-      const absl::Status evaluated = EvaluateNow();
+      const absl::Status evaluated = Evaluate();
       if (absl::IsCancelled(evaluated)) {
         break;
       }
       ETC_RETURN_IF_ERROR(evaluated);
     }
-    if (state_.step == num_steps_) {
+    if (state_.step == plan_.num_steps) {
       return Result(/*finished=*/true);
     }
     ETC_ASSIGN_OR_RETURN(const bool made, MakeUpdate());
@@ -253,7 +217,7 @@ absl::StatusOr<RunResult> Trainer::Run() {
     ETC_RETURN_IF_ERROR(Save());
   }
   options_.reporter->Message(absl::StrCat("stopped after ", state_.step, " of ",
-                                          Counted(num_steps_, "update"),
+                                          Counted(plan_.num_steps, "update"),
                                           "; saved in ", *store_.last()));
   return Result(/*finished=*/false);
 }
@@ -278,11 +242,11 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   }
   ETC_ASSIGN_OR_RETURN(const TrainingBatch batch, std::move(next));
   const double waited = loader_->seconds_waited() - waited_before;
-  trial_ = batch.micro_batches.front();
+  checked_examples_ = batch.micro_batches.front();
   const absl::StatusOr<std::optional<TrainStepResult>> update =
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },
-          [&] { return train_step_->Make(batch, state_.step, options_.stop); });
+          [&] { return train_step_->Run(batch, state_.step, options_.stop); });
   ETC_RETURN_IF_ERROR(WithLastGood(update.status()));
   if (!update->has_value()) {
     return false;
@@ -297,72 +261,65 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   return true;
 }
 
-absl::Status Trainer::EvaluateNow() {
-  EvaluateOptions evaluate = EvaluateOptionsFromConfig(config_);
-  evaluate.reporter = options_.reporter;
-  evaluate.stop = options_.stop;
-  const absl::StatusOr<Evaluation> evaluated = NamingOutOfMemory(
-      [&] {
-        return absl::StrCat("evaluating ", evaluate.batch_size,
-                            " examples at a time");
-      },
-      [&] { return Evaluate(model_, options_.task, *options_.dev, evaluate); });
-  if (!evaluated.ok()) {
-    return absl::Status(
-        evaluated.status().code(),
-        absl::StrCat(evaluated.status().message(), "; in the evaluation after ",
-                     state_.step, " updates, which are saved in ",
-                     *store_.last()));
-  }
-  const Evaluation& evaluation = *evaluated;
+bool Trainer::UpdateScores(const Metrics& metrics) {
   state_.evaluated_step = state_.step;
-  state_.evaluation = evaluation.metrics;
-  const std::optional<double> now =
-      MainMetric(evaluation.metrics, options_.task);
-  const std::optional<double> best = MainMetric(state_.best, options_.task);
+  state_.evaluation = metrics;
+  const std::string main_metric = options_.evaluator->main_metric();
+  const std::optional<double> now = FindMetric(metrics, main_metric);
+  const std::optional<double> best = FindMetric(state_.best, main_metric);
   const bool is_best = now.has_value() && (!best.has_value() || *now > *best);
   if (is_best) {
     state_.best_step = state_.step;
-    state_.best = evaluation.metrics;
+    state_.best = metrics;
   }
-  ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, evaluation));
-  state_.metrics_bytes = report_->metrics_bytes();
-  return AddEvaluation(evaluation.predictions->FileContents(), is_best);
+  return is_best;
 }
 
-absl::Status Trainer::AddEvaluation(const std::string& predictions,
-                                    bool is_best) {
+absl::Status Trainer::Evaluate() {
+  const absl::StatusOr<Evaluator::Result> evaluation =
+      options_.evaluator->Evaluate(model_->model());
+  if (!evaluation.ok()) {
+    return absl::Status(
+        evaluation.status().code(),
+        absl::StrCat(evaluation.status().message(),
+                     "; in the evaluation after ", state_.step,
+                     " updates, which are saved in ", *store_.last()));
+  }
+  const bool is_best = UpdateScores(evaluation->summary.metrics);
+  ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, evaluation->summary));
+  state_.metrics_bytes = report_->metrics_bytes();
+  return AddEvaluation(evaluation->predictions, is_best);
+}
+
+absl::Status Trainer::AddEvaluation(
+    const std::optional<std::string>& predictions, bool is_best) {
   ETC_RETURN_IF_ERROR(report_->Sync());
   const std::string last = *store_.last();
-  ETC_RETURN_IF_ERROR(
-      WriteFileAtomically(last + "/predictions.json", predictions));
-  // Only this makes the checkpoint one that was evaluated: a run that is killed
-  // before it evaluates again.
+  if (predictions.has_value()) {
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(last + kPredictions, *predictions));
+  }
+  // Last of the files, because a checkpoint with it counts as evaluated: a run
+  // that is killed before evaluates again.
   ETC_RETURN_IF_ERROR(WriteStateAfterEvaluation(state_, last + kEvaluation));
   return is_best ? store_.MarkLastAsBest() : absl::OkStatus();
 }
 
 absl::Status Trainer::WriteFiles(const std::string& directory) const {
-  ETC_RETURN_IF_ERROR(
-      WriteTaskModel({.config = config_,
-                      .model = model_,
-                      .vocabulary = vocabulary_,
-                      .punkt = punkt_.has_value() ? &*punkt_ : nullptr},
-                     directory));
+  ETC_RETURN_IF_ERROR(model_->Save(directory));
   return WriteTrainingState({.state = state_,
-                             .settings = Settings(),
+                             .settings = plan_.settings,
                              .optimizer = train_step_->optimizer().State()},
-                            directory + "/training_state.safetensors");
+                            directory + kTrainingState);
 }
 
 absl::Status Trainer::Save() {
-  // The checkpoint before is kept until this one is known to be as good. There
-  // is nothing to try a run on that is stopped before its first batch.
-  if (!trial_.empty()) {
+  // The checkpoint before is kept until this one is known to be as good. A run
+  // that is stopped before its first batch has no examples to check with.
+  if (!checked_examples_.empty()) {
     ETC_RETURN_IF_ERROR(
-        WithLastGood(train_step_->CheckLoss(trial_, state_.step)));
+        WithLastGood(train_step_->CheckLoss(checked_examples_, state_.step)));
   }
-  // The state counts on lines of metrics.
+  // The lines that the state counts in `metrics_bytes` have to be on disk.
   ETC_RETURN_IF_ERROR(report_->Sync());
   ETC_RETURN_IF_ERROR(store_.Save(
       state_.step,
@@ -373,7 +330,7 @@ absl::Status Trainer::Save() {
 
 RunResult Trainer::Result(bool finished) const {
   return {.finished = finished,
-          .seed = options_.seed,
+          .seed = plan_.seed,
           .directory = options_.directory,
           .steps = state_.step,
           .last = state_.evaluation,

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,34 +11,33 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
-#include "tasks/task.h"
-#include "tasks/train/config.h"
+#include "tasks/metrics.h"
+#include "tasks/train/evaluator.h"
 #include "tasks/train/progress.h"
-#include "tasks/train/run_files.h"
+#include "tasks/train/run_plan.h"
+#include "tasks/train/trainable_model.h"
 
 namespace etc {
 
-// What one run is given. Everything must outlive the run.
+// One run. Everything that is referred to must outlive it.
 struct RunOptions {
-  const FinetuneConfig& config;
-  const Task& task;
+  const RunPlan& plan;
   const ExampleSource& train;
+  // Makes the model, with random weights from LibTorch's generator. Called
+  // once, when the generator has been seeded for the run.
+  std::function<absl::StatusOr<std::unique_ptr<RunModel>>()> make_model;
   // Null: the run is never evaluated.
-  const ExampleSource* dev = nullptr;
-  int64_t seed = 1;
+  const Evaluator* evaluator = nullptr;
   // Gets checkpoints/, metrics.jsonl and lock.
   std::string directory;
   // Go on from the last checkpoint in the directory, if there is one. Without
   // it a directory with checkpoints is refused.
   bool resume = false;
-  // What the files of the configuration are: a run is only resumed with the
-  // same ones.
-  RunFiles files = {};
-  // Fields that may differ from those that a resumed run began with.
+  // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};
   RunReporter* reporter = nullptr;  // not null
-  // Looked at before each micro-batch: true makes the run save and return. May
-  // be null.
+  // Checked before each micro-batch: true makes the run save and return. May be
+  // null.
   const std::atomic<bool>* stop = nullptr;
 };
 
@@ -47,24 +47,24 @@ struct RunResult {
   int64_t seed = 0;
   std::string directory;
   int64_t steps = 0;
-  // Scores of the last evaluation and of the best one by the task's main
-  // metric; empty without evaluations.
+  // Scores of the last evaluation and of the best one by the main metric; empty
+  // without evaluations.
   Metrics last;
   int64_t best_step = 0;
   Metrics best;
 };
 
-// Fine-tunes one model with one seed (see TrainStep for what an update is). A
+// Trains one model with one seed (see TrainStep for what an update is). A
 // resumed run goes on with the very numbers that it would have had.
 //
 // Every `evaluate_every` updates and at the end the model is saved and then
 // evaluated; it is also saved every `checkpoint_every` updates and at a stop. A
-// checkpoint holds what WriteTaskModel writes, training_state.safetensors
-// and, once it was evaluated, predictions.json and evaluation.json. The links
-// checkpoints/last and checkpoints/best lead to it.
+// checkpoint holds the files of RunModel::Save, training_state.safetensors and,
+// once it was evaluated, evaluation.json and the evaluator's predictions.json.
+// The links checkpoints/last and checkpoints/best lead to it.
 //
 // Weights are saved only after they gave a finite loss on a micro-batch, so
-// that every checkpoint is a good one. The run has the RunLock of its
+// that every checkpoint is a good one. The run holds the RunLock of its
 // directory; a start that is refused changes nothing in it.
 //
 //   kAborted             loss, gradient or weights became infinite or not a

@@ -77,13 +77,13 @@ absl::StatusOr<TrainingState> StateFromJson(const Json& json,
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
-    const std::vector<SettingChange>& changes, const FinetuneConfig& config,
-    int64_t num_steps, TrainingState* state) {
-  if (state->step > num_steps) {
+    const std::vector<SettingChange>& changes, const RunPlan& plan,
+    TrainingState* state) {
+  if (state->step > plan.num_steps) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the run has made ", state->step,
         " updates already, but train.steps or train.epochs come to ",
-        num_steps));
+        plan.num_steps));
   }
   std::vector<std::string> messages;
   bool other_examples = false;
@@ -91,7 +91,8 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
   for (const SettingChange& change : changes) {
     messages.push_back(absl::StrCat("changed: ", change.field, ", from ",
                                     change.was, " to ", change.is));
-    other_examples = other_examples || ChangesExamples(config, change.field);
+    other_examples =
+        other_examples || ChangesExamples(plan.example_settings, change.field);
     other_scores = other_scores || change.field == "data.dev";
   }
   if (other_examples &&

@@ -11,14 +11,15 @@
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/loader.h"
-#include "tasks/task.h"
-#include "tasks/train/config.h"
+#include "tasks/metrics.h"
+#include "tasks/train/run_plan.h"
 #include "tasks/train/run_settings.h"
 
 namespace etc {
 
-// What a run that stops here needs to go on, beside the weights. Random numbers
-// are not in it: those of a step follow from the seed and the step.
+// What a run that stops here needs to go on, beside the weights. No random
+// state: the random numbers of a step follow from the seed and the step, those
+// of an example from the seed, the epoch and the record.
 struct TrainingState {
   int64_t step = 0;  // updates made
   // Where the next batch begins.
@@ -35,14 +36,14 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-// Makes `state` one that a run of `config`, whose settings changed by
-// `changes`, can go on from: with other examples it goes on with a new pass
-// over them, and with other data to evaluate on the best score so far is
-// forgotten. Returns what happened, a line each, for people to read.
-//   kInvalidArgument  the run has made more than `num_steps` updates already
+// Adapts `state` to a run that goes on by `plan`, whose settings changed by
+// `changes`: other examples begin a new pass over the data, and other data to
+// evaluate on discard the best score so far. Returns what happened, a line
+// each, for people to read.
+//   kInvalidArgument  the run has made more updates already than the plan has
 absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
-    const std::vector<SettingChange>& changes, const FinetuneConfig& config,
-    int64_t num_steps, TrainingState* state);
+    const std::vector<SettingChange>& changes, const RunPlan& plan,
+    TrainingState* state);
 
 // The file training_state.safetensors of a checkpoint directory.
 struct TrainingStateFile {

@@ -22,7 +22,8 @@ class FakeSource : public ExampleSource {
   explicit FakeSource(int64_t size) : size_(size) {}
 
   int64_t size() const override { return size_; }
-  absl::StatusOr<Examples> Make(int64_t record) const override {
+  absl::StatusOr<Examples> Make(RecordRequest request) const override {
+    const int64_t record = request.record;
     ++calls;
     if (record == bad_record) {
       return absl::InvalidArgumentError("bad record");
@@ -46,16 +47,16 @@ class FakeSource : public ExampleSource {
 TEST(CountTrainingExamplesTest, CountsAllAndTellsOfEachRecord) {
   FakeSource source(9);
   source.bad_record = 8;
-  std::vector<int64_t> heard;
+  std::vector<int64_t> reported;
   const auto count = CountTrainingExamples(
       source, {.on_bad_record = OnBadRecord::kSkip,
-               .listener = [&](int64_t done) { heard.push_back(done); }});
+               .listener = [&](int64_t done) { reported.push_back(done); }});
   ASSERT_TRUE(count.ok()) << count.status();
   // 0 1 2 0 1 2 0 1 2, without one of record 5 and both of record 8.
   EXPECT_EQ(count->examples, 6);
   EXPECT_EQ(count->skipped.count, 1);
   EXPECT_EQ(count->skipped.left_out.at("too long"), 1);
-  EXPECT_THAT(heard, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_THAT(reported, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9));
   EXPECT_EQ(CountTrainingExamples(source, {}).status(),
             absl::InvalidArgumentError("bad record"));
 }

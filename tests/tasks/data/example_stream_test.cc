@@ -1,4 +1,4 @@
-// Examples made ahead in threads: order, bound, errors and exceptions, stopping
+// Examples prefetched in threads: order, bound, errors and exceptions, stopping
 // half-way; and the source that keeps what was made. Run under the address
 // sanitizer too.
 
@@ -28,7 +28,8 @@ class SlowSource : public ExampleSource {
   explicit SlowSource(int64_t size) : size_(size) {}
 
   int64_t size() const override { return size_; }
-  absl::StatusOr<Examples> Make(int64_t record) const override {
+  absl::StatusOr<Examples> Make(RecordRequest request) const override {
+    const int64_t record = request.record;
     ++calls;
     std::this_thread::sleep_for(
         std::chrono::microseconds(1000 * (size_ - record) / size_) +
@@ -54,8 +55,9 @@ class SlowSource : public ExampleSource {
 };
 
 ExampleStream::Sequence CountTo(int64_t size) {
-  return [next = int64_t{0}, size]() mutable -> std::optional<int64_t> {
-    return next < size ? std::optional<int64_t>(next++) : std::nullopt;
+  return [next = int64_t{0}, size]() mutable -> std::optional<RecordRequest> {
+    return next < size ? std::optional(RecordRequest{.record = next++})
+                       : std::nullopt;
   };
 }
 
@@ -79,7 +81,7 @@ TEST_P(ExampleStreamTest, KeepsTheOrderOfTheSequence) {
   EXPECT_GT(stream.seconds_waited(), 0);
 }
 
-TEST_P(ExampleStreamTest, MakesNoMoreThanItMayAhead) {
+TEST_P(ExampleStreamTest, PrefetchesNoMoreThanItMay) {
   const SlowSource source(50);
   ExampleStream stream(&source, CountTo(50),
                        {.workers = GetParam(), .prefetch = 3});
@@ -88,7 +90,7 @@ TEST_P(ExampleStreamTest, MakesNoMoreThanItMayAhead) {
   EXPECT_EQ(source.calls, GetParam() == 0 ? 1 : 4);
 }
 
-TEST_P(ExampleStreamTest, HandsOutErrorsAndGoesOn) {
+TEST_P(ExampleStreamTest, ReturnsErrorsAndGoesOn) {
   SlowSource source(4);
   source.bad_record = 1;
   ExampleStream stream(&source, CountTo(4), {.workers = GetParam()});
@@ -116,7 +118,7 @@ TEST_P(ExampleStreamTest, StopsHalfWay) {
 }
 
 // Numbers far beyond the data cost nothing.
-TEST_P(ExampleStreamTest, MakesNoMoreAheadThanTheSourceHas) {
+TEST_P(ExampleStreamTest, PrefetchesNoMoreThanTheSourceHas) {
   const SlowSource source(5);
   ExampleStream stream(&source, CountTo(1000000),
                        {.workers = GetParam(), .prefetch = 100000000000});
@@ -125,14 +127,16 @@ TEST_P(ExampleStreamTest, MakesNoMoreAheadThanTheSourceHas) {
   EXPECT_EQ(source.calls, GetParam() == 0 ? 1 : 6);
 }
 
-TEST(ExampleStreamBytesTest, MakesNoMoreAheadThanFitsTheMemory) {
+TEST(ExampleStreamBytesTest, PrefetchesNoMoreThanFitsTheMemory) {
   const SlowSource source(200);
-  const int64_t record_bytes = ExampleBytes(*source.Make(150));
+  const int64_t record_bytes = ExampleBytes(*source.Make({.record = 150}));
   source.calls = 0;
   constexpr int64_t kRecords = 20;
   int64_t next = 100;
   ExampleStream stream(&source,
-                       [&]() -> std::optional<int64_t> { return next++ % 200; },
+                       [&]() -> std::optional<RecordRequest> {
+                         return RecordRequest{.record = next++ % 200};
+                       },
                        {.workers = 2,
                         .prefetch = 100,
                         .max_prefetch_bytes = kRecords * record_bytes});
@@ -148,7 +152,7 @@ TEST(ExampleStreamBytesTest, MakesNoMoreAheadThanFitsTheMemory) {
 }
 
 // With no memory at all a worker still makes what is asked for.
-TEST(ExampleStreamBytesTest, GoesOnWithoutMemoryForRecordsAhead) {
+TEST(ExampleStreamBytesTest, GoesOnWithoutMemoryForPrefetching) {
   const SlowSource source(50);
   ExampleStream stream(&source, CountTo(50),
                        {.workers = 3, .prefetch = 20, .max_prefetch_bytes = 0});
@@ -206,14 +210,14 @@ TEST(ExampleStreamDeathTest, SaysWhenThreadsCannotBeStarted) {
 
 TEST(CachedSourceTest, NeverKeepsMoreThanItsBudget) {
   const SlowSource source(100);
-  const int64_t record_bytes = ExampleBytes(*source.Make(50));
+  const int64_t record_bytes = ExampleBytes(*source.Make({.record = 50}));
   const CachedSource cached(&source, 10 * record_bytes);
   for (int64_t record = 0; record < 100; ++record) {
-    ASSERT_TRUE(cached.Make(record).ok());
+    ASSERT_TRUE(cached.Make({.record = record}).ok());
   }
   source.calls = 0;
   for (int64_t record = 0; record < 100; ++record) {
-    ASSERT_TRUE(cached.Make(record).ok());
+    ASSERT_TRUE(cached.Make({.record = record}).ok());
   }
   // Those of the first ten or so, which are a little smaller, are kept.
   EXPECT_GE(source.calls, 100 - 12);
@@ -223,14 +227,14 @@ TEST(CachedSourceTest, NeverKeepsMoreThanItsBudget) {
 TEST(CachedSourceTest, KeepsWhatFitsItsBudget) {
   const SlowSource source(3);
   const CachedSource cached(&source, 1 << 20);
-  const auto first = cached.Make(2);
+  const auto first = cached.Make({.record = 2});
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(*cached.Make(2), *first);
+  EXPECT_EQ(*cached.Make({.record = 2}), *first);
   EXPECT_EQ(source.calls, 1);
 
   const CachedSource without_room(&source, 100);
-  ASSERT_TRUE(without_room.Make(2).ok());
-  ASSERT_TRUE(without_room.Make(2).ok());
+  ASSERT_TRUE(without_room.Make({.record = 2}).ok());
+  ASSERT_TRUE(without_room.Make({.record = 2}).ok());
   EXPECT_EQ(source.calls, 3);
 }
 
@@ -238,8 +242,8 @@ TEST(CachedSourceTest, KeepsNoErrors) {
   SlowSource source(3);
   source.bad_record = 1;
   const CachedSource cached(&source, 1 << 20);
-  EXPECT_FALSE(cached.Make(1).ok());
-  EXPECT_FALSE(cached.Make(1).ok());
+  EXPECT_FALSE(cached.Make({.record = 1}).ok());
+  EXPECT_FALSE(cached.Make({.record = 1}).ok());
 }
 
 }  // namespace

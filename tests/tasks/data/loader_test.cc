@@ -34,7 +34,8 @@ class FakeSource : public ExampleSource {
       : size_(size), counts_(std::move(counts)) {}
 
   int64_t size() const override { return size_; }
-  absl::StatusOr<Examples> Make(int64_t record) const override {
+  absl::StatusOr<Examples> Make(RecordRequest request) const override {
+    const int64_t record = request.record;
     if (bad_records.count(record) > 0) {
       return absl::InvalidArgumentError(absl::StrCat("bad record ", record));
     }
@@ -287,7 +288,7 @@ TEST(TrainingLoaderTest, TakesAnyNumberOfBatchesForAPool) {
   }
 }
 
-TEST(TrainingLoaderTest, GivesTheSameOrderWithAnyMemoryAhead) {
+TEST(TrainingLoaderTest, GivesTheSameOrderWithAnyMemoryForPrefetching) {
   const FakeSource source(41, {1, 2, 0, 1});
   TrainingLoader expected(&source, kOptions);
   const auto batches = Take(expected, 60);
@@ -303,7 +304,7 @@ TEST(TrainingLoaderTest, GivesTheSameOrderWithAnyMemoryAhead) {
 TEST(TrainingLoaderTest, RefusesAPoolThatTakesTooMuchMemory) {
   const FakeSource source(41, {1});
   TrainingLoaderOptions options = kOptions;
-  options.max_pool_bytes = 8 * ExampleBytes(*source.Make(0));
+  options.max_pool_bytes = 8 * ExampleBytes(*source.Make({.record = 0}));
   TrainingLoader loader(&source, options);
   const absl::Status status = loader.Next().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

@@ -60,7 +60,7 @@ TEST_F(RecordSourceTest, ReadsTheFilesOfPatternsInOrder) {
   ASSERT_TRUE(source.ok()) << source.status();
   ASSERT_EQ((*source)->size(), static_cast<int64_t>(expected_.size()));
   for (int64_t i = 0; i < (*source)->size(); ++i) {
-    EXPECT_TRUE((*source)->Make(i).ok());
+    EXPECT_TRUE((*source)->Make({.record = i}).ok());
   }
   EXPECT_THAT(seen, ElementsAreArray(expected_));
 }

@@ -491,16 +491,14 @@ TEST_P(NqSamplesTest, ScoreOneForGoldFedBack) {
 TEST_P(NqSamplesTest, GoThroughAModelWithRandomWeights) {
   const torch::NoGradGuard no_grad;
   torch::manual_seed(5);
-  const TaskModel model = {.encoder = EtcModel(SmallConfig()),
-                           .head = task_->MakeHead()};
+  TaskModel model(EtcModel(SmallConfig()), task_->MakeHead());
   const auto predictions = task_->MakePredictions();
   for (const auto& windows : windows_) {
     for (const auto& window : windows) {
       const Batch batch = MakeBatch({window});
-      const std::vector<torch::Tensor> logits = model.Logits(batch);
+      const std::vector<torch::Tensor> logits = model.Forward(batch);
       if (HasAnnotations()) {
-        EXPECT_TRUE(
-            model.head->Losses(logits, batch).isfinite().all().item<bool>());
+        EXPECT_TRUE(model.Losses(logits, batch).isfinite().all().item<bool>());
       }
       predictions->Add(batch, logits);
     }

@@ -205,13 +205,12 @@ TEST(OpenkpTaskTest, ShowsTheModelHowThePageLooks) {
   torch::manual_seed(8);
   const auto task = MakeTask(Json::object());
   ASSERT_TRUE(task.ok()) << task.status();
-  const TaskModel model = {.encoder = EtcModel(SmallConfig()),
-                           .head = (*task)->MakeHead()};
+  TaskModel model(EtcModel(SmallConfig()), (*task)->MakeHead());
   model.SetTraining(false);
   const auto logits_of = [&](const Json& feature) {
     const auto examples = (*task)->MakeExamples(
         OpenkpJson({{"star trek", feature}}, {}).dump(), "here");
-    return model.Logits(MakeBatch(*examples)).front();
+    return model.Forward(MakeBatch(*examples)).front();
   };
   EXPECT_TRUE(logits_of(kBoldFeature).equal(logits_of(kBoldFeature)));
   EXPECT_FALSE(logits_of(kBoldFeature).equal(logits_of(kLeafFeature)));
@@ -285,14 +284,12 @@ TEST_P(OpenkpSamplesTest, FindAllKeyPhrasesWithGoldFedBack) {
 TEST_P(OpenkpSamplesTest, GoThroughAModelWithRandomWeights) {
   const torch::NoGradGuard no_grad;
   torch::manual_seed(5);
-  const TaskModel model = {.encoder = EtcModel(SmallConfig()),
-                           .head = task_->MakeHead()};
+  TaskModel model(EtcModel(SmallConfig()), task_->MakeHead());
   const auto predictions = task_->MakePredictions();
   for (const auto& example : examples_) {
     const Batch batch = MakeBatch({example});
-    const std::vector<torch::Tensor> logits = model.Logits(batch);
-    EXPECT_TRUE(
-        model.head->Losses(logits, batch).isfinite().all().item<bool>());
+    const std::vector<torch::Tensor> logits = model.Forward(batch);
+    EXPECT_TRUE(model.Losses(logits, batch).isfinite().all().item<bool>());
     predictions->Add(batch, logits);
   }
   ScoreOf(*predictions);

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/train/task_model.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_task.h"
 
@@ -30,21 +31,21 @@ class EvaluateTest : public testing::Test {
     EXPECT_TRUE(config.ok()) << config.status();
     task_ = std::make_unique<ToyTask>(config->model);
     torch::manual_seed(4);
-    model_ = MakeTaskModel(*config, *task_);
+    model_ = std::make_unique<TaskModel>(MakeTaskModel(*config, *task_));
     auto records = OpenRecords({file, file}, *task_);
     EXPECT_TRUE(records.ok()) << records.status();
     records_ = *std::move(records);
   }
 
   Evaluation MustEvaluate(const EvaluateOptions& options) const {
-    auto evaluation = Evaluate(model_, *task_, *records_, options);
+    auto evaluation = Evaluate(model_.get(), *task_, *records_, options);
     EXPECT_TRUE(evaluation.ok()) << evaluation.status();
     return *std::move(evaluation);
   }
 
   TemporaryDirectory temporary_;
   std::unique_ptr<ToyTask> task_;
-  TaskModel model_;
+  std::unique_ptr<TaskModel> model_;
   std::unique_ptr<ExampleSource> records_;
 };
 
@@ -81,14 +82,14 @@ class UnansweredTask : public ToyTask {
 
 TEST_F(EvaluateTest, TakesOnlyAnsweredRecordsForTraining) {
   const std::string file = temporary_.Write("test.jsonl", ToyRecords(2, 1));
-  const UnansweredTask task(model_.encoder->config());
+  const UnansweredTask task(model_->encoder()->config());
   const auto evaluation = OpenRecords({file}, task);
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
-  EXPECT_TRUE((*evaluation)->Make(0).ok());
+  EXPECT_TRUE((*evaluation)->Make({.record = 0}).ok());
   const auto training =
       OpenRecords({file}, task, {.use = RecordUse::kTraining});
   ASSERT_TRUE(training.ok()) << training.status();
-  EXPECT_THAT(std::string((*training)->Make(1).status().message()),
+  EXPECT_THAT(std::string((*training)->Make({.record = 1}).status().message()),
               testing::AllOf(testing::HasSubstr("test.jsonl"),
                              testing::HasSubstr("has no answer")));
 }
@@ -109,10 +110,10 @@ TEST_F(EvaluateTest, GivesTheSameLogitsForAnyBatches) {
 
 TEST_F(EvaluateTest, LeavesTheModeAsItWas) {
   for (const bool training : {true, false}) {
-    model_.SetTraining(training);
+    model_->SetTraining(training);
     MustEvaluate({});
-    EXPECT_EQ(model_.encoder->is_training(), training);
-    EXPECT_EQ(model_.head->is_training(), training);
+    EXPECT_EQ(model_->encoder()->is_training(), training);
+    EXPECT_EQ(model_->head()->is_training(), training);
   }
 }
 
@@ -124,7 +125,7 @@ TEST_F(EvaluateTest, ScoresWhatTheTaskScores) {
 TEST_F(EvaluateTest, EndsWhenStopped) {
   const std::atomic<bool> stop = true;
   EXPECT_TRUE(absl::IsCancelled(
-      Evaluate(model_, *task_, *records_, {.stop = &stop}).status()));
+      Evaluate(model_.get(), *task_, *records_, {.stop = &stop}).status()));
 }
 
 // A score of weights that are not numbers says nothing.
@@ -132,11 +133,11 @@ TEST_F(EvaluateTest, NamesTheRecordWhoseLogitsAreNotFinite) {
   for (const float value : {std::numeric_limits<float>::quiet_NaN(),
                             std::numeric_limits<float>::infinity()}) {
     const torch::NoGradGuard no_grad;
-    model_.encoder->named_parameters()["embedding.token.weight"][9].fill_(
+    model_->encoder()->named_parameters()["embedding.token.weight"][9].fill_(
         value);
     for (const int64_t batch_size : {1, 8}) {
       const absl::Status status =
-          Evaluate(model_, *task_, *records_, {.batch_size = batch_size})
+          Evaluate(model_.get(), *task_, *records_, {.batch_size = batch_size})
               .status();
       EXPECT_TRUE(absl::IsAborted(status)) << status;
       // The first record of ToyRecords(11, 2) that has token 9.
@@ -152,9 +153,9 @@ TEST_F(EvaluateTest, SkipsBadRecordsOrSaysWhereTheyAre) {
       temporary_.Write("bad.jsonl", ToyRecords(3, 2) + "{\"id\": \"x\"}\n");
   const auto records = OpenRecords({file}, *task_);
   ASSERT_TRUE(records.ok());
-  EXPECT_THAT(Evaluate(model_, *task_, **records, {}).status().ToString(),
+  EXPECT_THAT(Evaluate(model_.get(), *task_, **records, {}).status().ToString(),
               HasSubstr("bad.jsonl"));
-  const auto evaluation = Evaluate(model_, *task_, **records,
+  const auto evaluation = Evaluate(model_.get(), *task_, **records,
                                    {.on_bad_record = OnBadRecord::kSkip});
   ASSERT_TRUE(evaluation.ok());
   EXPECT_EQ(evaluation->num_examples, 3);

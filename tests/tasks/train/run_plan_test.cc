@@ -1,4 +1,5 @@
-// What a configuration comes to in bytes, and which models a process can hold.
+// What a configuration comes to in updates and bytes, and which models a
+// process can hold.
 
 #include "tasks/train/run_plan.h"
 
@@ -21,6 +22,55 @@ TEST(RunPlanTest, TakesMegabytesForMillionsOfBytes) {
   config.max_record_megabytes = 3;
   EXPECT_EQ(CacheBytesOf(config), 1'000'000'000'000'000);
   EXPECT_EQ(MaxRecordBytesOf(config), 3'000'000u);
+}
+
+FinetuneConfig SmallBatches() {
+  FinetuneConfig config;
+  config.task = "toy";
+  config.train.batch_size = 4;
+  config.train.epochs = 2.5;
+  return config;
+}
+
+TEST(RunPlanTest, CountsUpdatesAndEpochsByRecordsOrByStatedExamples) {
+  FinetuneConfig config = SmallBatches();
+  const RunFiles files;
+  auto plan = PlanRun(config, {.seed = 7, .num_records = 10, .files = files});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->seed, 7);
+  EXPECT_EQ(plan->loader.seed, 7u);
+  EXPECT_EQ(plan->num_steps, 6);  // 10 / 4 * 2.5
+  EXPECT_EQ(plan->schedule.num_steps, 6);
+  EXPECT_EQ(plan->epoch_examples, 10);
+  EXPECT_EQ(plan->evaluate_every, 2);
+  EXPECT_EQ(plan->settings["train"]["seed"], 7);
+  EXPECT_TRUE(ChangesExamples(plan->example_settings, "toy.margin"));
+
+  config.train.num_train_examples = 20;
+  plan = PlanRun(config, {.seed = 7, .num_records = 10, .files = files});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_steps, 12);
+  EXPECT_EQ(plan->epoch_examples, 20);
+  EXPECT_EQ(plan->evaluate_every, 5);
+
+  config.train.steps = 3;
+  config.train.evaluate_every = 0;
+  plan = PlanRun(config, {.seed = 7, .num_records = 10, .files = files});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->num_steps, 3);
+  EXPECT_EQ(plan->evaluate_every, 0);
+}
+
+TEST(RunPlanTest, RefusesARunWithoutUpdates) {
+  FinetuneConfig config = SmallBatches();
+  config.train.epochs = 0.25;
+  const RunFiles files;
+  const absl::Status status =
+      PlanRun(config, {.num_records = 10, .files = files}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("train.epochs (0.25) come to no update"),
+                    HasSubstr("have 10 records and train.batch_size is 4")));
 }
 
 // Weights, gradients and two moments of four bytes each.

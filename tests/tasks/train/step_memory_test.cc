@@ -135,13 +135,12 @@ double PeakResidentBytes() {
 // Two updates.
 double PeakOfTraining(const FinetuneConfig& config) {
   torch::manual_seed(1);
-  const TaskModel model = {.encoder = EtcModel(config.model),
-                           .head = std::make_shared<MeanHead>()};
+  TaskModel model(EtcModel(config.model), std::make_shared<MeanHead>());
   const StepOptions options = StepOptionsOf(config);
-  EtcModel(model.encoder)->set_score_storage(options.storage);
-  EtcModel(model.encoder)->set_linear_precision(options.precision);
-  auto optimizer = MakeOptimizer(config.optimizer, model.Parameters());
-  TrainStep train_step(model, *std::move(optimizer),
+  model.encoder()->set_score_storage(options.storage);
+  model.encoder()->set_linear_precision(options.precision);
+  auto optimizer = MakeOptimizer(config.optimizer, model.NamedParameters());
+  TrainStep train_step(&model, *std::move(optimizer),
                        {.batch_size = config.train.batch_size,
                         .clip_norm = config.optimizer.clip_norm,
                         .schedule = {.learning_rate = 1e-4, .num_steps = 10}});
@@ -152,7 +151,7 @@ double PeakOfTraining(const FinetuneConfig& config) {
       batch.micro_batches.emplace_back(config.train.micro_batch_size,
                                        LongestExample(config));
     }
-    if (!train_step.Make(batch, step, /*stop=*/nullptr).ok()) {
+    if (!train_step.Run(batch, step, /*stop=*/nullptr).ok()) {
       return 0;
     }
   }

@@ -44,9 +44,11 @@ bool SameTensors(const NamedTensors& left, const NamedTensors& right) {
   return left.size() == right.size();
 }
 
-NamedTensors Head(const TaskModel& model) { return ModuleTensors(*model.head); }
+NamedTensors Head(const TaskModel& model) {
+  return ModuleTensors(*model.head());
+}
 NamedTensors Encoder(const TaskModel& model) {
-  return ModuleTensors(*model.encoder);
+  return ModuleTensors(*model.encoder());
 }
 
 class TaskModelTest : public testing::Test {
@@ -86,8 +88,8 @@ TEST_F(TaskModelTest, ComesBackAsItWas) {
   const auto loaded = LoadTaskModel(moved, *config, ToyTask(config->model));
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_TRUE(SameTensors(loaded->Tensors(), model.Tensors()));
-  EXPECT_EQ(loaded->encoder->residual_attention(), ResidualAttention::kSum);
-  EXPECT_FALSE(loaded->encoder->is_training());
+  EXPECT_EQ(loaded->encoder()->residual_attention(), ResidualAttention::kSum);
+  EXPECT_FALSE(loaded->encoder()->is_training());
 }
 
 TEST_F(TaskModelTest, CarriesTheTablesOfItsSentences) {
@@ -128,12 +130,12 @@ TEST_F(TaskModelTest, WorksWithoutTheResidualScoresItWasTrainedWith) {
   auto with = LoadTaskModel(written, *config, task);
   auto without = LoadTaskModel(written, *config, task);
   ASSERT_TRUE(with.ok() && without.ok());
-  without->encoder->set_residual_attention(ResidualAttention::kOff);
+  without->encoder()->set_residual_attention(ResidualAttention::kOff);
   EXPECT_TRUE(SameTensors(with->Tensors(), without->Tensors()));
   const EtcInput input{.token_ids = torch::arange(6).unsqueeze(0),
                        .global_token_ids = torch::ones({1, 1}, torch::kInt64)};
-  const torch::Tensor sum = with->encoder->forward(input).long_output;
-  const torch::Tensor off = without->encoder->forward(input).long_output;
+  const torch::Tensor sum = with->encoder()->forward(input).long_output;
+  const torch::Tensor off = without->encoder()->forward(input).long_output;
   EXPECT_FALSE(torch::allclose(sum, off, /*rtol=*/0, /*atol=*/1e-6));
 }
 
@@ -181,7 +183,7 @@ TEST_F(TaskModelTest, StartsWithANewHeadForAnotherTask) {
           AllOf(HasSubstr("head: random weights"), HasSubstr("for other")),
           "residual attention: pre-trained with sum, fine-tuning with "
           "off"));
-  EXPECT_EQ(model.encoder->residual_attention(), ResidualAttention::kOff);
+  EXPECT_EQ(model.encoder()->residual_attention(), ResidualAttention::kOff);
 }
 
 TEST_F(TaskModelTest, StartsFromABareEncoder) {

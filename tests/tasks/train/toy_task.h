@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/shuffle.h"

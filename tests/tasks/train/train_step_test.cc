@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tasks/data/batch.h"
+#include "tasks/train/task_model.h"
 #include "tests/tasks/train/toy_task.h"
 
 namespace etc {
@@ -26,9 +27,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class UpdateTest : public testing::Test {
+class TrainStepTest : public testing::Test {
  protected:
-  UpdateTest() {
+  TrainStepTest() {
     auto config = FinetuneConfigFromJson(ToyConfigJson("", "", ""), "toy");
     EXPECT_TRUE(config.ok()) << config.status();
     config_ = *std::move(config);
@@ -66,8 +67,8 @@ class UpdateTest : public testing::Test {
     return batch;
   }
 
-  TrainStep MakeTrainStep(const TaskModel& model, double clip_norm = 0) const {
-    auto optimizer = MakeOptimizer(config_.optimizer, model.Parameters());
+  TrainStep MakeTrainStep(TaskModel* model, double clip_norm = 0) const {
+    auto optimizer = MakeOptimizer(config_.optimizer, model->NamedParameters());
     EXPECT_TRUE(optimizer.ok());
     return TrainStep(model, *std::move(optimizer),
                      {.batch_size = 8,
@@ -82,7 +83,7 @@ class UpdateTest : public testing::Test {
 // Copies of the gradients, without those that are undefined.
 NamedTensors Gradients(const TaskModel& model) {
   NamedTensors gradients;
-  for (const auto& [name, parameter] : model.Parameters()) {
+  for (const auto& [name, parameter] : model.NamedParameters()) {
     if (parameter.grad().defined()) {
       gradients[name] = parameter.grad().clone();
     }
@@ -107,18 +108,18 @@ bool AllEqual(const NamedTensors& left, const NamedTensors& right) {
   return left.size() == right.size();
 }
 
-TEST_F(UpdateTest, AddsUpMicroBatchesToTheGradientOfTheBatch) {
-  const TaskModel whole = MakeModel();
-  TrainStep train_step = MakeTrainStep(whole);
-  const auto expected = train_step.Make(MakeTrainingBatch(8, 8), 0, nullptr);
+TEST_F(TrainStepTest, AddsUpMicroBatchesToTheGradientOfTheBatch) {
+  TaskModel whole = MakeModel();
+  TrainStep train_step = MakeTrainStep(&whole);
+  const auto expected = train_step.Run(MakeTrainingBatch(8, 8), 0, nullptr);
   ASSERT_TRUE(expected.ok()) << expected.status();
   const NamedTensors gradients = Gradients(whole);
   ASSERT_GT(gradients.size(), 20);
   for (const int64_t micro_batch_size : {1, 3, 4}) {
-    const TaskModel parts = MakeModel();
-    TrainStep other = MakeTrainStep(parts);
+    TaskModel parts = MakeModel();
+    TrainStep other = MakeTrainStep(&parts);
     const auto update =
-        other.Make(MakeTrainingBatch(8, micro_batch_size), 0, nullptr);
+        other.Run(MakeTrainingBatch(8, micro_batch_size), 0, nullptr);
     ASSERT_TRUE(update.ok());
     EXPECT_NEAR((*update)->loss, (*expected)->loss, 1e-6);
     EXPECT_EQ((*update)->tokens, (*expected)->tokens);
@@ -130,25 +131,26 @@ TEST_F(UpdateTest, AddsUpMicroBatchesToTheGradientOfTheBatch) {
   }
 }
 
-TEST_F(UpdateTest, DividesByTheOfficialBatchSize) {
-  const TaskModel model = MakeModel();
+TEST_F(TrainStepTest, DividesByTheOfficialBatchSize) {
+  TaskModel model = MakeModel();
   const TrainingBatch batch = MakeTrainingBatch(8, 8);
   const Batch tensors = MakeBatch(batch.micro_batches[0]);
   const double sum =
-      model.head->Losses(model.Logits(tensors), tensors).sum().item<double>();
-  const auto update = MakeTrainStep(model).Make(batch, 0, nullptr);
+      model.Losses(model.Forward(tensors), tensors).sum().item<double>();
+  const auto update = MakeTrainStep(&model).Run(batch, 0, nullptr);
   ASSERT_TRUE(update.ok());
   EXPECT_NEAR((*update)->loss, sum / 8.00001, 1e-6);
 }
 
 // From equal weights, the running mean after one update is 0.1 g.
-TEST_F(UpdateTest, ReportsTheNormBeforeClippingAndClips) {
-  const TaskModel model = MakeModel();
-  TrainStep train_step = MakeTrainStep(model, /*clip_norm=*/0.01);
-  const auto update = train_step.Make(MakeTrainingBatch(8, 2), 0, nullptr);
+TEST_F(TrainStepTest, ReportsTheNormBeforeClippingAndClips) {
+  TaskModel model = MakeModel();
+  TrainStep train_step = MakeTrainStep(&model, /*clip_norm=*/0.01);
+  const auto update = train_step.Run(MakeTrainingBatch(8, 2), 0, nullptr);
   ASSERT_TRUE(update.ok());
   EXPECT_GT((*update)->gradient_norm, 0.05);
-  EXPECT_NEAR(GradientNorm(model.Parameters()), (*update)->gradient_norm, 1e-7);
+  EXPECT_NEAR(GradientNorm(model.NamedParameters()), (*update)->gradient_norm,
+              1e-7);
   double squares = 0;
   for (const auto& [name, tensor] : train_step.optimizer().State()) {
     if (name.starts_with("m.")) {
@@ -158,51 +160,51 @@ TEST_F(UpdateTest, ReportsTheNormBeforeClippingAndClips) {
   EXPECT_NEAR(std::sqrt(squares), 0.1 * 0.01, 1e-8);
 }
 
-TEST_F(UpdateTest, FollowsTheSchedule) {
-  const TaskModel model = MakeModel();
-  TrainStep train_step = MakeTrainStep(model);
-  const auto update = train_step.Make(MakeTrainingBatch(8, 2), 5, nullptr);
+TEST_F(TrainStepTest, FollowsTheSchedule) {
+  TaskModel model = MakeModel();
+  TrainStep train_step = MakeTrainStep(&model);
+  const auto update = train_step.Run(MakeTrainingBatch(8, 2), 5, nullptr);
   ASSERT_TRUE(update.ok());
   EXPECT_DOUBLE_EQ((*update)->learning_rate, 0.005);
-  const NamedTensors before = Copies(model.Parameters());
-  ASSERT_TRUE(train_step.Make(MakeTrainingBatch(8, 2), 10, nullptr).ok());
-  EXPECT_TRUE(AllEqual(model.Parameters(), before)) << "the rate is 0";
+  const NamedTensors before = Copies(model.NamedParameters());
+  ASSERT_TRUE(train_step.Run(MakeTrainingBatch(8, 2), 10, nullptr).ok());
+  EXPECT_TRUE(AllEqual(model.NamedParameters(), before)) << "the rate is 0";
 }
 
-TEST_F(UpdateTest, DrawsDropoutFromSeedAndStepAlone) {
+TEST_F(TrainStepTest, DrawsDropoutFromSeedAndStepAlone) {
   SetDropout(0.3);
   const auto loss = [this](int64_t step, int64_t draws_before) {
-    const TaskModel model = MakeModel();
+    TaskModel model = MakeModel();
     torch::rand({draws_before + 1});
-    return (*MakeTrainStep(model).Make(MakeTrainingBatch(8, 2), step, nullptr))
+    return (*MakeTrainStep(&model).Run(MakeTrainingBatch(8, 2), step, nullptr))
         ->loss;
   };
   EXPECT_EQ(loss(1, 0), loss(1, 17));
   EXPECT_NE(loss(1, 0), loss(2, 0));
 }
 
-TEST_F(UpdateTest, LeavesTheModelAloneWhenStopped) {
-  const TaskModel model = MakeModel();
-  const NamedTensors before = Copies(model.Parameters());
+TEST_F(TrainStepTest, LeavesTheModelAloneWhenStopped) {
+  TaskModel model = MakeModel();
+  const NamedTensors before = Copies(model.NamedParameters());
   const std::atomic<bool> stop = true;
   const auto update =
-      MakeTrainStep(model).Make(MakeTrainingBatch(8, 2), 0, &stop);
+      MakeTrainStep(&model).Run(MakeTrainingBatch(8, 2), 0, &stop);
   ASSERT_TRUE(update.ok());
   EXPECT_FALSE(update->has_value());
-  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+  EXPECT_TRUE(AllEqual(model.NamedParameters(), before));
 }
 
-TEST_F(UpdateTest, MeasuresTheUpdateAndTheWeights) {
+TEST_F(TrainStepTest, MeasuresTheUpdateAndTheWeights) {
   for (const std::string type : {"bert_adamw", "adamw", "lamb"}) {
     config_.optimizer.type = type;
-    const TaskModel model = MakeModel();
-    TrainStep train_step = MakeTrainStep(model);
-    const NamedTensors before = Copies(model.Parameters());
-    const auto update = train_step.Make(MakeTrainingBatch(8, 2), 4, nullptr);
+    TaskModel model = MakeModel();
+    TrainStep train_step = MakeTrainStep(&model);
+    const NamedTensors before = Copies(model.NamedParameters());
+    const auto update = train_step.Run(MakeTrainingBatch(8, 2), 4, nullptr);
     ASSERT_TRUE(update.ok());
     double change = 0;
     double weights = 0;
-    for (const auto& [name, parameter] : model.Parameters()) {
+    for (const auto& [name, parameter] : model.NamedParameters()) {
       change += (parameter - before.at(name)).square().sum().item<double>();
       weights += parameter.square().sum().item<double>();
     }
@@ -217,7 +219,7 @@ TEST_F(UpdateTest, MeasuresTheUpdateAndTheWeights) {
   }
 }
 
-TEST_F(UpdateTest, WarnsBeyondTheStatedBounds) {
+TEST_F(TrainStepTest, WarnsBeyondTheStatedBounds) {
   const TrainStepResult sound = {.update_norm = 4.9, .weight_norm = 19};
   EXPECT_EQ(NormWarning(sound, 6, /*norm_before=*/5, /*count=*/4), "");
   const TrainStepResult long_update = {
@@ -231,49 +233,49 @@ TEST_F(UpdateTest, WarnsBeyondTheStatedBounds) {
                         "10.5; above 10"));
 }
 
-TEST_F(UpdateTest, FindsWeightsThatAreNotFiniteAfterAnUpdate) {
-  const TaskModel model = MakeModel();
-  auto optimizer = MakeOptimizer(config_.optimizer, model.Parameters());
+TEST_F(TrainStepTest, FindsWeightsThatAreNotFiniteAfterAnUpdate) {
+  TaskModel model = MakeModel();
+  auto optimizer = MakeOptimizer(config_.optimizer, model.NamedParameters());
   ASSERT_TRUE(optimizer.ok());
-  TrainStep train_step(model, *std::move(optimizer),
+  TrainStep train_step(&model, *std::move(optimizer),
                        {.batch_size = 8,
                         .schedule = {.learning_rate = 1e300, .num_steps = 10},
                         .seed = 5});
   const absl::Status status =
-      train_step.Make(MakeTrainingBatch(8, 2), 3, nullptr).status();
+      train_step.Run(MakeTrainingBatch(8, 2), 3, nullptr).status();
   EXPECT_TRUE(absl::IsAborted(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr("the weights' norm after update 4"));
 }
 
-TEST_F(UpdateTest, ChecksTheLossOfTheWeightsAndLeavesTheModelAlone) {
-  const TaskModel model = MakeModel();
+TEST_F(TrainStepTest, ChecksTheLossOfTheWeightsAndLeavesTheModelAlone) {
+  TaskModel model = MakeModel();
   const Examples examples = MakeTrainingBatch(3, 3).micro_batches[0];
-  const NamedTensors before = Copies(model.Parameters());
+  const NamedTensors before = Copies(model.NamedParameters());
   model.SetTraining(true);
-  EXPECT_TRUE(MakeTrainStep(model).CheckLoss(examples, 4).ok());
-  EXPECT_TRUE(model.head->is_training());
-  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+  EXPECT_TRUE(MakeTrainStep(&model).CheckLoss(examples, 4).ok());
+  EXPECT_TRUE(model.is_training());
+  EXPECT_TRUE(AllEqual(model.NamedParameters(), before));
   {
     const torch::NoGradGuard no_grad;
-    model.Parameters()
+    model.NamedParameters()
         .at("head.output.bias")
         .fill_(std::numeric_limits<float>::infinity());
   }
-  const absl::Status status = MakeTrainStep(model).CheckLoss(examples, 4);
+  const absl::Status status = MakeTrainStep(&model).CheckLoss(examples, 4);
   EXPECT_TRUE(absl::IsAborted(status));
   EXPECT_THAT(status.message(),
               HasSubstr("with the weights after 4 updates the loss is nan"));
 }
 
-TEST_F(UpdateTest, LeavesTheModelAloneWhenTheLossIsNotFinite) {
-  const TaskModel model = MakeModel(/*nan_record=*/"5");
-  const NamedTensors before = Copies(model.Parameters());
-  TrainStep train_step = MakeTrainStep(model);
+TEST_F(TrainStepTest, LeavesTheModelAloneWhenTheLossIsNotFinite) {
+  TaskModel model = MakeModel(/*nan_record=*/"5");
+  const NamedTensors before = Copies(model.NamedParameters());
+  TrainStep train_step = MakeTrainStep(&model);
   const absl::Status status =
-      train_step.Make(MakeTrainingBatch(8, 2), 3, nullptr).status();
+      train_step.Run(MakeTrainingBatch(8, 2), 3, nullptr).status();
   EXPECT_TRUE(absl::IsAborted(status));
   EXPECT_THAT(status.message(), HasSubstr("the loss of update 4 is nan"));
-  EXPECT_TRUE(AllEqual(model.Parameters(), before));
+  EXPECT_TRUE(AllEqual(model.NamedParameters(), before));
   EXPECT_TRUE(train_step.optimizer().State().empty());
 }
 

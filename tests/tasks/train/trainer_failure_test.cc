@@ -178,20 +178,19 @@ TEST_F(TrainerFailureTest, RecommendsACheckpointWhoseWeightsGiveAFiniteLoss) {
     const auto config = ReadTaskModelConfig(checkpoint);
     ASSERT_TRUE(config.ok()) << config.status();
     const ToyTask task(config->model);
-    const auto model = LoadTaskModel(checkpoint, *config, task);
+    auto model = LoadTaskModel(checkpoint, *config, task);
     ASSERT_TRUE(model.ok()) << model.status();
     const auto records = OpenRecords({train_}, task);
     ASSERT_TRUE(records.ok());
-    const auto evaluation = Evaluate(*model, task, **records, {});
+    const auto evaluation = Evaluate(&*model, task, **records, {});
     ASSERT_TRUE(evaluation.ok()) << type << ": " << evaluation.status();
     EXPECT_EQ(evaluation->num_examples, 37);
     const torch::NoGradGuard no_grad;
     for (int64_t record = 0; record < 37; ++record) {
-      const Batch batch = MakeBatch(*(*records)->Make(record));
-      EXPECT_TRUE(
-          torch::isfinite(model->head->Losses(model->Logits(batch), batch))
-              .all()
-              .item<bool>())
+      const Batch batch = MakeBatch(*(*records)->Make({.record = record}));
+      EXPECT_TRUE(torch::isfinite(model->Losses(model->Forward(batch), batch))
+                      .all()
+                      .item<bool>())
           << type << ", record " << record;
     }
   }

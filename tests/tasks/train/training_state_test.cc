@@ -70,7 +70,8 @@ TEST(TrainingStateTest, SaysWhatIsWrongWithAFile) {
 }
 
 TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
-  const FinetuneConfig config;
+  const RunPlan plan = {.num_steps = 12,
+                        .example_settings = {"data", "train.batch_size"}};
   const TrainingState begun = {
       .step = 12,
       .position = {.epoch = 3, .record = 5, .example = 1, .batch = 2},
@@ -79,8 +80,7 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
       .best_step = 8,
       .best = {{"f1", 0.2}}};
   const auto after = [&](const std::string& field, TrainingState state) {
-    const auto messages =
-        GoOnWithChanges({{field, "1", "2"}}, config, /*num_steps=*/12, &state);
+    const auto messages = GoOnWithChanges({{field, "1", "2"}}, plan, &state);
     EXPECT_TRUE(messages.ok()) << messages.status();
     EXPECT_EQ(messages->front(), "changed: " + field + ", from 1 to 2");
     return state;
@@ -103,7 +103,7 @@ TEST(TrainingStateTest, GoesOnWithChangesWhereItCan) {
 
   TrainingState state = begun;
   EXPECT_THAT(
-      GoOnWithChanges({}, config, /*num_steps=*/11, &state).status().ToString(),
+      GoOnWithChanges({}, {.num_steps = 11}, &state).status().ToString(),
       HasSubstr("has made 12 updates already"));
 }
 

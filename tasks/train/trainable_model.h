@@ -1,0 +1,85 @@
+#ifndef ETC_TASKS_TRAIN_TRAINABLE_MODEL_H_
+#define ETC_TASKS_TRAIN_TRAINABLE_MODEL_H_
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/weights/checkpoint.h"
+#include "tasks/data/batch.h"
+
+namespace etc {
+
+// A model as training knows it: parameters, a forward pass on a batch, and one
+// loss for each example. Which targets the examples of a batch have
+// (Batch::examples are of a struct derived from Example) only the model knows.
+class TrainableModel {
+ public:
+  virtual ~TrainableModel() = default;
+
+  // What training changes, by the names that the parameters have in a
+  // checkpoint. The tensors share memory with the model.
+  virtual NamedTensors NamedParameters() const = 0;
+
+  // The logits of a batch of B examples: tensors [B, ...].
+  virtual std::vector<torch::Tensor> Forward(const Batch& batch) = 0;
+
+  // One loss for each example, [B], from what Forward returned for the same
+  // batch. Depends on parameters through `logits` alone: a train step
+  // differentiates it with respect to them, then Forward with respect to the
+  // parameters.
+  virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                               const Batch& batch) = 0;
+
+  // Training mode: dropout is on.
+  virtual bool is_training() const = 0;
+  virtual void SetTraining(bool training) = 0;
+};
+
+// Switches a model to evaluation mode, and at the end of the scope back to the
+// mode that it had.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(TrainableModel* model)
+      : model_(model), was_training_(model->is_training()) {
+    model_->SetTraining(false);
+  }
+  ~EvaluationMode() { model_->SetTraining(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  TrainableModel* const model_;
+  const bool was_training_;
+};
+
+// The model of a run together with its files: the weights that a new run starts
+// from, and the model's part of a checkpoint directory.
+class RunModel {
+ public:
+  virtual ~RunModel() = default;
+
+  // Lives as long as this object.
+  virtual TrainableModel* model() = 0;
+
+  // Replaces the random weights of a new model by those that the run starts
+  // from, if there are any. Returns what was loaded, a line each, for people to
+  // read.
+  virtual absl::StatusOr<std::vector<std::string>> LoadInitialWeights() = 0;
+
+  // Writes the parameters, and all else that is needed to use the model, into
+  // the directory of a checkpoint.
+  virtual absl::Status Save(const std::string& directory) const = 0;
+
+  // Replaces the parameters by those that Save wrote into `directory`.
+  //   kInvalidArgument  tensors are missing, too many or of another shape, or
+  //                     have an element that is infinite or not a number
+  virtual absl::Status Load(const std::string& directory) = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_TRAINABLE_MODEL_H_
