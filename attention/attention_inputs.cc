@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "attention/pattern_runs.h"
 #include "base/check_shape.h"
 
 namespace etc {
@@ -72,18 +73,36 @@ void CheckFit(const std::vector<AttentionPattern>& patterns, int64_t batch,
               ", but have ", patterns[0].local_radius);
 }
 
-ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
-  for (torch::Tensor* tensor :
+// Calls function(tensor) for each of the masks and ids.
+template <typename Inputs, typename Function>
+void ForEachTensor(Inputs& inputs, const Function& function) {
+  for (auto* tensor :
        {&inputs.l2l_mask, &inputs.l2l_ids, &inputs.l2g_mask, &inputs.l2g_ids,
         &inputs.g2g_mask, &inputs.g2g_ids, &inputs.g2l_mask, &inputs.g2l_ids}) {
-    if (tensor->defined()) {
-      *tensor = tensor->to(device);
-    }
+    function(*tensor);
   }
+}
+
+ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
+  ForEachTensor(inputs, [&](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = tensor.to(device);
+    }
+  });
   return inputs;
 }
 
 }  // namespace
+
+// One for each example.
+struct AttentionInputs::BatchRuns {
+  std::vector<SoftmaxRuns> long_side, global_side;
+
+  void Add(PatternRuns runs) {
+    long_side.push_back(std::move(runs.long_side));
+    global_side.push_back(std::move(runs.global_side));
+  }
+};
 
 // What was given, and its completed form for the sizes of the last call.
 struct AttentionInputs::Cache {
@@ -96,7 +115,7 @@ struct AttentionInputs::Cache {
 
   using RunsKey = std::tuple<int64_t, int64_t, int64_t, int64_t>;
   std::optional<RunsKey> runs_key;
-  std::shared_ptr<const std::vector<PatternRuns>> runs;
+  std::shared_ptr<const BatchRuns> runs;
 };
 
 AttentionInputs::AttentionInputs() : cache_(std::make_shared<Cache>()) {}
@@ -116,41 +135,69 @@ AttentionInputs::AttentionInputs(ExplicitInputs tensors)
 }
 
 bool AttentionInputs::has_tensors() const {
-  const ExplicitInputs& given = cache_->given;
-  return given.l2l_mask.defined() || given.l2l_ids.defined() ||
-         given.l2g_mask.defined() || given.l2g_ids.defined() ||
-         given.g2g_mask.defined() || given.g2g_ids.defined() ||
-         given.g2l_mask.defined() || given.g2l_ids.defined();
+  bool any = false;
+  ForEachTensor(cache_->given, [&](const torch::Tensor& tensor) {
+    any = any || tensor.defined();
+  });
+  return any;
 }
 
-std::shared_ptr<const std::vector<PatternRuns>> AttentionInputs::Runs(
+std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
     int64_t batch, int64_t long_length, int64_t global_length,
     int64_t local_radius) const {
-  if (has_tensors()) {
-    return nullptr;
-  }
   const std::lock_guard<std::mutex> lock(cache_->mutex);
   const Cache::RunsKey key = {batch, long_length, global_length, local_radius};
   if (cache_->runs_key == key) {
     return cache_->runs;
   }
-  std::vector<PatternRuns> runs;
+  BatchRuns runs;
   if (patterns_ != nullptr) {
     CheckFit(*patterns_, batch, local_radius);
     CheckPatterns(*patterns_, long_length, global_length);
     for (const AttentionPattern& pattern : *patterns_) {
-      runs.push_back(MakePatternRuns(pattern, long_length, global_length));
+      runs.Add(MakePatternRuns(pattern, long_length, global_length));
     }
   } else {
-    const AttentionPattern everything =
+    const PatternRuns everything = MakePatternRuns(
         UnrestrictedPattern(long_length, global_length, local_radius,
-                            /*relative_pos_max_distance=*/0);
-    runs.assign(batch, MakePatternRuns(everything, long_length, global_length));
+                            /*relative_pos_max_distance=*/0),
+        long_length, global_length);
+    for (int64_t b = 0; b < batch; ++b) {
+      runs.Add(everything);
+    }
   }
-  cache_->runs =
-      std::make_shared<const std::vector<PatternRuns>>(std::move(runs));
+  cache_->runs = std::make_shared<const BatchRuns>(std::move(runs));
   cache_->runs_key = key;
   return cache_->runs;
+}
+
+SoftmaxPattern AttentionInputs::Softmax(QuerySide side, int64_t batch,
+                                        int64_t long_length,
+                                        int64_t global_length,
+                                        int64_t local_radius) const {
+  TORCH_CHECK(local_radius >= 1, "local_radius should be at least 1, but is ",
+              local_radius);
+  const bool is_long = side == QuerySide::kLong;
+  SoftmaxPattern pattern;
+  pattern.batch = batch;
+  pattern.queries = pattern.own_keys = is_long ? long_length : global_length;
+  pattern.other_keys = is_long ? global_length : long_length;
+  pattern.radius = is_long ? local_radius : -1;
+  if (!has_tensors()) {
+    const std::shared_ptr<const BatchRuns> runs =
+        Runs(batch, long_length, global_length, local_radius);
+    // Shares the ownership of both sides.
+    pattern.runs = {runs, is_long ? &runs->long_side : &runs->global_side};
+  }
+  pattern.masks = [=, inputs = *this](const torch::Device& device) {
+    const ExplicitInputs all =
+        inputs.Tensors(batch, long_length, global_length, local_radius, device);
+    return is_long ? SoftmaxMasks{all.l2l_mask, all.l2l_ids, all.l2g_mask,
+                                  all.l2g_ids}
+                   : SoftmaxMasks{all.g2g_mask, all.g2g_ids, all.g2l_mask,
+                                  all.g2l_ids};
+  };
+  return pattern;
 }
 
 ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,

@@ -11,9 +11,9 @@
 namespace etc {
 
 // The masks and relative ids of a batch as tensors, in the official layout
-// (model spec 6): what a pattern says, spelled out. Needs O(L (W + G)) memory.
-// B batch, L long length, G global length, W = 2 * local_radius + 1; column w
-// of row i of an l2l tensor is about key i + w - local_radius.
+// (doc/model.md 6): what a pattern says, in full. Needs O(L (W + G))
+// memory. B batch, L long length, G global length, W = 2 * local_radius + 1;
+// column w of row i of an l2l tensor is about key i + w - local_radius.
 //
 // A mask is bool, true where attention is allowed; undefined: everywhere. Ids
 // are int64; undefined: no relative term. Those of one softmax (l2l and l2g,
@@ -25,8 +25,8 @@ struct ExplicitInputs {
   torch::Tensor g2l_mask, g2l_ids;  // [B, G, L]
 };
 
-// Spells out one pattern for each example of a batch of long length `L` and
-// global length `G`; both at least those of every pattern. All masks are
+// Makes tensors of one pattern for each example of a batch of long length `L`
+// and global length `G`; both at least those of every pattern. All masks are
 // defined, and ids unless the distance is 0. Patterns agree in radius and
 // distance. On the CPU. Throws c10::Error otherwise.
 ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,

@@ -10,7 +10,7 @@
 namespace etc {
 namespace {
 
-// Model spec 3.2 and 4.3: not the initializer range of the other tables.
+// doc/model.md 3.2 and 4.3: not the initializer range of the other tables.
 constexpr double kRelativeEmbeddingDeviation = 0.5;
 
 void CheckOptions(const GlobalLocalAttentionOptions& options) {
@@ -39,16 +39,17 @@ void CheckOptions(const GlobalLocalAttentionOptions& options) {
       options.global_hidden_size);
 }
 
-// The shapes of an answer where nobody asks on the long side.
+// The output for a long side without tokens.
 SparseAttentionOutput WithoutQueries(const SparseAttentionInput& input) {
-  SparseAttentionOutput output = {.context = input.query};
+  const torch::Tensor& query = input.operands.query;
+  SparseAttentionOutput output = {.context = query};
   if (input.residual != ResidualAttention::kOff) {
-    const int64_t batch = input.query.size(0);
-    const int64_t heads = input.query.size(1);
-    const int64_t window = 2 * input.local_radius + 1;
-    output.own_scores = input.query.new_empty({batch, heads, 0, window});
-    output.other_scores =
-        input.query.new_empty({batch, heads, 0, input.other_key.size(2)});
+    const int64_t batch = query.size(0);
+    const int64_t heads = query.size(1);
+    const int64_t window = input.pattern.own_columns();
+    output.scores = {
+        .own = query.new_empty({batch, heads, 0, window}),
+        .other = query.new_empty({batch, heads, 0, input.pattern.other_keys})};
   }
   return output;
 }
@@ -78,8 +79,8 @@ GlobalLocalAttentionImpl::GlobalLocalAttentionImpl(
   }
 }
 
-// The table of model spec 3.5: which projections there are, and which of them
-// stand in for others.
+// The table of doc/model.md 3.5: which projections there are, and which of them
+// are shared.
 void GlobalLocalAttentionImpl::RegisterProjections() {
   const int64_t features = options_.num_heads * options_.head_size;
   const double deviation = options_.initializer_range;
@@ -122,38 +123,32 @@ torch::Tensor GlobalLocalAttentionImpl::Heads(
       .transpose(1, 2);
 }
 
-GlobalLocalAttentionImpl::KeysAndValues GlobalLocalAttentionImpl::ProjectOwn(
-    const Side& side, const LinearInput& own) {
-  return {.key = Heads(side.own_key, own), .value = Heads(side.own_value, own)};
+GlobalLocalAttentionImpl::SeenTokens GlobalLocalAttentionImpl::Project(
+    const Side& side, const LinearInput& own, const LinearInput& other) {
+  return {.own = {.key = Heads(side.own_key, own),
+                  .value = Heads(side.own_value, own)},
+          .other = {.key = Heads(side.other_key, other),
+                    .value = Heads(side.other_value, other)}};
 }
 
-GlobalLocalAttentionImpl::KeysAndValues GlobalLocalAttentionImpl::ProjectOther(
-    const Side& side, const LinearInput& other) {
-  return {.key = Heads(side.other_key, other),
-          .value = Heads(side.other_value, other)};
+AttentionOperands GlobalLocalAttentionImpl::Operands(const Side& side,
+                                                     const LinearInput& own,
+                                                     const SeenTokens& seen) {
+  return {.query = Heads(side.query, own),
+          .own_key = seen.own.key,
+          .own_value = seen.own.value,
+          .other_key = seen.other.key,
+          .other_value = seen.other.value,
+          .relative = side.relative.is_empty() ? RelativeTable()
+                                               : side.relative->table()};
 }
 
-GlobalLocalAttentionImpl::SideOutput GlobalLocalAttentionImpl::RunSide(
-    Side& side, const LinearInput& own, const Seen& seen,
-    SparseAttentionInput input) {
-  input.query = Heads(side.query, own);
-  input.own_key = seen.own.key;
-  input.own_value = seen.own.value;
-  input.other_key = seen.other.key;
-  input.other_value = seen.other.value;
-  if (!side.relative.is_empty()) {
-    input.relative = side.relative->table();
-  }
-  SideOutput result;
-  result.attention = own.value.size(1) == 0 && input.side == QuerySide::kLong
-                         ? WithoutQueries(input)
-                         : SparseAttention(input, options_.implementation);
-  result.output = products_.Apply(
-      products_.Input(result.attention.context.transpose(1, 2).reshape(
-          {own.value.size(0), own.value.size(1),
-           options_.num_heads * options_.head_size})),
-      side.output);
-  return result;
+torch::Tensor GlobalLocalAttentionImpl::Output(const Side& side,
+                                               const torch::Tensor& context) {
+  return products_.Apply(products_.Input(context.transpose(1, 2).reshape(
+                             {context.size(0), context.size(2),
+                              options_.num_heads * options_.head_size})),
+                         side.output);
 }
 
 GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
@@ -169,41 +164,45 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   ETC_CHECK_SHAPE(global_input, {batch, globals, options_.global_hidden_size});
 
   const ResidualScores& previous = carried.previous;
-  SparseAttentionInput input{.attention = &attention,
-                             .local_radius = options_.local_radius,
-                             .residual = carried.mode,
+  SparseAttentionInput input{.residual = carried.mode,
                              .layer = carried.layer,
                              .storage = carried.storage,
                              .dropout = is_training() ? options_.dropout : 0.0};
-  input.side = QuerySide::kLong;
-  input.own_previous = previous.l2l;
-  input.other_previous = previous.l2g;
-  input.live = previous.long_live;
   const LinearInput longs_in = products_.Input(long_input);
   const LinearInput globals_in = products_.Input(global_input);
-  const Seen by_long = {.own = ProjectOwn(long_, longs_in),
-                        .other = ProjectOther(long_, globals_in)};
-  const SideOutput long_side = RunSide(long_, longs_in, by_long, input);
 
-  input.side = QuerySide::kGlobal;
-  input.own_previous = previous.g2g;
-  input.other_previous = previous.g2l;
-  input.live = previous.global_live;
+  const SeenTokens by_long = Project(long_, longs_in, globals_in);
+  input.operands = Operands(long_, longs_in, by_long);
+  input.pattern = attention.Softmax(QuerySide::kLong, batch, longs, globals,
+                                    options_.local_radius);
+  input.previous = {.own = previous.l2l, .other = previous.l2g};
+  input.live = previous.long_live;
+  const SparseAttentionOutput long_side =
+      longs == 0 ? WithoutQueries(input)
+                 : SparseAttention(input, options_.implementation);
+  const torch::Tensor long_output = Output(long_, long_side.context);
+
   // With one projection for all pieces both sides see the same.
-  const Seen by_global = options_.share_qkv_projections
-                             ? Seen{.own = by_long.other, .other = by_long.own}
-                             : Seen{.own = ProjectOwn(global_, globals_in),
-                                    .other = ProjectOther(global_, longs_in)};
-  const SideOutput global_side = RunSide(global_, globals_in, by_global, input);
+  const SeenTokens by_global =
+      options_.share_qkv_projections
+          ? SeenTokens{.own = by_long.other, .other = by_long.own}
+          : Project(global_, globals_in, longs_in);
+  input.operands = Operands(global_, globals_in, by_global);
+  input.pattern = attention.Softmax(QuerySide::kGlobal, batch, longs, globals,
+                                    options_.local_radius);
+  input.previous = {.own = previous.g2g, .other = previous.g2l};
+  input.live = previous.global_live;
+  const SparseAttentionOutput global_side =
+      SparseAttention(input, options_.implementation);
 
-  return {.long_output = long_side.output,
-          .global_output = global_side.output,
-          .scores = {.g2g = global_side.attention.own_scores,
-                     .g2l = global_side.attention.other_scores,
-                     .l2g = long_side.attention.other_scores,
-                     .l2l = long_side.attention.own_scores,
-                     .long_live = long_side.attention.live,
-                     .global_live = global_side.attention.live}};
+  return {.long_output = long_output,
+          .global_output = Output(global_, global_side.context),
+          .scores = {.g2g = global_side.scores.own,
+                     .g2l = global_side.scores.other,
+                     .l2g = long_side.scores.other,
+                     .l2l = long_side.scores.own,
+                     .long_live = long_side.live,
+                     .global_live = global_side.live}};
 }
 
 }  // namespace etc

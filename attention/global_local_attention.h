@@ -15,7 +15,7 @@
 
 namespace etc {
 
-// The learned relative positions of one softmax (model spec 3.2): parameters
+// The learned relative positions of one softmax (doc/model.md 3.2): parameters
 // `embedding` [ids, heads, head_size], truncated normal(0.5), and `bias` [ids,
 // heads], zeros.
 class RelativePositionsImpl : public torch::nn::Module {
@@ -55,7 +55,7 @@ struct GlobalLocalAttentionOptions {
   AttentionImplementation implementation = AttentionImplementation::kAuto;
 };
 
-// What the layers below hand on.
+// Scores carried from the layers below.
 struct CarriedScores {
   ResidualAttention mode = ResidualAttention::kOff;
   // Layers below this one.
@@ -70,8 +70,8 @@ struct GlobalLocalAttentionOutput {
   ResidualScores scores;        // for the layer above; undefined with kOff
 };
 
-// ETC's fused global-local attention (Ainslie et al. 2020; model spec 3.5) with
-// residual scores in all four blocks (model spec 10.2):
+// ETC's fused global-local attention (Ainslie et al. 2020; doc/model.md 3.5)
+// with residual scores in all four blocks (doc/model.md 10.2):
 //
 //   long    softmax over [l2l ; l2g], then an output projection
 //   global  softmax over [g2g ; g2l], then an output projection
@@ -102,7 +102,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   }
 
  private:
-  // The layers of one softmax. "Own" and "other" as in SparseAttentionInput.
+  // The layers of one softmax. "Own" and "other" as in AttentionOperands.
   struct Side {
     torch::nn::Linear query = nullptr;
     torch::nn::Linear own_key = nullptr, own_value = nullptr;
@@ -115,20 +115,17 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
     torch::Tensor key, value;
   };
   // What the queries of one side see.
-  struct Seen {
+  struct SeenTokens {
     KeysAndValues own, other;
-  };
-  // What one side makes of the layer's input: `output` for its own stream.
-  struct SideOutput {
-    torch::Tensor output;
-    SparseAttentionOutput attention;
   };
 
   void RegisterProjections();
-  SideOutput RunSide(Side& side, const LinearInput& own, const Seen& seen,
-                     SparseAttentionInput input);
-  KeysAndValues ProjectOwn(const Side& side, const LinearInput& own);
-  KeysAndValues ProjectOther(const Side& side, const LinearInput& other);
+  SeenTokens Project(const Side& side, const LinearInput& own,
+                     const LinearInput& other);
+  AttentionOperands Operands(const Side& side, const LinearInput& own,
+                             const SeenTokens& seen);
+  // [B, N, length, d] -> [B, length, hidden]
+  torch::Tensor Output(const Side& side, const torch::Tensor& context);
   // [B, length, hidden] -> [B, N, length, d]
   torch::Tensor Heads(const torch::nn::Linear& projection,
                       const LinearInput& input);

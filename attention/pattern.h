@@ -7,7 +7,7 @@
 namespace etc {
 
 // Who may see whom in one example, and which relative id applies to each pair,
-// in O(L + G) memory (model spec 6; design 6). Long tokens are i, j in [0, L),
+// in O(L + G) memory (doc/model.md 6). Long tokens are i, j in [0, L),
 // global tokens g, k in [0, G):
 //
 //   l2l  i sees j  iff |j - i| <= local_radius

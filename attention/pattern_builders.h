@@ -19,7 +19,7 @@ struct PatternOptions {
 // Patterns of one example each. All throw c10::Error on vectors of different
 // lengths, indices out of range and ids that are not allowed.
 
-// From example ids (model spec 6.1): tokens see each other iff their example
+// From example ids (doc/model.md 6.1): tokens see each other iff their example
 // ids are equal. Ids must not be negative; padding has an id of its own.
 //
 //   long_example_ids:   [L]
@@ -30,8 +30,8 @@ AttentionPattern PatternFromExampleIds(
     const std::vector<int32_t>& global_example_ids,
     const std::vector<int32_t>& sentence_ids, const PatternOptions& options);
 
-// From breakpoints, 1 at the last token of each packed example (model spec
-// 6.2). Not packed: a single 1 at the last real token.
+// From breakpoints, 1 at the last token of each packed example
+// (doc/model.md 6.2). Not packed: a single 1 at the last real token.
 //
 //   long_breakpoints: [L], global_breakpoints: [G], sentence_ids: [L]
 AttentionPattern PatternFromBreakpoints(
@@ -40,7 +40,8 @@ AttentionPattern PatternFromBreakpoints(
     const std::vector<int32_t>& sentence_ids, const PatternOptions& options);
 
 // One global token for every `tokens_per_block` long ones, G = ceil(L /
-// tokens_per_block) (model spec 6.3). `input_mask` is [L], 1 for a real token.
+// tokens_per_block) (doc/model.md 6.3). `input_mask` is [L], 1 for a real
+// token.
 AttentionPattern PatternFromFixedBlocks(const std::vector<int32_t>& input_mask,
                                         int64_t tokens_per_block,
                                         const PatternOptions& options);
@@ -51,7 +52,7 @@ std::vector<int32_t> FixedBlockGlobalTokenIds(
     const std::vector<int32_t>& input_mask, int64_t tokens_per_block,
     int32_t global_token_id);
 
-// What describes an example of HotpotQA and WikiHop (model spec 6.4).
+// What describes an example of HotpotQA and WikiHop (doc/model.md 6.4).
 struct MultihopSource {
   // [L]: 1 at the last long token of the question and of each paragraph.
   std::vector<int32_t> long_paragraph_breakpoints;
@@ -68,9 +69,9 @@ struct MultihopSource {
 };
 
 // The long tokens see their own paragraph only, the global tokens all of the
-// example (model spec 6.4). With `flat_sequence`, one sequence without borders,
-// whose sentences are the only structure: paragraphs, links and exemptions are
-// ignored.
+// example (doc/model.md 6.4). With `flat_sequence`, one sequence without
+// borders, whose sentences are the only structure: paragraphs, links and
+// exemptions are ignored.
 AttentionPattern PatternFromMultihop(const MultihopSource& source,
                                      const PatternOptions& options,
                                      bool flat_sequence = false);

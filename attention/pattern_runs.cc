@@ -14,7 +14,7 @@ class RunAppender {
 
   void Add(int64_t key) {
     const int32_t k = static_cast<int32_t>(key);
-    std::vector<kernels::Run>& runs = table_->runs;
+    std::vector<KeyRun>& runs = table_->runs;
     if (static_cast<int32_t>(runs.size()) > first_ && runs.back().end >= k) {
       runs.back().end = std::max(runs.back().end, k + 1);
     } else {
@@ -32,13 +32,6 @@ class RunAppender {
   RunSetTable* table_;
   int32_t first_;
 };
-
-RunSetTable EmptySets(int64_t queries) {
-  RunSetTable table;
-  table.first.assign(queries, 0);
-  table.last.assign(queries, 0);
-  return table;
-}
 
 // Each query's set is the keys with its code.
 RunSetTable SetsByCode(const std::vector<int32_t>& query_codes,
@@ -149,29 +142,44 @@ RunSetTable GlobalToLongLinks(const AttentionPattern& pattern,
   return table;
 }
 
+// Sets the rules of relative ids, and the pairs with a special one.
+void SetRelativeIds(const AttentionPattern& pattern, int64_t long_length,
+                    int64_t global_length, PatternRuns* out) {
+  for (SoftmaxRuns* side : {&out->long_side, &out->global_side}) {
+    side->max_distance = pattern.relative_pos_max_distance;
+    side->own.rule = RelativeRule::kDistance;
+    side->other.rule = RelativeRule::kLink;
+  }
+  out->long_side.other.special = LongToGlobalLinks(pattern, long_length);
+  out->global_side.other.special = GlobalToLongLinks(pattern, global_length);
+  // Distances apply within a global segment.
+  out->global_side.own.special =
+      SetsByCode(pattern.global_segment, pattern.global_segment, global_length);
+}
+
 }  // namespace
 
 PatternRuns MakePatternRuns(const AttentionPattern& pattern,
                             int64_t long_length, int64_t global_length) {
   PatternRuns out;
-  out.max_distance = pattern.relative_pos_max_distance;
-  out.l2l = SetsByCode(pattern.long_segment, pattern.long_segment, long_length);
-  out.l2g =
-      SetsByCode(pattern.long_example, pattern.global_example, long_length);
-  out.g2g =
+  RunSetTable& l2l = out.long_side.own.visible;
+  RunSetTable& l2g = out.long_side.other.visible;
+  RunSetTable& g2g = out.global_side.own.visible;
+  RunSetTable& g2l = out.global_side.other.visible;
+  l2l = SetsByCode(pattern.long_segment, pattern.long_segment, long_length);
+  l2g = SetsByCode(pattern.long_example, pattern.global_example, long_length);
+  g2g =
       SetsByCode(pattern.global_example, pattern.global_example, global_length);
-  out.g2l =
-      SetsByCode(pattern.global_example, pattern.long_example, global_length);
+  g2l = SetsByCode(pattern.global_example, pattern.long_example, global_length);
   if (pattern.hard_l2g) {
-    RestrictLongToGlobal(pattern, &out.l2g);
+    RestrictLongToGlobal(pattern, &l2g);
   }
   if (pattern.hard_g2l) {
-    RestrictGlobalToLong(pattern, &out.g2l);
+    RestrictGlobalToLong(pattern, &g2l);
   }
-  out.l2g_links = LongToGlobalLinks(pattern, long_length);
-  out.g2l_links = GlobalToLongLinks(pattern, global_length);
-  out.g2g_segments =
-      SetsByCode(pattern.global_segment, pattern.global_segment, global_length);
+  if (pattern.relative_pos_max_distance > 0) {
+    SetRelativeIds(pattern, long_length, global_length, &out);
+  }
   return out;
 }
 

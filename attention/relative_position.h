@@ -6,7 +6,7 @@
 
 namespace etc {
 
-// Relative ids of ETC (model spec 5.2). With m = `max_distance` and
+// Relative ids of ETC (doc/model.md 5.2). With m = `max_distance` and
 // delta = key position - query position:
 //
 //   delta >= 0   min(delta, m)          0 is the token itself
@@ -30,7 +30,7 @@ constexpr int64_t LinkedId(int64_t max_distance) {
 constexpr int64_t OtherSegmentId(int64_t max_distance) {
   return RelativeDistanceCount(max_distance) + 2;
 }
-// Rows a relative table must have at least (model spec 1.1).
+// Rows a relative table must have at least (doc/model.md 1.1).
 constexpr int64_t RelativeVocabSize(int64_t max_distance) {
   return RelativeDistanceCount(max_distance) + 3;
 }

@@ -9,7 +9,7 @@
 namespace etc {
 
 // How the attention scores of the layers below enter a layer's softmax
-// (RealFormer, He et al. 2021; model spec 10). With s_n the scaled score of
+// (RealFormer, He et al. 2021; doc/model.md 10). With s_n the scaled score of
 // layer n = 0, 1, ... and S_n = s_n + S_{n-1} what is carried to layer n + 1:
 //
 //   kOff   softmax(s_n)            nothing is carried
@@ -19,37 +19,36 @@ namespace etc {
 // No mode has parameters, so a checkpoint trained with one loads with another.
 enum class ResidualAttention { kOff, kSum, kMean };
 
-// How long the scores of a layer are kept, where the kernels compute them (the
-// tensor implementations always store):
+// How long the scores of a layer are kept, where a fused backend computes them
+// (backends of tensor operations always store):
 //
 //   kStore      each layer has tensors of its own, which autograd keeps
 //   kReverse    one buffer for all layers: each adds its scores in place, and
-//               the backward pass, which computes them again anyway, takes them
-//               away: S_{n-1} = S_n - s_n. Exact up to rounding, which adds up
+//               the backward pass, which computes them again anyway, subtracts
+//               them: S_{n-1} = S_n - s_n. Exact up to rounding, which adds up
 //               to about 4e-6 over 24 layers
 //   kRecompute  one buffer; before the backward pass of layer n it is filled
 //               anew from the queries and keys of layers 0 to n: the same bits
 //               as kStore, at a cost that grows with the square of the depth
 //
-// With one buffer, a layer's scores can be handed to one layer only, and can be
-// read until that layer runs; the backward pass leaves nothing of them to read,
-// and gradients that flow into scores cannot be retained. What breaks this
-// throws c10::Error, as does, with kReverse, a second backward pass.
+// With one buffer, a layer's scores can be carried to one layer only, and are
+// valid until that layer runs; after the backward pass they are not, and
+// gradients of scores cannot be retained. What breaks this throws c10::Error,
+// as does, with kReverse, a second backward pass.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
-// Scores in a buffer, after `layers` layers; without buffer, scores that lie in
-// tensors of their own.
+// Scores in a buffer, after `layers` layers; null: in tensors of their own.
 class ScoreBuffer;
 struct LiveScores {
   std::shared_ptr<ScoreBuffer> buffer;
   int64_t layers = 0;
 };
 
-// The scores that one layer hands to the next, one tensor for each block, each
-// (q . k + q . E[id] + bias[id]) / sqrt(head_dim) summed over the layers so
-// far: never masked, never divided. Undefined tensors mean zeros: nothing
-// carried yet. Pairs that may not see each other have a score or 0, as the
-// implementation likes: no result depends on it.
+// The scores that one layer carries to the next, one tensor for each block,
+// each (q . k + q . E[id] + bias[id]) / sqrt(head_dim) summed over the layers
+// so far: never masked, never divided. Undefined tensors mean zeros: nothing
+// carried yet. Those of pairs that may not see each other are unspecified, but
+// finite: no result depends on them.
 //
 // With B batch, N heads, L long length, G global length and W = 2r + 1:
 struct ResidualScores {
@@ -60,9 +59,9 @@ struct ResidualScores {
   // outside of the sequence the value is 0.
   torch::Tensor l2l;
 
-  // Where the two rows of blocks lie, [l2l ; l2g] and [g2g ; g2l]. To be handed
-  // on with the tensors; left out, the next layer reads the tensors and begins
-  // a buffer of its own.
+  // The buffers of the two softmaxes, [l2l ; l2g] and [g2g ; g2l], to be
+  // carried with the tensors. If they are left out, the next layer reads the
+  // tensors and begins a buffer of its own.
   LiveScores long_live, global_live;
 };
 

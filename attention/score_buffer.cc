@@ -8,49 +8,50 @@ namespace etc {
 namespace {
 
 // Outside of any graph, which would keep the buffer that keeps the tensor.
-torch::Tensor DetachedOrUndefined(const torch::Tensor& tensor) {
-  return tensor.defined() ? tensor.detach() : tensor;
+void Detach(torch::Tensor& tensor) {
+  if (tensor.defined()) {
+    tensor = tensor.detach();
+  }
 }
 
-KernelProblem Detached(KernelProblem problem) {
-  for (torch::Tensor* tensor :
-       {&problem.query, &problem.own_key, &problem.own_value,
-        &problem.other_key, &problem.other_value, &problem.relative.embedding,
-        &problem.relative.bias}) {
-    *tensor = DetachedOrUndefined(*tensor);
-  }
+ScorePair Detached(ScorePair scores) {
+  scores.ForEachTensor(Detach);
+  return scores;
+}
+
+AttentionProblem Detached(AttentionProblem problem) {
+  problem.operands.ForEachTensor(Detach);
   return problem;
 }
 
 }  // namespace
 
-ScoreBuffer::ScoreBuffer(ScoreStorage storage, const KernelProblem& first)
-    : storage_(storage),
-      has_base_(first.own_previous.defined()),
-      scores_(NewScores(first)),
-      base_({.own = DetachedOrUndefined(first.own_previous),
-             .other = DetachedOrUndefined(first.other_previous)}) {
+ScoreBuffer::ScoreBuffer(const FusedBackend& backend, ScoreStorage storage,
+                         const AttentionProblem& first)
+    : backend_(backend),
+      storage_(storage),
+      has_base_(first.previous.defined()),
+      scores_(backend.NewScores(first)),
+      base_(Detached(first.previous)) {
   TORCH_CHECK(storage != ScoreStorage::kStore,
               "scores that are stored need no buffer");
 }
 
-bool ScoreBuffer::Holds(const torch::Tensor& own,
-                        const torch::Tensor& other) const {
-  return own.defined() && other.defined() &&
-         own.data_ptr() == scores_.own.data_ptr() &&
-         other.data_ptr() == scores_.other.data_ptr();
+bool ScoreBuffer::Holds(const ScorePair& scores) const {
+  return scores.own.defined() && scores.other.defined() &&
+         scores.own.data_ptr() == scores_.own.data_ptr() &&
+         scores.other.data_ptr() == scores_.other.data_ptr();
 }
 
-KernelProblem ScoreBuffer::WithScores(KernelProblem problem,
-                                      const ScorePair& previous) {
-  problem.own_previous = previous.own;
-  problem.other_previous = previous.other;
-  problem.own_carried = scores_.own;
-  problem.other_carried = scores_.other;
+AttentionProblem ScoreBuffer::WithScores(AttentionProblem problem,
+                                         const ScorePair& previous) {
+  problem.previous = previous;
+  problem.carried = scores_;
   return problem;
 }
 
-KernelProblem ScoreBuffer::Next(KernelProblem problem, bool differentiable) {
+AttentionProblem ScoreBuffer::Next(AttentionProblem problem,
+                                   bool differentiable) {
   if (layers_ == 1 && kept_.empty()) {
     base_ = {};
   }
@@ -60,7 +61,7 @@ KernelProblem ScoreBuffer::Next(KernelProblem problem, bool differentiable) {
       base_ = {.own = scores_.own.clone(), .other = scores_.other.clone()};
     }
   }
-  const KernelProblem next =
+  const AttentionProblem next =
       WithScores(std::move(problem), layers_ == 0 ? base_ : scores_);
   if (differentiable || !kept_.empty()) {
     kept_.push_back(Detached(next));
@@ -75,7 +76,8 @@ void ScoreBuffer::ReturnTo(int64_t layers) {
                 "layer; to run a second one, use ScoreStorage::kRecompute or "
                 "kStore");
     for (; layers_ > layers; --layers_) {
-      RunKernelScores(WithScores(kept_.back(), scores_), /*subtract=*/true);
+      backend_.RecomputeScores(WithScores(kept_.back(), scores_),
+                               /*subtract=*/true);
       kept_.pop_back();
     }
     return;
@@ -84,25 +86,23 @@ void ScoreBuffer::ReturnTo(int64_t layers) {
     return;
   }
   for (int64_t layer = first_kept_; layer < layers; ++layer) {
-    RunKernelScores(WithScores(kept_[static_cast<size_t>(layer - first_kept_)],
-                               layer == first_kept_ ? base_ : scores_),
-                    /*subtract=*/false);
+    backend_.RecomputeScores(
+        WithScores(kept_[static_cast<size_t>(layer - first_kept_)],
+                   layer == first_kept_ ? base_ : scores_),
+        /*subtract=*/false);
   }
   layers_ = layers;
 }
 
-KernelScoreGradients ScoreBuffer::Gradients(int64_t layers,
-                                            const ScorePair& above) {
-  KernelScoreGradients gradients = {.own_carried = above.own,
-                                    .other_carried = above.other};
+ScoreGradients ScoreBuffer::Gradients(int64_t layers, const ScorePair& above) {
+  ScoreGradients gradients = {.carried = above};
   if (layers == 1 && !has_base_) {
     return gradients;
   }
-  if (!gradients_.own.defined()) {
-    gradients_ = NewScores(kept_.front());
+  if (!gradients_.defined()) {
+    gradients_ = backend_.NewScores(kept_.front());
   }
-  gradients.own_previous = gradients_.own;
-  gradients.other_previous = gradients_.other;
+  gradients.previous = gradients_;
   gradients.undo = storage_ == ScoreStorage::kReverse;
   return gradients;
 }

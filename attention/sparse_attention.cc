@@ -1,47 +1,311 @@
+// The backend of a softmax, and fused backends as a node of autograd's graph.
+
 #include "attention/sparse_attention.h"
 
 #include <c10/util/Exception.h>
+#include <torch/autograd.h>
+#include <torch/custom_class.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/attention_problem.h"
+#include "attention/backends/backend.h"
+#include "attention/backends/blocked/blocked_backend.h"
+#include "attention/backends/cpu/cpu_backend.h"
+#include "attention/backends/reference/reference_backend.h"
+#include "attention/score_buffer.h"
 
 namespace etc {
 namespace {
 
-// What kAuto stands for.
-AttentionImplementation Fastest(const SparseAttentionInput& input) {
-  // The kernels are several times as fast as the others at every size, from
-  // 128 long tokens on (measured, bench/attention_bench). They know float32 on
-  // the CPU and patterns, no explicit tensors.
-  if (UnsupportedReason(input).empty()) {
-    return AttentionImplementation::kKernel;
+using Variables = torch::autograd::variable_list;
+
+// The only place that knows all backends.
+const AttentionBackend& PickBackend(const AttentionProblem& problem,
+                                    AttentionImplementation implementation) {
+  static const ReferenceBackend reference;
+  static const BlockedBackend blocked;
+  static const CpuBackend cpu;
+  const AttentionBackend* backend = &reference;
+  switch (implementation) {
+    case AttentionImplementation::kReference:
+      break;
+    case AttentionImplementation::kBlocked:
+      backend = &blocked;
+      break;
+    case AttentionImplementation::kKernel:
+      backend = &cpu;
+      break;
+    case AttentionImplementation::kAuto:
+      // The kernels are several times as fast as the others at every size, from
+      // 128 long tokens on (measured, bench/attention_bench).
+      if (cpu.UnsupportedReason(problem).empty()) {
+        return cpu;
+      }
+      // Up to here the window leaves out so little that blocks cost more than
+      // they save (measured, bench/attention_bench).
+      if (problem.pattern.radius >= 0 &&
+          problem.pattern.queries > 3 * problem.pattern.radius &&
+          blocked.UnsupportedReason(problem).empty()) {
+        return blocked;
+      }
+      return reference;
   }
-  // Up to here the window leaves out so little that blocks cost more than
-  // they save (measured, bench/attention_bench).
-  return input.query.size(2) <= 3 * input.local_radius
-             ? AttentionImplementation::kReference
-             : AttentionImplementation::kBlocked;
+  const std::string reason = backend->UnsupportedReason(problem);
+  TORCH_CHECK(reason.empty(), "the attention backend \"", backend->name(),
+              "\" does not support this: ", reason);
+  return *backend;
+}
+
+// The tensors of a problem that gradients flow to, in a fixed order. The
+// previous scores are last: the backward pass does not need their values.
+template <typename Problem, typename Function>
+void ForEachInput(Problem& problem, const Function& function) {
+  problem.operands.ForEachTensor(function);
+  problem.previous.ForEachTensor(function);
+}
+
+// The same tensors over the same memory, which autograd takes for each layer's
+// own: what a layer in a buffer carries to the next one. Autograd is not told
+// when the next layer changes them, but MarkAsChanged makes it refuse to use
+// them as they were.
+ScorePair Alias(const ScorePair& scores) {
+  return {.own = scores.own.variable_data(),
+          .other = scores.other.variable_data()};
+}
+
+void MarkAsChanged(const torch::Tensor& alias) {
+  if (alias.defined() && !alias.is_inference()) {
+    alias.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+// One forward pass of a fused backend: the problem without the tensors that
+// autograd keeps (it takes none that are undefined), and where its scores are.
+struct Call : torch::CustomClassHolder {
+  // Takes the tensors of `whole` out of it.
+  Call(const FusedBackend& fused, AttentionProblem whole, Variables* defined)
+      : backend(fused), problem(std::move(whole)) {
+    // The runs are all that a fused backend reads of it.
+    problem.pattern.masks = nullptr;
+    ForEachInput(problem, [&](torch::Tensor& tensor) {
+      is_defined.push_back(tensor.defined());
+      if (tensor.defined()) {
+        defined->push_back(std::move(tensor));
+      }
+      tensor = torch::Tensor();
+    });
+  }
+
+  // The problem with the defined ones of its tensors, or the first of them.
+  AttentionProblem With(at::TensorList defined) const {
+    AttentionProblem whole = problem;
+    size_t i = 0;
+    size_t next = 0;
+    ForEachInput(whole, [&](torch::Tensor& tensor) {
+      if (is_defined[i++] && next < defined.size()) {
+        tensor = defined[next++];
+      }
+    });
+    return whole;
+  }
+
+  // Whether scores are in tensors of this layer's own.
+  bool stores() const { return problem.carry && buffer == nullptr; }
+
+  const FusedBackend& backend;
+  AttentionProblem problem;
+  std::vector<bool> is_defined;         // of ForEachInput
+  size_t saved = 0;                     // AttentionForward::saved
+  std::shared_ptr<ScoreBuffer> buffer;  // null: scores are stored
+  int64_t layers = 0;                   // in the buffer, with this one
+};
+
+class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
+ public:
+  using Context = torch::autograd::AutogradContext;
+
+  // `tensors` are those that are defined. Gives context and, if scores are
+  // carried, own and other scores. `context` is null if there will be no
+  // backward pass.
+  static Variables forward(Context* context,
+                           const c10::intrusive_ptr<Call>& call,
+                           at::TensorList tensors) {
+    AttentionProblem problem = call->With(tensors);
+    const ScorePair previous = problem.previous;
+    const std::shared_ptr<ScoreBuffer>& buffer = call->buffer;
+    const bool in_place = buffer != nullptr && buffer->Holds(previous);
+    if (buffer != nullptr) {
+      problem = buffer->Next(std::move(problem), context != nullptr);
+    } else if (problem.carry) {
+      problem.carried = call->backend.NewScores(problem);
+    }
+    AttentionForward result = call->backend.Forward(problem);
+    if (buffer != nullptr) {
+      buffer->Added();
+      call->layers = buffer->layers();
+      if (in_place) {
+        previous.ForEachTensor(MarkAsChanged);
+      }
+      result.scores = Alias(buffer->scores());
+    }
+    if (context != nullptr) {
+      Save(context, call, tensors, result);
+    }
+    if (!problem.carry) {
+      return {result.context};
+    }
+    return {result.context, result.scores.own, result.scores.other};
+  }
+
+  static Variables backward(Context* context, Variables gradients) {
+    TORCH_CHECK(!torch::GradMode::is_enabled(),
+                "gradients of gradients do not pass the attention kernels; use "
+                "AttentionImplementation::kReference or kBlocked for them");
+    const c10::intrusive_ptr<Call> call =
+        c10::static_intrusive_pointer_cast<Call>(
+            context->saved_data["call"].toCapsule());
+    // In the order of Save.
+    const Variables saved = context->get_saved_variables();
+    auto next = saved.begin();
+    AttentionForward forward = {.context = *next++};
+    for (size_t i = 0; i < call->saved; ++i) {
+      forward.saved.push_back(*next++);
+    }
+    ScorePair stored;
+    if (call->stores()) {
+      stored.own = *next++;
+      stored.other = *next++;
+    }
+    AttentionProblem problem = call->With(Variables(next, saved.end()));
+    ScoreGradients scores;
+    if (problem.carry) {
+      const ScorePair above = {.own = gradients[1], .other = gradients[2]};
+      scores = call->stores() ? StoredScores(*call, stored, above, &problem)
+                              : BufferedScores(*call, above, &problem);
+    }
+    const AttentionOperands out =
+        call->backend.Backward(problem, forward, gradients[0], scores);
+    if (call->buffer != nullptr) {
+      call->buffer->Removed(call->layers);
+    }
+    return Gradients(*call, out, scores.previous);
+  }
+
+ private:
+  static void Save(Context* context, const c10::intrusive_ptr<Call>& call,
+                   at::TensorList tensors, const AttentionForward& result) {
+    context->set_materialize_grads(false);
+    call->saved = result.saved.size();
+    Variables saved = {result.context};
+    saved.insert(saved.end(), result.saved.begin(), result.saved.end());
+    if (call->stores()) {
+      saved.insert(saved.end(), {result.scores.own, result.scores.other});
+    }
+    // Without the previous scores, which are the last two.
+    const bool has_previous = call->is_defined.back();
+    saved.insert(saved.end(), tensors.begin(),
+                 tensors.end() - (has_previous ? 2 : 0));
+    context->save_for_backward(saved);
+    context->saved_data["call"] = c10::IValue::make_capsule(call);
+  }
+
+  static ScoreGradients StoredScores(const Call& call, const ScorePair& stored,
+                                     const ScorePair& above,
+                                     AttentionProblem* problem) {
+    problem->carried = stored;
+    ScoreGradients scores = {.carried = above};
+    if (call.is_defined.back()) {
+      scores.previous = call.backend.NewScores(*problem);
+    }
+    return scores;
+  }
+
+  static ScoreGradients BufferedScores(const Call& call, const ScorePair& above,
+                                       AttentionProblem* problem) {
+    call.buffer->ReturnTo(call.layers);
+    problem->carried = call.buffer->scores();
+    return call.buffer->Gradients(call.layers, above);
+  }
+
+  static Variables Gradients(const Call& call, const AttentionOperands& out,
+                             const ScorePair& previous) {
+    Variables gradients(1);  // that of the call, which has none
+    size_t i = 0;
+    const auto add = [&](const torch::Tensor& gradient) {
+      if (call.is_defined[i++]) {
+        gradients.push_back(gradient);
+      }
+    };
+    out.ForEachTensor(add);
+    previous.ForEachTensor(add);
+    return gradients;
+  }
+};
+
+// The buffer to continue with, or a new one.
+std::shared_ptr<ScoreBuffer> BufferFor(const FusedBackend& backend,
+                                       const SparseAttentionInput& input,
+                                       const AttentionProblem& problem) {
+  if (!problem.carry || input.storage == ScoreStorage::kStore) {
+    return nullptr;
+  }
+  const LiveScores& live = input.live;
+  if (live.buffer == nullptr || !live.buffer->Holds(problem.previous)) {
+    return std::make_shared<ScoreBuffer>(backend, input.storage, problem);
+  }
+  TORCH_CHECK(live.buffer->layers() == live.layers,
+              "these residual scores, of ", live.layers,
+              " layers, are gone: their buffer now holds those of ",
+              live.buffer->layers(),
+              ". To hand the scores of a layer to several others, or to hold "
+              "on to them, use ScoreStorage::kStore");
+  return live.buffer;
+}
+
+bool AnyRequiresGradient(const Variables& tensors) {
+  for (const torch::Tensor& tensor : tensors) {
+    if (tensor.requires_grad()) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
 
 SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                                       AttentionImplementation implementation) {
-  TORCH_CHECK(input.attention != nullptr, "attention inputs are missing");
-  TORCH_CHECK(input.query.dim() == 4,
-              "query should be [batch, heads, length, head_dim], but is ",
-              input.query.sizes());
-  if (implementation == AttentionImplementation::kAuto) {
-    implementation = Fastest(input);
+  AttentionProblem problem = MakeAttentionProblem(input);
+  const AttentionBackend& backend = PickBackend(problem, implementation);
+  const FusedBackend* const fused = backend.fused();
+  if (fused == nullptr) {
+    const AttentionForward result = backend.Forward(problem);
+    return {.context = result.context, .scores = result.scores};
   }
-  switch (implementation) {
-    case AttentionImplementation::kReference:
-      return ReferenceSparseAttention(input);
-    case AttentionImplementation::kBlocked:
-      return BlockedSparseAttention(input);
-    case AttentionImplementation::kKernel:
-      return KernelSparseAttention(input);
-    case AttentionImplementation::kAuto:
-      break;
+  fused->Prepare(&problem);
+  if (problem.dropout > 0.0) {
+    problem.dropout_seed = DrawKernelDropoutSeed();
   }
-  TORCH_CHECK(false, "no such attention implementation");
+  std::shared_ptr<ScoreBuffer> buffer = BufferFor(*fused, input, problem);
+  Variables tensors;
+  const auto call =
+      c10::make_intrusive<Call>(*fused, std::move(problem), &tensors);
+  call->buffer = std::move(buffer);
+  const Variables results =
+      torch::GradMode::is_enabled() && AnyRequiresGradient(tensors)
+          ? AttentionFunction::apply(call, at::TensorList(tensors))
+          : AttentionFunction::forward(/*context=*/nullptr, call, tensors);
+  SparseAttentionOutput output;
+  output.context = results[0].to(input.operands.query.scalar_type());
+  if (results.size() > 1) {
+    output.scores = {.own = results[1], .other = results[2]};
+  }
+  output.live = {.buffer = call->buffer, .layers = call->layers};
+  return output;
 }
 
 }  // namespace etc

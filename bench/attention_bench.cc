@@ -6,11 +6,11 @@
 //
 // Heads are those of the base model, 12 of 64 features; the pattern has no
 // borders. With `sum` the layer is the second of a stack, so that it takes
-// scores and hands them on: the kernel in one buffer (ScoreStorage::kReverse),
-// the others in tensors. `dense` is softmax(Q K^T / sqrt(d)) V over L + G
-// tokens without relative positions, one head at a time, as whole batches of
-// heads would not fit into memory. bf16: queries, keys and values; scores are
-// float32.
+// scores and carries them on: the kernel in one buffer
+// (ScoreStorage::kReverse), the others in tensors. `dense` is softmax(Q K^T /
+// sqrt(d)) V over L + G tokens without relative positions, one head at a time,
+// as whole batches of heads would not fit into memory. bf16: queries, keys and
+// values; scores are float32.
 //
 // The process keeps the memory it frees, as realetc does, unless the
 // environment has ETC_GIVE_MEMORY_BACK: then it goes back to the system, as in
@@ -75,23 +75,22 @@ torch::Tensor Leaf(std::vector<int64_t> shape, bool bf16) {
 
 SparseAttentionInput MakeInput(const Variant& variant, QuerySide side,
                                int64_t longs, int64_t globals, int64_t radius,
-                               const AttentionInputs* attention) {
+                               const AttentionInputs& attention) {
   const int64_t own = side == QuerySide::kLong ? longs : globals;
   const int64_t other = side == QuerySide::kLong ? globals : longs;
   const auto tokens = [&](int64_t length) {
     return Leaf({1, kHeads, length, kHeadDim}, variant.bf16);
   };
   SparseAttentionInput input;
-  input.side = side;
-  input.query = tokens(own);
-  input.own_key = tokens(own);
-  input.own_value = tokens(own);
-  input.other_key = tokens(other);
-  input.other_value = tokens(other);
-  input.relative = {.embedding = Leaf({32, kHeads, kHeadDim}, variant.bf16),
-                    .bias = Leaf({32, kHeads}, variant.bf16)};
-  input.attention = attention;
-  input.local_radius = radius;
+  input.operands = {
+      .query = tokens(own),
+      .own_key = tokens(own),
+      .own_value = tokens(own),
+      .other_key = tokens(other),
+      .other_value = tokens(other),
+      .relative = {.embedding = Leaf({32, kHeads, kHeadDim}, variant.bf16),
+                   .bias = Leaf({32, kHeads}, variant.bf16)}};
+  input.pattern = attention.Softmax(side, 1, longs, globals, radius);
   if (variant.sum) {
     input.residual = ResidualAttention::kSum;
     input.storage = ScoreStorage::kReverse;
@@ -103,28 +102,26 @@ SparseAttentionInput MakeInput(const Variant& variant, QuerySide side,
 class Layer {
  public:
   Layer(const Variant& variant, QuerySide side, int64_t longs, int64_t globals,
-        int64_t radius, const AttentionInputs* attention)
+        int64_t radius, const AttentionInputs& attention)
       : variant_(variant),
         input_(MakeInput(variant, side, longs, globals, radius, attention)) {
-    leaves_ = {input_.query,        input_.own_key,
-               input_.own_value,    input_.other_key,
-               input_.other_value,  input_.relative.embedding,
-               input_.relative.bias};
+    input_.operands.ForEachTensor(
+        [&](const torch::Tensor& tensor) { leaves_.push_back(tensor); });
     if (variant.sum) {
       const torch::AutoGradMode gradients(variant.training);
-      // A layer of its own tensors, to which no gradient is asked to flow.
+      // A layer of other tensors, which get no gradient.
       first_ = SparseAttention(
           MakeInput(variant, side, longs, globals, radius, attention),
           variant.implementation);
-      HandOn(first_);
-      score_gradients_ = {torch::ones_like(first_.own_scores),
-                          torch::ones_like(first_.other_scores)};
+      Carry(first_);
+      score_gradients_ = {torch::ones_like(first_.scores.own),
+                          torch::ones_like(first_.scores.other)};
       if (variant.training) {
-        leaves_.insert(leaves_.end(), {first_.own_scores, first_.other_scores});
+        leaves_.insert(leaves_.end(), {first_.scores.own, first_.scores.other});
       }
       input_.layer = 1;
     }
-    context_gradient_ = torch::ones_like(input_.query);
+    context_gradient_ = torch::ones_like(input_.operands.query);
   }
 
   // A training step leaves the buffer as it was; a forward pass adds to it, and
@@ -135,14 +132,14 @@ class Layer {
     benchmark::DoNotOptimize(output.context.data_ptr());
     if (!variant_.training) {
       if (variant_.sum) {
-        HandOn(output);
+        Carry(output);
       }
       return;
     }
     std::vector<torch::Tensor> roots = {output.context};
     std::vector<torch::Tensor> gradients = {context_gradient_};
     if (variant_.sum) {
-      roots.insert(roots.end(), {output.own_scores, output.other_scores});
+      roots.insert(roots.end(), {output.scores.own, output.scores.other});
       gradients.insert(gradients.end(), score_gradients_.begin(),
                        score_gradients_.end());
     }
@@ -151,15 +148,14 @@ class Layer {
         torch::autograd::grad(roots, leaves_, gradients);
     benchmark::DoNotOptimize(found[0].data_ptr());
     if (variant_.sum) {
-      // As the layer below would be handed them.
+      // As the layer below would get them.
       score_gradients_ = {found[found.size() - 2], found.back()};
     }
   }
 
  private:
-  void HandOn(const SparseAttentionOutput& output) {
-    input_.own_previous = output.own_scores;
-    input_.other_previous = output.other_scores;
+  void Carry(const SparseAttentionOutput& output) {
+    input_.previous = output.scores;
     input_.live = output.live;
   }
 
@@ -226,9 +222,9 @@ void Attention(benchmark::State& state, const Variant& variant) {
     run([&] { heads.Run(); });
   } else {
     Layer long_side(variant, QuerySide::kLong, longs, globals, radius,
-                    &attention);
+                    attention);
     Layer global_side(variant, QuerySide::kGlobal, longs, globals, radius,
-                      &attention);
+                      attention);
     run([&] {
       long_side.Run();
       global_side.Run();

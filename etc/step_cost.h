@@ -43,8 +43,8 @@ struct ActivationBytes {
 };
 
 // Derived from what autograd keeps in etc/encoder_layer.cc and
-// attention/backends/cpu/kernel_function.cc; a test compares it with a real
-// step. `config` has passed CheckEtcConfig.
+// attention/sparse_attention.cc; a test compares it with a real step. `config`
+// has passed CheckEtcConfig.
 ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape,
                                     const StepOptions& options);

@@ -1,7 +1,7 @@
 #include "tasks/train/task_run_model.h"
 
 #include "base/status_macros.h"
-#include "etc/weights/source_files.h"
+#include "etc/weights/tokenizer_files.h"
 #include "tasks/text/sentence_splitter.h"
 
 namespace etc {

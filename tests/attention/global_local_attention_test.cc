@@ -1,8 +1,8 @@
-// The attention module: its special case (ordinary self-attention; model spec
-// 3.5 and 12.6), which projections each sharing flag leaves, blocked =
-// reference for all flags, gradients by central differences through every
-// parameter and the carried scores, and what carrying means (model spec 10.2).
-// float64; tolerances are stated where they are used.
+// The attention module: its special case (ordinary self-attention;
+// doc/model.md 3.5 and 12.6), which projections each sharing flag leaves,
+// blocked = reference for all flags, gradients by central differences through
+// every parameter and the carried scores, and what carrying means
+// (doc/model.md 10.2). float64; tolerances are stated where they are used.
 
 #include "attention/global_local_attention.h"
 
@@ -85,7 +85,7 @@ std::vector<std::string> ProjectionNames(GlobalLocalAttention& attention) {
   return names;
 }
 
-// Model spec 3.5, the table of projections.
+// doc/model.md 3.5, the table of projections.
 TEST(GlobalLocalAttentionTest, RegistersEachProjectionOnce) {
   GlobalLocalAttentionOptions options = SmallOptions();
   options.relative_vocab_size = 0;

@@ -1,5 +1,5 @@
 // Patterns, spelled out as tensors, against the masks and relative ids of the
-// official unit tests (model spec 12.1, 12.2, 12.8, 12.9). All are exact.
+// official unit tests (doc/model.md 12.1, 12.2, 12.8, 12.9). All are exact.
 //
 // Left out, since nothing here has a counterpart: ids that ignore direction,
 // and breakpoints at the start of a segment.
@@ -52,7 +52,8 @@ torch::Tensor Rows(const std::vector<std::vector<int64_t>>& rows) {
   return torch::stack(tensors);
 }
 
-// [n, n] of the ids of model spec 12.1, which global tokens of one segment get.
+// [n, n] of the ids of doc/model.md 12.1, which global tokens of one segment
+// get.
 torch::Tensor GlobalIds(int64_t length, int64_t distance,
                         const Ids& segments = {}) {
   AttentionPattern pattern = UnrestrictedPattern(1, length, 1, distance);
@@ -189,7 +190,7 @@ TEST(GlobalMaskTest, MatchesOfficialSegmentsAndBreakpoints) {
   EXPECT_TRUE(EqualsDigits(from_breakpoints("000000"), ones));
 }
 
-// Input A and B of model spec 12.8: r = 2, m = 1, so V0 = 3.
+// Input A and B of doc/model.md 12.8: r = 2, m = 1, so V0 = 3.
 struct SideInputsCase {
   std::string long_breakpoints, global_breakpoints, sentence_ids;
   std::string long_example_ids, global_example_ids;
@@ -298,7 +299,7 @@ TEST(FixedBlocksTest, MatchOfficialSideInputs) {
               testing::ElementsAre(1, 1, 1, 1));
 }
 
-// Model spec 12.9: r = 4, m = 2, so V0 = 5.
+// doc/model.md 12.9: r = 4, m = 2, so V0 = 5.
 class MultihopTest : public testing::Test {
  protected:
   MultihopTest() {

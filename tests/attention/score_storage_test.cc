@@ -1,6 +1,6 @@
 // Where residual scores lie between layers: in tensors of each layer, or in one
 // buffer that the backward pass runs backwards or fills anew. Proves that all
-// three give the same results (sparse_attention_kernel_test.cc compares each
+// three give the same results (cpu_backend_test.cc compares each
 // with the reference), also where the backward pass skips layers, where lower
 // layers are frozen, and where the sum begins with scores from elsewhere; that
 // one buffer is all there is; and that what cannot work is refused.
@@ -41,7 +41,7 @@ AttentionCase SomeLayers(int64_t layers) {
           .dropout = 0.1};
 }
 
-// Layers with inputs of their own, handing scores upwards.
+// Layers with inputs of their own, which carry scores upwards.
 class Layers {
  public:
   explicit Layers(const AttentionCase& c, QuerySide side = QuerySide::kLong)
@@ -66,11 +66,10 @@ class Layers {
   SparseAttentionOutput RunOne(ScoreStorage storage, int64_t layer,
                                const SparseAttentionOutput& below) {
     SparseAttentionInput input = stack_.layers[layer];
-    input.own_previous = below.own_scores;
-    input.other_previous = below.other_scores;
+    input.previous = below.scores;
     input.live = below.live;
     input.storage = storage;
-    return KernelSparseAttention(input);
+    return SparseAttention(input, AttentionImplementation::kKernel);
   }
 
   std::vector<torch::Tensor> Leaves() {
@@ -166,7 +165,7 @@ TEST(ScoreStorageTest, LayersShareOneBuffer) {
       Layers layers(c);
       std::set<void*> addresses;
       for (const SparseAttentionOutput& output : layers.Run(storage, 0, 4)) {
-        addresses.insert(output.own_scores.data_ptr());
+        addresses.insert(output.scores.own.data_ptr());
       }
       EXPECT_EQ(addresses.size(), 1u);
     }
@@ -200,8 +199,8 @@ TEST(ScoreStorageTest, LowerLayersMayBeFrozen) {
   }
   std::vector<torch::Tensor> leaves;
   for (const int64_t layer : {2, 3, 4}) {
-    leaves.push_back(layers.input(layer).query);
-    leaves.push_back(layers.input(layer).own_key);
+    leaves.push_back(layers.input(layer).operands.query);
+    leaves.push_back(layers.input(layer).operands.own_key);
   }
   const auto gradients = [&](ScoreStorage storage) {
     torch::manual_seed(2);
@@ -221,11 +220,11 @@ TEST(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
     torch::manual_seed(2);
     SparseAttentionOutput below = layers.Run(storage, 0, 2).back();
     below.live = {};
-    below.own_scores = below.own_scores.detach().requires_grad_(true);
-    below.other_scores = below.other_scores.detach().requires_grad_(true);
-    const torch::Tensor before = below.own_scores.detach().clone();
+    below.scores.own = below.scores.own.detach().requires_grad_(true);
+    below.scores.other = below.scores.other.detach().requires_grad_(true);
+    const torch::Tensor before = below.scores.own.detach().clone();
     std::vector<torch::Tensor> leaves = layers.Leaves();
-    leaves.insert(leaves.end(), {below.own_scores, below.other_scores});
+    leaves.insert(leaves.end(), {below.scores.own, below.scores.other});
     const auto gradients = [&](ScoreStorage above) {
       torch::manual_seed(3);
       return Gradients(Scalar(layers.Run(above, 2, 4, below).back().context),
@@ -234,7 +233,7 @@ TEST(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
     const auto stored = gradients(ScoreStorage::kStore);
     ExpectSame(storage, gradients(storage), stored);
     ExpectSame(storage, gradients(storage), stored);
-    EXPECT_TRUE(below.own_scores.detach().equal(before));
+    EXPECT_TRUE(below.scores.own.detach().equal(before));
   }
 }
 
@@ -276,7 +275,7 @@ TEST(ScoreStorageTest, SecondBackwardIsRefusedOrRepeatsTheFirst) {
   }
 }
 
-TEST(ScoreStorageTest, RefusesToHandTheSameScoresToTwoLayers) {
+TEST(ScoreStorageTest, RefusesToCarryTheSameScoresToTwoLayers) {
   for (const ScoreStorage storage : kBuffered) {
     Layers layers(SomeLayers(3));
     const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
@@ -295,7 +294,7 @@ TEST(ScoreStorageTest, RefusesToDifferentiateOverwrittenScores) {
   for (const ScoreStorage storage : kBuffered) {
     Layers layers(SomeLayers(2));
     const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
-    const torch::Tensor square = below.own_scores.square().sum();
+    const torch::Tensor square = below.scores.own.square().sum();
     const SparseAttentionOutput above = layers.RunOne(storage, 1, below);
     EXPECT_THROW(Gradients(square + Scalar(above.context), layers.Leaves()),
                  c10::Error);
@@ -324,7 +323,7 @@ TEST(ScoreStorageTest, IsTheSameOnAnyNumberOfThreads) {
   at::set_num_threads(threads_before);
 }
 
-TEST(ScoreStorageTest, ModuleHandsBothBuffersOn) {
+TEST(ScoreStorageTest, ModuleCarriesBothBuffers) {
   torch::manual_seed(1);
   GlobalLocalAttention attention(
       GlobalLocalAttentionOptions{.long_hidden_size = 8,

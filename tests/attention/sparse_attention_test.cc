@@ -19,6 +19,12 @@
 #include <string>
 #include <vector>
 
+#include "attention/attention_problem.h"
+#include "attention/backends/backend.h"
+#include "attention/backends/blocked/blocked_backend.h"
+#include "attention/backends/reference/dense_attention.h"
+#include "attention/backends/reference/reference_backend.h"
+#include "attention/explicit_inputs.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/tensor_matchers.h"
 
@@ -32,6 +38,8 @@ constexpr int64_t kHeadDim = 3;
 constexpr int64_t kValueDim = 5;
 constexpr int64_t kLayers = 3;
 constexpr int64_t kMaxDistance = 2;
+constexpr AttentionImplementation kTensorBackends[] = {
+    AttentionImplementation::kReference, AttentionImplementation::kBlocked};
 
 struct Case {
   int64_t longs = 0;
@@ -69,23 +77,24 @@ AttentionInputs RandomInputs(const Case& c, std::mt19937_64* random) {
 
 // Leaves of all layers, of both sides.
 struct Leaves {
-  explicit Leaves(const Case& c) {
+  Leaves(const Case& c, const AttentionInputs& attention) {
     for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
       const int64_t own = side == QuerySide::kLong ? c.longs : c.globals;
       const int64_t other = side == QuerySide::kLong ? c.globals : c.longs;
       for (int64_t layer = 0; layer < kLayers; ++layer) {
         SparseAttentionInput input;
-        input.side = side;
-        input.query = Leaf({kBatch, kHeads, own, kHeadDim});
-        input.own_key = Leaf({kBatch, kHeads, own, kHeadDim});
-        input.own_value = Leaf({kBatch, kHeads, own, kValueDim});
-        input.other_key = Leaf({kBatch, kHeads, other, kHeadDim});
-        input.other_value = Leaf({kBatch, kHeads, other, kValueDim});
+        AttentionOperands& operands = input.operands;
+        operands.query = Leaf({kBatch, kHeads, own, kHeadDim});
+        operands.own_key = Leaf({kBatch, kHeads, own, kHeadDim});
+        operands.own_value = Leaf({kBatch, kHeads, own, kValueDim});
+        operands.other_key = Leaf({kBatch, kHeads, other, kHeadDim});
+        operands.other_value = Leaf({kBatch, kHeads, other, kValueDim});
         if (c.relative) {
-          input.relative = {.embedding = Leaf({8, kHeads, kHeadDim}),
-                            .bias = Leaf({8, kHeads})};
+          operands.relative = {.embedding = Leaf({8, kHeads, kHeadDim}),
+                               .bias = Leaf({8, kHeads})};
         }
-        input.local_radius = c.radius;
+        input.pattern =
+            attention.Softmax(side, kBatch, c.longs, c.globals, c.radius);
         input.residual = c.residual;
         input.layer = layer;
         layers.push_back(input);
@@ -96,13 +105,11 @@ struct Leaves {
   std::vector<torch::Tensor> All() const {
     std::vector<torch::Tensor> all;
     for (const SparseAttentionInput& input : layers) {
-      for (const torch::Tensor& tensor :
-           {input.query, input.own_key, input.own_value, input.other_key,
-            input.other_value, input.relative.embedding, input.relative.bias}) {
+      input.operands.ForEachTensor([&](const torch::Tensor& tensor) {
         if (tensor.defined()) {
           all.push_back(tensor);
         }
-      }
+      });
     }
     return all;
   }
@@ -110,27 +117,23 @@ struct Leaves {
   std::vector<SparseAttentionInput> layers;
 };
 
-// Contexts and carried scores of all layers, each threaded to the next.
-std::vector<torch::Tensor> RunAll(
-    const Leaves& leaves, const AttentionInputs& attention,
-    const std::function<SparseAttentionOutput(const SparseAttentionInput&)>&
-        implementation) {
+// Contexts and carried scores of all layers, each carried to the next.
+std::vector<torch::Tensor> RunAll(const Leaves& leaves,
+                                  const AttentionBackend& backend) {
   std::vector<torch::Tensor> outputs;
-  torch::Tensor own, other;
+  ScorePair scores;
   for (SparseAttentionInput input : leaves.layers) {
     if (input.layer == 0) {
-      own = other = torch::Tensor();
+      scores = {};
     }
-    input.attention = &attention;
-    input.own_previous = own;
-    input.other_previous = other;
-    const SparseAttentionOutput output = implementation(input);
-    own = output.own_scores;
-    other = output.other_scores;
+    input.previous = scores;
+    const AttentionForward output =
+        backend.Forward(MakeAttentionProblem(input));
+    scores = output.scores;
     outputs.push_back(output.context);
-    if (own.defined()) {
-      outputs.push_back(own);
-      outputs.push_back(other);
+    if (scores.defined()) {
+      outputs.push_back(scores.own);
+      outputs.push_back(scores.other);
     }
   }
   return outputs;
@@ -153,13 +156,11 @@ void ExpectBlockedMatchesReference(const Case& c) {
   torch::manual_seed(c.longs * 100 + c.globals);
   std::mt19937_64 random(c.longs + 7 * c.globals + 31 * c.radius);
   const AttentionInputs attention = RandomInputs(c, &random);
-  const Leaves leaves(c);
+  const Leaves leaves(c, attention);
   const std::vector<torch::Tensor> expected =
-      RunAll(leaves, attention, ReferenceSparseAttention);
+      RunAll(leaves, ReferenceBackend());
   const std::vector<torch::Tensor> actual =
-      RunAll(leaves, attention, [&](const SparseAttentionInput& input) {
-        return BlockedSparseAttention(input, {.block_length = c.block});
-      });
+      RunAll(leaves, BlockedBackend({.block_length = c.block}));
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
     EXPECT_TRUE(IsClose(actual[i], expected[i], kTolerance)) << "output " << i;
@@ -228,11 +229,16 @@ TEST(SparseAttentionTest, ExplicitTensorsAndPatternsAgree) {
   std::mt19937_64 random(3);
   const AttentionInputs patterns = RandomInputs(c, &random);
   const AttentionInputs tensors(Materialize(*patterns.patterns(), 11, 4));
-  const Leaves leaves(c);
-  const std::vector<torch::Tensor> a =
-      RunAll(leaves, patterns, ReferenceSparseAttention);
-  const std::vector<torch::Tensor> b =
-      RunAll(leaves, tensors, ReferenceSparseAttention);
+  const Leaves leaves(c, patterns);
+  const std::vector<torch::Tensor> a = RunAll(leaves, ReferenceBackend());
+  Leaves with_tensors = leaves;
+  for (SparseAttentionInput& input : with_tensors.layers) {
+    const bool is_long = input.pattern.radius >= 0;
+    input.pattern =
+        tensors.Softmax(is_long ? QuerySide::kLong : QuerySide::kGlobal, kBatch,
+                        c.longs, c.globals, c.radius);
+  }
+  const std::vector<torch::Tensor> b = RunAll(with_tensors, ReferenceBackend());
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_TRUE(a[i].equal(b[i])) << "output " << i;
   }
@@ -241,71 +247,93 @@ TEST(SparseAttentionTest, ExplicitTensorsAndPatternsAgree) {
 TEST(SparseAttentionTest, DefaultInputsLetEverythingSeeEverything) {
   const Case c = {.longs = 4, .globals = 3, .radius = 9, .relative = false};
   torch::manual_seed(5);
-  const Leaves leaves(c);
-  const AttentionInputs attention;
-  SparseAttentionInput input = leaves.layers[0];
-  input.attention = &attention;
+  const SparseAttentionInput input = Leaves(c, AttentionInputs()).layers[0];
+  const AttentionOperands& operands = input.operands;
   const torch::Tensor expected =
       DenseAttention(
-          {.query = input.query,
-           .key = torch::cat({input.own_key, input.other_key}, 2),
-           .value = torch::cat({input.own_value, input.other_value}, 2)})
+          {.query = operands.query,
+           .key = torch::cat({operands.own_key, operands.other_key}, 2),
+           .value = torch::cat({operands.own_value, operands.other_value}, 2)})
           .context;
-  EXPECT_TRUE(
-      IsClose(ReferenceSparseAttention(input).context, expected, kTolerance));
-  EXPECT_TRUE(
-      IsClose(BlockedSparseAttention(input).context, expected, kTolerance));
+  for (const AttentionImplementation implementation : kTensorBackends) {
+    EXPECT_TRUE(IsClose(SparseAttention(input, implementation).context,
+                        expected, kTolerance));
+  }
 }
 
-// Model spec 13.1, last paragraph: L 3, r 1, nothing allowed. The official
+// doc/model.md 13.1, last paragraph: L 3, r 1, nothing allowed. The official
 // implementations give 2.215050 and 1.381649.
 TEST(SparseAttentionTest, GivesZeroWithoutAnyKeyAllowed) {
   SparseAttentionInput input;
-  input.query = torch::ones({1, 1, 3, 1}, torch::kFloat64);
-  input.own_key =
-      torch::tensor({0.5, -0.5, 1.0}, torch::kFloat64).reshape({1, 1, 3, 1});
-  input.own_value =
-      torch::tensor({1.0, 2.0, 3.0}, torch::kFloat64).reshape({1, 1, 3, 1});
-  input.other_key = input.other_value =
-      torch::zeros({1, 1, 0, 1}, torch::kFloat64);
-  const AttentionInputs attention(
-      ExplicitInputs{.l2l_mask = torch::zeros({1, 3, 3}, torch::kBool)});
-  input.attention = &attention;
-  input.local_radius = 1;
-  EXPECT_EQ(ReferenceSparseAttention(input).context.abs().max().item<double>(),
-            0.0);
-  EXPECT_EQ(BlockedSparseAttention(input).context.abs().max().item<double>(),
-            0.0);
+  const auto tokens = [](std::vector<double> values) {
+    return torch::tensor(values, torch::kFloat64).reshape({1, 1, -1, 1});
+  };
+  const torch::Tensor none = torch::zeros({1, 1, 0, 1}, torch::kFloat64);
+  input.operands = {.query = tokens({1.0, 1.0, 1.0}),
+                    .own_key = tokens({0.5, -0.5, 1.0}),
+                    .own_value = tokens({1.0, 2.0, 3.0}),
+                    .other_key = none,
+                    .other_value = none};
+  input.pattern = AttentionInputs(ExplicitInputs{.l2l_mask = torch::zeros(
+                                                     {1, 3, 3}, torch::kBool)})
+                      .Softmax(QuerySide::kLong, 1, 3, 0, 1);
+  for (const AttentionImplementation implementation : kTensorBackends) {
+    const torch::Tensor context =
+        SparseAttention(input, implementation).context;
+    EXPECT_EQ(context.abs().max().item<double>(), 0.0);
+  }
 }
 
 TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
   const Case c = {.longs = 5, .globals = 2, .radius = 2};
   std::mt19937_64 random(1);
   const AttentionInputs attention = RandomInputs(c, &random);
-  const Leaves leaves(c);
-  SparseAttentionInput good = leaves.layers[0];
-  good.attention = &attention;
+  const SparseAttentionInput good = Leaves(c, attention).layers[0];
   EXPECT_NO_THROW(SparseAttention(good));
 
   SparseAttentionInput bad = good;
-  bad.attention = nullptr;
+  bad.pattern = {};
+  EXPECT_THROW(SparseAttention(bad), c10::Error);
+  // The patterns say 2, and do not fit 4 long tokens.
+  EXPECT_THROW(attention.Softmax(QuerySide::kLong, kBatch, 5, 2, 3),
+               c10::Error);
+  EXPECT_THROW(attention.Softmax(QuerySide::kLong, kBatch, 4, 2, 2),
+               c10::Error);
+  // Of another batch; of the other softmax.
+  bad.pattern = AttentionInputs().Softmax(QuerySide::kLong, 1, 5, 2, 2);
+  EXPECT_THROW(SparseAttention(bad), c10::Error);
+  bad.pattern = attention.Softmax(QuerySide::kGlobal, kBatch, 5, 2, 2);
   EXPECT_THROW(SparseAttention(bad), c10::Error);
   bad = good;
-  bad.local_radius = 3;  // the patterns say 2
-  EXPECT_THROW(SparseAttention(bad), c10::Error);
-  bad = good;
-  bad.own_key = bad.own_key.narrow(2, 0, 4);
+  bad.operands.own_key = bad.operands.own_key.narrow(2, 0, 4);
   EXPECT_THROW(SparseAttention(bad), c10::Error);
   bad = good;
   bad.residual = ResidualAttention::kSum;
-  bad.own_previous = torch::zeros({kBatch, kHeads, 5, 5}, torch::kFloat64);
+  const auto zeros = [](int64_t columns) {
+    return torch::zeros({kBatch, kHeads, 5, columns}, torch::kFloat64);
+  };
+  bad.previous = {.own = zeros(5)};
   EXPECT_THROW(SparseAttention(bad), c10::Error);  // one of two
-  bad.other_previous = torch::zeros({kBatch, kHeads, 5, 3}, torch::kFloat64);
+  bad.previous = {.own = zeros(5), .other = zeros(3)};
   EXPECT_THROW(SparseAttention(bad), c10::Error);  // 3 globals, not 2
-  bad.other_previous = torch::zeros({kBatch, kHeads, 5, 2}, torch::kFloat64);
+  bad.previous = {.own = zeros(5), .other = zeros(2)};
   EXPECT_NO_THROW(SparseAttention(bad));
   bad.residual = ResidualAttention::kOff;
   EXPECT_THROW(SparseAttention(bad), c10::Error);
+}
+
+TEST(SparseAttentionTest, TakesDropoutFactorsInTheReferenceAlone) {
+  const Case c = {.longs = 9, .globals = 2, .radius = 1};
+  std::mt19937_64 random(1);
+  SparseAttentionInput input = Leaves(c, RandomInputs(c, &random)).layers[0];
+  input.dropout_factors = {
+      .own = torch::zeros({kBatch, kHeads, 9, 3}, torch::kFloat64),
+      .other = torch::zeros({kBatch, kHeads, 9, 2}, torch::kFloat64)};
+  EXPECT_EQ(SparseAttention(input).context.abs().max().item<double>(), 0.0);
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kBlocked, AttentionImplementation::kKernel}) {
+    EXPECT_THROW(SparseAttention(input, implementation), c10::Error);
+  }
 }
 
 }  // namespace

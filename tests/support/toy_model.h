@@ -16,7 +16,7 @@
 
 namespace etc {
 
-// The toy model of model spec 13.3, in float64: every parameter by formula.
+// The toy model of doc/model.md 13.3, in float64: every parameter by formula.
 
 inline EtcConfig ToyConfig() {
   EtcConfig config;

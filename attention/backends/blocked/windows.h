@@ -9,8 +9,9 @@ namespace etc {
 
 // Moves between a row's window of keys and the span of keys that its whole
 // block of rows sees: with b rows of W columns each, row a of the block begins
-// at column a of a span of C = b + W - 1 columns (model spec 5.1). Plain tensor
-// operations, differentiable. All throw c10::Error on sizes that cannot be.
+// at column a of a span of C = b + W - 1 columns (doc/model.md 5.1). Plain
+// tensor operations, differentiable. All throw c10::Error on sizes that cannot
+// be.
 
 // [..., b, W] -> [..., b, C]: out[a, a + w] = in[a, w], 0 elsewhere.
 torch::Tensor SkewElementsRight(const torch::Tensor& windows);

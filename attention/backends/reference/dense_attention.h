@@ -3,14 +3,9 @@
 
 #include <torch/types.h>
 
-namespace etc {
+#include "attention/attention_operands.h"
 
-// The learned relative positions of one softmax: R ids, N heads, d features.
-// Both undefined: no relative positions.
-struct RelativeTable {
-  torch::Tensor embedding;  // [R, N, d]
-  torch::Tensor bias;       // [R, N]
-};
+namespace etc {
 
 // Attention of every query to every key, B batch, N heads, d head_dim.
 struct DenseAttentionInput {
@@ -36,10 +31,10 @@ struct DenseAttentionInput {
 
 struct DenseAttentionOutput {
   torch::Tensor context;  // [B, N, queries, d_value]
-  torch::Tensor scores;   // [B, N, queries, keys], to be carried on
+  torch::Tensor scores;   // [B, N, queries, keys], for the layer above
 };
 
-// The definition of attention in this library (model spec 3.2 and 10.1):
+// The definition of attention in this library (doc/model.md 3.2 and 10.1):
 //
 //   scores  = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
 //   context = dropout(softmax over allowed keys of (scores / divisor)) . v
@@ -47,7 +42,7 @@ struct DenseAttentionOutput {
 // Scores are carried unmasked and undivided. A key that is not allowed has
 // probability exactly 0, and a query without any allowed key has context 0
 // (the official code adds -10000 instead, and averages over all keys in the
-// latter case: model spec 3.2, point 7).
+// latter case: doc/model.md 3.2, point 7).
 //
 // Plain tensor operations: any floating dtype, any device, differentiable,
 // O(queries x keys) memory. Throws c10::Error if shapes disagree.
@@ -57,8 +52,8 @@ DenseAttentionOutput DenseAttention(const DenseAttentionInput& input);
 torch::Tensor RelativeScoresById(const torch::Tensor& query,
                                  const RelativeTable& relative);
 
-// A number that no score comes near to, so that exp(it - any score) = 0, and
-// still finite in `dtype`, so that no NaN arises from it.
+// A number far below every score, so that exp(it - any score) = 0, but finite
+// in `dtype`, so that no NaN follows from it.
 double LowestScore(torch::ScalarType dtype);
 
 }  // namespace etc

@@ -3,35 +3,15 @@
 
 #include <cstdint>
 
+#include "attention/key_runs.h"
+
 namespace etc::kernels {
 
 // What the kernels (attention_tile.h) know of one batch entry and head: plain
 // pointers. Strides are in elements, between rows; the elements of a row are
 // adjacent. Keys and queries are numbered from the beginning of the sequence.
 
-// Keys [begin, end).
-struct Run {
-  int32_t begin;
-  int32_t end;
-};
-
-// A set of keys for each query: the runs [first[i], last[i]), which are
-// ascending and apart from each other. Queries may share runs.
-struct RunSets {
-  const Run* runs = nullptr;
-  const int32_t* first = nullptr;  // [queries]
-  const int32_t* last = nullptr;   // [queries]
-};
-
-// Which row of the relative table belongs to a query and a key, with m the
-// maximum distance (attention/pattern.h):
-//   kNone      none
-//   kDistance  RelativeId(key - query, m) for keys in `special` (all keys, if
-//              that is null), and OtherSegmentId(m) for others
-//   kLink      LinkedId(m) for keys in `special`, NotLinkedId(m) for others
-enum class RelativeRule { kNone, kDistance, kLink };
-
-// The keys of one block: l2l, l2g, g2g or g2l.
+// The keys of one block: own or other ones (AttentionOperands).
 struct KeyBlock {
   const float* key = nullptr;
   int64_t key_stride = 0;
@@ -75,8 +55,8 @@ struct AttentionHead {
   int64_t relative_bias_stride = 0;
 
   float divisor = 1.0f;
-  // Probability of dropping a weight, below 1, and what chooses the weights
-  // (dropout.h); the seed belongs to this head alone.
+  // Probability of dropping a weight, below 1, and the seed that decides which
+  // (base/random.h), for this head alone.
   float dropout = 0.0f;
   uint64_t dropout_seed = 0;
 };

@@ -9,7 +9,7 @@ namespace etc::kernels {
 
 // Fused sparse attention of one tile of consecutive queries of one batch entry
 // and head: plain pointers, no allocation, no threads, float32. Nothing is
-// checked here; who calls must keep what is said below. Strides are in
+// checked here; callers must keep to what is stated below. Strides are in
 // elements, between rows; the elements of a row are adjacent. Rows of keys and
 // queries are numbered from the beginning of the sequence.
 
@@ -74,7 +74,7 @@ struct BackwardInputs {
   // Of the carried scores. May be the rows of BackwardResults::previous.
   ScoreRows<const float> carried_gradient[2];
   // Only these keys of each block, [begin, end).
-  Run keys[2] = {};
+  KeyRun keys[2] = {};
 };
 
 struct BackwardResults {

@@ -253,11 +253,16 @@ class Backward {
   // sum of exponentials holds.
   HWY_INLINE void ScoreAgain(const QueryGroup& group, int64_t offset) {
     const int b = group.block;
-    scores_.Multiply(group,
-                     work_.query + (group.first - begin_) * work_.sizes.head,
-                     {work_.keys_transposed + offset, work_.sizes.key_stride},
-                     ScorePrefetch(inputs_.carried_gradient[b], head_.blocks[b],
-                                   group.first, group.rows, group.hull));
+    const TileSizes& sizes = work_.sizes;
+    scores_.PrepareRelative(group);
+    MultiplyRowGroup</*kAdd=*/false>(
+        group.rows, group.hull.size(),
+        {work_.query + (group.first - begin_) * sizes.head, sizes.head, 1},
+        {work_.keys_transposed + offset, sizes.key_stride}, head_.head_dim,
+        group.scores, sizes.score_stride,
+        ScorePrefetch(inputs_.carried_gradient[b], head_.blocks[b], group.first,
+                      group.rows, group.hull));
+    scores_.AddLinks(group);
     FloatVector most = hn::Set(FloatTag(), kLowest);
     for (int64_t r = 0; r < group.rows; ++r) {
       scores_.CompleteRow(group, r, &most);

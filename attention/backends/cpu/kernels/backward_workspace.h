@@ -8,7 +8,7 @@
 
 namespace etc::kernels {
 
-// What the backward pass of a tile keeps to itself.
+// Temporary memory of the backward pass of a tile.
 struct BackwardWorkspace {
   BackwardWorkspace(const AttentionHead& head, float* begin) : sizes(head) {
     WorkspaceCursor cursor(begin);
@@ -49,7 +49,7 @@ struct BackwardWorkspace {
   float* key_gradient;       // [keys][head]
   float* value_gradient;     // [keys][value]
   float* scores;             // [6][score_stride]
-  float* relative_scores;    // [6][relative_stride]: see PrepareRelative
+  float* relative_scores;    // [6][relative_stride]: see GroupScores
   float* products;           // [6][score_stride]: dO . V^T
   float* weights;            // [kGradientQueries][score_stride]: w
   float* gradients;          // [kGradientQueries][score_stride]: dS

@@ -10,6 +10,7 @@
 #include "attention/backends/cpu/kernels/forward_workspace.h"
 #include "attention/backends/cpu/kernels/group_scores-inl.h"
 #include "attention/backends/cpu/kernels/invisible_keys-inl.h"
+#include "attention/backends/cpu/kernels/matrix-inl.h"
 #include "attention/backends/cpu/kernels/packing-inl.h"
 #include "attention/backends/cpu/kernels/prefetch_rows-inl.h"
 #include "attention/backends/cpu/kernels/tile-inl.h"
@@ -33,7 +34,8 @@ class Forward {
         scores_(head, results, work_.sizes),
         packed_queries_(begin) {}
 
-  HWY_INLINE void Run() {
+  // What the passes have in common.
+  HWY_INLINE void Prepare() {
     if (work_.sizes.relative > 0) {
       PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
       PackRelativeBias(head_, work_.sizes, work_.relative_bias);
@@ -44,15 +46,87 @@ class Forward {
                         results_.previous[b], results_.carried[b]);
       chunks_[b] = ChunksOf(block, Hull(block));
     }
-    const int64_t panels = chunks_[0].count + chunks_[1].count;
-    const int64_t passes = std::max<int64_t>((panels + 1) / 2, 1);
-    slots_ = passes == 1 ? kPackedQueries : kTileQueries;
-    for (int64_t pass = 0; pass < passes; ++pass) {
-      panel_count_ = std::min<int64_t>(panels - 2 * pass, 2);
-      for (int64_t p = 0; p < panel_count_; ++p) {
-        panels_[p] = PanelOf(2 * pass + p, work_.panels[p]);
+    panels_left_ = chunks_[0].count + chunks_[1].count;
+    passes_ = std::max<int64_t>((panels_left_ + 1) / 2, 1);
+    slots_ = passes_ == 1 ? kPackedQueries : kTileQueries;
+  }
+
+  HWY_INLINE int64_t passes() const { return passes_; }
+
+  // Two panels of keys for all queries, or the last one. Gives the rows to
+  // prefetch meanwhile.
+  HWY_INLINE PrefetchRows BeginPass(int64_t pass) {
+    is_first_ = pass == 0;
+    panel_count_ = std::min<int64_t>(panels_left_, 2);
+    panels_left_ -= panel_count_;
+    for (int64_t p = 0; p < panel_count_; ++p) {
+      panels_[p] = PanelOf(2 * pass + p, work_.panels[p]);
+    }
+    PrefetchRows prefetch = PrefetchKeys();
+    if (is_first_) {
+      prefetch.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
+    }
+    if (pass + 1 == passes_ && wants_context()) {
+      // Lines that are written wait for memory as well.
+      prefetch.AddByQuery(results_.context, results_.context_stride,
+                          head_.value_dim);
+    }
+    return prefetch;
+  }
+
+  // What queries `first` to first + rows, six or fewer, see of the panels.
+  HWY_INLINE void AddGroup(int64_t first, int64_t rows,
+                           PrefetchRows* prefetch) {
+    if (is_first_) {
+      ClearSums(first);
+    }
+    QueryGroup groups[2];
+    KeyPanel* panels[2];
+    int64_t count = 0;
+    for (int64_t p = 0; p < panel_count_; ++p) {
+      groups[count] = GroupOf(panels_[p], first, rows);
+      if (!groups[count].hull.empty()) {
+        panels[count++] = &panels_[p];
       }
-      AddPanels(pass == 0, pass + 1 == passes);
+    }
+    if (count == 0) {
+      return;
+    }
+    PackQueriesUpTo(first + rows);
+    for (int64_t p = 0; p < count; ++p) {
+      const QueryGroup& group = groups[p];
+      const KeyPanel& panel = *panels[p];
+      PackKeys(group, panels[p]);
+      scores_.PrepareRelative(group);
+      MultiplyRowGroup</*kAdd=*/false>(
+          rows, group.hull.size(),
+          {work_.query + SlotOf(first) * work_.sizes.head, work_.sizes.head, 1},
+          {panel.work.keys + group.hull.begin - panel.keys.begin,
+           panel.key_stride},
+          head_.head_dim, group.scores, work_.sizes.score_stride,
+          ScorePrefetch(results_.previous[group.block],
+                        head_.blocks[group.block], first, rows, group.hull));
+      scores_.AddLinks(group);
+    }
+    HWY_ALIGN float largest[kPadding];
+    FillRun(kLowest, kPadding, largest);
+    for (int64_t r = 0; r < rows; ++r) {
+      FloatVector most = hn::Set(FloatTag(), kLowest);
+      for (int64_t p = 0; p < count; ++p) {
+        scores_.CompleteRow(groups[p], r, &most);
+      }
+      largest[r] = hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
+    }
+    if (wants_context()) {
+      RaiseMax(first, rows, largest);
+      AddWeightedValues(groups, panels, count, prefetch);
+    }
+  }
+
+  // After the last pass: context, and what the backward pass needs.
+  HWY_INLINE void FinishGroup(int64_t first, int64_t rows) {
+    for (int64_t r = 0; wants_context() && r < rows; ++r) {
+      FinishRow(first + r);
     }
   }
 
@@ -90,33 +164,16 @@ class Forward {
             .work = work};
   }
 
-  HWY_INLINE void AddPanels(bool is_first, bool is_last) {
-    PrefetchRows prefetch = Prefetches();
-    if (is_first) {
-      prefetch.AddByQuery(head_.query, head_.query_stride, head_.head_dim);
-    }
-    if (is_last && wants_context()) {
-      // Lines that are written wait for memory as well.
-      prefetch.AddByQuery(results_.context, results_.context_stride,
-                          head_.value_dim);
-    }
-    for (int64_t i = begin_; i < end_; i += kBlockRows) {
-      const int64_t rows = std::min<int64_t>(kBlockRows, end_ - i);
-      const int64_t n = SlotOf(i);
-      if (is_first) {
-        FillRun(kLowest, kPadding, work_.row_max + n);
-        FillRun(0.0f, kPadding, work_.row_sum + n);
-        has_context_[n / kBlockRows] = false;
-      }
-      AddGroup(i, rows, is_first, &prefetch);
-      for (int64_t r = 0; is_last && wants_context() && r < rows; ++r) {
-        FinishRow(i + r);
-      }
-    }
+  HWY_INLINE void ClearSums(int64_t first) {
+    const int64_t n = SlotOf(first);
+    FillRun(kLowest, kPadding, work_.row_max + n);
+    FillRun(0.0f, kPadding, work_.row_sum + n);
+    has_context_[n / kBlockRows] = false;
   }
 
-  // Keys that come after those packed: of a window, or for the next panels.
-  HWY_INLINE PrefetchRows Prefetches() {
+  // Prefetches the keys after those packed: of a window, or for the next
+  // panels.
+  HWY_INLINE PrefetchRows PrefetchKeys() {
     streamed_ = 0;
     if (panel_count_ > 1 && head_.blocks[panels_[0].block].radius < 0) {
       streamed_ = 1;
@@ -188,41 +245,13 @@ class Forward {
     return group;
   }
 
-  // What queries `first` to first + rows see of the panels.
-  HWY_INLINE void AddGroup(int64_t first, int64_t rows, bool is_first_pass,
-                           PrefetchRows* prefetch) {
-    QueryGroup groups[2];
-    KeyPanel* panels[2];
-    int64_t count = 0;
-    for (int64_t p = 0; p < panel_count_; ++p) {
-      groups[count] = GroupOf(panels_[p], first, rows);
-      if (!groups[count].hull.empty()) {
-        panels[count++] = &panels_[p];
-      }
-    }
-    if (count == 0) {
-      return;
-    }
-    PackQueriesUpTo(first + rows);
-    for (int64_t p = 0; p < count; ++p) {
-      PackKeys(groups[p], panels[p]);
-      Score(groups[p], *panels[p]);
-    }
-    HWY_ALIGN float largest[kPadding];
-    FillRun(kLowest, kPadding, largest);
-    for (int64_t r = 0; r < rows; ++r) {
-      FloatVector most = hn::Set(FloatTag(), kLowest);
-      for (int64_t p = 0; p < count; ++p) {
-        scores_.CompleteRow(groups[p], r, &most);
-      }
-      largest[r] = hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
-    }
-    if (!wants_context()) {
-      return;
-    }
-    RaiseMax(first, rows, largest);
+  // Scores to weights, times values.
+  HWY_INLINE void AddWeightedValues(const QueryGroup* groups,
+                                    KeyPanel* const* panels, int64_t count,
+                                    PrefetchRows* prefetch) {
+    const int64_t first = groups[0].first;
     const int64_t n = SlotOf(first);
-    for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t r = 0; r < groups[0].rows; ++r) {
       FloatVector sum = hn::Zero(FloatTag());
       for (int64_t p = 0; p < count; ++p) {
         scores_.ExponentiateRow(groups[p], r, work_.row_max[n + r], &sum);
@@ -232,17 +261,8 @@ class Forward {
     for (int64_t p = 0; p < count; ++p) {
       AddValues(groups[p], *panels[p],
                 prefetch->Next(panels_[streamed_].packed,
-                               is_first_pass ? packed_queries_ : first));
+                               is_first_ ? packed_queries_ : first));
     }
-  }
-
-  HWY_INLINE void Score(const QueryGroup& group, const KeyPanel& panel) {
-    scores_.Multiply(
-        group, work_.query + SlotOf(group.first) * work_.sizes.head,
-        {panel.work.keys + group.hull.begin - panel.keys.begin,
-         panel.key_stride},
-        ScorePrefetch(results_.previous[group.block], head_.blocks[group.block],
-                      group.first, group.rows, group.hull));
   }
 
   HWY_INLINE void AddValues(const QueryGroup& group, const KeyPanel& panel,
@@ -297,7 +317,7 @@ class Forward {
     if (!has_context_[n / kBlockRows]) {
       FillRun(0.0f, work_.sizes.value, work_.context + n * work_.sizes.value);
     }
-    // Not sum > 0, so that NaN goes on.
+    // Not sum > 0, so that NaN propagates.
     const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
     PackRow(work_.context + n * work_.sizes.value, head_.value_dim,
             head_.value_dim, inverse,
@@ -315,7 +335,10 @@ class Forward {
   Chunks chunks_[2];    // of each block
   KeyPanel panels_[2];  // packed at present
   int64_t panel_count_ = 0;
-  int64_t streamed_ = 0;    // the panel whose block has the coming keys
+  int64_t panels_left_ = 0;  // for the passes that follow
+  int64_t passes_ = 0;
+  bool is_first_ = false;   // of the passes
+  int64_t streamed_ = 0;    // the panel whose block is prefetched
   int64_t slots_ = 0;       // queries that the workspace holds at a time
   int64_t packed_queries_;  // the first query that is not yet packed
   // Whether anything has been written to the context of six queries.
@@ -324,7 +347,18 @@ class Forward {
 
 void ForwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,
                      const ForwardResults& results, float* workspace) {
-  Forward(head, begin, end, results, workspace).Run();
+  Forward tile(head, begin, end, results, workspace);
+  tile.Prepare();
+  for (int64_t pass = 0; pass < tile.passes(); ++pass) {
+    PrefetchRows prefetch = tile.BeginPass(pass);
+    for (int64_t i = begin; i < end; i += kBlockRows) {
+      const int64_t rows = std::min<int64_t>(kBlockRows, end - i);
+      tile.AddGroup(i, rows, &prefetch);
+      if (pass + 1 == tile.passes()) {
+        tile.FinishGroup(i, rows);
+      }
+    }
+  }
 }
 
 }  // namespace

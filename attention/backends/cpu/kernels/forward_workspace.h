@@ -8,7 +8,7 @@
 
 namespace etc::kernels {
 
-// What the forward pass of a tile keeps to itself.
+// Temporary memory of the forward pass of a tile.
 struct ForwardWorkspace {
   ForwardWorkspace(const AttentionHead& head, float* begin) : sizes(head) {
     WorkspaceCursor cursor(begin);
@@ -33,7 +33,7 @@ struct ForwardWorkspace {
     float* keys;             // [d][KeyStride(keys)], transposed
     float* values;           // [keys][value]
     float* scores;           // [6][score_stride]
-    float* relative_scores;  // [6][relative_stride]: see PrepareRelative
+    float* relative_scores;  // [6][relative_stride]: see GroupScores
   };
 
   TileSizes sizes;

@@ -35,7 +35,7 @@ struct QueryGroup {
   // whole vectors of them may be written.
   const float* relative;   // [rows][relative]: scores by relative column
   float* scores;           // [rows][score_stride]: from key hull.begin on
-  float* relative_scores;  // [rows][relative_stride]: see PrepareRelative
+  float* relative_scores;  // [rows][relative_stride]: by key or distance
   VisibleKeys keys[kBlockRows] = {};
   KeyRange hull = {0, 0};
 
@@ -61,17 +61,30 @@ class GroupScores {
         threshold_(DropoutThreshold(head.dropout)),
         kept_(1.0f / (1.0f - head.dropout)) {}
 
-  // Products of packed queries [rows][head] and keys, with what goes to them by
-  // links; asks for `prefetch` meanwhile.
-  HWY_INLINE void Multiply(const QueryGroup& group, const float* query,
-                           const Panel& keys, const Prefetch& prefetch) {
+  // Before the products of packed queries and keys are written to the group's
+  // scores: relative scores of its rows.
+  HWY_INLINE void PrepareRelative(const QueryGroup& group) {
     for (int64_t r = 0; r < group.rows; ++r) {
-      PrepareRelative(group, r);
+      PrepareRelativeRow(group, r);
     }
-    MultiplyRowGroup</*kAdd=*/false>(
-        group.rows, group.hull.size(), {query, sizes_.head, 1}, keys,
-        head_.head_dim, group.scores, sizes_.score_stride, prefetch);
-    AddLinks(group);
+  }
+
+  // After them: what the linked keys have more than the others, all of which
+  // have one relative score.
+  HWY_INLINE void AddLinks(const QueryGroup& group) {
+    const KeyBlock& block = BlockOf(group);
+    if (block.rule != RelativeRule::kLink) {
+      return;
+    }
+    for (int64_t r = 0; r < group.rows; ++r) {
+      const float* const special = ByColumn(group, r) + 2 * head_.max_distance;
+      const float more = special[kLinked] - special[kNotLinked];
+      float* const at_key_0 = ScoresOf(group, r) - group.hull.begin;
+      ForEachRun(block.special, group.first + r, group.keys[r].range,
+                 [&](int64_t begin, int64_t end) HWY_ATTR {
+                   AddToRun(more, end - begin, at_key_0 + begin);
+                 });
+    }
   }
 
   // Products to scores, which are carried on; `most` becomes the largest of
@@ -132,7 +145,7 @@ class GroupScores {
   // Relative scores of a row: where they go by distance alone, those of the
   // distances, with a vector of the first and the last on either side; where
   // distances and other segments mix, those of each key.
-  HWY_INLINE void PrepareRelative(const QueryGroup& group, int64_t r) {
+  HWY_INLINE void PrepareRelativeRow(const QueryGroup& group, int64_t r) {
     const KeyBlock& block = BlockOf(group);
     if (block.rule != RelativeRule::kDistance) {
       return;
@@ -147,23 +160,6 @@ class GroupScores {
     FillRun(by_column[0], kPadding, to);
     PackRow(by_column, last, last, 1.0f, to + kPadding);
     FillRun(by_column[last], kPadding, to + kPadding + last);
-  }
-
-  // Links among keys that have none, else all with one relative score.
-  HWY_INLINE void AddLinks(const QueryGroup& group) {
-    const KeyBlock& block = BlockOf(group);
-    if (block.rule != RelativeRule::kLink) {
-      return;
-    }
-    for (int64_t r = 0; r < group.rows; ++r) {
-      const float* const special = ByColumn(group, r) + 2 * head_.max_distance;
-      const float more = special[kLinked] - special[kNotLinked];
-      float* const at_key_0 = ScoresOf(group, r) - group.hull.begin;
-      ForEachRun(block.special, group.first + r, group.keys[r].range,
-                 [&](int64_t begin, int64_t end) HWY_ATTR {
-                   AddToRun(more, end - begin, at_key_0 + begin);
-                 });
-    }
   }
 
   // Keys [begin, end), counted from the hull, all of which row r sees.

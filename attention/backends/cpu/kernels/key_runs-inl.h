@@ -1,4 +1,4 @@
-// Which keys a query sees: walks over runs of keys. Compiled once for each SIMD
+// Which keys a query sees: loops over runs of keys. Compiled once for each SIMD
 // target: see foreach_target.h of Highway.
 
 #include <algorithm>
@@ -41,10 +41,10 @@ HWY_INLINE KeyRange Union(KeyRange a, KeyRange b) {
 }
 
 // The first run of query i that ends behind `key`.
-HWY_INLINE const Run* FirstRunBehind(const RunSets& sets, int64_t i,
-                                     int64_t key) {
-  const Run* run = sets.runs + sets.first[i];
-  const Run* const last = sets.runs + sets.last[i];
+HWY_INLINE const KeyRun* FirstRunBehind(const RunSets& sets, int64_t i,
+                                        int64_t key) {
+  const KeyRun* run = sets.runs + sets.first[i];
+  const KeyRun* const last = sets.runs + sets.last[i];
   // Nearly every set is one run. A long set is that of a scattered segment.
   int64_t count = last - run;
   while (count > 0) {
@@ -63,8 +63,8 @@ HWY_INLINE const Run* FirstRunBehind(const RunSets& sets, int64_t i,
 template <typename Function>
 HWY_INLINE void ForEachRun(const RunSets& sets, int64_t i, KeyRange range,
                            const Function& function) {
-  const Run* const last = sets.runs + sets.last[i];
-  for (const Run* run = FirstRunBehind(sets, i, range.begin);
+  const KeyRun* const last = sets.runs + sets.last[i];
+  for (const KeyRun* run = FirstRunBehind(sets, i, range.begin);
        run != last && run->begin < range.end; ++run) {
     function(std::max<int64_t>(run->begin, range.begin),
              std::min<int64_t>(run->end, range.end));
@@ -105,12 +105,12 @@ struct VisibleKeys {
 HWY_INLINE VisibleKeys RowKeys(const KeyBlock& block, int64_t i,
                                KeyRange limit) {
   const KeyRange range = Intersect(Window(block, i), limit);
-  const Run* const last = block.visible.runs + block.visible.last[i];
-  const Run* const begin = FirstRunBehind(block.visible, i, range.begin);
+  const KeyRun* const last = block.visible.runs + block.visible.last[i];
+  const KeyRun* const begin = FirstRunBehind(block.visible, i, range.begin);
   if (begin == last || begin->begin >= range.end) {
     return {{0, 0}, true};
   }
-  const Run* end = begin + 1;
+  const KeyRun* end = begin + 1;
   if (end != last && begin->end < range.end) {
     end = FirstRunBehind(block.visible, i, range.end);
     if (end == last || end->begin >= range.end) {

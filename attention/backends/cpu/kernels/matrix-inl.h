@@ -41,11 +41,11 @@ struct Panel {
   int64_t stride;
 };
 
-// Memory to ask for while a product goes on, so that it is there when it is
-// used: `rows` of `count` addresses that are `step` floats apart, the rows
+// Memory to prefetch while a product is computed, so that it is there when it
+// is used: `rows` of `count` addresses that are `step` floats apart, the rows
 // `row_stride`; one address with each step of the product's depth, and one row,
 // or the rest of one, with each block of its columns. (All at once they would
-// hold up the product, as only so many requests can be under way.)
+// delay the product, since the number of requests in flight is limited.)
 struct Prefetch {
   const float* data = nullptr;
   int64_t step = 0;
@@ -102,14 +102,14 @@ HWY_NOINLINE void MultiplyBlock(Factor a, Panel b, int64_t depth,
     a_data += a.depth_stride;
     b_data += b.stride;
   };
-  const float* ask = prefetch.data;
-  const int64_t asked = HWY_MIN(prefetch.count, depth);
-  for (int64_t k = 0; k < asked; ++k) {
-    hwy::Prefetch(ask);
-    ask += prefetch.step;
+  const float* next = prefetch.data;
+  const int64_t fetched = HWY_MIN(prefetch.count, depth);
+  for (int64_t k = 0; k < fetched; ++k) {
+    hwy::Prefetch(next);
+    next += prefetch.step;
     add_product();
   }
-  for (int64_t k = asked; k < depth; ++k) {
+  for (int64_t k = fetched; k < depth; ++k) {
     add_product();
   }
   HWY_UNROLL(8)
@@ -121,31 +121,14 @@ HWY_NOINLINE void MultiplyBlock(Factor a, Panel b, int64_t depth,
   }
 }
 
+// MultiplyBlock for 1 to kBlockRows rows.
+using BlockProduct = void (*)(Factor, Panel, int64_t, const Prefetch&,
+                              float* HWY_RESTRICT, int64_t);
 template <bool kAdd, int kVectors>
-HWY_INLINE void MultiplyRows(int64_t rows, Factor a, Panel b, int64_t depth,
-                             const Prefetch& prefetch, float* c,
-                             int64_t c_stride) {
-  switch (rows) {
-    case 1:
-      return MultiplyBlock<kAdd, 1, kVectors>(a, b, depth, prefetch, c,
-                                              c_stride);
-    case 2:
-      return MultiplyBlock<kAdd, 2, kVectors>(a, b, depth, prefetch, c,
-                                              c_stride);
-    case 3:
-      return MultiplyBlock<kAdd, 3, kVectors>(a, b, depth, prefetch, c,
-                                              c_stride);
-    case 4:
-      return MultiplyBlock<kAdd, 4, kVectors>(a, b, depth, prefetch, c,
-                                              c_stride);
-    case 5:
-      return MultiplyBlock<kAdd, 5, kVectors>(a, b, depth, prefetch, c,
-                                              c_stride);
-    default:
-      return MultiplyBlock<kAdd, 6, kVectors>(a, b, depth, prefetch, c,
-                                              c_stride);
-  }
-}
+inline constexpr BlockProduct kBlockProducts[kBlockRows] = {
+    &MultiplyBlock<kAdd, 1, kVectors>, &MultiplyBlock<kAdd, 2, kVectors>,
+    &MultiplyBlock<kAdd, 3, kVectors>, &MultiplyBlock<kAdd, 4, kVectors>,
+    &MultiplyBlock<kAdd, 5, kVectors>, &MultiplyBlock<kAdd, 6, kVectors>};
 
 // c [rows][columns] (kAdd: +)= a [rows][depth] * b [depth][columns]. Up to
 // kBlockRows rows; columns up to the next multiple of the vector's lanes are
@@ -157,16 +140,15 @@ HWY_NOINLINE void MultiplyRowGroup(int64_t rows, int64_t columns, Factor a,
   const int64_t lanes = Lanes();
   int64_t vectors = (columns + lanes - 1) / lanes;
   while (vectors > 0) {
+    const BlockProduct* of_rows = kBlockProducts<kAdd, 1>;
     if (vectors >= kBlockVectors) {
-      MultiplyRows<kAdd, kBlockVectors>(rows, a, b, depth, prefetch, c,
-                                        c_stride);
+      of_rows = kBlockProducts<kAdd, kBlockVectors>;
     } else if (kBlockVectors > 2 && vectors == 3) {
-      MultiplyRows<kAdd, 3>(rows, a, b, depth, prefetch, c, c_stride);
+      of_rows = kBlockProducts<kAdd, 3>;
     } else if (kBlockVectors > 2 && vectors == 2) {
-      MultiplyRows<kAdd, 2>(rows, a, b, depth, prefetch, c, c_stride);
-    } else {
-      MultiplyRows<kAdd, 1>(rows, a, b, depth, prefetch, c, c_stride);
+      of_rows = kBlockProducts<kAdd, 2>;
     }
+    of_rows[rows - 1](a, b, depth, prefetch, c, c_stride);
     prefetch.Advance(depth);
     const int64_t done = HWY_MIN(vectors, int64_t{kBlockVectors});
     vectors -= done;

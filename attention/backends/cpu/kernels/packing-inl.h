@@ -1,5 +1,5 @@
-// Rows brought together, as they are or transposed, for products. Compiled once
-// for each SIMD target: see foreach_target.h of Highway.
+// Copies of rows, as they are or transposed, as products read them. Compiled
+// once for each SIMD target: see foreach_target.h of Highway.
 
 #include <cstddef>
 #include <cstdint>

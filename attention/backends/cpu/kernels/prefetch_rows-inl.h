@@ -1,5 +1,5 @@
-// Rows that a tile is going to pack, asked for while the products before that
-// go on. Compiled once for each SIMD target: see foreach_target.h of Highway.
+// Prefetches rows that a tile is going to pack, during the products before.
+// Compiled once for each SIMD target: see foreach_target.h of Highway.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,14 +20,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// Each group of queries asks, in its turn, for one vector of each of the next
-// rows; when all vectors have had their turn, it goes on with the rows behind
-// them, somewhat faster than they are used.
+// Each group of queries prefetches one vector of each of the next rows; the
+// next group the vector after it. After the last vector come the rows behind,
+// somewhat faster than they are used.
 class PrefetchRows {
  public:
   // For `groups` groups of queries before `last_query`, and keys of a block
   // before `last_key`, of which `chunks` chunks are packed at a time; a group
-  // asks once for each of these.
+  // prefetches once for each of these.
   HWY_INLINE PrefetchRows(const KeyBlock& block, int64_t chunks,
                           int64_t last_key, int64_t groups, int64_t last_query)
       : is_window_(block.radius >= 0),
@@ -38,14 +38,14 @@ class PrefetchRows {
         last_query_(last_query) {}
 
   HWY_INLINE void AddByKey(const float* rows, int64_t stride, int64_t columns) {
-    Add(rows, stride, columns, &keys_);
+    Add(rows, stride, columns, /*by_key=*/true);
   }
   HWY_INLINE void AddByQuery(const float* rows, int64_t stride,
                              int64_t columns) {
-    Add(rows, stride, columns, &queries_);
+    Add(rows, stride, columns, /*by_key=*/false);
   }
 
-  // What a group asks for next; keys and queries before these are packed.
+  // What a group prefetches next; keys and queries before these are packed.
   HWY_INLINE Prefetch Next(int64_t packed_keys, int64_t packed_queries) {
     if (turn_ == turns_) {
       turn_ = 0;
@@ -60,10 +60,11 @@ class PrefetchRows {
     for (int64_t i = 0; i < count_; ++i) {
       const Rows& rows = rows_[i];
       if (vector < rows.vectors) {
-        return {.data = rows.data + rows.range->begin * rows.stride +
-                        vector * kPadding,
-                .step = rows.stride,
-                .count = rows.range->size()};
+        const KeyRange range = rows.by_key ? keys_ : queries_;
+        return {
+            .data = rows.data + range.begin * rows.stride + vector * kPadding,
+            .step = rows.stride,
+            .count = range.size()};
       }
       vector -= rows.vectors;
     }
@@ -75,18 +76,18 @@ class PrefetchRows {
     const float* data;
     int64_t stride;
     int64_t vectors;
-    const KeyRange* range;
+    bool by_key;
   };
 
   HWY_INLINE void Add(const float* rows, int64_t stride, int64_t columns,
-                      const KeyRange* range) {
+                      bool by_key) {
     const int64_t vectors = RoundUp(columns, kPadding) / kPadding;
-    rows_[count_++] = {rows, stride, vectors, range};
+    rows_[count_++] = {rows, stride, vectors, by_key};
     turns_ += vectors;
     turn_ = turns_;
   }
 
-  // The next `count`, before `last`, that are neither packed nor asked for.
+  // The next `count`, before `last`, that are neither packed nor prefetched.
   HWY_INLINE static KeyRange Behind(KeyRange asked, int64_t packed,
                                     int64_t count, int64_t last) {
     const int64_t begin = std::max(asked.end, packed);
@@ -105,7 +106,7 @@ class PrefetchRows {
   int64_t count_ = 0;
   int64_t turns_ = 0;
   int64_t turn_ = 0;
-  // Asked for at present.
+  // Prefetched at present.
   KeyRange keys_ = {0, 0};
   KeyRange queries_ = {0, 0};
 };

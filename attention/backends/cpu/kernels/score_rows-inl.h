@@ -113,7 +113,7 @@ HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
 }
 
 // What makes weights of scores: 2^(factor * score - shift), and with a
-// threshold (dropout.h) 0 or `kept` times that.
+// threshold (base/random.h) 0 or `kept` times that.
 struct Exponent {
   float factor;
   float shift;

@@ -40,7 +40,7 @@ inline int64_t ChunkKeys(const KeyBlock& block) {
   return RoundUp(std::min(block.keys, at_once ? hull : kChunkKeys), kPadding);
 }
 
-// Row stride of matrices with a column for each of `keys` keys: room for a
+// Row stride of matrices with a column for each of `keys` keys: space for a
 // vector behind the last, and an odd number of 64-byte lines, so that rows do
 // not compete for the same lines of the first-level cache.
 inline int64_t KeyStride(int64_t keys) {
@@ -80,7 +80,7 @@ struct TileSizes {
   int64_t relative_stride;  // of relative scores, by key or by distance
 };
 
-// Hands out parts of a workspace.
+// Allocates parts of a workspace, one behind the other.
 class WorkspaceCursor {
  public:
   explicit WorkspaceCursor(float* begin) : begin_(begin) {}

@@ -1,5 +1,5 @@
 // Skewing and blocks against the official tensor helpers and the official
-// expansion of local ids to blocks (model spec 12.3, 12.4). All are exact.
+// expansion of local ids to blocks (doc/model.md 12.3, 12.4). All are exact.
 //
 // Left out, since nothing here has a counterpart: shift_elements_right.
 

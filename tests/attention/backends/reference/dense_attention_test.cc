@@ -1,7 +1,7 @@
-// The definition of attention against the official unit test (model spec 12.5;
-// its scores saturate, so it shows masks, ids and the order of axes only) and
-// against hand-worked rows (13.1: scaling, bias and mask). Tolerances are the
-// digits given there.
+// The definition of attention against the official unit test
+// (doc/model.md 12.5; its scores saturate, so it shows masks, ids and the order
+// of axes only) and against hand-worked rows (doc/model.md 13.1: scaling, bias
+// and mask). Tolerances are the digits given there.
 
 #include "attention/backends/reference/dense_attention.h"
 
@@ -21,7 +21,7 @@ torch::Tensor Doubles(const std::vector<double>& values) {
   return torch::tensor(values, torch::kFloat64);
 }
 
-// Model spec 12.5: two batches, three queries, four keys, two heads, d 3, 5
+// doc/model.md 12.5: two batches, three queries, four keys, two heads, d 3, 5
 // values.
 DenseAttentionInput OfficialInput() {
   const torch::Tensor query =  // [B, q, d], the same for both heads
@@ -64,7 +64,7 @@ TEST(DenseAttentionTest, MatchesOfficialValues) {
                       magnitude.unsqueeze(-1) * signs, /*atol=*/1e-6));
 }
 
-// Model spec 13.1: one query, three keys, d 4.
+// doc/model.md 13.1: one query, three keys, d 4.
 DenseAttentionInput WorkedRow() {
   DenseAttentionInput input;
   input.query = Doubles({1, 2, 3, 4}).reshape({1, 1, 1, 4});

@@ -4,7 +4,7 @@
 // vectors, tiles and windows at both ends of the sequence, residual scores on
 // and off. The context is compared with a scalar loop in double, to 1e-5 (up to
 // 60 weights, values below 1); gradients are compared with their definition in
-// sparse_attention_kernel_test.cc.
+// cpu_backend_test.cc.
 
 #include "attention/backends/cpu/kernels/attention_tile.h"
 
@@ -239,8 +239,8 @@ class GuardedHead {
   GuardedBuffer::Guard guard_;
   std::mt19937 random_{3};
   std::deque<GuardedBuffer> buffers_;
-  const Run all_[2] = {{0, kQueries}, {0, kOthers}};
-  const Run link_ = {4, 6};
+  const KeyRun all_[2] = {{0, kQueries}, {0, kOthers}};
+  const KeyRun link_ = {4, 6};
   const std::vector<int32_t> zeros_ = std::vector<int32_t>(kQueries, 0);
   const std::vector<int32_t> ones_ = std::vector<int32_t>(kQueries, 1);
   AttentionHead head_;

@@ -1,17 +1,16 @@
-// The backward pass over the kernels. A head is worked on in parts, several at
-// a time: parts of the long queries on the long side, parts of the long keys on
-// the global side. What a part adds to rows that are not its own it keeps to
-// itself; afterwards, one head at a time, these are added in the order of the
-// parts. How a head is divided depends on sizes only, so that the number of
-// threads changes no bit of the result.
+// A head is divided into parts, which run at the same time: parts of the
+// queries where own keys have a window, else parts of the other keys. What a
+// part adds to rows of gradients that other parts add to as well, it first adds
+// up in memory of its own; afterwards, one head at a time, these sums are added
+// in the order of the parts. How a head is divided depends on sizes only, so
+// that the number of threads changes no bit of the result.
 
-#include <torch/types.h>
+#include "attention/backends/cpu/backward_pass.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "attention/backends/cpu/kernel_head.h"
-#include "attention/backends/cpu/kernel_passes.h"
+#include "attention/backends/cpu/kernels/attention_tile.h"
 #include "base/parallel_tasks.h"
 
 namespace etc {
@@ -20,7 +19,7 @@ namespace {
 // All heads together are divided into this many parts or more, if they are
 // long enough: a few for each core, so that unequal parts even out.
 constexpr int64_t kParts = 64;
-// A part has no fewer long tokens, so that borders stay a small share.
+// A part has no fewer tokens, so that borders stay a small share.
 constexpr int64_t kShortestPart = 384;
 
 // Rows [begin, end) of `columns` floats in the private memory of a part.
@@ -36,15 +35,15 @@ struct PrivateRows {
   }
 };
 
-// Which rows of which gradients a part keeps to itself.
+// A part, and the rows of gradients that it keeps in private memory.
 struct PartLayout {
-  // Long tokens [begin, end) are the part's own.
+  // With a window the queries, and own keys, of the part, else its other keys.
   int64_t begin = 0;
   int64_t end = 0;
-  // Long side: own keys and values before and behind, all others.
+  // With a window: own keys and values before and behind, all others.
   PrivateRows key_before, key_behind, value_before, value_behind;
   PrivateRows other_key, other_value;
-  // Global side: all queries.
+  // Without: all queries.
   PrivateRows query;
   PrivateRows relative;
   int64_t floats = 0;
@@ -55,25 +54,25 @@ struct PartLayout {
   }
 };
 
-class KernelBackward {
+class BackwardPass {
  public:
-  KernelBackward(const KernelProblem& problem, const KernelForward& forward,
-                 const torch::Tensor& context_gradient,
-                 const KernelScoreGradients& scores)
-      : problem_(problem),
-        forward_(forward),
-        context_gradient_(context_gradient),
-        scores_(scores),
-        sizes_(problem),
-        longs_(problem.side == QuerySide::kLong ? sizes_.queries
-                                                : sizes_.others),
-        globals_(problem.side == QuerySide::kLong ? sizes_.others
-                                                  : sizes_.queries) {
-    Allocate();
+  explicit BackwardPass(const BackwardPassInput& input)
+      : problem_(input.problem),
+        input_(input),
+        sizes_(input.problem),
+        is_windowed_(input.problem.pattern.radius >= 0),
+        divided_(is_windowed_ ? sizes_.queries : sizes_.other_keys),
+        gradients_(input.problem.operands) {
+    // Zeros of the same layout.
+    gradients_.ForEachTensor([](torch::Tensor& tensor) {
+      if (tensor.defined()) {
+        tensor = torch::zeros_like(tensor);
+      }
+    });
     Divide();
   }
 
-  KernelGradients Run() {
+  AttentionOperands Run() {
     const int64_t heads = sizes_.batch * sizes_.heads;
     if (heads == 0) {
       return gradients_;
@@ -90,63 +89,53 @@ class KernelBackward {
   }
 
  private:
-  void Allocate() {
-    // Zeros of the same layout.
-    const auto zeros = [](const torch::Tensor& like) {
-      return like.defined() ? torch::zeros_like(like) : torch::Tensor();
-    };
-    gradients_.query = zeros(problem_.query);
-    gradients_.own_key = zeros(problem_.own_key);
-    gradients_.own_value = zeros(problem_.own_value);
-    gradients_.other_key = zeros(problem_.other_key);
-    gradients_.other_value = zeros(problem_.other_value);
-    gradients_.relative = {.embedding = zeros(problem_.relative.embedding),
-                           .bias = zeros(problem_.relative.bias)};
-  }
-
   void Divide() {
     const int64_t heads = std::max<int64_t>(1, sizes_.batch * sizes_.heads);
     const int64_t wanted = (kParts + heads - 1) / heads;
-    const int64_t most = (longs_ + kShortestPart - 1) / kShortestPart;
+    const int64_t most = (divided_ + kShortestPart - 1) / kShortestPart;
     const int64_t parts = std::max<int64_t>(1, std::min(wanted, most));
-    const int64_t tile = TileLength(longs_, heads);
-    const int64_t even = (longs_ + parts - 1) / parts;
+    const int64_t tile = TileLength(divided_, heads);
+    const int64_t even = (divided_ + parts - 1) / parts;
     const int64_t length = std::max(tile, (even + tile - 1) / tile * tile);
     int64_t begin = 0;
     do {
-      layouts_.push_back(Layout(begin, std::min(begin + length, longs_)));
+      layouts_.push_back(Layout(begin, std::min(begin + length, divided_)));
       begin += length;
-    } while (begin < longs_);
+    } while (begin < divided_);
     floats_ = 0;
     for (const PartLayout& layout : layouts_) {
       offsets_.push_back(floats_);
       floats_ += layout.floats;
     }
     memory_ = torch::zeros({sizes_.batch * sizes_.heads, floats_},
-                           problem_.query.options());
+                           problem_.operands.query.options());
   }
 
   PartLayout Layout(int64_t begin, int64_t end) const {
     PartLayout layout = {.begin = begin, .end = end};
-    if (problem_.side == QuerySide::kLong) {
-      const int64_t before =
-          std::max<int64_t>(0, begin - problem_.local_radius);
-      const int64_t behind = std::min(longs_, end + problem_.local_radius);
+    if (is_windowed_) {
+      const int64_t radius = problem_.pattern.radius;
+      const int64_t before = std::max<int64_t>(0, begin - radius);
+      const int64_t behind = std::min(divided_, end + radius);
       layout.Place(before, begin, sizes_.head_dim, &layout.key_before);
       layout.Place(end, behind, sizes_.head_dim, &layout.key_behind);
       layout.Place(before, begin, sizes_.value_dim, &layout.value_before);
       layout.Place(end, behind, sizes_.value_dim, &layout.value_behind);
-      layout.Place(0, globals_, sizes_.head_dim, &layout.other_key);
-      layout.Place(0, globals_, sizes_.value_dim, &layout.other_value);
+      layout.Place(0, sizes_.other_keys, sizes_.head_dim, &layout.other_key);
+      layout.Place(0, sizes_.other_keys, sizes_.value_dim, &layout.other_value);
     } else {
-      layout.Place(0, globals_, sizes_.head_dim, &layout.query);
+      layout.Place(0, sizes_.queries, sizes_.head_dim, &layout.query);
     }
-    if (problem_.relative.embedding.defined() && sizes_.batch > 0) {
-      layout.Place(0, 2 * (*problem_.runs)[0].max_distance + 4,
+    if (problem_.operands.relative.embedding.defined() && sizes_.batch > 0) {
+      layout.Place(0, 2 * max_distance() + 4,
                    kernels::RelativeGradientStride(HeadOf(problem_, 0, 0)),
                    &layout.relative);
     }
     return layout;
+  }
+
+  int64_t max_distance() const {
+    return (*problem_.pattern.runs)[0].max_distance;
   }
 
   float* Memory(int64_t batch, int64_t head, int64_t part) const {
@@ -168,17 +157,16 @@ class KernelBackward {
   void RunPart(int64_t batch, int64_t head, int64_t part, float* workspace) {
     const PartLayout& layout = layouts_[static_cast<size_t>(part)];
     const kernels::AttentionHead attention = HeadOf(problem_, batch, head);
-    const bool is_long = problem_.side == QuerySide::kLong;
     const kernels::BackwardInputs inputs =
-        is_long
-            ? Inputs(batch, head, {0, sizes_.queries}, {0, sizes_.others})
-            : Inputs(batch, head, {0, part == 0 ? sizes_.queries : int64_t{0}},
+        is_windowed_
+            ? Inputs(batch, head, {0, sizes_.own_keys}, {0, sizes_.other_keys})
+            : Inputs(batch, head, {0, part == 0 ? sizes_.own_keys : int64_t{0}},
                      {layout.begin, layout.end});
     const kernels::BackwardResults results =
-        is_long ? LongResults(batch, head, part)
-                : GlobalResults(batch, head, part);
-    const int64_t first = is_long ? layout.begin : 0;
-    const int64_t last = is_long ? layout.end : sizes_.queries;
+        is_windowed_ ? PartOfQueries(batch, head, part)
+                     : PartOfKeys(batch, head, part);
+    const int64_t first = is_windowed_ ? layout.begin : 0;
+    const int64_t last = is_windowed_ ? layout.end : sizes_.queries;
     const int64_t tile =
         TileLength(sizes_.queries, sizes_.batch * sizes_.heads);
     for (int64_t begin = first; begin < last; begin += tile) {
@@ -190,52 +178,46 @@ class KernelBackward {
   struct Keys {
     int64_t begin;
     int64_t end;
-    kernels::Run AsRun() const {
+    KeyRun AsRun() const {
       return {static_cast<int32_t>(begin), static_cast<int32_t>(end)};
     }
   };
 
   kernels::BackwardInputs Inputs(int64_t batch, int64_t head, Keys own,
                                  Keys other) const {
-    const int64_t row = (batch * sizes_.heads + head) * sizes_.queries;
-    const auto scores = [&](const torch::Tensor& tensor, int64_t columns) {
-      return kernels::ScoreRows<const float>{HeadRows(tensor, batch, head),
-                                             columns};
-    };
-    return {
-        .context = HeadRows(forward_.context, batch, head),
-        .context_stride = forward_.context.stride(2),
-        .row_max = forward_.row_max.data_ptr<float>() + row,
-        .row_inverse_sum = forward_.row_inverse_sum.data_ptr<float>() + row,
-        .carried = {scores(problem_.own_carried, sizes_.own_columns),
-                    scores(problem_.other_carried, sizes_.others)},
-        .context_gradient = HeadRows(context_gradient_, batch, head),
-        .context_gradient_stride = context_gradient_.stride(2),
-        .carried_gradient = {scores(scores_.own_carried, sizes_.own_columns),
-                             scores(scores_.other_carried, sizes_.others)},
-        .keys = {own.AsRun(), other.AsRun()}};
+    const ScorePair& carried = problem_.carried;
+    const ScorePair& gradients = input_.scores.carried;
+    return {.context = HeadRows(input_.context, batch, head),
+            .context_stride = input_.context.stride(2),
+            .row_max = VectorOfHead(input_.sums.row_max, batch, head),
+            .row_inverse_sum =
+                VectorOfHead(input_.sums.row_inverse_sum, batch, head),
+            .carried = {ScoreRowsOf(carried.own, batch, head),
+                        ScoreRowsOf(carried.other, batch, head)},
+            .context_gradient = HeadRows(input_.context_gradient, batch, head),
+            .context_gradient_stride = input_.context_gradient.stride(2),
+            .carried_gradient = {ScoreRowsOf(gradients.own, batch, head),
+                                 ScoreRowsOf(gradients.other, batch, head)},
+            .keys = {own.AsRun(), other.AsRun()}};
   }
 
   kernels::BackwardResults SharedResults(int64_t batch, int64_t head,
                                          int64_t part) const {
+    const ScorePair& previous = input_.scores.previous;
     kernels::BackwardResults results;
     results.relative = Memory(batch, head, part) +
                        layouts_[static_cast<size_t>(part)].relative.offset;
-    results.previous[0] = {HeadRows(scores_.own_previous, batch, head),
-                           sizes_.own_columns};
-    results.previous[1] = {HeadRows(scores_.other_previous, batch, head),
-                           sizes_.others};
-    if (scores_.undo) {
-      results.undone[0] = {HeadRows(problem_.own_carried, batch, head),
-                           sizes_.own_columns};
-      results.undone[1] = {HeadRows(problem_.other_carried, batch, head),
-                           sizes_.others};
+    results.previous[0] = ScoreRowsToWrite(previous.own, batch, head);
+    results.previous[1] = ScoreRowsToWrite(previous.other, batch, head);
+    if (input_.scores.undo) {
+      results.undone[0] = ScoreRowsToWrite(problem_.carried.own, batch, head);
+      results.undone[1] = ScoreRowsToWrite(problem_.carried.other, batch, head);
     }
     return results;
   }
 
-  kernels::BackwardResults LongResults(int64_t batch, int64_t head,
-                                       int64_t part) const {
+  kernels::BackwardResults PartOfQueries(int64_t batch, int64_t head,
+                                         int64_t part) const {
     const PartLayout& layout = layouts_[static_cast<size_t>(part)];
     float* const memory = Memory(batch, head, part);
     const auto own = [&](const torch::Tensor& gradient) {
@@ -253,15 +235,15 @@ class KernelBackward {
     return results;
   }
 
-  kernels::BackwardResults GlobalResults(int64_t batch, int64_t head,
-                                         int64_t part) const {
+  kernels::BackwardResults PartOfKeys(int64_t batch, int64_t head,
+                                      int64_t part) const {
     const PartLayout& layout = layouts_[static_cast<size_t>(part)];
     kernels::BackwardResults results = SharedResults(batch, head, part);
     results.query = {{layout.query.In(Memory(batch, head, part))}};
     results.key[0] = {
-        {Rows(gradients_.own_key, batch, head, 0, sizes_.queries)}};
+        {Rows(gradients_.own_key, batch, head, 0, sizes_.own_keys)}};
     results.value[0] = {
-        {Rows(gradients_.own_value, batch, head, 0, sizes_.queries)}};
+        {Rows(gradients_.own_value, batch, head, 0, sizes_.own_keys)}};
     results.key[1] = {
         {Rows(gradients_.other_key, batch, head, layout.begin, layout.end)}};
     results.value[1] = {
@@ -269,7 +251,7 @@ class KernelBackward {
     return results;
   }
 
-  // Adds what the parts of a head, of all batch entries, kept to themselves.
+  // Adds the private sums of the parts of a head, of all batch entries.
   void Combine(int64_t head) {
     for (int64_t batch = 0; batch < sizes_.batch; ++batch) {
       for (size_t part = 0; part < layouts_.size(); ++part) {
@@ -281,7 +263,7 @@ class KernelBackward {
           AddRows(rows, memory, HeadRows(gradient, batch, head),
                   gradient.stride(2));
         };
-        if (problem_.side == QuerySide::kLong) {
+        if (is_windowed_) {
           add(layout.key_before, gradients_.own_key);
           add(layout.key_behind, gradients_.own_key);
           add(layout.value_before, gradients_.own_value);
@@ -310,8 +292,7 @@ class KernelBackward {
   void AddRelative(const PrivateRows& from, const float* memory, int64_t head) {
     for (int64_t c = from.begin; c < from.end; ++c) {
       const float* const row = memory + from.offset + c * from.columns;
-      const int64_t id =
-          kernels::RelativeIdOfColumn(c, (*problem_.runs)[0].max_distance);
+      const int64_t id = kernels::RelativeIdOfColumn(c, max_distance());
       const RelativeTable& table = gradients_.relative;
       float* const embedding = table.embedding.data_ptr<float>() +
                                id * table.embedding.stride(0) +
@@ -324,14 +305,13 @@ class KernelBackward {
     }
   }
 
-  const KernelProblem& problem_;
-  const KernelForward& forward_;
-  const torch::Tensor& context_gradient_;
-  const KernelScoreGradients& scores_;
-  const KernelSizes sizes_;
-  const int64_t longs_, globals_;
+  const AttentionProblem& problem_;
+  const BackwardPassInput& input_;
+  const AttentionSizes sizes_;
+  const bool is_windowed_;
+  const int64_t divided_;  // tokens that parts divide
 
-  KernelGradients gradients_;
+  AttentionOperands gradients_;
   std::vector<PartLayout> layouts_;
   std::vector<int64_t> offsets_;  // of the parts, in the memory of a head
   int64_t floats_ = 0;            // of a head
@@ -340,14 +320,8 @@ class KernelBackward {
 
 }  // namespace
 
-KernelGradients RunKernelBackward(const KernelProblem& problem,
-                                  const KernelForward& forward,
-                                  const torch::Tensor& context_gradient,
-                                  const KernelScoreGradients& scores) {
-  const torch::Tensor complete = context_gradient.defined()
-                                     ? context_gradient
-                                     : torch::zeros_like(forward.context);
-  return KernelBackward(problem, forward, complete, scores).Run();
+AttentionOperands RunBackwardPass(const BackwardPassInput& input) {
+  return BackwardPass(input).Run();
 }
 
 }  // namespace etc

@@ -1,8 +1,7 @@
 // The fused kernels against the float64 reference, forward and backward, over
-// three layers through which scores are carried. Yardstick: what the reference
-// itself, run in float32, is off; outputs may be off twice that, gradients
-// three times, plus 3.5e-7 of the largest element (sums of other order and
-// length). Sizes straddle the vector, the six queries of a group, the 288 to
+// three layers through which scores are carried. Outputs may be off twice as
+// much as the reference run in float32, gradients three times (ExpectAsExact).
+// Sizes straddle the vector, the six queries of a group, the 288 to
 // 768 of a tile, the 384 keys of a chunk, the radius and the window; head sizes
 // 1 to 130; none, one and many globals; hard and soft patterns, scattered
 // segments, examples shorter than their batch; all residual modes and ways of
@@ -19,41 +18,18 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "attention/explicit_inputs.h"
 #include "attention/sparse_attention.h"
 #include "tests/support/attention_stack.h"
+#include "tests/support/exactness.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {
 namespace {
-
-void ExpectAsExact(const std::vector<torch::Tensor>& actual,
-                   const std::vector<torch::Tensor>& reference,
-                   const std::vector<torch::Tensor>& exact, double times,
-                   const char* what) {
-  ASSERT_EQ(actual.size(), exact.size());
-  double largest = 0.0;
-  for (const torch::Tensor& tensor : exact) {
-    if (tensor.defined() && tensor.numel() > 0) {
-      largest = std::max(largest, tensor.abs().max().item<double>());
-    }
-  }
-  const double floor = 3.5e-7 * largest;
-  for (size_t i = 0; i < exact.size(); ++i) {
-    ASSERT_EQ(actual[i].defined(), exact[i].defined()) << what << " " << i;
-    if (!exact[i].defined()) {
-      continue;
-    }
-    ASSERT_EQ(actual[i].sizes(), exact[i].sizes()) << what << " " << i;
-    EXPECT_LE(MaxError(actual[i], exact[i]),
-              times * MaxError(reference[i], exact[i]) + floor)
-        << what << " " << i << ", floor " << floor;
-  }
-}
 
 void ExpectKernelMatches(const AttentionCase& c) {
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
@@ -91,7 +67,7 @@ void ExpectKernelMatches(const AttentionCase& c) {
   }
 }
 
-TEST(SparseAttentionKernelTest, MatchesReferenceAtEveryLength) {
+TEST(CpuBackendTest, MatchesReferenceAtEveryLength) {
   for (const int64_t radius : {1, 2, 5}) {
     for (const int64_t longs :
          {int64_t{1}, radius, radius + 1, 2 * radius, 2 * radius + 1,
@@ -101,7 +77,7 @@ TEST(SparseAttentionKernelTest, MatchesReferenceAtEveryLength) {
   }
 }
 
-TEST(SparseAttentionKernelTest, MatchesReferenceInEveryMode) {
+TEST(CpuBackendTest, MatchesReferenceInEveryMode) {
   for (const int64_t globals : {0, 1, 7}) {
     for (const ResidualAttention residual :
          {ResidualAttention::kOff, ResidualAttention::kSum,
@@ -119,7 +95,7 @@ TEST(SparseAttentionKernelTest, MatchesReferenceInEveryMode) {
   }
 }
 
-TEST(SparseAttentionKernelTest, MatchesReferenceAtEveryHeadSize) {
+TEST(CpuBackendTest, MatchesReferenceAtEveryHeadSize) {
   for (const int64_t head_dim : {1, 3, 15, 16, 17, 32, 48, 64, 65, 128, 130}) {
     ExpectKernelMatches({.longs = 37,
                          .radius = 4,
@@ -131,7 +107,7 @@ TEST(SparseAttentionKernelTest, MatchesReferenceAtEveryHeadSize) {
   ExpectKernelMatches({.longs = 37, .head_dim = 20, .value_dim = 5});
 }
 
-TEST(SparseAttentionKernelTest, MatchesReferenceAcrossTilesAndParts) {
+TEST(CpuBackendTest, MatchesReferenceAcrossTilesAndParts) {
   for (const int64_t longs : {287, 288, 289, 385, 800}) {
     ExpectKernelMatches({.longs = longs,
                          .globals = 50,
@@ -168,7 +144,7 @@ TEST(SparseAttentionKernelTest, MatchesReferenceAcrossTilesAndParts) {
                        .hard = true});
 }
 
-TEST(SparseAttentionKernelTest, MatchesReferenceWhenSegmentsAreScattered) {
+TEST(CpuBackendTest, MatchesReferenceWhenSegmentsAreScattered) {
   for (const bool hard : {false, true}) {
     for (const int64_t longs : {10, 60, 210}) {
       ExpectKernelMatches({.longs = longs,
@@ -181,7 +157,7 @@ TEST(SparseAttentionKernelTest, MatchesReferenceWhenSegmentsAreScattered) {
   }
 }
 
-TEST(SparseAttentionKernelTest, MatchesReferenceUnderTheSameDropout) {
+TEST(CpuBackendTest, MatchesReferenceUnderTheSameDropout) {
   for (const ResidualAttention residual :
        {ResidualAttention::kOff, ResidualAttention::kSum}) {
     for (const int64_t longs : {40, 250}) {
@@ -195,7 +171,7 @@ TEST(SparseAttentionKernelTest, MatchesReferenceUnderTheSameDropout) {
   }
 }
 
-TEST(SparseAttentionKernelTest, MatchesReferenceOnEveryTarget) {
+TEST(CpuBackendTest, MatchesReferenceOnEveryTarget) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
@@ -214,7 +190,7 @@ TEST(SparseAttentionKernelTest, MatchesReferenceOnEveryTarget) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-TEST(SparseAttentionKernelTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+TEST(CpuBackendTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const AttentionCase c = {.longs = 1300,
                            .globals = 200,
                            .radius = 30,
@@ -249,6 +225,10 @@ TEST(SparseAttentionKernelTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   at::set_num_threads(threads_before);
 }
 
+SparseAttentionOutput RunKernels(const SparseAttentionInput& input) {
+  return SparseAttention(input, AttentionImplementation::kKernel);
+}
+
 // A layer of float32 leaves.
 struct OneLayer {
   explicit OneLayer(const AttentionCase& c) : attention(MakeAttention(c)) {
@@ -261,20 +241,20 @@ struct OneLayer {
   SparseAttentionInput input;
 };
 
-TEST(SparseAttentionKernelTest, GivesTheSameWithoutGradients) {
+TEST(CpuBackendTest, GivesTheSameWithoutGradients) {
   const OneLayer layer({.longs = 70});
-  const SparseAttentionOutput with = KernelSparseAttention(layer.input);
+  const SparseAttentionOutput with = RunKernels(layer.input);
   const torch::NoGradGuard no_grad;
-  const SparseAttentionOutput without = KernelSparseAttention(layer.input);
+  const SparseAttentionOutput without = RunKernels(layer.input);
   EXPECT_TRUE(with.context.requires_grad());
   EXPECT_FALSE(without.context.requires_grad());
   EXPECT_TRUE(with.context.equal(without.context));
-  EXPECT_TRUE(with.own_scores.equal(without.own_scores));
+  EXPECT_TRUE(with.scores.own.equal(without.scores.own));
 }
 
 // Computed with in float32: what goes in and the context that comes out are
 // rounded, scores are not.
-TEST(SparseAttentionKernelTest, TakesBfloat16) {
+TEST(CpuBackendTest, TakesBfloat16) {
   const OneLayer layer({.longs = 70, .head_dim = 32, .value_dim = 32});
   SparseAttentionInput narrow = layer.input;
   SparseAttentionInput wide = layer.input;
@@ -287,10 +267,10 @@ TEST(SparseAttentionKernelTest, TakesBfloat16) {
                                              .to(torch::kFloat32)
                                              .requires_grad_(true);
   }
-  const SparseAttentionOutput output = KernelSparseAttention(narrow);
-  const SparseAttentionOutput expected = KernelSparseAttention(wide);
-  EXPECT_EQ(output.own_scores.scalar_type(), torch::kFloat32);
-  EXPECT_TRUE(output.own_scores.equal(expected.own_scores));
+  const SparseAttentionOutput output = RunKernels(narrow);
+  const SparseAttentionOutput expected = RunKernels(wide);
+  EXPECT_EQ(output.scores.own.scalar_type(), torch::kFloat32);
+  EXPECT_TRUE(output.scores.own.equal(expected.scores.own));
   EXPECT_TRUE(output.context.equal(expected.context.to(torch::kBFloat16)));
   output.context.to(torch::kFloat32).square().sum().backward();
   expected.context.to(torch::kBFloat16)
@@ -298,69 +278,65 @@ TEST(SparseAttentionKernelTest, TakesBfloat16) {
       .square()
       .sum()
       .backward();
-  EXPECT_TRUE(
-      narrow.own_key.grad().equal(wide.own_key.grad().to(torch::kBFloat16)));
+  EXPECT_TRUE(narrow.operands.own_key.grad().equal(
+      wide.operands.own_key.grad().to(torch::kBFloat16)));
 }
 
-TEST(SparseAttentionKernelTest, PassesOnAGradientOfTheScoresAlone) {
+TEST(CpuBackendTest, PassesOnAGradientOfTheScoresAlone) {
   const OneLayer layer({.longs = 20, .borders = Borders::kNone});
   const torch::Tensor previous =
       torch::zeros({2, 2, 20, 7}).requires_grad_(true);
   SparseAttentionInput input = layer.input;
-  input.own_previous = previous;
-  input.other_previous = torch::zeros({2, 2, 20, 3}).requires_grad_(true);
-  KernelSparseAttention(input).own_scores.sum().backward();
-  const torch::Tensor visible =
-      input.attention->Tensors(2, 20, 3, 3, torch::kCPU)
-          .l2l_mask.unsqueeze(1)
-          .expand({2, 2, 20, 7})
-          .to(torch::kFloat32);
+  input.previous = {.own = previous,
+                    .other = torch::zeros({2, 2, 20, 3}).requires_grad_(true)};
+  RunKernels(input).scores.own.sum().backward();
+  const torch::Tensor visible = input.pattern.masks(torch::kCPU)
+                                    .own_mask.unsqueeze(1)
+                                    .expand({2, 2, 20, 7})
+                                    .to(torch::kFloat32);
   EXPECT_TRUE(IsClose(previous.grad(), visible, 0.0));
-  EXPECT_EQ(input.other_previous.grad().abs().max().item<float>(), 0.0f);
-  EXPECT_EQ(input.own_value.grad().abs().max().item<float>(), 0.0f);
+  EXPECT_EQ(input.previous.other.grad().abs().max().item<float>(), 0.0f);
+  EXPECT_EQ(input.operands.own_value.grad().abs().max().item<float>(), 0.0f);
 }
 
-TEST(SparseAttentionKernelTest, RefusesGradientsOfGradients) {
+TEST(CpuBackendTest, RefusesGradientsOfGradients) {
   const OneLayer layer({.longs = 9});
-  const torch::Tensor sum = KernelSparseAttention(layer.input).context.sum();
-  EXPECT_THROW(torch::autograd::grad({sum}, {layer.input.query}, {},
+  const torch::Tensor sum = RunKernels(layer.input).context.sum();
+  EXPECT_THROW(torch::autograd::grad({sum}, {layer.input.operands.query}, {},
                                      /*retain_graph=*/true,
                                      /*create_graph=*/true),
                c10::Error);
 }
 
-TEST(SparseAttentionKernelTest, RejectsWhatItDoesNotServe) {
+TEST(CpuBackendTest, RejectsWhatItDoesNotSupport) {
   const OneLayer layer({.longs = 9});
   SparseAttentionInput bad = layer.input;
-  bad.query = bad.query.to(torch::kFloat64);
-  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
-               c10::Error);
+  bad.operands.query = bad.operands.query.to(torch::kFloat64);
+  EXPECT_THROW(RunKernels(bad), c10::Error);
   bad = layer.input;
   const AttentionInputs tensors(Materialize(*layer.attention.patterns(), 9, 3));
-  bad.attention = &tensors;
-  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
-               c10::Error);
+  bad.pattern = tensors.Softmax(QuerySide::kLong, 2, 9, 3, 3);
+  EXPECT_THROW(RunKernels(bad), c10::Error);
   EXPECT_NO_THROW(SparseAttention(bad));
   bad = layer.input;
-  bad.relative = {};
-  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
-               c10::Error);
+  bad.operands.relative = {};
+  EXPECT_THROW(RunKernels(bad), c10::Error);
   bad = layer.input;
-  bad.relative.embedding = bad.relative.embedding.narrow(0, 0, 7);
-  bad.relative.bias = bad.relative.bias.narrow(0, 0, 7);
-  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
-               c10::Error);
+  RelativeTable& table = bad.operands.relative;
+  table.embedding = table.embedding.narrow(0, 0, 7);
+  table.bias = table.bias.narrow(0, 0, 7);
+  EXPECT_THROW(RunKernels(bad), c10::Error);
   bad = layer.input;
   bad.dropout = 1.0;
-  EXPECT_THROW(SparseAttention(bad, AttentionImplementation::kKernel),
-               c10::Error);
+  EXPECT_THROW(RunKernels(bad), c10::Error);
 }
 
-TEST(SparseAttentionKernelTest, LetsNotANumberThrough) {
+TEST(CpuBackendTest, LetsNotANumberThrough) {
   const OneLayer layer({.longs = 40, .borders = Borders::kNone});
   const torch::NoGradGuard no_grad;
-  layer.input.own_key[0][1][20] = std::numeric_limits<float>::quiet_NaN();
-  const torch::Tensor context = KernelSparseAttention(layer.input).context;
+  layer.input.operands.own_key[0][1][20] =
+      std::numeric_limits<float>::quiet_NaN();
+  const torch::Tensor context = RunKernels(layer.input).context;
   EXPECT_TRUE(context[0][1].narrow(0, 17, 7).isnan().all().item<bool>());
   EXPECT_FALSE(context[0][1].narrow(0, 0, 17).isnan().any().item<bool>());
   EXPECT_FALSE(context[0][0].isnan().any().item<bool>());

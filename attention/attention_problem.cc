@@ -1,0 +1,167 @@
+#include "attention/attention_problem.h"
+
+#include <c10/util/Exception.h>
+
+#include <limits>
+
+#include "attention/relative_position.h"
+#include "attention/sparse_attention.h"
+#include "base/check_shape.h"
+#include "base/random.h"
+
+namespace etc {
+namespace {
+
+void CheckPattern(const SoftmaxPattern& pattern, const AttentionSizes& sizes) {
+  TORCH_CHECK(pattern.masks != nullptr, "who sees whom is missing");
+  TORCH_CHECK(pattern.batch == sizes.batch &&
+                  pattern.queries == sizes.queries &&
+                  pattern.own_keys == sizes.own_keys &&
+                  pattern.other_keys == sizes.other_keys,
+              "a pattern for ", pattern.batch, " examples of ", pattern.queries,
+              " queries, ", pattern.own_keys, " own and ", pattern.other_keys,
+              " other keys does not fit ", sizes.batch, " examples of ",
+              sizes.queries, ", ", sizes.own_keys, " and ", sizes.other_keys);
+  TORCH_CHECK(pattern.radius < 0 || pattern.own_keys == pattern.queries,
+              "with a window there should be as many own keys as queries, ",
+              pattern.queries, ", but there are ", pattern.own_keys);
+}
+
+void CheckShapes(const AttentionProblem& problem) {
+  const AttentionOperands& operands = problem.operands;
+  for (const torch::Tensor* tensor :
+       {&operands.query, &operands.own_key, &operands.own_value,
+        &operands.other_key, &operands.other_value}) {
+    TORCH_CHECK(tensor->dim() == 4,
+                "queries, keys and values should be [batch, heads, length, "
+                "head_dim], but one is ",
+                tensor->sizes());
+  }
+  const AttentionSizes sizes(problem);
+  const int64_t batch = sizes.batch;
+  const int64_t heads = sizes.heads;
+  const int64_t own_keys = sizes.own_keys;
+  const int64_t other_keys = sizes.other_keys;
+  const int64_t head_dim = sizes.head_dim;
+  const int64_t value_dim = sizes.value_dim;
+  ETC_CHECK_SHAPE(operands.own_key, {batch, heads, own_keys, head_dim});
+  ETC_CHECK_SHAPE(operands.own_value, {batch, heads, own_keys, value_dim});
+  ETC_CHECK_SHAPE(operands.other_key, {batch, heads, other_keys, head_dim});
+  ETC_CHECK_SHAPE(operands.other_value, {batch, heads, other_keys, value_dim});
+  CheckPattern(problem.pattern, sizes);
+}
+
+// Of previous scores or dropout factors.
+void CheckScores(const ScorePair& scores, const AttentionSizes& sizes,
+                 const char* name) {
+  TORCH_CHECK(scores.own.defined() == scores.other.defined(), name,
+              " should be defined for both blocks, or neither");
+  if (scores.defined()) {
+    const int64_t batch = sizes.batch;
+    const int64_t heads = sizes.heads;
+    const int64_t queries = sizes.queries;
+    const int64_t own_columns = sizes.own_columns;
+    const int64_t other_keys = sizes.other_keys;
+    ETC_CHECK_SHAPE(scores.own, {batch, heads, queries, own_columns});
+    ETC_CHECK_SHAPE(scores.other, {batch, heads, queries, other_keys});
+  }
+}
+
+// [B, N, T, columns] of factors; `key_of(i, column)` is the key.
+template <typename KeyOf>
+torch::Tensor DropoutFactors(uint64_t seed, const SparseAttentionInput& input,
+                             int64_t columns, int block, const KeyOf& key_of) {
+  const torch::Tensor& query = input.operands.query;
+  torch::Tensor factors = torch::empty(
+      {query.size(0), query.size(1), query.size(2), columns}, torch::kFloat32);
+  auto accessor = factors.accessor<float, 4>();
+  for (int64_t b = 0; b < factors.size(0); ++b) {
+    for (int64_t h = 0; h < factors.size(1); ++h) {
+      const uint64_t head_seed = kernels::DropoutHeadSeed(seed, b, h);
+      for (int64_t i = 0; i < factors.size(2); ++i) {
+        const kernels::DropoutRow row =
+            kernels::MakeDropoutRow(head_seed, i, block);
+        for (int64_t c = 0; c < columns; ++c) {
+          accessor[b][h][i][c] = kernels::DropoutFactor(
+              row, static_cast<uint32_t>(key_of(i, c)), input.dropout);
+        }
+      }
+    }
+  }
+  return factors;
+}
+
+}  // namespace
+
+AttentionSizes::AttentionSizes(const AttentionProblem& problem)
+    : batch(problem.operands.query.size(0)),
+      heads(problem.operands.query.size(1)),
+      queries(problem.operands.query.size(2)),
+      own_keys(problem.operands.own_key.size(2)),
+      other_keys(problem.operands.other_key.size(2)),
+      head_dim(problem.operands.query.size(3)),
+      value_dim(problem.operands.own_value.size(3)),
+      own_columns(problem.pattern.own_columns()) {}
+
+AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
+  AttentionProblem problem;
+  problem.operands = input.operands;
+  problem.pattern = input.pattern;
+  CheckShapes(problem);
+  const AttentionSizes sizes(problem);
+  CheckScores(input.previous, sizes, "previous scores");
+  CheckScores(input.dropout_factors, sizes, "dropout factors");
+  problem.carry = input.residual != ResidualAttention::kOff;
+  TORCH_CHECK(problem.carry || !input.previous.defined(),
+              "previous scores are given, but residual attention is off");
+  TORCH_CHECK(input.dropout >= 0.0 && input.dropout < 1.0,
+              "dropout should be in [0, 1), but is ", input.dropout);
+  if (input.pattern.has_no_ids()) {
+    problem.operands.relative = {};
+  }
+  problem.previous = input.previous;
+  if (input.residual == ResidualAttention::kMean) {
+    problem.divisor = static_cast<double>(input.layer + 1);
+  }
+  problem.dropout = input.dropout;
+  problem.dropout_factors = input.dropout_factors;
+  return problem;
+}
+
+void CheckRelativeTable(const AttentionProblem& problem) {
+  if (problem.pattern.has_no_ids()) {
+    return;
+  }
+  const RelativeTable& table = problem.operands.relative;
+  TORCH_CHECK(table.embedding.defined() && table.bias.defined(),
+              "relative ids are given, but there is no relative table");
+  const int64_t distance = (*problem.pattern.runs)[0].max_distance;
+  const int64_t ids = table.embedding.size(0);
+  const int64_t heads = problem.operands.query.size(1);
+  const int64_t head_dim = problem.operands.query.size(3);
+  ETC_CHECK_SHAPE(table.embedding, {ids, heads, head_dim});
+  ETC_CHECK_SHAPE(table.bias, {ids, heads});
+  TORCH_CHECK(ids >= RelativeVocabSize(distance),
+              "the relative table should have at least ",
+              RelativeVocabSize(distance), " ids for a distance of ", distance,
+              ", but has ", ids);
+}
+
+uint64_t DrawKernelDropoutSeed() {
+  return static_cast<uint64_t>(
+      torch::randint(std::numeric_limits<int64_t>::max(), {1}, torch::kInt64)
+          .item<int64_t>());
+}
+
+void MaterializeKernelDropout(uint64_t seed, SparseAttentionInput* input) {
+  const SoftmaxPattern& pattern = input->pattern;
+  const int64_t shift = pattern.radius;
+  input->dropout_factors.own = DropoutFactors(
+      seed, *input, pattern.own_columns(), 0,
+      [shift](int64_t i, int64_t c) { return shift < 0 ? c : i + c - shift; });
+  input->dropout_factors.other =
+      DropoutFactors(seed, *input, pattern.other_keys, 1,
+                     [](int64_t, int64_t c) { return c; });
+}
+
+}  // namespace etc

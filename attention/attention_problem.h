@@ -1,0 +1,55 @@
+#ifndef ETC_ATTENTION_ATTENTION_PROBLEM_H_
+#define ETC_ATTENTION_ATTENTION_PROBLEM_H_
+
+#include <cstdint>
+
+#include "attention/attention_operands.h"
+#include "attention/softmax_pattern.h"
+
+namespace etc {
+
+struct SparseAttentionInput;
+
+// One softmax as backends compute it: what SparseAttentionInput says, checked,
+// without the settings that only the layers above a backend need.
+struct AttentionProblem {
+  AttentionOperands operands;
+  SoftmaxPattern pattern;
+  // Scores carried from the layer below; undefined: zeros.
+  ScorePair previous;
+  // Whether scores are carried to the layer above.
+  bool carry = false;
+  // Where a fused backend leaves them, if they are: may be `previous`,
+  // otherwise does not overlap it. Backends of tensor operations make new
+  // tensors.
+  ScorePair carried;
+  // What the carried sum is divided by for the softmax.
+  double divisor = 1.0;
+  // Probability of dropping an attention weight. A fused backend drops those
+  // that base/random.h says, with this seed; tensor operations draw their own,
+  // unless the factors are given.
+  double dropout = 0.0;
+  uint64_t dropout_seed = 0;
+  ScorePair dropout_factors;
+};
+
+// The sizes of a problem.
+struct AttentionSizes {
+  explicit AttentionSizes(const AttentionProblem& problem);
+
+  int64_t batch, heads, queries, own_keys, other_keys, head_dim, value_dim;
+  int64_t own_columns;  // of own scores: see ScorePair
+};
+
+// Throws c10::Error unless all tensors have the shapes that AttentionOperands
+// and ScorePair state and fit the pattern, and settings are in their range.
+AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input);
+
+// Throws c10::Error if the pattern has relative ids, but the relative table is
+// missing, or too short for the ids of the pattern's distance. For backends
+// that read the table without looking at each id.
+void CheckRelativeTable(const AttentionProblem& problem);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_ATTENTION_PROBLEM_H_

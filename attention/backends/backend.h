@@ -1,0 +1,100 @@
+#ifndef ETC_ATTENTION_BACKENDS_BACKEND_H_
+#define ETC_ATTENTION_BACKENDS_BACKEND_H_
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+#include "attention/attention_operands.h"
+#include "attention/attention_problem.h"
+
+namespace etc {
+
+class FusedBackend;
+
+struct AttentionForward {
+  torch::Tensor context;  // [B, N, T, e]
+  // To carry to the layer above; undefined unless the problem says so.
+  ScorePair scores;
+  // What a fused backend needs again in Backward, beside its inputs and
+  // `context`, such as sums of exponentials.
+  std::vector<torch::Tensor> saved;
+};
+
+// A way to compute softmax attention:
+//
+//   score   = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
+//   context = dropout(softmax over visible keys of (score / divisor)) . v
+//
+// All backends agree up to rounding (backends/reference/dense_attention.h is
+// the definition). There are two kinds. A backend of tensor operations has
+// Forward alone: LibTorch's autograd differentiates its operations, also twice.
+// A fused backend computes gradients itself, and is the FusedBackend that
+// fused() gives; SparseAttention makes a node of autograd's graph of it.
+//
+// Backends have no state that changes, and live as long as the program.
+class AttentionBackend {
+ public:
+  virtual const char* name() const = 0;
+
+  // Why the backend cannot compute this; empty if it can.
+  virtual std::string UnsupportedReason(
+      const AttentionProblem& problem) const = 0;
+
+  // Null for backends of tensor operations.
+  virtual const FusedBackend* fused() const { return nullptr; }
+
+  // Scores of pairs that may not see each other are whatever the backend finds
+  // convenient, but finite: the masks of all layers are the same, so that no
+  // result depends on them.
+  virtual AttentionForward Forward(const AttentionProblem& problem) const = 0;
+
+ protected:
+  ~AttentionBackend() = default;
+};
+
+// What the backward pass has to do with scores.
+struct ScoreGradients {
+  // Of the carried scores, in any layout; either undefined: zeros.
+  ScorePair carried;
+  // Where those of the previous scores go: tensors of NewScores, may be those
+  // of `carried`. Undefined: nowhere.
+  ScorePair previous;
+  // Whether the carried scores become the previous ones again, in place.
+  bool undo = false;
+};
+
+// A backend whose passes are outside of autograd. Problems are those that
+// Prepare gave; their `carried` scores are where the forward pass leaves them
+// and the backward pass finds them, tensors of NewScores.
+class FusedBackend : public AttentionBackend {
+ public:
+  const FusedBackend* fused() const final { return this; }
+
+  // Brings the tensors of a problem that it supports into the dtype and layout
+  // that the passes read, by operations that autograd records.
+  virtual void Prepare(AttentionProblem* problem) const = 0;
+
+  // Uninitialised tensors for scores.
+  virtual ScorePair NewScores(const AttentionProblem& problem) const = 0;
+
+  // Scores once more, without a context: carried = previous + score, or with
+  // `subtract` previous - score.
+  virtual void RecomputeScores(const AttentionProblem& problem,
+                               bool subtract) const = 0;
+
+  // Gradients of the operands; undefined where these are. `forward` is what the
+  // forward pass gave; `context_gradient` may be undefined: zeros.
+  virtual AttentionOperands Backward(const AttentionProblem& problem,
+                                     const AttentionForward& forward,
+                                     const torch::Tensor& context_gradient,
+                                     const ScoreGradients& scores) const = 0;
+
+ protected:
+  ~FusedBackend() = default;
+};
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_BACKENDS_BACKEND_H_

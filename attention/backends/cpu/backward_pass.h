@@ -1,0 +1,26 @@
+#ifndef ETC_ATTENTION_BACKENDS_CPU_BACKWARD_PASS_H_
+#define ETC_ATTENTION_BACKENDS_CPU_BACKWARD_PASS_H_
+
+#include <torch/types.h>
+
+#include "attention/backends/backend.h"
+#include "attention/backends/cpu/head_view.h"
+
+namespace etc {
+
+struct BackwardPassInput {
+  const AttentionProblem& problem;
+  // As the forward pass left them.
+  torch::Tensor context;
+  SoftmaxSums sums;
+
+  torch::Tensor context_gradient;  // rows of adjacent elements
+  ScoreGradients scores;           // contiguous
+};
+
+// The gradients of the operands, on all threads (base/parallel_tasks.h).
+AttentionOperands RunBackwardPass(const BackwardPassInput& input);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_BACKENDS_CPU_BACKWARD_PASS_H_

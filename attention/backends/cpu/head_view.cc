@@ -1,0 +1,100 @@
+#include "attention/backends/cpu/head_view.h"
+
+#include <algorithm>
+
+#include "attention/backends/cpu/kernels/attention_tile.h"
+#include "base/random.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kQueriesMultiple = 48;
+
+// All heads together have this many tiles or more, so that there is work for
+// each core, but for tiles shorter than that: the longer a tile, the fewer
+// times keys and values are packed.
+constexpr int64_t kTiles = 64;
+constexpr int64_t kShortTile = 288;
+
+kernels::KeyBlock BlockOf(const torch::Tensor& key, const torch::Tensor& value,
+                          const BlockRuns& runs, int64_t batch, int64_t head) {
+  return {.key = HeadRows(key, batch, head),
+          .key_stride = key.stride(2),
+          .value = HeadRows(value, batch, head),
+          .value_stride = value.stride(2),
+          .keys = key.size(2),
+          .visible = runs.visible.View(),
+          .rule = runs.rule,
+          .special = runs.special.View()};
+}
+
+int64_t RowStride(const torch::Tensor& scores) {
+  return scores.defined() ? scores.size(3) : 0;
+}
+
+}  // namespace
+
+float* HeadRows(const torch::Tensor& tensor, int64_t batch, int64_t head) {
+  if (!tensor.defined() || tensor.numel() == 0) {
+    return nullptr;
+  }
+  return tensor.data_ptr<float>() + batch * tensor.stride(0) +
+         head * tensor.stride(1);
+}
+
+kernels::ScoreRows<const float> ScoreRowsOf(const torch::Tensor& scores,
+                                            int64_t batch, int64_t head) {
+  return {HeadRows(scores, batch, head), RowStride(scores)};
+}
+
+kernels::ScoreRows<float> ScoreRowsToWrite(const torch::Tensor& scores,
+                                           int64_t batch, int64_t head) {
+  return {HeadRows(scores, batch, head), RowStride(scores)};
+}
+
+float* VectorOfHead(const torch::Tensor& tensor, int64_t batch, int64_t head) {
+  return tensor.data_ptr<float>() +
+         (batch * tensor.size(1) + head) * tensor.size(2);
+}
+
+kernels::AttentionHead HeadOf(const AttentionProblem& problem, int64_t batch,
+                              int64_t head) {
+  const AttentionOperands& operands = problem.operands;
+  const SoftmaxRuns& runs = (*problem.pattern.runs)[static_cast<size_t>(batch)];
+  kernels::AttentionHead out = {
+      .head_dim = operands.query.size(3),
+      .value_dim = operands.own_value.size(3),
+      .query = HeadRows(operands.query, batch, head),
+      .query_stride = operands.query.stride(2),
+      .blocks = {BlockOf(operands.own_key, operands.own_value, runs.own, batch,
+                         head),
+                 BlockOf(operands.other_key, operands.other_value, runs.other,
+                         batch, head)},
+      .divisor = static_cast<float>(problem.divisor),
+      .dropout = static_cast<float>(problem.dropout),
+      .dropout_seed =
+          kernels::DropoutHeadSeed(problem.dropout_seed, batch, head)};
+  out.blocks[0].radius = problem.pattern.radius;
+  if (operands.relative.embedding.defined()) {
+    const torch::Tensor& embedding = operands.relative.embedding;
+    const torch::Tensor& bias = operands.relative.bias;
+    out.max_distance = runs.max_distance;
+    out.relative = embedding.data_ptr<float>() + head * embedding.stride(1);
+    out.relative_stride = embedding.stride(0);
+    out.relative_bias = bias.data_ptr<float>() + head;
+    out.relative_bias_stride = bias.stride(0);
+  }
+  return out;
+}
+
+int64_t TileLength(int64_t queries, int64_t heads) {
+  const int64_t most =
+      std::clamp(queries * heads / kTiles, kShortTile, kernels::kTileQueries);
+  const int64_t tiles = std::max<int64_t>(1, (queries + most - 1) / most);
+  const int64_t even = (queries + tiles - 1) / tiles;
+  return std::max<int64_t>(1,
+                           (even + kQueriesMultiple - 1) / kQueriesMultiple) *
+         kQueriesMultiple;
+}
+
+}  // namespace etc

@@ -1,0 +1,60 @@
+#include "attention/dot_product_attention.h"
+
+#include <c10/util/Exception.h>
+
+namespace etc {
+namespace {
+
+// Numbers for keys of which there are none, beside those for other keys.
+torch::Tensor NoKeys(const torch::Tensor& other) {
+  return other.defined()
+             ? other.new_empty({other.size(0), other.size(1), other.size(2), 0})
+             : torch::Tensor();
+}
+
+// All keys are other keys, since the kernels divide those among threads where
+// own keys have no window.
+SparseAttentionInput WithoutOwnKeys(const DotProductAttentionInput& input) {
+  for (const torch::Tensor* tensor : {&input.query, &input.key, &input.value}) {
+    TORCH_CHECK(tensor->defined() && tensor->dim() == 4,
+                "query, key and value should be [batch, heads, length, "
+                "head_dim]");
+  }
+  SparseAttentionInput out;
+  out.operands = {.query = input.query,
+                  .own_key = input.key.detach().narrow(2, 0, 0),
+                  .own_value = input.value.detach().narrow(2, 0, 0),
+                  .other_key = input.key,
+                  .other_value = input.value,
+                  .relative = input.relative};
+  out.pattern = input.pattern;
+  out.residual = input.residual;
+  out.layer = input.layer;
+  out.previous = {.own = NoKeys(input.previous), .other = input.previous};
+  out.storage = input.storage;
+  out.live = input.live;
+  out.dropout = input.dropout;
+  out.dropout_factors = {.own = NoKeys(input.dropout_factors),
+                         .other = input.dropout_factors};
+  return out;
+}
+
+}  // namespace
+
+DotProductAttentionOutput DotProductAttention(
+    const DotProductAttentionInput& input,
+    AttentionImplementation implementation) {
+  const SparseAttentionOutput output =
+      SparseAttention(WithoutOwnKeys(input), implementation);
+  return {.context = output.context,
+          .scores = output.scores.other,
+          .live = output.live};
+}
+
+void MaterializeKernelDropout(uint64_t seed, DotProductAttentionInput* input) {
+  SparseAttentionInput whole = WithoutOwnKeys(*input);
+  MaterializeKernelDropout(seed, &whole);
+  input->dropout_factors = whole.dropout_factors.other;
+}
+
+}  // namespace etc

@@ -1,0 +1,70 @@
+#ifndef ETC_ATTENTION_DOT_PRODUCT_ATTENTION_H_
+#define ETC_ATTENTION_DOT_PRODUCT_ATTENTION_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+
+#include "attention/attention_operands.h"
+#include "attention/residual_scores.h"
+#include "attention/softmax_pattern.h"
+#include "attention/sparse_attention.h"
+
+namespace etc {
+
+// Attention of T queries to S keys, which need not be the same tokens. B batch,
+// N heads, d head_dim, e value_dim.
+struct DotProductAttentionInput {
+  torch::Tensor query;  // [B, N, T, d]
+  torch::Tensor key;    // [B, N, S, d]
+  torch::Tensor value;  // [B, N, S, e]
+  // Who sees whom: AllKeysPattern (dense encoders, cross attention),
+  // CausalPattern (decoders) or PatternFromRuns.
+  SoftmaxPattern pattern;
+  // Undefined unless the pattern has relative ids; else at least
+  // RelativeVocabSize(max_distance) rows (attention/relative_position.h).
+  RelativeTable relative;
+
+  ResidualAttention residual = ResidualAttention::kOff;
+  // Layers below this one.
+  int64_t layer = 0;
+  // From the layer below, [B, N, T, S]; undefined: zeros.
+  torch::Tensor previous;
+  ScoreStorage storage = ScoreStorage::kStore;
+  // The buffer of the previous scores, if the layer below gave one.
+  LiveScores live;
+  // Probability of dropping an attention weight, in [0, 1); 0 outside of
+  // training.
+  double dropout = 0.0;
+  // Instead of `dropout`, for the reference alone: what weights are multiplied
+  // by, [B, N, T, S].
+  torch::Tensor dropout_factors;
+};
+
+struct DotProductAttentionOutput {
+  torch::Tensor context;  // [B, N, T, e], dtype of the query
+  // For the layer above, [B, N, T, S]; undefined with kOff. Those of pairs that
+  // may not see each other are unspecified, but finite.
+  torch::Tensor scores;
+  LiveScores live;
+};
+
+// SparseAttention over one block of keys:
+//
+//   scores  = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
+//   context = dropout(softmax over visible keys of (scores / divisor)) . v
+//
+// A query that sees no key has context 0. Differentiable in query, key, value,
+// relative table and previous scores. Throws c10::Error as SparseAttention
+// does.
+DotProductAttentionOutput DotProductAttention(
+    const DotProductAttentionInput& input,
+    AttentionImplementation implementation = AttentionImplementation::kAuto);
+
+// The dropout factors that kKernel uses after drawing `seed`
+// (DrawKernelDropoutSeed), for the reference.
+void MaterializeKernelDropout(uint64_t seed, DotProductAttentionInput* input);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_DOT_PRODUCT_ATTENTION_H_

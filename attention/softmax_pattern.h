@@ -1,0 +1,86 @@
+#ifndef ETC_ATTENTION_SOFTMAX_PATTERN_H_
+#define ETC_ATTENTION_SOFTMAX_PATTERN_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "attention/key_runs.h"
+
+namespace etc {
+
+// Masks and relative ids of one softmax as tensors, in O(queries x keys)
+// memory: for backends of tensor operations. Masks are bool, true where
+// attention is allowed; ids are int64, and undefined without relative
+// positions. Columns are those of ScorePair.
+struct SoftmaxMasks {
+  torch::Tensor own_mask, own_ids;      // [B, T, own keys or 2 radius + 1]
+  torch::Tensor other_mask, other_ids;  // [B, T, other keys]
+};
+
+// Who sees whom in one softmax of a batch, and which relative id applies. Built
+// once for all layers by AttentionInputs::Softmax (ETC's two softmaxes) or by
+// one of the functions below. A copy is cheap and shares.
+struct SoftmaxPattern {
+  int64_t batch = 0;
+  int64_t queries = 0;  // T
+  int64_t own_keys = 0;
+  int64_t other_keys = 0;
+  // Query i sees of own keys only those from i - radius to i + radius, and
+  // there are as many of them as queries; -1: no window.
+  int64_t radius = -1;
+  // One for each example; null if only `masks` knows the pattern.
+  std::shared_ptr<const std::vector<SoftmaxRuns>> runs;
+  // On the device given. Thread-safe. Throws c10::Error if what the pattern is
+  // built from has other sizes.
+  std::function<SoftmaxMasks(const torch::Device&)> masks;
+
+  // Columns of own scores.
+  int64_t own_columns() const {
+    return radius >= 0 ? 2 * radius + 1 : own_keys;
+  }
+  // Whether it is known that no pair has a relative id.
+  bool has_no_ids() const {
+    return runs != nullptr && (runs->empty() || (*runs)[0].max_distance == 0);
+  }
+};
+
+// Tokens of one example that count; those behind them are padding. Padding
+// queries see nothing and get context 0, padding keys are not seen.
+struct SequenceLengths {
+  int64_t queries = 0;
+  int64_t keys = 0;
+};
+
+// Patterns of T queries over one block of S keys, which need not be the same
+// tokens: keys are "other" keys, own keys are empty (DotProductAttention).
+struct KeyPatternOptions {
+  int64_t queries = 0;  // T
+  int64_t keys = 0;     // S
+  // One for each example.
+  std::vector<SequenceLengths> lengths;
+  // m: the relative id of query i and key j is RelativeId(j - i, m)
+  // (attention/relative_position.h); 0: no relative ids.
+  int64_t max_distance = 0;
+};
+
+// Every query sees every key: a dense encoder, or cross attention. This and the
+// next two throw c10::Error on lengths that do not fit T and S, and if the
+// distance is negative.
+SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options);
+
+// Query i sees the keys [0, i]: a decoder.
+SoftmaxPattern CausalPattern(const KeyPatternOptions& options);
+
+// Any sets of keys, one table of T sets for each example; `options.lengths` is
+// not used. Throws c10::Error also for runs that touch, descend or reach beyond
+// the keys.
+SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
+                               const KeyPatternOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_SOFTMAX_PATTERN_H_

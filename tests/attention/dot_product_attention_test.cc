@@ -1,0 +1,466 @@
+// Attention over one block of keys: dense with padding, causal, and cross
+// attention with T < S and T > S, through three layers that carry scores in
+// each mode. First the reference, in float64, against a softmax written out
+// here (to 1e-12: the same sums in another order), and its gradients against
+// central differences. Then the kernels against the float64 reference, forward
+// and backward, in each way of storing scores, with dropout, whose factors the
+// reference is given (ExpectAsExact: off at most twice as much as the reference
+// in float32, gradients three times). Sizes straddle the vector, the six
+// queries of a group, the 288 queries of a tile, the 384 keys of a chunk and of
+// a part.
+//
+// Scores are compared where queries see keys: elsewhere they are unspecified.
+
+#include "attention/dot_product_attention.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/exactness.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/tensor_matchers.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kLayers = 3;
+
+struct Case {
+  int64_t queries = 0;
+  int64_t keys = 0;
+  bool causal = false;
+  int64_t heads = 2;
+  int64_t head_dim = 8;
+  int64_t value_dim = 8;
+  ResidualAttention residual = ResidualAttention::kSum;
+  int64_t distance = 0;
+  double dropout = 0.0;
+
+  std::string Name() const {
+    return "T" + std::to_string(queries) + " S" + std::to_string(keys) +
+           (causal ? " causal" : "") + " N" + std::to_string(heads) + " d" +
+           std::to_string(head_dim) + "/" + std::to_string(value_dim) +
+           " residual " + std::to_string(static_cast<int>(residual)) + " m" +
+           std::to_string(distance) + " dropout " + std::to_string(dropout);
+  }
+
+  // The second example is shorter than the batch.
+  SoftmaxPattern Pattern() const {
+    const KeyPatternOptions options = {
+        .queries = queries,
+        .keys = keys,
+        .lengths = {{queries, keys}, {(queries + 1) / 2, (2 * keys + 2) / 3}},
+        .max_distance = distance};
+    return causal ? CausalPattern(options) : AllKeysPattern(options);
+  }
+};
+
+// Layers of leaves.
+class Stack {
+ public:
+  Stack(const Case& c, torch::ScalarType dtype) {
+    torch::manual_seed(c.queries * 1000 + c.keys);
+    const SoftmaxPattern pattern = c.Pattern();
+    // Heads of a token lie side by side, as projections leave them.
+    const auto tokens = [&](int64_t length, int64_t size) {
+      return torch::randn({2, length, c.heads, size}).transpose(1, 2);
+    };
+    for (int64_t layer = 0; layer < kLayers; ++layer) {
+      DotProductAttentionInput input;
+      input.query = tokens(c.queries, c.head_dim);
+      input.key = tokens(c.keys, c.head_dim);
+      input.value = tokens(c.keys, c.value_dim);
+      if (c.distance > 0) {
+        const int64_t ids = 2 * c.distance + 4;
+        input.relative = {
+            .embedding = torch::randn({ids, c.heads, c.head_dim}) * 0.5,
+            .bias = torch::randn({ids, c.heads})};
+      }
+      input.pattern = pattern;
+      input.residual = c.residual;
+      input.layer = layer;
+      input.dropout = c.dropout;
+      layers_.push_back(input);
+    }
+    for (DotProductAttentionInput& input : layers_) {
+      for (torch::Tensor* tensor : Tensors(&input)) {
+        *tensor = tensor->to(dtype).detach().clone().requires_grad_(true);
+      }
+    }
+  }
+
+  // The factors that the kernels draw from this seed of LibTorch's generator.
+  void MaterializeDropout(uint64_t generator_seed) {
+    torch::manual_seed(generator_seed);
+    for (DotProductAttentionInput& input : layers_) {
+      MaterializeKernelDropout(DrawKernelDropoutSeed(), &input);
+      input.dropout_factors =
+          input.dropout_factors.to(input.query.scalar_type());
+    }
+  }
+
+  std::vector<DotProductAttentionOutput> Run(
+      AttentionImplementation implementation,
+      ScoreStorage storage = ScoreStorage::kStore) const {
+    std::vector<DotProductAttentionOutput> outputs;
+    DotProductAttentionOutput below;
+    for (DotProductAttentionInput input : layers_) {
+      input.previous = below.scores;
+      input.live = below.live;
+      input.storage = storage;
+      below = DotProductAttention(input, implementation);
+      outputs.push_back(below);
+    }
+    return outputs;
+  }
+
+  static std::vector<torch::Tensor*> Tensors(DotProductAttentionInput* input) {
+    std::vector<torch::Tensor*> all;
+    for (torch::Tensor* tensor :
+         {&input->query, &input->key, &input->value, &input->relative.embedding,
+          &input->relative.bias}) {
+      if (tensor->defined()) {
+        all.push_back(tensor);
+      }
+    }
+    return all;
+  }
+
+  std::vector<torch::Tensor> Leaves() {
+    std::vector<torch::Tensor> leaves;
+    for (DotProductAttentionInput& input : layers_) {
+      for (torch::Tensor* tensor : Tensors(&input)) {
+        leaves.push_back(*tensor);
+      }
+    }
+    return leaves;
+  }
+
+  DotProductAttentionInput& layer(size_t i) { return layers_[i]; }
+
+ private:
+  std::vector<DotProductAttentionInput> layers_;
+};
+
+struct Result {
+  std::vector<torch::Tensor> outputs;
+  std::vector<torch::Tensor> gradients;
+};
+
+// Contexts and scores that count, and a scalar in which each has a part. (Made
+// while layers run, as the next layer may overwrite scores.)
+torch::Tensor Weighted(const torch::Tensor& output, int64_t n) {
+  const torch::Tensor weights =
+      torch::arange(output.numel(), torch::kFloat64).add(n).cos();
+  return (output.reshape(-1).to(torch::kFloat64) * weights).sum();
+}
+
+Result RunWithGradients(Stack* stack, AttentionImplementation implementation,
+                        ScoreStorage storage = ScoreStorage::kStore) {
+  Result result;
+  torch::Tensor scalar = torch::zeros({}, torch::kFloat64);
+  const auto add = [&](const torch::Tensor& output) {
+    result.outputs.push_back(output.detach().clone());
+    scalar =
+        scalar + Weighted(output, static_cast<int64_t>(result.outputs.size()));
+  };
+  DotProductAttentionOutput below;
+  for (size_t i = 0; i < kLayers; ++i) {
+    DotProductAttentionInput input = stack->layer(i);
+    input.previous = below.scores;
+    input.live = below.live;
+    input.storage = storage;
+    below = DotProductAttention(input, implementation);
+    add(below.context);
+    if (below.scores.defined()) {
+      add(below.scores *
+          input.pattern.masks(torch::kCPU).other_mask.unsqueeze(1));
+    }
+  }
+  result.gradients =
+      torch::autograd::grad({scalar}, stack->Leaves(), {}, c10::nullopt, false,
+                            /*allow_unused=*/true);
+  return result;
+}
+
+// softmax(S_n / divisor) V with S_n = S_{n-1} + Q K^T / sqrt(d), written out.
+std::vector<torch::Tensor> PlainContexts(const Case& c, Stack* stack) {
+  std::vector<torch::Tensor> contexts;
+  torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+  const torch::Tensor mask =
+      c.Pattern().masks(torch::kCPU).other_mask.unsqueeze(1);
+  for (size_t i = 0; i < kLayers; ++i) {
+    const DotProductAttentionInput& input = stack->layer(i);
+    const torch::Tensor scores =
+        input.query.matmul(input.key.transpose(-2, -1)) /
+        std::sqrt(static_cast<double>(c.head_dim));
+    sum = c.residual == ResidualAttention::kOff ? scores : sum + scores;
+    const double divisor = c.residual == ResidualAttention::kMean
+                               ? static_cast<double>(i + 1)
+                               : 1.0;
+    const torch::Tensor exponentials =
+        (sum / divisor).exp().masked_fill(mask.logical_not(), 0.0);
+    const torch::Tensor totals = exponentials.sum(-1, /*keepdim=*/true);
+    contexts.push_back(exponentials.div(totals.masked_fill(totals.eq(0.0), 1.0))
+                           .matmul(input.value));
+  }
+  return contexts;
+}
+
+std::vector<Case> SmallCases() {
+  std::vector<Case> cases;
+  for (const auto& [queries, keys] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {7, 7}, {5, 9}, {9, 5}, {4, 0}}) {
+    for (const bool causal : {false, true}) {
+      for (const ResidualAttention residual :
+           {ResidualAttention::kOff, ResidualAttention::kSum,
+            ResidualAttention::kMean}) {
+        cases.push_back({.queries = queries,
+                         .keys = keys,
+                         .causal = causal,
+                         .head_dim = 3,
+                         .value_dim = 4,
+                         .residual = residual});
+      }
+    }
+  }
+  return cases;
+}
+
+TEST(DotProductAttentionTest, ReferenceIsASoftmaxOverVisibleKeys) {
+  for (const Case& c : SmallCases()) {
+    SCOPED_TRACE(c.Name());
+    Stack stack(c, torch::kFloat64);
+    const std::vector<torch::Tensor> expected = PlainContexts(c, &stack);
+    for (const AttentionImplementation implementation :
+         {AttentionImplementation::kReference,
+          AttentionImplementation::kBlocked, AttentionImplementation::kAuto}) {
+      const auto outputs = stack.Run(implementation);
+      for (size_t i = 0; i < kLayers; ++i) {
+        EXPECT_TRUE(IsClose(outputs[i].context, expected[i], 1e-12)) << i;
+      }
+    }
+  }
+}
+
+TEST(DotProductAttentionTest, ReferenceHasTheRightGradients) {
+  for (const auto& [queries, keys] :
+       std::vector<std::pair<int64_t, int64_t>>{{5, 5}, {3, 6}, {6, 3}}) {
+    for (const bool causal : {false, true}) {
+      const Case c = {.queries = queries,
+                      .keys = keys,
+                      .causal = causal,
+                      .head_dim = 3,
+                      .value_dim = 4,
+                      .residual = ResidualAttention::kMean,
+                      .distance = 2};
+      SCOPED_TRACE(c.Name());
+      Stack stack(c, torch::kFloat64);
+      for (size_t i = 0; i < kLayers; ++i) {
+        // Elements of contiguous leaves are changed one at a time.
+        for (torch::Tensor* tensor : Stack::Tensors(&stack.layer(i))) {
+          *tensor = tensor->detach().contiguous().requires_grad_(true);
+        }
+      }
+      std::vector<std::pair<std::string, torch::Tensor>> variables;
+      for (const torch::Tensor& leaf : stack.Leaves()) {
+        variables.emplace_back("leaf " + std::to_string(variables.size()),
+                               leaf);
+      }
+      EXPECT_TRUE(GradientsMatchDifferences(
+          [&] {
+            torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+            for (const DotProductAttentionOutput& output :
+                 stack.Run(AttentionImplementation::kReference)) {
+              sum = sum + output.context.sin().sum() +
+                    output.scores.sin().sum() * 0.1;
+            }
+            return sum;
+          },
+          variables, /*atol=*/1e-7, /*max_elements=*/12));
+    }
+  }
+}
+
+void ExpectKernelMatches(const Case& c) {
+  SCOPED_TRACE(c.Name());
+  Stack reference(c, torch::kFloat32);
+  Stack exact(c, torch::kFloat64);
+  if (c.dropout > 0.0) {
+    reference.MaterializeDropout(17);
+    exact.MaterializeDropout(17);
+  }
+  const Result r =
+      RunWithGradients(&reference, AttentionImplementation::kReference);
+  const Result e =
+      RunWithGradients(&exact, AttentionImplementation::kReference);
+  for (const ScoreStorage storage :
+       {ScoreStorage::kStore, ScoreStorage::kReverse,
+        ScoreStorage::kRecompute}) {
+    SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
+    Stack kernel(c, torch::kFloat32);
+    torch::manual_seed(17);
+    const Result a =
+        RunWithGradients(&kernel, AttentionImplementation::kKernel, storage);
+    ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
+    ExpectAsExact(a.gradients, r.gradients, e.gradients, 3.0, "gradient");
+    if (c.residual == ResidualAttention::kOff) {
+      break;
+    }
+  }
+}
+
+TEST(DotProductAttentionTest, KernelMatchesReferenceInEveryMode) {
+  for (Case c : SmallCases()) {
+    for (const int64_t distance : {0, 2}) {
+      c.distance = distance;
+      ExpectKernelMatches(c);
+    }
+  }
+}
+
+TEST(DotProductAttentionTest, KernelMatchesReferenceAcrossTilesAndParts) {
+  for (const auto& [queries, keys] :
+       std::vector<std::pair<int64_t, int64_t>>{{49, 50},
+                                                {13, 400},
+                                                {400, 13},
+                                                {289, 289},
+                                                {100, 900},
+                                                {800, 390}}) {
+    for (const bool causal : {false, true}) {
+      ExpectKernelMatches({.queries = queries,
+                           .keys = keys,
+                           .causal = causal,
+                           .heads = 1,
+                           .head_dim = 17,
+                           .value_dim = 16});
+    }
+  }
+  ExpectKernelMatches(
+      {.queries = 400, .keys = 850, .heads = 1, .distance = 40});
+}
+
+TEST(DotProductAttentionTest, KernelMatchesReferenceUnderTheSameDropout) {
+  for (const ResidualAttention residual :
+       {ResidualAttention::kOff, ResidualAttention::kSum,
+        ResidualAttention::kMean}) {
+    for (const bool causal : {false, true}) {
+      ExpectKernelMatches({.queries = 60,
+                           .keys = 45,
+                           .causal = causal,
+                           .residual = residual,
+                           .dropout = 0.3});
+    }
+  }
+}
+
+TEST(DotProductAttentionTest, KernelGivesTheSameBitsOnAnyNumberOfThreads) {
+  const int threads_before = at::get_num_threads();
+  for (const bool causal : {false, true}) {
+    for (const ScoreStorage storage :
+         {ScoreStorage::kStore, ScoreStorage::kReverse}) {
+      const Case c = {.queries = 310,
+                      .keys = 800,
+                      .causal = causal,
+                      .heads = 3,
+                      .distance = 5,
+                      .dropout = 0.1};
+      Result first;
+      for (const int threads : {1, 2, 3}) {
+        at::set_num_threads(threads);
+        Stack stack(c, torch::kFloat32);
+        const Result result =
+            RunWithGradients(&stack, AttentionImplementation::kKernel, storage);
+        if (threads == 1) {
+          first = result;
+          continue;
+        }
+        for (size_t i = 0; i < first.outputs.size(); ++i) {
+          EXPECT_TRUE(result.outputs[i].equal(first.outputs[i])) << i;
+        }
+        for (size_t i = 0; i < first.gradients.size(); ++i) {
+          EXPECT_TRUE(result.gradients[i].equal(first.gradients[i])) << i;
+        }
+      }
+    }
+  }
+  at::set_num_threads(threads_before);
+}
+
+TEST(DotProductAttentionTest, LayersShareOneBuffer) {
+  const Case c = {.queries = 20, .keys = 30};
+  Stack stack(c, torch::kFloat32);
+  const auto outputs =
+      stack.Run(AttentionImplementation::kKernel, ScoreStorage::kReverse);
+  EXPECT_EQ(outputs[0].scores.data_ptr(), outputs[2].scores.data_ptr());
+  EXPECT_EQ(outputs[2].live.layers, 3);
+  // The first layer's scores are overwritten.
+  DotProductAttentionInput again = stack.layer(1);
+  again.previous = outputs[0].scores;
+  again.live = outputs[0].live;
+  again.storage = ScoreStorage::kReverse;
+  EXPECT_THROW(DotProductAttention(again), c10::Error);
+}
+
+TEST(DotProductAttentionTest, TakesBfloat16) {
+  const Case c = {.queries = 20, .keys = 30};
+  Stack narrow(c, torch::kBFloat16);
+  Stack wide(c, torch::kFloat32);
+  for (size_t i = 0; i < kLayers; ++i) {
+    const std::vector<torch::Tensor*> from = Stack::Tensors(&narrow.layer(i));
+    const std::vector<torch::Tensor*> to = Stack::Tensors(&wide.layer(i));
+    for (size_t t = 0; t < from.size(); ++t) {
+      *to[t] = from[t]->detach().to(torch::kFloat32);
+    }
+  }
+  const auto outputs = narrow.Run(AttentionImplementation::kKernel);
+  const auto expected = wide.Run(AttentionImplementation::kKernel);
+  for (size_t i = 0; i < kLayers; ++i) {
+    EXPECT_TRUE(
+        outputs[i].context.equal(expected[i].context.to(torch::kBFloat16)));
+    EXPECT_TRUE(outputs[i].scores.equal(expected[i].scores));
+  }
+}
+
+TEST(DotProductAttentionTest, RejectsWhatDoesNotFit) {
+  const Case c = {.queries = 5, .keys = 7, .distance = 2};
+  const DotProductAttentionInput good = Stack(c, torch::kFloat32).layer(0);
+  EXPECT_NO_THROW(DotProductAttention(good));
+  DotProductAttentionInput bad = good;
+  bad.pattern = {};
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);
+  bad = good;
+  bad.key = bad.key.narrow(2, 0, 6);
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);
+  bad.value = bad.value.narrow(2, 0, 6);  // the pattern says 7
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);
+  bad = good;
+  bad.value = torch::Tensor();
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);
+  bad = good;
+  bad.relative = {};
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);
+  bad = good;
+  bad.previous = torch::zeros({2, 2, 5, 6});
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);  // 7 keys
+  bad.previous = torch::zeros({2, 2, 5, 7});
+  EXPECT_NO_THROW(DotProductAttention(bad));
+  bad.residual = ResidualAttention::kOff;
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);
+  bad = good;
+  bad.query = bad.query.to(torch::kFloat64);
+  EXPECT_THROW(DotProductAttention(bad, AttentionImplementation::kKernel),
+               c10::Error);
+}
+
+}  // namespace
+}  // namespace etc

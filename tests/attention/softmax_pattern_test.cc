@@ -1,0 +1,128 @@
+// Patterns over one block of keys: which keys each query sees and which
+// relative ids apply, against loops over all pairs, for T < S, T = S and T > S,
+// with padding and without tokens; and what is refused. All are exact.
+
+#include "attention/softmax_pattern.h"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <utility>
+#include <vector>
+
+#include "attention/relative_position.h"
+
+namespace etc {
+namespace {
+
+// Examples that fill the batch, that are shorter, and that are empty.
+std::vector<KeyPatternOptions> AllOptions() {
+  std::vector<KeyPatternOptions> all;
+  for (const auto& [queries, keys] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {5, 5}, {3, 8}, {8, 3}, {4, 0}, {0, 4}}) {
+    all.push_back({.queries = queries,
+                   .keys = keys,
+                   .lengths = {{queries, keys},
+                               {(queries + 1) / 2, (keys + 1) / 2},
+                               {queries, keys / 2},
+                               {0, 0}}});
+  }
+  return all;
+}
+
+void ExpectVisible(const SoftmaxPattern& pattern,
+                   const KeyPatternOptions& options, bool causal) {
+  const auto batch = static_cast<int64_t>(options.lengths.size());
+  ASSERT_EQ(pattern.batch, batch);
+  ASSERT_EQ(pattern.queries, options.queries);
+  ASSERT_EQ(pattern.own_columns(), 0);
+  ASSERT_EQ(pattern.other_keys, options.keys);
+  const SoftmaxMasks masks = pattern.masks(torch::kCPU);
+  ASSERT_EQ(masks.own_mask.sizes(),
+            at::IntArrayRef({batch, options.queries, 0}));
+  ASSERT_EQ(masks.other_mask.sizes(),
+            at::IntArrayRef({batch, options.queries, options.keys}));
+  for (int64_t b = 0; b < batch; ++b) {
+    const SequenceLengths length = options.lengths[static_cast<size_t>(b)];
+    for (int64_t i = 0; i < options.queries; ++i) {
+      for (int64_t j = 0; j < options.keys; ++j) {
+        EXPECT_EQ(masks.other_mask[b][i][j].item<bool>(),
+                  i < length.queries && j < length.keys && (!causal || j <= i))
+            << "example " << b << ", query " << i << ", key " << j;
+      }
+    }
+  }
+}
+
+TEST(SoftmaxPatternTest, LetsQueriesSeeAllKeys) {
+  for (const KeyPatternOptions& options : AllOptions()) {
+    ExpectVisible(AllKeysPattern(options), options, /*causal=*/false);
+  }
+}
+
+TEST(SoftmaxPatternTest, LetsCausalQueriesSeeKeysUpToTheirOwn) {
+  for (const KeyPatternOptions& options : AllOptions()) {
+    ExpectVisible(CausalPattern(options), options, /*causal=*/true);
+  }
+}
+
+TEST(SoftmaxPatternTest, HasRunsThatItsMasksFollow) {
+  const KeyPatternOptions options = {.queries = 3, .keys = 7};
+  const SoftmaxPattern pattern =
+      PatternFromRuns({{.runs = {{0, 2}, {3, 4}, {5, 7}},
+                        .first = {0, 1, 2},
+                        .last = {2, 3, 2}}},
+                      options);
+  const torch::Tensor expected = torch::tensor(
+      {{1, 1, 0, 1, 0, 0, 0}, {0, 0, 0, 1, 0, 1, 1}, {0, 0, 0, 0, 0, 0, 0}},
+      torch::kInt64);
+  EXPECT_TRUE(pattern.masks(torch::kCPU)
+                  .other_mask[0]
+                  .to(torch::kInt64)
+                  .equal(expected));
+}
+
+TEST(SoftmaxPatternTest, HasIdsByDistance) {
+  KeyPatternOptions options = {.queries = 4, .keys = 6, .lengths = {{4, 6}}};
+  EXPECT_TRUE(AllKeysPattern(options).has_no_ids());
+  EXPECT_FALSE(AllKeysPattern(options).masks(torch::kCPU).other_ids.defined());
+  options.max_distance = 2;
+  const SoftmaxPattern pattern = AllKeysPattern(options);
+  EXPECT_FALSE(pattern.has_no_ids());
+  const SoftmaxMasks masks = pattern.masks(torch::kCPU);
+  EXPECT_EQ(masks.own_ids.sizes(), at::IntArrayRef({1, 4, 0}));
+  for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t j = 0; j < 6; ++j) {
+      EXPECT_EQ(masks.other_ids[0][i][j].item<int64_t>(), RelativeId(j - i, 2));
+    }
+  }
+}
+
+TEST(SoftmaxPatternTest, RejectsWhatDoesNotFit) {
+  const KeyPatternOptions good = {.queries = 2, .keys = 5};
+  const auto make = [&](std::vector<KeyRun> runs) {
+    const auto last = static_cast<int32_t>(runs.size());
+    return PatternFromRuns(
+        {{.runs = std::move(runs), .first = {0, 0}, .last = {last, 0}}}, good);
+  };
+  EXPECT_NO_THROW(make({{0, 2}, {3, 5}}));
+  EXPECT_THROW(make({{3, 5}, {0, 2}}), c10::Error);  // descend
+  EXPECT_THROW(make({{0, 2}, {2, 5}}), c10::Error);  // touch
+  EXPECT_THROW(make({{0, 6}}), c10::Error);          // beyond the keys
+  EXPECT_THROW(make({{-1, 2}}), c10::Error);
+  EXPECT_THROW(make({{2, 2}}), c10::Error);  // empty
+  EXPECT_THROW(PatternFromRuns({EmptySets(3)}, good), c10::Error);
+  EXPECT_THROW(
+      PatternFromRuns({{.runs = {}, .first = {0, 0}, .last = {1, 0}}}, good),
+      c10::Error);
+  EXPECT_THROW(AllKeysPattern({.queries = 2, .keys = 5, .lengths = {{3, 5}}}),
+               c10::Error);
+  EXPECT_THROW(CausalPattern({.queries = 2, .keys = 5, .lengths = {{2, 6}}}),
+               c10::Error);
+  EXPECT_THROW(CausalPattern({.queries = 2, .keys = 5, .max_distance = -1}),
+               c10::Error);
+}
+
+}  // namespace
+}  // namespace etc
