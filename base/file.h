@@ -64,7 +64,7 @@ absl::Status WriteFileAtomically(
     const std::function<absl::Status(const WriteFunction& write)>& produce);
 
 // Whether `name` is that of a file and no path to one: what one file may say of
-// another beside it (formats spec 0.1).
+// another beside it (doc/formats.md 0.1).
 bool IsPlainBaseName(absl::string_view name);
 
 // Creates `path` and its parents, each of which is on disk (fsync of the

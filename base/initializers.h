@@ -8,11 +8,11 @@ namespace etc {
 
 // Fills `tensor` with draws from a normal distribution of mean 0, redrawing
 // those farther than two standard deviations from 0; the standard deviation is
-// not rescaled for that (model spec 0).
+// not rescaled for that (doc/model.md 0).
 void TruncatedNormal_(torch::Tensor tensor, double standard_deviation);
 
 // A linear layer with bias, y = x W^T + b. W [outputs, inputs] is truncated
-// normal, b is 0 (model spec 4.3).
+// normal, b is 0 (doc/model.md 4.3).
 torch::nn::Linear MakeLinear(int64_t inputs, int64_t outputs,
                              double standard_deviation);
 

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kDeepestNesting = 64;  // formats spec 0.2
+constexpr size_t kDeepestNesting = 64;  // doc/formats.md 0.2
 
 // "file.json:3:7: message" for the byte before `end`, counted from 1.
 absl::Status MistakeAt(absl::string_view text, size_t end,

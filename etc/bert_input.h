@@ -10,7 +10,7 @@ namespace etc {
 // What BERT reads, for an EtcModel that is BERT (see weights/source_config.h):
 // every token is global, none is long, and position i has row i of the table.
 // BERT's output is then EtcOutput::global_output, and RealFormer's that of the
-// same model with residual attention (model spec 10.1).
+// same model with residual attention (doc/model.md 10.1).
 //
 //   token_ids:      [B, T] int64
 //   token_type_ids: [B, T] int64; undefined: all 0

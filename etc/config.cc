@@ -123,7 +123,7 @@ std::string WithFittingHeads(int64_t hidden_size) {
 }
 
 // Relative ids: 2m + 1 for the distances from -m to m and 3 for links and other
-// segments (model spec 1.1; the official code checks the same).
+// segments (doc/model.md 1.1; the official code checks the same).
 void CheckRelativeIds(const EtcConfig& config, FieldChecker& checker) {
   const int64_t distance = config.relative_pos_max_distance;
   checker.Size("relative_pos_max_distance", distance, 0, kMostTokens);
@@ -146,7 +146,7 @@ void CheckRelativeIds(const EtcConfig& config, FieldChecker& checker) {
 absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
   EtcConfig config;
   // The published parameter counts are those of unshared projections, not of
-  // the code's defaults (model spec 1.2).
+  // the code's defaults (doc/model.md 1.2).
   config.share_qkv_projections = false;
   config.use_hard_g2l_mask = true;
   if (name == "base") {

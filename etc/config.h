@@ -13,8 +13,8 @@
 
 namespace etc {
 
-// The official `etc_config.json` (model spec 1.1) and two fields of ours. Field
-// names are those of the file.
+// The official `etc_config.json` (doc/model.md 1.1) and two fields of ours.
+// Field names are those of the file.
 struct EtcConfig {
   // Rows of the token table. No default: 0 stands for "not given".
   int64_t vocab_size = 0;
@@ -49,7 +49,8 @@ struct EtcConfig {
   bool use_pre_activation_order = false;
   bool use_hard_g2l_mask = false;
   bool use_hard_l2g_mask = false;
-  // Layers per recomputed chain; 0: no gradient checkpointing (model spec 4.4).
+  // Layers per recomputed chain; 0: no gradient checkpointing
+  // (doc/model.md 4.4).
   int64_t grad_checkpointing_period = 0;
 
   // Not in the official file, whose readers ignore both: "off", "sum" or
@@ -67,7 +68,7 @@ struct EtcConfig {
   }
 };
 
-// The published sizes (model spec 1.2), "base" or "large": unshared
+// The published sizes (doc/model.md 1.2), "base" or "large": unshared
 // projections, hard g2l mask, vocabulary of the released tokenizer (for large,
 // of RoBERTa's). kNotFound for any other name.
 absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name);

@@ -13,7 +13,7 @@
 namespace etc {
 namespace {
 
-// Segment ids of tokens that have none given (model spec 2).
+// Segment ids of tokens that have none given (doc/model.md 2).
 constexpr int64_t kDefaultLongSegment = 1;
 constexpr int64_t kDefaultGlobalSegment = 0;
 

@@ -14,7 +14,7 @@
 namespace etc {
 
 // A table of vectors, looked up by id, and a projection when they are narrower
-// or wider than wanted (model spec 2). Parameters: `weight` [rows, width],
+// or wider than wanted (doc/model.md 2). Parameters: `weight` [rows, width],
 // truncated normal(initializer_range); `projection.weight` and `.bias`,
 // truncated normal(1 / sqrt(width)) and zeros.
 class EmbeddingTableImpl : public torch::nn::Module {
@@ -44,7 +44,7 @@ struct EmbeddedInput {
   torch::Tensor global_input;  // [B, G, H]
 };
 
-// The input layer of ETC (model spec 2): for each stream
+// The input layer of ETC (doc/model.md 2): for each stream
 //
 //   dropout(LayerNorm(token + segment [+ position] [+ adder]))
 //
@@ -73,7 +73,7 @@ class EtcEmbeddingImpl : public torch::nn::Module {
 };
 TORCH_MODULE(EtcEmbedding);
 
-// LayerNorm over the last axis (model spec 0).
+// LayerNorm over the last axis (doc/model.md 0).
 torch::nn::LayerNorm MakeLayerNorm(int64_t size, double epsilon);
 
 }  // namespace etc

@@ -38,7 +38,7 @@ struct EtcEncoderLayerOptions {
 EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config);
 
 // hidden -> intermediate -> hidden, activation between, both with bias; then
-// the residual connection and LayerNorm (model spec 4.1).
+// the residual connection and LayerNorm (doc/model.md 4.1).
 class FeedForwardBlockImpl : public torch::nn::Module {
  public:
   FeedForwardBlockImpl(int64_t hidden_size, int64_t intermediate_size,
@@ -69,7 +69,7 @@ struct EncoderState {
   ResidualScores scores;
 };
 
-// One layer of the encoder (model spec 4.2): attention of both streams in one
+// One layer of the encoder (doc/model.md 4.2): attention of both streams in one
 // residual block, then the feed-forward block of each.
 class EtcEncoderLayerImpl : public torch::nn::Module {
  public:

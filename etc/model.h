@@ -48,8 +48,8 @@ struct EtcOutput {
   ResidualScores scores;
 };
 
-// The ETC encoder (Ainslie et al. 2020; model spec 7) with residual attention
-// scores in all four blocks (He et al. 2021; model spec 10.2).
+// The ETC encoder (Ainslie et al. 2020; doc/model.md 7) with residual attention
+// scores in all four blocks (He et al. 2021; doc/model.md 10.2).
 //
 // Throws c10::Error on a configuration that CheckEtcConfig refuses.
 class EtcModelImpl : public torch::nn::Module {

@@ -6,7 +6,7 @@ namespace {
 // A linear map with bias.
 int64_t Linear(int64_t in, int64_t out) { return in * out + out; }
 
-// Distinct query, key and value projections of a layer (model spec 3.5).
+// Distinct query, key and value projections of a layer (doc/model.md 3.5).
 int64_t QkvProjections(const EtcConfig& config) {
   if (config.share_qkv_projections) {
     return 3;

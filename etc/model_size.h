@@ -9,7 +9,7 @@ namespace etc {
 
 // Numbers of parameters of an EtcModel, by what they are for. With H hidden
 // size, A = heads x head size, F intermediate size, R relative vocabulary, and
-// n layers (model spec 1.2):
+// n layers (doc/model.md 1.2):
 struct ParameterCounts {
   // The token table, and its projection if it is not H wide.
   int64_t token_embedding = 0;

@@ -13,7 +13,7 @@ namespace etc {
 
 // Writes the tokens of an example whose input has segments that do not see each
 // other locally (a question, documents), from left to right, and what its
-// pattern is made from (model spec 6.4).
+// pattern is made from (doc/model.md 6.4).
 class MultihopWriter {
  public:
   // The global tokens that a long token belongs to, -1 for none.

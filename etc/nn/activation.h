@@ -7,7 +7,7 @@
 
 namespace etc {
 
-// The functions of `hidden_act`, names in any case (model spec 0). "gelu" is
+// The functions of `hidden_act`, names in any case (doc/model.md 0). "gelu" is
 // the tanh form, "gelu_erf" the exact one; "linear" and "" leave their input as
 // it is.
 enum class Activation { kLinear, kRelu, kGelu, kGeluErf, kTanh };

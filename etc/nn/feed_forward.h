@@ -8,7 +8,7 @@
 
 namespace etc {
 
-// The products of a feed-forward block (model spec 4.1), without the bias of
+// The products of a feed-forward block (doc/model.md 4.1), without the bias of
 // the second, which etc/nn/residual_norm.h adds:
 //
 //   activation(input intermediate_weight^T + intermediate_bias) output_weight^T

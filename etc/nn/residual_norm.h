@@ -8,7 +8,7 @@
 
 namespace etc {
 
-// The end of a residual block (model spec 4.1): what a block computed, on its
+// The end of a residual block (doc/model.md 4.1): what a block computed, on its
 // way back into the stream. H is the hidden size.
 struct ResidualInput {
   torch::Tensor change;    // [..., H]

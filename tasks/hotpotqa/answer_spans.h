@@ -20,11 +20,11 @@ struct PieceSpan {
 };
 
 // The parts of a text between blank, tab, CR, LF and U+202F: the "unigrams" of
-// the official code (hotpotqa spec 2.1). A no-break space divides nothing.
+// the official code (doc/hotpotqa.md 2.1). A no-break space divides nothing.
 std::vector<ByteRange> SplitUnigrams(absl::string_view text);
 
 // What the pieces of SentencePiece spell: their texts without the first mark,
-// the other marks U+2581 as blanks (hotpotqa spec 2.1). `text` is what they
+// the other marks U+2581 as blanks (doc/hotpotqa.md 2.1). `text` is what they
 // were made from; it stands in for what the vocabulary does not know.
 struct DetokenizedText {
   std::string text;
@@ -35,11 +35,11 @@ DetokenizedText Detokenize(absl::string_view text,
                            const std::vector<Token>& pieces,
                            const Tokenizer& tokenizer);
 
-// Finds one answer in texts (hotpotqa spec 2.2): all occurrences from the left
-// that do not overlap, in the same case, within words or not. With WordPiece in
-// the text itself; a span has the pieces of all unigrams that the occurrence
-// touches, or less where just some of them are the pieces of the answer. With
-// SentencePiece in the detokenized text.
+// Finds one answer in texts (doc/hotpotqa.md 2.2): all occurrences from the
+// left that do not overlap, in the same case, within words or not. With
+// WordPiece in the text itself; a span has the pieces of all unigrams that the
+// occurrence touches, or less where just some of them are the pieces of the
+// answer. With SentencePiece in the detokenized text.
 class AnswerFinder {
  public:
   // `tokenizer` must outlive the finder.

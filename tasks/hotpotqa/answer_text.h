@@ -14,9 +14,9 @@ namespace etc {
 // one, without white space around it.
 std::string OriginalAnswerText(const HotpotqaExample& example, PieceSpan span);
 
-// The same as the official program gets it (hotpotqa spec 6.1). WordPiece: the
-// unigrams that the span touches, cut to what ProjectAnswer finds in them; with
-// official sentence numbers, those unigrams by number of another sentence
+// The same as the official program gets it (doc/hotpotqa.md 6.1). WordPiece:
+// the unigrams that the span touches, cut to what ProjectAnswer finds in them;
+// with official sentence numbers, those unigrams by number of another sentence
 // behind one that did not fit. SentencePiece: what the pieces spell, which is
 // not always the original text.
 std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
@@ -24,7 +24,7 @@ std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
 
 // The part of `raw` whose lower-case pieces are `pieces` (joined by blanks,
 // "##" removed), or all of `raw` where the two cannot be aligned character by
-// character (hotpotqa spec 6.1, step 3).
+// character (doc/hotpotqa.md 6.1, step 3).
 std::string ProjectAnswer(absl::string_view pieces, absl::string_view raw);
 
 }  // namespace etc

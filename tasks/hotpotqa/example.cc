@@ -10,7 +10,7 @@
 namespace etc {
 namespace {
 
-// Of SentencePiece checkpoints (hotpotqa spec 2.3).
+// Of SentencePiece checkpoints (doc/hotpotqa.md 2.3).
 constexpr HotpotqaTokens kSentencePieceTokens = {
     .cls = 40, .sentence = 1, .question = 41, .paragraph = 43};
 
@@ -167,7 +167,7 @@ class ParagraphWriter {
                             : answer == "no" ? HotpotqaAnswerType::kNo
                                              : HotpotqaAnswerType::kSpan;
     const bool is_span = example_->answer_type == HotpotqaAnswerType::kSpan;
-    // "no" is in "know": nothing to point at (trap of hotpotqa spec 2.6).
+    // "no" is in "know": nothing to point at (trap of doc/hotpotqa.md 2.6).
     if (!is_span && !options_.official_compatibility) {
       spans.clear();
     }

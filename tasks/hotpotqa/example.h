@@ -15,7 +15,7 @@
 
 namespace etc {
 
-// Ids of the tokens that stand for no text (hotpotqa spec 2.3).
+// Ids of the tokens that stand for no text (doc/hotpotqa.md 2.3).
 struct HotpotqaTokens {
   int32_t cls = 101;  // in both inputs
   // Global tokens.
@@ -41,8 +41,8 @@ struct HotpotqaExampleOptions {
   int64_t max_long_length = 4096;
   int64_t max_global_length = 256;
   TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
-  // One sequence in place of separate paragraphs, an ablation (hotpotqa spec
-  // 3).
+  // One sequence in place of separate paragraphs, an ablation
+  // (doc/hotpotqa.md 3).
   bool flat_sequence = false;
   // The official program's numbering and targets where they go wrong: see
   // README.md.
@@ -50,7 +50,7 @@ struct HotpotqaExampleOptions {
   PatternOptions pattern = {};
 };
 
-// One question as the model reads it (hotpotqa spec 2.4):
+// One question as the model reads it (doc/hotpotqa.md 2.4):
 //
 //   long:    [CLS], pieces of the question, and for each paragraph those of its
 //            title and of its sentences
@@ -73,7 +73,7 @@ struct HotpotqaExample : Example {
   // [G]: the same, all sentences counted: which one the token stands for.
   std::vector<int32_t> global_record_sentences;
 
-  // Targets, if there is an answer (hotpotqa spec 2.6).
+  // Targets, if there is an answer (doc/hotpotqa.md 2.6).
   // [G]: 1 for what a supporting fact is in: sentence, title, paragraph.
   std::vector<uint8_t> supporting_facts;
   HotpotqaAnswerType answer_type = HotpotqaAnswerType::kSpan;

@@ -10,7 +10,7 @@
 
 namespace etc {
 
-// Four linear layers (hotpotqa spec 4). With B examples, L long and G global
+// Four linear layers (doc/hotpotqa.md 4). With B examples, L long and G global
 // tokens, x the long and g the global output of the encoder:
 //
 //   supporting facts  g w + b, each global token          [B, G]
@@ -30,8 +30,8 @@ class HotpotqaHead : public TypedHead<HotpotqaExample, HotpotqaLogits> {
       const EtcOutput& encoded,
       const TypedBatch<HotpotqaExample>& batch) override;
 
-  // The mean of the losses of each of the above: [B] (hotpotqa spec 5). Sums of
-  // binary cross entropy over global tokens and of cross entropy over the
+  // The mean of the losses of each of the above: [B] (doc/hotpotqa.md 5). Sums
+  // of binary cross entropy over global tokens and of cross entropy over the
   // classes of long tokens, cross entropy for the others. The sums are over
   // paragraphs, titles and sentences, and over their long tokens; with
   // official_compatibility over the whole length of the batch. A begin or end

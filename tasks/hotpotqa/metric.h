@@ -20,7 +20,7 @@ struct HotpotqaPartScore {
 };
 
 // Of one answer: by normalised words, where "yes", "no" and "noanswer" are
-// right or wrong as a whole (hotpotqa spec 8).
+// right or wrong as a whole (doc/hotpotqa.md 8).
 HotpotqaPartScore ScoreHotpotqaAnswer(absl::string_view predicted,
                                       absl::string_view gold);
 
@@ -37,7 +37,7 @@ struct HotpotqaGold {
   std::vector<HotpotqaFact> facts;
 };
 
-// The official scores of a data set (hotpot_evaluate_v1; hotpotqa spec 8).
+// The official scores of a data set (hotpot_evaluate_v1; doc/hotpotqa.md 8).
 //
 //   metrics      em, f1, prec, recall, then the same with sp_ and joint_ in
 //                front: shares of all questions, where what is missing counts

@@ -60,7 +60,7 @@ struct HotpotqaDecodingOptions {
   bool official_compatibility = false;
 };
 
-// Facts and answer (hotpotqa spec 6). Facts are the sentences with a
+// Facts and answer (doc/hotpotqa.md 6). Facts are the sentences with a
 // probability of at least the threshold, in the order of the context. An answer
 // that is neither yes nor no is the span with the highest p_begin * p_end (or
 // mean probability of its classes) within one sentence or title that is

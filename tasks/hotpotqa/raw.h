@@ -30,7 +30,7 @@ struct HotpotqaFact {
   friend auto operator<=>(const HotpotqaFact&, const HotpotqaFact&) = default;
 };
 
-// One question of a HotpotQA file (hotpotqa spec 1.2).
+// One question of a HotpotQA file (doc/hotpotqa.md 1.2).
 struct HotpotqaRecord {
   std::string id;
   std::string question;

@@ -12,7 +12,7 @@
 namespace etc {
 
 // Which spans of the long input may be answers: both ends in one sentence or
-// title that is allowed, and of few enough pieces (hotpotqa spec 6, step 4).
+// title that is allowed, and of few enough pieces (doc/hotpotqa.md 6, step 4).
 class SpanFilter {
  public:
   // `allowed` is [G], by the global token of a sentence or title. With

@@ -19,7 +19,7 @@ struct TokenRange {
   int64_t last = -1;
 };
 
-// What the first annotation says (nq spec 2.2, step 3).
+// What the first annotation says (doc/nq.md 2.2, step 3).
 struct Labels {
   TokenRange long_answer;
   TokenRange short_answer;
@@ -78,7 +78,7 @@ NqTarget TargetOf(const TokenRange& answer, const NqExample& example,
   return is_whole || official_compatibility ? target : NqTarget();
 }
 
-// The type of a window, given its targets (nq spec 2.4).
+// The type of a window, given its targets (doc/nq.md 2.4).
 NqAnswerType TypeOf(NqAnswerType of_document, const NqExample& example,
                     bool official_compatibility) {
   const bool has_long = !example.long_answer.is_null();
@@ -178,7 +178,7 @@ class WindowMaker {
     return candidates;
   }
 
-  // Both return the global token of each long token: [L] (nq spec 2.5, 2.6).
+  // Both return the global token of each long token: [L] (doc/nq.md 2.5, 2.6).
   std::vector<int32_t> AddGlobalTokens(const std::vector<int32_t>& candidates,
                                        NqExample* example) const {
     const auto preamble = static_cast<size_t>(example->question_length) + 2;

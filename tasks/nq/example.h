@@ -17,7 +17,7 @@ namespace etc {
 enum class NqAnswerType { kNull = 0, kYes = 1, kNo = 2, kLong = 3, kShort = 4 };
 inline constexpr int64_t kNqNumAnswerTypes = 5;
 
-// The four ends of answers that long tokens have logits for (nq spec 4).
+// The four ends of answers that long tokens have logits for (doc/nq.md 4).
 enum class NqChannel { kShortStart = 0, kShortEnd = 1, kLongStart, kLongEnd };
 inline constexpr int64_t kNqNumChannels = 4;
 
@@ -35,11 +35,11 @@ struct NqExampleOptions {
   int64_t stride = 2048;
   // Train to say the long answer as the short one where there is none.
   bool predict_long_as_short = false;
-  // 0: a global token for each candidate; else one for so many long tokens (nq
-  // spec 2.6).
+  // 0: a global token for each candidate; else one for so many long tokens
+  // (doc/nq.md 2.6).
   int64_t fixed_block_length = 0;
   // The shares of the windows without answer that training keeps, for documents
-  // with an answer and without; 1 and more keep all (nq spec 2.8). Which ones
+  // with an answer and without; 1 and more keep all (doc/nq.md 2.8). Which ones
   // follows from `unknown_seed`, the document and the window.
   double include_unknown_rate = 1.0;
   double include_unknown_rate_for_unanswerable = 4.0;
@@ -71,7 +71,7 @@ struct NqTarget {
   friend bool operator==(const NqTarget&, const NqTarget&) = default;
 };
 
-// One window over a document as the model reads it (nq spec 2.3 to 2.5):
+// One window over a document as the model reads it (doc/nq.md 2.3 to 2.5):
 //
 //   long:    [CLS], pieces of the question, [SEP],
 //            pieces of the document, [SEP]
@@ -92,7 +92,7 @@ struct NqExample : Example {
   // all -1.
   std::vector<int32_t> global_candidates;
 
-  // Targets, if there is an annotation: of the first one (nq spec 2.4).
+  // Targets, if there is an annotation: of the first one (doc/nq.md 2.4).
   NqTarget short_answer;
   NqTarget long_answer;
   NqAnswerType answer_type = NqAnswerType::kNull;

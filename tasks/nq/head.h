@@ -10,7 +10,7 @@
 
 namespace etc {
 
-// Two linear layers (nq spec 4). With B examples, L long tokens, x the long
+// Two linear layers (doc/nq.md 4). With B examples, L long tokens, x the long
 // output of the encoder:
 //
 //   ends         x w + b, each long token            [B, 4, L], see NqChannel
@@ -27,7 +27,7 @@ class NqHead : public TypedHead<NqExample, NqLogits> {
                                    const TypedBatch<NqExample>& batch) override;
 
   // The mean of five cross entropies, those of the ends of short and long
-  // answer over the long tokens and that of the type: [B] (nq spec 5).
+  // answer over the long tokens and that of the type: [B] (doc/nq.md 5).
   torch::Tensor LossesOf(const NqLogits<torch::Tensor>& logits,
                          const TypedBatch<NqExample>& batch) override;
 

@@ -15,15 +15,15 @@
 namespace etc {
 
 // Whether neither is null, and both are known and equal in bytes or in tokens
-// (nq spec 7.1).
+// (doc/nq.md 7.1).
 bool NqSpansMatch(const NqSpan& a, const NqSpan& b);
 
 // Whether each span that is not null matches one of the other set.
 bool NqSpanSetsMatch(const std::vector<NqSpan>& a,
                      const std::vector<NqSpan>& b);
 
-// What is said of the long answer of a document, or of its short answers (nq
-// spec 7.2).
+// What is said of the long answer of a document, or of its short answers
+// (doc/nq.md 7.2).
 struct NqVerdict {
   bool has_gold = false;
   bool has_prediction = false;
@@ -41,7 +41,7 @@ NqVerdict JudgeShortAnswers(const std::vector<NqAnnotation>& annotations,
 // What recall is reported at.
 inline constexpr std::array<double, 3> kNqPrecisions = {0.5, 0.75, 0.9};
 
-// How good the answers with the highest scores are (nq spec 7.3).
+// How good the answers with the highest scores are (doc/nq.md 7.3).
 struct NqThresholdScores {
   // Where F1 is best; all 0 if it is 0 everywhere. Answers with a score of
   // `threshold` or more are given.
@@ -61,8 +61,8 @@ struct NqThresholdScores {
 // A score that is not a number comes last.
 NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts);
 
-// The official scores of a data set (nq_eval.py; nq spec 7): "average_f1", then
-// "long_f1", "long_precision", "long_recall", "long_threshold",
+// The official scores of a data set (nq_eval.py; doc/nq.md 7): "average_f1",
+// then "long_f1", "long_precision", "long_recall", "long_threshold",
 // "long_recall_at_precision_0.5", ..._0.75, ..._0.9 and the same with "short_":
 // precision, recall and F1 at the threshold of the score that has the best F1
 // on these very data (the official program calls them
@@ -74,7 +74,7 @@ NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts);
 // A document has a long (short) answer if at least 2 annotators gave one. Of a
 // document with one annotator, that one decides, because otherwise no document
 // of the training data would have an answer and all scores would be 0; with
-// ScoringRules::kOfficial that is so (nq spec 7.2).
+// ScoringRules::kOfficial that is so (doc/nq.md 7.2).
 Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
                 const ById<NqPrediction>& predictions, ScoringRules rules);
 

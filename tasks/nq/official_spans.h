@@ -18,15 +18,15 @@ struct NqScoredToken {
   friend bool operator==(const NqScoredToken&, const NqScoredToken&) = default;
 };
 
-// Of each channel, the tokens that the official program looks at (nq spec 6.2):
-// of every window in turn those of the 50 largest logits over all long tokens,
-// padding included, that are pieces of the document; the score is the logit
-// divided by that of [CLS]. Scores that are not finite, against which the
-// official program has no guard, are left out.
+// Of each channel, the tokens that the official program looks at
+// (doc/nq.md 6.2): of every window in turn those of the 50 largest logits over
+// all long tokens, padding included, that are pieces of the document; the score
+// is the logit divided by that of [CLS]. Scores that are not finite, against
+// which the official program has no guard, are left out.
 std::array<std::vector<NqScoredToken>, kNqNumChannels> OfficialScoredTokens(
     absl::Span<const NqWindow> windows);
 
-// The official answers (nq spec 6.3). Their ends may come from different
+// The official answers (doc/nq.md 6.3). Their ends may come from different
 // windows, the long answer need not be a candidate, and the short one may lie
 // outside of it. kJoint without any tokens gives the first token of the
 // document with a score of 0; the other methods then give no answer, where the

@@ -10,7 +10,7 @@
 
 namespace etc {
 
-// Ids of the tokens that stand for no text (nq spec 2.1). In the long input:
+// Ids of the tokens that stand for no text (doc/nq.md 2.1). In the long input:
 struct NqTokens {
   int32_t cls = 101;  // in the global input, too
   int32_t separator = 102;
@@ -35,7 +35,7 @@ absl::StatusOr<NqTokens> NqTokensOf(TokenizerKind kind,
                                     const Tokenizer& tokenizer);
 
 // The part of a document that models read: what its top-level candidates hold,
-// one behind the other in the order of the record (nq spec 2.2). n pieces.
+// one behind the other in the order of the record (doc/nq.md 2.2). n pieces.
 struct NqPieces {
   std::vector<int32_t> ids;  // [n]
   // [n]: the candidate that a piece is in, by its number in the record.
@@ -53,7 +53,7 @@ NqPieces NqPiecesOf(const NqRecord& record, const Tokenizer& tokenizer,
                     const NqTokens& tokens);
 
 // Where the windows of `room` pieces over `num_pieces` begin: 0, stride, 2
-// stride, ... until the end is in one; a single one if all fit (nq spec 2.3).
+// stride, ... until the end is in one; a single one if all fit (doc/nq.md 2.3).
 std::vector<int64_t> NqWindowStarts(int64_t num_pieces, int64_t room,
                                     int64_t stride);
 

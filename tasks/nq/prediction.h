@@ -33,9 +33,9 @@ struct NqDecodingOptions {
   bool official_compatibility = false;
 };
 
-// What the windows over one document, in their order, say together (nq spec 6):
-// the spans that SelectNqSpans finds, and the most probable answer type of the
-// window that has the long answer:
+// What the windows over one document, in their order, say together
+// (doc/nq.md 6): the spans that SelectNqSpans finds, and the most probable
+// answer type of the window that has the long answer:
 //
 //   YES, NO  instead of the short answer, with a score of twice the type's
 //            logit against NULL's: like a span's, which is the sum of two
@@ -51,7 +51,7 @@ struct NqDecodingOptions {
 NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
                               const NqDecodingOptions& options);
 
-// The official prediction file (nq spec 6.5):
+// The official prediction file (doc/nq.md 6.5):
 //
 //   {"predictions": [{"example_id": -42, "long_answer": {"start_token": 3,
 //     "end_token": 12, "start_byte": -1, "end_byte": -1},
@@ -62,8 +62,8 @@ NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
 // several predictions for a document the last counts, as officially. `source`
 // starts each message.
 //   kInvalidArgument  not that; a score is absent or not finite (which Python
-//                     writes as NaN or Infinity); a span is none (nq spec 7.1);
-//                     yes or no beside short answers
+//                     writes as NaN or Infinity); a span is none
+//                     (doc/nq.md 7.1); yes or no beside short answers
 absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
     absl::string_view json, const std::string& source);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
-// Whether a token of the simplified format is a tag (nq spec 1.3).
+// Whether a token of the simplified format is a tag (doc/nq.md 1.3).
 bool LooksLikeHtml(absl::string_view token) {
   return token.size() > 2 && token.front() == '<' && token.back() == '>';
 }
@@ -100,7 +100,7 @@ absl::StatusOr<NqAnnotation> ReadAnnotation(const nlohmann::json& json,
   return annotation;
 }
 
-// Checks [start, end) by nq spec 7.1 and makes an unknown one -1.
+// Checks [start, end) by doc/nq.md 7.1 and makes an unknown one -1.
 void CheckRange(JsonObjectReader& reader, const std::string& unit,
                 int64_t* start, int64_t* end) {
   if (*start < 0 && *end < 0) {

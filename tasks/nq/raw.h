@@ -13,7 +13,7 @@
 namespace etc {
 
 // A half-open range of a document, in bytes of its HTML and in tokens; a pair
-// that is not known, or an answer that is none, is -1 (nq spec 7.1).
+// that is not known, or an answer that is none, is -1 (doc/nq.md 7.1).
 struct NqSpan {
   int64_t start_byte = -1;
   int64_t end_byte = -1;
@@ -48,8 +48,8 @@ struct NqCandidate {
   bool top_level = false;
 };
 
-// One question and its page, of the original or the simplified format (nq spec
-// 1.2, 1.3).
+// One question and its page, of the original or the simplified format
+// (doc/nq.md 1.2, 1.3).
 struct NqRecord {
   int64_t example_id = 0;
   std::string question;
@@ -65,11 +65,11 @@ struct NqRecord {
 // be a string of digits. Token ranges lie within the document. Other fields are
 // ignored. `where` starts each message.
 //   kInvalidArgument  not JSON, a field missing or of a wrong type, a span that
-//                     is none (nq spec 7.1) or not within the document
+//                     is none (doc/nq.md 7.1) or not within the document
 absl::StatusOr<NqRecord> ParseNqRecord(absl::string_view json,
                                        const std::string& where);
 
-// What data and predictions have in common (nq spec 1.2, 6.5, 7.1).
+// What data and predictions have in common (doc/nq.md 1.2, 6.5, 7.1).
 
 // {"start_token": 3, "end_token": 12, "start_byte": 25, "end_byte": 60}. The
 // bytes may be absent, as in the simplified format.

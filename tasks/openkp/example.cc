@@ -35,7 +35,7 @@ EmptyPhrases EmptyPhrasesIn(const OpenkpExampleOptions& options) {
                                         : EmptyPhrases::kLeftOut;
 }
 
-// The two sequences, from left to right (openkp spec 3.3, 3.7).
+// The two sequences, from left to right (doc/openkp.md 3.3, 3.7).
 class PageWriter {
  public:
   PageWriter(const OpenkpRecord& record, const Tokenizer& tokenizer,

@@ -16,7 +16,7 @@
 
 namespace etc {
 
-// Ids and types of tokens, the same with every vocabulary (openkp spec 3.3).
+// Ids and types of tokens, the same with every vocabulary (doc/openkp.md 3.3).
 inline constexpr int32_t kOpenkpGlobalToken = 1;
 inline constexpr int32_t kOpenkpLongType = 1;
 inline constexpr int32_t kOpenkpGlobalType = 0;
@@ -25,7 +25,7 @@ struct OpenkpExampleOptions {
   int64_t max_long_length = 4096;
   int64_t max_global_length = 512;
   // 0: a global token for each element of the page; else one for so many long
-  // tokens, without elements (openkp spec 3.7).
+  // tokens, without elements (doc/openkp.md 3.7).
   int64_t fixed_block_length = 0;
   // The official code's behaviour where it only hurts; the task's README has
   // the list.
@@ -33,9 +33,10 @@ struct OpenkpExampleOptions {
   PatternOptions pattern = {};
 };
 
-// One document as the model reads it (openkp spec 3): the pieces of its words,
-// and a global token for each element of the page. There are no special tokens.
-// A document without a single piece is given one [PAD] that belongs to no word.
+// One document as the model reads it (doc/openkp.md 3): the pieces of its
+// words, and a global token for each element of the page. There are no special
+// tokens. A document without a single piece is given one [PAD] that belongs to
+// no word.
 struct OpenkpExample : Example {
   // All words of the document, of which the model reads the first ones.
   std::string text;
@@ -60,7 +61,8 @@ struct OpenkpExample : Example {
 // fit in `max_long_length` or `max_global_length` is left out.
 //   kInvalidArgument  only with official_compatibility: a url of more than 1000
 //                     characters, a position or size that is a whole number,
-//                     more words than `max_long_length` (openkp spec 3.1, 3.3)
+//                     more words than `max_long_length` (doc/openkp.md 3.1,
+//                     3.3)
 absl::StatusOr<std::shared_ptr<const OpenkpExample>> MakeOpenkpExample(
     const OpenkpRecord& record, const Tokenizer& tokenizer,
     const OpenkpExampleOptions& options, const std::string& where);

@@ -17,9 +17,9 @@ namespace etc {
 // The logit of a document's places that does not exist.
 inline constexpr double kOpenkpNoNgramLogit = -10000.0;
 
-// A logit for each n-gram of a document's words, n = 1, ..., K = 5 (openkp spec
-// 5.2). With x the long output of the encoder, W the words of the longest
-// document (at least K), H hidden:
+// A logit for each n-gram of a document's words, n = 1, ..., K = 5
+// (doc/openkp.md 5.2). With x the long output of the encoder, W the words of
+// the longest document (at least K), H hidden:
 //
 //   y         sums of x over the tokens of a word, LayerNorm  [B, W, H]
 //   c_n[s]    LayerNorm_n(gelu(b_n + sum_k A_n[k] y[s + k]))  [B, W - n + 1, H]
@@ -32,7 +32,7 @@ class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
  public:
   OpenkpHead(const EtcConfig& config, const OpenkpHeadOptions& options);
 
-  // The layout of elements, for tokens and globals (openkp spec 5.1).
+  // The layout of elements, for tokens and globals (doc/openkp.md 5.1).
   EmbeddingAdders Adders(const Batch& batch) override;
 
   OpenkpLogits<torch::Tensor> LogitsOf(
@@ -40,8 +40,8 @@ class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
       const TypedBatch<OpenkpExample>& batch) override;
 
   // Cross entropy with a target that the places of the key phrases share
-  // equally (openkp spec 6): [B]. The classes are the n-grams that exist; with
-  // official_compatibility all K * max_long_length places, of which those
+  // equally (doc/openkp.md 6): [B]. The classes are the n-grams that exist;
+  // with official_compatibility all K * max_long_length places, of which those
   // that do not exist add a constant of up to 1.
   torch::Tensor LossesOf(const OpenkpLogits<torch::Tensor>& logits,
                          const TypedBatch<OpenkpExample>& batch) override;
@@ -69,7 +69,8 @@ class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
 torch::Tensor SumsOfWords(const torch::Tensor& encoded,
                           const TypedBatch<OpenkpExample>& batch);
 
-// The distribution that n-grams should have (openkp spec 6.1), with C classes:
+// The distribution that n-grams should have (doc/openkp.md 6.1), with C
+// classes:
 //
 //   p = counts / (sum of counts + 1e-6) + max(mass, 1e-6) / C
 //   target = p / sum of p
@@ -81,7 +82,7 @@ torch::Tensor SumsOfWords(const torch::Tensor& encoded,
 torch::Tensor NgramTargets(const torch::Tensor& counts,
                            const torch::Tensor& classes, double mass);
 
-// -sum of target log softmax(logits) over the classes (openkp spec 6.2): [B].
+// -sum of target log softmax(logits) over the classes (doc/openkp.md 6.2): [B].
 // All arguments are [B, K, W]; every row needs a class.
 torch::Tensor NgramLosses(const torch::Tensor& logits,
                           const torch::Tensor& targets,

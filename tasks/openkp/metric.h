@@ -22,8 +22,8 @@ struct DepthScore {
 inline constexpr std::array<int64_t, 3> kOpenkpDepths = {1, 3, 5};
 using DepthScores = std::array<DepthScore, kOpenkpDepths.size()>;
 
-// The score of one document (openkp spec 8.1). With t the number of the first k
-// predictions that are references,
+// The score of one document (doc/openkp.md 8.1). With t the number of the first
+// k predictions that are references,
 //
 //   P@k = t / k    R@k = t / |references|    F1@k = 2 P R / (P + R)
 //
@@ -32,7 +32,7 @@ using DepthScores = std::array<DepthScore, kOpenkpDepths.size()>;
 DepthScores ScoreKeyPhrases(const std::vector<std::string>& predicted,
                             const std::vector<std::string>& references);
 
-// The scores of a data set by both protocols (openkp spec 8.2, 8.3), each a
+// The scores of a data set by both protocols (doc/openkp.md 8.2, 8.3), each a
 // mean over documents: "p@1", "r@1", "f1@1", "p@3", ..., "etc_p@1", ...
 //
 //   evaluator  the official script: all references; of several records or

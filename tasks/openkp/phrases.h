@@ -12,7 +12,7 @@ namespace etc {
 
 // Words of the longest phrase that the model can say: K in the spec.
 inline constexpr int64_t kOpenkpMaxPhraseLength = 5;
-// Key phrases of a document that count (openkp spec 2).
+// Key phrases of a document that count (doc/openkp.md 2).
 inline constexpr int64_t kOpenkpMaxKeyPhrases = 3;
 
 // Words [start, start + length) of a document.
@@ -25,12 +25,12 @@ struct PhrasePosition {
 };
 
 // Whether a key phrase without words is one. kOfficial: it occurs in a text
-// that is empty, ends with a blank or has two of them side by side (openkp spec
-// 2), and counts like others.
+// that is empty, ends with a blank or has two of them side by side
+// (doc/openkp.md 2), and counts like others.
 enum class EmptyPhrases { kLeftOut, kOfficial };
 
 // The key phrases that occur in the text as whole words, in any case, each with
-// its words joined by a blank; in the order of the file (openkp spec 2).
+// its words joined by a blank; in the order of the file (doc/openkp.md 2).
 std::vector<std::string> ValidKeyPhrases(
     const OpenkpRecord& record, EmptyPhrases empty = EmptyPhrases::kLeftOut);
 
@@ -51,8 +51,8 @@ struct PhraseText {
 enum class PhraseMatch { kWholeWords, kAnywhere };
 
 // The first place of each phrase in lower case, in the first text that has it;
-// text by text, and phrase by phrase within it (openkp spec 3.4). Phrases that
-// occur nowhere have no place.
+// text by text, and phrase by phrase within it (doc/openkp.md 3.4). Phrases
+// that occur nowhere have no place.
 std::vector<PhrasePosition> FindPhrases(const std::vector<std::string>& phrases,
                                         const std::vector<PhraseText>& texts,
                                         PhraseMatch match);
@@ -63,10 +63,10 @@ std::vector<PhraseText> ElementTexts(const OpenkpRecord& record);
 // What the predictions for one document are compared with, in lower case and
 // without repetitions.
 struct OpenkpReferences {
-  // By the official evaluator: all phrases, found in the text or not (openkp
-  // spec 8.2).
+  // By the official evaluator: all phrases, found in the text or not
+  // (doc/openkp.md 8.2).
   std::vector<std::string> evaluator;
-  // By ETC: see EtcKeyPhrases (openkp spec 8.3).
+  // By ETC: see EtcKeyPhrases (doc/openkp.md 8.3).
   std::vector<std::string> etc;
   // Key phrases in the text. Of several records with one url, ETC keeps the
   // first that has most of them.
@@ -86,7 +86,7 @@ OpenkpReferences ReferencesOf(const OpenkpRecord& record,
 
 // Phrases as the official evaluator compares them: words in lower case, joined
 // by a blank, without white space at the end; empty ones and repetitions left
-// out. Articles and punctuation stay (openkp spec 8.2).
+// out. Articles and punctuation stay (doc/openkp.md 8.2).
 std::vector<std::string> EvaluatorPhrases(
     const std::vector<std::vector<std::string>>& phrases);
 

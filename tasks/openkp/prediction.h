@@ -33,8 +33,9 @@ struct OpenkpLogits {
 };
 
 // The phrases of a document, the best first, in lower case: the texts of the
-// places with the largest logits, where each text counts once (openkp spec
-// 7.2). Of equal logits the shorter phrase comes first, then the earlier one.
+// places with the largest logits, where each text counts once
+// (doc/openkp.md 7.2). Of equal logits the shorter phrase comes first, then the
+// earlier one.
 //
 // Only phrases inside the words that the model reads are considered. With
 // official_compatibility all places are, and phrases are cut off where the
@@ -43,7 +44,7 @@ std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
                                           const OpenkpLogits<LogitRow>& logits,
                                           const OpenkpDecodingOptions& options);
 
-// The official prediction file (openkp spec 7.3), a line for each document:
+// The official prediction file (doc/openkp.md 7.3), a line for each document:
 //
 //   {"url": "http://x.org", "KeyPhrases": [["green tea"], ["tea"]]}
 std::string OpenkpPredictionLines(

@@ -24,7 +24,7 @@ struct RawElement {
 };
 
 // Ten numbers, of which `numbers` is the first. The width comes before y
-// (openkp spec 11, trap 1).
+// (doc/openkp.md 11, trap 1).
 OpenkpNode NodeOf(const double* numbers) {
   return {.x = numbers[0],
           .width = numbers[1],
@@ -87,7 +87,7 @@ absl::StatusOr<RawElement> ReadElement(const nlohmann::json& json,
   return raw;
 }
 
-// Checks elements against the text, from left to right (openkp spec 2).
+// Checks elements against the text, from left to right (doc/openkp.md 2).
 class ElementChecker {
  public:
   explicit ElementChecker(const std::vector<absl::string_view>& words)
@@ -148,7 +148,7 @@ class ElementChecker {
   int64_t num_checked_ = 0;
 };
 
-// `vdom` is JSON within JSON (openkp spec 11, trap 2).
+// `vdom` is JSON within JSON (doc/openkp.md 11, trap 2).
 absl::Status ReadElements(const std::string& vdom, const std::string& where,
                           OpenkpRecord* record) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(vdom, where));

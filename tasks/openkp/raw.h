@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// How a browser lays a node of the page out (openkp spec 1). Pixels.
+// How a browser lays a node of the page out (doc/openkp.md 1). Pixels.
 struct OpenkpNode {
   double x = 0;
   double width = 0;
@@ -33,7 +33,7 @@ struct OpenkpElement {
   OpenkpNode parent;
 };
 
-// One document of OpenKPTrain.jsonl and the like (openkp spec 1). A word is
+// One document of OpenKPTrain.jsonl and the like (doc/openkp.md 1). A word is
 // what stands between two blanks (U+0020); it may be empty.
 struct OpenkpRecord {
   std::string url;
@@ -45,7 +45,7 @@ struct OpenkpRecord {
   // "KeyPhrases", as in data to predict for.
   std::optional<std::vector<std::vector<std::string>>> key_phrases;
   // Whether a position or size was written as a whole number (44 instead of
-  // 44.0), which the official reader refuses (openkp spec 3.1).
+  // 44.0), which the official reader refuses (doc/openkp.md 3.1).
   bool has_integer_coordinates = false;
 };
 
@@ -53,9 +53,9 @@ struct OpenkpRecord {
 std::vector<absl::string_view> OpenkpWords(absl::string_view text);
 
 // Reads the JSON text of one record and checks it as the official program does
-// (openkp spec 2): the elements have one Id, follow each other without gap, and
-// each has the text of its words. Other fields are ignored. `where` starts each
-// message.
+// (doc/openkp.md 2): the elements have one Id, follow each other without gap,
+// and each has the text of its words. Other fields are ignored. `where` starts
+// each message.
 //   kInvalidArgument  not JSON, a field missing or of a wrong type, elements
 //                     that do not fit the text
 absl::StatusOr<OpenkpRecord> ParseOpenkpRecord(absl::string_view json,
@@ -71,7 +71,7 @@ struct OpenkpPhraseLists {
 // file's.
 //   kInvalidArgument  not JSON, no url, phrases that are not lists of strings:
 //                     the official evaluator would take a plain string for a
-//                     list of letters (openkp spec 8.2)
+//                     list of letters (doc/openkp.md 8.2)
 absl::StatusOr<OpenkpPhraseLists> ParseOpenkpPhraseLists(
     absl::string_view json, const std::string& where);
 

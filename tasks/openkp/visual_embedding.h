@@ -15,7 +15,7 @@
 
 namespace etc {
 
-// A vector for each element of the page, from its layout (openkp spec 5.1):
+// A vector for each element of the page, from its layout (doc/openkp.md 5.1):
 //
 //   E = T_cross[cross id] + T_font[font id] + T_parent_font[parent's font id]
 //       + F(dense)

@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kNumPositions = 8;
 
 // In the order of OpenkpIndicatorNames(). Block and inline of the parent are
-// always 1 and 0, and left out (openkp spec 3.6).
+// always 1 and 0, and left out (doc/openkp.md 3.6).
 std::array<bool, 8> Indicators(const OpenkpElement& element) {
   const auto& [first, end, node, parent] = element;
   return {node.is_block, node.is_inline,    node.in_heading, node.is_leaf,

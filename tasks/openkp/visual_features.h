@@ -18,7 +18,7 @@ struct ValueRange {
   double max = 1;
 };
 
-// How the layout of an element becomes numbers (openkp spec 4.1).
+// How the layout of an element becomes numbers (doc/openkp.md 4.1).
 struct OpenkpVisualOptions {
   // Of nodes and their parents.
   ValueRange x = {-50, 1500};
@@ -51,7 +51,7 @@ double ScaleToUnit(double value, const ValueRange& range);
 
 // The row of the font tables: the index of the first of 0, 8, 9, ..., 24, 29,
 // 34, ..., 49 that is not below the size, rounded half to even; 23 beyond
-// (openkp spec 3.6).
+// (doc/openkp.md 3.6).
 int64_t FontId(double font_size);
 
 // The row of the crossed indicators.

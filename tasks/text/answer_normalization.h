@@ -9,9 +9,9 @@
 namespace etc {
 
 // The form in which the official evaluators of question answering compare
-// answers (hotpotqa spec 8): in lower case, without the 32 characters of ASCII
-// punctuation (deleted, not replaced) and the words "a", "an" and "the", words
-// separated by one blank.
+// answers (doc/hotpotqa.md 8): in lower case, without the 32 characters of
+// ASCII punctuation (deleted, not replaced) and the words "a", "an" and "the",
+// words separated by one blank.
 std::string NormalizeAnswer(absl::string_view text);
 
 // The words of a normalised answer.

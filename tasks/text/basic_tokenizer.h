@@ -32,8 +32,8 @@ class BasicWord {
   absl::string_view text() const { return text_; }
 
   // The bytes of the original text that bytes [from, to) of text() stand for:
-  // the smallest range that covers the sources of all its characters (formats
-  // spec 4.4). 0 <= from < to <= text().size().
+  // the smallest range that covers the sources of all its characters
+  // (doc/formats.md 4.4). 0 <= from < to <= text().size().
   ByteRange Source(int64_t from, int64_t to) const;
   // Of the whole word.
   ByteRange Source() const {
@@ -47,7 +47,7 @@ class BasicWord {
 };
 
 // Calls `visit` for each word of `text` in order: BERT's BasicTokenizer as ETC
-// has it (formats spec 4.2). The word is gone when `visit` returns.
+// has it (doc/formats.md 4.2). The word is gone when `visit` returns.
 //
 // Controls, U+FFFD and bytes that are not UTF-8 (by maximal subparts) are
 // deleted, so that the letters around them are one word. Lower-casing is full,

@@ -11,7 +11,8 @@ namespace etc {
 
 // The sentences of a text, in order, as NLTK's sent_tokenize has them with the
 // same tables: the second half of Punkt (Kiss and Strunk 2006, section 4;
-// wikihop spec 2.3), which decides by them whether a full stop ends a sentence.
+// doc/wikihop.md 2.3), which decides by them whether a full stop ends a
+// sentence.
 //
 //   1. Candidates are ".", "?" and "!" before white space and a word, or right
 //      before a closing character.

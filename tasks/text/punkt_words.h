@@ -10,7 +10,7 @@
 
 namespace etc {
 
-// What Punkt takes for words, and what it sees in one (wikihop spec 2.3).
+// What Punkt takes for words, and what it sees in one (doc/wikihop.md 2.3).
 // Character classes are those of Python's `re`. White space is IsPythonSpace.
 
 // Whether a mark (".", "?", "!") in front of this character may end a sentence

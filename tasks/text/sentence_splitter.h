@@ -29,10 +29,10 @@ absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
 // The sentences of an English text, in order, without the white space around
 // them; none is empty, and what lies between them is white space.
 //
-// For those who do not have the trained tables of NLTK's Punkt (wikihop spec
-// 2.3), which are not part of this project, these are the sentences of Unicode
-// Standard Annex 29 by ICU's break iterator, brought nearer to Punkt in three
-// points:
+// For those who do not have the trained tables of NLTK's Punkt
+// (doc/wikihop.md 2.3), which are not part of this project, these are the
+// sentences of Unicode Standard Annex 29 by ICU's break iterator, brought
+// nearer to Punkt in three points:
 //
 //   * A line end is white space like any other; it ends no sentence.
 //   * No break after initials ("Johann S. Bach", "U.S. Army") and a list of

@@ -171,7 +171,7 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  // The digit-comma rule (formats spec 4.7) on a piece of `text`.
+  // The digit-comma rule (doc/formats.md 4.7) on a piece of `text`.
   void TakeApart(absl::string_view spelt, const Token& piece,
                  absl::string_view text, std::vector<Token>* pieces) const {
     const bool had_mark = absl::StartsWith(spelt, kMark);

@@ -12,13 +12,13 @@ namespace etc {
 struct SentencePieceOptions {
   // Splits the text into the words of VisitBasicWords first, keeping case, and
   // encodes each on its own: what the "split punctuation" checkpoints of ETC
-  // were trained with (model spec 9.4).
+  // were trained with (doc/model.md 9.4).
   bool split_punctuation = false;
 
   // A piece such as "12," is taken apart into the pieces of "12" and ",". When
   // it stands within a word, encoding "12" anew puts a mark U+2581 in front.
-  // kKeep is what the official code does and its checkpoints know (wikihop spec
-  // 2.2), kDrop is what it meant to do (formats spec 4.7).
+  // kKeep is what the official code does and its checkpoints know
+  // (doc/wikihop.md 2.2), kDrop is what it meant to do (doc/formats.md 4.7).
   enum class NewMark { kKeep, kDrop };
   NewMark digit_comma_mark = NewMark::kKeep;
 
@@ -27,7 +27,7 @@ struct SentencePieceOptions {
   std::string module_path;
 };
 
-// SentencePiece with ETC's digit-comma rule (model spec 9.4). `path` is a
+// SentencePiece with ETC's digit-comma rule (doc/model.md 9.4). `path` is a
 // .model file; its own normalizer is all the cleaning there is.
 //
 // A piece's range has the white space that its U+2581 stands for; it is empty

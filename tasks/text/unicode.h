@@ -31,8 +31,9 @@ int64_t CountCodePoints(absl::string_view text);
 // The tokenizers drop these without a word; who wants to know counts them.
 int64_t CountIllFormedUtf8(absl::string_view text);
 
-// The classes of characters that BERT's tokenizer distinguishes (formats spec
-// 4.2). Together with ICU's Unicode data they are its whole knowledge.
+// The classes of characters that BERT's tokenizer distinguishes
+// (doc/formats.md 4.2). Together with ICU's Unicode data they are its whole
+// knowledge.
 
 // U+0020, tab, line feed, carriage return, and category Zs.
 bool IsBertSpace(CodePoint c);

@@ -18,7 +18,7 @@
 namespace etc {
 namespace {
 
-// Limits of formats spec 0.2.
+// Limits of doc/formats.md 0.2.
 constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
 constexpr size_t kMaxLines = 10'000'000;
 constexpr size_t kMaxLineBytes = size_t{64} << 10;

@@ -20,7 +20,7 @@ struct WordPieceOptions {
   int64_t max_word_code_points = 200;
 };
 
-// BERT's tokenizer as ETC has it (formats spec 4.1 to 4.4): the words of
+// BERT's tokenizer as ETC has it (doc/formats.md 4.1 to 4.4): the words of
 // VisitBasicWords, each cut from the left into the longest pieces that the
 // vocabulary has, where pieces after the first are spelt with "##" in front; a
 // word that cannot be cut becomes one [UNK]. "[SEP]" in a text is text. The

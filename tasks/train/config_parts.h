@@ -22,7 +22,7 @@ struct TokenizerConfig {
   // WordPiece: fold to lower case and strip accents.
   bool lower_case = true;
   // SentencePiece: split at white space and punctuation first, and encode word
-  // by word (model spec 9.4).
+  // by word (doc/model.md 9.4).
   bool split_punctuation = false;
 
   bool operator==(const TokenizerConfig&) const = default;
@@ -70,7 +70,7 @@ struct OptimizerConfig {
 };
 
 struct ScheduleConfig {
-  // Share of all steps with a rising rate (model spec 8.1).
+  // Share of all steps with a rising rate (doc/model.md 8.1).
   double warmup_proportion = 0.1;
   double poly_power = 1.0;
   int64_t start_warmup_step = 0;

@@ -19,7 +19,7 @@ namespace etc {
 //
 //   m = beta1 m + (1 - beta1) g;   v = beta2 v + (1 - beta2) g^2
 //
-// the three types of OptimizerConfig are (model spec 8.3, 8.4)
+// the three types of OptimizerConfig are (doc/model.md 8.3, 8.4)
 //
 //   bert_adamw  u = m / (sqrt(v) + epsilon) + weight_decay p
 //               p = p - rate u
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerConfig& config, NamedTensors parameters);
 
 // Whether weight decay applies to a parameter of this name: not if it contains
-// "norm" or "bias", which is the official rule (model spec 8.3) in our names.
+// "norm" or "bias", which is the official rule (doc/model.md 8.3) in our names.
 bool IsDecayed(absl::string_view parameter_name);
 
 // The 2-norm of all gradients taken as one vector, in double precision. The

@@ -6,7 +6,7 @@
 namespace etc {
 
 // The official learning rate: a linear warm-up, then a polynomial decay to 0
-// that counts from step 0 (model spec 8.1). With t the number of updates made
+// that counts from step 0 (doc/model.md 8.1). With t the number of updates made
 // so far, N, w, t0 and p the fields below:
 //
 //   lr(t) = rate (t - t0) / w          if w > 0 and t - t0 < w
@@ -25,8 +25,8 @@ struct LearningRateSchedule {
   double At(int64_t step) const;
 };
 
-// Updates in `epochs` passes: examples / batch_size * epochs, truncated (model
-// spec 8.5).
+// Updates in `epochs` passes: examples / batch_size * epochs, truncated
+// (doc/model.md 8.5).
 int64_t NumTrainingSteps(int64_t num_examples, int64_t batch_size,
                          double epochs);
 

@@ -53,9 +53,10 @@ std::string NormWarning(const TrainStepResult& update, int64_t step,
 //
 //   loss = sum of the examples' losses / (batch_size + 1e-5)
 //
-// (wikihop spec 6), by micro-batches whose gradients are added. All parameters
-// that have a gradient are moved. Run() has two halves: the gradient of the
-// batch, and the update by it, which depends on nothing else of the batch.
+// (doc/wikihop.md 6), by micro-batches whose gradients are added. All
+// parameters that have a gradient are moved. Run() has two halves: the gradient
+// of the batch, and the update by it, which depends on nothing else of the
+// batch.
 class TrainStep {
  public:
   struct Options {

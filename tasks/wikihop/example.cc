@@ -106,7 +106,7 @@ std::vector<int64_t> SentencesThatFit(const std::vector<Document>& documents,
                        options.max_long_length - question.num_pieces);
 }
 
-// The two sequences, from left to right (wikihop spec 3.3).
+// The two sequences, from left to right (doc/wikihop.md 3.3).
 class QuestionWriter {
  public:
   QuestionWriter(const std::vector<CandidatePieces>& candidates,
@@ -192,8 +192,8 @@ class QuestionWriter {
     }
   }
 
-  // A token in several mentions is linked to the last candidate (wikihop spec
-  // 3.4), whose number is that of its global token.
+  // A token in several mentions is linked to the last candidate
+  // (doc/wikihop.md 3.4), whose number is that of its global token.
   void LinkMentions() {
     for (const Mention& mention : example_->mentions) {
       for (int64_t t = mention.first; t <= mention.last; ++t) {

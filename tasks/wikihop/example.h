@@ -17,7 +17,7 @@
 
 namespace etc {
 
-// Token ids and type ids (wikihop spec 3.1), the same with every vocabulary.
+// Token ids and type ids (doc/wikihop.md 3.1), the same with every vocabulary.
 inline constexpr int32_t kWikihopSentenceToken = 1;
 inline constexpr int32_t kWikihopQueryToken = 3;
 inline constexpr int32_t kWikihopCandidateToken = 4;
@@ -49,7 +49,7 @@ struct WikihopExampleOptions {
   PatternOptions pattern = {};
 };
 
-// One question as the model reads it (wikihop spec 3.3):
+// One question as the model reads it (doc/wikihop.md 3.3):
 //
 //   long:    pieces of candidates, of the query, of the kept sentences
 //   global:  one token a candidate (global index = candidate), one a piece of
@@ -83,7 +83,7 @@ absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
 
 // How many sentences of each document are kept, from its first on, so that at
 // most `max_sentences` remain and they hold at most `max_pieces` pieces
-// (wikihop spec 3.2). `sentence_pieces[d][k]` is the number of pieces of
+// (doc/wikihop.md 3.2). `sentence_pieces[d][k]` is the number of pieces of
 // sentence k of document d; neither limit may be negative (c10::Error).
 //
 // As long as there is too much of either, the document with most sentences

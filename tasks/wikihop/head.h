@@ -12,8 +12,8 @@
 
 namespace etc {
 
-// A logit for each candidate (wikihop spec 5). With x the global output of the
-// encoder, B examples, G global tokens, H hidden:
+// A logit for each candidate (doc/wikihop.md 5). With x the global output of
+// the encoder, B examples, G global tokens, H hidden:
 //
 //   y     = LayerNorm(x + dropout(W2 act(W1 x + b1) + b2))    final layer
 //   logit = y w + b, and -10000 for what is no candidate      [B, G]
@@ -28,7 +28,7 @@ class WikihopHead : public TypedHead<WikihopExample, WikihopLogits> {
       const EtcOutput& encoded,
       const TypedBatch<WikihopExample>& batch) override;
 
-  // Cross entropy (wikihop spec 6): [B].
+  // Cross entropy (doc/wikihop.md 6): [B].
   torch::Tensor LossesOf(const WikihopLogits<torch::Tensor>& logits,
                          const TypedBatch<WikihopExample>& batch) override;
 

@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// One question of a QAngaroo WikiHop file (wikihop spec 1.2).
+// One question of a QAngaroo WikiHop file (doc/wikihop.md 1.2).
 struct WikihopRecord {
   std::string id;
   // Relation and subject, as in the file: "country_of_citizenship ann lee".
@@ -27,7 +27,7 @@ struct WikihopRecord {
 
 // Reads the JSON text of one record. Fields that are not used here
 // ("annotations") are ignored. The answer is put in lower case but not stripped
-// before it is looked for (wikihop spec 1.3). `where` starts each message.
+// before it is looked for (doc/wikihop.md 1.3). `where` starts each message.
 //   kInvalidArgument  not JSON, a field missing or of a wrong type, no
 //                     candidates, an answer that is none of them
 absl::StatusOr<WikihopRecord> ParseWikihopRecord(absl::string_view json,

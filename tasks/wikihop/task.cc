@@ -38,7 +38,7 @@ absl::Status Wikihop::UseVocabulary(const Tokenizer& tokenizer,
                                     const TaskSettings& /*settings*/,
                                     Options* options) {
   // Candidates are in lower case: with such a vocabulary, names would never be
-  // found (wikihop spec 3.4). [UNK] is the mark of WordPiece.
+  // found (doc/wikihop.md 3.4). [UNK] is the mark of WordPiece.
   if (options->example.mention_alignment == MentionAlignment::kPieces &&
       !tokenizer.lower_cases() && tokenizer.Id("[UNK]") >= 0) {
     return absl::InvalidArgumentError(

@@ -84,7 +84,7 @@ struct Wikihop {
   static std::shared_ptr<TaskHead> MakeHead(const EtcConfig& model,
                                             const Options& options);
   // The candidate with the largest logit, the first of them if there are
-  // several (wikihop spec 8).
+  // several (doc/wikihop.md 8).
   static Prediction Decode(const Example& example,
                            const Logits<LogitRow>& logits,
                            const Options& options, const Tokenizer& tokenizer);
@@ -103,7 +103,7 @@ struct Wikihop {
                                  const ById<Prediction>& predictions,
                                  const ScoredFiles& files);
   // "accuracy", the share of questions whose prediction is equal to the gold
-  // answer when stripped and in lower case (wikihop spec 9), and "answered",
+  // answer when stripped and in lower case (doc/wikihop.md 9), and "answered",
   // that of questions with a prediction.
   static Scores Score(const ById<Gold>& gold,
                       const ById<Prediction>& predictions, ScoringRules rules);

@@ -1,9 +1,9 @@
-// BERT and RealFormer's BERT as special cases of the encoder (model spec 10.1):
-// every token global, none long, absolute positions, everything shared. Against
-// a plain implementation in double precision that is written down here from the
-// specification, one dense matrix for each head, for residual attention off,
-// sum and mean; with padding, two segments and both forms of gelu. Tolerance:
-// 1e-10 in float64, 2e-5 in float32, for 5 layers.
+// BERT and RealFormer's BERT as special cases of the encoder
+// (doc/model.md 10.1): every token global, none long, absolute positions,
+// everything shared. Against a plain implementation in double precision that is
+// written down here from the specification, one dense matrix for each head, for
+// residual attention off, sum and mean; with padding, two segments and both
+// forms of gelu. Tolerance: 1e-10 in float64, 2e-5 in float32, for 5 layers.
 #include "etc/bert_input.h"
 
 #include <c10/util/Exception.h>

@@ -1,6 +1,7 @@
-// etc_config.json: the official file's fields, defaults and nulls (model spec
-// 1.1), the published sizes (1.2), and a message that names the field for each
-// value or combination from which no model can be built.
+// etc_config.json: the official file's fields, defaults and nulls
+// (doc/model.md 1.1), the published sizes (doc/model.md 1.2), and a message
+// that names the field for each value or combination from which no model can be
+// built.
 
 #include "etc/config.h"
 
@@ -27,8 +28,8 @@ absl::StatusOr<EtcConfig> Parse(const std::string& text) {
   return EtcConfigFromJson(json::parse(text), "c.json", &unknown);
 }
 
-// Trainable numbers with a shared feed-forward block (model spec 1.2 and
-// formats spec 3.1). V, E, H, F, S, R, N as there, A = N d.
+// Trainable numbers with a shared feed-forward block (doc/model.md 1.2 and
+// doc/formats.md 3.1). V, E, H, F, S, R, N as there, A = N d.
 int64_t ParameterCount(const EtcConfig& config) {
   const int64_t hidden = config.hidden_size;
   const int64_t heads = config.num_attention_heads;
@@ -46,7 +47,7 @@ int64_t ParameterCount(const EtcConfig& config) {
          (config.vocab_size + config.segment_vocab_size + 4) * hidden;
 }
 
-// Golden file: the official form, sorted and indented by 2 (model spec 1.1).
+// Golden file: the official form, sorted and indented by 2 (doc/model.md 1.1).
 constexpr char kDefaults[] = R"({
   "att_size_per_head": null,
   "attention_probs_dropout_prob": 0.1,
@@ -288,7 +289,7 @@ TEST(CheckEtcConfigTest, RefusesNumbersThatAreNone) {
               HasSubstr("initializer_range"));
 }
 
-// Parameter counts of model spec 1.2.
+// Parameter counts of doc/model.md 1.2.
 TEST(EtcConfigPresetTest, HasThePublishedSizes) {
   auto base = EtcConfigPreset("base");
   ASSERT_TRUE(base.ok()) << base.status();

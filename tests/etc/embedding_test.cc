@@ -1,4 +1,4 @@
-// Embedding tables against the official unit test (model spec 12.7).
+// Embedding tables against the official unit test (doc/model.md 12.7).
 
 #include "etc/embedding.h"
 

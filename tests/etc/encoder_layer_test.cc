@@ -1,6 +1,7 @@
-// The layers around attention: activations (model spec 13.2, last line), the
-// residual block's two orders (12.6, 12.7), initial values (4.3), and streams
-// of different sizes, blocked = reference (12.6).
+// The layers around attention: activations (doc/model.md 13.2, last line), the
+// residual block's two orders (doc/model.md 12.6, 12.7), initial values
+// (doc/model.md 4.3), and streams of different sizes, blocked = reference
+// (doc/model.md 12.6).
 
 #include "etc/encoder_layer.h"
 

@@ -128,8 +128,8 @@ torch::Tensor TokenIds(const CaseTensors& inputs) {
   return inputs.Ids(inputs.Has("token_ids") ? "token_ids" : "input_ids");
 }
 
-// By the names of the official calls (model spec 7.1, 10.1), with masks and ids
-// as tensors.
+// By the names of the official calls (doc/model.md 7.1, 10.1), with masks and
+// ids as tensors.
 EtcInput ReadInput(const CaseTensors& inputs) {
   if (IsBert(inputs)) {
     return BertInput(TokenIds(inputs), inputs.Ids("token_type_ids"),

@@ -1,10 +1,11 @@
-// Hidden dropout (model spec 0: kept with probability 1 - p, kept values
+// Hidden dropout (doc/model.md 0: kept with probability 1 - p, kept values
 // divided by that) at each of its places: behind the LayerNorm of the
-// embeddings, behind attention and at the end of a feed-forward block (spec 2,
-// 4.1), of both streams and both orders of LayerNorm. What each element is
-// multiplied by there is laid open: embeddings in training are divided by those
-// outside of it; of a layer all that does not pass the place at hand is 0, and
-// what does is 1. Behind a final LayerNorm only the sign is left of that.
+// embeddings, behind attention and at the end of a feed-forward block
+// (doc/model.md 2, 4.1), of both streams and both orders of LayerNorm. What
+// each element is multiplied by there is laid open: embeddings in training are
+// divided by those outside of it; of a layer all that does not pass the place
+// at hand is 0, and what does is 1. Behind a final LayerNorm only the sign is
+// left of that.
 //
 // 8192 elements and p = 0.2: the share that is dropped has a deviation of
 // 0.0044, so 0.025 is exceeded once in 10^8 seeds.

@@ -1,5 +1,5 @@
 // Parameter counts by formula: against the numbers of the paper's models worked
-// out in model spec 1.2, and against the parameters that a real model
+// out in doc/model.md 1.2, and against the parameters that a real model
 // registers, for every way of sharing and every optional table.
 #include "etc/model_size.h"
 
@@ -12,7 +12,7 @@
 namespace etc {
 namespace {
 
-// Model spec 1.2: everything separate but the feed-forward blocks.
+// doc/model.md 1.2: everything separate but the feed-forward blocks.
 EtcConfig UnsharedBase() {
   EtcConfig config;
   config.vocab_size = 30522;
@@ -46,7 +46,7 @@ TEST(ModelSizeTest, MatchesTheSizesOfSharedProjections) {
   EXPECT_EQ(CountParameters(config).total(), 109'128'192);
 }
 
-// One layer of base: 11 864 064 parameters (model spec 1.2).
+// One layer of base: 11 864 064 parameters (doc/model.md 1.2).
 TEST(ModelSizeTest, CountsEachLayerAlike) {
   EtcConfig config = UnsharedBase();
   const int64_t twelve = CountParameters(config).total();

@@ -1,6 +1,6 @@
-// The encoder against the toy model of model spec 13.3 in float64: embeddings,
-// one layer, and two layers in five variants. Tolerance: the spec gives six
-// digits, so 1e-6; float32 has to agree to 1e-5.
+// The encoder against the toy model of doc/model.md 13.3 in float64:
+// embeddings, one layer, and two layers in five variants. Tolerance: the spec
+// gives six digits, so 1e-6; float32 has to agree to 1e-5.
 
 #include "etc/model.h"
 

@@ -58,7 +58,7 @@ TEST(StepCostTest, CountsBackwardTwiceAndRecomputedLayersOnceMore) {
   EtcConfig config = Small();
   const double forward = CountForwardFlops(config, kShape).total();
   EXPECT_EQ(CountTrainingFlops(config, kShape), 3 * forward);
-  // Chains {0}, {1, 2}: one of three layers is recomputed (model spec 4.4).
+  // Chains {0}, {1, 2}: one of three layers is recomputed (doc/model.md 4.4).
   config.grad_checkpointing_period = 2;
   EXPECT_DOUBLE_EQ(CountTrainingFlops(config, kShape),
                    3 * forward + forward / 3);

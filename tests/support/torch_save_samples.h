@@ -53,7 +53,7 @@ inline std::string StateDictPickle4() {
       "6e944b01737373622e");
 }
 
-// The same as a file of PyTorch before 1.6, data and all (doc/formats.md 6.1,
+// The same as a file of PyTorch before 1.6 with data (doc/formats.md 6.1,
 // C).
 inline std::string StateDictStream() {
   return absl::HexStringToBytes(

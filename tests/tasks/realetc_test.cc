@@ -301,7 +301,7 @@ TEST_F(RealetcTest, DescribesARecord) {
               AllOf(HasSubstr("q1"), HasSubstr("rome"), Not(HasSubstr("q2"))));
 }
 
-// The number is that of the model specification, 1.2.
+// The number is that of doc/model.md 1.2.
 TEST_F(RealetcTest, EstimatesWithoutVocabularyAndData) {
   const Result result = Run(absl::StrCat(
       "estimate --set model='{\"preset\": \"base\"}' --set "

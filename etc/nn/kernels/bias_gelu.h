@@ -6,7 +6,7 @@
 namespace etc::kernels {
 
 // Rows of activations: a bias for each column, then gelu in its tanh form
-// (Hendrycks and Gimpel 2016; model spec 0), here written without tanh:
+// (Hendrycks and Gimpel 2016; doc/model.md 0), here written without tanh:
 //
 //   gelu(x) = x / (1 + exp(-2 u)),   u = sqrt(2 / pi) (x + 0.044715 x^3)
 //

@@ -1,6 +1,6 @@
-// Gradient checkpointing: the chains of model spec 4.4, and gradients that are
-// those of the plain model, dropout and residual scores included, however the
-// latter are stored.
+// Gradient checkpointing: the chains of doc/model.md 4.4, and gradients that
+// are those of the plain model, dropout and residual scores included, however
+// the latter are stored.
 
 #include "etc/nn/gradient_checkpoint.h"
 
@@ -27,7 +27,7 @@ TEST(CheckpointChainsTest, PutTheRemainderFirst) {
   EXPECT_THAT(CheckpointChains(4, 9), ElementsAre(Pair(0, 4)));
 }
 
-// Layers, period (model spec 12.6), residual mode.
+// Layers, period (doc/model.md 12.6), residual mode.
 struct Case {
   int64_t layers, period;
   const char* residual;

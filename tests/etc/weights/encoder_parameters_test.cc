@@ -1,7 +1,7 @@
 // The names and shapes of all parameters of a whole ETC-base as
-// doc/formats.md 3.1 and doc/model.md 7.2 list them, of BERT-base as 3.2
-// and 3.3 do, and the numbers of tensors and of parameters that the
-// specification gives for them.
+// doc/formats.md 3.1 and doc/model.md 7.2 list them, of BERT-base as
+// doc/model.md 3.2 and 3.3 do, and the numbers of tensors and of parameters
+// that the specification gives for them.
 #include "etc/weights/encoder_parameters.h"
 
 #include <gmock/gmock.h>

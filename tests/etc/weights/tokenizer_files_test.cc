@@ -1,7 +1,7 @@
 // The vocabulary in the directory of weights, under each project's name, and
-// its options (doc/formats.md 2.8). HuggingFace's tokenizer.json (4.6): the
-// same lines as a vocab.txt, and a clear refusal of what is no tokenizer of
-// BERT.
+// its options (doc/formats.md 2.8). HuggingFace's tokenizer.json
+// (doc/formats.md 4.6): the same lines as a vocab.txt, and a clear refusal of
+// what is no tokenizer of BERT.
 #include "etc/weights/tokenizer_files.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Where answers are found in a text (hotpotqa spec 2.1, 2.2) to the golden
-// values of spec 10.3, and what SentencePiece's pieces spell.
+// Where answers are found in a text (doc/hotpotqa.md 2.1, 2.2) to the golden
+// values of doc/hotpotqa.md 10.3, and what SentencePiece's pieces spell.
 
 #include "tasks/hotpotqa/answer_spans.h"
 
@@ -34,7 +34,7 @@ std::vector<PieceSpan> Find(const std::string& text,
   return finder.Find(text, tokenizer.Encode(text));
 }
 
-TEST(AnswerFinderTest, MatchesTheGoldenValues) {  // spec 10.3
+TEST(AnswerFinderTest, MatchesTheGoldenValues) {  // doc/hotpotqa.md 10.3
   EXPECT_THAT(Find("The leader was John Smith (1895-1943).", "1895"),
               ElementsAre(Span(6, 6)));
   EXPECT_THAT(Find("The Japanese electronics industry", "Japan"),
@@ -46,7 +46,7 @@ TEST(AnswerFinderTest, MatchesTheGoldenValues) {  // spec 10.3
               ElementsAre(Span(1, 1), Span(2, 3)));
 }
 
-TEST(AnswerFinderTest, RespectsCase) {  // trap 8
+TEST(AnswerFinderTest, RespectsCase) {  // doc/hotpotqa.md 11, trap 8
   EXPECT_THAT(Find("I know the leader", "The"), IsEmpty());
   EXPECT_THAT(Find("I know the leader", "the leader"), ElementsAre(Span(2, 3)));
 }
@@ -62,7 +62,7 @@ TEST(AnswerFinderTest, TakesBlanksForPartOfWhatIsBeforeThem) {
               ElementsAre(Span(0, 0), Span(0, 0), Span(1, 1)));
 }
 
-TEST(SplitUnigramsTest, SplitsAtFiveCharactersOnly) {  // spec 10.3
+TEST(SplitUnigramsTest, SplitsAtFiveCharactersOnly) {  // doc/hotpotqa.md 10.3
   const std::string text = "  Ab c\u202fd ";
   std::vector<std::string> unigrams;
   for (const ByteRange& range : SplitUnigrams(text)) {

@@ -1,6 +1,6 @@
 // Texts of predicted spans: the official projection to the golden values of
-// hotpotqa spec 10.4, and the default, which gives back the record's own bytes
-// whatever characters it has.
+// doc/hotpotqa.md 10.4, and the default, which gives back the record's own
+// bytes whatever characters it has.
 
 #include "tasks/hotpotqa/answer_text.h"
 
@@ -18,7 +18,7 @@
 namespace etc {
 namespace {
 
-TEST(ProjectAnswerTest, MatchesTheGoldenValues) {  // spec 10.4
+TEST(ProjectAnswerTest, MatchesTheGoldenValues) {  // doc/hotpotqa.md 10.4
   EXPECT_EQ(ProjectAnswer("steve smith", "Steve Smith's"), "Steve Smith");
   EXPECT_EQ(ProjectAnswer("jose", "Jos\u00e9,"), "Jos\u00e9");
   EXPECT_EQ(ProjectAnswer("jose", "Jose\u0301,"), "Jose\u0301,");
@@ -33,7 +33,8 @@ TEST(ProjectAnswerTest, TakesTheFirstOccurrence) {
   EXPECT_EQ(ProjectAnswer("b c", "a B  C d"), "B  C");
 }
 
-TEST(OfficialAnswerTextTest, CutsPunctuationOffTheUnigrams) {  // spec 10.5
+// doc/hotpotqa.md 10.5
+TEST(OfficialAnswerTextTest, CutsPunctuationOffTheUnigrams) {
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
   const auto example = MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer, {});
   EXPECT_EQ(OfficialAnswerText(*example, {22, 23}, TokenizerKind::kWordPiece,
@@ -135,7 +136,7 @@ TEST(OfficialAnswerTextTest, KnowsWhatSentencePieceDoesNotKnow) {
 }
 
 TEST(OfficialAnswerTextTest, TakesUnigramsOfTheSentenceWithTheNumber) {
-  // spec 2.5, 6.1: what the official program does, right or wrong.
+  // doc/hotpotqa.md 2.5, 6.1: what the official program does, right or wrong.
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
   const auto text = [&](const std::string& first) {
     return OfficialAnswerText(*Truncated(first, "nothing here jane"), {4, 5},

@@ -1,5 +1,5 @@
 // The shipped configurations: each can be read, with the published
-// hyper-parameters (hotpotqa spec 9: RealFormer, Table 12), and the first ten
+// hyper-parameters (doc/hotpotqa.md 9: RealFormer, Table 12), and the first ten
 // updates of the demo have the losses that they had when this was written.
 //
 // The frozen losses change with initial values, the order of the data, and any

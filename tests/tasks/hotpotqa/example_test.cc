@@ -1,7 +1,8 @@
-// The layout of an example to the golden values of hotpotqa spec 10.2, what
+// The layout of an example to the golden values of doc/hotpotqa.md 10.2, what
 // happens to what does not fit, and where the default differs from the official
-// program (spec 2.5, 2.6). Side inputs (spec 10.1) are those of
-// pattern_builders_test. The traps of spec 11 that live here: 1 to 4, 7, 8.
+// program (doc/hotpotqa.md 2.5, 2.6). Side inputs (doc/hotpotqa.md 10.1) are
+// those of pattern_builders_test. The traps of doc/hotpotqa.md 11 that live
+// here: 1 to 4, 7, 8.
 
 #include "tasks/hotpotqa/example.h"
 
@@ -60,7 +61,8 @@ std::vector<int64_t> Breakpoints(const std::vector<T>& segments) {
   return breakpoints;
 }
 
-TEST(HotpotqaExampleTest, LaysOutTheLongInputAsInTheSpec) {  // spec 10.2
+// doc/hotpotqa.md 10.2
+TEST(HotpotqaExampleTest, LaysOutTheLongInputAsInTheSpec) {
   const auto example = Make(HotpotqaSpecRecord());
   EXPECT_EQ(Pieces(*example),
             "[CLS] who founded acme ? jane roe jane roe is a writer . she "
@@ -85,11 +87,13 @@ TEST(HotpotqaExampleTest, LaysOutTheLongInputAsInTheSpec) {  // spec 10.2
               ElementsAre(0, 4, 16, 24, 28));
 }
 
-TEST(HotpotqaExampleTest, LaysOutTheGlobalInputAsInTheSpec) {  // spec 10.2
+// doc/hotpotqa.md 10.2
+TEST(HotpotqaExampleTest, LaysOutTheGlobalInputAsInTheSpec) {
   const auto example = Make(HotpotqaSpecRecord());
   EXPECT_THAT(example->global_token_ids,
               ElementsAre(101, 3, 3, 3, 3, 5, 1, 1, 1, 5, 1, 1, 5, 1, 1));
-  EXPECT_EQ(example->global_type_ids, Times(15, 0));  // trap 1
+  // doc/hotpotqa.md 11, trap 1
+  EXPECT_EQ(example->global_type_ids, Times(15, 0));
   EXPECT_THAT(Breakpoints(example->pattern.global_segment),
               ElementsAre(0, 4, 8, 11, 14));
   EXPECT_EQ(
@@ -98,14 +102,14 @@ TEST(HotpotqaExampleTest, LaysOutTheGlobalInputAsInTheSpec) {  // spec 10.2
   EXPECT_THAT(
       example->global_sentence_ids,
       ElementsAre(-1, -1, -1, -1, -1, -1, -1, 0, 1, -1, -1, 0, -1, -1, 0));
-  // Only [CLS] is exempt from the hard g2l mask (spec 3).
+  // Only [CLS] is exempt from the hard g2l mask (doc/hotpotqa.md 3).
   EXPECT_EQ(example->pattern.ignore_hard_g2l.front(), 1);
   EXPECT_EQ(std::count(example->pattern.ignore_hard_g2l.begin(),
                        example->pattern.ignore_hard_g2l.end(), 1),
             1);
 }
 
-TEST(HotpotqaExampleTest, HasTheTargetsOfTheSpec) {  // spec 10.2
+TEST(HotpotqaExampleTest, HasTheTargetsOfTheSpec) {  // doc/hotpotqa.md 10.2
   const auto example = Make(HotpotqaSpecRecord());
   EXPECT_THAT(example->supporting_facts,
               ElementsAre(0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0, 0));
@@ -129,7 +133,8 @@ TEST(HotpotqaExampleTest, KnowsTheTextOfEachToken) {
   EXPECT_EQ(example->long_bytes[13], (ByteRange{1, 4}));  // "She"
 }
 
-TEST(HotpotqaExampleTest, HasOtherTokensForSentencePiece) {  // trap 2
+// doc/hotpotqa.md 11, trap 2
+TEST(HotpotqaExampleTest, HasOtherTokensForSentencePiece) {
   const auto example = Make(HotpotqaSpecRecord(),
                             {.tokenizer_kind = TokenizerKind::kSentencePiece});
   EXPECT_THAT(example->global_token_ids,
@@ -137,7 +142,8 @@ TEST(HotpotqaExampleTest, HasOtherTokensForSentencePiece) {  // trap 2
   EXPECT_EQ(example->long_token_ids.front(), 40);
 }
 
-TEST(HotpotqaExampleTest, LeavesOutWholeTextsThatDoNotFit) {  // spec 10.2
+// doc/hotpotqa.md 10.2
+TEST(HotpotqaExampleTest, LeavesOutWholeTextsThatDoNotFit) {
   const auto example = Make(HotpotqaSpecRecord(), {.max_long_length = 14});
   EXPECT_EQ(Pieces(*example),
             "[CLS] who founded acme ? jane roe jane roe is a writer . acme");
@@ -167,7 +173,8 @@ HotpotqaRecord LongThenShort() {
 }
 
 TEST(HotpotqaExampleTest, KeepsNumbersOfSentencesAfterOneThatDoesNotFit) {
-  // spec 10.2: five places are left after [CLS], the question and the title.
+  // doc/hotpotqa.md 10.2: five places are left after [CLS], the question and
+  // the title.
   HotpotqaExampleOptions options{.max_long_length = 8};
   const auto example = Make(LongThenShort(), options);
   EXPECT_THAT(example->global_sentence_ids, ElementsAre(-1, -1, -1, -1, 1));
@@ -184,8 +191,8 @@ TEST(HotpotqaExampleTest, KeepsNumbersOfSentencesAfterOneThatDoesNotFit) {
 }
 
 TEST(HotpotqaExampleTest, LooksOfficiallyForAnswersWhereNoGlobalFits) {
-  // spec 2.5, 2.6: there is room for [CLS], the question and the first
-  // paragraph with its title; the second mention would follow at once.
+  // doc/hotpotqa.md 2.5, 2.6: there is room for [CLS], the question and the
+  // first paragraph with its title; the second mention would follow at once.
   HotpotqaExampleOptions options{.max_global_length = 7};
   const auto example = Make(HotpotqaSpecRecord(), options);
   EXPECT_THAT(example->answer_spans, ElementsAre(PieceSpan{5, 6}));
@@ -201,7 +208,7 @@ TEST(HotpotqaExampleTest, LooksOfficiallyForAnswersWhereNoGlobalFits) {
             Breakpoints(example->pattern.global_segment));
 }
 
-TEST(HotpotqaExampleTest, HasNoAnswerInWhatDoesNotFit) {  // spec 2.5
+TEST(HotpotqaExampleTest, HasNoAnswerInWhatDoesNotFit) {  // doc/hotpotqa.md 2.5
   HotpotqaRecord record = LongThenShort();
   record.supporting_facts = {{"acme", 0}};
   record.answer = "a a";
@@ -225,7 +232,8 @@ HotpotqaRecord NoQuestion() {
           .supporting_facts = {{"acme", 0}}};
 }
 
-TEST(HotpotqaExampleTest, PointsYesAndNoAtClsUnlessOfficial) {  // trap 7
+// doc/hotpotqa.md 11, trap 7
+TEST(HotpotqaExampleTest, PointsYesAndNoAtClsUnlessOfficial) {
   const auto example = Make(NoQuestion());
   EXPECT_EQ(example->answer_type, HotpotqaAnswerType::kNo);
   EXPECT_EQ(example->target_span(), (PieceSpan{0, 0}));
@@ -236,12 +244,13 @@ TEST(HotpotqaExampleTest, PointsYesAndNoAtClsUnlessOfficial) {  // trap 7
   EXPECT_THAT(official->BioTargets(), ElementsAre(2, 2, 2, 0, 2));
 }
 
-TEST(HotpotqaExampleTest, LeavesOutOfTrainingWhatHasNoTarget) {  // spec 2.7
+// doc/hotpotqa.md 2.7
+TEST(HotpotqaExampleTest, LeavesOutOfTrainingWhatHasNoTarget) {
   HotpotqaRecord record = HotpotqaSpecRecord();
   record.supporting_facts = {{"elsewhere", 0}};
   EXPECT_EQ(Make(record)->left_out, "no supporting fact is in the input");
   record = HotpotqaSpecRecord();
-  record.answer = "jane roe";  // trap 8: case counts
+  record.answer = "jane roe";  // doc/hotpotqa.md 11, trap 8: case counts
   EXPECT_EQ(Make(record)->left_out, "the answer is in no supporting sentence");
   record = NoQuestion();
   record.answer = "yes";  // never for want of a span
@@ -272,7 +281,7 @@ TEST(HotpotqaExampleTest, GivesParagraphsOfOneTitleTheSameFacts) {
               ElementsAre(0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1));
 }
 
-TEST(HotpotqaExampleTest, IsOneSegmentWhenFlat) {  // spec 3
+TEST(HotpotqaExampleTest, IsOneSegmentWhenFlat) {  // doc/hotpotqa.md 3
   const auto example = Make(HotpotqaSpecRecord(), {.flat_sequence = true});
   EXPECT_THAT(Breakpoints(example->pattern.long_segment), ElementsAre(28));
   EXPECT_EQ(example->pattern.paragraph, Times(29, -1));

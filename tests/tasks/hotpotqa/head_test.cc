@@ -1,7 +1,7 @@
-// The head of HotpotQA: losses to the golden values of hotpotqa spec 10.6, what
-// takes part in softmax and sums by default and officially, and its start
-// (traps 5, 6, 11 of spec 11). Tolerance 1e-5: float32 sums of a few terms near
-// 1, golden values with six decimals.
+// The head of HotpotQA: losses to the golden values of doc/hotpotqa.md 10.6,
+// what takes part in softmax and sums by default and officially, and its start
+// (traps 5, 6, 11 of doc/hotpotqa.md 11). Tolerance 1e-5: float32 sums of a few
+// terms near 1, golden values with six decimals.
 
 #include "tasks/hotpotqa/head.h"
 
@@ -54,7 +54,7 @@ class HotpotqaGoldenLossTest : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(DefaultAndOfficial, HotpotqaGoldenLossTest,
                          testing::Bool());
 
-TEST_P(HotpotqaGoldenLossTest, IsThatOfTheSpec) {  // spec 10.6
+TEST_P(HotpotqaGoldenLossTest, IsThatOfTheSpec) {  // doc/hotpotqa.md 10.6
   const auto example = PlainExample(4, 2);
   example->supporting_facts = {1, 0};
   const Batch batch = MakeBatch({example});
@@ -108,7 +108,8 @@ TEST(HotpotqaHeadTest, GivesLogitsOfTheStatedShapes) {
               testing::ElementsAre(Shape{2, 15}, Shape{2, 3}, Shape{2, 3, 29}));
 }
 
-TEST(HotpotqaHeadTest, PointsAtTextAndClsOnlyUnlessOfficial) {  // trap 6
+// doc/hotpotqa.md 11, trap 6
+TEST(HotpotqaHeadTest, PointsAtTextAndClsOnlyUnlessOfficial) {
   const Batch batch = SpecBatch();
   const torch::Tensor begin = RandomLogits({}, batch)[2].select(1, 0);
   const torch::Tensor is_text =
@@ -123,7 +124,8 @@ TEST(HotpotqaHeadTest, PointsAtTextAndClsOnlyUnlessOfficial) {  // trap 6
                    .item<bool>());
 }
 
-TEST(HotpotqaHeadTest, SumsFactsOfTextOnlyUnlessOfficial) {  // trap 5
+// doc/hotpotqa.md 11, trap 5
+TEST(HotpotqaHeadTest, SumsFactsOfTextOnlyUnlessOfficial) {
   const Batch batch = SpecBatch();
   for (const auto encoding :
        {HotpotqaAnswerEncoding::kSpan, HotpotqaAnswerEncoding::kBio}) {
@@ -161,7 +163,8 @@ TEST(HotpotqaHeadTest, IgnoresPaddingOfTheBatch) {
   }
 }
 
-TEST(HotpotqaHeadTest, HasNoLossForATargetBeyondTheInput) {  // spec 5
+// doc/hotpotqa.md 5
+TEST(HotpotqaHeadTest, HasNoLossForATargetBeyondTheInput) {
   const auto example = PlainExample(4, 2);
   example->answer_spans = {{.first = 9, .last = 9}};
   const Batch batch = MakeBatch({example});
@@ -173,7 +176,8 @@ TEST(HotpotqaHeadTest, HasNoLossForATargetBeyondTheInput) {  // spec 5
               (2 * std::log(2.0) + std::log(3.0)) / 4, kTolerance);
 }
 
-TEST(HotpotqaHeadTest, StartsWithTheFixedInitializer) {  // trap 11
+// doc/hotpotqa.md 11, trap 11
+TEST(HotpotqaHeadTest, StartsWithTheFixedInitializer) {
   EtcConfig config = SmallConfig();
   config.hidden_size = 4000;
   config.initializer_range = 0.5;

@@ -1,5 +1,5 @@
-// The official metric to the golden values of hotpotqa spec 10.7, the rules for
-// what is missing, and files of other systems.
+// The official metric to the golden values of doc/hotpotqa.md 10.7, the rules
+// for what is missing, and files of other systems.
 
 #include "tasks/hotpotqa/metric.h"
 
@@ -43,7 +43,7 @@ TEST_P(ScoreHotpotqaAnswerTest, MatchesTheGoldenValues) {
   EXPECT_DOUBLE_EQ(score.overlap.recall, expected.recall);
 }
 
-INSTANTIATE_TEST_SUITE_P(  // spec 10.7
+INSTANTIATE_TEST_SUITE_P(  // doc/hotpotqa.md 10.7
     Spec, ScoreHotpotqaAnswerTest,
     testing::ValuesIn(std::vector<AnswerCase>{
         {"U.S.A.", "USA", 1, 1, 1, 1},
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(  // spec 10.7
         {"no", "no way", 0, 0, 0, 0},
         {"noanswer", "noanswer given", 0, 0, 0, 0}}));
 
-TEST(ScoreHotpotqaFactsTest, MatchesTheGoldenValues) {  // spec 10.7
+TEST(ScoreHotpotqaFactsTest, MatchesTheGoldenValues) {  // doc/hotpotqa.md 10.7
   const HotpotqaPartScore facts = ScoreHotpotqaFacts(
       {{"A", 0}, {"B", 1}, {"C", 0}, {"A", 0}}, {{"A", 0}, {"B", 1}});
   EXPECT_EQ(facts.exact, 0);

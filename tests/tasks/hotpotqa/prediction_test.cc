@@ -1,6 +1,6 @@
-// From logits to facts and answer: the golden values of hotpotqa spec 10.5, the
-// rules of spec 6 one by one, and where the default differs from the official
-// search (traps 9 and 10 of spec 11).
+// From logits to facts and answer: the golden values of doc/hotpotqa.md 10.5,
+// the rules of doc/hotpotqa.md 6 one by one, and where the default differs from
+// the official search (traps 9 and 10 of doc/hotpotqa.md 11).
 
 #include "tasks/hotpotqa/prediction.h"
 
@@ -56,7 +56,7 @@ struct Model {
   }
 };
 
-Model SpecModel() {  // spec 10.5
+Model SpecModel() {  // doc/hotpotqa.md 10.5
   Model model;
   model.begin[22] = std::log(0.6F);
   model.begin[5] = std::log(0.3F);
@@ -81,7 +81,8 @@ TEST_P(DecodeHotpotqaTest, TakesTheBestSpanOfASupportingSentence) {
   EXPECT_EQ(model.Answer(GetParam()), ".");
 }
 
-TEST_P(DecodeHotpotqaTest, TakesATitleByItsOwnProbability) {  // trap 4
+// doc/hotpotqa.md 11, trap 4
+TEST_P(DecodeHotpotqaTest, TakesATitleByItsOwnProbability) {
   Model model = SpecModel();
   model.facts[11] = Logit(0.4);
   model.begin[7] = 5;  // the same words in a sentence that does not support
@@ -91,14 +92,15 @@ TEST_P(DecodeHotpotqaTest, TakesATitleByItsOwnProbability) {  // trap 4
 }
 
 TEST(DecodeHotpotqaOfficialTest, HasNoAnswerWithoutSupportingSentence) {
-  Model model = SpecModel();  // spec 10.5; trap 9
+  Model model = SpecModel();  // doc/hotpotqa.md 10.5; trap 9
   model.facts[11] = Logit(0.4);
   model.facts[6] = Logit(0.4);
   EXPECT_EQ(model.Answer(/*official=*/true), "");
   EXPECT_EQ(model.Answer(/*official=*/false), "Jane Roe");
 }
 
-TEST_P(DecodeHotpotqaTest, NamesSupportingSentencesOnly) {  // spec 10.5
+// doc/hotpotqa.md 10.5
+TEST_P(DecodeHotpotqaTest, NamesSupportingSentencesOnly) {
   Model model;
   for (const size_t g : {0, 2, 5, 6, 8, 11}) {  // titles and others, too
     model.facts[g] = 0;                         // exactly the threshold
@@ -127,7 +129,8 @@ TEST_P(DecodeHotpotqaTest, AppliesThresholdAndLength) {
   EXPECT_EQ(model.Predict(options).answer, "Roe");
 }
 
-TEST_P(DecodeHotpotqaTest, TakesTheLaterOneOfEqualSpans) {  // trap 10
+// doc/hotpotqa.md 11, trap 10
+TEST_P(DecodeHotpotqaTest, TakesTheLaterOneOfEqualSpans) {
   Model model;
   model.facts[11] = 5;
   for (const size_t i : {18, 20}) {
@@ -145,7 +148,7 @@ TEST_P(DecodeHotpotqaTest, NeverAnswersWithTheQuestion) {
 }
 
 TEST(DecodeHotpotqaOfficialTest, TakesClsForTheLastSlotOfAFullInput) {
-  Model model = SpecModel();  // the edge of spec 6
+  Model model = SpecModel();  // the edge of doc/hotpotqa.md 6
   model.begin[0] = 9;
   model.end[0] = 9;
   model.facts[14] = 5;
@@ -226,7 +229,8 @@ TEST_P(DecodeHotpotqaTest, ReadsMarkedTokens) {
   EXPECT_EQ(model.Answer(GetParam()), "");
 }
 
-TEST(DecodeHotpotqaOfficialTest, LosesAMarkedSpanAtTheEnd) {  // spec 6
+// doc/hotpotqa.md 6
+TEST(DecodeHotpotqaOfficialTest, LosesAMarkedSpanAtTheEnd) {
   Model model = SpecModel();
   model.facts[14] = 5;
   model.bio = BioLogits("OOOOOOOOOOOOOOOOOOOOOOOOOOBII");
@@ -236,7 +240,8 @@ TEST(DecodeHotpotqaOfficialTest, LosesAMarkedSpanAtTheEnd) {  // spec 6
   EXPECT_EQ(model.Predict(full).answer, "");
 }
 
-TEST_P(DecodeHotpotqaTest, KeepsAMarkedSpanAtTheEndOfABatch) {  // spec 6
+// doc/hotpotqa.md 6
+TEST_P(DecodeHotpotqaTest, KeepsAMarkedSpanAtTheEndOfABatch) {
   Model model = SpecModel();  // the official input goes on, to 4096
   model.facts[14] = 5;
   model.bio = BioLogits("OOOOOOOOOOOOOOOOOOOOOOOOOOBII");

@@ -1,4 +1,4 @@
-// ParseHotpotqaRecord reads the official format (hotpotqa spec 1) and names
+// ParseHotpotqaRecord reads the official format (doc/hotpotqa.md 1) and names
 // place and field of what is wrong. Damaged files bring down neither it nor the
 // scanner before it nor what makes examples and answers of what could be read;
 // and whatever a text has in it, its pieces stand for bytes of it.
@@ -35,7 +35,8 @@ absl::StatusOr<HotpotqaRecord> Parse(const std::string& json) {
   return ParseHotpotqaRecord(json, "dev.json: record 3");
 }
 
-TEST(ParseHotpotqaRecordTest, ReadsTheInstanceOfTheSpec) {  // spec 1.2
+// doc/hotpotqa.md 1.2
+TEST(ParseHotpotqaRecordTest, ReadsTheInstanceOfTheSpec) {
   const auto record = Parse(kHotpotqaSpecJson);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->id, "hp1");

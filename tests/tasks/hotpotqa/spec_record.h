@@ -9,7 +9,7 @@
 
 namespace etc {
 
-// The instance of hotpotqa spec 1.2.
+// The instance of doc/hotpotqa.md 1.2.
 inline constexpr char kHotpotqaSpecJson[] =
     R"({"_id":"hp1","question":"Who founded Acme?","answer":"Jane Roe",)"
     R"("type":"bridge","level":"medium",)"

@@ -3,7 +3,8 @@
 // through predictions score 1.0 in training and by file alike, by the default
 // and by the official rules; a model with random weights goes the whole way.
 // The official rules forbid 1.0 where an answer is part of a word ("Japan" of
-// "Japanese", spec 2.2): that is a test of its own. Options are read strictly.
+// "Japanese", doc/hotpotqa.md 2.2): that is a test of its own. Options are read
+// strictly.
 
 #include "tasks/hotpotqa/task.h"
 
@@ -81,7 +82,8 @@ TEST(HotpotqaOptionsTest, ReadEveryField) {
   EXPECT_TRUE(options->decoding.official_compatibility);
 }
 
-TEST(HotpotqaOptionsTest, DefaultToSoundRulesAndOfficialNumbers) {  // spec 9
+// doc/hotpotqa.md 9
+TEST(HotpotqaOptionsTest, DefaultToSoundRulesAndOfficialNumbers) {
   const auto options =
       ReadTaskOptions<Hotpotqa>(nlohmann::json::object(), "f.json: hotpotqa");
   ASSERT_TRUE(options.ok()) << options.status();
@@ -180,7 +182,8 @@ std::vector<torch::Tensor> GoldLogits(const Batch& batch) {
   return {facts, type, torch::stack({begin, end}, 1)};
 }
 
-TEST(HotpotqaPredictionsTest, SearchTheThresholdOnDemand) {  // spec 7
+// doc/hotpotqa.md 7
+TEST(HotpotqaPredictionsTest, SearchTheThresholdOnDemand) {
   const auto task = MakeSpecTask({{"search_threshold", true}});
   ASSERT_TRUE(task.ok()) << task.status();
   const auto examples = (*task)->MakeExamples(kHotpotqaSpecJson, "here");

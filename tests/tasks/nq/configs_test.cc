@@ -1,5 +1,5 @@
 // The shipped configurations can be read and have the published
-// hyper-parameters (nq spec 8: RealFormer, Table 12), and the demo's training
+// hyper-parameters (doc/nq.md 8: RealFormer, Table 12), and the demo's training
 // goes as it did: the losses of its first ten updates, to 5e-4, which other
 // CPUs and thread counts stay within.
 

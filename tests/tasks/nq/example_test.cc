@@ -1,7 +1,7 @@
-// The windows over a document to the golden values of nq spec 9.1, for what
-// they differ from the official program's (spec 2.4), and at their edges: long
-// and empty questions, documents without pieces, answers that a window cuts, a
-// full global input, blocks in place of candidates, down-sampling.
+// The windows over a document to the golden values of doc/nq.md 9.1, for what
+// they differ from the official program's (doc/nq.md 2.4), and at their edges:
+// long and empty questions, documents without pieces, answers that a window
+// cuts, a full global input, blocks in place of candidates, down-sampling.
 
 #include "tasks/nq/example.h"
 
@@ -40,7 +40,7 @@ Windows MakeOfficial(NqRecord record,
   return Make(std::move(record), options);
 }
 
-TEST(NqExampleTest, LaysOutTheLongInputAsInTheSpec) {  // spec 9.1
+TEST(NqExampleTest, LaysOutTheLongInputAsInTheSpec) {  // doc/nq.md 9.1
   const Windows windows = Make(NqSpecRecord());
   ASSERT_EQ(windows.size(), 3u);
   EXPECT_THAT(windows[0]->long_token_ids,
@@ -71,7 +71,8 @@ TEST(NqExampleTest, LaysOutTheLongInputAsInTheSpec) {  // spec 9.1
   EXPECT_EQ(windows[0]->document->num_pieces, 16);
 }
 
-TEST(NqExampleTest, LaysOutTheGlobalInputAsInTheSpec) {  // spec 9.1, trap 6
+// doc/nq.md 9.1, trap 6
+TEST(NqExampleTest, LaysOutTheGlobalInputAsInTheSpec) {
   const Windows windows = Make(NqSpecRecord());
   EXPECT_THAT(windows[0]->global_token_ids,
               ElementsAre(101, 35, 35, 35, 35, 1, 0));
@@ -98,7 +99,7 @@ TEST(NqExampleTest, LaysOutTheGlobalInputAsInTheSpec) {  // spec 9.1, trap 6
   }
 }
 
-TEST(NqExampleTest, HasTheOfficialTargetsOfTheSpec) {  // spec 9.1, trap 4
+TEST(NqExampleTest, HasTheOfficialTargetsOfTheSpec) {  // doc/nq.md 9.1, trap 4
   const Windows windows = MakeOfficial(NqSpecRecord());
   EXPECT_EQ(windows[0]->short_answer, (NqTarget{11, 12}));
   EXPECT_EQ(windows[1]->short_answer, (NqTarget{6, 7}));
@@ -121,7 +122,8 @@ TEST(NqExampleTest, PointsAtWholeAnswersOnlyByDefault) {
   EXPECT_EQ(windows[2]->answer_type, NqAnswerType::kNull);
 }
 
-TEST(NqExampleTest, AttachesToTheLastGlobalTokenWhenFull) {  // spec 9.1, G = 6
+// doc/nq.md 9.1, G = 6
+TEST(NqExampleTest, AttachesToTheLastGlobalTokenWhenFull) {
   NqExampleOptions options = SpecOptions();
   options.max_global_length = 6;
   for (const auto& window : Make(NqSpecRecord(), options)) {
@@ -168,7 +170,7 @@ TEST(NqExampleTest, TakesAnEmptyQuestion) {
   EXPECT_EQ(windows[0]->short_answer, (NqTarget{8, 9}));
 }
 
-TEST(NqExampleTest, TakesADocumentWithoutPieces) {  // spec 2.5
+TEST(NqExampleTest, TakesADocumentWithoutPieces) {  // doc/nq.md 2.5
   const Windows windows = Make(NqPage("<H1> by </H1>", "who wrote blue"));
   ASSERT_EQ(windows.size(), 1u);
   EXPECT_THAT(windows[0]->long_token_ids,
@@ -187,13 +189,13 @@ TEST(NqExampleTest, PointsBehindWordsOfSeveralPieces) {
   EXPECT_EQ(Make(record)[0]->short_answer, (NqTarget{8, 9}));
 }
 
-TEST(NqExampleTest, MergesShortAnswers) {  // trap 8
+TEST(NqExampleTest, MergesShortAnswers) {  // doc/nq.md 10, trap 8
   NqRecord record = NqSpecRecord();
   record.annotations[0].short_answers = {NqTokenSpan(4, 5), NqTokenSpan(8, 10)};
   EXPECT_EQ(Make(record)[0]->short_answer, (NqTarget{6, 12}));
 }
 
-TEST(NqExampleTest, UsesTheFirstAnnotationOnly) {  // trap 8
+TEST(NqExampleTest, UsesTheFirstAnnotationOnly) {  // doc/nq.md 10, trap 8
   NqRecord record = NqSpecRecord();
   record.annotations.insert(record.annotations.begin(), NqAnnotation());
   const Windows windows = Make(record);
@@ -220,7 +222,7 @@ std::vector<NqAnswerType> Types(const Windows& windows) {
   return types;
 }
 
-TEST(NqExampleTest, SaysYesWhereTheEvidenceIs) {  // spec 2.4, trap 5
+TEST(NqExampleTest, SaysYesWhereTheEvidenceIs) {  // doc/nq.md 2.4, trap 5
   EXPECT_THAT(Types(Make(YesRecord())),
               ElementsAre(NqAnswerType::kYes, NqAnswerType::kNull,
                           NqAnswerType::kNull));
@@ -274,7 +276,7 @@ TEST(NqExampleTest, HasNoTargetOutsideTopLevelCandidates) {
   EXPECT_THAT(Types(Make(record)), Each(NqAnswerType::kNull));
 }
 
-TEST(NqExampleTest, PutsBlocksInPlaceOfCandidates) {  // spec 2.6
+TEST(NqExampleTest, PutsBlocksInPlaceOfCandidates) {  // doc/nq.md 2.6
   NqExampleOptions options = SpecOptions();
   options.fixed_block_length = 5;
   Windows windows = Make(NqSpecRecord(), options);
@@ -309,7 +311,7 @@ NqRecord LongPage(std::vector<NqAnnotation> annotations) {
   return NqPage(page + " </P>", "who wrote blue", std::move(annotations));
 }
 
-TEST(NqExampleTest, KeepsAShareOfTheWindowsWithoutAnswer) {  // spec 2.8
+TEST(NqExampleTest, KeepsAShareOfTheWindowsWithoutAnswer) {  // doc/nq.md 2.8
   const NqRecord answered = LongPage({{.long_answer = NqTokenSpan(0, 4)}});
   const NqRecord unanswered = LongPage({{}});
   NqExampleOptions options = SpecOptions();

@@ -1,8 +1,8 @@
-// The head of Natural Questions: logits against the formula of nq spec 4 in
-// loops, losses against that of spec 5 and its golden value, gradients against
-// central differences, and what takes part in the softmax by default and
-// officially. Tolerance 1e-5 in float32 sums of a few terms near 1; 1e-10 where
-// all is float64.
+// The head of Natural Questions: logits against the formula of doc/nq.md 4 in
+// loops, losses against that of doc/nq.md 5 and its golden value, gradients
+// against central differences, and what takes part in the softmax by default
+// and officially. Tolerance 1e-5 in float32 sums of a few terms near 1; 1e-10
+// where all is float64.
 
 #include "tasks/nq/head.h"
 
@@ -33,7 +33,7 @@ EtcConfig SmallConfig() {
   return config;
 }
 
-// The three windows of nq spec 9.1: 16, 16 and 12 long tokens.
+// The three windows of doc/nq.md 9.1: 16, 16 and 12 long tokens.
 Batch SpecBatch() {
   std::vector<std::shared_ptr<const Example>> examples;
   for (auto& window : MakeNqExamples(NqSpecRecord(), NqSpecTokenizer(),
@@ -92,7 +92,7 @@ std::vector<int64_t> TargetsOf(const NqExample& example) {
           example.long_answer.start, example.long_answer.end};
 }
 
-TEST(NqHeadTest, IsThePlainFormula) {  // spec 4, 5
+TEST(NqHeadTest, IsThePlainFormula) {  // doc/nq.md 4, 5
   const Batch batch = SpecBatch();
   const EtcOutput output = RandomOutput(batch);
   for (const bool mask : {true, false}) {
@@ -163,7 +163,7 @@ std::shared_ptr<NqExample> PlainExample(size_t length) {
   return example;
 }
 
-TEST(NqHeadTest, HasTheLossOfTheSpecForEqualLogits) {  // spec 5
+TEST(NqHeadTest, HasTheLossOfTheSpecForEqualLogits) {  // doc/nq.md 5
   const Batch batch = MakeBatch({PlainExample(4096)});
   NqHead head(SmallConfig(), {});
   EXPECT_NEAR(
@@ -189,7 +189,7 @@ TEST(NqHeadTest, IgnoresPaddingUnlessOfficial) {
   }
 }
 
-TEST(NqHeadTest, StartsWithTheFixedInitializer) {  // spec 4
+TEST(NqHeadTest, StartsWithTheFixedInitializer) {  // doc/nq.md 4
   EtcConfig config = SmallConfig();
   config.hidden_size = 4000;
   config.initializer_range = 0.5;

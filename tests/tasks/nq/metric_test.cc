@@ -84,7 +84,7 @@ TEST(ScoreNqTest, NamesItsScoresInOrder) {
 
 // Two documents with an answer each; one is found, and too sure of the wrong
 // one for it to be left out.
-TEST(ScoreNqTest, ChoosesThresholdsOfLongAndShortApart) {  // spec 7.3
+TEST(ScoreNqTest, ChoosesThresholdsOfLongAndShortApart) {  // doc/nq.md 7.3
   Scorer scorer;
   const std::vector<NqAnnotation> gold = {
       Answer(0, 3), Answer(0, 3), {}, {}, {}};
@@ -190,7 +190,7 @@ TEST_F(ScoreNqFilesTest, ReadsShardsOfAnyKind) {
   EXPECT_EQ(ToMap(*official).at("average_f1"), 0);
 }
 
-TEST_F(ScoreNqFilesTest, RefusesFilesOfOtherDocuments) {  // spec 7.1
+TEST_F(ScoreNqFilesTest, RefusesFilesOfOtherDocuments) {  // doc/nq.md 7.1
   const std::string gold =
       directory_.Write("gold.jsonl", Record(1) + Record(2));
   const std::string one = Predictions({Predict(1, right_, 1)});
@@ -201,7 +201,7 @@ TEST_F(ScoreNqFilesTest, RefusesFilesOfOtherDocuments) {  // spec 7.1
               HasSubstr("has a prediction for 3, which is no document of"));
 }
 
-TEST_F(ScoreNqFilesTest, TakesTheLastOfEqualIds) {  // spec 7.1
+TEST_F(ScoreNqFilesTest, TakesTheLastOfEqualIds) {  // doc/nq.md 7.1
   nlohmann::json other = NqSpecJson();
   other["example_id"] = 1;
   other["annotations"][0]["long_answer"] = {{"start_token", 12},

@@ -1,5 +1,5 @@
-// The official search for answers to the golden values of nq spec 9.3, and its
-// rules one by one (spec 6.2, 6.3; trap 1).
+// The official search for answers to the golden values of doc/nq.md 9.3, and
+// its rules one by one (doc/nq.md 6.2, 6.3; trap 1).
 
 #include "tasks/nq/official_spans.h"
 
@@ -31,7 +31,7 @@ std::string Show(const std::optional<NqScoredSpan>& span) {
                       span->score);
 }
 
-std::vector<NqWindow> SpecWindows() {  // spec 9.3
+std::vector<NqWindow> SpecWindows() {  // doc/nq.md 9.3
   const auto document = NqDocumentOf({});
   return {WindowOfLogits(
               document, 0, 60, 2,
@@ -116,7 +116,8 @@ std::vector<NqWindow> EmptyWindows() {
   return {WindowOfLogits(NqDocumentOf({}), 0, -1, 1, {})};
 }
 
-TEST(OfficialSpansTest, AreTheFirstTokenWithoutAny) {  // spec 6.3, end of joint
+// doc/nq.md 6.3, end of joint
+TEST(OfficialSpansTest, AreTheFirstTokenWithoutAny) {
   const NqSelection joint = SelectNqSpansOfficially(
       EmptyWindows(), NqSpanSelection::kJoint, kMaxLength);
   EXPECT_EQ(Show(joint.long_answer), "[0, 1) 0");

@@ -51,7 +51,7 @@ inline NqRecord NqPage(const std::string& page, const std::string& question,
   return record;
 }
 
-// The instance of nq spec 1.2, and its words with the ids of spec 9.1.
+// The instance of doc/nq.md 1.2, and its words with the ids of doc/nq.md 9.1.
 inline NqRecord NqSpecRecord() {
   return NqPage(
       "<H1> Blue </H1> <P> Blue was written by Ann Lee . </P> <Table> <Tr> "

@@ -1,5 +1,5 @@
 // What of a page models read, and where windows over it begin, to the golden
-// values of nq spec 9.1 and 9.2; special tokens by name (spec 2.1).
+// values of doc/nq.md 9.1 and 9.2; special tokens by name (doc/nq.md 2.1).
 
 #include "tasks/nq/pieces.h"
 
@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(NqPiecesTest, AreThoseOfTopLevelCandidates) {  // spec 9.1, trap 7
+TEST(NqPiecesTest, AreThoseOfTopLevelCandidates) {  // doc/nq.md 9.1, trap 7
   const NqPieces pieces = NqPiecesOf(NqSpecRecord(), NqSpecTokenizer(), {});
   EXPECT_THAT(pieces.ids, ElementsAre(107, 202, 203, 204, 205, 206, 207, 208,
                                       209, 108, 107, 107, 210, 211, 108, 108));
@@ -31,7 +31,8 @@ TEST(NqPiecesTest, AreThoseOfTopLevelCandidates) {  // spec 9.1, trap 7
                                          14, 15, 16, 17));
 }
 
-TEST(NqPiecesTest, CountCandidatesAmongAllOfTheRecord) {  // trap 7
+// doc/nq.md 10, trap 7
+TEST(NqPiecesTest, CountCandidatesAmongAllOfTheRecord) {
   const NqRecord record =
       NqPage("<Ul> <Li> Ann </Li> </Ul> Lee <P> by </P>", "");
   const NqPieces pieces = NqPiecesOf(record, NqSpecTokenizer(), {});
@@ -58,7 +59,7 @@ TEST(NqPiecesTest, CountATokenOnceWhereTopLevelCandidatesOverlap) {
   EXPECT_EQ(pieces.candidates.back(), 3);
 }
 
-TEST(NqWindowStartsTest, AreAsManyAsInTheSpec) {  // spec 9.2, 2.3
+TEST(NqWindowStartsTest, AreAsManyAsInTheSpec) {  // doc/nq.md 9.2, 2.3
   for (int64_t n = 0; n <= 10; ++n) {
     EXPECT_THAT(NqWindowStarts(n, 10, 5), ElementsAre(0)) << n;
   }
@@ -85,7 +86,7 @@ TEST(NqWindowStartsTest, CoverEveryPiece) {
   }
 }
 
-TEST(NqTokensTest, AreLookedUpByName) {  // spec 2.1
+TEST(NqTokensTest, AreLookedUpByName) {  // doc/nq.md 2.1
   const auto tokens = NqTokensOf(TokenizerKind::kWordPiece, NqSpecTokenizer());
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(tokens->cls, 101);

@@ -1,6 +1,6 @@
 // The answers of a document by default: candidates and spans of one window,
 // scores against no answer, and the answer type; and where the official
-// program differs (nq spec 6, traps 1 and 2). The search against all pairs in
+// program differs (doc/nq.md 6, traps 1 and 2). The search against all pairs in
 // plain loops, on random logits.
 
 #include "tasks/nq/prediction.h"
@@ -145,7 +145,8 @@ std::vector<NqWindow> WithTypes(const std::vector<NqAnswerType>& types) {
   return windows;
 }
 
-TEST(NqPredictionTest, TakesTheTypeFromTheWindowOfTheLongAnswer) {  // trap 2
+// doc/nq.md 10, trap 2
+TEST(NqPredictionTest, TakesTheTypeFromTheWindowOfTheLongAnswer) {
   const auto yes = WithTypes({NqAnswerType::kYes, NqAnswerType::kNo});
   // 2 (3.5 - 1)
   EXPECT_EQ(Show(DecodeNqDocument(yes, {})), "long 2-8 6 short 5 yes");
@@ -177,7 +178,7 @@ TEST(NqPredictionTest, HasNoShortAnswerIfTheTypeIsLongUnlessOfficial) {
   EXPECT_EQ(Show(DecodeNqDocument(windows, {})), "long 2-8 6 short 4");
   EXPECT_EQ(DecodeNqDocument(windows, {.official_compatibility = true})
                 .short_answers.size(),
-            1u);  // trap 2
+            1u);  // doc/nq.md 10, trap 2
 }
 
 TEST(NqPredictionTest, SurvivesLogitsThatAreNotFinite) {

@@ -1,4 +1,4 @@
-// The official prediction file (nq spec 6.5, 7.1): what is read and written,
+// The official prediction file (doc/nq.md 6.5, 7.1): what is read and written,
 // which mistakes are found, and that damaged files do no harm.
 
 #include <gmock/gmock.h>
@@ -20,13 +20,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The file of spec 6.5.
+// The file of doc/nq.md 6.5.
 constexpr char kFile[] =
     R"({"predictions":[{"example_id":-42,"yes_no_answer":"NONE","short_answers_score":4.5,
  "short_answers":[{"start_token":8,"end_token":10,"start_byte":-1,"end_byte":-1}],
  "long_answer_score":6.0,"long_answer":{"start_token":3,"end_token":18,"start_byte":-1,"end_byte":-1}}]})";
 
-TEST(NqPredictionsFromJsonTest, ReadsTheFileOfTheSpec) {  // spec 6.5
+TEST(NqPredictionsFromJsonTest, ReadsTheFileOfTheSpec) {  // doc/nq.md 6.5
   const auto predictions = NqPredictionsFromJson(kFile, "p.json");
   ASSERT_TRUE(predictions.ok()) << predictions.status();
   ASSERT_EQ(predictions->size(), 1u);
@@ -42,7 +42,8 @@ TEST(NqPredictionsFromJsonTest, ReadsTheFileOfTheSpec) {  // spec 6.5
   EXPECT_EQ(prediction.yes_no, NqYesNo::kNone);
 }
 
-TEST(NqPredictionsFromJsonTest, TakesWhatIsAbsentForNoAnswer) {  // spec 7.1
+// doc/nq.md 7.1
+TEST(NqPredictionsFromJsonTest, TakesWhatIsAbsentForNoAnswer) {
   const auto predictions = NqPredictionsFromJson(
       R"({"predictions":[{"example_id":"7","long_answer_score":1,"short_answers_score":-2}]})",
       "p.json");
@@ -80,7 +81,7 @@ TEST(NqPredictionsToJsonTest, IsReadBackAsItWas) {
   }
 }
 
-TEST(NqPredictionsToJsonTest, WritesTheFileOfTheSpec) {  // spec 6.5
+TEST(NqPredictionsToJsonTest, WritesTheFileOfTheSpec) {  // doc/nq.md 6.5
   const auto predictions = NqPredictionsFromJson(kFile, "p.json");
   EXPECT_EQ(nlohmann::json::parse(NqPredictionsToJson(*predictions)),
             nlohmann::json::parse(kFile));
@@ -98,7 +99,7 @@ std::string Message(const std::string& pointer, const nlohmann::json& value) {
   return std::string(predictions.status().message());
 }
 
-TEST(NqPredictionsFromJsonTest, NamesThePlaceOfAMistake) {  // spec 7.1
+TEST(NqPredictionsFromJsonTest, NamesThePlaceOfAMistake) {  // doc/nq.md 7.1
   EXPECT_EQ(Message("/yes_no_answer", "YES"),
             "p.json: predictions[0].yes_no_answer should be \"NONE\" where "
             "there are short answers");
@@ -128,7 +129,7 @@ TEST(NqPredictionsFromJsonTest, NamesThePlaceOfAMistake) {  // spec 7.1
               HasSubstr("p should be an object"));
 }
 
-TEST(NqPredictionsFromJsonTest, TakesTheLastOfEqualIds) {  // spec 7.1
+TEST(NqPredictionsFromJsonTest, TakesTheLastOfEqualIds) {  // doc/nq.md 7.1
   nlohmann::json json = nlohmann::json::parse(kFile);
   nlohmann::json prediction = json["predictions"][0];
   prediction["example_id"] = 5;

@@ -1,7 +1,7 @@
-// The reader of Natural Questions: both official formats (nq spec 1.2, 1.3),
-// the checks of spans (7.1, 9.6), files with byte order mark and CRLF, very
-// long and empty documents, and damaged files, which must give an error or a
-// record whose ranges lie within its document, never anything else.
+// The reader of Natural Questions: both official formats (doc/nq.md 1.2, 1.3),
+// the checks of spans (doc/nq.md 7.1, 9.6), files with byte order mark and
+// CRLF, very long and empty documents, and damaged files, which must give an
+// error or a record whose ranges lie within its document, never anything else.
 
 #include "tasks/nq/raw.h"
 
@@ -56,7 +56,7 @@ NqSpan TokensOf(const NqSpan& span) {
   return {.start_token = span.start_token, .end_token = span.end_token};
 }
 
-TEST(ParseNqRecordTest, ReadsTheInstanceOfTheSpec) {  // spec 1.2
+TEST(ParseNqRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/nq.md 1.2
   const auto record = Parse(NqSpecJson());
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->example_id, -42);
@@ -77,7 +77,7 @@ TEST(ParseNqRecordTest, ReadsTheInstanceOfTheSpec) {  // spec 1.2
   EXPECT_EQ(record->annotations[0].yes_no, NqYesNo::kNone);
 }
 
-TEST(ParseNqRecordTest, ReadsTheSimplifiedFormatAlike) {  // spec 1.3
+TEST(ParseNqRecordTest, ReadsTheSimplifiedFormatAlike) {  // doc/nq.md 1.3
   const auto original = Parse(NqSpecJson());
   const nlohmann::json json = SimplifiedNqJson(NqSpecJson());
   EXPECT_EQ(json["document_text"],
@@ -102,7 +102,7 @@ nlohmann::json WithText(const std::string& text) {
   return json;
 }
 
-TEST(ParseNqRecordTest, SplitsTextAtBlanksAndNowhereElse) {  // spec 1.3
+TEST(ParseNqRecordTest, SplitsTextAtBlanksAndNowhereElse) {  // doc/nq.md 1.3
   const auto record =
       Parse(WithText("a  b\tc\xC2\xA0\xF0\x9F\x98\x80 <> <p> <p <3> p> "));
   ASSERT_TRUE(record.ok()) << record.status();
@@ -134,7 +134,7 @@ TEST(ParseNqRecordTest, ReadsRecordsWithoutAnnotations) {
   EXPECT_THAT(Parse(json)->annotations, IsEmpty());
 }
 
-TEST(ParseNqRecordTest, KeepsEveryBitOfTheId) {  // spec 10, trap 10
+TEST(ParseNqRecordTest, KeepsEveryBitOfTheId) {  // doc/nq.md 10, trap 10
   nlohmann::json json = NqSpecJson();
   for (const int64_t id : {std::numeric_limits<int64_t>::min(),
                            std::numeric_limits<int64_t>::max(),
@@ -155,7 +155,7 @@ TEST(ParseNqRecordTest, KeepsEveryBitOfTheId) {  // spec 10, trap 10
   }
 }
 
-TEST(ParseNqRecordTest, ReadsYesAndNoInAnyCase) {  // spec 7.1
+TEST(ParseNqRecordTest, ReadsYesAndNoInAnyCase) {  // doc/nq.md 7.1
   nlohmann::json json = NqSpecJson();
   for (const auto& [text, expected] :
        std::vector<std::pair<std::string, NqYesNo>>{{"YES", NqYesNo::kYes},
@@ -180,7 +180,8 @@ nlohmann::json WithLongAnswer(const NqSpan& span) {
   return json;
 }
 
-TEST(ParseNqRecordTest, ChecksSpansAsTheOfficialReaderDoes) {  // spec 7.1, 9.6
+// doc/nq.md 7.1, 9.6
+TEST(ParseNqRecordTest, ChecksSpansAsTheOfficialReaderDoes) {
   const std::string field = "dev.jsonl: record 3.annotations[0].long_answer.";
   EXPECT_EQ(Message(WithLongAnswer({-1, 1, -1, 1})),
             field +
@@ -201,7 +202,7 @@ TEST(ParseNqRecordTest, ChecksSpansAsTheOfficialReaderDoes) {  // spec 7.1, 9.6
                 "the document, but is 19");
 }
 
-TEST(ParseNqRecordTest, LeavesNullShortAnswersOut) {  // spec 7.1
+TEST(ParseNqRecordTest, LeavesNullShortAnswersOut) {  // doc/nq.md 7.1
   nlohmann::json json = NqSpecJson();
   auto& short_answers = json["annotations"][0]["short_answers"];
   const nlohmann::json null = {{"start_token", -1}, {"end_token", -1}};
@@ -259,7 +260,7 @@ TEST(ParseNqRecordTest, NamesThePlaceOfAMistake) {
                 "7");
 }
 
-// spec 1.1: the longest document, one annotated near its end.
+// doc/nq.md 1.1: the longest document, one annotated near its end.
 TEST(ParseNqRecordTest, ReadsTheLongestDocuments) {
   constexpr int64_t kTokens = 156551;
   nlohmann::json json = NqSpecJson();

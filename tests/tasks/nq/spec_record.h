@@ -10,7 +10,7 @@
 
 namespace etc {
 
-// The instance of nq spec 1.2 in the original format.
+// The instance of doc/nq.md 1.2 in the original format.
 inline nlohmann::json NqSpecJson() {
   const auto token = [](const char* text, int start, int end) {
     return nlohmann::json{{"token", text},
@@ -60,8 +60,8 @@ inline nlohmann::json NqSpecJson() {
           {"annotations", nlohmann::json::array({annotation})}};
 }
 
-// What the official converter makes of a record in the original format (nq
-// spec 1.3).
+// What the official converter makes of a record in the original format
+// (doc/nq.md 1.3).
 inline nlohmann::json SimplifiedNqJson(nlohmann::json json) {
   const auto without_bytes = [](nlohmann::json* span) {
     span->erase("start_byte");

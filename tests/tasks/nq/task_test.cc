@@ -3,7 +3,7 @@
 // record becomes windows, gold targets spell the gold answers, fed back they
 // score what the official rules allow, in training and by file alike, and a
 // model with random weights goes the whole way. Short answers of several spans
-// cannot be said (spec 7.2): no sample has any. Options are read strictly.
+// cannot be said (doc/nq.md 7.2): no sample has any. Options are read strictly.
 
 #include "tasks/nq/task.h"
 
@@ -50,7 +50,7 @@ EtcConfig SmallConfig() {
   return config;
 }
 
-// The lengths of nq spec 9.1.
+// The lengths of doc/nq.md 9.1.
 TaskSettings SpecSetup() {
   return {
       .model = SmallConfig(), .max_long_length = 16, .max_global_length = 8};
@@ -70,7 +70,8 @@ std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
   return std::string(task.status().message());
 }
 
-TEST(NqOptionsTest, DefaultToTheOfficialNumbersAndSoundRules) {  // spec 8.1
+// doc/nq.md 8.1
+TEST(NqOptionsTest, DefaultToTheOfficialNumbersAndSoundRules) {
   const auto options = ReadTaskOptions<Nq>(Json::object(), "f.json: nq");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->example.stride, 2048);
@@ -120,7 +121,7 @@ TEST(NqOptionsTest, ReadEveryField) {
   EXPECT_TRUE(options->decoding.official_compatibility);
 }
 
-TEST(NqOptionsTest, FollowOtherOptionsWhereTheyAreAbsent) {  // spec 2.8, 4
+TEST(NqOptionsTest, FollowOtherOptionsWhereTheyAreAbsent) {  // doc/nq.md 2.8, 4
   const auto options = ReadTaskOptions<Nq>(
       {{"include_unknown_rate", 0.1}, {"official_compatibility", true}},
       "f.json: nq");
@@ -300,7 +301,7 @@ bool HasLong(const Json& annotation) {
   return annotation["long_answer"]["start_token"] >= 0;
 }
 
-// How many annotators have to agree that there is an answer (spec 7.2).
+// How many annotators have to agree that there is an answer (doc/nq.md 7.2).
 int64_t Needed(const Json& annotations) {
   return std::min<int64_t>(2, static_cast<int64_t>(annotations.size()));
 }
@@ -481,7 +482,7 @@ TEST_P(NqSamplesTest, ScoreOneForGoldFedBack) {
   }
   const auto scores = ScoreOf(*predictions);
   // Officially the type of the last window decides, and where no window has
-  // an answer scores are not comparable (traps 1 and 2).
+  // an answer scores are not comparable (doc/nq.md 10, traps 1 and 2).
   if (HasAnnotations() && !GetParam().official_compatibility) {
     EXPECT_EQ(scores.at("long_f1"), 1.0);
     EXPECT_EQ(scores.at("short_f1"), has_short_ ? 1.0 : 0.0);

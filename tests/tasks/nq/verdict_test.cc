@@ -1,5 +1,5 @@
 // When spans and sets of them are equal, when an answer is right, and which
-// threshold is best: the official tests and the golden case of nq spec 9.4 to
+// threshold is best: the official tests and the golden case of doc/nq.md 9.4 to
 // 9.6. Scores are ratios of small numbers: exact, or to 1e-12.
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ constexpr NqSpan Tokens(int64_t start, int64_t end) {
   return {.start_token = start, .end_token = end};
 }
 
-TEST(NqSpansMatchTest, NeedsEqualBytesOrEqualTokens) {  // spec 9.6
+TEST(NqSpansMatchTest, NeedsEqualBytesOrEqualTokens) {  // doc/nq.md 9.6
   EXPECT_TRUE(NqSpansMatch(Bytes(100, 102), Bytes(100, 102)));
   EXPECT_TRUE(NqSpansMatch(Tokens(100, 102), Tokens(100, 102)));
   EXPECT_FALSE(NqSpansMatch(Bytes(100, 102), Tokens(100, 102)));
@@ -43,12 +43,12 @@ TEST(NqSpansMatchTest, NeedsEqualBytesOrEqualTokens) {  // spec 9.6
   EXPECT_FALSE(NqSpansMatch({1, 2, 3, 4}, {1, 3, 3, 5}));
 }
 
-TEST(NqSpansMatchTest, KnowsNullSpans) {  // spec 9.6
+TEST(NqSpansMatchTest, KnowsNullSpans) {  // doc/nq.md 9.6
   EXPECT_TRUE(kNull.is_null());
   EXPECT_FALSE(Tokens(0, 1).is_null());
 }
 
-TEST(NqSpanSetsMatchTest, IgnoresOrderAndNullSpans) {  // spec 9.6
+TEST(NqSpanSetsMatchTest, IgnoresOrderAndNullSpans) {  // doc/nq.md 9.6
   const NqSpan a = Tokens(100, 102);
   const NqSpan b = Tokens(101, 105);
   EXPECT_TRUE(NqSpanSetsMatch({a, b}, {a, b}));
@@ -84,7 +84,8 @@ std::string JudgeLong(const std::vector<NqAnnotation>& annotations,
       JudgeLongAnswer(FiveWith(annotations), {.long_answer = span}, 2));
 }
 
-TEST(JudgeLongAnswerTest, NeedsTwoAnnotatorsAndOneThatAgrees) {  // spec 9.5
+// doc/nq.md 9.5
+TEST(JudgeLongAnswerTest, NeedsTwoAnnotatorsAndOneThatAgrees) {
   const NqSpan ten = Tokens(0, 10);
   const NqSpan nine = Tokens(0, 9);
   EXPECT_EQ(JudgeLong({Long(ten)}, ten), "predicted ");
@@ -111,7 +112,7 @@ std::string JudgeShort(const std::vector<NqAnnotation>& annotations,
   return TextOf(JudgeShortAnswers(FiveWith(annotations), prediction, 2));
 }
 
-TEST(JudgeShortAnswersTest, NeedsTheWholeSetOfOneAnnotator) {  // spec 9.5
+TEST(JudgeShortAnswersTest, NeedsTheWholeSetOfOneAnnotator) {  // doc/nq.md 9.5
   const std::vector<NqSpan> both = {Tokens(1, 3), Tokens(5, 6)};
   EXPECT_EQ(JudgeShort({Short(both)}, {.short_answers = both}), "predicted ");
   EXPECT_EQ(JudgeShort({Short(both), Short(both)}, {.short_answers = both}),
@@ -128,7 +129,7 @@ TEST(JudgeShortAnswersTest, NeedsTheWholeSetOfOneAnnotator) {  // spec 9.5
       "");
 }
 
-TEST(JudgeShortAnswersTest, CountsYesAndNoAsAnswers) {  // spec 9.5
+TEST(JudgeShortAnswersTest, CountsYesAndNoAsAnswers) {  // doc/nq.md 9.5
   const std::vector<NqAnnotation> gold = {Word(NqYesNo::kYes),
                                           Short({Tokens(1, 3), Tokens(5, 6)})};
   EXPECT_EQ(JudgeShort(gold, {.yes_no = NqYesNo::kYes}),
@@ -149,7 +150,7 @@ NqVerdict Verdict(bool has_gold, bool has_prediction, bool is_correct,
           .score = score};
 }
 
-TEST(BestThresholdTest, TakesEqualScoresTogether) {  // spec 9.4
+TEST(BestThresholdTest, TakesEqualScoresTogether) {  // doc/nq.md 9.4
   const NqThresholdScores best = BestThreshold(
       {Verdict(true, true, true, 9), Verdict(true, true, false, 8),
        Verdict(false, true, false, 7), Verdict(true, true, true, 7),
@@ -164,7 +165,7 @@ TEST(BestThresholdTest, TakesEqualScoresTogether) {  // spec 9.4
   EXPECT_NEAR(best.recall_at_precision[2], .2, kTolerance);
 }
 
-TEST(BestThresholdTest, AgreesWithTheOfficialTest) {  // spec 9.5
+TEST(BestThresholdTest, AgreesWithTheOfficialTest) {  // doc/nq.md 9.5
   const NqThresholdScores best = BestThreshold(
       {Verdict(true, true, true, 1), Verdict(false, true, false, 10)});
   EXPECT_NEAR(best.f1, 2. / 3, kTolerance);

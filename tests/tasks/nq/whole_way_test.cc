@@ -1,6 +1,6 @@
 // Records from their text to a prediction file and its score, without a model:
 // 24,000 damaged ones, by both rules and all methods, and one of the largest
-// size that the data are reported to have (nq spec 1.1).
+// size that the data are reported to have (doc/nq.md 1.1).
 
 #include <chrono>
 #include <cstdint>
@@ -165,7 +165,7 @@ TEST(NqWholeWayTest, TakesTheLargestDocument) {
   const NqRecord record = LargestPage();
   const auto examples = MakeNqExamples(record, NqSpecTokenizer(), {});
   EXPECT_EQ(examples[0]->document->num_pieces, 156551);
-  // ceil((156551 - (4096 - 6) + 2048) / 2048), nq spec 2.3
+  // ceil((156551 - (4096 - 6) + 2048) / 2048), doc/nq.md 2.3
   ASSERT_EQ(examples.size(), 76u);
   std::vector<bool> is_seen(record.tokens.size());
   int64_t bytes = 0;

@@ -1,5 +1,5 @@
 // The shipped configurations can be read and have the published
-// hyper-parameters (openkp spec 9.3), and the demo's training goes as it did:
+// hyper-parameters (doc/openkp.md 9.3), and the demo's training goes as it did:
 // the losses of its first ten updates, to 5e-4, which other CPUs and thread
 // counts stay within.
 

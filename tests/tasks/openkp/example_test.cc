@@ -1,6 +1,6 @@
-// Records to inputs of the model: the golden cases of openkp spec 10.3 to 10.6
-// and 10.8, and each rule of spec 11 that official_compatibility decides, both
-// ways.
+// Records to inputs of the model: the golden cases of doc/openkp.md 10.3 to
+// 10.6 and 10.8, and each rule of doc/openkp.md 11 that official_compatibility
+// decides, both ways.
 
 #include "tasks/openkp/example.h"
 
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Position = PhrasePosition;
 
-// Settings of spec 10.1.
+// Settings of doc/openkp.md 10.1.
 OpenkpExampleOptions SpecOptions(bool official = false) {
   return {
       .max_long_length = 16,
@@ -54,7 +54,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, OpenkpExampleTest, testing::Bool(),
                            return official.param ? "official" : "sound";
                          });
 
-TEST_P(OpenkpExampleTest, HasTheFeaturesOfTheNormalCase) {  // spec 10.3
+// doc/openkp.md 10.3
+TEST_P(OpenkpExampleTest, HasTheFeaturesOfTheNormalCase) {
   const auto example =
       Make(OpenkpSpecRecord(StarTrekPieces(), StarTrekPhrases()),
            SpecOptions(GetParam()));
@@ -75,7 +76,8 @@ TEST_P(OpenkpExampleTest, HasTheFeaturesOfTheNormalCase) {  // spec 10.3
   EXPECT_EQ(example->left_out, "");
 }
 
-TEST_P(OpenkpExampleTest, TakesNoMoreElementsThanGlobals) {  // spec 10.4
+// doc/openkp.md 10.4
+TEST_P(OpenkpExampleTest, TakesNoMoreElementsThanGlobals) {
   OpenkpPieces pieces = StarTrekPieces();
   for (int i = 0; i < 12; ++i) {
     pieces.emplace_back("foo", kLeafFeature);
@@ -101,7 +103,8 @@ OpenkpRecord TooManyTokens() {
                           {"Star Wars", "Trek"});
 }
 
-TEST(OpenkpTruncationTest, IsOfWholeElementsOfficially) {  // spec 10.5, trap 7
+// doc/openkp.md 10.5, trap 7
+TEST(OpenkpTruncationTest, IsOfWholeElementsOfficially) {
   const auto example = Make(TooManyTokens(), SpecOptions(/*official=*/true));
   EXPECT_THAT(example->long_token_ids, ElementsAre(3, 14, 11, 15, 4));
   EXPECT_THAT(example->labels, ElementsAre(Position{0, 2}, Position{4, 1}));
@@ -131,7 +134,7 @@ TEST(OpenkpTruncationTest, CutsNoWord) {
   EXPECT_THAT(example->left_out, HasSubstr("no key phrase"));
 }
 
-TEST(OpenkpFixedBlocksTest, HaveGlobalsForRunsOfTokens) {  // spec 10.6
+TEST(OpenkpFixedBlocksTest, HaveGlobalsForRunsOfTokens) {  // doc/openkp.md 10.6
   OpenkpExampleOptions options = SpecOptions(/*official=*/true);
   options.fixed_block_length = 4;
   const auto example =
@@ -147,7 +150,8 @@ TEST(OpenkpFixedBlocksTest, HaveGlobalsForRunsOfTokens) {  // spec 10.6
       Make(OpenkpSpecRecord(StarTrekPieces(), {}), options)->long_length(), 8);
 }
 
-TEST(OpenkpFixedBlocksTest, FindPartsOfWordsOfficiallyOnly) {  // spec 3.7
+// doc/openkp.md 3.7
+TEST(OpenkpFixedBlocksTest, FindPartsOfWordsOfficiallyOnly) {
   OpenkpExampleOptions options = SpecOptions();
   options.fixed_block_length = 4;
   const auto record =
@@ -159,8 +163,9 @@ TEST(OpenkpFixedBlocksTest, FindPartsOfWordsOfficiallyOnly) {  // spec 3.7
   EXPECT_THAT(Make(part, options)->labels, ElementsAre(Position{1, 2}));
 }
 
-TEST_P(OpenkpExampleTest, LabelsTheInstanceOfTheSpec) {  // spec 10.8
-  const auto record = ParseOpenkpRecord(GreenTeaJson().dump(), "spec 1");
+TEST_P(OpenkpExampleTest, LabelsTheInstanceOfTheSpec) {  // doc/openkp.md 10.8
+  const auto record =
+      ParseOpenkpRecord(GreenTeaJson().dump(), "doc/openkp.md 1");
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_THAT(Make(*record, SpecOptions(GetParam()))->labels,
               ElementsAre(Position{0, 2}, Position{5, 3}));
@@ -176,7 +181,7 @@ OpenkpRecord WithElementWithoutWords() {
   return record;
 }
 
-TEST(OpenkpPhantomWordsTest, ShiftOfficially) {  // spec 3.3, trap 12
+TEST(OpenkpPhantomWordsTest, ShiftOfficially) {  // doc/openkp.md 3.3, trap 12
   const auto example =
       Make(WithElementWithoutWords(), SpecOptions(/*official=*/true));
   EXPECT_THAT(example->long_words, ElementsAre(0, 2, 3));
@@ -192,7 +197,7 @@ TEST(OpenkpPhantomWordsTest, AreNotThere) {
   EXPECT_EQ(example->global_length(), 3);
 }
 
-TEST(OpenkpChecksTest, RefuseOnlyOfficially) {  // spec 3.1
+TEST(OpenkpChecksTest, RefuseOnlyOfficially) {  // doc/openkp.md 3.1
   OpenkpRecord record = OpenkpSpecRecord(StarTrekPieces(), {});
   const auto status = [&record](bool official) {
     return MakeOpenkpExample(record, *OpenkpSpecTokenizer(),
@@ -250,7 +255,8 @@ TEST_P(OpenkpExampleTest, TakesVeryLongDocuments) {
   EXPECT_THAT(Make(record, options)->labels, ElementsAre(Position{156000, 1}));
 }
 
-TEST(OpenkpReferencesTest, AreOfficiallyRemovedBehindTheCut) {  // spec 8.3
+// doc/openkp.md 8.3
+TEST(OpenkpReferencesTest, AreOfficiallyRemovedBehindTheCut) {
   const auto record = OpenkpSpecRecord(
       {{"star trek", kBoldFeature}, {"doug foo", kBoldFeature}}, {"doug"});
   for (const int64_t fixed_block_length : {0, 1}) {
@@ -264,7 +270,8 @@ TEST(OpenkpReferencesTest, AreOfficiallyRemovedBehindTheCut) {  // spec 8.3
   }
 }
 
-TEST(OpenkpReferencesTest, HaveOfficiallyAnEmptyPhrase) {  // spec 2, 3.4
+// doc/openkp.md 2, 3.4
+TEST(OpenkpReferencesTest, HaveOfficiallyAnEmptyPhrase) {
   const auto record =
       OpenkpSpecRecord({{"star  trek", kBoldFeature}}, {"trek", ""});
   const auto example = Make(record, SpecOptions(/*official=*/true));

@@ -1,6 +1,6 @@
-// The layers of OpenKP: numbers of openkp spec 10.7 and 10.8, the head and the
-// visual embedding against their formulas written out in loops (float64, sizes
-// that differ from each other, 1e-10), and that training reaches every
+// The layers of OpenKP: numbers of doc/openkp.md 10.7 and 10.8, the head and
+// the visual embedding against their formulas written out in loops (float64,
+// sizes that differ from each other, 1e-10), and that training reaches every
 // parameter.
 
 #include "tasks/openkp/head.h"
@@ -68,7 +68,7 @@ void ExpectNear(const torch::Tensor& got, const torch::Tensor& expected,
       << expected;
 }
 
-TEST(SumsOfWordsTest, AreSumsWithoutPadding) {  // spec 10.7
+TEST(SumsOfWordsTest, AreSumsWithoutPadding) {  // doc/openkp.md 10.7
   const Batch batch = MakeBatch(
       {ExampleOfWords({0, 1, 2, 2, 3}), ExampleOfWords({0, 0, 0, 1, 2, 2})});
   torch::Tensor encoded = torch::full({2, 6, 2}, 99.0);
@@ -84,7 +84,7 @@ TEST(SumsOfWordsTest, AreSumsWithoutPadding) {  // spec 10.7
   ExpectNear(sums.select(2, 1), -first, 1e-5);
 }
 
-// Key phrases at (length, start) pairs: [1, 5, 4] (spec 10.7).
+// Key phrases at (length, start) pairs: [1, 5, 4] (doc/openkp.md 10.7).
 torch::Tensor Counts(const std::vector<std::pair<int64_t, int64_t>>& places) {
   torch::Tensor counts = torch::zeros({1, 5, 4}, torch::kFloat64);
   for (const auto& [length, start] : places) {
@@ -93,7 +93,7 @@ torch::Tensor Counts(const std::vector<std::pair<int64_t, int64_t>>& places) {
   return counts;
 }
 
-TEST(NgramTargetsTest, AreThoseOfTheSpec) {  // spec 10.7
+TEST(NgramTargetsTest, AreThoseOfTheSpec) {  // doc/openkp.md 10.7
   const torch::Tensor one = Counts({{3, 1}});
   const torch::Tensor three = Counts({{1, 3}, {2, 0}, {2, 2}});
   const torch::Tensor all = torch::ones({1, 5, 4}, torch::kBool);
@@ -108,14 +108,14 @@ TEST(NgramTargetsTest, AreThoseOfTheSpec) {  // spec 10.7
               0.33330500, 1e-7);
 }
 
-TEST(NgramTargetsTest, AreUniformWithoutKeyPhrases) {  // spec 6.1
+TEST(NgramTargetsTest, AreUniformWithoutKeyPhrases) {  // doc/openkp.md 6.1
   torch::Tensor classes = torch::zeros({1, 5, 4}, torch::kBool);
   classes[0][0].fill_(true);
   ExpectNear(NgramTargets(Counts({}), classes, 1e-4),
              classes.to(torch::kFloat64) / 4, 1e-12);
 }
 
-TEST(NgramLossesTest, AreThoseOfTheSpec) {  // spec 10.8
+TEST(NgramLossesTest, AreThoseOfTheSpec) {  // doc/openkp.md 10.8
   const torch::Tensor logits = torch::tensor(
       {{{1.0, 2.0, 3.0}, {0.5, -0.5, kOpenkpNoNgramLogit}}}, torch::kFloat64);
   torch::Tensor counts = torch::zeros({1, 2, 3}, torch::kFloat64);
@@ -134,7 +134,7 @@ TEST(NgramLossesTest, AreThoseOfTheSpec) {  // spec 10.8
               9.927204, 1e-4);
 }
 
-// The head of spec 5.2 for one example, from its parameters, in loops.
+// The head of doc/openkp.md 5.2 for one example, from its parameters, in loops.
 torch::Tensor HeadReference(const OpenkpHead& head, const torch::Tensor& x,
                             const OpenkpExample& example, int64_t words) {
   const auto parameters = head.named_parameters();
@@ -195,7 +195,7 @@ TEST(OpenkpHeadTest, AgreesWithItsFormula) {
   }
 }
 
-TEST(OpenkpHeadTest, MasksPhrasesThatDoNotExist) {  // spec 10.8
+TEST(OpenkpHeadTest, MasksPhrasesThatDoNotExist) {  // doc/openkp.md 10.8
   const Batch batch = MakeBatch({ExampleOfWords({0, 1, 2})});
   OpenkpHead head(SmallConfig(), {});
   const torch::Tensor logits =
@@ -209,7 +209,7 @@ TEST(OpenkpHeadTest, MasksPhrasesThatDoNotExist) {  // spec 10.8
       << exists;
 }
 
-// The embedding of spec 5.1 of one element.
+// The embedding of doc/openkp.md 5.1 of one element.
 torch::Tensor VisualReference(OpenkpHead& head, const OpenkpElement& element) {
   const auto parameters = head.named_parameters();
   const auto linear = [&](const torch::Tensor& x, const std::string& name) {
@@ -255,7 +255,7 @@ TEST(OpenkpHeadTest, AddsTheLookOfElements) {
   }
 }
 
-TEST(OpenkpHeadTest, AddsOnlyWhatIsAskedFor) {  // spec 5.1
+TEST(OpenkpHeadTest, AddsOnlyWhatIsAskedFor) {  // doc/openkp.md 5.1
   const Batch batch = SmallBatch();
   OpenkpHead in_long(SmallConfig(), {.use_visual_features_in_global = false});
   EXPECT_TRUE(in_long.Adders(batch).long_adder.defined());
@@ -293,7 +293,8 @@ TEST(OpenkpHeadTest, TrainsEveryParameter) {
   }
 }
 
-TEST(OpenkpHeadTest, CountsPlacesThatDoNotExistOfficially) {  // trap 5
+// doc/openkp.md 11, trap 5
+TEST(OpenkpHeadTest, CountsPlacesThatDoNotExistOfficially) {
   const auto example = ExampleOfWords({0, 1, 2});
   example->labels = {{1, 2}, {0, 6}};
   const Batch batch = MakeBatch({example});
@@ -323,7 +324,7 @@ TEST(OpenkpHeadTest, RefusesDocumentsWithoutKeyPhrases) {
                c10::Error);
 }
 
-TEST(OpenkpHeadTest, StartsAsTheSpecSays) {  // spec 5.1, 5.2
+TEST(OpenkpHeadTest, StartsAsTheSpecSays) {  // doc/openkp.md 5.1, 5.2
   torch::manual_seed(7);
   EtcConfig config = SmallConfig();
   config.hidden_size = 64;

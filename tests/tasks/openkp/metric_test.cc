@@ -1,5 +1,5 @@
-// Both protocols of OpenKP's scores: the golden numbers of openkp spec 10.9, to
-// 1e-9, and what is done with urls that occur twice, removed documents and
+// Both protocols of OpenKP's scores: the golden numbers of doc/openkp.md 10.9,
+// to 1e-9, and what is done with urls that occur twice, removed documents and
 // files that do not fit.
 
 #include "tasks/openkp/metric.h"
@@ -35,13 +35,13 @@ void ExpectScores(const DepthScores& scores,
   }
 }
 
-TEST(ScoreKeyPhrasesTest, DividesByTheDepth) {  // spec 8.1, 10.9
+TEST(ScoreKeyPhrasesTest, DividesByTheDepth) {  // doc/openkp.md 8.1, 10.9
   ExpectScores(ScoreKeyPhrases({"star trek", "something"},
                                {"discovery season", "star trek"}),
                {{1, .5, 2. / 3}, {1. / 3, .5, .4}, {.2, .5, 2. / 7}});
 }
 
-TEST(ScoreKeyPhrasesTest, AgreesWithTheOfficialSample) {  // spec 10.9
+TEST(ScoreKeyPhrasesTest, AgreesWithTheOfficialSample) {  // doc/openkp.md 10.9
   ExpectScores(ScoreKeyPhrases({"nba", "key generator", "xbox"},
                                {"nba 2k17", "key generator", "xbox"}),
                {{0, 0, 0}, {2. / 3, 2. / 3, 2. / 3}, {.4, 2. / 3, .5}});
@@ -74,7 +74,7 @@ struct Scorer {
   ById<std::vector<std::string>> predictions;
 };
 
-TEST(ScoreOpenkpTest, AveragesOverDocuments) {  // spec 10.9
+TEST(ScoreOpenkpTest, AveragesOverDocuments) {  // doc/openkp.md 10.9
   Scorer scorer;
   scorer.AddGold("a", StarTrekReferences());
   scorer.AddGold("b", StarTrekReferences());
@@ -96,7 +96,8 @@ TEST(ScoreOpenkpTest, AveragesOverDocuments) {  // spec 10.9
   }
 }
 
-TEST(ScoreOpenkpTest, CountsRemovedDocumentsAsZeroByEtcOnly) {  // spec 8.3
+// doc/openkp.md 8.3
+TEST(ScoreOpenkpTest, CountsRemovedDocumentsAsZeroByEtcOnly) {
   Scorer scorer;
   OpenkpReferences removed = StarTrekReferences();
   removed.is_removed = true;
@@ -110,7 +111,8 @@ TEST(ScoreOpenkpTest, CountsRemovedDocumentsAsZeroByEtcOnly) {  // spec 8.3
   EXPECT_NEAR(scores.at("etc_r@3"), .5, kTolerance);
 }
 
-TEST(ScoreOpenkpTest, TakesTheLastOrTheRichestRecordOfAUrl) {  // spec 2, 8.2
+// doc/openkp.md 2, 8.2
+TEST(ScoreOpenkpTest, TakesTheLastOrTheRichestRecordOfAUrl) {
   Scorer scorer;
   OpenkpReferences poor = StarTrekReferences();
   poor.evaluator = poor.etc = {"star trek"};
@@ -150,7 +152,8 @@ TEST_F(ScoreOpenkpFilesTest, ScoresOneForGoldFedBack) {
   EXPECT_NEAR(ToMap(*scores).at("etc_f1@3"), .8, kTolerance);
 }
 
-TEST_F(ScoreOpenkpFilesTest, CountsEmptyPhrasesOnDemand) {  // spec 2, 8.3
+// doc/openkp.md 2, 8.3
+TEST_F(ScoreOpenkpFilesTest, CountsEmptyPhrasesOnDemand) {
   const std::string gold = directory_.Write(
       "gold.jsonl",
       OpenkpJson({{"star  trek", kBoldFeature}}, {"", "star"}).dump());
@@ -166,7 +169,7 @@ TEST_F(ScoreOpenkpFilesTest, CountsEmptyPhrasesOnDemand) {  // spec 2, 8.3
   EXPECT_EQ(official.at("r@1"), 1);  // the official script drops them
 }
 
-TEST_F(ScoreOpenkpFilesTest, ScoresFilesWithoutText) {  // spec 10.9
+TEST_F(ScoreOpenkpFilesTest, ScoresFilesWithoutText) {  // doc/openkp.md 10.9
   const auto scores = Score(
       R"({"url":"u","KeyPhrases":[["NBA","2K17"],["Key","Generator"],["Xbox"],[""]]})",
       R"({"url":"u","KeyPhrases":[["NBA"],["Key","Generator"],["Xbox"]]})");
@@ -176,7 +179,8 @@ TEST_F(ScoreOpenkpFilesTest, ScoresFilesWithoutText) {  // spec 10.9
   EXPECT_NEAR(ToMap(*scores).at("f1@5"), .5, kTolerance);
 }
 
-TEST_F(ScoreOpenkpFilesTest, RefusesFilesOfOtherDocuments) {  // spec 8.2
+// doc/openkp.md 8.2
+TEST_F(ScoreOpenkpFilesTest, RefusesFilesOfOtherDocuments) {
   const std::string one = R"({"url":"one","KeyPhrases":[["a"]]})";
   const std::string two = R"({"url":"two","KeyPhrases":[["a"]]})";
   EXPECT_THAT(Message(one + "\n" + two, one), HasSubstr("none for two"));

@@ -1,5 +1,5 @@
 // Which key phrases count, where they stand, and what they are compared with:
-// openkp spec 2, 3.4 and 8.2, each rule on a text made for it.
+// doc/openkp.md 2, 3.4 and 8.2, each rule on a text made for it.
 
 #include "tasks/openkp/phrases.h"
 
@@ -33,7 +33,8 @@ TEST(ValidKeyPhrasesTest, AreWholeWordsInAnyCase) {
   EXPECT_THAT(ValidKeyPhrases(record), ElementsAre("TEA is", "green tea"));
 }
 
-TEST(ValidKeyPhrasesTest, AreOfficiallyEmptyOnesWhereBlanksAre) {  // spec 2
+// doc/openkp.md 2
+TEST(ValidKeyPhrasesTest, AreOfficiallyEmptyOnesWhereBlanksAre) {
   for (const char* text : {"", "a ", "a  b", " "}) {
     const auto record = Record({{text, kBoldFeature}}, {{" ", ""}});
     EXPECT_THAT(ValidKeyPhrases(record, EmptyPhrases::kOfficial),
@@ -88,7 +89,7 @@ TEST(FindPhrasesTest, CountsEmptyWords) {
       ElementsAre(Position{15 - 1, 1}));
 }
 
-TEST(FindPhrasesTest, FoldsAllOfUnicode) {  // spec 11, trap 15
+TEST(FindPhrasesTest, FoldsAllOfUnicode) {  // doc/openkp.md 11, trap 15
   EXPECT_THAT(FindPhrases({"\xC3\xA9t\xC3\xA9"}, {{"un \xC3\x89T\xC3\x89", 0}},
                           PhraseMatch::kWholeWords),
               ElementsAre(Position{1, 1}));
@@ -100,7 +101,8 @@ TEST(FindPhrasesTest, FindsPartsOfWordsOnDemand) {
       ElementsAre(Position{1, 2}));
 }
 
-TEST(EvaluatorPhrasesTest, FoldCaseAndNothingElse) {  // spec 8.2, trap 10
+// doc/openkp.md 8.2, trap 10
+TEST(EvaluatorPhrasesTest, FoldCaseAndNothingElse) {
   EXPECT_THAT(
       EvaluatorPhrases({{"The", "Tea!"}, {"the tea!"}, {}, {"", "a"}, {"x "}}),
       ElementsAre("the tea!", "x"));

@@ -1,5 +1,5 @@
-// From logits to phrases and the official file: the golden cases of openkp spec
-// 10.9, and what official_compatibility changes.
+// From logits to phrases and the official file: the golden cases of
+// doc/openkp.md 10.9, and what official_compatibility changes.
 
 #include "tasks/openkp/prediction.h"
 
@@ -46,7 +46,7 @@ class Document {
 
 constexpr char kStarTrek[] = "Star Trek Discovery Season 1 Director";
 
-TEST(DecodeKeyPhrasesTest, TakesTheBestPlaces) {  // spec 10.9
+TEST(DecodeKeyPhrasesTest, TakesTheBestPlaces) {  // doc/openkp.md 10.9
   Document document(kStarTrek, 6);
   document.Set(4, 2, .1F).Set(2, 2, .2F).Set(0, 2, .3F);
   for (const bool official : {false, true}) {
@@ -56,7 +56,8 @@ TEST(DecodeKeyPhrasesTest, TakesTheBestPlaces) {  // spec 10.9
   }
 }
 
-TEST(DecodeKeyPhrasesTest, SkipsPlacesBehindTheDocument) {  // spec 10.9
+// doc/openkp.md 10.9
+TEST(DecodeKeyPhrasesTest, SkipsPlacesBehindTheDocument) {
   Document document(kStarTrek, 21);
   document.Set(4, 2, .1F).Set(2, 2, .2F).Set(20, 2, .3F);
   EXPECT_THAT(
@@ -64,7 +65,7 @@ TEST(DecodeKeyPhrasesTest, SkipsPlacesBehindTheDocument) {  // spec 10.9
       ElementsAre("discovery season", "1 director"));
 }
 
-TEST(DecodeKeyPhrasesTest, OrdersPlacesByLogit) {  // spec 10.9
+TEST(DecodeKeyPhrasesTest, OrdersPlacesByLogit) {  // doc/openkp.md 10.9
   Document document("a b c d", 4);
   document.Set(0, 1, .1F).Set(1, 1, .9F).Set(2, 1, .5F).Set(3, 1, -.3F);
   document.Set(0, 2, .8F).Set(1, 2, .3F).Set(2, 2, .4F);
@@ -72,7 +73,7 @@ TEST(DecodeKeyPhrasesTest, OrdersPlacesByLogit) {  // spec 10.9
               ElementsAre("b", "a b", "c"));
 }
 
-TEST(DecodeKeyPhrasesTest, CountsATextOnce) {  // spec 7.2
+TEST(DecodeKeyPhrasesTest, CountsATextOnce) {  // doc/openkp.md 7.2
   Document document("Tea and tea or TEA", 5);
   document.Set(0, 1, 3).Set(2, 1, 2).Set(4, 1, 1).Set(1, 1, 0);
   EXPECT_THAT(document.Decode({.max_phrases = 2}), ElementsAre("tea", "and"));
@@ -104,7 +105,8 @@ TEST(DecodeKeyPhrasesTest, FindsNothingInAnEmptyDocument) {
   }
 }
 
-TEST(OpenkpPredictionLinesTest, IsAsTheOfficialScriptReadsIt) {  // spec 7.3
+// doc/openkp.md 7.3
+TEST(OpenkpPredictionLinesTest, IsAsTheOfficialScriptReadsIt) {
   EXPECT_EQ(OpenkpPredictionLines({{"http://x.org/\xC3\xA9", {"a b", "c\"d"}}}),
             "{\"url\":\"http://x.org/\\u00e9\",\"KeyPhrases\":[[\"a b\"],"
             "[\"c\\\"d\"]]}\n");
@@ -121,7 +123,7 @@ TEST(ParseOpenkpPhraseListsTest, ReadsWhatWasWritten) {
               ElementsAre(ElementsAre("a b"), ElementsAre("c")));
 }
 
-TEST(ParseOpenkpPhraseListsTest, RefusesPlainStrings) {  // spec 8.2
+TEST(ParseOpenkpPhraseListsTest, RefusesPlainStrings) {  // doc/openkp.md 8.2
   EXPECT_THAT(std::string(ParseOpenkpPhraseLists(
                               R"({"url": "u", "KeyPhrases": ["tea"]})", "p")
                               .status()

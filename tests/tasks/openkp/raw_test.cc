@@ -1,6 +1,6 @@
-// The reader of OpenKP: the official fields and their checks (openkp spec 1, 2
-// and 10.2), files with byte order mark and CRLF, and damaged files, which must
-// give an error or a record that can be used, never anything else.
+// The reader of OpenKP: the official fields and their checks (doc/openkp.md 1,
+// 2 and 10.2), files with byte order mark and CRLF, and damaged files, which
+// must give an error or a record that can be used, never anything else.
 
 #include "tasks/openkp/raw.h"
 
@@ -39,7 +39,7 @@ std::string Message(const nlohmann::json& json) {
   return std::string(record.status().message());
 }
 
-// The record of spec 1 with one field of its second element changed.
+// The record of doc/openkp.md 1 with one field of its second element changed.
 nlohmann::json WithElement(const std::string& field,
                            const nlohmann::json& value) {
   nlohmann::json json = GreenTeaJson();
@@ -49,7 +49,7 @@ nlohmann::json WithElement(const std::string& field,
   return json;
 }
 
-TEST(ParseOpenkpRecordTest, ReadsTheInstanceOfTheSpec) {  // spec 1
+TEST(ParseOpenkpRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/openkp.md 1
   const auto record = Parse(GreenTeaJson());
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->url, "http://x.org/tea");
@@ -64,7 +64,7 @@ TEST(ParseOpenkpRecordTest, ReadsTheInstanceOfTheSpec) {  // spec 1
                           ElementsAre("brew", "green", "tea")));
 }
 
-TEST(ParseOpenkpRecordTest, TakesTheWidthBeforeY) {  // spec 10.2
+TEST(ParseOpenkpRecordTest, TakesTheWidthBeforeY) {  // doc/openkp.md 10.2
   const auto record = Parse(OpenkpJson(
       {{"a", nlohmann::json::parse("[208.0,49.0,138.0,15.0,0,0,0,0,12,1,"
                                    "198.0,564.0,138.0,15.0,1,0,0,0,12,1]")}},
@@ -85,7 +85,8 @@ TEST(ParseOpenkpRecordTest, TakesTheWidthBeforeY) {  // spec 10.2
   EXPECT_TRUE(parent.is_bold);
 }
 
-TEST(ParseOpenkpRecordTest, HasNoKeyPhrasesWithoutTheField) {  // spec 10.2
+// doc/openkp.md 10.2
+TEST(ParseOpenkpRecordTest, HasNoKeyPhrasesWithoutTheField) {
   nlohmann::json json = GreenTeaJson();
   json.erase("KeyPhrases");
   EXPECT_FALSE(Parse(json)->key_phrases.has_value());
@@ -94,7 +95,8 @@ TEST(ParseOpenkpRecordTest, HasNoKeyPhrasesWithoutTheField) {  // spec 10.2
               ElementsAre(ElementsAre(), ElementsAre("a")));
 }
 
-TEST(ParseOpenkpRecordTest, AcceptsWholeNumbersAndSaysSo) {  // trap 2
+// doc/openkp.md 11, trap 2
+TEST(ParseOpenkpRecordTest, AcceptsWholeNumbersAndSaysSo) {
   nlohmann::json feature = kBoldFeature;
   feature[0] = 208;
   const auto record = Parse(OpenkpJson({{"a", feature}}, {}));
@@ -116,7 +118,7 @@ TEST(ParseOpenkpRecordTest, AcceptsElementsWithoutWords) {
   EXPECT_EQ(OpenkpSpecRecord({{"", kBoldFeature}}, {}).elements[0].end_word, 1);
 }
 
-TEST(ParseOpenkpRecordTest, NamesThePlaceOfAMistake) {  // spec 2
+TEST(ParseOpenkpRecordTest, NamesThePlaceOfAMistake) {  // doc/openkp.md 2
   EXPECT_EQ(Message(WithElement("start_idx", 4)),
             "train.jsonl: record 3.VDOM[1].start_idx should be 3, but is 4");
   EXPECT_EQ(Message(WithElement("end_idx", 11)),

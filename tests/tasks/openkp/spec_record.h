@@ -15,17 +15,17 @@
 
 namespace etc {
 
-// The vocabulary of the official tests (openkp spec 10.1), with the special
+// The vocabulary of the official tests (doc/openkp.md 10.1), with the special
 // pieces that every vocabulary must have behind it: [UNK] is 20.
 inline std::shared_ptr<const Tokenizer> OpenkpSpecTokenizer() {
   return *ParseWordPieceTokenizer(
       "[PAD]\n[unused0]\n[unused1]\nstar\ntrek\ndiscovery\nseason\n1\njason\n"
       "isaac\n##s\nand\ndoug\nfoo\nwars\nnot\n##bis\nminimize\nhydro\nwrecked\n"
       "[UNK]\n[CLS]\n[SEP]\n",
-      "spec 10.1");
+      "doc/openkp.md 10.1");
 }
 
-// Features of the elements of spec 10.3 and 10.4.
+// Features of the elements of doc/openkp.md 10.3 and 10.4.
 inline const nlohmann::json kHeadingFeature = {
     44.0, 728.0, 78.0, 45.0, 1.0, 0.0, 1.0, 0.0, 20.0, 0.0,
     44.0, 728.0, 78.0, 45.0, 1.0, 0.0, 1.0, 0.0, 20.0, 0.0};
@@ -38,7 +38,7 @@ inline const nlohmann::json kLeafFeature = {
 
 using OpenkpPieces = std::vector<std::pair<std::string, nlohmann::json>>;
 
-// The elements of spec 10.3.
+// The elements of doc/openkp.md 10.3.
 inline OpenkpPieces StarTrekPieces() {
   return {{"Star Trek Discovery Season 1 Jason", kHeadingFeature},
           {"Isaacs Jason Isaacs and Doug", kBoldFeature}};
@@ -84,7 +84,7 @@ inline OpenkpRecord OpenkpSpecRecord(const OpenkpPieces& pieces,
   return *ParseOpenkpRecord(OpenkpJson(pieces, phrases).dump(), "spec");
 }
 
-// The made-up instance of spec 1.
+// The made-up instance of doc/openkp.md 1.
 inline nlohmann::json GreenTeaJson() {
   nlohmann::json json = {
       {"url", "http://x.org/tea"},

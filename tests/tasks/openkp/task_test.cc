@@ -3,9 +3,10 @@
 // key phrases fed back through predictions give all recall there is, in
 // training and by file alike, and a model with random weights goes the whole
 // way. The official rules forbid F1@k = 1.0 unless a document has exactly k key
-// phrases (spec 8.1: the divisor is k), and any recall of phrases of more than
-// 5 words or across elements (spec 3.4, trap 9); the bundled sample has three
-// key phrases everywhere and scores 1.0. Options are read strictly.
+// phrases (doc/openkp.md 8.1: the divisor is k), and any recall of phrases of
+// more than 5 words or across elements (doc/openkp.md 3.4, trap 9); the bundled
+// sample has three key phrases everywhere and scores 1.0. Options are read
+// strictly.
 
 #include "tasks/openkp/task.h"
 
@@ -61,7 +62,7 @@ std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
   return std::string(task.status().message());
 }
 
-TEST(OpenkpOptionsTest, DefaultToTheOfficialNumbers) {  // spec 9.2
+TEST(OpenkpOptionsTest, DefaultToTheOfficialNumbers) {  // doc/openkp.md 9.2
   const auto options =
       ReadTaskOptions<Openkp>(Json::object(), "f.json: openkp");
   ASSERT_TRUE(options.ok()) << options.status();
@@ -114,7 +115,8 @@ TEST(OpenkpOptionsTest, ReadEveryField) {
 TEST(MakeOpenkpTaskTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(Message(MakeTask({{"x_rang", {0, 1}}})),
               HasSubstr("did you mean \"x_range\"?"));
-  for (const Json& range : {Json{10, 5}, Json{10, 10}, Json{1}}) {  // spec 10.7
+  // doc/openkp.md 10.7
+  for (const Json& range : {Json{10, 5}, Json{10, 10}, Json{1}}) {
     EXPECT_THAT(Message(MakeTask({{"y_range", range}})),
                 HasSubstr("openkp.y_range should be [minimum, maximum]"));
   }
@@ -188,7 +190,8 @@ TEST(OpenkpPredictionsTest, HaveNoScoreWithoutKeyPhrases) {
       "[\"guide\"],[\"how\"],[\"to\"]]}\n");
 }
 
-TEST(OpenkpPredictionsTest, CannotSayPhrasesOfMoreThanFiveWords) {  // trap 9
+// doc/openkp.md 11, trap 9
+TEST(OpenkpPredictionsTest, CannotSayPhrasesOfMoreThanFiveWords) {
   const auto task = MakeTask(Json::object());
   ASSERT_TRUE(task.ok()) << task.status();
   const Batch batch = MakeBatch(*(*task)->MakeExamples(

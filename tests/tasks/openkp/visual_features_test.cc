@@ -1,5 +1,5 @@
-// The numbers that the look of a page becomes: the golden values of openkp spec
-// 3.6, 4.1, 10.7 and 10.8, to 1e-6.
+// The numbers that the look of a page becomes: the golden values of
+// doc/openkp.md 3.6, 4.1, 10.7 and 10.8, to 1e-6.
 
 #include "tasks/openkp/visual_features.h"
 
@@ -19,14 +19,14 @@ using ::testing::Pointwise;
 
 constexpr float kTolerance = 1e-5F;
 
-TEST(ScaleToUnitTest, ClipsAndCentres) {  // spec 10.7
+TEST(ScaleToUnitTest, ClipsAndCentres) {  // doc/openkp.md 10.7
   for (const auto& [value, scaled] : std::vector<std::pair<double, double>>{
            {-15, 0}, {-12, 0.6}, {-20, -1}, {5, 1}, {-100, -1}}) {
     EXPECT_NEAR(ScaleToUnit(value, {-20, -10}), scaled, 1e-12);
   }
 }
 
-TEST(FontIdTest, IsThatOfTheFirstCutoffNotBelow) {  // spec 3.6
+TEST(FontIdTest, IsThatOfTheFirstCutoffNotBelow) {  // doc/openkp.md 3.6
   for (const auto& [size, id] :
        std::vector<std::pair<double, int64_t>>{{-3, 0},
                                                {0, 0},
@@ -51,7 +51,7 @@ TEST(FontIdTest, IsThatOfTheFirstCutoffNotBelow) {  // spec 3.6
   }
 }
 
-TEST(FontIdTest, RoundsHalvesToEven) {  // spec 11, trap 14
+TEST(FontIdTest, RoundsHalvesToEven) {  // doc/openkp.md 11, trap 14
   EXPECT_EQ(FontId(8.5), 1);
   EXPECT_EQ(FontId(9.5), 3);
   EXPECT_EQ(FontId(8.51), 2);
@@ -62,7 +62,7 @@ OpenkpElement SpecElement(size_t index) {
   return OpenkpSpecRecord(StarTrekPieces(), {}).elements[index];
 }
 
-TEST(CrossIdTest, HasTheFirstIndicatorInFront) {  // spec 4.1, 10.8
+TEST(CrossIdTest, HasTheFirstIndicatorInFront) {  // doc/openkp.md 4.1, 10.8
   const OpenkpVisualOptions options;
   EXPECT_EQ(CrossId(SpecElement(0), options), 6);
   EXPECT_EQ(CrossId(SpecElement(1), options), 1);
@@ -73,7 +73,7 @@ TEST(CrossIdTest, HasTheFirstIndicatorInFront) {  // spec 4.1, 10.8
   EXPECT_EQ(CrossId(SpecElement(1), others), 12);
 }
 
-TEST(CrossIdTest, CountsInBinary) {  // spec 10.7
+TEST(CrossIdTest, CountsInBinary) {  // doc/openkp.md 10.7
   const OpenkpVisualOptions options = {
       .crossed_indicators = {"block", "inline", "heading"}};
   OpenkpElement element;
@@ -90,7 +90,7 @@ TEST(CrossIdTest, CountsInBinary) {  // spec 10.7
   }
 }
 
-TEST(DenseFeaturesTest, HaveTheirOwnOrder) {  // spec 10.8; trap 1
+TEST(DenseFeaturesTest, HaveTheirOwnOrder) {  // doc/openkp.md 10.8; trap 1
   EXPECT_EQ(OpenkpVisualOptions().DenseSize(), 13);
   EXPECT_THAT(
       DenseFeatures(SpecElement(0), {}),
@@ -105,7 +105,7 @@ TEST(DenseFeaturesTest, HaveTheirOwnOrder) {  // spec 10.8; trap 1
               Pointwise(FloatNear(0), {0, 0, 0, 0, 1}));
 }
 
-TEST(DenseFeaturesTest, AreThoseOfZerosForPadding) {  // spec 4.1
+TEST(DenseFeaturesTest, AreThoseOfZerosForPadding) {  // doc/openkp.md 4.1
   EXPECT_THAT(DenseFeatures({}, {}),
               Pointwise(FloatNear(kTolerance),
                         {-0.93548, -0.98347, -1.0, -1.0, -0.93548, -0.98347,

@@ -1,4 +1,4 @@
-// The official normalisation of answers (hotpotqa spec 8 and 10.7) on the
+// The official normalisation of answers (doc/hotpotqa.md 8 and 10.7) on the
 // characters where implementations differ. Expected values are what the
 // official Python gives.
 

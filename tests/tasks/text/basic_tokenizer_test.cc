@@ -1,9 +1,9 @@
-// VisitBasicWords against formats spec 4.2 and 4.4: its examples, one case for
-// each rule and their order, and the offsets. The two passes that are written
-// by hand for the sake of offsets, lower-casing and decomposition, are compared
-// with ICU's whole-string functions: lower-casing on every code point and on
-// random words full of sigmas, NFD on random heaps of marks. Exact equality
-// throughout.
+// VisitBasicWords against doc/formats.md 4.2 and 4.4: its examples, one case
+// for each rule and their order, and the offsets. The two passes that are
+// written by hand for the sake of offsets, lower-casing and decomposition, are
+// compared with ICU's whole-string functions: lower-casing on every code point
+// and on random words full of sigmas, NFD on random heaps of marks. Exact
+// equality throughout.
 #include "tasks/text/basic_tokenizer.h"
 
 #include <unicode/locid.h>

@@ -1,5 +1,5 @@
 // PunktSentences with small tables against NLTK 3.10.3 with the same, on texts
-// for each rule of wikihop spec 2.3 and for each class of characters that it
+// for each rule of doc/wikihop.md 2.3 and for each class of characters that it
 // looks at; with the published tables against the borders that NLTK made of
 // books, Wikipedia and odd texts (all of them, byte for byte); and promises on
 // random bytes: order, no empty sentence, no white space lost, linear time.

@@ -1,4 +1,4 @@
-// SplitSentences: the situations of wikihop spec 11.5 (Punkt's expected
+// SplitSentences: the situations of doc/wikihop.md 11.5 (Punkt's expected
 // behaviour) as far as rules and a short list of abbreviations reach, one case
 // for each known difference from Punkt, and the promises about ranges on random
 // texts: no range is empty or begins or ends in white space, and only white

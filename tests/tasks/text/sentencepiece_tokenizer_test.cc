@@ -1,8 +1,9 @@
-// The SentencePiece tokenizer (model spec 9.4, formats spec 4.7): ids and byte
-// ranges, the digit-comma rule in both readings, words encoded on their own,
-// and what happens without a model or without the module. Most of it on a model
-// of a few pieces made here; the ids of a real one are those that SentencePiece
-// 0.1.97's spm_encode gives. SentencePiece's own segmentation is not tested.
+// The SentencePiece tokenizer (doc/model.md 9.4, doc/formats.md 4.7): ids and
+// byte ranges, the digit-comma rule in both readings, words encoded on their
+// own, and what happens without a model or without the module. Most of it on a
+// model of a few pieces made here; the ids of a real one are those that
+// SentencePiece 0.1.97's spm_encode gives. SentencePiece's own segmentation is
+// not tested.
 #include "tasks/text/sentencepiece_tokenizer.h"
 
 #include <memory>
@@ -102,7 +103,7 @@ TEST_F(SentencePieceTokenizerTest, TakesDigitsAndCommaApart) {
 }
 
 TEST_F(SentencePieceTokenizerTest, KeepsTheNewMarkWithinAWordAsTheOriginal) {
-  // "12," has no mark; encoding "12" anew brings one (wikihop spec 2.2).
+  // "12," has no mark; encoding "12" anew brings one (doc/wikihop.md 2.2).
   const auto tokenizer = Load();
   EXPECT_THAT(Show(*tokenizer, "a12,"),
               ElementsAre("▁a@0-1", "▁12@1-3", ",@3-4"));

@@ -1,4 +1,4 @@
-// The text forms of wikihop spec 1.3 on the characters where implementations
+// The text forms of doc/wikihop.md 1.3 on the characters where implementations
 // differ. Expected values are what Python 3 gives.
 
 #include "tasks/text/text_folding.h"

@@ -9,9 +9,9 @@
 
 namespace etc {
 
-// The bytes of a unigram SentencePiece model (formats spec 4.7) with the pieces
-// <unk> 0, <s> 1, </s> 2 and, from 3 on, `pieces` with their scores (logarithms
-// of probabilities); no normalization but for white space.
+// The bytes of a unigram SentencePiece model (doc/formats.md 4.7) with the
+// pieces <unk> 0, <s> 1, </s> 2 and, from 3 on, `pieces` with their scores
+// (logarithms of probabilities); no normalization but for white space.
 class TinySentencePieceModel {
  public:
   explicit TinySentencePieceModel(

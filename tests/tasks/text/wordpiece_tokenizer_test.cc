@@ -1,4 +1,4 @@
-// The WordPiece tokenizer against formats spec 4.1 to 4.4 and model spec 9:
+// The WordPiece tokenizer against doc/formats.md 4.1 to 4.4 and doc/model.md 9:
 // pieces, ids and byte ranges on small vocabularies made here, a table of
 // malformed vocabularies, the ids that BERT's real vocabulary must have, and
 // the promises about ranges on 20,000 mutated texts with a fixed seed.
@@ -255,7 +255,7 @@ TEST(WordPieceTokenizerTest, HasTheIdsOfBertsVocabulary) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   const Tokenizer& tokenizer = **loaded;
   EXPECT_EQ(tokenizer.vocab_size(), 30522);
-  // Model spec 9.4, "Known ids".
+  // doc/model.md 9.4, "Known ids".
   EXPECT_EQ(tokenizer.Id("[PAD]"), 0);
   EXPECT_EQ(tokenizer.Id("[unused0]"), 1);
   EXPECT_EQ(tokenizer.Id("[unused4]"), 5);

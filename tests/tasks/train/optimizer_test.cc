@@ -1,7 +1,7 @@
-// The optimizers against the goldens of model spec 13.2, in float64 and to
+// The optimizers against the goldens of doc/model.md 13.2, in float64 and to
 // their printed digits; LibTorch's AdamW against LibTorch's; the exclusion rule
-// of spec 8.3 on all kinds of names that we have; clipping by its formula;
-// state that goes out and in. Speed is left out.
+// of doc/model.md 8.3 on all kinds of names that we have; clipping by its
+// formula; state that goes out and in. Speed is left out.
 
 #include "tasks/train/optimizer.h"
 
@@ -86,7 +86,7 @@ TEST(OptimizerTest, LeavesExcludedParametersUndecayed) {
     const auto optimizer = Make(type, {{"dense.bias", bias}});
     SetGradient(bias, {.1, .2});
     optimizer->Step(kRate);
-    ExpectValues(bias, 0.96838722, -2.03161778);  // model spec 13.2
+    ExpectValues(bias, 0.96838722, -2.03161778);  // doc/model.md 13.2
   }
 }
 

@@ -1,7 +1,7 @@
-// The learning rate against the goldens of model spec 13.2 and wikihop spec
-// 11.4, the edges of model spec 8.1 that follow from its formula, and the step
-// counts of wikihop spec 10. Goldens are printed with 6 digits, hence the
-// relative tolerance of 5e-6.
+// The learning rate against the goldens of doc/model.md 13.2 and
+// doc/wikihop.md 11.4, the edges of doc/model.md 8.1 that follow from its
+// formula, and the step counts of doc/wikihop.md 10. Goldens are printed with 6
+// digits, hence the relative tolerance of 5e-6.
 
 #include "tasks/train/schedule.h"
 

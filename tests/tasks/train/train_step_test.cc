@@ -1,5 +1,5 @@
 // One update: gradients added over micro-batches are those of the whole batch,
-// the loss is the mean of wikihop spec 6, the step follows schedule and
+// the loss is the mean of doc/wikihop.md 6, the step follows schedule and
 // clipping, random numbers follow from seed and step, and an update that is
 // stopped or not finite changes nothing. Tolerances: float32 sums in another
 // order.

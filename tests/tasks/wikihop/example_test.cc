@@ -1,6 +1,6 @@
-// The layout of an example to the golden values of wikihop spec 11.1, the
-// options of its pattern, and the limits. The traps of spec 12 that live here:
-// 1, 3, 4, 5 (with truncation_test), 10.
+// The layout of an example to the golden values of doc/wikihop.md 11.1, the
+// options of its pattern, and the limits. The traps of doc/wikihop.md 12 that
+// live here: 1, 3, 4, 5 (with truncation_test), 10.
 
 #include "tasks/wikihop/example.h"
 
@@ -29,7 +29,7 @@ std::vector<std::string> Words() {
           "is",     "in",     ".",     "it",      "long", "borders"};
 }
 
-WikihopRecord SpecRecord() {  // spec 1.2
+WikihopRecord SpecRecord() {  // doc/wikihop.md 1.2
   return {.id = "WH_train_0",
           .query = "country oslo fjord",
           .candidates = {"norway", "sweden", "north norway"},
@@ -74,7 +74,7 @@ std::string Pieces(const WikihopExample& example) {
   return text;
 }
 
-TEST(WikihopExampleTest, LaysOutTokensAsInTheSpec) {  // spec 11.1
+TEST(WikihopExampleTest, LaysOutTokensAsInTheSpec) {  // doc/wikihop.md 11.1
   const auto example = MakeOrDie(SpecRecord());
   EXPECT_EQ(Pieces(*example),
             "norway sweden north norway country oslo fjord oslo fjord is in "
@@ -87,7 +87,8 @@ TEST(WikihopExampleTest, LaysOutTokensAsInTheSpec) {  // spec 11.1
               ElementsAre(6, 6, 6, 5, 5, 5, 7, 0, 0, 7, 0));
 }
 
-TEST(WikihopExampleTest, BuildsThePatternOfTheSpec) {  // spec 11.1 and 4
+// doc/wikihop.md 11.1 and 4
+TEST(WikihopExampleTest, BuildsThePatternOfTheSpec) {
   const auto example = MakeOrDie(SpecRecord());
   const AttentionPattern& pattern = example->pattern;
   EXPECT_EQ(
@@ -110,7 +111,7 @@ TEST(WikihopExampleTest, BuildsThePatternOfTheSpec) {  // spec 11.1 and 4
           {{0, 1, 2, 2}, Times(7, -1), {0}, Times(5, -1), {2, 2, -1, 1, -1}}));
 }
 
-TEST(WikihopExampleTest, FindsTheMentionsOfTheSpec) {  // spec 11.1
+TEST(WikihopExampleTest, FindsTheMentionsOfTheSpec) {  // doc/wikihop.md 11.1
   const auto example = MakeOrDie(SpecRecord());
   EXPECT_THAT(example->mentions,
               UnorderedElementsAre(Mention{0, 0, 0}, Mention{0, 11, 11},

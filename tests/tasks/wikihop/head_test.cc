@@ -1,6 +1,7 @@
-// The head against wikihop spec 5, its loss against the golden cases of 11.3.
-// Traps of spec 12 that live here: 8 (initialisation, LayerNorm, gelu) and 9
-// (masked logits are exactly -10000). Tolerances are those of float32.
+// The head against doc/wikihop.md 5, its loss against the golden cases of
+// doc/wikihop.md 11.3. Traps of doc/wikihop.md 12 that live here: 8
+// (initialisation, LayerNorm, gelu) and 9 (masked logits are exactly -10000).
+// Tolerances are those of float32.
 
 #include "tasks/wikihop/head.h"
 
@@ -69,7 +70,7 @@ torch::Tensor LossesOf(double label_smoothing, const torch::Tensor& logits,
   return head.Losses({logits}, batch);
 }
 
-TEST(WikihopHeadTest, HasTheLossesOfTheSpec) {  // spec 11.3
+TEST(WikihopHeadTest, HasTheLossesOfTheSpec) {  // doc/wikihop.md 11.3
   for (const int others : {0, 3}) {
     const Batch batch = MakeBatch({MakeExample(3, others, 0)});
     std::vector<float> row = {2.0f, 1.0f, 0.0f};
@@ -112,7 +113,7 @@ TEST(WikihopHeadTest, MasksWhatIsNoCandidateToExactlyMinus10000) {
   EXPECT_TRUE(masked.to(torch::kInt64).equal(expected)) << logits;
 }
 
-TEST(WikihopHeadTest, IsThePostNormBlockOfTheSpec) {  // spec 5
+TEST(WikihopHeadTest, IsThePostNormBlockOfTheSpec) {  // doc/wikihop.md 5
   torch::manual_seed(2);
   WikihopHead head(SmallConfig(), {});
   head.eval();

@@ -1,4 +1,4 @@
-// Mentions of candidates in sentences, by both rules of wikihop spec 3.4.
+// Mentions of candidates in sentences, by both rules of doc/wikihop.md 3.4.
 
 #include "tasks/wikihop/mentions.h"
 

@@ -1,5 +1,5 @@
-// Prediction files and their scores (wikihop spec 8, 9): what is written is the
-// official submission, and scoring it gives the share of right answers.
+// Prediction files and their scores (doc/wikihop.md 8, 9): what is written is
+// the official submission, and scoring it gives the share of right answers.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

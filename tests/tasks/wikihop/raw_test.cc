@@ -1,6 +1,6 @@
-// ParseWikihopRecord reads the official format (wikihop spec 1) and names place
-// and field of what is wrong; neither it nor the scanner before it is brought
-// down by damaged files.
+// ParseWikihopRecord reads the official format (doc/wikihop.md 1) and names
+// place and field of what is wrong; neither it nor the scanner before it is
+// brought down by damaged files.
 
 #include "tasks/wikihop/raw.h"
 
@@ -28,7 +28,7 @@ absl::StatusOr<WikihopRecord> Parse(const std::string& json) {
   return ParseWikihopRecord(json, "dev.json: record 3");
 }
 
-TEST(ParseWikihopRecordTest, ReadsTheInstanceOfTheSpec) {  // spec 1.2
+TEST(ParseWikihopRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/wikihop.md 1.2
   const auto record = Parse(R"({"id":"WH_train_0","query":"country oslo fjord",
       "answer":"Norway","candidates":[" Norway","sweden","north norway"],
       "supports":["Oslo Fjord is in Norway. It is long.",
@@ -58,7 +58,8 @@ TEST(ParseWikihopRecordTest, TakesTheFirstOfEqualCandidates) {
   EXPECT_EQ(record->label, 1);
 }
 
-TEST(ParseWikihopRecordTest, LowersButDoesNotStripTheAnswer) {  // spec 12, 6
+// doc/wikihop.md 12, trap 6
+TEST(ParseWikihopRecordTest, LowersButDoesNotStripTheAnswer) {
   const auto record = Parse(RecordWith(R"([" Oslo "])", R"("OSLO ")"));
   EXPECT_THAT(record.status().message(),
               HasSubstr("record 3.answer should be one of the candidates, but "

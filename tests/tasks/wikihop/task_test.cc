@@ -62,7 +62,8 @@ std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
   return std::string(task.status().message());
 }
 
-TEST(WikihopOptionsTest, DefaultToThePublishedRecipe) {  // spec 10, trap 10
+// doc/wikihop.md 10, trap 10
+TEST(WikihopOptionsTest, DefaultToThePublishedRecipe) {
   const auto options =
       ReadTaskOptions<Wikihop>(nlohmann::json::object(), "f.json: wikihop");
   ASSERT_TRUE(options.ok()) << options.status();

@@ -1,4 +1,4 @@
-// KeptSentences on the golden cases of wikihop spec 11.2, and against the
+// KeptSentences on the golden cases of doc/wikihop.md 11.2, and against the
 // official rule written out in the simplest way on random documents.
 
 #include <c10/util/Exception.h>
@@ -30,7 +30,7 @@ Pieces Documents(const std::vector<size_t>& counts, int64_t pieces = 1) {
   return documents;
 }
 
-TEST(KeptSentencesTest, MatchesGoldenCases) {  // wikihop spec 11.2
+TEST(KeptSentencesTest, MatchesGoldenCases) {  // doc/wikihop.md 11.2
   EXPECT_THAT(KeptSentences(Documents({3, 5, 5, 1}), 14 - 4, kNoLimit),
               ElementsAre(3, 3, 3, 1));
   EXPECT_THAT(KeptSentences(Documents({3, 5, 5, 1}), 14 - 5, kNoLimit),

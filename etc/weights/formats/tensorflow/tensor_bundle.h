@@ -14,7 +14,7 @@
 namespace etc {
 
 // The records in the index of a TensorFlow V2 checkpoint (doc/formats.md 2.3),
-// and the slices in which it stores partitioned variables (2.4).
+// and the slices in which it stores partitioned variables (doc/formats.md 2.4).
 
 inline constexpr int64_t kBundleFormatVersion = 1;
 

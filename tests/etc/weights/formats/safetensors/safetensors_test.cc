@@ -1,7 +1,7 @@
 // safetensors files (doc/formats.md 1): the worked example to the byte, one
-// malformed file and more for each rule of 1.4, and every one-byte change and
-// every truncation of the example. What a file makes us allocate is counted:
-// never much more than its own size.
+// malformed file and more for each rule of doc/formats.md 1.4, and every
+// one-byte change and every truncation of the example. What a file makes us
+// allocate is counted: never much more than its own size.
 
 #include "etc/weights/formats/safetensors/safetensors.h"
 

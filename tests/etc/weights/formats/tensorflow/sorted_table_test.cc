@@ -1,6 +1,6 @@
-// LevelDB tables (doc/formats.md 2.2): the worked example of 2.7 to the byte,
-// what is written is read, over several blocks and with Snappy, and a malformed
-// file for each of the rules 2.5.1 to 2.5.6.
+// LevelDB tables (doc/formats.md 2.2): the worked example of doc/formats.md 2.7
+// to the byte, what is written is read, over several blocks and with Snappy,
+// and a malformed file for each of the rules 2.5.1 to 2.5.6.
 
 #include "etc/weights/formats/tensorflow/sorted_table.h"
 

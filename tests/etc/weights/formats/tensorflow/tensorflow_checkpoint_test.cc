@@ -1,7 +1,8 @@
-// TensorFlow V2 checkpoints (doc/formats.md 2): the worked example of 2.7
-// written to the byte and read, bit-exact round trips, sliced tensors put
-// together, the ways to name a checkpoint, and a malformed one for each of the
-// rules 2.5.7 to 2.5.13. 2.5.1 to 2.5.6 are sorted_table_test.cc's.
+// TensorFlow V2 checkpoints (doc/formats.md 2): the worked example of
+// doc/formats.md 2.7 written to the byte and read, bit-exact round trips,
+// sliced tensors put together, the ways to name a checkpoint, and a malformed
+// one for each of the rules 2.5.7 to 2.5.13. 2.5.1 to 2.5.6 are
+// sorted_table_test.cc's.
 
 #include "etc/weights/formats/tensorflow/tensorflow_checkpoint.h"
 
