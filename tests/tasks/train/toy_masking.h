@@ -135,7 +135,8 @@ class MaskedRunModel final : public RunModel {
   absl::Status Load(const std::string& directory) override {
     ETC_ASSIGN_OR_RETURN(const TensorReader reader,
                          TensorReader::Open(directory + "/model.safetensors"));
-    return LoadTensors(reader, model_.NamedParameters()).status();
+    return LoadTensors(reader, model_.NamedParameters(), NameMatch::kBoth)
+        .status();
   }
 
  private:
