@@ -112,6 +112,8 @@ bool TrainStep::ComputeGradient(const TrainingBatch& batch, int64_t step,
   for (const Examples& examples : batch.micro_batches) {
     torch::Tensor share;
     try {
+      // Also for models that do not look at the guard between their layers.
+      ThrowIfStopped();
       share = AddGradient(examples, step, micro_batch);
     } catch (const Stopped&) {
       return false;

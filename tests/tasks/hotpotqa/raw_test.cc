@@ -159,14 +159,13 @@ TEST(HotpotqaReaderTest, SurvivesDamagedFiles) {
       CheckOffsets(*example, tokenizer);
       const std::vector<float> facts(
           static_cast<size_t>(example->global_length()), 1.0F);
-      const std::vector<float> begins(
-          static_cast<size_t>(example->long_length()), 0.5F);
+      const std::vector<float> begins_and_ends(
+          2 * static_cast<size_t>(example->long_length()), 0.5F);
       const std::vector<float> type = {1, 0, 0};
       DecodeHotpotqa(*example,
                      {.supporting_facts = facts,
                       .answer_type = type,
-                      .begin = begins,
-                      .end = begins},
+                      .answer = begins_and_ends},
                      {.official_compatibility = official}, tokenizer);
     }
   }

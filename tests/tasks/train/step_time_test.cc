@@ -46,15 +46,15 @@ TEST(StepTimeTest, OperationsTakeTheirRate) {
   EXPECT_NEAR(time.passes + time.parameters, 0, 1e-6);
 }
 
-// Norm and optimizer read five numbers of a parameter and write three, 4 bytes
-// each; the token table, of 100 x 24, has gradients of its own.
+// The norms and the optimizer read six numbers of a parameter and write three, 4
+// bytes each; the token table, of 100 x 24, has gradients of its own.
 TEST(StepTimeTest, ParametersArePassedOnceForEachUpdate) {
   FinetuneConfig config = Small();
   config.train.micro_batch_size = 4;
   const MachineRates rates = {
       .linear = kNever, .product = kNever, .traffic = 1};
   const double once = EstimateStepTime(config, kParameters, rates).parameters;
-  EXPECT_DOUBLE_EQ(once, 4.0 * (8 * kParameters + 5 * 100 * 24));
+  EXPECT_DOUBLE_EQ(once, 4.0 * (9 * kParameters + 5 * 100 * 24));
   // Each further micro-batch adds gradients: two reads and a write.
   config.train.micro_batch_size = 1;
   EXPECT_DOUBLE_EQ(EstimateStepTime(config, kParameters, rates).parameters,
