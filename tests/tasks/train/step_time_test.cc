@@ -46,8 +46,8 @@ TEST(StepTimeTest, OperationsTakeTheirRate) {
   EXPECT_NEAR(time.passes + time.parameters, 0, 1e-6);
 }
 
-// The norms and the optimizer read six numbers of a parameter and write three, 4
-// bytes each; the token table, of 100 x 24, has gradients of its own.
+// The norms and the optimizer read six numbers of a parameter and write three,
+// 4 bytes each; the token table, of 100 x 24, has gradients of its own.
 TEST(StepTimeTest, ParametersArePassedOnceForEachUpdate) {
   FinetuneConfig config = Small();
   config.train.micro_batch_size = 4;
