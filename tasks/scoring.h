@@ -112,6 +112,7 @@ absl::Status CheckSameRecords(const ById<Gold>& gold,
                               absl::string_view what) {
   const auto ids = [](const auto& values) {
     std::vector<std::string> all;
+    all.reserve(values.size());
     for (const auto& [id, value] : values) {
       all.push_back(id);
     }
