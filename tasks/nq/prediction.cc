@@ -219,6 +219,7 @@ absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
 
 std::string NqPredictionsToJson(const std::vector<NqPrediction>& predictions) {
   std::vector<std::string> lines;
+  lines.reserve(predictions.size());
   for (const NqPrediction& prediction : predictions) {
     lines.push_back(PredictionToJson(prediction).dump());
   }
