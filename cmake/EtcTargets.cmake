@@ -12,14 +12,26 @@ target_compile_options(etc_build_options INTERFACE
   # what differs from the defaults.
   -Wno-missing-field-initializers
   $<$<BOOL:${ETC_WARNINGS_AS_ERRORS}>:-Werror>)
+
+# The sanitizers of libraries and programs, and those of tests. The code of tests
+# does without the one for undefined behaviour, which doubles the time to compile
+# it; addresses and threads are watched in all code.
+add_library(etc_sanitizers INTERFACE)
+add_library(etc_test_sanitizers INTERFACE)
 if(ETC_SANITIZE)
   target_compile_options(etc_build_options INTERFACE
-    -fsanitize=${ETC_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer
     # g++ sees uninitialised memory in LibTorch's headers once they are
     # sanitized; the sanitizers themselves see none.
     -Wno-maybe-uninitialized)
   target_link_options(etc_build_options INTERFACE -fsanitize=${ETC_SANITIZE})
+  target_compile_options(etc_sanitizers INTERFACE
+    -fsanitize=${ETC_SANITIZE} -fno-sanitize-recover=all)
+  string(REGEX REPLACE ",?undefined" "" test_sanitizers "${ETC_SANITIZE}")
+  if(test_sanitizers)
+    target_compile_options(etc_test_sanitizers INTERFACE
+      -fsanitize=${test_sanitizers} -fno-sanitize-recover=all)
+  endif()
 endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
@@ -28,11 +40,12 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 # etc_precompiled_header(<target> <deps> <header>...)
 #
 # A precompiled header that other targets share by REUSE_FROM; they need the same
-# compile options.
+# compile options, so `deps` has the sanitizers.
 function(etc_precompiled_header target deps)
   set(source "${PROJECT_BINARY_DIR}/${target}.cc")
   file(CONFIGURE OUTPUT "${source}" CONTENT "")
   add_library(${target} OBJECT "${source}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(${target} PRIVATE etc_build_options ${deps})
   target_precompile_headers(${target} PRIVATE ${ARGN})
 endfunction()
@@ -45,7 +58,8 @@ set(etc_torch_headers
   <torch/nn/modules/container/modulelist.h> <torch/nn/modules/linear.h>
   <torch/nn/modules/normalization.h> <torch/nn/pimpl.h> <torch/types.h>
   <torch/utils.h>)
-etc_precompiled_header(etc_torch_pch etc_torch ${etc_torch_headers})
+etc_precompiled_header(etc_torch_pch "etc_sanitizers;etc_torch"
+  ${etc_torch_headers})
 
 # Tests: what nearly all of them include, and half the optimisation, which
 # together halve the time to build them.
@@ -56,7 +70,7 @@ set(etc_test_headers
   <sstream> <string> <vector>
   <absl/status/statusor.h> <absl/strings/str_cat.h> <nlohmann/json.hpp>)
 if(ETC_BUILD_TESTS)
-  set(deps GTest::gmock absl::statusor absl::strings
+  set(deps etc_test_sanitizers GTest::gmock absl::statusor absl::strings
     nlohmann_json::nlohmann_json)
   etc_precompiled_header(etc_test_pch "${deps}" ${etc_test_headers})
   etc_precompiled_header(etc_torch_test_pch "${deps};etc_torch"
@@ -67,7 +81,8 @@ endif()
 
 # What libraries and programs have in common.
 function(etc_set_up_target target torch)
-  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:etc_build_options>)
+  target_link_libraries(${target} PRIVATE
+    $<BUILD_INTERFACE:etc_build_options> $<BUILD_INTERFACE:etc_sanitizers>)
   if(torch)
     target_precompile_headers(${target} REUSE_FROM etc_torch_pch)
   endif()
@@ -117,6 +132,16 @@ function(etc_add_library name torch sources deps)
   endif()
   target_link_libraries(${target} PUBLIC ${deps})
   etc_set_up_target(${target} ${torch})
+  # Where several files are compiled as one (CMAKE_UNITY_BUILD), those that
+  # Highway compiles once for each instruction set stay alone.
+  foreach(source IN LISTS sources)
+    file(STRINGS "${source}" each_target REGEX "hwy/foreach_target.h"
+      LIMIT_COUNT 1)
+    if(each_target)
+      set_source_files_properties("${source}" PROPERTIES
+        SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
   set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
 endfunction()
 
@@ -125,11 +150,12 @@ endfunction()
 function(etc_program)
   cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH" "NAME" "SOURCES;DEPS")
   add_executable(${arg_NAME} ${arg_SOURCES})
+  set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD OFF)
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPS})
   etc_set_up_target(${arg_NAME} ${arg_TORCH})
 endfunction()
 
-# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [DEPS <target>...]
+# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [UNSANITIZED] [DEPS <target>...]
 #          [ENVIRONMENT <n=v>...])
 #
 # One program and one CTest entry for one test file, linked with the layer that
@@ -138,12 +164,18 @@ endfunction()
 # THREADS: the test runs code of ours on several threads, so the preset `tsan`
 # builds and runs it (target `threaded_tests`, label `threads`).
 # PROGRAM: the test runs `realetc`, whose path it finds in ETC_PROGRAM.
+# UNSANITIZED: builds with sanitizers leave it out, because it takes minutes there
+# and runs code that shorter tests run too.
 function(etc_test source)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS;PROGRAM" ""
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS;PROGRAM;UNSANITIZED" ""
     "DEPS;ENVIRONMENT")
   cmake_path(APPEND CMAKE_CURRENT_SOURCE_DIR "${source}"
     OUTPUT_VARIABLE path)
   cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests")
+  set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
+  if(arg_UNSANITIZED AND ETC_SANITIZE)
+    return()
+  endif()
   string(REGEX REPLACE "\\.cc$" "" name "${path}")
   string(REPLACE "/" "_" target "${name}")
   string(REGEX REPLACE "/.*" "" layer "${path}")
@@ -152,13 +184,15 @@ function(etc_test source)
   endif()
   add_executable(${target} "${source}")
   set_target_properties(${target} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests"
+    UNITY_BUILD OFF)
   target_compile_definitions(${target} PRIVATE
     ETC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # `arg_DEPS` first: what stands before the C library's calls has to.
   target_link_libraries(${target} PRIVATE
     ${arg_DEPS} RealETC::${layer} GTest::gmock_main)
-  target_link_libraries(${target} PRIVATE etc_build_options)
+  target_link_libraries(${target} PRIVATE
+    etc_build_options etc_test_sanitizers)
   target_compile_options(${target} PRIVATE ${etc_test_options})
   if(arg_TORCH)
     target_precompile_headers(${target} REUSE_FROM etc_torch_test_pch)
@@ -186,7 +220,6 @@ function(etc_test source)
     add_dependencies(threaded_tests ${target})
     set_tests_properties(${name} PROPERTIES LABELS threads)
   endif()
-  set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
 endfunction()
 
 # A *_test.cc that no etc_test names stops the configure step.
