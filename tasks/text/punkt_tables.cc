@@ -20,7 +20,7 @@ namespace etc {
 namespace {
 
 // Published ones are below 1 MB in any language.
-constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxTableBytes = uint64_t{64} << 20;
 
 struct FileEntry {
   const char* name;
@@ -151,7 +151,7 @@ absl::StatusOr<PunktFiles> ReadPunktFiles(const std::string& folder) {
     if (!Exists(path)) {
       return NotATableFolder(folder, absl::StrCat("has no ", name));
     }
-    ETC_ASSIGN_OR_RETURN(files.*contents, ReadFile(path, kMaxFileBytes));
+    ETC_ASSIGN_OR_RETURN(files.*contents, ReadFile(path, kMaxTableBytes));
   }
   return files;
 }

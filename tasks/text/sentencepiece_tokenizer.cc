@@ -25,7 +25,6 @@
 namespace etc {
 namespace {
 
-constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
 constexpr absl::string_view kMark = "\u2581";
 
 // A piece with its text, which need not be one of the vocabulary.
@@ -224,7 +223,8 @@ class SentencePieceTokenizer : public Tokenizer {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadSentencePieceTokenizer(
     const std::string& path, const SentencePieceOptions& options) {
-  ETC_ASSIGN_OR_RETURN(const std::string model, ReadFile(path, kMaxFileBytes));
+  ETC_ASSIGN_OR_RETURN(const std::string model,
+                       ReadFile(path, kMaxVocabularyBytes));
   ETC_ASSIGN_OR_RETURN(
       SentencePieceModelPtr loaded,
       LoadSentencePieceModel(model, path, options.module_path));

@@ -22,6 +22,9 @@ struct Token {
 // special tokens for each.
 enum class TokenizerKind { kWordPiece, kSentencePiece };
 
+// Of a file with a vocabulary: doc/formats.md 0.2.
+inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
+
 // Text to pieces. Implementations are immutable after construction: all methods
 // may be called from several threads.
 class Tokenizer {

@@ -19,7 +19,6 @@ namespace etc {
 namespace {
 
 // Limits of doc/formats.md 0.2.
-constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
 constexpr size_t kMaxLines = 10'000'000;
 constexpr size_t kMaxLineBytes = size_t{64} << 10;
 
@@ -166,7 +165,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWordPieceTokenizer(
     const std::string& path, const WordPieceOptions& options) {
   ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
-                       ReadFile(path, kMaxFileBytes));
+                       ReadFile(path, kMaxVocabularyBytes));
   return ParseWordPieceTokenizer(vocabulary, path, options);
 }
 

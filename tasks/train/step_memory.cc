@@ -7,7 +7,6 @@
 namespace etc {
 namespace {
 
-constexpr double kFloat = 4;
 constexpr double kRounded = 2;  // bfloat16
 // Measured with Debian's LibTorch 1.13, which brings several hundred shared
 // libraries.
@@ -30,7 +29,7 @@ StepOptions StepOptionsOf(const FinetuneConfig& config) {
 
 StepMemory EstimateStepMemory(const FinetuneConfig& config,
                               int64_t parameters) {
-  const double weights = kFloat * static_cast<double>(parameters);
+  const double weights = sizeof(float) * static_cast<double>(parameters);
   const ParameterCounts counts = CountParameters(config.model);
   const StepOptions options = StepOptionsOf(config);
   StepMemory memory = {
@@ -41,7 +40,7 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
       // In addition to activations, although most of these are freed by then:
       // fragmented as they are, no block as large as the table fits.
       .table_gradients =
-          2 * kFloat * static_cast<double>(counts.token_embedding),
+          2 * sizeof(float) * static_cast<double>(counts.token_embedding),
       .activations =
           EstimateActivations(config.model, LargestMicroBatch(config), options),
       .cache = 1e6 * static_cast<double>(config.data.cache_megabytes)};

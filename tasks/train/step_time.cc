@@ -17,8 +17,6 @@
 namespace etc {
 namespace {
 
-constexpr double kFloat = 4;
-
 // Of the rate of a large product, what the attention kernels reach forward and
 // backward (README, "Speed and memory").
 constexpr double kAttentionShare = 0.8;
@@ -83,7 +81,7 @@ double TrafficRate() {
   constexpr int64_t kNumbers = int64_t{1} << 24;  // larger than most caches
   torch::Tensor sum = torch::zeros({kNumbers});
   const torch::Tensor added = torch::ones({kNumbers});
-  return 3 * kFloat * static_cast<double>(kNumbers) /
+  return 3 * sizeof(float) * static_cast<double>(kNumbers) /
          MedianSeconds(0.1, [&] { sum.add_(added); });
 }
 
@@ -103,7 +101,7 @@ double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
   if (StepOptionsOf(config).precision == LinearPrecision::kBfloat16) {
     passes += 1.5 * static_cast<double>(counts.attention + counts.feed_forward);
   }
-  return kFloat * passes;
+  return sizeof(float) * passes;
 }
 
 }  // namespace

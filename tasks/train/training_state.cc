@@ -19,7 +19,7 @@ constexpr char kSettings[] = "settings";
 constexpr char kOptimizer[] = "optimizer.";
 
 // Pairs, because an object would not keep their order.
-Json MetricsToJson(const Metrics& metrics) {
+Json MetricPairs(const Metrics& metrics) {
   Json pairs = Json::array();
   for (const auto& [name, value] : metrics) {
     pairs.push_back({name, value});
@@ -50,9 +50,9 @@ Json StateToJson(const TrainingState& state) {
           {"example", state.position.example},
           {"batch", state.position.batch},
           {"evaluated_step", state.evaluated_step},
-          {"evaluation", MetricsToJson(state.evaluation)},
+          {"evaluation", MetricPairs(state.evaluation)},
           {"best_step", state.best_step},
-          {"best", MetricsToJson(state.best)},
+          {"best", MetricPairs(state.best)},
           {"metrics_bytes", state.metrics_bytes}};
 }
 

@@ -13,7 +13,6 @@
 
 #include "attention/dot_product_attention.h"
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
@@ -25,9 +24,11 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/attention_stack.h"
 #include "tests/support/exactness.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/tensor_matchers.h"
+#include "tests/support/thread_counts.h"
 
 namespace etc {
 namespace {
@@ -151,27 +152,17 @@ class Stack {
   std::vector<DotProductAttentionInput> layers_;
 };
 
-struct Result {
-  std::vector<torch::Tensor> outputs;
-  std::vector<torch::Tensor> gradients;
-};
-
-// Contexts and scores that count, and a scalar in which each has a part. (Made
-// while layers run, as the next layer may overwrite scores.)
-torch::Tensor Weighted(const torch::Tensor& output, int64_t n) {
-  const torch::Tensor weights =
-      torch::arange(output.numel(), torch::kFloat64).add(n).cos();
-  return (output.reshape(-1).to(torch::kFloat64) * weights).sum();
-}
-
-Result RunWithGradients(Stack* stack, AttentionImplementation implementation,
-                        ScoreStorage storage = ScoreStorage::kStore) {
-  Result result;
+// Contexts and the scores that count of all layers, and the gradients of a
+// scalar in which each has a part. (Taken while layers run, as the next layer
+// may overwrite scores.)
+StackResult RunWithGradients(Stack* stack,
+                             AttentionImplementation implementation,
+                             ScoreStorage storage = ScoreStorage::kStore) {
+  StackResult result;
   torch::Tensor scalar = torch::zeros({}, torch::kFloat64);
   const auto add = [&](const torch::Tensor& output) {
     result.outputs.push_back(output.detach().clone());
-    scalar =
-        scalar + Weighted(output, static_cast<int64_t>(result.outputs.size()));
+    scalar = scalar + WeightedSum(output, result.outputs.size());
   };
   DotProductAttentionOutput below;
   for (size_t i = 0; i < kLayers; ++i) {
@@ -299,9 +290,9 @@ void ExpectKernelMatches(const Case& c) {
     reference.MaterializeDropout(17);
     exact.MaterializeDropout(17);
   }
-  const Result r =
+  const StackResult r =
       RunWithGradients(&reference, AttentionImplementation::kReference);
-  const Result e =
+  const StackResult e =
       RunWithGradients(&exact, AttentionImplementation::kReference);
   for (const ScoreStorage storage :
        {ScoreStorage::kStore, ScoreStorage::kReverse,
@@ -309,7 +300,7 @@ void ExpectKernelMatches(const Case& c) {
     SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
     Stack kernel(c, torch::kFloat32);
     torch::manual_seed(17);
-    const Result a =
+    const StackResult a =
         RunWithGradients(&kernel, AttentionImplementation::kKernel, storage);
     ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
     ExpectAsExact(a.gradients, r.gradients, e.gradients, 3.0, "gradient");
@@ -364,7 +355,6 @@ TEST(DotProductAttentionTest, KernelMatchesReferenceUnderTheSameDropout) {
 }
 
 TEST(DotProductAttentionTest, KernelGivesTheSameBitsOnAnyNumberOfThreads) {
-  const int threads_before = at::get_num_threads();
   for (const bool causal : {false, true}) {
     for (const ScoreStorage storage :
          {ScoreStorage::kStore, ScoreStorage::kReverse}) {
@@ -374,26 +364,15 @@ TEST(DotProductAttentionTest, KernelGivesTheSameBitsOnAnyNumberOfThreads) {
                       .heads = 3,
                       .distance = 5,
                       .dropout = 0.1};
-      Result first;
-      for (const int threads : {1, 2, 3}) {
-        at::set_num_threads(threads);
+      SCOPED_TRACE(c.Name());
+      ExpectSameOnAnyNumberOfThreads([&] {
         Stack stack(c, torch::kFloat32);
-        const Result result =
-            RunWithGradients(&stack, AttentionImplementation::kKernel, storage);
-        if (threads == 1) {
-          first = result;
-          continue;
-        }
-        for (size_t i = 0; i < first.outputs.size(); ++i) {
-          EXPECT_TRUE(result.outputs[i].equal(first.outputs[i])) << i;
-        }
-        for (size_t i = 0; i < first.gradients.size(); ++i) {
-          EXPECT_TRUE(result.gradients[i].equal(first.gradients[i])) << i;
-        }
-      }
+        return RunWithGradients(&stack, AttentionImplementation::kKernel,
+                                storage)
+            .Tensors();
+      });
     }
   }
-  at::set_num_threads(threads_before);
 }
 
 TEST(DotProductAttentionTest, LayersShareOneBuffer) {

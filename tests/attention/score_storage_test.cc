@@ -5,7 +5,6 @@
 // layers are frozen, and where the sum begins with scores from elsewhere; that
 // one buffer is all there is; and that what cannot work is refused.
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +20,7 @@
 #include "attention/sparse_attention.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/tensor_matchers.h"
+#include "tests/support/thread_counts.h"
 
 namespace etc {
 namespace {
@@ -304,23 +304,13 @@ TEST(ScoreStorageTest, RefusesToDifferentiateOverwrittenScores) {
 TEST(ScoreStorageTest, IsTheSameOnAnyNumberOfThreads) {
   Layers layers(SomeLayers(3));
   const auto leaves = layers.Leaves();
-  const int threads_before = at::get_num_threads();
   for (const ScoreStorage storage : kBuffered) {
-    std::vector<torch::Tensor> first;
-    for (const int threads : {1, 2, 3}) {
-      at::set_num_threads(threads);
+    ExpectSameOnAnyNumberOfThreads([&] {
       torch::manual_seed(2);
-      const auto gradients =
-          Gradients(Scalar(layers.Run(storage, 0, 3).back().context), leaves);
-      if (first.empty()) {
-        first = gradients;
-      }
-      for (size_t i = 0; i < first.size(); ++i) {
-        EXPECT_TRUE(gradients[i].equal(first[i])) << i;
-      }
-    }
+      return Gradients(Scalar(layers.Run(storage, 0, 3).back().context),
+                       leaves);
+    });
   }
-  at::set_num_threads(threads_before);
 }
 
 TEST(ScoreStorageTest, ModuleCarriesBothBuffers) {

@@ -76,9 +76,24 @@ struct AttentionStack {
 };
 
 struct StackResult {
+  std::vector<torch::Tensor> Tensors() const {
+    std::vector<torch::Tensor> all = outputs;
+    all.insert(all.end(), gradients.begin(), gradients.end());
+    return all;
+  }
+
   std::vector<torch::Tensor> outputs;
   std::vector<torch::Tensor> gradients;
 };
+
+// A float64 scalar in which each element of output `n` of a stack has a part of
+// its own.
+inline torch::Tensor WeightedSum(const torch::Tensor& output, size_t n) {
+  const torch::Tensor weights = torch::arange(output.numel(), torch::kFloat64)
+                                    .add(static_cast<double>(n))
+                                    .cos();
+  return (output.reshape(-1).to(torch::kFloat64) * weights).sum();
+}
 
 // Outputs of all layers, each carrying to the next, scores where they count,
 // and the gradients of a scalar in which every output has a part.
@@ -91,11 +106,7 @@ inline StackResult RunLayers(AttentionStack* stack,
   torch::Tensor scalar = torch::zeros({}, torch::kFloat64);
   const auto add = [&](const torch::Tensor& output) {
     result.outputs.push_back(output.detach().clone());
-    const torch::Tensor weights =
-        torch::arange(output.numel(), torch::kFloat64)
-            .add(static_cast<double>(result.outputs.size()))
-            .cos();
-    scalar = scalar + (output.reshape(-1).to(torch::kFloat64) * weights).sum();
+    scalar = scalar + WeightedSum(output, result.outputs.size());
   };
   for (SparseAttentionInput& layer : stack->layers) {
     for (torch::Tensor* tensor : AttentionStack::Tensors(&layer)) {

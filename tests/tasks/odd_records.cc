@@ -43,6 +43,7 @@ std::string OddRecords::Record(const std::string& task) {
   json record = task == "wikihop"    ? Wikihop()
                 : task == "hotpotqa" ? Hotpotqa()
                 : task == "openkp"   ? Openkp()
+                : task == "classify" ? Classify()
                                      : Nq();
   if (OneIn(20)) {
     auto field = record.begin();
@@ -202,6 +203,20 @@ void OddRecords::AddNqDocument(int64_t tokens, json* record) {
         {{"token", OneIn(5) ? Text() : Fragment()}, {"html_token", OneIn(4)}});
   }
   (*record)["document_tokens"] = list;
+}
+
+json OddRecords::Classify() {
+  json record = {{"text", Text()}};
+  if (OneIn(2)) {
+    record["id"] = Text();
+  }
+  if (OneIn(2)) {
+    record["text_b"] = Text();
+  }
+  if (!OneIn(4)) {
+    record["label"] = OneIn(8) ? Fragment() : OneIn(2) ? "yes" : "no";
+  }
+  return record;
 }
 
 json OddRecords::Nq() {

@@ -13,7 +13,7 @@ namespace etc {
 // Words that the vocabularies of tests should have.
 std::vector<std::string> OddRecordWords();
 
-// Records of the four tasks' formats whose texts are what people do not think
+// Records of the tasks' formats whose texts are what people do not think
 // of: nothing at all, white space of all kinds, combining marks alone, right to
 // left, emoji, NUL, special pieces spelt out, very long words. The same for the
 // same seed. Some records are not as their format has it: a field of another
@@ -46,6 +46,7 @@ class OddRecords {
   nlohmann::json Openkp();
   nlohmann::json KeyPhrases(const std::vector<std::string>& texts);
   nlohmann::json Features();
+  nlohmann::json Classify();
   nlohmann::json Nq();
   // The field with the text of a document of so many tokens.
   void AddNqDocument(int64_t tokens, nlohmann::json* record);

@@ -37,6 +37,7 @@
 #include "tasks/registry.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/task_directories.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/tiny_sentencepiece_model.h"
 
@@ -145,6 +146,10 @@ nlohmann::json OddOptions(const std::string& task, OddRecords* odd) {
             {"max_position_predictions", 1 + odd->Below(100)},
             {"official_compatibility", odd->OneIn(2)}};
   }
+  if (task == "classify") {
+    return {{"labels", yes ? nlohmann::json{"yes", "no"}
+                           : nlohmann::json{"no", "\u2581", "yes", ""}}};
+  }
   const char* const methods[] = {"joint", "disjoint", "joint_exhaustive"};
   return {{"stride", 1 + odd->Below(8)},
           {"question_len", odd->Below(4)},
@@ -177,6 +182,9 @@ FinetuneConfig OddConfig(const std::string& task, bool is_wordpiece,
   if (task == "wikihop" && odd->OneIn(2)) {  // which cuts documents only
     config.data.max_long_length += 30;
     config.data.max_global_length += 30;
+  }
+  if (task == "classify") {
+    config.data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
   }
   if (task == "nq") {  // which has least lengths
     config.data.max_long_length +=
@@ -316,7 +324,7 @@ TEST_P(OddRecordsTest, AreReadOrRefusedAndPredictedFor) {
 
 INSTANTIATE_TEST_SUITE_P(
     TasksAndTokenizers, OddRecordsTest,
-    testing::Combine(testing::Values("wikihop", "hotpotqa", "openkp", "nq"),
+    testing::Combine(testing::ValuesIn(TaskDirectories()),
                      testing::Values("wordpiece", "sentencepiece", "marked")),
     [](const auto& names) {
       return absl::StrCat(std::get<0>(names.param), "_",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "attention/backends/cpu/backward_pass.h"
@@ -25,38 +26,66 @@ torch::Tensor ContiguousOrUndefined(const torch::Tensor& tensor) {
   return tensor.defined() ? tensor.contiguous() : tensor;
 }
 
-// The queries of all heads, divided into tiles.
-struct Tiles {
-  explicit Tiles(const AttentionSizes& sizes)
-      : heads(sizes.heads),
-        queries(sizes.queries),
-        length(TileLength(queries, sizes.batch * heads)),
-        of_head((queries + length - 1) / length),
-        count(sizes.batch * heads * of_head) {}
-
-  int64_t Batch(int64_t tile) const { return tile / of_head / heads; }
-  int64_t Head(int64_t tile) const { return tile / of_head % heads; }
-  int64_t Begin(int64_t tile) const { return tile % of_head * length; }
-  int64_t End(int64_t tile) const {
-    return std::min(Begin(tile) + length, queries);
-  }
-
-  int64_t heads, queries;
-  int64_t length;   // of a tile
-  int64_t of_head;  // tiles
-  int64_t count;
+// What a forward pass leaves beside the carried scores.
+struct ForwardOutputs {
+  torch::Tensor context;  // undefined: only scores are wanted
+  SoftmaxSums sums;
 };
 
-// Scores alone; context and the rest are null.
-kernels::ForwardResults ScoresOf(const AttentionProblem& problem, int64_t batch,
-                                 int64_t head) {
-  kernels::ForwardResults results;
-  results.previous[0] = ScoreRowsOf(problem.previous.own, batch, head);
-  results.previous[1] = ScoreRowsOf(problem.previous.other, batch, head);
-  results.carried[0] = ScoreRowsToWrite(problem.carried.own, batch, head);
-  results.carried[1] = ScoreRowsToWrite(problem.carried.other, batch, head);
-  return results;
-}
+// Computes one tile, a run of queries of one head: a task of ForEachTask.
+class ForwardTask {
+ public:
+  ForwardTask(const AttentionProblem& problem, const ForwardOutputs& outputs,
+              bool subtract)
+      : problem_(problem),
+        outputs_(outputs),
+        subtract_(subtract),
+        sizes_(problem),
+        tile_length_(TileLength(sizes_.queries, sizes_.batch * sizes_.heads)),
+        tiles_of_head_((sizes_.queries + tile_length_ - 1) / tile_length_) {}
+
+  int64_t tiles() const { return sizes_.batch * sizes_.heads * tiles_of_head_; }
+  int64_t workspace_size() const {
+    return tiles() == 0 ? 0
+                        : kernels::ForwardWorkspaceSize(HeadOf(problem_, 0, 0));
+  }
+
+  void operator()(int64_t tile, float* workspace) const {
+    const int64_t batch = tile / tiles_of_head_ / sizes_.heads;
+    const int64_t head = tile / tiles_of_head_ % sizes_.heads;
+    const int64_t begin = tile % tiles_of_head_ * tile_length_;
+    kernels::ForwardTile(HeadOf(problem_, batch, head), begin,
+                         std::min(begin + tile_length_, sizes_.queries),
+                         ResultsOf(batch, head), workspace);
+  }
+
+ private:
+  kernels::ForwardResults ResultsOf(int64_t batch, int64_t head) const {
+    const ScorePair& previous = problem_.previous;
+    const ScorePair& carried = problem_.carried;
+    kernels::ForwardResults results;
+    results.previous[0] = ScoreRowsOf(previous.own, batch, head);
+    results.previous[1] = ScoreRowsOf(previous.other, batch, head);
+    results.carried[0] = ScoreRowsToWrite(carried.own, batch, head);
+    results.carried[1] = ScoreRowsToWrite(carried.other, batch, head);
+    results.subtract = subtract_;
+    if (outputs_.context.defined()) {
+      results.context = HeadRows(outputs_.context, batch, head);
+      results.context_stride = outputs_.context.stride(2);
+      results.row_max = VectorOfHead(outputs_.sums.row_max, batch, head);
+      results.row_inverse_sum =
+          VectorOfHead(outputs_.sums.row_inverse_sum, batch, head);
+    }
+    return results;
+  }
+
+  const AttentionProblem& problem_;
+  const ForwardOutputs& outputs_;
+  const bool subtract_;
+  const AttentionSizes sizes_;
+  const int64_t tile_length_;
+  const int64_t tiles_of_head_;
+};
 
 }  // namespace
 
@@ -118,58 +147,31 @@ ScorePair CpuBackend::NewScores(const AttentionProblem& problem) const {
 AttentionForward CpuBackend::Forward(const AttentionProblem& problem) const {
   const AttentionSizes sizes(problem);
   const torch::TensorOptions options = problem.operands.query.options();
+  ForwardOutputs outputs;
   // Heads of a token side by side, as the output projection wants them.
-  const torch::Tensor context = torch::empty_strided(
+  outputs.context = torch::empty_strided(
       {sizes.batch, sizes.heads, sizes.queries, sizes.value_dim},
       {sizes.queries * sizes.heads * sizes.value_dim, sizes.value_dim,
        sizes.heads * sizes.value_dim, 1},
       options);
-  SoftmaxSums sums;
+  SoftmaxSums& sums = outputs.sums;
   sums.row_max =
       torch::empty({sizes.batch, sizes.heads, sizes.queries}, options);
   sums.row_inverse_sum = torch::empty_like(sums.row_max);
-  const AttentionForward forward = {
-      .context = context,
-      .scores = problem.carried,
-      .saved = {sums.row_max, sums.row_inverse_sum}};
-  const Tiles tiles(sizes);
-  if (tiles.count == 0 ||
-      (context.numel() == 0 && !problem.carried.defined())) {
-    return forward;
+  if (outputs.context.numel() > 0 || problem.carried.defined()) {
+    const ForwardTask task(problem, outputs, /*subtract=*/false);
+    ForEachTask(task.tiles(), task.workspace_size(), std::cref(task));
   }
-  ForEachTask(
-      tiles.count, kernels::ForwardWorkspaceSize(HeadOf(problem, 0, 0)),
-      [&](int64_t tile, float* workspace) {
-        const int64_t batch = tiles.Batch(tile);
-        const int64_t head = tiles.Head(tile);
-        kernels::ForwardResults results = ScoresOf(problem, batch, head);
-        results.context = HeadRows(context, batch, head);
-        results.context_stride = context.stride(2);
-        results.row_max = VectorOfHead(sums.row_max, batch, head);
-        results.row_inverse_sum =
-            VectorOfHead(sums.row_inverse_sum, batch, head);
-        kernels::ForwardTile(HeadOf(problem, batch, head), tiles.Begin(tile),
-                             tiles.End(tile), results, workspace);
-      });
-  return forward;
+  return {.context = outputs.context,
+          .scores = problem.carried,
+          .saved = {sums.row_max, sums.row_inverse_sum}};
 }
 
 void CpuBackend::RecomputeScores(const AttentionProblem& problem,
                                  bool subtract) const {
-  const Tiles tiles{AttentionSizes(problem)};
-  if (tiles.count == 0) {
-    return;
-  }
-  ForEachTask(
-      tiles.count, kernels::ForwardWorkspaceSize(HeadOf(problem, 0, 0)),
-      [&](int64_t tile, float* workspace) {
-        const int64_t batch = tiles.Batch(tile);
-        const int64_t head = tiles.Head(tile);
-        kernels::ForwardResults results = ScoresOf(problem, batch, head);
-        results.subtract = subtract;
-        kernels::ForwardTile(HeadOf(problem, batch, head), tiles.Begin(tile),
-                             tiles.End(tile), results, workspace);
-      });
+  const ForwardOutputs scores_alone;
+  const ForwardTask task(problem, scores_alone, subtract);
+  ForEachTask(task.tiles(), task.workspace_size(), std::cref(task));
 }
 
 AttentionOperands CpuBackend::Backward(const AttentionProblem& problem,

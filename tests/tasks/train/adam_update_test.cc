@@ -5,12 +5,12 @@
 
 #include "tasks/train/adam_update.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "tests/support/tensor_matchers.h"
+#include "tests/support/thread_counts.h"
 
 namespace etc {
 namespace {
@@ -82,23 +82,19 @@ TEST(AdamUpdateTest, MatchesTheDefinition) {
 }
 
 TEST(AdamUpdateTest, GivesTheSameAtAnyNumberOfThreads) {
-  const int threads_before = at::get_num_threads();
   for (const Kind& kind : kKinds) {
     SCOPED_TRACE(kind.name);
-    at::set_num_threads(1);
-    const auto first = MakeUpdates(kind, torch::kFloat32);
-    UpdateAll_(first);
-    for (const int threads : {2, 3}) {
-      at::set_num_threads(threads);
-      const auto again = MakeUpdates(kind, torch::kFloat32);
-      UpdateAll_(again);
-      for (size_t i = 0; i < first.size(); ++i) {
-        EXPECT_TRUE(again[i].parameter.equal(first[i].parameter)) << i;
-        EXPECT_TRUE(again[i].mean_square.equal(first[i].mean_square)) << i;
+    ExpectSameOnAnyNumberOfThreads([&] {
+      const auto updates = MakeUpdates(kind, torch::kFloat32);
+      UpdateAll_(updates);
+      std::vector<torch::Tensor> results;
+      for (const AdamUpdate& update : updates) {
+        results.push_back(update.parameter);
+        results.push_back(update.mean_square);
       }
-    }
+      return results;
+    });
   }
-  at::set_num_threads(threads_before);
 }
 
 TEST(AdamUpdateTest, TakesTensorsThatAreNotContiguous) {

@@ -10,7 +10,6 @@
 // Carried scores are compared where tokens see each other: elsewhere the kernel
 // leaves 0.
 
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
@@ -27,6 +26,7 @@
 #include "tests/support/attention_stack.h"
 #include "tests/support/exactness.h"
 #include "tests/support/tensor_matchers.h"
+#include "tests/support/thread_counts.h"
 
 namespace etc {
 namespace {
@@ -198,31 +198,17 @@ TEST(CpuBackendTest, GivesTheSameBitsOnAnyNumberOfThreads) {
                            .layers = 2,
                            .hard = true,
                            .dropout = 0.1};
-  const int threads_before = at::get_num_threads();
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    SCOPED_TRACE(static_cast<int>(side));
     torch::manual_seed(1);
     const AttentionInputs attention = MakeAttention(c);
     const AttentionStack values(c, side, attention);
-    StackResult first;
-    for (const int threads : {1, 2, 3}) {
-      at::set_num_threads(threads);
+    ExpectSameOnAnyNumberOfThreads([&] {
       torch::manual_seed(2);
       AttentionStack stack = values.As(torch::kFloat32);
-      const StackResult result =
-          RunLayers(&stack, AttentionImplementation::kKernel);
-      if (threads == 1) {
-        first = result;
-        continue;
-      }
-      for (size_t i = 0; i < first.outputs.size(); ++i) {
-        EXPECT_TRUE(result.outputs[i].equal(first.outputs[i])) << i;
-      }
-      for (size_t i = 0; i < first.gradients.size(); ++i) {
-        EXPECT_TRUE(result.gradients[i].equal(first.gradients[i])) << i;
-      }
-    }
+      return RunLayers(&stack, AttentionImplementation::kKernel).Tensors();
+    });
   }
-  at::set_num_threads(threads_before);
 }
 
 SparseAttentionOutput RunKernels(const SparseAttentionInput& input) {
