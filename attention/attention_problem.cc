@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "attention/relative_position.h"
+#include "attention/pattern.h"
 #include "attention/sparse_attention.h"
 #include "base/check_shape.h"
 #include "base/random.h"

@@ -22,7 +22,7 @@ struct DotProductAttentionInput {
   // CausalPattern (decoders) or PatternFromRuns.
   SoftmaxPattern pattern;
   // Undefined unless the pattern has relative ids; else at least
-  // RelativeVocabSize(max_distance) rows (attention/relative_position.h).
+  // RelativeVocabSize(max_distance) rows (attention/pattern.h).
   RelativeTable relative;
 
   ResidualAttention residual = ResidualAttention::kOff;

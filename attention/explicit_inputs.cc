@@ -1,8 +1,7 @@
-#include "attention/explicit_inputs.h"
-
 #include <algorithm>
 
-#include "attention/relative_position.h"
+#include "attention/attention_inputs.h"
+#include "attention/pattern.h"
 
 namespace etc {
 namespace {

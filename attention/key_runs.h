@@ -41,7 +41,7 @@ inline RunSetTable EmptySets(int64_t queries) {
 }
 
 // Which row of the relative table belongs to a query and a key, with m the
-// maximum distance (attention/relative_position.h):
+// maximum distance (attention/pattern.h):
 //   kNone      none
 //   kDistance  RelativeId(key - query, m) for keys in `special` (all keys, if
 //              it has no sets), and OtherSegmentId(m) for others

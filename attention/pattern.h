@@ -1,10 +1,40 @@
 #ifndef ETC_ATTENTION_PATTERN_H_
 #define ETC_ATTENTION_PATTERN_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 namespace etc {
+
+// Relative ids of ETC (doc/model.md 5.2). With m = `max_distance` and
+// delta = key position - query position:
+//
+//   delta >= 0   min(delta, m)          0 is the token itself
+//   delta <  0   m + min(-delta, m)     m + 1 is the left neighbour
+constexpr int64_t RelativeId(int64_t delta, int64_t max_distance) {
+  return delta >= 0 ? std::min(delta, max_distance)
+                    : max_distance + std::min(-delta, max_distance);
+}
+
+// Number of ids of RelativeId: 2m + 1. The ids from here on mark pairs of
+// different streams and segments (AttentionPattern).
+constexpr int64_t RelativeDistanceCount(int64_t max_distance) {
+  return 2 * max_distance + 1;
+}
+constexpr int64_t NotLinkedId(int64_t max_distance) {
+  return RelativeDistanceCount(max_distance);
+}
+constexpr int64_t LinkedId(int64_t max_distance) {
+  return RelativeDistanceCount(max_distance) + 1;
+}
+constexpr int64_t OtherSegmentId(int64_t max_distance) {
+  return RelativeDistanceCount(max_distance) + 2;
+}
+// Rows a relative table must have at least (doc/model.md 1.1).
+constexpr int64_t RelativeVocabSize(int64_t max_distance) {
+  return RelativeDistanceCount(max_distance) + 3;
+}
 
 // Who may see whom in one example, and which relative id applies to each pair,
 // in O(L + G) memory (doc/model.md 6). Long tokens are i, j in [0, L),
@@ -21,7 +51,7 @@ namespace etc {
 // where Owns(g, i) = (sentence[i] == g or paragraph[i] == g). Relative ids,
 // with m = relative_pos_max_distance and V0 = 2m + 1 (none at all when m is 0):
 //
-//   l2l  RelativeId(j - i)                     see relative_position.h
+//   l2l  RelativeId(j - i)
 //   l2g, g2l  V0 + 1 if Owns(g, i) or linked[i] == g, else V0
 //   g2g  RelativeId(k - g) if global_segment[g] == global_segment[k],
 //        else V0 + 2

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "attention/relative_position.h"
+#include "attention/pattern.h"
 
 namespace etc {
 namespace {

@@ -63,7 +63,7 @@ struct KeyPatternOptions {
   // One for each example.
   std::vector<SequenceLengths> lengths;
   // m: the relative id of query i and key j is RelativeId(j - i, m)
-  // (attention/relative_position.h); 0: no relative ids.
+  // (attention/pattern.h); 0: no relative ids.
   int64_t max_distance = 0;
 };
 

@@ -34,11 +34,6 @@ absl::Status Failure(int error, absl::string_view action,
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", path));
 }
 
-std::string FolderOf(const std::string& path) {
-  const fs::path folder = fs::path(path).parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
 // The entries of `directory`, read before any of them is changed.
 absl::StatusOr<std::vector<fs::path>> EntriesOf(const std::string& directory) {
   std::vector<fs::path> entries;
@@ -86,6 +81,11 @@ bool IsOtherRunningProcess(pid_t process) {
 }
 
 }  // namespace
+
+std::string FolderOf(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
 
 absl::Status SyncDirectory(const std::string& directory) {
   FileOperations& operations = FileOperations::Current();

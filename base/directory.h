@@ -11,6 +11,9 @@ namespace etc {
 // What changes the entries of directories, all by FileOperations. Errors are
 // those of the system, with the path in the message.
 
+// The directory that `path` is in: "." for a name alone.
+std::string FolderOf(const std::string& path);
+
 // Puts the names in `directory` on disk. OK where the file system does not
 // sync directories.
 absl::Status SyncDirectory(const std::string& directory);

@@ -27,12 +27,6 @@ absl::Status ErrnoStatus(int error, absl::string_view action,
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " ", path));
 }
 
-std::string FolderOf(const std::string& path) {
-  const std::filesystem::path folder =
-      std::filesystem::path(path).parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
 absl::Status CheckRange(const RandomAccessFile& file, uint64_t offset,
                         uint64_t length) {
   if (offset > file.size() || length > file.size() - offset) {

@@ -1,8 +1,12 @@
 #ifndef ETC_BASE_FILE_H_
 #define ETC_BASE_FILE_H_
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -39,6 +43,67 @@ class RandomAccessFile {
   std::string path_;
   int descriptor_ = -1;
   uint64_t size_ = 0;
+};
+
+// Numbers are copied as they stand in files.
+static_assert(std::endian::native == std::endian::little);
+
+// Takes numbers and pieces from the front of `bytes`, which must outlive it.
+// What is not there is nullopt, and then nothing is taken.
+class ByteReader {
+ public:
+  explicit ByteReader(absl::string_view bytes) : bytes_(bytes) {}
+
+  // Bytes taken so far, and those left.
+  size_t position() const { return position_; }
+  size_t left() const { return bytes_.size() - position_; }
+
+  std::optional<absl::string_view> Take(uint64_t length) {
+    if (length > left()) {
+      return std::nullopt;
+    }
+    const absl::string_view piece = bytes_.substr(position_, length);
+    position_ += length;
+    return piece;
+  }
+
+  // A number, little-endian.
+  template <typename T>
+  std::optional<T> TakeFixed() {
+    const auto piece = Take(sizeof(T));
+    if (!piece) {
+      return std::nullopt;
+    }
+    T value;
+    std::memcpy(&value, piece->data(), sizeof(T));
+    return value;
+  }
+
+  // A base-128 number, least significant group first, that fits in `bits` bits
+  // (doc/formats.md 0.3).
+  std::optional<uint64_t> TakeVarint(int bits) {
+    uint64_t value = 0;
+    size_t at = position_;
+    for (int shift = 0; shift < bits && at < bytes_.size(); shift += 7) {
+      const auto byte = static_cast<uint8_t>(bytes_[at++]);
+      const uint64_t group = byte & 0x7f;
+      if (shift + 7 > bits && (group >> (bits - shift)) != 0) {
+        return std::nullopt;
+      }
+      value |= group << shift;
+      if (byte < 0x80) {
+        position_ = at;
+        return value;
+      }
+    }
+    return std::nullopt;
+  }
+  std::optional<uint64_t> TakeVarint32() { return TakeVarint(32); }
+  std::optional<uint64_t> TakeVarint64() { return TakeVarint(64); }
+
+ private:
+  absl::string_view bytes_;
+  size_t position_ = 0;
 };
 
 // The whole of a regular file. kResourceExhausted if it holds more than

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/stop_guard.h"
+#include "etc/embedding.h"
+#include "etc/encoder_layer.h"
 #include "etc/nn/gradient_checkpoint.h"
 
 namespace etc {
@@ -58,11 +60,12 @@ ScoreStorage ScoreStorageFromName(const std::string& name) {
 }
 
 EtcModelImpl::EtcModelImpl(const EtcConfig& config) : config_(Checked(config)) {
-  embedding_ = register_module("embedding", EtcEmbedding(config_));
+  embedding_ =
+      register_module("embedding", std::make_shared<EtcEmbeddingImpl>(config_));
   const EtcEncoderLayerOptions options = EncoderLayerOptions(config_);
   torch::nn::ModuleList list;
   for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
-    layers_.emplace_back(options);
+    layers_.push_back(std::make_shared<EtcEncoderLayerImpl>(options));
     list->push_back(layers_.back());
   }
   register_module("layers", list);
@@ -78,13 +81,13 @@ void EtcModelImpl::set_residual_attention(ResidualAttention mode) {
 
 void EtcModelImpl::set_attention_implementation(
     AttentionImplementation implementation) {
-  for (EtcEncoderLayer& layer : layers_) {
+  for (const auto& layer : layers_) {
     layer->attention()->set_implementation(implementation);
   }
 }
 
 void EtcModelImpl::set_linear_precision(LinearPrecision precision) {
-  for (EtcEncoderLayer& layer : layers_) {
+  for (const auto& layer : layers_) {
     layer->set_linear_precision(precision);
   }
 }

@@ -5,6 +5,8 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,10 +15,12 @@
 #include "attention/sparse_attention.h"
 #include "base/linear.h"
 #include "etc/config.h"
-#include "etc/embedding.h"
-#include "etc/encoder_layer.h"
 
 namespace etc {
+
+class EtcEmbeddingImpl;
+class EtcEncoderLayerImpl;
+struct EncoderState;
 
 // "off", "sum" and "mean". Throws c10::Error for other names.
 ResidualAttention ResidualAttentionFromName(const std::string& name);
@@ -86,8 +90,8 @@ class EtcModelImpl : public torch::nn::Module {
 
   EtcConfig config_;
   ScoreStorage score_storage_ = ScoreStorage::kReverse;
-  EtcEmbedding embedding_ = nullptr;
-  std::vector<EtcEncoderLayer> layers_;
+  std::shared_ptr<EtcEmbeddingImpl> embedding_;
+  std::vector<std::shared_ptr<EtcEncoderLayerImpl>> layers_;
 };
 TORCH_MODULE(EtcModel);
 

@@ -12,11 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "etc/weights/formats/tensor_source.h"
 
 namespace etc {
 
-struct TensorCopy;
+struct TensorInfo;
+class TensorSource;
 
 // Tensors by name, in order of names.
 using NamedTensors = std::map<std::string, torch::Tensor>;
@@ -31,7 +31,7 @@ NamedTensors ModuleTensors(const torch::nn::Module& module,
 // tensor that is not contiguous on the CPU. A tensor under two names is stored
 // twice.
 //   kInvalidArgument  a dtype that is not floating, integer or bool
-//   others            what WriteSafetensors says
+//   others            what writing the file gives
 // Throws c10::Error if a tensor is undefined or sparse.
 absl::Status WriteTensors(const std::string& path, const NamedTensors& tensors,
                           const std::map<std::string, std::string>& metadata);
@@ -44,23 +44,25 @@ absl::Status WriteTensorFlowTensors(const std::string& prefix,
 // read when they are asked for. Copies share the open files.
 class TensorReader {
  public:
-  // See OpenTensorSource for `path` and the errors.
+  // `path` is a file or directory of safetensors or of torch.save, also in
+  // shards, or a TensorFlow V2 checkpoint (README.md, "Bring your weights").
+  //   kNotFound         there are no weights, or a shard is missing
+  //   kInvalidArgument  the files are malformed; says where (doc/formats.md)
   static absl::StatusOr<TensorReader> Open(const std::string& path);
-  explicit TensorReader(std::shared_ptr<const TensorSource> files)
-      : files_(std::move(files)) {}
+  explicit TensorReader(std::shared_ptr<const TensorSource> files);
 
-  // See TensorSource for these.
-  const std::string& path() const { return files_->path(); }
-  const std::vector<std::string>& Names() const { return files_->names(); }
-  const std::vector<std::string>& warnings() const {
-    return files_->warnings();
-  }
-  const std::map<std::string, std::string>& metadata() const {
-    return files_->metadata();
-  }
-  absl::StatusOr<const TensorInfo*> Find(const std::string& name) const {
-    return files_->Find(name);
-  }
+  // The file or directory that was opened.
+  const std::string& path() const;
+  // Of all tensors, in ascending order.
+  const std::vector<std::string>& Names() const;
+  // What is unusual in the files, but no reason to refuse them.
+  const std::vector<std::string>& warnings() const;
+  // Texts that the files store beside the tensors. Empty unless safetensors.
+  const std::map<std::string, std::string>& metadata() const;
+  // For code that includes etc/weights/formats/tensor_source.h. The pointer is
+  // the same for two names of one tensor, and valid as long as the files are
+  // open. kNotFound if there is no such tensor.
+  absl::StatusOr<const TensorInfo*> Find(const std::string& name) const;
   // kNotFound as for Find.
   absl::StatusOr<std::vector<int64_t>> Shape(const std::string& name) const;
 
@@ -68,7 +70,7 @@ class TensorReader {
   //   kNotFound         as for Find
   //   kInvalidArgument  a dtype that LibTorch lacks or we do not support (F8,
   //                     U16, ...), a BOOL other than 0 and 1
-  //   others            what TensorSource::Read says
+  //   kDataLoss         the checksum is not that of the data
   absl::StatusOr<torch::Tensor> Read(const std::string& name) const;
 
  private:
@@ -78,20 +80,6 @@ class TensorReader {
 // An error that names the first tensor with an element that is infinite or not
 // a number, and `path`, the file it is from (kInvalidArgument).
 absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors);
-
-// Copies tensors of a file into `destination`, on any device, as each of
-// `copies` says. All or nothing: names, shapes and dtypes are checked first,
-// then all tensors are read, then all are copied; after an error the
-// destination is unchanged.
-//   kNotFound         a source that the file does not have
-//   kInvalidArgument  tensors of another shape; of another dtype unless both
-//                     are floating (doc/formats.md 0.5); a row beyond the
-//                     source
-//   others            what TensorReader::Read says
-// Throws c10::Error if `destination` lacks a target.
-absl::Status CopyTensors(const TensorReader& reader,
-                         const std::vector<TensorCopy>& copies,
-                         const NamedTensors& destination);
 
 // What became of each tensor when loading. Names in order.
 struct LoadReport {
@@ -108,11 +96,15 @@ enum class NameMatch {
   kBoth,         // all
 };
 
-// CopyTensors for the tensors that have the same name in the file and in
-// `destination`, where a name may also be found by the metadata (see
-// OpenTensorSource).
-//   kInvalidArgument  names that `match` does not allow
-//   others            what CopyTensors says
+// Copies the tensors that have the same name in the file and in
+// `destination`, on any device; in safetensors a name may also be found by the
+// metadata (doc/formats.md 1.3). All or nothing: names, shapes and dtypes are
+// checked first, then all tensors are read, then all are copied; after an error
+// the destination is unchanged.
+//   kInvalidArgument  names that `match` does not allow; tensors of another
+//                     shape; of another dtype unless both are floating
+//                     (doc/formats.md 0.5)
+//   others            what TensorReader::Read says
 absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,
                                        const NamedTensors& destination,
                                        NameMatch match = NameMatch::kAny);

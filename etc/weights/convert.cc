@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "etc/model.h"
+#include "etc/weights/import_plan.h"
 #include "etc/weights/source_config.h"
 
 namespace etc {
@@ -107,11 +107,16 @@ absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
   }
   EtcConfig config =
       options.lift ? LiftedConfig(file.source.config) : file.source.config;
-  if (!options.plan.token_rows.empty()) {
-    config.vocab_size = static_cast<int64_t>(options.plan.token_rows.size());
+  if (!options.token_rows.empty()) {
+    config.vocab_size = static_cast<int64_t>(options.token_rows.size());
   }
-  ETC_ASSIGN_OR_RETURN(WeightPlan plan,
-                       PlanWeights(file.source, config, options.plan));
+  using Segments = WeightPlanOptions::Segments;
+  ETC_ASSIGN_OR_RETURN(
+      WeightPlan plan,
+      PlanWeights(file.source, config,
+                  {.segments = options.segments_by_index ? Segments::kByIndex
+                                                         : Segments::kBroadcast,
+                   .token_rows = options.token_rows}));
   ETC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, FindTokenizer(options.source));
   return ImportPlan{.file = std::move(file),
                     .config = std::move(config),
@@ -132,6 +137,34 @@ absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
                                           EtcConfigToJson(plan.config)));
   return WriteTensors(weights, ModuleTensors(*model, "encoder."), {kMetadata});
+}
+
+absl::Status ImportWeights(const ImportOptions& options,
+                           const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(const ImportPlan plan, PlanImport(options));
+  return WriteImport(plan, options.seed, directory);
+}
+
+absl::StatusOr<LoadReport> LoadEncoder(const std::string& path,
+                                       const EtcModel& model) {
+  ETC_ASSIGN_OR_RETURN(
+      const FilledEncoder filled,
+      FillEncoder(path, model->config(), ModuleTensors(*model)));
+  LoadReport report;
+  for (const WeightStep& step : filled.plan.steps) {
+    if (step.source.empty()) {
+      report.missing.push_back(step.target.name);
+      continue;
+    }
+    report.loaded.push_back(step.target.name);
+    if (filled.file.source.tensors.at(step.source).dtype != "F32") {
+      report.converted.push_back(step.target.name);
+    }
+  }
+  for (const DroppedTensor& dropped : filled.plan.dropped) {
+    report.unexpected.push_back(dropped.name);
+  }
+  return report;
 }
 
 absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file) {

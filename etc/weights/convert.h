@@ -7,60 +7,49 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "etc/config.h"
+#include "etc/model.h"
 #include "etc/weights/checkpoint.h"
-#include "etc/weights/encoder_parameters.h"
-#include "etc/weights/tokenizer_files.h"
-#include "etc/weights/weight_plan.h"
-#include "etc/weights/weights.h"
 
 namespace etc {
 
 struct ImportOptions {
-  // As for OpenWeights.
+  // Weights of any origin: "Bring your weights" in README.md.
   std::string source;
-  // Whether BERT is lifted to ETC (PlanWeights). Otherwise it stays BERT, in
-  // our files.
+  // Whether BERT is lifted to ETC (doc/model.md 11). Otherwise it stays BERT,
+  // in our files.
   bool lift = false;
   // "off", "sum" or "mean", for a source that does not say what it was trained
   // with; empty: as the source says.
   std::string residual_attention;
-  WeightPlanOptions plan;
+  // The rows of the segment table when BERT is lifted: BERT's row 0, which it
+  // used for all tokens of a single text, in every row; or rows by index as far
+  // as BERT has them (doc/formats.md 3.4).
+  bool segments_by_index = false;
+  // For each row of the result's token table the row of the source with the
+  // same piece, or -1. Empty: the vocabularies are the same.
+  std::vector<int64_t> token_rows;
   // Of the random numbers for parameters that the source lacks.
   uint64_t seed = 1;
 };
 
-// What an import will do. Of the source only the headers have been read.
-struct ImportPlan {
-  WeightFile file;
-  EtcConfig config;  // of the result
-  WeightPlan plan;
-  TokenizerFiles tokenizer;
-};
-
-//   kInvalidArgument  `lift` for a source that is not BERT, and what
-//                     OpenWeights, FindTokenizer and PlanWeights say
-absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options);
-
 // Writes a checkpoint directory of ours: etc_config.json, model.safetensors,
 // and the vocabulary with tokenizer_config.json.
-//   kAlreadyExists  `directory` has a model.safetensors
-absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
-                         const std::string& directory);
+//   kAlreadyExists    `directory` has a model.safetensors
+//   kInvalidArgument  `lift` for a source that is not BERT; weights, a
+//                     configuration or a vocabulary that cannot be used, with
+//                     the reason
+absl::Status ImportWeights(const ImportOptions& options,
+                           const std::string& directory);
 
-// The parameters of the encoder in a file, by our names, in float32.
-absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file);
-
-// The parameters of an encoder under the names, and in the layout, of another
-// style, each name after the prefix that the style's own code writes
-// ("etc_document_bert/", "bert/", "bert."). `encoder` has them by our names;
-// the result may share its memory. `config` gives their shapes.
-//   kInvalidArgument  the style cannot represent the model: BERT has no
-//                     relative positions, and one tensor for parameters that
-//                     may differ in ETC
-absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
-                                            const EtcConfig& config,
-                                            NameStyle style);
+// Fills an encoder from weights of any origin ("Bring your weights" in
+// README.md), BERT's being lifted if the encoder has relative positions. All or
+// nothing. In the report "missing" are the model's parameters that stay as they
+// were initialised, "unexpected" the file's tensors that are not used.
+//   kNotFound         there are no weights at `path`
+//   kInvalidArgument  sizes differ, or weights are missing, malformed or of
+//                     another shape
+absl::StatusOr<LoadReport> LoadEncoder(const std::string& path,
+                                       const EtcModel& model);
 
 enum class ExportFormat { kSafetensors, kTensorFlow };
 

@@ -1,55 +1,57 @@
 #include "etc/weights/encoder_parameters.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/utf8.h"
 
 namespace etc {
 namespace {
 
-// The parameters that a part of the model has: their last name components and
-// shapes, in each style.
-enum class Kind {
-  kTable,     // ours "weight" [in, out]; rows are never transposed
-  kDense,     // ours "weight" [out, in], "bias" [out]
-  kNorm,      // ours "weight" [out], "bias" [out]
-  kRelative,  // ours "embedding" [R, heads, head size], "bias" [R, heads]
-};
+// The parameters that a part of the model has: see LeavesOf.
+enum class PartKind { kTable, kDense, kNorm, kRelative };
 
-// Sizes of the configuration.
-enum class Size {
-  kNone,
-  kVocabulary,
-  kSegments,
-  kPositions,
-  kEmbedding,
-  kHidden,
-  kAttention,
-  kIntermediate
-};
+// Sizes of the configuration that parts have.
+int64_t NoSize(const EtcConfig&) { return 0; }
+int64_t Vocabulary(const EtcConfig& c) { return c.vocab_size; }
+int64_t Segments(const EtcConfig& c) { return c.segment_vocab_size; }
+int64_t Positions(const EtcConfig& c) {
+  return c.max_absolute_position_embeddings;
+}
+int64_t TokenWidth(const EtcConfig& c) { return c.token_embedding_size(); }
+int64_t Hidden(const EtcConfig& c) { return c.hidden_size; }
+int64_t AllHeads(const EtcConfig& c) {
+  return c.num_attention_heads * c.head_size();
+}
+int64_t Intermediate(const EtcConfig& c) { return c.intermediate_size; }
 
 // When a part exists.
-enum class If {
-  kAlways,
-  kEmbeddingIsProjected,
-  kHasPositions,
-  kHasRelative,
-  kKeysApart,     // neither share_kv nor share_qkv
-  kStreamsApart,  // not share_qkv
-  kOutputsApart,
-  kFeedForwardShared,
-  kFeedForwardApart,
-};
+bool Always(const EtcConfig&) { return true; }
+bool IsProjected(const EtcConfig& c) { return TokenWidth(c) != Hidden(c); }
+bool HasPositions(const EtcConfig& c) { return Positions(c) > 0; }
+bool HasIds(const EtcConfig& c) { return c.relative_vocab_size.has_value(); }
+bool StreamsApart(const EtcConfig& c) { return !c.share_qkv_projections; }
+bool KeysApart(const EtcConfig& c) {
+  return StreamsApart(c) && !c.share_kv_projections;
+}
+bool OutputsApart(const EtcConfig& c) { return !c.share_att_output_projection; }
+bool OneInner(const EtcConfig& c) { return c.share_feed_forward_params; }
+bool TwoInner(const EtcConfig& c) { return !c.share_feed_forward_params; }
 
 struct Part {
-  Kind kind;
+  PartKind kind;
   ParameterRole role;
-  If exists;
-  Size in;
-  Size out;
+  bool (*exists)(const EtcConfig& config);
+  int64_t (*in)(const EtcConfig& config);
+  int64_t (*out)(const EtcConfig& config);
   // N is the number of the layer, from 0.
   const char* ours;
   const char* official_etc;
@@ -57,231 +59,151 @@ struct Part {
   const char* stand_ins;  // of ours, by commas
 };
 
-using R = ParameterRole;
-constexpr Size kH = Size::kHidden;
-constexpr Size kA = Size::kAttention;
-constexpr Size kF = Size::kIntermediate;
-
+using enum PartKind;
+using enum ParameterRole;
 // doc/formats.md 3.1 to 3.4.
 constexpr Part kEmbeddingParts[] = {
-    {Kind::kTable, R::kTokenTable, If::kAlways, Size::kVocabulary,
-     Size::kEmbedding, "embedding.token", "token_emb_lookup",
-     "embeddings/word_embeddings", ""},
-    {Kind::kDense, R::kTokenProjection, If::kEmbeddingIsProjected,
-     Size::kEmbedding, kH, "embedding.token.projection",
-     "token_emb_lookup/projection", nullptr, ""},
-    {Kind::kTable, R::kSegmentTable, If::kAlways, Size::kSegments, kH,
-     "embedding.segment", "segment_emb_lookup",
-     "embeddings/token_type_embeddings", ""},
-    {Kind::kTable, R::kPositionTable, If::kHasPositions, Size::kPositions, kH,
+    {kTable, kTokenTable, Always, Vocabulary, TokenWidth, "embedding.token",
+     "token_emb_lookup", "embeddings/word_embeddings", ""},
+    {kDense, kTokenProjection, IsProjected, TokenWidth, Hidden,
+     "embedding.token.projection", "token_emb_lookup/projection", nullptr, ""},
+    {kTable, kSegmentTable, Always, Segments, Hidden, "embedding.segment",
+     "segment_emb_lookup", "embeddings/token_type_embeddings", ""},
+    {kTable, kPositionTable, HasPositions, Positions, Hidden,
      "embedding.long_position", "position_emb_lookup_long",
      "embeddings/position_embeddings", ""},
-    {Kind::kTable, R::kPositionTable, If::kHasPositions, Size::kPositions, kH,
+    {kTable, kPositionTable, HasPositions, Positions, Hidden,
      "embedding.global_position", "position_emb_lookup_global",
      "embeddings/position_embeddings", ""},
-    {Kind::kNorm, R::kLayer, If::kAlways, Size::kNone, kH,
-     "embedding.long_norm", "long_emb_layer_norm", "embeddings/LayerNorm", ""},
-    {Kind::kNorm, R::kLayer, If::kAlways, Size::kNone, kH,
-     "embedding.global_norm", "global_emb_layer_norm", "embeddings/LayerNorm",
-     ""},
+    {kNorm, kLayer, Always, NoSize, Hidden, "embedding.long_norm",
+     "long_emb_layer_norm", "embeddings/LayerNorm", ""},
+    {kNorm, kLayer, Always, NoSize, Hidden, "embedding.global_norm",
+     "global_emb_layer_norm", "embeddings/LayerNorm", ""},
 };
 
-// Prefixes of the names of all parts of layers.
-constexpr char kOursLayer[] = "layers.N.";
-constexpr char kOfficialLayers[] = "global_local_transformer_layers/";
-constexpr char kBertLayer[] = "encoder/layer_N/";
+// What precedes the names of all parts of layers.
+struct Prefixes {
+  const char* ours = "";
+  const char* official_etc = "";
+  const char* bert = "";
+};
+constexpr Prefixes kLayerPrefixes = {
+    "layers.N.", "global_local_transformer_layers/", "encoder/layer_N/"};
 
 #define ETC_ATTENTION_PART "fused_att_layer_N/fused_global_local_att/"
 constexpr Part kLayerParts[] = {
-    {Kind::kDense, R::kLayer, If::kAlways, kH, kA, "attention.long_query",
+    {kDense, kLayer, Always, Hidden, AllHeads, "attention.long_query",
      ETC_ATTENTION_PART "long_query_projection/linear", "attention/self/query",
      ""},
-    {Kind::kDense, R::kLayer, If::kAlways, kH, kA, "attention.l2l_key",
+    {kDense, kLayer, Always, Hidden, AllHeads, "attention.l2l_key",
      ETC_ATTENTION_PART "l2l_key_projection/linear", "attention/self/key", ""},
-    {Kind::kDense, R::kLayer, If::kKeysApart, kH, kA, "attention.l2g_key",
+    {kDense, kLayer, KeysApart, Hidden, AllHeads, "attention.l2g_key",
      ETC_ATTENTION_PART "l2g_key_projection/linear", "attention/self/key",
      "attention.l2l_key"},
-    {Kind::kDense, R::kLayer, If::kAlways, kH, kA, "attention.l2l_value",
+    {kDense, kLayer, Always, Hidden, AllHeads, "attention.l2l_value",
      ETC_ATTENTION_PART "l2l_value_projection/linear", "attention/self/value",
      ""},
-    {Kind::kDense, R::kLayer, If::kKeysApart, kH, kA, "attention.l2g_value",
+    {kDense, kLayer, KeysApart, Hidden, AllHeads, "attention.l2g_value",
      ETC_ATTENTION_PART "l2g_value_projection/linear", "attention/self/value",
      "attention.l2l_value"},
-    {Kind::kDense, R::kLayer, If::kStreamsApart, kH, kA,
-     "attention.global_query",
+    {kDense, kLayer, StreamsApart, Hidden, AllHeads, "attention.global_query",
      ETC_ATTENTION_PART "global_query_projection/linear",
      "attention/self/query", "attention.long_query"},
-    {Kind::kDense, R::kLayer, If::kStreamsApart, kH, kA, "attention.g2g_key",
+    {kDense, kLayer, StreamsApart, Hidden, AllHeads, "attention.g2g_key",
      ETC_ATTENTION_PART "g2g_key_projection/linear", "attention/self/key",
      "attention.l2l_key"},
-    {Kind::kDense, R::kLayer, If::kKeysApart, kH, kA, "attention.g2l_key",
+    {kDense, kLayer, KeysApart, Hidden, AllHeads, "attention.g2l_key",
      ETC_ATTENTION_PART "g2l_key_projection/linear", "attention/self/key",
      "attention.g2g_key,attention.l2l_key"},
-    {Kind::kDense, R::kLayer, If::kStreamsApart, kH, kA, "attention.g2g_value",
+    {kDense, kLayer, StreamsApart, Hidden, AllHeads, "attention.g2g_value",
      ETC_ATTENTION_PART "g2g_value_projection/linear", "attention/self/value",
      "attention.l2l_value"},
-    {Kind::kDense, R::kLayer, If::kKeysApart, kH, kA, "attention.g2l_value",
+    {kDense, kLayer, KeysApart, Hidden, AllHeads, "attention.g2l_value",
      ETC_ATTENTION_PART "g2l_value_projection/linear", "attention/self/value",
      "attention.g2g_value,attention.l2l_value"},
-    {Kind::kDense, R::kLayer, If::kAlways, kA, kH, "attention.long_output",
+    {kDense, kLayer, Always, AllHeads, Hidden, "attention.long_output",
      ETC_ATTENTION_PART "long_output_projection", "attention/output/dense", ""},
-    {Kind::kDense, R::kLayer, If::kOutputsApart, kA, kH,
-     "attention.global_output", ETC_ATTENTION_PART "global_output_projection",
-     "attention/output/dense", "attention.long_output"},
-    {Kind::kRelative, R::kRelativePosition, If::kHasRelative, Size::kNone,
-     Size::kNone, "attention.long_relative",
+    {kDense, kLayer, OutputsApart, AllHeads, Hidden, "attention.global_output",
+     ETC_ATTENTION_PART "global_output_projection", "attention/output/dense",
+     "attention.long_output"},
+    {kRelative, kRelativePosition, HasIds, NoSize, NoSize,
+     "attention.long_relative",
      ETC_ATTENTION_PART "long_qkv_attention/qkv_relative_attention", nullptr,
      ""},
-    {Kind::kRelative, R::kRelativePosition, If::kHasRelative, Size::kNone,
-     Size::kNone, "attention.global_relative",
-     ETC_ATTENTION_PART "global_qkv_attention", nullptr, ""},
-    {Kind::kNorm, R::kLayer, If::kAlways, Size::kNone, kH,
-     "long_attention_norm", "fused_att_layer_N/layer_norm_0",
-     "attention/output/LayerNorm", ""},
-    {Kind::kNorm, R::kLayer, If::kAlways, Size::kNone, kH,
-     "global_attention_norm", "fused_att_layer_N/layer_norm_1",
-     "attention/output/LayerNorm", ""},
-    {Kind::kDense, R::kLayer, If::kFeedForwardShared, kH, kF,
+    {kRelative, kRelativePosition, HasIds, NoSize, NoSize,
+     "attention.global_relative", ETC_ATTENTION_PART "global_qkv_attention",
+     nullptr, ""},
+    {kNorm, kLayer, Always, NoSize, Hidden, "long_attention_norm",
+     "fused_att_layer_N/layer_norm_0", "attention/output/LayerNorm", ""},
+    {kNorm, kLayer, Always, NoSize, Hidden, "global_attention_norm",
+     "fused_att_layer_N/layer_norm_1", "attention/output/LayerNorm", ""},
+    {kDense, kLayer, OneInner, Hidden, Intermediate,
      "feed_forward.intermediate", "feed_forward_layer_N/dense_layers/layer_0",
      "intermediate/dense", ""},
-    {Kind::kDense, R::kLayer, If::kFeedForwardShared, kF, kH,
-     "feed_forward.output", "feed_forward_layer_N/dense_layers/layer_1",
-     "output/dense", ""},
-    {Kind::kNorm, R::kLayer, If::kFeedForwardShared, Size::kNone, kH,
-     "feed_forward.norm", "feed_forward_layer_N/layer_norm", "output/LayerNorm",
-     ""},
-    {Kind::kDense, R::kLayer, If::kFeedForwardApart, kH, kF,
+    {kDense, kLayer, OneInner, Intermediate, Hidden, "feed_forward.output",
+     "feed_forward_layer_N/dense_layers/layer_1", "output/dense", ""},
+    {kNorm, kLayer, OneInner, NoSize, Hidden, "feed_forward.norm",
+     "feed_forward_layer_N/layer_norm", "output/LayerNorm", ""},
+    {kDense, kLayer, TwoInner, Hidden, Intermediate,
      "long_feed_forward.intermediate",
      "long_feed_forward_layer_N/dense_layers/layer_0", "intermediate/dense",
      "feed_forward.intermediate"},
-    {Kind::kDense, R::kLayer, If::kFeedForwardApart, kF, kH,
-     "long_feed_forward.output",
+    {kDense, kLayer, TwoInner, Intermediate, Hidden, "long_feed_forward.output",
      "long_feed_forward_layer_N/dense_layers/layer_1", "output/dense",
      "feed_forward.output"},
-    {Kind::kNorm, R::kLayer, If::kFeedForwardApart, Size::kNone, kH,
-     "long_feed_forward.norm", "long_feed_forward_layer_N/layer_norm",
-     "output/LayerNorm", "feed_forward.norm"},
-    {Kind::kDense, R::kLayer, If::kFeedForwardApart, kH, kF,
+    {kNorm, kLayer, TwoInner, NoSize, Hidden, "long_feed_forward.norm",
+     "long_feed_forward_layer_N/layer_norm", "output/LayerNorm",
+     "feed_forward.norm"},
+    {kDense, kLayer, TwoInner, Hidden, Intermediate,
      "global_feed_forward.intermediate",
      "global_feed_forward_layer_N/dense_layers/layer_0", "intermediate/dense",
      "feed_forward.intermediate"},
-    {Kind::kDense, R::kLayer, If::kFeedForwardApart, kF, kH,
+    {kDense, kLayer, TwoInner, Intermediate, Hidden,
      "global_feed_forward.output",
      "global_feed_forward_layer_N/dense_layers/layer_1", "output/dense",
      "feed_forward.output"},
-    {Kind::kNorm, R::kLayer, If::kFeedForwardApart, Size::kNone, kH,
-     "global_feed_forward.norm", "global_feed_forward_layer_N/layer_norm",
-     "output/LayerNorm", "feed_forward.norm"},
+    {kNorm, kLayer, TwoInner, NoSize, Hidden, "global_feed_forward.norm",
+     "global_feed_forward_layer_N/layer_norm", "output/LayerNorm",
+     "feed_forward.norm"},
 };
 #undef ETC_ATTENTION_PART
 
-// The last components of names, in our order. Google's tables have none.
+// The last components of a part's names, in our order, and the shapes. Google's
+// tables have none.
 struct Leaf {
   const char* ours;
   const char* official_etc;
   const char* google_bert;
   const char* hugging_face;
+  std::vector<int64_t> shape;
 };
-constexpr Leaf kTableLeaves[] = {
-    {".weight", "/embedding_table", "", ".weight"}};
-constexpr Leaf kDenseLeaves[] = {{".weight", "/kernel", "/kernel", ".weight"},
-                                 {".bias", "/bias", "/bias", ".bias"}};
-constexpr Leaf kNormLeaves[] = {{".weight", "/gamma", "/gamma", ".weight"},
-                                {".bias", "/beta", "/beta", ".bias"}};
-constexpr Leaf kRelativeLeaves[] = {
-    {".embedding", "/relative_emb_table", "", ""},
-    {".bias", "/relative_bias_table", "", ""}};
 
-bool Exists(If condition, const EtcConfig& config) {
-  switch (condition) {
-    case If::kAlways:
-      return true;
-    case If::kEmbeddingIsProjected:
-      return config.token_embedding_size() != config.hidden_size;
-    case If::kHasPositions:
-      return config.max_absolute_position_embeddings > 0;
-    case If::kHasRelative:
-      return config.relative_vocab_size.has_value();
-    case If::kKeysApart:
-      return !config.share_qkv_projections && !config.share_kv_projections;
-    case If::kStreamsApart:
-      return !config.share_qkv_projections;
-    case If::kOutputsApart:
-      return !config.share_att_output_projection;
-    case If::kFeedForwardShared:
-      return config.share_feed_forward_params;
-    case If::kFeedForwardApart:
-      return !config.share_feed_forward_params;
-  }
-  return false;
-}
-
-int64_t SizeOf(Size size, const EtcConfig& config) {
-  switch (size) {
-    case Size::kNone:
-      return 0;
-    case Size::kVocabulary:
-      return config.vocab_size;
-    case Size::kSegments:
-      return config.segment_vocab_size;
-    case Size::kPositions:
-      return config.max_absolute_position_embeddings;
-    case Size::kEmbedding:
-      return config.token_embedding_size();
-    case Size::kHidden:
-      return config.hidden_size;
-    case Size::kAttention:
-      return config.num_attention_heads * config.head_size();
-    case Size::kIntermediate:
-      return config.intermediate_size;
-  }
-  return 0;
-}
-
-// The shapes of a part's parameters, in the order of its leaves.
-std::vector<std::vector<int64_t>> Shapes(const Part& part,
-                                         const EtcConfig& config) {
-  const int64_t in = SizeOf(part.in, config);
-  const int64_t out = SizeOf(part.out, config);
+std::vector<Leaf> LeavesOf(const Part& part, const EtcConfig& config) {
+  const int64_t in = part.in(config);
+  const int64_t out = part.out(config);
   const int64_t ids = config.relative_vocab_size.value_or(0);
   const int64_t heads = config.num_attention_heads;
+  const int64_t size = config.head_size();
   switch (part.kind) {
-    case Kind::kTable:
-      return {{in, out}};
-    case Kind::kDense:
-      return {{out, in}, {out}};
-    case Kind::kNorm:
-      return {{out}, {out}};
-    case Kind::kRelative:
-      return {{ids, heads, config.head_size()}, {ids, heads}};
+    case PartKind::kTable:  // rows are never transposed
+      return {{".weight", "/embedding_table", "", ".weight", {in, out}}};
+    case PartKind::kDense:
+      return {{".weight", "/kernel", "/kernel", ".weight", {out, in}},
+              {".bias", "/bias", "/bias", ".bias", {out}}};
+    case PartKind::kNorm:
+      return {{".weight", "/gamma", "/gamma", ".weight", {out}},
+              {".bias", "/beta", "/beta", ".bias", {out}}};
+    case PartKind::kRelative:
+      return {{".embedding", "/relative_emb_table", "", "", {ids, heads, size}},
+              {".bias", "/relative_bias_table", "", "", {ids, heads}}};
   }
   return {};
 }
 
-std::vector<Leaf> Leaves(Kind kind) {
-  switch (kind) {
-    case Kind::kTable:
-      return {std::begin(kTableLeaves), std::end(kTableLeaves)};
-    case Kind::kDense:
-      return {std::begin(kDenseLeaves), std::end(kDenseLeaves)};
-    case Kind::kNorm:
-      return {std::begin(kNormLeaves), std::end(kNormLeaves)};
-    case Kind::kRelative:
-      return {std::begin(kRelativeLeaves), std::end(kRelativeLeaves)};
-  }
-  return {};
-}
-
-// The prefixes of the names of a part.
-struct Prefixes {
-  std::string ours;
-  std::string official_etc;
-  std::string bert;
-};
-
-void Append(const Part& part, const Prefixes& prefixes, int64_t layer,
-            const EtcConfig& config, std::vector<EncoderParameter>* all) {
-  if (!Exists(part.exists, config)) {
+void AddParameters(const Part& part, const Prefixes& prefixes, int64_t layer,
+                   const EtcConfig& config,
+                   std::vector<EncoderParameter>* all) {
+  if (!part.exists(config)) {
     return;
   }
   const std::string number = absl::StrCat(layer);
@@ -290,14 +212,12 @@ void Append(const Part& part, const Prefixes& prefixes, int64_t layer,
                                {{"layer_N", absl::StrCat("layer_", number)},
                                 {"layers.N", absl::StrCat("layers.", number)}});
   };
-  const std::vector<Leaf> leaves = Leaves(part.kind);
-  const std::vector<std::vector<int64_t>> shapes = Shapes(part, config);
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const Leaf& leaf = leaves[i];
-    EncoderParameter parameter{.shape = shapes[i], .role = part.role};
+  for (const Leaf& leaf : LeavesOf(part, config)) {
+    EncoderParameter parameter{.shape = leaf.shape, .role = part.role};
     parameter.name =
         numbered(absl::StrCat(prefixes.ours, part.ours, leaf.ours));
-    parameter.is_kernel = part.kind == Kind::kDense && i == 0;
+    parameter.is_kernel =
+        part.kind == PartKind::kDense && leaf.shape.size() == 2;
     parameter.official_etc = numbered(absl::StrCat(
         prefixes.official_etc, part.official_etc, leaf.official_etc));
     if (part.bert != nullptr) {
@@ -316,6 +236,55 @@ void Append(const Part& part, const Prefixes& prefixes, int64_t layer,
     }
     all->push_back(std::move(parameter));
   }
+}
+
+// The token table, by whose name a style is recognised.
+struct Anchor {
+  NameStyle style;
+  const char* token_table;
+  char separator;  // ends a prefix
+};
+
+constexpr Anchor kAnchors[] = {
+    {NameStyle::kRealEtc, "embedding.token.weight", '.'},
+    {NameStyle::kOfficialEtc, "token_emb_lookup/embedding_table", '/'},
+    {NameStyle::kGoogleBert, "embeddings/word_embeddings", '/'},
+    {NameStyle::kHuggingFace, "embeddings.word_embeddings.weight", '.'},
+};
+
+constexpr char kObjectGraph[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+// The name as EncoderParameters spells it. Older HuggingFace files call the
+// last component of LayerNorms as TensorFlow does (doc/formats.md 3.3).
+std::string Respelt(NameStyle style, absl::string_view name) {
+  const absl::string_view last = name.substr(name.rfind('.') + 1);
+  if (style != NameStyle::kHuggingFace || (last != "gamma" && last != "beta")) {
+    return std::string(name);
+  }
+  name.remove_suffix(last.size());
+  return absl::StrCat(name, last == "gamma" ? "weight" : "bias");
+}
+
+absl::Status NotRecognized(const std::vector<std::string>& names,
+                           const std::string& source) {
+  if (std::find(names.begin(), names.end(), kObjectGraph) != names.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source,
+        ": an object-based TensorFlow 2 checkpoint, whose keys are paths of "
+        "attributes; expected one with the names of variables, as TensorFlow 1 "
+        "writes them"));
+  }
+  std::vector<std::string> tables;
+  for (const Anchor& anchor : kAnchors) {
+    tables.push_back(absl::StrCat(anchor.token_table, " (",
+                                  NameStyleDescription(anchor.style), ")"));
+  }
+  const std::string first =
+      names.empty() ? "none at all" : QuotedName(names.front());
+  return absl::InvalidArgumentError(absl::StrCat(
+      source, ": expected a token table called ", absl::StrJoin(tables, ", "),
+      ", with or without a prefix, but found ", names.size(),
+      " other tensors, the first ", first));
 }
 
 }  // namespace
@@ -366,15 +335,58 @@ std::vector<int64_t> ShapeInStyle(const EncoderParameter& parameter,
 std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config) {
   std::vector<EncoderParameter> all;
   for (const Part& part : kEmbeddingParts) {
-    Append(part, {}, 0, config, &all);
+    AddParameters(part, {}, 0, config, &all);
   }
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     for (const Part& part : kLayerParts) {
-      Append(part, {kOursLayer, kOfficialLayers, kBertLayer}, layer, config,
-             &all);
+      AddParameters(part, kLayerPrefixes, layer, config, &all);
     }
   }
   return all;
+}
+
+absl::StatusOr<RecognizedNames> RecognizeNames(
+    const std::vector<std::string>& names, const std::string& source) {
+  RecognizedNames result;
+  std::string found;
+  for (const Anchor& anchor : kAnchors) {
+    for (const std::string& name : names) {
+      absl::string_view prefix = name;
+      if (!absl::ConsumeSuffix(&prefix, anchor.token_table) ||
+          !(prefix.empty() || prefix.back() == anchor.separator)) {
+        continue;
+      }
+      if (!found.empty()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(source, ": expected one token table, but found ",
+                         QuotedName(found), " and ", QuotedName(name)));
+      }
+      found = name;
+      result.style = anchor.style;
+      result.prefix = std::string(prefix);
+    }
+  }
+  if (found.empty()) {
+    return NotRecognized(names, source);
+  }
+  for (const std::string& name : names) {
+    absl::string_view rest = name;
+    // ETC's position tables may be outside of the model's scope (
+    // doc/formats.md 3.1).
+    const bool is_outside = result.style == NameStyle::kOfficialEtc &&
+                            absl::StartsWith(name, "position_emb_lookup_");
+    if (!absl::ConsumePrefix(&rest, result.prefix) && !is_outside) {
+      continue;
+    }
+    const auto [entry, is_new] =
+        result.stored_as.emplace(Respelt(result.style, rest), name);
+    if (!is_new) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(source, ": the tensors ", QuotedName(entry->second),
+                       " and ", QuotedName(name), " are the same one twice"));
+    }
+  }
+  return result;
 }
 
 }  // namespace etc

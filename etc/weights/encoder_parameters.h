@@ -2,9 +2,11 @@
 #define ETC_ETC_WEIGHTS_ENCODER_PARAMETERS_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "etc/config.h"
 
 namespace etc {
@@ -74,6 +76,24 @@ std::vector<int64_t> ShapeInStyle(const EncoderParameter& parameter,
 // layer by layer (doc/formats.md 3.1; doc/model.md 7.2). `config` has passed
 // CheckEtcConfig.
 std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config);
+
+// The tensors of a file, by the names that their style gives them.
+struct RecognizedNames {
+  NameStyle style = NameStyle::kRealEtc;
+  // What precedes the encoder's names in the file: "bert/".
+  std::string prefix;
+  // For all tensors with the prefix, the name in the file by the rest of the
+  // name as EncoderParameters spells it: "bert.embeddings.LayerNorm.gamma" by
+  // "embeddings.LayerNorm.weight".
+  std::map<std::string, std::string> stored_as;
+};
+
+// Finds the naming style of the tensors `names` in the file `source`, by the
+// name of the token table.
+//   kInvalidArgument  no known style, two styles, or one tensor in two
+//                     spellings
+absl::StatusOr<RecognizedNames> RecognizeNames(
+    const std::vector<std::string>& names, const std::string& source);
 
 }  // namespace etc
 

@@ -1,6 +1,7 @@
 #include "etc/weights/weight_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -330,6 +332,25 @@ class Planner {
 };
 
 }  // namespace
+
+bool IsBookkeeping(absl::string_view name) {
+  static constexpr std::array<absl::string_view, 13> kLast = {
+      "adam_m",      "adam_v",      "lamb_m",      "lamb_v",   "m",
+      "v",           "Adam",        "Adam_1",      "Momentum", "global_step",
+      "beta1_power", "beta2_power", "save_counter"};
+  const absl::string_view last = name.substr(name.rfind('/') + 1);
+  if (std::find(kLast.begin(), kLast.end(), last) != kLast.end()) {
+    return true;
+  }
+  for (const absl::string_view component : absl::StrSplit(name, '/')) {
+    if (absl::StartsWith(component, "AdamWeightDecayOptimizer") ||
+        absl::StartsWith(component, "LAMBOptimizer")) {
+      return true;
+    }
+  }
+  return absl::EndsWith(name, "embeddings.position_ids") ||
+         absl::EndsWith(name, "embeddings.token_type_ids");
+}
 
 int64_t WeightPlan::NumFresh() const {
   return std::count_if(steps.begin(), steps.end(), [](const WeightStep& step) {

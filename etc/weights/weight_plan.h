@@ -2,15 +2,33 @@
 #define ETC_ETC_WEIGHTS_WEIGHT_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "etc/config.h"
 #include "etc/weights/encoder_parameters.h"
-#include "etc/weights/weights.h"
+#include "etc/weights/formats/tensor_source.h"
 
 namespace etc {
+
+// Whether a tensor of this name is no weight, but left by training or saving:
+// optimizer slots, step counters (doc/formats.md 2.8), position numbers.
+bool IsBookkeeping(absl::string_view name);
+
+// What files say of an encoder's weights, whichever project wrote them. BERT is
+// described as the special case of ETC that it is (source_config.h).
+struct SourceWeights {
+  std::string path;
+  std::map<std::string, TensorInfo> tensors;
+  RecognizedNames names;
+  EtcConfig config;
+  // The row of the position tables that the first token uses: 2 in RoBERTa,
+  // where the rows before are for padding.
+  int64_t first_position = 0;
+};
 
 // One tensor of a file that is copied into one of a model (CopyTensors).
 struct TensorCopy {

@@ -1,80 +1,20 @@
 #include "etc/weights/weights.h"
 
+#include <c10/util/Exception.h>
+#include <torch/utils.h>
+
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/source_config.h"
 
 namespace etc {
 namespace {
-
-// The token table, by whose name a style is recognised.
-struct Anchor {
-  NameStyle style;
-  const char* token_table;
-  char separator;  // ends a prefix
-};
-
-constexpr Anchor kAnchors[] = {
-    {NameStyle::kRealEtc, "embedding.token.weight", '.'},
-    {NameStyle::kOfficialEtc, "token_emb_lookup/embedding_table", '/'},
-    {NameStyle::kGoogleBert, "embeddings/word_embeddings", '/'},
-    {NameStyle::kHuggingFace, "embeddings.word_embeddings.weight", '.'},
-};
-
-constexpr char kObjectGraph[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
-
-// All but the last component of a name, and that.
-std::pair<absl::string_view, absl::string_view> SplitLast(
-    absl::string_view name, char separator) {
-  const size_t at = name.rfind(separator);
-  return at == absl::string_view::npos
-             ? std::pair(absl::string_view(), name)
-             : std::pair(name.substr(0, at + 1), name.substr(at + 1));
-}
-
-// The name as EncoderParameters spells it. Older HuggingFace files call the
-// last component of LayerNorms as TensorFlow does (doc/formats.md 3.3).
-std::string Respelt(NameStyle style, absl::string_view name) {
-  if (style == NameStyle::kHuggingFace) {
-    const auto [stem, last] = SplitLast(name, '.');
-    if (last == "gamma" || last == "beta") {
-      return absl::StrCat(stem, last == "gamma" ? "weight" : "bias");
-    }
-  }
-  return std::string(name);
-}
-
-absl::Status NotRecognized(const std::vector<std::string>& names,
-                           const std::string& source) {
-  if (std::find(names.begin(), names.end(), kObjectGraph) != names.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source,
-        ": an object-based TensorFlow 2 checkpoint, whose keys are paths of "
-        "attributes; expected one with the names of variables, as TensorFlow 1 "
-        "writes them"));
-  }
-  std::vector<std::string> tables;
-  for (const Anchor& anchor : kAnchors) {
-    tables.push_back(absl::StrCat(anchor.token_table, " (",
-                                  NameStyleDescription(anchor.style), ")"));
-  }
-  const std::string first =
-      names.empty() ? "none at all" : QuotedName(names.front());
-  return absl::InvalidArgumentError(absl::StrCat(
-      source, ": expected a token table called ", absl::StrJoin(tables, ", "),
-      ", with or without a prefix, but found ", names.size(),
-      " other tensors, the first ", first));
-}
 
 bool IsBertStyle(NameStyle style) {
   return style == NameStyle::kGoogleBert || style == NameStyle::kHuggingFace;
@@ -130,69 +70,195 @@ absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<RecognizedNames> RecognizeNames(
-    const std::vector<std::string>& names, const std::string& source) {
-  RecognizedNames result;
-  std::string found;
-  for (const Anchor& anchor : kAnchors) {
-    for (const std::string& name : names) {
-      absl::string_view prefix = name;
-      if (!absl::ConsumeSuffix(&prefix, anchor.token_table) ||
-          !(prefix.empty() || prefix.back() == anchor.separator)) {
-        continue;
-      }
-      if (!found.empty()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(source, ": expected one token table, but found ",
-                         QuotedName(found), " and ", QuotedName(name)));
-      }
-      found = name;
-      result.style = anchor.style;
-      result.prefix = std::string(prefix);
-    }
-  }
-  if (found.empty()) {
-    return NotRecognized(names, source);
-  }
-  for (const std::string& name : names) {
-    absl::string_view rest = name;
-    // ETC's position tables may be outside of the model's scope (
-    // doc/formats.md 3.1).
-    const bool is_outside = result.style == NameStyle::kOfficialEtc &&
-                            absl::StartsWith(name, "position_emb_lookup_");
-    if (!absl::ConsumePrefix(&rest, result.prefix) && !is_outside) {
-      continue;
-    }
-    const auto [entry, is_new] =
-        result.stored_as.emplace(Respelt(result.style, rest), name);
-    if (!is_new) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(source, ": the tensors ", QuotedName(entry->second),
-                       " and ", QuotedName(name), " are the same one twice"));
-    }
-  }
-  return result;
+std::string SizesText(at::IntArrayRef shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-bool IsBookkeeping(absl::string_view name) {
-  static constexpr std::array<absl::string_view, 13> kLast = {
-      "adam_m",      "adam_v",      "lamb_m",      "lamb_v",   "m",
-      "v",           "Adam",        "Adam_1",      "Momentum", "global_step",
-      "beta1_power", "beta2_power", "save_counter"};
-  const absl::string_view last = SplitLast(name, '/').second;
-  if (std::find(kLast.begin(), kLast.end(), last) != kLast.end()) {
-    return true;
-  }
-  for (const absl::string_view component : absl::StrSplit(name, '/')) {
-    if (absl::StartsWith(component, "AdamWeightDecayOptimizer") ||
-        absl::StartsWith(component, "LAMBOptimizer")) {
-      return true;
+// Whether LibTorch can compute the strides of an empty tensor like [2^62, 0],
+// for which it multiplies the other dimensions.
+bool HasStrides(const std::vector<int64_t>& shape) {
+  int64_t product = 1;
+  for (const int64_t dimension : shape) {
+    if (dimension > 1 && __builtin_mul_overflow(product, dimension, &product)) {
+      return false;
     }
   }
-  return absl::EndsWith(name, "embeddings.position_ids") ||
-         absl::EndsWith(name, "embeddings.token_type_ids");
+  return true;
+}
+
+// Why the tensor `source` cannot be copied as `copy` says, or an empty string.
+std::string Mismatch(const TensorInfo& source, const TensorCopy& copy,
+                     const torch::Tensor& destination) {
+  std::vector<int64_t> expected = destination.sizes().vec();
+  if (copy.transpose) {
+    std::reverse(expected.begin(), expected.end());
+  }
+  if (!copy.rows.empty() && !source.shape.empty()) {
+    const int64_t last = *std::max_element(copy.rows.begin(), copy.rows.end());
+    if (last >= source.shape[0]) {
+      return absl::StrCat("should have a row ", last, ", but has ",
+                          source.shape[0], " rows");
+    }
+    expected[0] = source.shape[0];
+  }
+  if (source.shape != expected) {
+    return absl::StrCat("should be ", SizesText(expected), ", but is ",
+                        SizesText(source.shape));
+  }
+  const auto type = ScalarTypeOf(source.dtype);
+  if (type == destination.scalar_type() ||
+      (type.has_value() && at::isFloatingType(*type) &&
+       destination.is_floating_point())) {
+    return "";
+  }
+  const Dtype* wanted = DtypeOf(destination.scalar_type());
+  return absl::StrCat("should be ",
+                      wanted != nullptr ? wanted->name : "of another dtype",
+                      ", but is ", source.dtype);
+}
+
+// Copies the rows that have a source.
+void CopyRows(const std::vector<int64_t>& rows, const torch::Tensor& from,
+              torch::Tensor to) {
+  std::vector<int64_t> to_rows;
+  std::vector<int64_t> from_rows;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] >= 0) {
+      to_rows.push_back(static_cast<int64_t>(i));
+      from_rows.push_back(rows[i]);
+    }
+  }
+  to.index_copy_(0, torch::tensor(to_rows, torch::kInt64).to(to.device()),
+                 from.index_select(0, torch::tensor(from_rows, torch::kInt64))
+                     .to(to.options()));
+}
+
+// Does what CheckCopies has passed.
+absl::Status ReadAndCopy(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination) {
+  // A tensor that is copied to several places is read once.
+  std::map<const TensorInfo*, torch::Tensor> read;
+  std::vector<const torch::Tensor*> sources;
+  for (const TensorCopy& copy : copies) {
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* source, reader.Find(copy.source));
+    torch::Tensor& tensor = read[source];
+    if (!tensor.defined()) {
+      ETC_ASSIGN_OR_RETURN(tensor, reader.Read(copy.source));
+    }
+    sources.push_back(&tensor);
+  }
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    torch::Tensor target = destination.at(copies[i].target);
+    const torch::Tensor source =
+        copies[i].transpose ? sources[i]->t() : *sources[i];
+    if (copies[i].rows.empty()) {
+      target.copy_(source);
+    } else {
+      CopyRows(copies[i].rows, source, target);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const Dtype* DtypeOf(torch::ScalarType type) {
+  for (const Dtype& dtype : kDtypes) {
+    if (dtype.pytorch == torch::toString(type)) {
+      return &dtype;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<torch::ScalarType> ScalarTypeOf(absl::string_view name) {
+  const Dtype* dtype = FindDtype(name);
+  constexpr auto kTypes = static_cast<int>(torch::ScalarType::NumOptions);
+  for (int i = 0; i < kTypes && dtype != nullptr; ++i) {
+    const auto type = static_cast<torch::ScalarType>(i);
+    if (dtype->pytorch == torch::toString(type)) {
+      return type;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string JoinFirst(const std::vector<std::string>& texts,
+                      absl::string_view separator,
+                      absl::string_view before_more) {
+  constexpr size_t kShown = 5;
+  const size_t shown = std::min(texts.size(), kShown);
+  std::string joined = absl::StrJoin(
+      texts.begin(), texts.begin() + static_cast<int64_t>(shown), separator);
+  if (texts.size() > shown) {
+    absl::StrAppend(&joined, before_more, texts.size() - shown, " more");
+  }
+  return joined;
+}
+
+absl::StatusOr<TensorReader> TensorReader::Open(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<TensorSource> files,
+                       OpenTensorSource(path));
+  return TensorReader(std::move(files));
+}
+
+TensorReader::TensorReader(std::shared_ptr<const TensorSource> files)
+    : files_(std::move(files)) {}
+
+const std::string& TensorReader::path() const { return files_->path(); }
+
+const std::vector<std::string>& TensorReader::Names() const {
+  return files_->names();
+}
+
+const std::vector<std::string>& TensorReader::warnings() const {
+  return files_->warnings();
+}
+
+const std::map<std::string, std::string>& TensorReader::metadata() const {
+  return files_->metadata();
+}
+
+absl::StatusOr<const TensorInfo*> TensorReader::Find(
+    const std::string& name) const {
+  return files_->Find(name);
+}
+
+absl::StatusOr<std::vector<int64_t>> TensorReader::Shape(
+    const std::string& name) const {
+  ETC_ASSIGN_OR_RETURN(const TensorInfo* info, Find(name));
+  return info->shape;
+}
+
+absl::StatusOr<torch::Tensor> TensorReader::Read(
+    const std::string& name) const {
+  ETC_ASSIGN_OR_RETURN(const TensorInfo* info, Find(name));
+  const auto error = [&](auto... message) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path(), ": tensor ", QuotedName(name), " ", message...));
+  };
+  const auto type = ScalarTypeOf(info->dtype);
+  if (!type.has_value()) {
+    return error("is of dtype ", info->dtype, ", which cannot be read");
+  }
+  if (!HasStrides(info->shape)) {
+    return error("has no elements, but too large a shape, ",
+                 SizesText(info->shape));
+  }
+  const torch::Tensor tensor =
+      torch::empty(info->shape, torch::dtype(*type).device(torch::kCPU));
+  auto* bytes = static_cast<char*>(tensor.data_ptr());
+  ETC_RETURN_IF_ERROR(files_->Read(name, bytes, tensor.nbytes()));
+  if (*type == torch::kBool) {
+    for (size_t i = 0; i < tensor.nbytes(); ++i) {
+      if (bytes[i] != 0 && bytes[i] != 1) {
+        return error("is BOOL, but its element ", i, " is neither 0 nor 1");
+      }
+    }
+  }
+  return tensor;
 }
 
 absl::StatusOr<WeightFile> OpenWeights(const std::string& path,
@@ -209,6 +275,49 @@ absl::StatusOr<WeightFile> OpenWeights(const std::string& path,
                        RecognizeNames(file.tensors->names(), path));
   ETC_RETURN_IF_ERROR(FindConfig(assumed, &file));
   return file;
+}
+
+absl::Status CheckCopies(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination) {
+  std::vector<std::string> mismatches;
+  for (const TensorCopy& copy : copies) {
+    const auto target = destination.find(copy.target);
+    TORCH_CHECK(target != destination.end(), "there is no tensor ", copy.target,
+                " to be loaded");
+    TORCH_CHECK(copy.rows.empty() || (!copy.transpose &&
+                                      static_cast<int64_t>(copy.rows.size()) ==
+                                          target->second.size(0)),
+                "rows should be given for each row of ", copy.target,
+                ", and it should not be transposed");
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* source, reader.Find(copy.source));
+    const std::string mismatch = Mismatch(*source, copy, target->second);
+    if (!mismatch.empty()) {
+      mismatches.push_back(
+          absl::StrCat(QuotedName(copy.source), " ", mismatch));
+    }
+  }
+  return mismatches.empty() ? absl::OkStatus()
+                            : absl::InvalidArgumentError(absl::StrCat(
+                                  reader.path(), ": tensor ",
+                                  JoinFirst(mismatches, "; ", "; and ")));
+}
+
+absl::Status CopyTensors(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination) {
+  ETC_RETURN_IF_ERROR(CheckCopies(reader, copies, destination));
+  return ReadAndCopy(reader, copies, destination);
+}
+
+absl::StatusOr<FilledEncoder> FillEncoder(const std::string& path,
+                                          const EtcConfig& config,
+                                          const NamedTensors& encoder) {
+  ETC_ASSIGN_OR_RETURN(WeightFile file, OpenWeights(path, &config));
+  ETC_ASSIGN_OR_RETURN(WeightPlan plan, PlanWeights(file.source, config));
+  ETC_RETURN_IF_ERROR(
+      CopyTensors(TensorReader(file.tensors), plan.Copies(), encoder));
+  return FilledEncoder{.file = std::move(file), .plan = std::move(plan)};
 }
 
 }  // namespace etc

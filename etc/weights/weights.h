@@ -1,53 +1,25 @@
 #ifndef ETC_ETC_WEIGHTS_WEIGHTS_H_
 #define ETC_ETC_WEIGHTS_WEIGHTS_H_
 
-#include <cstdint>
-#include <map>
+#include <torch/types.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "etc/config.h"
-#include "etc/weights/encoder_parameters.h"
+#include "etc/weights/checkpoint.h"
 #include "etc/weights/formats/tensor_source.h"
+#include "etc/weights/weight_plan.h"
 
 namespace etc {
 
-// The tensors of a file, by the names that their style gives them.
-struct RecognizedNames {
-  NameStyle style = NameStyle::kRealEtc;
-  // What precedes the encoder's names in the file: "bert/".
-  std::string prefix;
-  // For all tensors with the prefix, the name in the file by the rest of the
-  // name as EncoderParameters spells it: "bert.embeddings.LayerNorm.gamma" by
-  // "embeddings.LayerNorm.weight".
-  std::map<std::string, std::string> stored_as;
-};
-
-// Finds the naming style of the tensors `names` in the file `source`, by the
-// name of the token table.
-//   kInvalidArgument  no known style, two styles, or one tensor in two
-//                     spellings
-absl::StatusOr<RecognizedNames> RecognizeNames(
-    const std::vector<std::string>& names, const std::string& source);
-
-// Whether a tensor of this name is no weight, but left by training or saving:
-// optimizer slots, step counters (doc/formats.md 2.8), position numbers.
-bool IsBookkeeping(absl::string_view name);
-
-// What files say of an encoder's weights, whichever project wrote them. BERT is
-// described as the special case of ETC that it is (source_config.h).
-struct SourceWeights {
-  std::string path;
-  std::map<std::string, TensorInfo> tensors;
-  RecognizedNames names;
-  EtcConfig config;
-  // The row of the position tables that the first token uses: 2 in RoBERTa,
-  // where the rows before are for padding.
-  int64_t first_position = 0;
-};
+// The way of weights into parameters: open, plan, copy (doc/architecture.md,
+// "The path of a weight").
 
 // An encoder's weights in files of ours, official ETC's, BERT's, RealFormer's
 // or RoBERTa's, in any format that OpenTensorSource opens. Copies share the
@@ -67,6 +39,48 @@ struct WeightFile {
 //                     weights of ETC
 absl::StatusOr<WeightFile> OpenWeights(const std::string& path,
                                        const EtcConfig* assumed = nullptr);
+
+// Copies tensors of a file into `destination`, on any device, as each of
+// `copies` says. All or nothing: names, shapes and dtypes are checked first,
+// then all tensors are read, then all are copied; after an error the
+// destination is unchanged.
+//   kNotFound         a source that the file does not have
+//   kInvalidArgument  tensors of another shape; of another dtype unless both
+//                     are floating (doc/formats.md 0.5); a row beyond the
+//                     source
+//   others            what TensorReader::Read says
+// Throws c10::Error if `destination` lacks a target.
+absl::Status CopyTensors(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination);
+
+// The first part of CopyTensors: names, shapes and dtypes.
+absl::Status CheckCopies(const TensorReader& reader,
+                         const std::vector<TensorCopy>& copies,
+                         const NamedTensors& destination);
+
+// Where FillEncoder took the values from, and how.
+struct FilledEncoder {
+  WeightFile file;
+  WeightPlan plan;
+};
+
+// Opens the weights at `path`, plans how they fill an encoder of this
+// configuration, and copies them into `encoder`, its parameters by our names.
+// All or nothing. Errors are those of OpenWeights, PlanWeights and CopyTensors.
+absl::StatusOr<FilledEncoder> FillEncoder(const std::string& path,
+                                          const EtcConfig& config,
+                                          const NamedTensors& encoder);
+
+// The type in files of tensors of `type`; null if checkpoints do not hold them.
+const Dtype* DtypeOf(torch::ScalarType type);
+// The inverse, for the name that a file has; nullopt if LibTorch lacks it.
+std::optional<torch::ScalarType> ScalarTypeOf(absl::string_view name);
+
+// The first few texts, and how many more there are.
+std::string JoinFirst(const std::vector<std::string>& texts,
+                      absl::string_view separator,
+                      absl::string_view before_more);
 
 }  // namespace etc
 

@@ -20,6 +20,12 @@ StreamReporter ConsoleReporter() {
                                         : StreamReporter::Style::kLines);
 }
 
+void PrintWarnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    std::cerr << "realetc: warning: " << warning << std::endl;
+  }
+}
+
 const std::atomic<bool>* StopAtInterrupt() {
   struct sigaction action = {};
   action.sa_handler = [](int) { interrupted = true; };

@@ -11,8 +11,9 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "tasks/commands/checkpoint_run.h"
+#include "tasks/checkpoint_run.h"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
 #include "tasks/train/score_table.h"
 
 namespace etc {
@@ -26,8 +27,17 @@ struct Arguments {
   std::string output;
 };
 
+// With progress and warnings on standard error.
+absl::StatusOr<CheckpointRun> Run(CheckpointRunOptions options) {
+  StreamReporter reporter = ConsoleReporter();
+  options.reporter = &reporter;
+  options.warn = [](const std::string& warning) { PrintWarnings({warning}); };
+  options.stop = StopAtInterrupt();
+  return RunCheckpoint(options);
+}
+
 absl::Status RunEvaluate(const Arguments& arguments) {
-  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(arguments.run));
+  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, Run(arguments.run));
   std::cerr << absl::StreamFormat(
       "%s in %.1f s, residual attention %s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
@@ -45,7 +55,7 @@ absl::Status RunEvaluate(const Arguments& arguments) {
 }
 
 absl::Status RunPredict(const Arguments& arguments) {
-  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(arguments.run));
+  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, Run(arguments.run));
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       arguments.output, run.evaluation.predictions->FileContents()));
   std::cerr << absl::StreamFormat(

@@ -14,7 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
-#include "tasks/commands/task_setup.h"
+#include "tasks/task_setup.h"
 #include "tasks/train/score_table.h"
 
 namespace etc {

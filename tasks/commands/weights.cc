@@ -14,12 +14,14 @@
 #include "base/counted.h"
 #include "base/status_macros.h"
 #include "etc/weights/convert.h"
+#include "etc/weights/import_plan.h"
 #include "etc/weights/roberta_vocabulary.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
 #include "tasks/commands/formatting.h"
-#include "tasks/commands/task_setup.h"
+#include "tasks/task_setup.h"
 
 namespace etc {
 namespace {
@@ -117,8 +119,12 @@ absl::Status CheckTokenizer(const ImportPlan& plan) {
                 : plan.tokenizer.lower_case        ? ", lower case"
                                                    : ", cased")
             << "\n";
-  return CheckVocabularySize(plan.tokenizer.vocabulary, tokenizer->vocab_size(),
-                             plan.config.vocab_size);
+  std::vector<std::string> warnings;
+  ETC_RETURN_IF_ERROR(CheckVocabularySize(plan.tokenizer.vocabulary,
+                                          tokenizer->vocab_size(),
+                                          plan.config.vocab_size, &warnings));
+  PrintWarnings(warnings);
+  return absl::OkStatus();
 }
 
 // --- What is printed --------------------------------------------------------
@@ -191,9 +197,9 @@ void PrintSummary(const ImportPlan& plan, bool table_shown) {
 absl::Status Import(ImportArguments arguments) {
   ImportOptions& options = arguments.options;
   if (arguments.segments == "rows") {
-    options.plan.segments = WeightPlanOptions::Segments::kByIndex;
+    options.segments_by_index = true;
   }
-  ETC_ASSIGN_OR_RETURN(options.plan.token_rows, TokenRows(arguments));
+  ETC_ASSIGN_OR_RETURN(options.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
   ETC_RETURN_IF_ERROR(OverrideTokenizer(arguments, &plan.tokenizer));
   if (arguments.verbose) {

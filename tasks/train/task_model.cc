@@ -18,7 +18,6 @@
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "etc/weights/tokenizer_files.h"
-#include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/sentence_splitter.h"
@@ -176,17 +175,16 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task) {
 
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const TaskModel& model) {
-  ETC_ASSIGN_OR_RETURN(const WeightFile file,
-                       OpenWeights(config.init, &config.model));
-  const TensorReader reader(file.tensors);
-  ETC_ASSIGN_OR_RETURN(const WeightPlan plan,
-                       PlanWeights(file.source, config.model));
-  ETC_RETURN_IF_ERROR(
-      CopyTensors(reader, plan.Copies(), ModuleTensors(*model.encoder())));
+  ETC_ASSIGN_OR_RETURN(
+      const FilledEncoder filled,
+      FillEncoder(config.init, config.model, ModuleTensors(*model.encoder())));
+  const WeightFile& file = filled.file;
   ETC_RETURN_IF_ERROR(
       CheckFinite(config.init, WithPrefix(model.Tensors(), kEncoder)));
-  std::vector<std::string> messages = EncoderMessages(config.init, file, plan);
+  std::vector<std::string> messages =
+      EncoderMessages(config.init, file, filled.plan);
 
+  const TensorReader reader(file.tensors);
   const NamedTensors head = WithPrefix(model.Tensors(), kHead);
   ETC_ASSIGN_OR_RETURN(const std::string unusable,
                        UnusableHeadReason(reader, config.task, head));

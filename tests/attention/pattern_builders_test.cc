@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/explicit_inputs.h"
-#include "attention/relative_position.h"
+#include "attention/attention_inputs.h"
+#include "attention/pattern.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "attention/relative_position.h"
+#include "attention/pattern.h"
 
 namespace etc {
 namespace {

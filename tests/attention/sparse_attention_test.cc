@@ -19,12 +19,12 @@
 #include <string>
 #include <vector>
 
+#include "attention/attention_inputs.h"
 #include "attention/attention_problem.h"
 #include "attention/backends/backend.h"
 #include "attention/backends/blocked/blocked_backend.h"
 #include "attention/backends/reference/dense_attention.h"
 #include "attention/backends/reference/reference_backend.h"
-#include "attention/explicit_inputs.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/tensor_matchers.h"
 

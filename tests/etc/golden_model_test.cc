@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/explicit_inputs.h"
+#include "attention/attention_inputs.h"
 #include "attention/pattern_builders.h"
 #include "etc/bert_input.h"
 #include "etc/model.h"

@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "attention/global_local_attention.h"
 #include "base/bfloat16.h"
 #include "base/linear.h"
+#include "etc/embedding.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 

@@ -9,7 +9,8 @@ Prints one line for each figure, with its bound, and names what breaks it:
                        tasks/, text, data and train know no task and no command,
                        and tasks do not know each other
   public headers       those that are installed (PUBLIC_HEADERS in a layer's
-                       CMakeLists.txt) include only such ones of ours
+                       CMakeLists.txt) include only such ones of ours, and are
+                       few; doc/architecture.md has a row for each
   file lengths         headers at most 150 lines; sources, and headers of code
                        (-inl.h), at most 400
   function lengths     at most 60 lines, braces included
@@ -37,6 +38,7 @@ LAYERS = ["base", "attention", "etc", "tasks"]
 SHARED_IN_TASKS = ["text", "data", "train"]
 MAX_HEADER, MAX_SOURCE, MAX_FUNCTION = 150, 400, 60
 MAX_REPETITION = 21.5
+MAX_PUBLIC_HEADERS = 19
 MIN_CHARACTERS = 8
 METAPHORS = re.compile(
     r"\b(storeys?|nobody's weights|hears? of (each|all)|of unknown "
@@ -91,8 +93,8 @@ def upward_includes(paths, tasks):
   return broken
 
 
-def private_includes():
-  """'path: include' where an installed header includes one that is not."""
+def public_headers():
+  """The paths of the headers that are installed, in order."""
   public = set()
   for layer in LAYERS:
     path = f"{layer}/CMakeLists.txt"
@@ -100,9 +102,27 @@ def private_includes():
       named = re.search(r"PUBLIC_HEADERS((?:\s+[\w/.-]+\.h)+)", read(path))
       public |= {f"{layer}/{header}"
                  for header in (named.group(1).split() if named else [])}
-  return [f"{path}: includes {include}" for path in sorted(public)
+  return sorted(public)
+
+
+def private_includes():
+  """'path: include' where an installed header includes one that is not."""
+  public = public_headers()
+  return [f"{path}: includes {include}" for path in public
           for include in re.findall(r'^#include "([^"]+)"', read(path), re.M)
           if include.split("/")[0] in LAYERS and include not in public]
+
+
+def undescribed_headers():
+  """Where the table of installed headers and the headers differ."""
+  path = "doc/architecture.md"
+  rows = re.findall(r"^\| \[([\w/.-]+\.h)\]\(\.\./\1\) \|",
+                    read(path) if os.path.exists(path) else "", re.M)
+  public = public_headers()
+  return ([f"{header}: no row in {path}"
+           for header in public if header not in rows] +
+          [f"{path}: {header} is not installed"
+           for header in rows if header not in public])
 
 
 def long_files(paths):
@@ -207,6 +227,8 @@ SELF_TEST_TREE = {
     "etc/short.h": "// The door of each storey.\n" + "\n" * (MAX_HEADER - 1),
     "etc/CMakeLists.txt": "etc_layer(NAME etc\n  PUBLIC_HEADERS\n"
                           "    functions.h\n    short.h)\n",
+    "doc/architecture.md": "| [etc/functions.h](../etc/functions.h) | x |\n"
+                           "| [etc/gone.h](../etc/gone.h) | x |\n",
     "etc/functions.h": '#include "etc/long.h"\n#include "etc/short.h"\n',
     "etc/functions.cc":
         "int Long(int first,\n         int second) {\n" +
@@ -228,6 +250,7 @@ def self_test():
     found = {
         "upward": upward_includes(paths, task_names()),
         "private": private_includes(),
+        "undescribed": undescribed_headers(),
         "files": long_files(paths),
         "functions": long_functions(paths),
         "metaphors": metaphors(paths),
@@ -240,6 +263,8 @@ def self_test():
                  "tasks/one/task.h: includes tasks/two/task.h",
                  "tasks/train/loop.cc: includes tasks/one/task.h"],
       "private": ["etc/functions.h: includes etc/long.h"],
+      "undescribed": ["etc/short.h: no row in doc/architecture.md",
+                      "doc/architecture.md: etc/gone.h is not installed"],
       "files": ["etc/long.cc: 401 lines", "etc/long.h: 151 lines"],
       "functions": ["etc/functions.cc:1: 61 lines"],
       "metaphors": ["etc/short.h:1: // The door of each storey."],
@@ -270,6 +295,7 @@ def main():
   checks = [
       ("upward includes", upward_includes(paths, tasks)),
       ("public headers that include others", private_includes()),
+      ("public headers without a description", undescribed_headers()),
       ("files that are too long", long_files(paths)),
       ("functions that are too long", long_functions(paths)),
       ("metaphors", metaphors(paths + tracked(["*.md", "*CMakeLists.txt", "*.cmake"]))),
@@ -282,6 +308,9 @@ def main():
     for place in broken:
       print(f"  {place}")
     failed |= bool(broken)
+  public = len(public_headers())
+  print(f"public headers: {public} (at most {MAX_PUBLIC_HEADERS})")
+  failed |= public > MAX_PUBLIC_HEADERS
   print(f"repetition between tasks: {share:.1f} % (at most "
         f"{MAX_REPETITION:g} %)")
   for line, number in repeated.most_common(arguments.list):

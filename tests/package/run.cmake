@@ -1,6 +1,7 @@
 # Installs the build to an empty prefix, and configures, builds and runs the
 # project in this folder with nothing but that prefix and the system's own
-# packages. Also checks that README.md shows this very program and project.
+# packages. Also checks that README.md shows this very program and project, and
+# that all installed headers compile.
 #
 #   cmake -D BUILD_DIR=... -D WORK_DIR=... [-D TORCH_DIR=...] -P run.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -27,5 +28,22 @@ run(${CMAKE_COMMAND} -G Ninja -S "${source_dir}" -B "${WORK_DIR}/build"
   "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}")
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/outside")
+
+set(include_dir "${WORK_DIR}/prefix/include/realetc")
+file(GLOB_RECURSE headers RELATIVE "${include_dir}" "${include_dir}/*.h")
+if(NOT headers)
+  message(FATAL_ERROR "no headers are installed in ${include_dir}")
+endif()
+list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
+list(JOIN headers "" includes)
+file(WRITE "${WORK_DIR}/headers/headers.cc" "${includes}")
+file(READ "${source_dir}/CMakeLists.txt" project)
+string(REPLACE "add_executable(outside outside.cc)"
+  "add_library(outside OBJECT headers.cc)" project "${project}")
+file(WRITE "${WORK_DIR}/headers/CMakeLists.txt" "${project}")
+run(${CMAKE_COMMAND} -G Ninja -S "${WORK_DIR}/headers"
+  -B "${WORK_DIR}/headers/build" "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix"
+  "-DTorch_DIR=${TORCH_DIR}")
+run(${CMAKE_COMMAND} --build "${WORK_DIR}/headers/build")
 run("${WORK_DIR}/prefix/bin/realetc" --help)
 file(REMOVE_RECURSE "${WORK_DIR}")

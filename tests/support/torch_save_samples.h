@@ -11,7 +11,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/byte_reader.h"
+#include "base/file.h"
+#include "etc/weights/formats/tensorflow/protobuf_wire.h"
 
 namespace etc {
 

@@ -39,21 +39,24 @@ absl::StatusOr<std::string> FileIn(const std::string& directory) {
       absl::StrCat(directory, " has none of ", absl::StrJoin(kFiles, ", ")));
 }
 
+// The first bytes of a file, as many as are shown of one that is refused.
+absl::Status ReadBeginning(const std::string& path, std::string* beginning) {
+  constexpr uint64_t kShownBytes = 24;
+  ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
+                       RandomAccessFile::Open(path));
+  beginning->resize(std::min(file.size(), kShownBytes));
+  return file.Read(0, beginning->size(), beginning->data());
+}
+
 // Refuses a file that begins as in none of the formats, such as a text. Without
 // this its first bytes would be reported as an impossible header length. In a
 // safetensors file, the length of 8 bytes is followed by the brace of a JSON
 // object.
-absl::Status CheckBeginning(const std::string& path) {
-  constexpr uint64_t kLengthBytes = 8;
-  ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
-                       RandomAccessFile::Open(path));
-  if (file.size() <= kLengthBytes) {
-    return absl::OkStatus();  // its reader says what is missing
-  }
-  constexpr uint64_t kShownBytes = 24;
-  ETC_ASSIGN_OR_RETURN(const std::string beginning,
-                       file.Read(0, std::min(file.size(), kShownBytes)));
-  if (beginning[kLengthBytes] == '{') {
+absl::Status CheckBeginning(const std::string& path,
+                            absl::string_view beginning) {
+  constexpr size_t kBrace = 8;
+  // Of a file that ends before, its reader says what is missing.
+  if (beginning.size() <= kBrace || beginning[kBrace] == '{') {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
@@ -78,10 +81,16 @@ absl::StatusOr<std::unique_ptr<TensorSource>> OpenShard(
     const std::string& path) {
   // A file called .bin that is not one of torch.save, such as a pointer of Git
   // LFS, is reported as what its name says it should be.
-  if (absl::EndsWith(path, ".bin") || PytorchFile::IsPytorch(path)) {
+  if (absl::EndsWith(path, ".bin")) {
     return OpenAs<PytorchFile>(path);
   }
-  ETC_RETURN_IF_ERROR(CheckBeginning(path));
+  std::string beginning;
+  ETC_RETURN_IF_ERROR(ReadBeginning(path, &beginning));
+  if (absl::StartsWith(beginning, PytorchFile::kArchiveMagic) ||
+      absl::StartsWith(beginning, PytorchFile::kStreamMagic)) {
+    return OpenAs<PytorchFile>(path);
+  }
+  ETC_RETURN_IF_ERROR(CheckBeginning(path, beginning));
   return OpenAs<SafetensorsFile>(path);
 }
 

@@ -24,7 +24,7 @@
 
 #include "base/file.h"
 #include "etc/weights/formats/tensor_writer.h"
-#include "etc/weights/weight_plan.h"
+#include "etc/weights/weights.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {

@@ -18,6 +18,7 @@
 #include "etc/bert_input.h"
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/import_plan.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
@@ -30,6 +31,8 @@ namespace etc {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -243,6 +246,40 @@ TEST_F(ConvertTest, LiftsBertAndKeepsWhatItHasNot) {
 
   ASSERT_TRUE(WriteImport(*plan, 3, directory_.File("again")).ok());
   EXPECT_TRUE(SameTensors(to, ModuleTensors(*Load(directory_.File("again")))));
+  ASSERT_TRUE(ImportWeights({.source = source, .lift = true, .seed = 3},
+                            directory_.File("at once"))
+                  .ok());
+  EXPECT_TRUE(
+      SameTensors(to, ModuleTensors(*Load(directory_.File("at once")))));
+}
+
+TEST_F(ConvertTest, FillsAModelAndSaysWith) {
+  EtcModel bert = RandomModel(BertOf());
+  const std::string source = directory_.File("bert");
+  ASSERT_TRUE(
+      ExportWeights(Write(bert, "ours"), ExportFormat::kTensorFlow, source)
+          .ok());
+  EtcModel same(bert->config());
+  auto report = LoadEncoder(source, same);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(SameTensors(ModuleTensors(*same), ModuleTensors(*bert)));
+  EXPECT_EQ(report->loaded.size(), ModuleTensors(*bert).size());
+  EXPECT_THAT(report->missing, IsEmpty());
+  EXPECT_THAT(report->unexpected, IsEmpty());
+  EXPECT_THAT(report->converted, IsEmpty());
+
+  EtcModel lifted(LiftedConfig(bert->config()));
+  report = LoadEncoder(source, lifted);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(torch::equal(
+      ModuleTensors(*lifted).at("layers.1.attention.g2l_key.weight"),
+      ModuleTensors(*bert).at("layers.1.attention.l2l_key.weight")));
+  EXPECT_THAT(report->missing,
+              Contains("layers.0.attention.long_relative.embedding"));
+  EXPECT_THAT(report->unexpected,
+              ElementsAre("bert/embeddings/position_embeddings"));
+  EXPECT_EQ(LoadEncoder(directory_.File("none"), same).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 // A lifted BERT whose tokens are all global, with relative positions of no

@@ -62,7 +62,7 @@ struct AttentionHead {
 };
 
 // Relative ids are computed with in another order: distances -m to m, then
-// what stands for no distance. The id of each (attention/relative_position.h).
+// what stands for no distance. The id of each (attention/pattern.h).
 constexpr int64_t RelativeIdOfColumn(int64_t column, int64_t m) {
   if (column > 2 * m) {
     return column;

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/byte_reader.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 
@@ -17,10 +17,6 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr absl::string_view kZipMagic = "PK\3\4";
-// A pickle of the number that begins the older format.
-constexpr absl::string_view kStreamMagic(
-    "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e", 15);
 constexpr uint64_t kMostPickleBytes = uint64_t{256} << 20;
 constexpr uint64_t kFirstPieceBytes = 1 << 16;
 constexpr int64_t kStreamProtocol = 1001;
@@ -28,13 +24,6 @@ constexpr int64_t kStreamProtocol = 1001;
 uint32_t Crc32(absl::string_view bytes) {
   return static_cast<uint32_t>(
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
-// Reads the first 64 bytes of a file, or all if it is shorter.
-absl::Status ReadBeginning(const RandomAccessFile& file,
-                           std::string* beginning) {
-  beginning->resize(std::min<uint64_t>(file.size(), 64));
-  return file.Read(0, beginning->size(), beginning->data());
 }
 
 // The value of a string key, or null.
@@ -84,21 +73,14 @@ absl::Status PytorchFile::Error(const Parts&... parts) const {
   return absl::InvalidArgumentError(absl::StrCat(path(), ": ", parts...));
 }
 
-bool PytorchFile::IsPytorch(const std::string& path) {
-  const auto file = RandomAccessFile::Open(path);
-  std::string beginning;
-  return file.ok() && ReadBeginning(*file, &beginning).ok() &&
-         (absl::StartsWith(beginning, kZipMagic) ||
-          absl::StartsWith(beginning, kStreamMagic));
-}
-
 absl::StatusOr<PytorchFile> PytorchFile::Open(const std::string& path,
                                               const PickleLimits& limits) {
   ETC_ASSIGN_OR_RETURN(RandomAccessFile opened, RandomAccessFile::Open(path));
   PytorchFile file(std::move(opened));
-  std::string beginning;
-  ETC_RETURN_IF_ERROR(ReadBeginning(file.file_, &beginning));
-  if (absl::StartsWith(beginning, kZipMagic)) {
+  constexpr uint64_t kLongestBeginning = 64;
+  std::string beginning(std::min(file.file_.size(), kLongestBeginning), '\0');
+  ETC_RETURN_IF_ERROR(file.file_.Read(0, beginning.size(), beginning.data()));
+  if (absl::StartsWith(beginning, kArchiveMagic)) {
     ETC_RETURN_IF_ERROR(file.OpenArchive(limits));
   } else if (absl::StartsWith(beginning, kStreamMagic)) {
     ETC_RETURN_IF_ERROR(file.OpenStream(limits));

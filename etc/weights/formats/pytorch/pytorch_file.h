@@ -26,8 +26,10 @@ class PytorchFile final : public TensorSource {
   // Values of the state dict that are no tensors are warnings.
   static absl::StatusOr<PytorchFile> Open(const std::string& path,
                                           const PickleLimits& limits = {});
-  // Whether the file at `path` begins as one of the two does.
-  static bool IsPytorch(const std::string& path);
+  // What the two begin with: a zip archive, and a pickle of a number.
+  static constexpr absl::string_view kArchiveMagic{"PK\3\4"};
+  static constexpr absl::string_view kStreamMagic{
+      "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e", 15};
 
   // Points to a PytorchTensor.
   absl::StatusOr<const TensorInfo*> Find(

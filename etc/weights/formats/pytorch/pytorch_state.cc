@@ -26,7 +26,7 @@ constexpr absl::string_view kRebuildParameter =
     "torch._utils._rebuild_parameter";
 
 template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
+absl::Status StateError(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
@@ -57,12 +57,12 @@ absl::StatusOr<PickleValue> MakeOrderedDict(
   }
   const PickleValue& pairs = *arguments[0];
   if (arguments.size() != 1 || !pairs.Is(Kind::kList)) {
-    return Error("an OrderedDict should be made of a list of pairs");
+    return StateError("an OrderedDict should be made of a list of pairs");
   }
   for (const PickleValue* pair : pairs.items) {
     if ((!pair->Is(Kind::kTuple) && !pair->Is(Kind::kList)) ||
         pair->items.size() != 2) {
-      return Error("an OrderedDict should be made of pairs");
+      return StateError("an OrderedDict should be made of pairs");
     }
     dict.items.insert(dict.items.end(), pair->items.begin(), pair->items.end());
   }
@@ -83,8 +83,8 @@ absl::StatusOr<PickleValue> Call(
       arguments[0]->Is(Kind::kTensor)) {
     return *arguments[0];
   }
-  return Error("should not call ", global, " with these ", arguments.size(),
-               " arguments");
+  return StateError("should not call ", global, " with these ",
+                    arguments.size(), " arguments");
 }
 
 bool IsStorageKey(const PickleValue& value) {
@@ -104,7 +104,7 @@ absl::Status AddStorage(const std::vector<const PickleValue*>& id,
       !IsStorageKey(*id[2]) || !id[3]->Is(Kind::kString) ||
       !id[4]->Is(Kind::kInteger) || id[4]->integer < 0 ||
       (id.size() == 6 && !id[5]->Is(Kind::kNone))) {
-    return Error(
+    return StateError(
         "a persistent id should be a torch storage: \"storage\", its "
         "type, key, location and number of elements, no view");
   }
@@ -112,29 +112,30 @@ absl::Status AddStorage(const std::vector<const PickleValue*>& id,
   const std::string& key = id[2]->text;
   const auto count = static_cast<uint64_t>(id[4]->integer);
   if (dtype == nullptr || count > kMostElements) {
-    return Error("storage ", key, " should hold at most ", kMostElements,
-                 " numbers, but is ", count, " of ", id[1]->text);
+    return StateError("storage ", key, " should hold at most ", kMostElements,
+                      " numbers, but is ", count, " of ", id[1]->text);
   }
   const PytorchStorage storage = {.dtype = std::string(dtype->name),
                                   .count = count};
   const auto [known, is_new] = storages->try_emplace(key, storage);
   if (!is_new && (known->second.dtype != storage.dtype ||
                   known->second.count != storage.count)) {
-    return Error("storage ", key, " is ", known->second.count, " ",
-                 known->second.dtype, " and also ", count, " ", storage.dtype);
+    return StateError("storage ", key, " is ", known->second.count, " ",
+                      known->second.dtype, " and also ", count, " ",
+                      storage.dtype);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<int64_t>> ReadSizes(const PickleValue& value) {
   if (!value.Is(Kind::kTuple) || value.items.size() > kLargestRank) {
-    return Error("sizes and strides should be tuples of at most ", kLargestRank,
-                 " numbers");
+    return StateError("sizes and strides should be tuples of at most ",
+                      kLargestRank, " numbers");
   }
   std::vector<int64_t> sizes;
   for (const PickleValue* item : value.items) {
     if (!item->Is(Kind::kInteger) || item->integer < 0) {
-      return Error("sizes and strides should be numbers from 0 on");
+      return StateError("sizes and strides should be numbers from 0 on");
     }
     sizes.push_back(item->integer);
   }
@@ -159,10 +160,11 @@ absl::Status CheckView(const PytorchTensor& tensor, uint64_t count) {
   const bool fits = elements == 0 ? tensor.offset <= count
                                   : elements <= count && last < count;
   if (overflows || !fits) {
-    return Error("size [", absl::StrJoin(tensor.shape, ", "), "], strides [",
-                 absl::StrJoin(tensor.strides, ", "), "], offset ",
-                 tensor.offset, " should lie within storage ", tensor.storage,
-                 " of ", count, " elements");
+    return StateError("size [", absl::StrJoin(tensor.shape, ", "),
+                      "], strides [", absl::StrJoin(tensor.strides, ", "),
+                      "], offset ", tensor.offset,
+                      " should lie within storage ", tensor.storage, " of ",
+                      count, " elements");
   }
   return absl::OkStatus();
 }
@@ -177,7 +179,7 @@ absl::StatusOr<PytorchTensor> ReadTensor(
       arguments[1]->integer < 0 ||
       (arguments.size() == 7 && !arguments[6]->Is(Kind::kNone) &&
        !(arguments[6]->IsDict() && arguments[6]->items.empty()))) {
-    return Error(
+    return StateError(
         "should be made of a storage, an offset, sizes, strides, "
         "requires_grad and hooks, without metadata");
   }
@@ -187,8 +189,8 @@ absl::StatusOr<PytorchTensor> ReadTensor(
   ETC_ASSIGN_OR_RETURN(tensor.shape, ReadSizes(*arguments[2]));
   ETC_ASSIGN_OR_RETURN(tensor.strides, ReadSizes(*arguments[3]));
   if (tensor.shape.size() != tensor.strides.size()) {
-    return Error("has ", tensor.shape.size(), " sizes, but ",
-                 tensor.strides.size(), " strides");
+    return StateError("has ", tensor.shape.size(), " sizes, but ",
+                      tensor.strides.size(), " strides");
   }
   const PytorchStorage& storage = storages.find(tensor.storage)->second;
   tensor.dtype = storage.dtype;
@@ -239,15 +241,15 @@ absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle) {
     }
   }
   if (!pickle.root->IsDict()) {
-    return Error("the pickled object should be a dictionary of tensors");
+    return StateError("the pickled object should be a dictionary of tensors");
   }
   const PickleValue& dict = *FindStateDict(pickle.root);
   for (size_t i = 0; i < dict.items.size(); i += 2) {
     const PickleValue& key = *dict.items[i];
     const PickleValue& value = *dict.items[i + 1];
     if (!key.Is(Kind::kString) || key.text.size() > kLongestName) {
-      return Error("the names of tensors should be strings of at most ",
-                   kLongestName, " bytes");
+      return StateError("the names of tensors should be strings of at most ",
+                        kLongestName, " bytes");
     }
     if (!value.Is(Kind::kTensor)) {
       state.skipped.push_back(key.text);
@@ -255,13 +257,13 @@ absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle) {
     }
     auto tensor = ReadTensor(value.items, state.storages);
     if (!tensor.ok()) {
-      return Error("tensor ", QuotedName(key.text), ": ",
-                   tensor.status().message());
+      return StateError("tensor ", QuotedName(key.text), ": ",
+                        tensor.status().message());
     }
     if (!state.tensors.try_emplace(key.text, *std::move(tensor)).second ||
         state.tensors.size() > kMostTensors) {
-      return Error("tensor ", QuotedName(key.text),
-                   " is there twice, or one of more than ", kMostTensors);
+      return StateError("tensor ", QuotedName(key.text),
+                        " is there twice, or one of more than ", kMostTensors);
     }
   }
   return state;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/byte_reader.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/byte_reader.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 
 namespace etc {

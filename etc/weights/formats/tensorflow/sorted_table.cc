@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/byte_reader.h"
 #include "base/crc32c.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/formats/tensorflow/protobuf_wire.h"
 
 namespace etc {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/byte_reader.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/weights/formats/tensorflow/protobuf_wire.h"
 
@@ -13,8 +13,8 @@ namespace etc {
 namespace {
 
 constexpr int64_t kMostShards = 100'000;
-constexpr size_t kLargestRank = 32;
-constexpr int64_t kMostElements = int64_t{1} << 40;
+constexpr size_t kMostDimensions = 32;
+constexpr int64_t kMostBundleElements = int64_t{1} << 40;
 constexpr size_t kMostSlices = 1024;
 
 std::string DtypeName(int64_t number) {
@@ -27,7 +27,7 @@ std::string DtypeName(int64_t number) {
 }
 
 template <typename... Parts>
-absl::Status Error(const Parts&... parts) {
+absl::Status RecordError(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
@@ -61,7 +61,7 @@ absl::Status ReadBadConsumer(const ProtoField& field, Version* version) {
   while (packed.left() > 0) {
     const auto bad = packed.TakeVarint64();
     if (!bad) {
-      return Error("bad_consumers should be varints");
+      return RecordError("bad_consumers should be varints");
     }
     version->is_bad |= static_cast<uint32_t>(*bad) == kBundleFormatVersion;
   }
@@ -100,9 +100,10 @@ absl::Status ReadDimension(const ProtoField& field,
         }
       }));
   shape->push_back(size);
-  return shape->size() <= kLargestRank
+  return shape->size() <= kMostDimensions
              ? absl::OkStatus()
-             : Error("should have at most ", kLargestRank, " dimensions");
+             : RecordError("should have at most ", kMostDimensions,
+                           " dimensions");
 }
 
 absl::Status ReadShape(const ProtoField& field, std::vector<int64_t>* shape,
@@ -137,9 +138,10 @@ absl::Status ReadExtent(const ProtoField& field, BundleSlice* slice) {
         }
       }));
   slice->push_back(extent);
-  return slice->size() <= kLargestRank ? absl::OkStatus()
-                                       : Error("a slice should have at most ",
-                                               kLargestRank, " dimensions");
+  return slice->size() <= kMostDimensions
+             ? absl::OkStatus()
+             : RecordError("a slice should have at most ", kMostDimensions,
+                           " dimensions");
 }
 
 absl::Status ReadSlice(const ProtoField& field,
@@ -153,7 +155,7 @@ absl::Status ReadSlice(const ProtoField& field,
   slices->push_back(std::move(slice));
   return slices->size() <= kMostSlices
              ? absl::OkStatus()
-             : Error("should have at most ", kMostSlices, " slices");
+             : RecordError("should have at most ", kMostSlices, " slices");
 }
 
 // Appends a number to a key so that keys sort as the numbers do: as many bytes
@@ -203,24 +205,24 @@ absl::StatusOr<int64_t> ParseBundleHeader(absl::string_view record) {
         }
       });
   if (!status.ok()) {
-    return Error("header: ", status.message(), " (doc/formats.md 2.5.7)");
+    return RecordError("header: ", status.message(), " (doc/formats.md 2.5.7)");
   }
   if (shards < 1 || shards > kMostShards) {
-    return Error("header: should have 1 to ", kMostShards, " shards, but has ",
-                 shards, " (doc/formats.md 2.5.7)");
+    return RecordError("header: should have 1 to ", kMostShards,
+                       " shards, but has ", shards, " (doc/formats.md 2.5.7)");
   }
   if (endianness != 0) {
-    return Error("header: data should be little-endian (0), but are ",
-                 endianness == 1 ? "big-endian" : "of unknown endianness", " (",
-                 endianness, ") (doc/formats.md 2.5.7)");
+    return RecordError("header: data should be little-endian (0), but are ",
+                       endianness == 1 ? "big-endian" : "of unknown endianness",
+                       " (", endianness, ") (doc/formats.md 2.5.7)");
   }
   if (version.producer < 0 || version.min_consumer > kBundleFormatVersion ||
       version.is_bad) {
-    return Error("header: format version ", kBundleFormatVersion,
-                 " should be able to read it, but the producer, version ",
-                 version.producer, ", asks for ", version.min_consumer,
-                 version.is_bad ? " and excludes it" : "",
-                 " (doc/formats.md 2.5.7)");
+    return RecordError("header: format version ", kBundleFormatVersion,
+                       " should be able to read it, but the producer, version ",
+                       version.producer, ", asks for ", version.min_consumer,
+                       version.is_bad ? " and excludes it" : "",
+                       " (doc/formats.md 2.5.7)");
   }
   return shards;
 }
@@ -251,11 +253,11 @@ absl::StatusOr<BundleEntry> ParseBundleEntry(absl::string_view record) {
     }
   });
   if (status.ok()) {
-    status = is_unknown_rank ? Error("should have a known rank")
+    status = is_unknown_rank ? RecordError("should have a known rank")
                              : CheckBundleShape(entry.shape);
   }
   if (!status.ok()) {
-    return Error(status.message(), " (doc/formats.md 2.5.8)");
+    return RecordError(status.message(), " (doc/formats.md 2.5.8)");
   }
   entry.dtype = DtypeName(dtype);
   return entry;
@@ -266,15 +268,16 @@ absl::Status CheckBundleShape(const std::vector<int64_t>& shape) {
   for (const int64_t dimension : shape) {
     if (dimension < 0 ||
         __builtin_mul_overflow(elements, dimension, &elements)) {
-      return Error("shape [", absl::StrJoin(shape, ", "), "] ",
-                   dimension < 0 ? "has a negative dimension"
-                                 : "has too many elements to count");
+      return RecordError("shape [", absl::StrJoin(shape, ", "), "] ",
+                         dimension < 0 ? "has a negative dimension"
+                                       : "has too many elements to count");
     }
   }
-  return elements <= kMostElements
+  return elements <= kMostBundleElements
              ? absl::OkStatus()
-             : Error("shape [", absl::StrJoin(shape, ", "), "] should have at ",
-                     "most ", kMostElements, " elements");
+             : RecordError("shape [", absl::StrJoin(shape, ", "),
+                           "] should have at ", "most ", kMostBundleElements,
+                           " elements");
 }
 
 int64_t BundleDtypeBytes(absl::string_view dtype) {

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/explicit_inputs.h"
+#include "attention/attention_inputs.h"
 #include "attention/sparse_attention.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/exactness.h"

@@ -14,8 +14,8 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "base/byte_reader.h"
 #include "base/crc32c.h"
+#include "base/file.h"
 #include "etc/weights/formats/pytorch/pytorch_file.h"
 #include "etc/weights/formats/safetensors/safetensors.h"
 #include "etc/weights/formats/tensor_writer.h"

@@ -49,7 +49,10 @@ TEST_F(PytorchFileTest, ReadsBothContainers) {
         ZipBytes(StateDictFiles(StateDictPickle4())), StateDictStream()}) {
     const auto file = Open(bytes);
     ASSERT_TRUE(file.ok()) << file.status();
-    EXPECT_TRUE(PytorchFile::IsPytorch(file->path()));
+    // Recognised by its first bytes, as its name does not say what it is.
+    const auto recognized = OpenTensorSource(file->path());
+    ASSERT_TRUE(recognized.ok()) << recognized.status();
+    EXPECT_EQ((*recognized)->names(), file->names());
     EXPECT_THAT(file->names(), ElementsAre("n", "row", "w", "w.T"));
     EXPECT_THAT(file->warnings(), IsEmpty());
     EXPECT_EQ((*file->Find("w"))->dtype, "F32");

@@ -13,8 +13,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/byte_reader.h"
 #include "base/crc32c.h"
+#include "base/file.h"
+#include "etc/weights/formats/tensorflow/protobuf_wire.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {

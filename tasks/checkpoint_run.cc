@@ -1,6 +1,5 @@
-#include "tasks/commands/checkpoint_run.h"
+#include "tasks/checkpoint_run.h"
 
-#include <iostream>
 #include <memory>
 #include <utility>
 
@@ -9,8 +8,7 @@
 #include "base/counted.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
-#include "tasks/commands/console.h"
-#include "tasks/commands/find_checkpoint.h"
+#include "tasks/find_checkpoint.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/task_model.h"
@@ -19,12 +17,14 @@ namespace etc {
 namespace {
 
 // One that the scores were trained with needs them, and the other way round.
-void WarnOfOtherResidual(const std::string& trained, const std::string& now) {
-  if (now != trained) {
-    PrintWarnings({absl::StrCat(
-        "residual attention: trained with ", trained, ", now ", now,
+void WarnOfOtherResidual(const std::string& trained,
+                         const CheckpointRunOptions& options) {
+  if (options.residual_attention != trained) {
+    options.warn(absl::StrCat(
+        "residual attention: trained with ", trained, ", now ",
+        options.residual_attention,
         "; the model has learnt with the scores of ", trained,
-        ", so expect worse results: to compare the two, fine-tune with each")});
+        ", so expect worse results: to compare the two, fine-tune with each"));
   }
 }
 
@@ -42,7 +42,7 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
                      "--data"));
   }
   if (!options.residual_attention.empty()) {
-    WarnOfOtherResidual(config.residual_attention, options.residual_attention);
+    WarnOfOtherResidual(config.residual_attention, options);
     config.residual_attention = options.residual_attention;
     config.model.residual_attention = options.residual_attention;
   }
@@ -60,12 +60,14 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   ETC_ASSIGN_OR_RETURN(const FoundCheckpoint checkpoint,
                        FindCheckpoint(options.checkpoint));
   if (!checkpoint.reason.empty()) {
-    std::cerr << "checkpoint: " << checkpoint.directory << ", "
-              << checkpoint.reason << std::endl;
+    options.reporter->Message(absl::StrCat("checkpoint: ", checkpoint.directory,
+                                           ", ", checkpoint.reason));
   }
   ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
   ETC_ASSIGN_OR_RETURN(run.setup, SetUpTask(run.config));
-  PrintWarnings(run.setup.warnings);
+  for (const std::string& warning : run.setup.warnings) {
+    options.warn(warning);
+  }
   SetThreads(run.config.train.threads);
   ETC_ASSIGN_OR_RETURN(
       TaskModel model,
@@ -75,23 +77,22 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
             return LoadTaskModel(checkpoint.directory, run.config,
                                  *run.setup.task);
           }));
-  StreamReporter reporter = ConsoleReporter();
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
-  evaluate.reporter = &reporter;
-  evaluate.stop = StopAtInterrupt();
+  evaluate.reporter = options.reporter;
+  evaluate.stop = options.stop;
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ExampleSource> records,
       OpenRecords(run.config.data.dev, *run.setup.task,
-                  {.reporter = &reporter,
+                  {.reporter = options.reporter,
                    .stop = evaluate.stop,
                    .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
   ETC_ASSIGN_OR_RETURN(run.evaluation,
                        Evaluate(&model, *run.setup.task, *records, evaluate));
   if (run.evaluation.skipped.count > 0) {
-    PrintWarnings({absl::StrCat(
+    options.warn(absl::StrCat(
         "skipped ", Counted(run.evaluation.skipped.count, "bad record"),
         run.evaluation.skipped.count == 1 ? ": " : ", the first: ",
-        run.evaluation.skipped.first_message)});
+        run.evaluation.skipped.first_message));
   }
   return run;
 }

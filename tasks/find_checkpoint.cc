@@ -1,4 +1,4 @@
-#include "tasks/commands/find_checkpoint.h"
+#include "tasks/find_checkpoint.h"
 
 #include <algorithm>
 #include <cstdint>

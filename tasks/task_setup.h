@@ -1,6 +1,7 @@
-#ifndef ETC_TASKS_COMMANDS_TASK_SETUP_H_
-#define ETC_TASKS_COMMANDS_TASK_SETUP_H_
+#ifndef ETC_TASKS_TASK_SETUP_H_
+#define ETC_TASKS_TASK_SETUP_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,17 +35,16 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 
 // Whether a model with `vocab_size` rows can have the vocabulary at `path`.
 //   kInvalidArgument  it has more pieces than that, or fewer by more than what
-//                     tables are rounded up by; a little fewer print a warning
+//                     tables are rounded up by
+// For a little fewer adds to `warnings`.
 absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
-                                 int64_t vocab_size);
+                                 int64_t vocab_size,
+                                 std::vector<std::string>* warnings);
 
 // Loads the tokenizer that the configuration names and makes its task.
 //   kInvalidArgument  what CheckVocabularySize and the loading itself say
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
 
-// To standard error, "realetc: warning: " before each.
-void PrintWarnings(const std::vector<std::string>& warnings);
-
 }  // namespace etc
 
-#endif  // ETC_TASKS_COMMANDS_TASK_SETUP_H_
+#endif  // ETC_TASKS_TASK_SETUP_H_

@@ -1,7 +1,5 @@
 // Whose names the tensors of a file have (doc/formats.md 3.1 to 3.3), and which
 // of them are no weights. Opening files is tested with convert_test.
-#include "etc/weights/weights.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "etc/weights/source_config.h"
+#include "etc/weights/weight_plan.h"
 
 namespace etc {
 namespace {

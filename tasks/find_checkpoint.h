@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_COMMANDS_FIND_CHECKPOINT_H_
-#define ETC_TASKS_COMMANDS_FIND_CHECKPOINT_H_
+#ifndef ETC_TASKS_FIND_CHECKPOINT_H_
+#define ETC_TASKS_FIND_CHECKPOINT_H_
 
 #include <string>
 
@@ -30,4 +30,4 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_COMMANDS_FIND_CHECKPOINT_H_
+#endif  // ETC_TASKS_FIND_CHECKPOINT_H_

@@ -1,14 +1,18 @@
-#ifndef ETC_TASKS_COMMANDS_CHECKPOINT_RUN_H_
-#define ETC_TASKS_COMMANDS_CHECKPOINT_RUN_H_
+#ifndef ETC_TASKS_CHECKPOINT_RUN_H_
+#define ETC_TASKS_CHECKPOINT_RUN_H_
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tasks/commands/task_setup.h"
+#include "tasks/task_setup.h"
 #include "tasks/train/config.h"
 #include "tasks/train/evaluate.h"
+#include "tasks/train/progress.h"
 
 namespace etc {
 
@@ -24,6 +28,14 @@ struct CheckpointRunOptions {
   // CPU threads and examples per batch; absent: those of the configuration.
   std::optional<int64_t> threads;
   std::optional<int64_t> batch_size;
+
+  // Gets progress, and which checkpoint was taken. Not null.
+  RunReporter* reporter = nullptr;
+  // Gets each warning, as if the residual attention is not that of the
+  // training. Not empty.
+  std::function<void(const std::string& warning)> warn;
+  // True ends the evaluation (kCancelled). May be null.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct CheckpointRun {
@@ -33,12 +45,10 @@ struct CheckpointRun {
   Evaluation evaluation;
 };
 
-// Runs it, with progress on standard error, where it is also said which
-// checkpoint was taken and if the residual attention is not that of the
-// training.
+// Runs it.
 absl::StatusOr<CheckpointRun> RunCheckpoint(
     const CheckpointRunOptions& options);
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_COMMANDS_CHECKPOINT_RUN_H_
+#endif  // ETC_TASKS_CHECKPOINT_RUN_H_

@@ -1,7 +1,6 @@
-#include "tasks/commands/task_setup.h"
+#include "tasks/task_setup.h"
 
 #include <filesystem>
-#include <iostream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -43,7 +42,8 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 }
 
 absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
-                                 int64_t vocab_size) {
+                                 int64_t vocab_size,
+                                 std::vector<std::string>* warnings) {
   // Tables are rounded up to multiples of 8 to 128.
   constexpr int64_t kMostUnusedRows = 127;
   const std::string sizes =
@@ -55,8 +55,8 @@ absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
         kMostUnusedRows, " rows"));
   }
   if (pieces < vocab_size) {
-    PrintWarnings(
-        {absl::StrCat(sizes, ": some rows of the table are never used")});
+    warnings->push_back(
+        absl::StrCat(sizes, ": some rows of the table are never used"));
   }
   return absl::OkStatus();
 }
@@ -88,13 +88,14 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
                      ", but there is no such file or directory"));
   }
   TaskSetup setup;
-  setup.warnings = config.warnings;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
   ETC_RETURN_IF_ERROR(CheckVocabularyOfInit(config));
   ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
-  ETC_RETURN_IF_ERROR(CheckVocabularySize(config.tokenizer.vocabulary,
-                                          setup.tokenizer->vocab_size(),
-                                          config.model.vocab_size));
+  ETC_RETURN_IF_ERROR(CheckVocabularySize(
+      config.tokenizer.vocabulary, setup.tokenizer->vocab_size(),
+      config.model.vocab_size, &setup.warnings));
+  setup.warnings.insert(setup.warnings.end(), config.warnings.begin(),
+                        config.warnings.end());
   ETC_ASSIGN_OR_RETURN(setup.task, setup.entry->make(config, setup.tokenizer));
   if (!setup.entry->splits_sentences &&
       config.data.sentences != DataConfig().sentences) {
@@ -103,12 +104,6 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
                      " takes the sentences that its data have, or none"));
   }
   return setup;
-}
-
-void PrintWarnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) {
-    std::cerr << "realetc: warning: " << warning << std::endl;
-  }
 }
 
 }  // namespace etc

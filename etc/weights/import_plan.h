@@ -1,0 +1,53 @@
+#ifndef ETC_ETC_WEIGHTS_IMPORT_PLAN_H_
+#define ETC_ETC_WEIGHTS_IMPORT_PLAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/config.h"
+#include "etc/weights/checkpoint.h"
+#include "etc/weights/convert.h"
+#include "etc/weights/encoder_parameters.h"
+#include "etc/weights/tokenizer_files.h"
+#include "etc/weights/weight_plan.h"
+#include "etc/weights/weights.h"
+
+namespace etc {
+
+// The steps of convert.h.
+
+// What an import will do. Of the source only the headers have been read.
+struct ImportPlan {
+  WeightFile file;
+  EtcConfig config;  // of the result
+  WeightPlan plan;
+  TokenizerFiles tokenizer;
+};
+
+//   kInvalidArgument  `lift` for a source that is not BERT, and what
+//                     OpenWeights, FindTokenizer and PlanWeights say
+absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options);
+
+// Does what `plan` says, as ImportWeights.
+absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
+                         const std::string& directory);
+
+// The parameters of the encoder in a file, by our names, in float32.
+absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file);
+
+// The parameters of an encoder under the names, and in the layout, of another
+// style, each name after the prefix that the style's own code writes
+// ("etc_document_bert/", "bert/", "bert."). `encoder` has them by our names;
+// the result may share its memory. `config` gives their shapes.
+//   kInvalidArgument  the style cannot represent the model: BERT has no
+//                     relative positions, and one tensor for parameters that
+//                     may differ in ETC
+absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
+                                            const EtcConfig& config,
+                                            NameStyle style);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_IMPORT_PLAN_H_

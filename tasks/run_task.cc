@@ -1,0 +1,94 @@
+#include "tasks/run_task.h"
+
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "base/status_macros.h"
+#include "tasks/checkpoint_run.h"
+#include "tasks/registry.h"
+#include "tasks/task_setup.h"
+#include "tasks/train/finetune.h"
+#include "tasks/train/progress.h"
+
+namespace etc {
+namespace {
+
+// Passes messages to the callbacks, and no progress.
+class CallbackReporter final : public RunReporter {
+ public:
+  explicit CallbackReporter(const TaskCallbacks& callbacks)
+      : callbacks_(callbacks) {}
+
+  void Message(absl::string_view text) override {
+    if (callbacks_.message != nullptr) {
+      callbacks_.message(std::string(text));
+    }
+  }
+  void Warn(const std::string& text) const {
+    if (callbacks_.warning != nullptr) {
+      callbacks_.warning(text);
+    }
+  }
+  void Opening(const OpeningProgress&) override {}
+  void Update(const Progress&) override {}
+  void Evaluating(const EvaluationProgress&) override {}
+
+ private:
+  const TaskCallbacks& callbacks_;
+};
+
+}  // namespace
+
+absl::StatusOr<FinetuneTaskResult> FinetuneTask(
+    const FinetuneTaskOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
+                       ReadTaskConfig(options.config, options.overrides));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  CallbackReporter reporter(options.callbacks);
+  for (const std::string& warning : setup.warnings) {
+    reporter.Warn(warning);
+  }
+  ETC_ASSIGN_OR_RETURN(const FinetuneResult tuned,
+                       Finetune(config, *setup.task,
+                                {.resume = options.resume,
+                                 .reporter = &reporter,
+                                 .stop = options.callbacks.stop}));
+  FinetuneTaskResult result{.finished = tuned.finished};
+  for (const RunResult& run : tuned.runs) {
+    result.directories.push_back(run.directory);
+  }
+  for (const ScoreSummary& score : tuned.scores) {
+    result.scores.emplace_back(score.name, score.median);
+  }
+  return result;
+}
+
+absl::StatusOr<EvaluateTaskResult> EvaluateTask(
+    const EvaluateTaskOptions& options) {
+  CallbackReporter reporter(options.callbacks);
+  CheckpointRunOptions run_options{
+      .checkpoint = options.checkpoint,
+      .data = options.data,
+      .residual_attention = options.residual_attention,
+      .reporter = &reporter,
+      .warn = [&](const std::string& warning) { reporter.Warn(warning); },
+      .stop = options.callbacks.stop};
+  if (options.threads >= 0) {
+    run_options.threads = options.threads;
+  }
+  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, RunCheckpoint(run_options));
+  return EvaluateTaskResult{
+      .num_examples = run.evaluation.num_examples,
+      .scores = run.evaluation.metrics,
+      .predictions = run.evaluation.predictions->FileContents()};
+}
+
+absl::StatusOr<Metrics> ScoreTask(const std::string& task,
+                                  const std::string& gold,
+                                  const std::string& predictions) {
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(task));
+  return entry->score({.gold = gold, .predictions = predictions},
+                      ScoringRules::kDefault);
+}
+
+}  // namespace etc

@@ -1,0 +1,94 @@
+#ifndef ETC_TASKS_RUN_TASK_H_
+#define ETC_TASKS_RUN_TASK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/metrics.h"
+
+namespace etc {
+
+// The benchmarks as a program uses them: what `realetc finetune`, `evaluate`,
+// `predict` and `score` do, without their output.
+
+// What is told while a run goes on; each may be left out.
+struct TaskCallbacks {
+  // What was loaded, the result of an evaluation. Lines without a newline.
+  std::function<void(const std::string& line)> message;
+  // What is allowed, but likely not meant.
+  std::function<void(const std::string& line)> warning;
+  // True stops the run: a fine-tuning saves and can be resumed, an evaluation
+  // ends with kCancelled.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct FinetuneTaskOptions {
+  // The configuration, a JSON file ("Configuration" in README.md).
+  std::string config;
+  // Changes of its fields: "train.epochs=2", as of --set.
+  std::vector<std::string> overrides;
+  // Go on where an earlier call with this configuration stopped.
+  bool resume = false;
+  TaskCallbacks callbacks;
+};
+
+struct FinetuneTaskResult {
+  // False: stopped, and can be resumed.
+  bool finished = false;
+  // The directories of the seeds, each with checkpoints/best and last.
+  std::vector<std::string> directories;
+  // Medians over all seeds of the best evaluation of each; empty unless
+  // finished and evaluated.
+  Metrics scores;
+};
+
+// Fine-tunes as the configuration says; all files go to its `output`.
+//   kNotFound            the configuration, or a file that it names
+//   kInvalidArgument     a mistake in a file, with its place
+//   kAborted             a loss became infinite or not a number
+//   kFailedPrecondition  the run to resume had other settings
+//   kResourceExhausted   out of memory
+absl::StatusOr<FinetuneTaskResult> FinetuneTask(
+    const FinetuneTaskOptions& options);
+
+struct EvaluateTaskOptions {
+  // Directory that fine-tuning wrote: of a checkpoint, or of a run or seed,
+  // whose best one is taken.
+  std::string checkpoint;
+  // Official files; empty: the dev files of the checkpoint's configuration.
+  std::vector<std::string> data;
+  // "off", "sum" or "mean"; empty: as it was trained.
+  std::string residual_attention;
+  // CPU threads; -1: as in training, 0: as many as there are cores.
+  int64_t threads = -1;
+  TaskCallbacks callbacks;
+};
+
+struct EvaluateTaskResult {
+  int64_t num_examples = 0;
+  // The official scores, the main metric among them; empty if the data have no
+  // answers.
+  Metrics scores;
+  // The contents of the prediction file in the official format.
+  std::string predictions;
+};
+
+// Runs a checkpoint over a data set. Errors as of FinetuneTask.
+absl::StatusOr<EvaluateTaskResult> EvaluateTask(
+    const EvaluateTaskOptions& options);
+
+// The official scores of a prediction file against the data set `gold`. `task`
+// is a name as in a configuration ("wikihop").
+//   kNotFound         there is no such task or file
+//   kInvalidArgument  a mistake in a file, or records without prediction
+absl::StatusOr<Metrics> ScoreTask(const std::string& task,
+                                  const std::string& gold,
+                                  const std::string& predictions);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_RUN_TASK_H_
