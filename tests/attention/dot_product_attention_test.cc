@@ -55,12 +55,28 @@ struct Case {
   }
 
   // The second example is shorter than the batch.
+  std::vector<SequenceLengths> Lengths() const {
+    return {{queries, keys}, {(queries + 1) / 2, (2 * keys + 2) / 3}};
+  }
+
+  // Which keys a query sees, without the pattern: [batch, 1, query, key].
+  torch::Tensor VisibleKeys() const {
+    const torch::Tensor query = torch::arange(queries).unsqueeze(1);
+    const torch::Tensor key = torch::arange(keys);
+    std::vector<torch::Tensor> examples;
+    for (const SequenceLengths& length : Lengths()) {
+      const torch::Tensor inside =
+          (query < length.queries).logical_and(key < length.keys);
+      examples.push_back(causal ? inside.logical_and(key <= query) : inside);
+    }
+    return torch::stack(examples).unsqueeze(1);
+  }
+
   SoftmaxPattern Pattern() const {
-    const KeyPatternOptions options = {
-        .queries = queries,
-        .keys = keys,
-        .lengths = {{queries, keys}, {(queries + 1) / 2, (2 * keys + 2) / 3}},
-        .max_distance = distance};
+    const KeyPatternOptions options = {.queries = queries,
+                                       .keys = keys,
+                                       .lengths = Lengths(),
+                                       .max_distance = distance};
     return causal ? CausalPattern(options) : AllKeysPattern(options);
   }
 };
@@ -187,8 +203,7 @@ StackResult RunWithGradients(Stack* stack,
 std::vector<torch::Tensor> PlainContexts(const Case& c, Stack* stack) {
   std::vector<torch::Tensor> contexts;
   torch::Tensor sum = torch::zeros({}, torch::kFloat64);
-  const torch::Tensor mask =
-      c.Pattern().masks(torch::kCPU).other_mask.unsqueeze(1);
+  const torch::Tensor mask = c.VisibleKeys();
   for (size_t i = 0; i < kLayers; ++i) {
     const DotProductAttentionInput& input = stack->layer(i);
     const torch::Tensor scores =
