@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -73,11 +74,27 @@ class JsonObjectReader {
   bool Has(const std::string& field) const;
   // The field as it stands, or nullptr (with a mistake noted when `required`).
   const nlohmann::json* Raw(const std::string& field, bool required);
+  // What messages start with.
+  const std::string& where() const { return where_; }
   // Where a nested field is: "finetune.json: train.optimizer".
   std::string Where(const std::string& field) const;
 
   // Notes the mistake "<where>.<field> <message>" unless there is one already.
   void Fail(const std::string& field, absl::string_view message);
+
+  // Assigns what was read apart; a status that is not OK is noted as a mistake
+  // unless there is one already.
+  template <typename T>
+  void Assign(absl::StatusOr<T> read, T* value) {
+    if (read.ok()) {
+      *value = *std::move(read);
+    } else if (status_.ok()) {
+      status_ = read.status();
+    }
+  }
+
+  // Whether there is no mistake yet.
+  bool ok() const { return status_.ok(); }
 
   enum class UnknownFields { kError, kIgnore };
   // The first mistake. With kError, a field of the object that nobody asked for

@@ -25,19 +25,6 @@ std::string TokensOf(const Example& example, const GlobalTokenTable& table,
   return absl::StrJoin(tokens, table.gap);
 }
 
-}  // namespace
-
-std::string DescribeLengths(const Example& example) {
-  return absl::StrCat(Counted(example.long_length(), "long token"), ", ",
-                      Counted(example.global_length(), "global token"));
-}
-
-std::string DescribeLeftOut(const Example& example) {
-  return example.left_out.empty()
-             ? ""
-             : absl::StrCat("; training leaves it out: ", example.left_out);
-}
-
 std::string DescribeGlobalTokens(const Example& example,
                                  const GlobalTokenTable& table) {
   const AttentionPattern& pattern = example.pattern;
@@ -66,6 +53,28 @@ std::string DescribeGlobalTokens(const Example& example,
                     table.details ? table.details(g) : "");
   }
   return text;
+}
+
+}  // namespace
+
+std::string DescribeLengths(const Example& example) {
+  return absl::StrCat(Counted(example.long_length(), "long token"), ", ",
+                      Counted(example.global_length(), "global token"));
+}
+
+std::string DescribeExample(const Example& example,
+                            const ExampleHeading& heading,
+                            const GlobalTokenTable& table) {
+  const std::string left_out =
+      example.left_out.empty()
+          ? ""
+          : absl::StrCat("; training leaves it out: ", example.left_out);
+  return absl::StrCat(
+      heading.title, "\n", heading.answer_name, ": ",
+      example.has_answer ? absl::StrCat(heading.answer, left_out) : "not given",
+      "\n", heading.size, "\n", heading.before_masks,
+      DescribeMasks(example.pattern), "\n",
+      DescribeGlobalTokens(example, table));
 }
 
 }  // namespace etc

@@ -2,6 +2,7 @@
 #define ETC_TASKS_DESCRIPTION_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -14,8 +15,11 @@ namespace etc {
 // "16 long tokens, 7 global tokens"
 std::string DescribeLengths(const Example& example);
 
-// "; training leaves it out: <why>", or nothing.
-std::string DescribeLeftOut(const Example& example);
+// "nothing truncated", or how the `dropped` tokens or texts were.
+template <typename How>
+std::string DescribeTruncation(int64_t dropped, How how) {
+  return dropped == 0 ? "nothing truncated" : how(dropped);
+}
 
 // A table with a line for each global token, an empty line between segments:
 //
@@ -38,8 +42,25 @@ struct GlobalTokenTable {
   // Lines below that of global token g, each with its end; may be empty.
   std::function<std::string(size_t g)> details = nullptr;
 };
-std::string DescribeGlobalTokens(const Example& example,
-                                 const GlobalTokenTable& table);
+
+// What differs between the tasks in the lines above that table:
+//
+//   question 7: who wrote blue?
+//   answer: ann lee; training leaves it out: <why>
+//   16 long tokens, 7 global tokens; nothing truncated
+//   masks: ...
+struct ExampleHeading {
+  std::string title;
+  std::string answer_name = "answer";
+  // Of an example that has one.
+  std::string answer;
+  std::string size;
+  // Stands before the masks.
+  std::string before_masks = "";
+};
+std::string DescribeExample(const Example& example,
+                            const ExampleHeading& heading,
+                            const GlobalTokenTable& table);
 
 }  // namespace etc
 

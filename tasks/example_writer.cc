@@ -39,13 +39,12 @@ void MultihopWriter::SetPattern(const PatternOptions& options,
   example_->pattern = PatternFromMultihop(source_, options, flat_sequence);
 }
 
-void SetTypesAndPattern(int32_t long_type, int32_t global_type,
-                        const std::vector<int32_t>& sentences,
+void SetTypesAndPattern(const std::vector<int32_t>& sentences,
                         const PatternOptions& options, Example* example) {
   const size_t num_long = example->long_token_ids.size();
   const size_t num_global = example->global_token_ids.size();
-  example->long_type_ids.assign(num_long, long_type);
-  example->global_type_ids.assign(num_global, global_type);
+  example->long_type_ids.assign(num_long, kPlainLongType);
+  example->global_type_ids.assign(num_global, kPlainGlobalType);
   example->pattern = PatternFromExampleIds(
       /*long_example_ids=*/std::vector<int32_t>(num_long, 1),
       /*global_example_ids=*/std::vector<int32_t>(num_global, 1), sentences,

@@ -2,10 +2,12 @@
 #define ETC_TASKS_EXAMPLE_WRITER_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "attention/pattern_builders.h"
 #include "tasks/data/example.h"
+#include "tasks/text/tokenizer.h"
 
 namespace etc {
 
@@ -43,12 +45,38 @@ class MultihopWriter {
   MultihopSource source_;
 };
 
-// Gives an example without segments its types, one for all long and one for all
-// global tokens, and its pattern. `sentences` is [L], the global token that
-// each long one belongs to, or -1.
-void SetTypesAndPattern(int32_t long_type, int32_t global_type,
-                        const std::vector<int32_t>& sentences,
+// Types of an example without segments.
+inline constexpr int32_t kPlainLongType = 1;
+inline constexpr int32_t kPlainGlobalType = 0;
+
+// Gives an example without segments these types and its pattern. `sentences` is
+// [L], the global token that each long one belongs to, or -1.
+void SetTypesAndPattern(const std::vector<int32_t>& sentences,
                         const PatternOptions& options, Example* example);
+
+// Makes the example of a record of task D in steps, which the class derived
+// from it has.
+template <typename D>
+class ExampleBuilder {
+ public:
+  // What `context` refers to must outlive the builder.
+  explicit ExampleBuilder(const typename D::Context& context)
+      : options_(context.options), tokenizer_(context.tokenizer) {}
+
+  // The example as far as it is made.
+  std::shared_ptr<typename D::Example> Result() const { return example_; }
+
+ protected:
+  const typename D::Options& options() const { return options_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  typename D::Example& example() const { return *example_; }
+
+ private:
+  const typename D::Options& options_;
+  const Tokenizer& tokenizer_;
+  const std::shared_ptr<typename D::Example> example_ =
+      std::make_shared<typename D::Example>();
+};
 
 }  // namespace etc
 

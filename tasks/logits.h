@@ -33,12 +33,13 @@ namespace etc {
 // as the tensor.
 using LogitRow = absl::Span<const float>;
 
-// An example with a copy of its logits: for records that are predicted from
-// several examples.
-template <typename E, template <typename> class Logits>
+// An example with its logits. T is LogitRow, or std::vector<float> for a copy
+// of them, where a record is predicted from several examples.
+template <typename E, template <typename> class Logits,
+          typename T = std::vector<float>>
 struct ExampleLogits {
   std::shared_ptr<const E> example;
-  Logits<std::vector<float>> logits;
+  Logits<T> logits;
 };
 
 // How many tensors of logits there are. Does not compile if a member is missing

@@ -15,6 +15,16 @@ std::string AsciiLine(const Json& json) {
          "\n";
 }
 
+// A line for each of `predictions`, of what `json(id, prediction)` makes of it.
+template <typename Predictions, typename ToJson>
+std::string AsciiLines(const Predictions& predictions, ToJson json) {
+  std::string lines;
+  for (const auto& [id, prediction] : predictions) {
+    lines += AsciiLine(json(id, prediction));
+  }
+  return lines;
+}
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_PREDICTION_JSON_H_

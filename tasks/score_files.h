@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_SCORE_FILES_H_
 #define ETC_TASKS_SCORE_FILES_H_
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,34 +10,50 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tasks/record_json.h"
 #include "tasks/scoring.h"
 #include "tasks/task_definition.h"
 
 namespace etc {
 
+// The id and the gold of one record, given its JSON text.
+//   kInvalidArgument  the record is not as the format has it, or has no answer
+template <TaskDefinition D>
+absl::StatusOr<std::pair<std::string, typename D::Gold>> ParseGold(
+    const std::string& text, const std::string& where, ScoringRules rules) {
+  if constexpr (requires { D::ParseGold(text, where, rules); }) {
+    return D::ParseGold(text, where, rules);
+  } else {
+    ETC_ASSIGN_OR_RETURN(typename D::Record record,
+                         ParseRecord<D>(text, where));
+    std::optional<typename D::Gold> gold = D::GoldOf(record);
+    if (!gold.has_value()) {
+      return AnswerIsMissing(where, D::kAnswerField);
+    }
+    return std::pair(std::move(record.id), *std::move(gold));
+  }
+}
+
 // The gold of all records of the files that `pattern` names. Where D has a
 // kUniqueIdField, an id that comes again is a mistake.
-//   kInvalidArgument  that, and what D::ParseGold says
+//   kInvalidArgument  that, and what ParseGold says
 template <TaskDefinition D>
 absl::StatusOr<ById<typename D::Gold>> ReadGold(const std::string& pattern,
                                                 ScoringRules rules) {
-  ById<typename D::Gold> gold;
   std::set<std::string> seen;
-  ETC_RETURN_IF_ERROR(ForEachRecord(
-      pattern,
-      [&](const std::string& text, const std::string& where) -> absl::Status {
-        ETC_ASSIGN_OR_RETURN(auto record, D::ParseGold(text, where, rules));
-        if constexpr (requires { D::kUniqueIdField; }) {
-          if (!seen.insert(record.first).second) {
-            return absl::InvalidArgumentError(absl::StrCat(
-                where, ".", D::kUniqueIdField, " should occur once, but \"",
-                record.first, "\" is that of an earlier record too"));
-          }
-        }
-        gold.push_back(std::move(record));
-        return absl::OkStatus();
-      }));
-  return gold;
+  const auto read = [&](const std::string& text, const std::string& where)
+      -> absl::StatusOr<std::pair<std::string, typename D::Gold>> {
+    ETC_ASSIGN_OR_RETURN(auto record, ParseGold<D>(text, where, rules));
+    if constexpr (requires { D::kUniqueIdField; }) {
+      if (!seen.insert(record.first).second) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            where, ".", D::kUniqueIdField, " should occur once, but \"",
+            record.first, "\" is that of an earlier record too"));
+      }
+    }
+    return record;
+  };
+  return ReadById<typename D::Gold>(pattern, read);
 }
 
 // All scores of a prediction file by the metric of task D. Where D has a
@@ -47,14 +64,17 @@ template <TaskDefinition D>
 absl::StatusOr<Metrics> ScoreFiles(const ScoredFiles& files,
                                    ScoringRules rules = {}) {
   // The small file first: its mistakes should not take long to be seen.
-  ETC_ASSIGN_OR_RETURN(const ById<typename D::Prediction> predictions,
+  typename D::Answers answers = {.rules = rules};
+  ETC_ASSIGN_OR_RETURN(answers.predictions,
                        D::ReadPredictions(files.predictions));
-  ETC_ASSIGN_OR_RETURN(const ById<typename D::Gold> gold,
-                       ReadGold<D>(files.gold, rules));
-  if constexpr (requires { D::CheckFiles(gold, predictions, files); }) {
-    ETC_RETURN_IF_ERROR(D::CheckFiles(gold, predictions, files));
+  ETC_ASSIGN_OR_RETURN(answers.gold, ReadGold<D>(files.gold, rules));
+  if constexpr (requires { D::kPredictionUnit; }) {
+    ETC_RETURN_IF_ERROR(CheckSameRecords(answers, files, D::kPredictionUnit));
   }
-  Scores scores = D::Score(gold, predictions, rules);
+  if constexpr (requires { D::CheckFiles(answers, files); }) {
+    ETC_RETURN_IF_ERROR(D::CheckFiles(answers, files));
+  }
+  Scores scores = D::Score(answers);
   scores.metrics.insert(scores.metrics.end(), scores.diagnostics.begin(),
                         scores.diagnostics.end());
   return std::move(scores.metrics);

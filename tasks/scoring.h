@@ -33,6 +33,14 @@ enum class ScoringRules { kDefault, kOfficial };
 template <typename T>
 using ById = std::vector<std::pair<std::string, T>>;
 
+// What a metric compares.
+template <typename Gold, typename Prediction>
+struct ScoredAnswers {
+  ById<Gold> gold = {};
+  ById<Prediction> predictions = {};
+  ScoringRules rules = ScoringRules::kDefault;
+};
+
 // The values that count where only the last one of an id does. `values` must
 // outlive the result.
 template <typename T>
@@ -106,8 +114,7 @@ absl::Status CheckSameIds(const std::vector<std::string>& gold,
                           const ScoredFiles& files, absl::string_view what);
 
 template <typename Gold, typename Prediction>
-absl::Status CheckSameRecords(const ById<Gold>& gold,
-                              const ById<Prediction>& predictions,
+absl::Status CheckSameRecords(const ScoredAnswers<Gold, Prediction>& answers,
                               const ScoredFiles& files,
                               absl::string_view what) {
   const auto ids = [](const auto& values) {
@@ -118,7 +125,7 @@ absl::Status CheckSameRecords(const ById<Gold>& gold,
     }
     return all;
   };
-  return CheckSameIds(ids(gold), ids(predictions), files, what);
+  return CheckSameIds(ids(answers.gold), ids(answers.predictions), files, what);
 }
 
 }  // namespace etc

@@ -4,32 +4,40 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
-#include "tasks/logits.h"
 #include "tasks/scoring.h"
 #include "tasks/task_settings.h"
-#include "tasks/text/tokenizer.h"
+#include "tasks/task_types.h"
 
 namespace etc {
 
-class TaskHead;
-
-// A task is a struct of types and static functions, such as tasks/wikihop/
-// task.h. TypedTask (tasks/typed_task.h) makes a Task of it, ScoreFiles
-// (tasks/score_files.h) the command `score`, TaskEntryOf its entry in the
-// registry. Each concept below is a group of what the struct has; an error of
-// the compiler names the group and the expression that is missing.
+// A task is a struct of types (TaskTypes, which it derives from) and static
+// functions, such as tasks/wikihop/task.h. TypedTask (tasks/typed_task.h) makes
+// a Task of it, ScoreFiles (tasks/score_files.h) the command `score`,
+// TaskEntryOf its entry in the registry. Each concept below is a group of what
+// the struct has; an error of the compiler names the group and the expression
+// that is missing. What a task may have besides:
+//
+//   Lengths(options)                   lengths below which it cannot be
+//                                      configured (NeededLengths)
+//   UseVocabulary(tokenizer, &options) looks tokens up, or refuses the
+//                                      vocabulary by kInvalidArgument
+//   kPredictionUnit                    what a file of predictions has for each
+//                                      record, neither more nor less
+//   CheckFiles(answers, files)         another rule for which files belong
+//                                      together
+//   kUniqueIdField                     the field of the id that occurs once
 
 // What D::MakeExamples may return: one example or several, or a status.
 template <typename E>
@@ -48,7 +56,7 @@ absl::StatusOr<Examples> AsExamples(absl::StatusOr<T> made) {
 
 // What a task can be described by without a tokenizer. kName is its directory,
 // the field "task" and the object with its options; Tables says which ids it
-// needs rows for; MakeHead makes a TypedHead (tasks/typed_head.h).
+// needs rows for.
 template <typename D>
 concept CanBeDescribed = requires(TokenizerKind kind, const EtcConfig& model,
                                   const typename D::Options& options) {
@@ -56,94 +64,76 @@ concept CanBeDescribed = requires(TokenizerKind kind, const EtcConfig& model,
   { D::kDescription } -> std::convertible_to<absl::string_view>;
   { D::kMainMetric } -> std::convertible_to<absl::string_view>;
   { D::Tables(kind) } -> std::same_as<TableSizes>;
-  { D::MakeHead(model, options) } -> std::same_as<std::shared_ptr<TaskHead>>;
+  { D::MakeHead(model, options) } -> std::same_as<typename D::HeadPtr>;
 };
 
-// Options are the object of the configuration, with a part `example` and maybe
-// `head`, `decoding` and the field `official_compatibility`; Logits is
-// described in tasks/logits.h. Gold is what a Prediction is compared with.
+// Options are the object of the configuration, and maybe have the field
+// `official_compatibility`. ReadOptions reads all its fields but that one.
 template <typename D>
-concept HasTaskTypes = requires(typename D::Options options) {
-  typename D::Record;
-  typename D::Gold;
-  typename D::Prediction;
-  options.example;
-  NumLogits<D::template Logits>();
-}
-&&std::derived_from<typename D::Example, Example>;
-
-// Reads all fields of the object but `official_compatibility`, which
-// `options` has already.
-template <typename D>
-concept ReadsOptions = requires(JsonObjectReader& reader,
-                                typename D::Options* options) {
+concept HasOptions = requires(JsonObjectReader& reader,
+                              typename D::Options* options) {
+  { options->input } -> std::same_as<InputOptions&>;
   D::ReadOptions(reader, options);
 };
 
-// From the JSON text of a record to what the model reads; both may fail with
-// kInvalidArgument. Describe is for people.
+// From the fields of a record to what the model reads; a mistake in a record is
+// noted in the reader. Describe is for people.
 template <typename D>
-concept MakesExamples = requires(const std::string& text,
-                                 const std::string& where,
+concept MakesExamples = requires(JsonObjectReader& reader,
                                  typename D::Record record,
                                  const typename D::Example& example,
-                                 const Tokenizer& tokenizer,
-                                 const typename D::Options& options) {
-  { D::Parse(text, where) } -> std::same_as<absl::StatusOr<typename D::Record>>;
+                                 const typename D::Context& context) {
+  requires std::derived_from<typename D::Example, Example>;
+  D::ReadRecord(reader, &record);
   {
-    AsExamples(
-        D::MakeExamples(std::move(record), tokenizer, options.example, where))
+    AsExamples(D::MakeExamples(std::move(record), context))
     } -> std::convertible_to<absl::StatusOr<Examples>>;
-  { D::Describe(example, tokenizer, options) } -> std::same_as<std::string>;
+  { D::Describe(example, context) } -> std::same_as<std::string>;
 };
 
-// A record is predicted from NumExamples(example) examples, each a D::Window,
-// which is ExampleLogits<Example, ...>.
+// A record is predicted from NumExamples(example) examples, or from one.
 template <typename D>
-concept DecodesWindows = requires(const typename D::Example& example,
-                                  absl::Span<const typename D::Window> windows,
-                                  const typename D::Options& options,
-                                  const Tokenizer& tokenizer) {
+concept DecodesSeveral = requires(const typename D::Example& example,
+                                  const typename D::Outputs& outputs,
+                                  const typename D::Context& context) {
   { D::NumExamples(example) } -> std::convertible_to<int64_t>;
-  {
-    D::Decode(windows, options, tokenizer)
-    } -> std::same_as<typename D::Prediction>;
+  { D::Decode(outputs, context) } -> std::same_as<typename D::Prediction>;
 };
-
-// Or from one.
 template <typename D>
-concept DecodesExamples =
-    requires(const typename D::Example& example,
-             const typename D::template Logits<LogitRow>& logits,
-             const typename D::Options& options, const Tokenizer& tokenizer) {
-  {
-    D::Decode(example, logits, options, tokenizer)
-    } -> std::same_as<typename D::Prediction>;
+concept DecodesOne = requires(const typename D::Output& output,
+                              const typename D::Context& context) {
+  { D::Decode(output, context) } -> std::same_as<typename D::Prediction>;
 };
 
 // The metric, the same in training and for files. GoldOf is asked of examples
-// that have an answer only.
+// that have an answer. The gold of a file comes from ParseGold, or from GoldOf
+// a record, by its field `id`; that is nothing for one that lacks its answer,
+// the field kAnswerField.
 template <typename D>
-concept ScoresPredictions =
-    requires(const typename D::Example& example, const std::string& text,
-             const std::string& where, ScoringRules rules,
-             const ById<typename D::Gold>& gold,
-             const ById<typename D::Prediction>& predictions) {
-  { D::GoldOf(example) } -> std::convertible_to<typename D::Gold>;
+concept ReadsGold = requires(const std::string& text, const std::string& where,
+                             ScoringRules rules) {
   {
     D::ParseGold(text, where, rules)
     } -> std::same_as<absl::StatusOr<std::pair<std::string, typename D::Gold>>>;
-  {
-    D::ReadPredictions(where)
-    } -> std::same_as<absl::StatusOr<ById<typename D::Prediction>>>;
-  { D::FileContents(predictions, gold) } -> std::same_as<std::string>;
-  { D::Score(gold, predictions, rules) } -> std::same_as<Scores>;
+}
+|| requires(const typename D::Record& record) {
+  { D::kAnswerField } -> std::convertible_to<absl::string_view>;
+  { D::GoldOf(record) } -> std::same_as<std::optional<typename D::Gold>>;
+};
+template <typename D>
+concept ScoresPredictions = requires(const typename D::Example& example,
+                                     const typename D::Answers& answers,
+                                     const std::string& path) {
+  { D::GoldOf(example) } -> std::convertible_to<typename D::Gold>;
+  { D::ReadPredictions(path) } -> std::same_as<typename D::PredictionsOr>;
+  { D::FileContents(answers) } -> std::same_as<std::string>;
+  { D::Score(answers) } -> std::same_as<Scores>;
 };
 
 template <typename D>
-concept TaskDefinition = CanBeDescribed<D> && HasTaskTypes<D> &&
-    ReadsOptions<D> && MakesExamples<D> &&
-    (DecodesExamples<D> || DecodesWindows<D>)&&ScoresPredictions<D>;
+concept TaskDefinition = CanBeDescribed<D> && HasOptions<D> &&
+    MakesExamples<D> &&
+    (DecodesOne<D> || DecodesSeveral<D>)&&ReadsGold<D>&& ScoresPredictions<D>;
 
 }  // namespace etc
 

@@ -23,46 +23,39 @@ absl::StatusOr<typename D::Options> ReadTaskOptions(
     const nlohmann::json& json, const std::string& source,
     const TaskSettings& settings = {}) {
   typename D::Options options;
+  options.input = InputOptionsOf(settings);
+  if constexpr (requires { options.split_sentences; }) {
+    options.split_sentences = settings.split_sentences;
+  }
   JsonObjectReader reader(json, source);
-  bool official = false;
   if constexpr (requires { options.official_compatibility; }) {
     reader.Optional("official_compatibility", &options.official_compatibility);
-    official = options.official_compatibility;
   }
   D::ReadOptions(reader, &options);
   ETC_RETURN_IF_ERROR(reader.Finish());
-  CopySettings(settings, official, &options.example);
-  if constexpr (requires { options.head; }) {
-    CopySettings(settings, official, &options.head);
-  }
-  if constexpr (requires { options.decoding; }) {
-    CopySettings(settings, official, &options.decoding);
-  }
   return options;
 }
 
-// ReadTaskOptions, and whether model and vocabulary have what the task needs.
-// Without a tokenizer (null) nothing is asked of the vocabulary: a task can be
-// described before there is one. D may check lengths (CheckLengths), and look
-// at the vocabulary (UseVocabulary).
+// ReadTaskOptions, and whether lengths, model and vocabulary have what the task
+// needs. Without a tokenizer (null) nothing is asked of the vocabulary: a task
+// can be described before there is one.
 template <TaskDefinition D>
 absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
     const nlohmann::json& json, const std::string& source,
     const TaskSettings& settings, const Tokenizer* tokenizer) {
   ETC_ASSIGN_OR_RETURN(typename D::Options options,
                        ReadTaskOptions<D>(json, source, settings));
-  if constexpr (requires { D::CheckLengths(options, source); }) {
-    ETC_RETURN_IF_ERROR(D::CheckLengths(options, source));
+  if constexpr (requires { D::Lengths(options); }) {
+    ETC_RETURN_IF_ERROR(
+        CheckLengths(options.input, D::Lengths(options), source));
   }
   ETC_RETURN_IF_ERROR(
       CheckTables(settings.model, D::Tables(settings.tokenizer_kind),
                   tokenizer == nullptr ? 0 : tokenizer->vocab_size(), source));
-  if constexpr (requires {
-                  D::UseVocabulary(*tokenizer, settings, &options);
-                }) {
-    const absl::Status status =
-        tokenizer == nullptr ? absl::OkStatus()
-                             : D::UseVocabulary(*tokenizer, settings, &options);
+  if constexpr (requires { D::UseVocabulary(*tokenizer, &options); }) {
+    const absl::Status status = tokenizer == nullptr
+                                    ? absl::OkStatus()
+                                    : D::UseVocabulary(*tokenizer, &options);
     if (!status.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(source, ": ", status.message()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 
 namespace etc {
 
@@ -32,11 +33,32 @@ absl::Status CheckTables(const EtcConfig& model, const TableSizes& needed,
   return absl::OkStatus();
 }
 
-PatternOptions PatternOptionsOf(const EtcConfig& model) {
-  return {.local_radius = model.local_radius,
-          .relative_pos_max_distance = model.relative_pos_max_distance,
-          .hard_g2l = model.use_hard_g2l_mask,
-          .hard_l2g = model.use_hard_l2g_mask};
+absl::Status CheckLengths(const InputOptions& input,
+                          const NeededLengths& needed,
+                          const std::string& source) {
+  const auto check = [&source](const char* field, int64_t value, int64_t least,
+                               const char* use) {
+    return value >= least ? absl::OkStatus()
+                          : absl::InvalidArgumentError(absl::StrCat(
+                                source, ": ", field, " should be at least ",
+                                least, ", for ", use, ", but is ", value));
+  };
+  ETC_RETURN_IF_ERROR(check("data.max_long_length", input.max_long_length,
+                            needed.long_tokens, needed.long_use));
+  return check("data.max_global_length", input.max_global_length,
+               needed.global_tokens, needed.global_use);
+}
+
+InputOptions InputOptionsOf(const TaskSettings& settings) {
+  const EtcConfig& model = settings.model;
+  return {
+      .max_long_length = settings.max_long_length,
+      .max_global_length = settings.max_global_length,
+      .tokenizer_kind = settings.tokenizer_kind,
+      .pattern = {.local_radius = model.local_radius,
+                  .relative_pos_max_distance = model.relative_pos_max_distance,
+                  .hard_g2l = model.use_hard_g2l_mask,
+                  .hard_l2g = model.use_hard_l2g_mask}};
 }
 
 }  // namespace etc

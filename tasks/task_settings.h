@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "attention/pattern_builders.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
+#include "tasks/task_types.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/train/config.h"
@@ -45,8 +45,23 @@ struct TableSizes {
 absl::Status CheckTables(const EtcConfig& model, const TableSizes& needed,
                          int64_t pieces, const std::string& source);
 
-// The masks and relative ids of the model.
-PatternOptions PatternOptionsOf(const EtcConfig& model);
+// Tokens that an example of a task cannot do without, and what they are for
+// ("[CLS] and two [SEP]"); 0 where any number will do.
+struct NeededLengths {
+  int64_t long_tokens = 0;
+  const char* long_use = "";
+  int64_t global_tokens = 0;
+  const char* global_use = "";
+};
+
+// Whether `input` has room for those; `source` starts each message.
+//   kInvalidArgument  it has not
+absl::Status CheckLengths(const InputOptions& input,
+                          const NeededLengths& needed,
+                          const std::string& source);
+
+// The lengths, the tokenizer, and the masks and relative ids of the model.
+InputOptions InputOptionsOf(const TaskSettings& settings);
 
 // Notes the mistake "<field> should be at least 1, but is 0" in `reader`.
 template <typename Number>
@@ -55,31 +70,6 @@ void CheckAtLeast(JsonObjectReader& reader, const std::string& field,
   if (!(value >= least)) {
     reader.Fail(field,
                 absl::StrCat("should be at least ", least, ", but is ", value));
-  }
-}
-
-// Copies the settings into a part of a task's options, if it has fields of
-// their names, and so the option `official_compatibility`.
-template <typename Part>
-void CopySettings(const TaskSettings& settings, bool official_compatibility,
-                  Part* part) {
-  if constexpr (requires { part->max_long_length; }) {
-    part->max_long_length = settings.max_long_length;
-  }
-  if constexpr (requires { part->max_global_length; }) {
-    part->max_global_length = settings.max_global_length;
-  }
-  if constexpr (requires { part->tokenizer_kind; }) {
-    part->tokenizer_kind = settings.tokenizer_kind;
-  }
-  if constexpr (requires { part->split_sentences; }) {
-    part->split_sentences = settings.split_sentences;
-  }
-  if constexpr (requires { part->pattern; }) {
-    part->pattern = PatternOptionsOf(settings.model);
-  }
-  if constexpr (requires { part->official_compatibility; }) {
-    part->official_compatibility = official_compatibility;
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <torch/nn/functional/loss.h>
 
+#include "base/initializers.h"
+
 namespace etc {
 
 torch::Tensor CrossEntropies(const torch::Tensor& logits,
@@ -13,6 +15,13 @@ torch::Tensor CrossEntropies(const torch::Tensor& logits,
 torch::Tensor CrossEntropies(const torch::Tensor& logits,
                              const std::vector<int64_t>& targets) {
   return CrossEntropies(logits, torch::tensor(targets, torch::kInt64));
+}
+
+torch::nn::Linear RegisterHeadLinear(const std::string& name,
+                                     const EtcConfig& encoder, int64_t outputs,
+                                     torch::nn::Module* head) {
+  return head->register_module(
+      name, MakeLinear(encoder.hidden_size, outputs, kHeadInitializerRange));
 }
 
 }  // namespace etc

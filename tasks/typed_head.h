@@ -2,14 +2,19 @@
 #define ETC_TASKS_TYPED_HEAD_H_
 
 #include <c10/util/Exception.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 
+#include "etc/config.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
 #include "tasks/logits.h"
@@ -38,6 +43,19 @@ struct TypedBatch {
   }
 
   int64_t size() const { return inputs.size(); }
+  const E& example(int64_t b) const {
+    return *examples[static_cast<size_t>(b)];
+  }
+
+  // `of` each example, a number or an enum: [B]. A member, or a function.
+  template <typename Of>
+  std::vector<int64_t> Each(Of of) const {
+    std::vector<int64_t> values;
+    for (const std::shared_ptr<const E>& example : examples) {
+      values.push_back(static_cast<int64_t>(std::invoke(of, *example)));
+    }
+    return values;
+  }
 
   // Must outlive this.
   const Batch& inputs;
@@ -69,6 +87,9 @@ Logits<torch::Tensor> LogitsOfTensors(
 template <typename E, template <typename> class Logits>
 class TypedHead : public TaskHead {
  public:
+  using TaskBatch = TypedBatch<E>;
+  using Tensors = Logits<torch::Tensor>;
+
   std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                      const Batch& batch) final {
     return TensorsOf(LogitsOf(encoded, batch));
@@ -84,11 +105,11 @@ class TypedHead : public TaskHead {
   }
 
   // The logits of a batch.
-  virtual Logits<torch::Tensor> LogitsOf(const EtcOutput& encoded,
-                                         const TypedBatch<E>& batch) = 0;
+  virtual Tensors LogitsOf(const EtcOutput& encoded,
+                           const TaskBatch& batch) = 0;
   // One loss for each example: [B]. All examples have an answer.
-  virtual torch::Tensor LossesOf(const Logits<torch::Tensor>& logits,
-                                 const TypedBatch<E>& batch) = 0;
+  virtual torch::Tensor LossesOf(const Tensors& logits,
+                                 const TaskBatch& batch) = 0;
 };
 
 // The standard deviation of the truncated normal that heads of the official
@@ -105,6 +126,12 @@ torch::Tensor CrossEntropies(const torch::Tensor& logits,
                              const torch::Tensor& targets);
 torch::Tensor CrossEntropies(const torch::Tensor& logits,
                              const std::vector<int64_t>& targets);
+
+// A linear layer as heads of the official code begin, which reads outputs of
+// the encoder, registered in `head`.
+torch::nn::Linear RegisterHeadLinear(const std::string& name,
+                                     const EtcConfig& encoder, int64_t outputs,
+                                     torch::nn::Module* head);
 
 }  // namespace etc
 

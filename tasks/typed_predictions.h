@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,16 +28,6 @@ inline LogitRow RowOf(const torch::Tensor& tensor, int64_t b) {
   return LogitRow(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
 }
 
-// D::Window, or nothing for a task that has none.
-template <typename D>
-struct WindowOf {
-  struct type {};
-};
-template <DecodesWindows D>
-struct WindowOf<D> {
-  using type = typename D::Window;
-};
-
 // The predictions of task D: decodes batches, and scores what it decoded with
 // the metric that `score` uses for files. If a record is predicted from several
 // examples, they are gathered over batches, and the logits of records that are
@@ -46,7 +37,13 @@ class TypedPredictions : public TaskPredictions {
  public:
   TypedPredictions(typename D::Options options,
                    std::shared_ptr<const Tokenizer> tokenizer)
-      : options_(std::move(options)), tokenizer_(std::move(tokenizer)) {}
+      : options_(std::move(options)), tokenizer_(std::move(tokenizer)) {
+    if constexpr (requires { options_.official_compatibility; }) {
+      if (options_.official_compatibility) {
+        answers_.rules = ScoringRules::kOfficial;
+      }
+    }
+  }
 
   void Add(const Batch& batch,
            const std::vector<torch::Tensor>& logits) override {
@@ -67,60 +64,55 @@ class TypedPredictions : public TaskPredictions {
   }
 
   Metrics Score() const override {
-    return gold_.empty() ? Metrics()
-                         : D::Score(gold_, predictions_, Rules()).metrics;
+    return answers_.gold.empty() ? Metrics() : D::Score(answers_).metrics;
   }
 
   std::string FileContents() const override {
-    return D::FileContents(predictions_, gold_);
+    return D::FileContents(answers_);
   }
 
  private:
   using ExamplePtr = std::shared_ptr<const typename D::Example>;
   using Row = typename D::template Logits<LogitRow>;
+  using Copy = std::remove_const_t<typename D::Outputs::element_type>;
 
-  void Take(const ExamplePtr& example,
-            const Row& logits) requires DecodesExamples<D> {
-    Keep(*example, D::Decode(*example, logits, options_, *tokenizer_));
+  typename D::Context Context() const {
+    return {.options = options_, .tokenizer = *tokenizer_};
   }
 
   void Take(const ExamplePtr& example,
-            const Row& logits) requires DecodesWindows<D> {
-    std::vector<typename D::Window>& windows = incomplete_[example->record_id];
-    windows.push_back(
+            const Row& logits) requires DecodesOne<D> {
+    Keep(*example,
+         D::Decode({.example = example, .logits = logits}, Context()));
+  }
+
+  void Take(const ExamplePtr& example,
+            const Row& logits) requires DecodesSeveral<D> {
+    std::vector<Copy>& copies = incomplete_[example->record_id];
+    copies.push_back(
         {.example = example,
          .logits = MapMembers<std::vector<float>>(logits, [](LogitRow row) {
            return std::vector<float>(row.begin(), row.end());
          })});
-    if (static_cast<int64_t>(windows.size()) == D::NumExamples(*example)) {
+    if (static_cast<int64_t>(copies.size()) == D::NumExamples(*example)) {
       const auto complete = incomplete_.extract(example->record_id);
-      Keep(*example, D::Decode(complete.mapped(), options_, *tokenizer_));
+      Keep(*example, D::Decode(complete.mapped(), Context()));
     }
   }
 
   void Keep(const typename D::Example& example,
             typename D::Prediction prediction) {
-    predictions_.emplace_back(example.record_id, std::move(prediction));
+    answers_.predictions.emplace_back(example.record_id, std::move(prediction));
     if (example.has_answer) {
-      gold_.emplace_back(example.record_id, D::GoldOf(example));
+      answers_.gold.emplace_back(example.record_id, D::GoldOf(example));
     }
-  }
-
-  ScoringRules Rules() const {
-    if constexpr (requires { options_.official_compatibility; }) {
-      if (options_.official_compatibility) {
-        return ScoringRules::kOfficial;
-      }
-    }
-    return ScoringRules::kDefault;
   }
 
   const typename D::Options options_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
-  ById<typename D::Prediction> predictions_;
-  ById<typename D::Gold> gold_;
+  typename D::Answers answers_;
   // By record id.
-  std::map<std::string, std::vector<typename WindowOf<D>::type>> incomplete_;
+  std::map<std::string, std::vector<Copy>> incomplete_;
 };
 
 }  // namespace etc

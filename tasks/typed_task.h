@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/record_json.h"
 #include "tasks/score_files.h"
 #include "tasks/task.h"
 #include "tasks/task_definition.h"
@@ -32,9 +33,9 @@ class TypedTask : public Task {
 
   absl::StatusOr<Examples> MakeExamples(
       const std::string& record, const std::string& where) const override {
-    ETC_ASSIGN_OR_RETURN(typename D::Record parsed, D::Parse(record, where));
-    return AsExamples(D::MakeExamples(std::move(parsed), *tokenizer_,
-                                      options_.example, where));
+    ETC_ASSIGN_OR_RETURN(typename D::Record parsed,
+                         ParseRecord<D>(record, where));
+    return AsExamples(D::MakeExamples(std::move(parsed), Context(where)));
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {
@@ -48,11 +49,14 @@ class TypedTask : public Task {
   std::string main_metric() const override { return D::kMainMetric; }
 
   std::string Describe(const Example& example) const override {
-    return D::Describe(ExampleAs<typename D::Example>(example), *tokenizer_,
-                       options_);
+    return D::Describe(ExampleAs<typename D::Example>(example), Context());
   }
 
  private:
+  typename D::Context Context(const std::string& where = "") const {
+    return {.options = options_, .tokenizer = *tokenizer_, .where = where};
+  }
+
   const typename D::Options options_;
   const EtcConfig model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
@@ -74,9 +78,7 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTask(
 // Whether D reads texts that are to be split into sentences.
 template <TaskDefinition D>
 constexpr bool SplitsSentences() {
-  return requires(typename D::Options options) {
-    options.example.split_sentences;
-  };
+  return requires(typename D::Options options) { options.split_sentences; };
 }
 
 template <TaskDefinition D>

@@ -1,15 +1,10 @@
-#include "tasks/classify/example.h"
-
 #include <algorithm>
 #include <cstddef>
-#include <nlohmann/json.hpp>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/json_reader.h"
-#include "base/status_macros.h"
+#include "tasks/classify/task.h"
 #include "tasks/example_writer.h"
+#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {
@@ -36,23 +31,18 @@ void AddText(const std::vector<Token>& pieces, int32_t separator, int32_t type,
 
 }  // namespace
 
-absl::StatusOr<ClassifyRecord> ParseClassifyRecord(absl::string_view json,
-                                                   const std::string& where) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json line, ParseJson(json, where));
+void Classify::ReadRecord(JsonObjectReader& reader, Record* record) {
   // "dev.jsonl: record 17"
-  ClassifyRecord record = {.id = where.substr(where.rfind(' ') + 1)};
-  JsonObjectReader fields(line, where);
-  fields.Optional("id", &record.id);
-  fields.Required("text", &record.text);
-  fields.Optional("text_b", &record.text_b);
-  fields.Optional("label", &record.label);
-  ETC_RETURN_IF_ERROR(fields.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  return record;
+  record->id = reader.where().substr(reader.where().rfind(' ') + 1);
+  reader.Optional("id", &record->id);
+  reader.Required("text", &record->text);
+  reader.Optional("text_b", &record->text_b);
+  reader.Optional("label", &record->label);
 }
 
-absl::StatusOr<std::shared_ptr<const ClassifyExample>> MakeClassifyExample(
-    const ClassifyRecord& record, const Tokenizer& tokenizer,
-    const ClassifyExampleOptions& options, const std::string& where) {
+ExampleOr<ClassifyExample> Classify::MakeExamples(const Record& record,
+                                                  const Context& context) {
+  const auto& [options, tokenizer, where] = context;
   auto example = std::make_shared<ClassifyExample>();
   example->record_id = record.id;
   example->has_answer = record.label.has_value();
@@ -60,9 +50,9 @@ absl::StatusOr<std::shared_ptr<const ClassifyExample>> MakeClassifyExample(
     const auto begin = options.labels.begin();
     const auto found = std::find(begin, options.labels.end(), *record.label);
     if (found == options.labels.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          where, ".label should be one of ",
-          absl::StrJoin(options.labels, ", "), ", but is ", *record.label));
+      return InvalidArgument(where, ".label should be one of ",
+                             absl::StrJoin(options.labels, ", "), ", but is ",
+                             *record.label);
     }
     example->label = found - begin;
     example->label_name = *record.label;
@@ -74,17 +64,16 @@ absl::StatusOr<std::shared_ptr<const ClassifyExample>> MakeClassifyExample(
   }
   const int64_t special = record.text_b.has_value() ? 3 : 2;
   example->dropped_pieces =
-      Truncate(options.max_long_length - special, &text, &text_b);
+      Truncate(options.input.max_long_length - special, &text, &text_b);
   example->long_token_ids = {options.cls};
-  AddText(text, options.separator, kClassifyTextType, &*example);
+  AddText(text, options.separator, kPlainLongType, &*example);
   if (record.text_b.has_value()) {
     AddText(text_b, options.separator, kClassifyTextBType, &*example);
   }
   example->global_token_ids = {kClassifyGlobalToken};
   const std::vector<int32_t> types = example->long_type_ids;
   const std::vector<int32_t> owners(types.size(), 0);
-  SetTypesAndPattern(kClassifyTextType, kClassifyGlobalType, owners,
-                     options.pattern, &*example);
+  SetTypesAndPattern(owners, options.input.pattern, &*example);
   example->long_type_ids = types;
   return example;
 }

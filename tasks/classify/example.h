@@ -2,16 +2,12 @@
 #define ETC_TASKS_CLASSIFY_EXAMPLE_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "attention/pattern_builders.h"
 #include "tasks/data/example.h"
-#include "tasks/text/tokenizer.h"
+#include "tasks/task_types.h"
 
 namespace etc {
 
@@ -26,27 +22,19 @@ struct ClassifyRecord {
   std::optional<std::string> label;
 };
 
-// Other fields are ignored. `where` starts each message and ends with the
-// number of the record.
-//   kInvalidArgument  not JSON, no text, a field of a wrong type
-absl::StatusOr<ClassifyRecord> ParseClassifyRecord(absl::string_view json,
-                                                   const std::string& where);
-
-// The global token, and the types of tokens.
 inline constexpr int32_t kClassifyGlobalToken = 1;
-inline constexpr int32_t kClassifyGlobalType = 0;
-inline constexpr int32_t kClassifyTextType = 1;   // and [CLS]
-inline constexpr int32_t kClassifyTextBType = 2;  // with its [SEP]
+// The type of text_b with its [SEP].
+inline constexpr int32_t kClassifyTextBType = 2;
 
-struct ClassifyExampleOptions {
-  // At least 3.
-  int64_t max_long_length = 4096;
+// The object "classify" of a fine-tuning configuration: {"labels": ["yes",
+// "no"]}.
+struct ClassifyOptions {
+  InputOptions input = {};
   // All that a record may be. At least two.
   std::vector<std::string> labels = {};
   // Ids of [CLS] and [SEP].
   int32_t cls = 101;
   int32_t separator = 102;
-  PatternOptions pattern = {};
 };
 
 // A text, or two, as the model reads them:
@@ -62,11 +50,6 @@ struct ClassifyExample : Example {
   std::string label_name;
   int64_t dropped_pieces = 0;
 };
-
-//   kInvalidArgument  a label that is none of `options.labels`
-absl::StatusOr<std::shared_ptr<const ClassifyExample>> MakeClassifyExample(
-    const ClassifyRecord& record, const Tokenizer& tokenizer,
-    const ClassifyExampleOptions& options, const std::string& where);
 
 }  // namespace etc
 

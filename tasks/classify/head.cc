@@ -2,7 +2,6 @@
 #include <torch/types.h>
 
 #include "base/apply_linear.h"
-#include "base/initializers.h"
 #include "tasks/classify/task.h"
 #include "tasks/typed_head.h"
 
@@ -15,13 +14,10 @@ class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits> {
  public:
   ClassifyHead(const EtcConfig& config, int64_t num_labels)
       : dropout_(config.hidden_dropout_prob),
-        label_(
-            register_module("label", MakeLinear(config.hidden_size, num_labels,
-                                                kHeadInitializerRange))) {}
+        label_(RegisterHeadLinear("label", config, num_labels, this)) {}
 
-  ClassifyLogits<torch::Tensor> LogitsOf(
-      const EtcOutput& encoded,
-      const TypedBatch<ClassifyExample>& /*batch*/) override {
+  Tensors LogitsOf(const EtcOutput& encoded,
+                   const TaskBatch& /*batch*/) override {
     return {.labels =
                 ApplyLinear(torch::dropout(encoded.global_output.select(1, 0),
                                            dropout_, is_training()),
@@ -29,13 +25,9 @@ class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits> {
   }
 
   // Cross entropy: [B].
-  torch::Tensor LossesOf(const ClassifyLogits<torch::Tensor>& logits,
-                         const TypedBatch<ClassifyExample>& batch) override {
-    std::vector<int64_t> labels;
-    for (const auto& example : batch.examples) {
-      labels.push_back(example->label);
-    }
-    return CrossEntropies(logits.labels, labels);
+  torch::Tensor LossesOf(const Tensors& logits,
+                         const TaskBatch& batch) override {
+    return CrossEntropies(logits.labels, batch.Each(&ClassifyExample::label));
   }
 
  private:
@@ -45,10 +37,10 @@ class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits> {
 
 }  // namespace
 
-std::shared_ptr<TaskHead> Classify::MakeHead(const EtcConfig& model,
-                                             const Options& options) {
+Classify::HeadPtr Classify::MakeHead(const EtcConfig& model,
+                                     const Options& options) {
   return std::make_shared<ClassifyHead>(
-      model, static_cast<int64_t>(options.example.labels.size()));
+      model, static_cast<int64_t>(options.labels.size()));
 }
 
 }  // namespace etc

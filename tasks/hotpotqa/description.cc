@@ -7,7 +7,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
-#include "tasks/data/pattern_text.h"
 #include "tasks/hotpotqa/answer_text.h"
 #include "tasks/hotpotqa/task.h"
 
@@ -44,9 +43,6 @@ std::string PieceOf(const HotpotqaExample& example, const Tokenizer& tokenizer,
 }
 
 std::string AnswerLine(const HotpotqaExample& example) {
-  if (!example.has_answer) {
-    return "not given";
-  }
   std::vector<std::string> places;
   for (const PieceSpan& span : example.answer_spans) {
     // Officially an answer may be where what did not fit would have been.
@@ -65,38 +61,36 @@ std::string AnswerLine(const HotpotqaExample& example) {
                                                        : "a span";
   return absl::StrCat(
       *example.record->answer, " (", type, ")",
-      places.empty() ? "" : absl::StrCat(" at ", absl::StrJoin(places, ", ")),
-      DescribeLeftOut(example));
+      places.empty() ? "" : absl::StrCat(" at ", absl::StrJoin(places, ", ")));
 }
 
-std::string Heading(const HotpotqaExample& example) {
+}  // namespace
+
+std::string Hotpotqa::Describe(const Example& example, const Context& context) {
+  const auto kind = [&example](size_t g) {
+    return absl::StrFormat("%-12s%s", KindOf(example, g),
+                           example.supporting_facts[g] != 0 ? "*" : " ");
+  };
+  const auto token = [&](size_t i) {
+    return PieceOf(example, context.tokenizer, i);
+  };
   const std::string dropped =
       example.dropped_texts + example.dropped_question_pieces == 0
           ? "nothing left out"
           : absl::StrCat(
                 "left out ", example.dropped_texts, " titles and sentences, ",
                 Counted(example.dropped_question_pieces, "question token"));
-  return absl::StrCat(
-      "question ", example.record_id, ": ", example.record->question,
-      "\nanswer: ", AnswerLine(example), "\n", DescribeLengths(example), "; ",
-      Counted(static_cast<int64_t>(example.record->context.size()),
-              "paragraph"),
-      "; ", dropped, "\n", DescribeMasks(example.pattern), "\n");
-}
-
-}  // namespace
-
-std::string Hotpotqa::Describe(const Example& example,
-                               const Tokenizer& tokenizer,
-                               const Options& /*options*/) {
-  const auto kind = [&example](size_t g) {
-    return absl::StrFormat("%-12s%s", KindOf(example, g),
-                           example.supporting_facts[g] != 0 ? "*" : " ");
-  };
-  const auto token = [&](size_t i) { return PieceOf(example, tokenizer, i); };
-  return Heading(example) +
-         DescribeGlobalTokens(example,
-                              {.kind_width = 13, .kind = kind, .token = token});
+  const Record& record = *example.record;
+  return DescribeExample(
+      example,
+      {.title =
+           absl::StrCat("question ", example.record_id, ": ", record.question),
+       .answer = example.has_answer ? AnswerLine(example) : "",
+       .size = absl::StrCat(
+           DescribeLengths(example), "; ",
+           Counted(static_cast<int64_t>(record.context.size()), "paragraph"),
+           "; ", dropped)},
+      {.kind_width = 13, .kind = kind, .token = token});
 }
 
 }  // namespace etc

@@ -1,11 +1,10 @@
-#include "tasks/hotpotqa/example.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "tasks/example_writer.h"
+#include "tasks/hotpotqa/task.h"
 
 namespace etc {
 namespace {
@@ -18,31 +17,29 @@ constexpr HotpotqaTokens kSentencePieceTokens = {
 using FactsByTitle = std::map<std::string, std::set<int64_t>>;
 
 // Question and paragraphs, from left to right.
-class ParagraphWriter {
+class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
  public:
   ParagraphWriter(std::shared_ptr<const HotpotqaRecord> record,
-                  const Tokenizer& tokenizer,
-                  const HotpotqaExampleOptions& options)
-      : tokenizer_(tokenizer),
-        options_(options),
-        tokens_(HotpotqaTokensOf(options.tokenizer_kind, tokenizer)),
-        answer_(record->answer.value_or(""), options.tokenizer_kind,
-                &tokenizer) {
+                  const Hotpotqa::Context& context)
+      : ExampleBuilder(context),
+        tokens_(HotpotqaTokensOf(options().input.tokenizer_kind, tokenizer())),
+        answer_(record->answer.value_or(""), options().input.tokenizer_kind,
+                &tokenizer()) {
     for (const HotpotqaFact& fact : record->supporting_facts) {
       facts_[fact.title].insert(fact.sentence);
     }
-    example_->record = std::move(record);
+    example().record = std::move(record);
   }
 
   void AddQuestion() {
     AddGlobal(tokens_.cls, {.ignore_hard_g2l = true});
     AddLong(tokens_.cls, kHotpotqaSentenceType, {}, {});
     input_.EndSegment();
-    const std::string& question = example_->record->question;
+    const std::string& question = example().record->question;
     bool any = false;
-    for (const Token& piece : tokenizer_.Encode(question)) {
+    for (const Token& piece : tokenizer().Encode(question)) {
       if (!Fits(1)) {
-        ++example_->dropped_question_pieces;
+        ++example().dropped_question_pieces;
         continue;
       }
       const int32_t global = AddGlobal(tokens_.question, {});
@@ -57,13 +54,13 @@ class ParagraphWriter {
 
   void AddParagraph(int32_t index) {
     const HotpotqaParagraph& paragraph =
-        example_->record->context[static_cast<size_t>(index)];
+        example().record->context[static_cast<size_t>(index)];
     const auto facts = facts_.find(paragraph.title);
     const bool supports = facts != facts_.end();
     const bool is_full =
-        example_->global_length() >= options_.max_global_length;
-    if (is_full && !options_.official_compatibility) {
-      example_->dropped_texts +=
+        example().global_length() >= options().input.max_global_length;
+    if (is_full && !options().official_compatibility) {
+      example().dropped_texts +=
           1 + static_cast<int64_t>(paragraph.sentences.size());
       return;
     }
@@ -85,20 +82,19 @@ class ParagraphWriter {
            .supports =
                supports && facts->second.contains(static_cast<int64_t>(k))});
       // The official program counts the sentences that fit.
-      number += added || !options_.official_compatibility ? 1 : 0;
+      number += added || !options().official_compatibility ? 1 : 0;
     }
     input_.EndSegment();
   }
 
   // To be called once, last.
-  std::shared_ptr<HotpotqaExample> Finish() {
-    input_.SetPattern(options_.pattern, options_.flat_sequence);
-    example_->record_id = example_->record->id;
-    example_->has_answer = example_->record->answer.has_value();
-    if (example_->has_answer) {
+  void Finish() {
+    input_.SetPattern(options().input.pattern, options().flat_sequence);
+    example().record_id = example().record->id;
+    example().has_answer = example().record->answer.has_value();
+    if (example().has_answer) {
       SetTargets();
     }
-    return std::move(example_);
   }
 
  private:
@@ -112,40 +108,41 @@ class ParagraphWriter {
 
   // Whether there is room for one more global token and its long ones.
   bool Fits(int64_t pieces) const {
-    return example_->long_length() + pieces <= options_.max_long_length &&
-           example_->global_length() + 1 <= options_.max_global_length;
+    return example().long_length() + pieces <=
+               options().input.max_long_length &&
+           example().global_length() + 1 <= options().input.max_global_length;
   }
 
   // Returns the index of the new token.
   int32_t AddGlobal(int32_t token, const GlobalFields& fields) {
-    example_->global_paragraph_ids.push_back(fields.paragraph);
-    example_->global_sentence_ids.push_back(fields.sentence);
-    example_->global_record_sentences.push_back(fields.record_sentence);
-    example_->supporting_facts.push_back(fields.supports ? 1 : 0);
+    example().global_paragraph_ids.push_back(fields.paragraph);
+    example().global_sentence_ids.push_back(fields.sentence);
+    example().global_record_sentences.push_back(fields.record_sentence);
+    example().supporting_facts.push_back(fields.supports ? 1 : 0);
     return input_.AddGlobal(token, /*type=*/0, fields.ignore_hard_g2l);
   }
 
   void AddLong(int32_t token, int32_t type, ByteRange bytes,
                const MultihopWriter::Owners& owners) {
-    example_->long_bytes.push_back(bytes);
+    example().long_bytes.push_back(bytes);
     input_.AddLong(token, type, owners);
   }
 
   // A title or sentence. Returns whether it was added.
   bool AddText(const std::string& text, int32_t type, int32_t paragraph,
                const GlobalFields& fields) {
-    const std::vector<Token> pieces = tokenizer_.Encode(text);
+    const std::vector<Token> pieces = tokenizer().Encode(text);
     const bool fits = Fits(static_cast<int64_t>(pieces.size()));
     // The official program looks for answers in what does not fit, too.
-    if (fields.supports && (fits || options_.official_compatibility)) {
-      const int64_t offset = example_->long_length();
+    if (fields.supports && (fits || options().official_compatibility)) {
+      const int64_t offset = example().long_length();
       for (const PieceSpan& span : answer_.Find(text, pieces)) {
-        example_->answer_spans.push_back(
+        example().answer_spans.push_back(
             {.first = offset + span.first, .last = offset + span.last});
       }
     }
     if (!fits) {
-      ++example_->dropped_texts;
+      ++example().dropped_texts;
       return false;
     }
     const int32_t global = AddGlobal(tokens_.sentence, fields);
@@ -157,37 +154,34 @@ class ParagraphWriter {
   }
 
   void SetTargets() {
-    std::vector<PieceSpan>& spans = example_->answer_spans;
+    std::vector<PieceSpan>& spans = example().answer_spans;
     std::stable_sort(spans.begin(), spans.end(),
                      [](const PieceSpan& left, const PieceSpan& right) {
                        return left.last < right.last;
                      });
-    const std::string& answer = *example_->record->answer;
-    example_->answer_type = answer == "yes"  ? HotpotqaAnswerType::kYes
+    const std::string& answer = *example().record->answer;
+    example().answer_type = answer == "yes"  ? HotpotqaAnswerType::kYes
                             : answer == "no" ? HotpotqaAnswerType::kNo
                                              : HotpotqaAnswerType::kSpan;
-    const bool is_span = example_->answer_type == HotpotqaAnswerType::kSpan;
+    const bool is_span = example().answer_type == HotpotqaAnswerType::kSpan;
     // "no" is in "know": nothing to point at (trap of doc/hotpotqa.md 2.6).
-    if (!is_span && !options_.official_compatibility) {
+    if (!is_span && !options().official_compatibility) {
       spans.clear();
     }
-    const std::vector<uint8_t>& facts = example_->supporting_facts;
+    const std::vector<uint8_t>& facts = example().supporting_facts;
     if (std::find(facts.begin(), facts.end(), 1) == facts.end()) {
-      example_->left_out = "no supporting fact is in the input";
-    } else if (is_span && (spans.empty() ||
-                           spans.front().last >= options_.max_long_length)) {
-      example_->left_out = "the answer is in no supporting sentence";
+      example().left_out = "no supporting fact is in the input";
+    } else if (is_span &&
+               (spans.empty() ||
+                spans.front().last >= options().input.max_long_length)) {
+      example().left_out = "the answer is in no supporting sentence";
     }
   }
 
-  const Tokenizer& tokenizer_;
-  const HotpotqaExampleOptions& options_;
   const HotpotqaTokens tokens_;
   const AnswerFinder answer_;
   FactsByTitle facts_;
-  std::shared_ptr<HotpotqaExample> example_ =
-      std::make_shared<HotpotqaExample>();
-  MultihopWriter input_{&*example_};
+  MultihopWriter input_{&example()};
 };
 
 }  // namespace
@@ -251,16 +245,16 @@ const std::string& HotpotqaExample::TextOf(int32_t global,
                       : text.sentences[static_cast<size_t>(sentence)];
 }
 
-std::shared_ptr<const HotpotqaExample> MakeHotpotqaExample(
-    HotpotqaRecord record, const Tokenizer& tokenizer,
-    const HotpotqaExampleOptions& options) {
+std::shared_ptr<const HotpotqaExample> Hotpotqa::MakeExamples(
+    Record record, const Context& context) {
   const auto shared = std::make_shared<const HotpotqaRecord>(std::move(record));
-  ParagraphWriter writer(shared, tokenizer, options);
+  ParagraphWriter writer(shared, context);
   writer.AddQuestion();
   for (size_t p = 0; p < shared->context.size(); ++p) {
     writer.AddParagraph(static_cast<int32_t>(p));
   }
-  return writer.Finish();
+  writer.Finish();
+  return writer.Result();
 }
 
 }  // namespace etc

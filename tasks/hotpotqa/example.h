@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "attention/pattern_builders.h"
 #include "tasks/data/example.h"
 #include "tasks/hotpotqa/answer_spans.h"
 #include "tasks/hotpotqa/raw.h"
+#include "tasks/task_types.h"
 #include "tasks/text/byte_range.h"
 #include "tasks/text/tokenizer.h"
 
@@ -37,17 +37,30 @@ enum class HotpotqaAnswerType { kSpan = 0, kYes = 1, kNo = 2 };
 // Classes of long tokens when answers are marked token by token.
 enum class HotpotqaBio { kBegin = 0, kInside = 1, kOutside = 2 };
 
-struct HotpotqaExampleOptions {
-  int64_t max_long_length = 4096;
-  int64_t max_global_length = 256;
-  TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
+// How answers are pointed at: by the probabilities of begin and end, or by a
+// class of HotpotqaBio for each token.
+enum class HotpotqaAnswerEncoding { kSpan, kBio };
+
+// The object "hotpotqa" of a fine-tuning configuration: README.md has its
+// fields. Absent ones keep their default.
+struct HotpotqaOptions {
+  InputOptions input = {};
+  HotpotqaAnswerEncoding answer_encoding = HotpotqaAnswerEncoding::kSpan;
   // One sequence in place of separate paragraphs, an ablation
   // (doc/hotpotqa.md 3).
   bool flat_sequence = false;
-  // The official program's numbering and targets where they go wrong: see
-  // README.md.
+  // Least probability of a supporting fact.
+  double supporting_fact_threshold = 0.5;
+  // Take the threshold of supporting facts that has the best joint F1 on the
+  // very data that are scored, as the official program does at its end. Data
+  // without answers get `supporting_fact_threshold`.
+  bool search_threshold = false;
+  // Pieces.
+  int64_t max_answer_length = 30;
+  // The official program's rules where they go wrong: its numbering and
+  // targets (README.md), padding and question in softmax and losses, and its
+  // search for spans.
   bool official_compatibility = false;
-  PatternOptions pattern = {};
 };
 
 // One question as the model reads it (doc/hotpotqa.md 2.4):
@@ -103,12 +116,6 @@ struct HotpotqaExample : Example {
   // Sentence number `sentence` of the token's paragraph, its title for -1.
   const std::string& TextOf(int32_t global, int32_t sentence) const;
 };
-
-// Builds the example of a record. Throws nothing, refuses nothing: what does
-// not fit is left out, and what training cannot use says so in `left_out`.
-std::shared_ptr<const HotpotqaExample> MakeHotpotqaExample(
-    HotpotqaRecord record, const Tokenizer& tokenizer,
-    const HotpotqaExampleOptions& options);
 
 }  // namespace etc
 

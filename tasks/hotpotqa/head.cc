@@ -1,11 +1,11 @@
-#include "tasks/hotpotqa/head.h"
-
 #include <c10/util/Exception.h>
 #include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/linear.h>
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
-#include "base/initializers.h"
+#include "tasks/hotpotqa/task.h"
+#include "tasks/typed_head.h"
 
 namespace etc {
 namespace {
@@ -31,7 +31,7 @@ torch::Tensor SupportingFactsLoss(const torch::Tensor& logits,
   auto label = labels.accessor<float, 2>();
   auto weight = weights.accessor<float, 2>();
   for (int64_t b = 0; b < logits.size(0); ++b) {
-    const HotpotqaExample& example = *batch.examples[static_cast<size_t>(b)];
+    const HotpotqaExample& example = batch.example(b);
     for (int64_t g = 0; g < example.global_length(); ++g) {
       const auto at = static_cast<size_t>(g);
       label[b][g] = example.supporting_facts[at];
@@ -45,15 +45,6 @@ torch::Tensor SupportingFactsLoss(const torch::Tensor& logits,
              logits, labels.to(logits.device()), weights.to(logits.device()),
              /*pos_weight=*/{}, at::Reduction::None)
       .sum(-1);
-}
-
-torch::Tensor AnswerTypeLoss(const torch::Tensor& logits,
-                             const HotpotqaBatch& batch) {
-  std::vector<int64_t> types;
-  for (const auto& example : batch.examples) {
-    types.push_back(static_cast<int64_t>(example->answer_type));
-  }
-  return CrossEntropies(logits, types);
 }
 
 // Cross entropy of positions over the length: [B], 0 for those beyond it.
@@ -73,8 +64,7 @@ torch::Tensor BioLoss(const torch::Tensor& logits, const HotpotqaBatch& batch,
                   static_cast<int64_t>(HotpotqaBio::kOutside), torch::kInt64);
   auto target = targets.accessor<int64_t, 2>();
   for (int64_t b = 0; b < logits.size(0); ++b) {
-    const std::vector<int64_t> classes =
-        batch.examples[static_cast<size_t>(b)]->BioTargets();
+    const std::vector<int64_t> classes = batch.example(b).BioTargets();
     for (size_t i = 0; i < classes.size(); ++i) {
       target[b][static_cast<int64_t>(i)] = classes[i];
     }
@@ -89,71 +79,78 @@ torch::Tensor BioLoss(const torch::Tensor& logits, const HotpotqaBatch& batch,
       .sum(-1);
 }
 
+// See Hotpotqa::MakeHead.
+class HotpotqaHead : public TypedHead<HotpotqaExample, HotpotqaLogits> {
+ public:
+  HotpotqaHead(const EtcConfig& config, const HotpotqaOptions& options)
+      : options_(options) {
+    supporting_facts_ = RegisterHeadLinear("supporting_facts", config, 1, this);
+    answer_type_ = RegisterHeadLinear("answer_type", config, 3, this);
+    if (options.answer_encoding == HotpotqaAnswerEncoding::kSpan) {
+      answer_span_ = RegisterHeadLinear("answer_span", config, 2, this);
+    } else {
+      answer_bio_ = RegisterHeadLinear("answer_bio", config, 3, this);
+    }
+  }
+
+  Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
+    const torch::Tensor& text = encoded.long_output;      // [B, L, H]
+    const torch::Tensor& global = encoded.global_output;  // [B, G, H]
+    ETC_CHECK_SHAPE(batch.inputs.long_type_ids, {text.size(0), text.size(1)});
+    Tensors logits;
+    logits.supporting_facts =
+        ApplyLinear(global, supporting_facts_).squeeze(-1);  // [B, G]
+    logits.answer_type =
+        ApplyLinear(global.select(1, 0), answer_type_);  // [B, 3]
+    torch::Tensor answer =                               // [B, L, 2 or 3]
+        ApplyLinear(text, answer_bio_.is_empty() ? answer_span_ : answer_bio_);
+    if (answer_bio_.is_empty() && !options_.official_compatibility) {
+      answer = answer.masked_fill(
+          TextMask(batch, answer.device()).logical_not().unsqueeze(-1),
+          kNoAnswerLogit);
+    }
+    logits.answer = answer.transpose(1, 2);
+    return logits;
+  }
+
+  torch::Tensor LossesOf(const Tensors& logits,
+                         const TaskBatch& batch) override {
+    const bool whole_length = options_.official_compatibility;
+    const torch::Tensor questions =  // [B]
+        SupportingFactsLoss(logits.supporting_facts, batch, whole_length) +
+        CrossEntropies(logits.answer_type,
+                       batch.Each(&HotpotqaExample::answer_type));
+    if (!answer_bio_.is_empty()) {
+      return (questions +
+              BioLoss(logits.answer.transpose(1, 2), batch, whole_length)) /
+             3;
+    }
+    const auto begin = [](const HotpotqaExample& example) {
+      return example.target_span().first;
+    };
+    const auto end = [](const HotpotqaExample& example) {
+      return example.target_span().last;
+    };
+    return (questions +
+            PositionLoss(logits.answer.select(1, 0), batch.Each(begin)) +
+            PositionLoss(logits.answer.select(1, 1), batch.Each(end))) /
+           4;
+  }
+
+ private:
+  const HotpotqaOptions options_;
+  torch::nn::Linear supporting_facts_ = nullptr;
+  torch::nn::Linear answer_type_ = nullptr;
+  // One of the two is null.
+  torch::nn::Linear answer_span_ = nullptr;
+  torch::nn::Linear answer_bio_ = nullptr;
+};
+
 }  // namespace
 
-std::shared_ptr<TaskHead> Hotpotqa::MakeHead(const EtcConfig& model,
-                                             const Options& options) {
-  return std::make_shared<HotpotqaHead>(model, options.head);
-}
-
-HotpotqaHead::HotpotqaHead(const EtcConfig& config,
-                           const HotpotqaHeadOptions& options)
-    : options_(options) {
-  const int64_t hidden = config.hidden_size;
-  supporting_facts_ = register_module(
-      "supporting_facts", MakeLinear(hidden, 1, kHeadInitializerRange));
-  answer_type_ = register_module("answer_type",
-                                 MakeLinear(hidden, 3, kHeadInitializerRange));
-  if (options.answer_encoding == HotpotqaAnswerEncoding::kSpan) {
-    answer_span_ = register_module(
-        "answer_span", MakeLinear(hidden, 2, kHeadInitializerRange));
-  } else {
-    answer_bio_ = register_module("answer_bio",
-                                  MakeLinear(hidden, 3, kHeadInitializerRange));
-  }
-}
-
-HotpotqaLogits<torch::Tensor> HotpotqaHead::LogitsOf(
-    const EtcOutput& encoded, const HotpotqaBatch& batch) {
-  const torch::Tensor& text = encoded.long_output;      // [B, L, H]
-  const torch::Tensor& global = encoded.global_output;  // [B, G, H]
-  ETC_CHECK_SHAPE(batch.inputs.long_type_ids, {text.size(0), text.size(1)});
-  HotpotqaLogits<torch::Tensor> logits;
-  logits.supporting_facts =
-      ApplyLinear(global, supporting_facts_).squeeze(-1);  // [B, G]
-  logits.answer_type =
-      ApplyLinear(global.select(1, 0), answer_type_);  // [B, 3]
-  torch::Tensor answer =                               // [B, L, 2 or 3]
-      ApplyLinear(text, answer_bio_.is_empty() ? answer_span_ : answer_bio_);
-  if (answer_bio_.is_empty() && !options_.official_compatibility) {
-    answer = answer.masked_fill(
-        TextMask(batch, answer.device()).logical_not().unsqueeze(-1),
-        kNoAnswerLogit);
-  }
-  logits.answer = answer.transpose(1, 2);
-  return logits;
-}
-
-torch::Tensor HotpotqaHead::LossesOf(
-    const HotpotqaLogits<torch::Tensor>& logits, const HotpotqaBatch& batch) {
-  const bool whole_length = options_.official_compatibility;
-  const torch::Tensor questions =  // [B]
-      SupportingFactsLoss(logits.supporting_facts, batch, whole_length) +
-      AnswerTypeLoss(logits.answer_type, batch);
-  if (!answer_bio_.is_empty()) {
-    return (questions +
-            BioLoss(logits.answer.transpose(1, 2), batch, whole_length)) /
-           3;
-  }
-  std::vector<int64_t> begins;
-  std::vector<int64_t> ends;
-  for (const auto& example : batch.examples) {
-    begins.push_back(example->target_span().first);
-    ends.push_back(example->target_span().last);
-  }
-  return (questions + PositionLoss(logits.answer.select(1, 0), begins) +
-          PositionLoss(logits.answer.select(1, 1), ends)) /
-         4;
+Hotpotqa::HeadPtr Hotpotqa::MakeHead(const EtcConfig& model,
+                                     const Options& options) {
+  return std::make_shared<HotpotqaHead>(model, options);
 }
 
 }  // namespace etc

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/f1_scores.h"
 
 namespace etc {
 namespace {
@@ -93,11 +94,8 @@ class Sums {
   }
 
  private:
-  struct Part {
+  struct Part : F1Scores {
     double exact = 0;
-    double f1 = 0;
-    double precision = 0;
-    double recall = 0;
 
     void Add(const HotpotqaPartScore& score) {
       exact += score.exact;

@@ -1,5 +1,3 @@
-#include "tasks/hotpotqa/prediction.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -7,12 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "tasks/hotpotqa/answer_text.h"
 #include "tasks/hotpotqa/span_search.h"
+#include "tasks/hotpotqa/task.h"
+#include "tasks/invalid_argument.h"
 #include "tasks/prediction_json.h"
 
 namespace etc {
@@ -20,12 +19,10 @@ namespace {
 
 // [G]: whether a global token is predicted to be a supporting fact.
 std::vector<bool> PredictedFacts(const HotpotqaExample& example,
-                                 const HotpotqaLogits<LogitRow>& logits,
-                                 double threshold) {
+                                 LogitRow supporting_facts, double threshold) {
   std::vector<bool> predicted;
   for (size_t g = 0; g < example.global_token_ids.size(); ++g) {
-    const float probability =
-        1.0F / (1.0F + std::exp(-logits.supporting_facts[g]));
+    const float probability = 1.0F / (1.0F + std::exp(-supporting_facts[g]));
     predicted.push_back(probability >= static_cast<float>(threshold));
   }
   return predicted;
@@ -35,22 +32,22 @@ std::vector<bool> PredictedFacts(const HotpotqaExample& example,
 // full global input, which is usually padding.
 bool IsClsAllowed(const HotpotqaExample& example,
                   const std::vector<bool>& predicted,
-                  const HotpotqaDecodingOptions& options) {
+                  const HotpotqaOptions& options) {
   return options.official_compatibility &&
-         example.global_length() == options.max_global_length &&
+         example.global_length() == options.input.max_global_length &&
          predicted.back();
 }
 
 std::optional<PieceSpan> BestSpanIn(const HotpotqaExample& example,
                                     LogitRow answer, const SpanFilter& filter,
-                                    const HotpotqaDecodingOptions& options) {
+                                    const HotpotqaOptions& options) {
   if (options.answer_encoding == HotpotqaAnswerEncoding::kBio) {
     // Officially the classes of padding count, and behind a batch that is not
     // full there would be some more of it, which closes the span.
     const auto length = static_cast<int64_t>(answer.size() / 3);
     return options.official_compatibility
                ? BestBioSpan(answer, length, filter,
-                             length >= options.max_long_length
+                             length >= options.input.max_long_length
                                  ? OpenSpan::kIsLost
                                  : OpenSpan::kCloses)
                : BestBioSpan(answer, example.long_length(), filter,
@@ -63,29 +60,28 @@ std::optional<PieceSpan> BestSpanIn(const HotpotqaExample& example,
                                         : BestSpan(begin, end, filter);
 }
 
-std::string SpanAnswer(const HotpotqaExample& example,
-                       const HotpotqaLogits<LogitRow>& logits,
+std::string SpanAnswer(const HotpotqaExample& example, LogitRow answer,
                        const std::vector<bool>& predicted,
-                       const HotpotqaDecodingOptions& options,
-                       const Tokenizer& tokenizer) {
+                       const TaskContext<HotpotqaOptions>& context) {
+  const HotpotqaOptions& options = context.options;
   const SpanFilter supporting(&example, predicted,
                               IsClsAllowed(example, predicted, options),
                               options.max_answer_length);
   std::optional<PieceSpan> best =
-      BestSpanIn(example, logits.answer, supporting, options);
+      BestSpanIn(example, answer, supporting, options);
   if (!best.has_value() && !options.official_compatibility) {
     const SpanFilter anywhere(&example,
                               std::vector<bool>(predicted.size(), true),
                               /*cls_allowed=*/false, options.max_answer_length);
-    best = BestSpanIn(example, logits.answer, anywhere, options);
+    best = BestSpanIn(example, answer, anywhere, options);
   }
   if (!best.has_value() ||
       example.pattern.sentence[static_cast<size_t>(best->first)] < 0) {
     return "";
   }
   return options.official_compatibility
-             ? OfficialAnswerText(example, *best, options.tokenizer_kind,
-                                  tokenizer)
+             ? OfficialAnswerText(example, *best, options.input.tokenizer_kind,
+                                  context.tokenizer)
              : OriginalAnswerText(example, *best);
 }
 
@@ -94,8 +90,8 @@ std::string SpanAnswer(const HotpotqaExample& example,
 absl::Status TakeAnswer(const nlohmann::json& value, const std::string& where,
                         HotpotqaPrediction* prediction) {
   if (!value.is_string()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, " should be a string, but is ", value.type_name()));
+    return InvalidArgument(where, " should be a string, but is ",
+                           value.type_name());
   }
   prediction->answer = value.get<std::string>();
   return absl::OkStatus();
@@ -122,10 +118,10 @@ const std::vector<double>& HotpotqaThresholds() {
 
 HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
                                   const HotpotqaLogits<LogitRow>& logits,
-                                  const HotpotqaDecodingOptions& options,
-                                  const Tokenizer& tokenizer) {
+                                  const TaskContext<HotpotqaOptions>& context) {
   const std::vector<bool> predicted =
-      PredictedFacts(example, logits, options.supporting_fact_threshold);
+      PredictedFacts(example, logits.supporting_facts,
+                     context.options.supporting_fact_threshold);
   std::vector<HotpotqaFact> facts;
   for (size_t g = 0; g < predicted.size(); ++g) {
     const int32_t paragraph = example.global_paragraph_ids[g];
@@ -140,12 +136,12 @@ HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
   const auto type = static_cast<HotpotqaAnswerType>(
       std::max_element(logits.answer_type.begin(), logits.answer_type.end()) -
       logits.answer_type.begin());
-  return {.answer =
-              type == HotpotqaAnswerType::kYes ? "yes"
-              : type == HotpotqaAnswerType::kNo
-                  ? "no"
-                  : SpanAnswer(example, logits, predicted, options, tokenizer),
-          .facts = std::move(facts)};
+  return {
+      .answer = type == HotpotqaAnswerType::kYes ? "yes"
+                : type == HotpotqaAnswerType::kNo
+                    ? "no"
+                    : SpanAnswer(example, logits.answer, predicted, context),
+      .facts = std::move(facts)};
 }
 
 std::string HotpotqaPredictionsToJson(
@@ -165,21 +161,20 @@ std::string HotpotqaPredictionsToJson(
       nlohmann::json{{"answer", std::move(answers)}, {"sp", std::move(facts)}});
 }
 
-absl::StatusOr<ById<HotpotqaPrediction>> ReadHotpotqaPredictions(
-    const std::string& path) {
+Hotpotqa::PredictionsOr Hotpotqa::ReadPredictions(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
   const char* const expected =
       R"( should be {"answer": {"<id>": "text", ...}, "sp": {"<id>": [["title", 0], ...], ...}})";
   if (!json.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, expected));
+    return InvalidArgument(path, expected);
   }
   std::map<std::string, HotpotqaPrediction> predictions;
   for (const char* part : {"answer", "sp"}) {
     const auto found = json.find(part);
     if (found == json.end() || !found->is_object()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, expected, ", but ",
-          found == json.end() ? "has no " : "has another ", "\"", part, "\""));
+      return InvalidArgument(path, expected, ", but ",
+                             found == json.end() ? "has no " : "has another ",
+                             "\"", part, "\"");
     }
     const auto take = part == std::string("sp") ? TakeFacts : TakeAnswer;
     for (const auto& [id, value] : found->items()) {

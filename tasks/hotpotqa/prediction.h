@@ -7,18 +7,13 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/logits.h"
 #include "tasks/scoring.h"
-#include "tasks/text/tokenizer.h"
+#include "tasks/task_types.h"
 
 namespace etc {
-
-// How answers are pointed at: by the probabilities of begin and end, or by a
-// class of HotpotqaBio for each token.
-enum class HotpotqaAnswerEncoding { kSpan, kBio };
 
 // See tasks/logits.h.
 template <typename T>
@@ -47,19 +42,6 @@ struct HotpotqaPrediction {
 // The thresholds that the official program tries: 0.0, 0.1, ..., 1.0.
 const std::vector<double>& HotpotqaThresholds();
 
-struct HotpotqaDecodingOptions {
-  HotpotqaAnswerEncoding answer_encoding = HotpotqaAnswerEncoding::kSpan;
-  // Least probability of a supporting fact.
-  double supporting_fact_threshold = 0.5;
-  // Pieces.
-  int64_t max_answer_length = 30;
-  TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
-  // Of the example: what is full has its last token here.
-  int64_t max_long_length = 4096;
-  int64_t max_global_length = 256;
-  bool official_compatibility = false;
-};
-
 // Facts and answer (doc/hotpotqa.md 6). Facts are the sentences with a
 // probability of at least the threshold, in the order of the context. An answer
 // that is neither yes nor no is the span with the highest p_begin * p_end (or
@@ -70,18 +52,12 @@ struct HotpotqaDecodingOptions {
 // an answer marked by classes up to the end of a full long input.
 HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
                                   const HotpotqaLogits<LogitRow>& logits,
-                                  const HotpotqaDecodingOptions& options,
-                                  const Tokenizer& tokenizer);
+                                  const TaskContext<HotpotqaOptions>& context);
 
 // The official submission, {"answer": {"<id>": "text"}, "sp": {"<id>":
 // [["title", 0]]}}, by id, ASCII with escapes, and a newline.
 std::string HotpotqaPredictionsToJson(
     const ById<HotpotqaPrediction>& predictions);
-
-// Reads one.
-//   kInvalidArgument  it is anything else
-absl::StatusOr<ById<HotpotqaPrediction>> ReadHotpotqaPredictions(
-    const std::string& path);
 
 }  // namespace etc
 

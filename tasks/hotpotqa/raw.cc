@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/json_reader.h"
-#include "base/status_macros.h"
+#include "tasks/hotpotqa/task.h"
+#include "tasks/invalid_argument.h"
 #include "tasks/prediction_json.h"
+#include "tasks/record_json.h"
 
 namespace etc {
 namespace {
@@ -16,9 +16,9 @@ absl::Status Error(const std::string& where, absl::string_view expected,
   constexpr size_t kShown = 60;
   std::string text = AsciiLine(found);
   text.pop_back();  // the line end
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, " should be ", expected, ", but is ",
-                   text.substr(0, kShown), text.size() > kShown ? "..." : ""));
+  return InvalidArgument(where, " should be ", expected, ", but is ",
+                         text.substr(0, kShown),
+                         text.size() > kShown ? "..." : "");
 }
 
 absl::StatusOr<HotpotqaParagraph> ParagraphFromJson(const nlohmann::json& json,
@@ -38,65 +38,56 @@ absl::StatusOr<HotpotqaParagraph> ParagraphFromJson(const nlohmann::json& json,
   return paragraph;
 }
 
-absl::StatusOr<std::vector<HotpotqaParagraph>> ContextFromJson(
-    const nlohmann::json& json, const std::string& where) {
+absl::StatusOr<HotpotqaFact> FactFromJson(const nlohmann::json& json,
+                                          const std::string& where) {
+  if (!json.is_array() || json.size() != 2 || !json[0].is_string() ||
+      !json[1].is_number_integer()) {
+    return Error(where, R"(["title", sentence number])", json);
+  }
+  return HotpotqaFact{.title = json[0].get<std::string>(),
+                      .sentence = json[1].get<int64_t>()};
+}
+
+// The elements of a list, each by `read(element, where)`.
+template <typename T, typename Read>
+absl::StatusOr<std::vector<T>> ListFromJson(const nlohmann::json& json,
+                                            const std::string& where,
+                                            absl::string_view expected,
+                                            Read read) {
   if (!json.is_array()) {
-    return Error(where, "a list of paragraphs", json);
+    return Error(where, expected, json);
   }
-  std::vector<HotpotqaParagraph> context;
-  for (const nlohmann::json& paragraph : json) {
-    ETC_ASSIGN_OR_RETURN(
-        context.emplace_back(),
-        ParagraphFromJson(paragraph,
-                          absl::StrCat(where, "[", context.size(), "]")));
-  }
-  return context;
+  return ReadList<T>(json, where, "", read);
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<HotpotqaFact>> HotpotqaFactsFromJson(
     const nlohmann::json& json, const std::string& where) {
-  if (!json.is_array()) {
-    return Error(where, "a list of supporting facts", json);
-  }
-  std::vector<HotpotqaFact> facts;
-  for (const nlohmann::json& fact : json) {
-    if (!fact.is_array() || fact.size() != 2 || !fact[0].is_string() ||
-        !fact[1].is_number_integer()) {
-      return Error(absl::StrCat(where, "[", facts.size(), "]"),
-                   R"(["title", sentence number])", fact);
-    }
-    facts.push_back({.title = fact[0].get<std::string>(),
-                     .sentence = fact[1].get<int64_t>()});
-  }
-  return facts;
+  return ListFromJson<HotpotqaFact>(json, where, "a list of supporting facts",
+                                    FactFromJson);
 }
 
-absl::StatusOr<HotpotqaRecord> ParseHotpotqaRecord(absl::string_view json,
-                                                   const std::string& where) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(json, where));
-  JsonObjectReader reader(object, where);
-  HotpotqaRecord record;
-  reader.Required("_id", &record.id);
-  reader.Required("question", &record.question);
-  reader.Optional("type", &record.type);
-  reader.Optional("level", &record.level);
+void Hotpotqa::ReadRecord(JsonObjectReader& reader, Record* record) {
+  reader.Required("_id", &record->id);
+  reader.Required("question", &record->question);
+  reader.Optional("type", &record->type);
+  reader.Optional("level", &record->level);
+  // A null is a mistake.
   if (reader.Has("answer")) {
-    reader.Required("answer", &record.answer.emplace());
+    reader.Required("answer", &record->answer.emplace());
   }
-  const nlohmann::json* context = reader.Raw("context", /*required=*/true);
-  const nlohmann::json* facts =
-      reader.Raw("supporting_facts", /*required=*/false);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  ETC_ASSIGN_OR_RETURN(record.context,
-                       ContextFromJson(*context, reader.Where("context")));
-  if (facts != nullptr) {
-    ETC_ASSIGN_OR_RETURN(
-        record.supporting_facts,
-        HotpotqaFactsFromJson(*facts, reader.Where("supporting_facts")));
+  if (const auto* context = reader.Raw("context", /*required=*/true)) {
+    reader.Assign(ListFromJson<HotpotqaParagraph>(
+                      *context, reader.Where("context"), "a list of paragraphs",
+                      ParagraphFromJson),
+                  &record->context);
   }
-  return record;
+  if (const auto* facts = reader.Raw("supporting_facts", /*required=*/false)) {
+    reader.Assign(
+        HotpotqaFactsFromJson(*facts, reader.Where("supporting_facts")),
+        &record->supporting_facts);
+  }
 }
 
 }  // namespace etc

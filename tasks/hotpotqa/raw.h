@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace etc {
@@ -43,12 +42,6 @@ struct HotpotqaRecord {
   std::string type;
   std::string level;
 };
-
-// Reads the JSON text of one record. Fields that are not named above are
-// ignored. `where` starts each message.
-//   kInvalidArgument  not JSON, a field missing or of a wrong type
-absl::StatusOr<HotpotqaRecord> ParseHotpotqaRecord(absl::string_view json,
-                                                   const std::string& where);
 
 // A list of supporting facts as gold data and predictions have it:
 // [["title", 0], ...]. `where` is what messages call it.

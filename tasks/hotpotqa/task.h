@@ -2,10 +2,9 @@
 #define ETC_TASKS_HOTPOTQA_TASK_H_
 
 #include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 
-#include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
 #include "tasks/hotpotqa/example.h"
@@ -13,87 +12,70 @@
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/task_definition.h"
-#include "tasks/text/tokenizer.h"
 
 namespace etc {
 
-struct HotpotqaHeadOptions {
-  HotpotqaAnswerEncoding answer_encoding = HotpotqaAnswerEncoding::kSpan;
-  // Whether padding and question take part in softmax and losses.
-  bool official_compatibility = false;
-};
-
-// The object "hotpotqa" of a fine-tuning configuration: README.md has its
-// fields. Absent ones keep their default.
-struct HotpotqaOptions {
-  HotpotqaHeadOptions head;
-  HotpotqaExampleOptions example;
-  HotpotqaDecodingOptions decoding;
-  // Take the threshold of supporting facts that has the best joint F1 on the
-  // very data that are scored, as the official program does at its end. Data
-  // without answers get `supporting_fact_threshold`.
-  bool search_threshold = false;
-  bool official_compatibility = false;
-};
-
 // HotpotQA, distractor setting.
-struct Hotpotqa {
+struct Hotpotqa : TaskTypes<HotpotqaRecord, HotpotqaExample, HotpotqaLogits,
+                            HotpotqaOptions, HotpotqaGold, HotpotqaPrediction> {
   static constexpr char kName[] = "hotpotqa";
   static constexpr char kDescription[] =
       "HotpotQA, distractor setting: answer and find the sentences that say it";
   static constexpr char kMainMetric[] = "joint_f1";
+  static constexpr char kAnswerField[] = "answer";
   static constexpr TableSizes Tables(TokenizerKind kind) {
     return {.tokens = kind == TokenizerKind::kSentencePiece ? 44 : 6,
             .token_names = "the tokens of HotpotQA",
             .types = kHotpotqaQuestionType + 1};
   }
 
-  using Record = HotpotqaRecord;
-  using Example = HotpotqaExample;
-  template <typename T>
-  using Logits = HotpotqaLogits<T>;
-  using Gold = HotpotqaGold;
-  using Prediction = HotpotqaPrediction;
-  using Options = HotpotqaOptions;
-
   static void ReadOptions(JsonObjectReader& reader, Options* options);
 
-  static constexpr auto Parse = ParseHotpotqaRecord;
-  static std::shared_ptr<const Example> MakeExamples(
-      Record record, const Tokenizer& tokenizer,
-      const HotpotqaExampleOptions& options, const std::string& /*where*/) {
-    return MakeHotpotqaExample(std::move(record), tokenizer, options);
-  }
+  static void ReadRecord(JsonObjectReader& reader, Record* record);
+  // Refuses nothing: what does not fit is left out, and what training cannot
+  // use says so in `left_out`.
+  static std::shared_ptr<const Example> MakeExamples(Record record,
+                                                     const Context& context);
   // Question, answer and where it stands, what did not fit, and a line for each
   // global token. Supporting facts are marked "*", the tokens of an answer are
   // in brackets: "[ jane roe ]".
-  static std::string Describe(const Example& example,
-                              const Tokenizer& tokenizer,
-                              const Options& options);
-  // A HotpotqaHead.
-  static std::shared_ptr<TaskHead> MakeHead(const EtcConfig& model,
-                                            const Options& options);
+  static std::string Describe(const Example& example, const Context& context);
+
+  // Four linear layers (doc/hotpotqa.md 4). With B examples, L long and G
+  // global tokens, x the long and g the global output of the encoder:
+  //
+  //   supporting facts  g w + b, each global token          [B, G]
+  //   answer type       g[0] w + b, that of [CLS]           [B, 3]
+  //   begin, end        x w + b, each long token            [B, 2, L], or
+  //   classes           x w + b, each long token            [B, 3, L]
+  //
+  // w are truncated normal with a standard deviation of 0.02, whatever the
+  // encoder's. Begins and ends are -10000 at tokens that are neither text nor
+  // [CLS], except with official_compatibility.
+  //
+  // The loss is the mean of those of each of the above (doc/hotpotqa.md 5):
+  // sums of binary cross entropy over global tokens and of cross entropy over
+  // the classes of long tokens, cross entropy for the others. The sums are over
+  // paragraphs, titles and sentences, and over their long tokens; with
+  // official_compatibility over the whole length of the batch. A begin or end
+  // beyond the batch has no loss.
+  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
+
   // DecodeHotpotqa, with search_threshold by all thresholds.
-  static Prediction Decode(const Example& example,
-                           const Logits<LogitRow>& logits,
-                           const Options& options, const Tokenizer& tokenizer);
+  static Prediction Decode(const Output& output, const Context& context);
 
   static Gold GoldOf(const Example& example) {
-    return {.answer = *example.record->answer,
-            .facts = example.record->supporting_facts};
+    return *GoldOf(*example.record);
   }
-  static absl::StatusOr<std::pair<std::string, Gold>> ParseGold(
-      const std::string& text, const std::string& where, ScoringRules rules);
-  static constexpr auto ReadPredictions = ReadHotpotqaPredictions;
-  static std::string FileContents(const ById<Prediction>& predictions,
-                                  const ById<Gold>& gold) {
+  static std::optional<Gold> GoldOf(const Record& record);
+  // The official submission (HotpotqaPredictionsToJson).
+  static PredictionsOr ReadPredictions(const std::string& path);
+  static std::string FileContents(const Answers& answers) {
     return HotpotqaPredictionsToJson(
-        WithBestHotpotqaThreshold(gold, predictions));
+        WithBestHotpotqaThreshold(answers.gold, answers.predictions));
   }
-  static Scores Score(const ById<Gold>& gold,
-                      const ById<Prediction>& predictions,
-                      ScoringRules /*rules*/) {
-    return ScoreHotpotqa(gold, predictions);
+  static Scores Score(const Answers& answers) {
+    return ScoreHotpotqa(answers.gold, answers.predictions);
   }
 };
 static_assert(TaskDefinition<Hotpotqa>);

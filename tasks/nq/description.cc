@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "tasks/data/pattern_text.h"
 #include "tasks/nq/task.h"
 
 namespace etc {
@@ -36,22 +35,6 @@ std::string Show(const NqTarget& target, const NqExample& example) {
                       example.long_tokens[static_cast<size_t>(target.start)],
                       "-", example.long_tokens[static_cast<size_t>(target.end)],
                       ")");
-}
-
-std::string Heading(const NqExample& example) {
-  const NqDocument& document = *example.document;
-  const std::string answers =
-      example.has_answer
-          ? absl::StrCat(NameOf(example.answer_type), "; long answer ",
-                         Show(example.long_answer, example), ", short answer ",
-                         Show(example.short_answer, example))
-          : "not given";
-  return absl::StrCat(
-      "document ", example.record_id, ", window ", example.window, " of ",
-      document.num_windows, ": ", document.question, "\nanswer: ", answers,
-      DescribeLeftOut(example), "\n", Counted(document.num_pieces, "piece"),
-      " in the document; ", DescribeLengths(example), "\n",
-      DescribeMasks(example.pattern), "\n");
 }
 
 std::string KindOf(const NqExample& example, size_t g) {
@@ -90,17 +73,26 @@ std::string WithAnswers(const NqExample& example, size_t i,
 
 }  // namespace
 
-std::string Nq::Describe(const Example& example, const Tokenizer& tokenizer,
-                         const Options& options) {
+std::string Nq::Describe(const Example& example, const Context& context) {
   const auto kind = [&example](size_t g) { return KindOf(example, g); };
   const auto token = [&](size_t i) {
-    return WithAnswers(
-        example, i,
-        PieceOf(example.long_token_ids[i], tokenizer, options.example.tokens));
+    return WithAnswers(example, i,
+                       PieceOf(example.long_token_ids[i], context.tokenizer,
+                               context.options.tokens));
   };
-  return Heading(example) +
-         DescribeGlobalTokens(example,
-                              {.kind_width = 13, .kind = kind, .token = token});
+  const NqDocument& document = *example.document;
+  return DescribeExample(
+      example,
+      {.title = absl::StrCat("document ", example.record_id, ", window ",
+                             example.window, " of ", document.num_windows, ": ",
+                             document.question),
+       .answer =
+           absl::StrCat(NameOf(example.answer_type), "; long answer ",
+                        Show(example.long_answer, example), ", short answer ",
+                        Show(example.short_answer, example)),
+       .size = absl::StrCat(Counted(document.num_pieces, "piece"),
+                            " in the document; ", DescribeLengths(example))},
+      {.kind_width = 13, .kind = kind, .token = token});
 }
 
 }  // namespace etc

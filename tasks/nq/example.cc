@@ -1,5 +1,3 @@
-#include "tasks/nq/example.h"
-
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "tasks/example_writer.h"
+#include "tasks/nq/task.h"
 
 namespace etc {
 namespace {
@@ -26,8 +25,7 @@ struct Labels {
   NqAnswerType type = NqAnswerType::kNull;
 };
 
-Labels LabelsOf(const NqAnnotation& annotation,
-                const NqExampleOptions& options) {
+Labels LabelsOf(const NqAnnotation& annotation, const NqOptions& options) {
   Labels labels;
   const NqSpan& long_answer = annotation.long_answer;
   if (long_answer.start_token >= 0) {
@@ -109,7 +107,7 @@ double UniformOf(uint64_t seed, int64_t example_id, int64_t window) {
 }
 
 std::string LeftOut(NqAnswerType of_document, const NqExample& example,
-                    const NqExampleOptions& options) {
+                    const NqOptions& options) {
   const double rate = of_document == NqAnswerType::kNull
                           ? options.include_unknown_rate_for_unanswerable
                           : options.include_unknown_rate;
@@ -125,7 +123,7 @@ class WindowMaker {
  public:
   WindowMaker(std::shared_ptr<const NqDocument> document,
               std::vector<Token> question, const NqPieces& pieces,
-              const NqExampleOptions& options)
+              const NqOptions& options)
       : document_(std::move(document)),
         question_(std::move(question)),
         pieces_(pieces),
@@ -143,8 +141,7 @@ class WindowMaker {
         options_.fixed_block_length > 0
             ? AddBlocks(&*example)
             : AddGlobalTokens(candidates, &*example);
-    SetTypesAndPattern(kNqLongType, kNqGlobalType, sentences, options_.pattern,
-                       &*example);
+    SetTypesAndPattern(sentences, options_.input.pattern, &*example);
     if (example->has_answer) {
       SetTargets(&*example);
     }
@@ -154,8 +151,8 @@ class WindowMaker {
  private:
   // Returns the candidate of each long token, or -1: [L].
   std::vector<int32_t> AddLongTokens(int64_t start, NqExample* example) const {
-    const int64_t room = options_.max_long_length - example->question_length -
-                         kNqNumSpecialTokens;
+    const int64_t room = options_.input.max_long_length -
+                         example->question_length - kNqNumSpecialTokens;
     const int64_t end = std::min(start + room, pieces_.size());
     std::vector<int32_t>& ids = example->long_token_ids;
     ids.push_back(options_.tokens.cls);
@@ -193,7 +190,8 @@ class WindowMaker {
         continue;
       }
       if (candidates[i] != candidates[i - 1] &&
-          static_cast<int64_t>(globals.size()) < options_.max_global_length) {
+          static_cast<int64_t>(globals.size()) <
+              options_.input.max_global_length) {
         globals.push_back(candidates[i] >= 0 ? kNqGlobalCandidateToken
                                              : kNqGlobalEndToken);
         example->global_candidates.push_back(candidates[i]);
@@ -206,7 +204,7 @@ class WindowMaker {
   std::vector<int32_t> AddBlocks(NqExample* example) const {
     const int64_t length = options_.fixed_block_length;
     const int64_t globals =
-        std::min(options_.max_global_length,
+        std::min(options_.input.max_global_length,
                  (example->long_length() + length - 1) / length);
     example->global_token_ids.assign(static_cast<size_t>(globals),
                                      kNqGlobalCandidateToken);
@@ -231,7 +229,7 @@ class WindowMaker {
   const std::shared_ptr<const NqDocument> document_;
   const std::vector<Token> question_;
   const NqPieces& pieces_;
-  const NqExampleOptions& options_;
+  const NqOptions& options_;
 };
 
 }  // namespace
@@ -250,26 +248,28 @@ int64_t NqExample::TaskBytes() const {
                               sizeof(int32_t));
 }
 
-std::vector<std::shared_ptr<const NqExample>> MakeNqExamples(
-    NqRecord record, const Tokenizer& tokenizer,
-    const NqExampleOptions& options) {
-  TORCH_CHECK(
-      options.stride > 0 &&
-          options.max_long_length >= options.max_question_length +
+std::vector<std::shared_ptr<const NqExample>> Nq::MakeExamples(
+    Record record, const Context& context) {
+  const NqOptions& options = context.options;
+  const auto& [max_long_length, max_global_length, kind, pattern] =
+      options.input;
+  const Tokenizer& tokenizer = context.tokenizer;
+  TORCH_CHECK(options.stride > 0 &&
+                  max_long_length >= options.max_question_length +
                                          kNqNumSpecialTokens + options.stride &&
-          options.max_global_length >= options.max_question_length + 2,
-      "lengths ", options.max_long_length, " and ", options.max_global_length,
-      " are too small for questions of ", options.max_question_length,
-      " pieces and a stride of ", options.stride);
+                  max_global_length >= options.max_question_length + 2,
+              "lengths ", max_long_length, " and ", max_global_length,
+              " are too small for questions of ", options.max_question_length,
+              " pieces and a stride of ", options.stride);
   std::vector<Token> question = tokenizer.Encode(record.question);
   question.resize(std::min(question.size(),
                            static_cast<size_t>(options.max_question_length)));
   const NqPieces pieces = NqPiecesOf(record, tokenizer, options.tokens);
-  const std::vector<int64_t> starts = NqWindowStarts(
-      pieces.size(),
-      options.max_long_length - static_cast<int64_t>(question.size()) -
-          kNqNumSpecialTokens,
-      options.stride);
+  const std::vector<int64_t> starts =
+      NqWindowStarts(pieces.size(),
+                     max_long_length - static_cast<int64_t>(question.size()) -
+                         kNqNumSpecialTokens,
+                     options.stride);
   const auto document = std::make_shared<const NqDocument>(
       NqDocument{.example_id = record.example_id,
                  .question = std::move(record.question),

@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "attention/pattern_builders.h"
 #include "tasks/data/example.h"
 #include "tasks/nq/pieces.h"
 #include "tasks/nq/raw.h"
-#include "tasks/text/tokenizer.h"
+#include "tasks/task_types.h"
 
 namespace etc {
 
@@ -24,11 +23,15 @@ inline constexpr int64_t kNqNumChannels = 4;
 // Of the long input besides question and document: [CLS] and two [SEP].
 inline constexpr int64_t kNqNumSpecialTokens = 3;
 
-struct NqExampleOptions {
-  // At least max_question_length + 3 + stride.
-  int64_t max_long_length = 4096;
-  // At least max_question_length + 2.
-  int64_t max_global_length = 230;
+// How the ends of answers become spans: see SelectNqSpans.
+enum class NqSpanSelection { kJoint, kDisjoint, kJointExhaustive };
+
+// The object "nq" of a fine-tuning configuration: README.md has its fields.
+// Absent ones keep their default.
+struct NqOptions {
+  // Long tokens: at least max_question_length + 3 + stride; global ones: at
+  // least max_question_length + 2.
+  InputOptions input = {};
   // Pieces.
   int64_t max_question_length = 32;
   // Pieces from the beginning of a window to that of the next one.
@@ -44,10 +47,18 @@ struct NqExampleOptions {
   double include_unknown_rate = 1.0;
   double include_unknown_rate_for_unanswerable = 4.0;
   int64_t unknown_seed = 0;
-  // The official program's targets where they go wrong: see README.md.
+  // Whether only [CLS] and pieces of the document take part in the softmax over
+  // long tokens; else question, [SEP] and padding do, too.
+  bool mask_long_output = true;
+  NqSpanSelection span_selection = NqSpanSelection::kJoint;
+  // Whether the answer type can replace or take away the short answer.
+  bool consider_answer_type = true;
+  // Tokens.
+  int64_t max_short_answer_length = 32;
+  // The official program's targets and answers where they go wrong: see
+  // README.md.
   bool official_compatibility = false;
   NqTokens tokens = {};
-  PatternOptions pattern = {};
 };
 
 // What the windows of a document share: its record without the tokens.
@@ -100,13 +111,6 @@ struct NqExample : Example {
   // The share of the document, and the tokens.
   int64_t TaskBytes() const override;
 };
-
-// The windows over the document of a record, one at least. Token ranges of the
-// record must lie within its document, as ParseNqRecord sees to; throws
-// c10::Error if the lengths in `options` are too small.
-std::vector<std::shared_ptr<const NqExample>> MakeNqExamples(
-    NqRecord record, const Tokenizer& tokenizer,
-    const NqExampleOptions& options);
 
 }  // namespace etc
 

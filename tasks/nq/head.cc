@@ -1,8 +1,10 @@
-#include "tasks/nq/head.h"
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
-#include "base/initializers.h"
+#include "tasks/nq/task.h"
+#include "tasks/typed_head.h"
 
 namespace etc {
 namespace {
@@ -15,7 +17,7 @@ torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
       torch::zeros(batch.inputs.long_token_ids.sizes(), torch::kBool);
   auto is_allowed = mask.accessor<bool, 2>();
   for (int64_t b = 0; b < batch.size(); ++b) {
-    const NqExample& example = *batch.examples[static_cast<size_t>(b)];
+    const NqExample& example = batch.example(b);
     for (int64_t i = 0; i < example.long_length(); ++i) {
       is_allowed[b][i] =
           i == 0 || example.long_tokens[static_cast<size_t>(i)] >= 0;
@@ -24,55 +26,60 @@ torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
   return mask;
 }
 
+// See Nq::MakeHead.
+class NqHead : public TypedHead<NqExample, NqLogits> {
+ public:
+  NqHead(const EtcConfig& config, const NqOptions& options)
+      : mask_long_output_(options.mask_long_output) {
+    answer_span_ =
+        RegisterHeadLinear("answer_span", config, kNqNumChannels, this);
+    answer_type_ =
+        RegisterHeadLinear("answer_type", config, kNqNumAnswerTypes, this);
+  }
+
+  Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
+    const torch::Tensor& text = encoded.long_output;  // [B, L, H]
+    ETC_CHECK_SHAPE(batch.inputs.long_token_ids, {text.size(0), text.size(1)});
+    torch::Tensor ends = ApplyLinear(text, answer_span_);  // [B, L, 4]
+    if (mask_long_output_) {
+      ends = ends.masked_fill(
+          AnswerMask(batch).logical_not().unsqueeze(-1).to(ends.device()),
+          kNoAnswerLogit);
+    }
+    return {.ends = ends.transpose(1, 2),
+            .answer_type = ApplyLinear(text.select(1, 0), answer_type_)};
+  }
+
+  torch::Tensor LossesOf(const Tensors& logits,
+                         const TaskBatch& batch) override {
+    const int64_t length = batch.inputs.long_token_ids.size(1);
+    ETC_CHECK_SHAPE(logits.ends, {batch.size(), kNqNumChannels, length});
+    ETC_CHECK_SHAPE(logits.answer_type, {batch.size(), kNqNumAnswerTypes});
+    std::vector<int64_t> ends;  // [B * 4]
+    for (const auto& example : batch.examples) {
+      ends.insert(ends.end(),
+                  {example->short_answer.start, example->short_answer.end,
+                   example->long_answer.start, example->long_answer.end});
+    }
+    const torch::Tensor end_losses =  // [B, 4]
+        CrossEntropies(logits.ends.flatten(0, 1), ends)
+            .view({batch.size(), kNqNumChannels});
+    return (end_losses.sum(-1) +
+            CrossEntropies(logits.answer_type,
+                           batch.Each(&NqExample::answer_type))) /
+           (kNqNumChannels + 1);
+  }
+
+ private:
+  const bool mask_long_output_;
+  torch::nn::Linear answer_span_ = nullptr;
+  torch::nn::Linear answer_type_ = nullptr;
+};
+
 }  // namespace
 
-std::shared_ptr<TaskHead> Nq::MakeHead(const EtcConfig& model,
-                                       const Options& options) {
-  return std::make_shared<NqHead>(model, options.head);
-}
-
-NqHead::NqHead(const EtcConfig& config, const NqHeadOptions& options)
-    : options_(options) {
-  answer_span_ = register_module(
-      "answer_span",
-      MakeLinear(config.hidden_size, kNqNumChannels, kHeadInitializerRange));
-  answer_type_ = register_module(
-      "answer_type",
-      MakeLinear(config.hidden_size, kNqNumAnswerTypes, kHeadInitializerRange));
-}
-
-NqLogits<torch::Tensor> NqHead::LogitsOf(const EtcOutput& encoded,
-                                         const TypedBatch<NqExample>& batch) {
-  const torch::Tensor& text = encoded.long_output;  // [B, L, H]
-  ETC_CHECK_SHAPE(batch.inputs.long_token_ids, {text.size(0), text.size(1)});
-  torch::Tensor ends = ApplyLinear(text, answer_span_);  // [B, L, 4]
-  if (options_.mask_long_output) {
-    ends = ends.masked_fill(
-        AnswerMask(batch).logical_not().unsqueeze(-1).to(ends.device()),
-        kNoAnswerLogit);
-  }
-  return {.ends = ends.transpose(1, 2),
-          .answer_type = ApplyLinear(text.select(1, 0), answer_type_)};
-}
-
-torch::Tensor NqHead::LossesOf(const NqLogits<torch::Tensor>& logits,
-                               const TypedBatch<NqExample>& batch) {
-  const int64_t length = batch.inputs.long_token_ids.size(1);
-  ETC_CHECK_SHAPE(logits.ends, {batch.size(), kNqNumChannels, length});
-  ETC_CHECK_SHAPE(logits.answer_type, {batch.size(), kNqNumAnswerTypes});
-  std::vector<int64_t> ends;   // [B * 4]
-  std::vector<int64_t> types;  // [B]
-  for (const auto& example : batch.examples) {
-    ends.insert(ends.end(),
-                {example->short_answer.start, example->short_answer.end,
-                 example->long_answer.start, example->long_answer.end});
-    types.push_back(static_cast<int64_t>(example->answer_type));
-  }
-  const torch::Tensor end_losses =  // [B, 4]
-      CrossEntropies(logits.ends.flatten(0, 1), ends)
-          .view({batch.size(), kNqNumChannels});
-  return (end_losses.sum(-1) + CrossEntropies(logits.answer_type, types)) /
-         (kNqNumChannels + 1);
+Nq::HeadPtr Nq::MakeHead(const EtcConfig& model, const Options& options) {
+  return std::make_shared<NqHead>(model, options);
 }
 
 }  // namespace etc

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "tasks/record_json.h"
 
 namespace etc {
 namespace {
@@ -177,25 +178,27 @@ Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
 
 absl::StatusOr<std::pair<std::string, std::vector<NqAnnotation>>> ParseNqGold(
     const std::string& text, const std::string& where) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
-  int64_t example_id = 0;
-  std::vector<NqAnnotation> gold;
-  JsonObjectReader reader(json, where);
-  ReadNqExampleId(reader, &example_id);
-  const auto* annotations = reader.Raw("annotations", /*required=*/true);
-  if (annotations != nullptr &&
-      (!annotations->is_array() || annotations->empty())) {
-    reader.Fail("annotations", "should be a list of at least one annotation");
-  }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  for (size_t i = 0; i < annotations->size(); ++i) {
-    ETC_ASSIGN_OR_RETURN(
-        gold.emplace_back(),
-        NqAnnotationFromJson(
-            (*annotations)[i], /*required=*/true,
-            absl::StrCat(reader.Where("annotations"), "[", i, "]")));
-  }
-  return std::pair(absl::StrCat(example_id), std::move(gold));
+  using Gold = std::pair<int64_t, std::vector<NqAnnotation>>;
+  const auto read = [](JsonObjectReader& reader, Gold* gold) {
+    ReadNqExampleId(reader, &gold->first);
+    const auto* annotations = reader.Raw("annotations", /*required=*/true);
+    if (annotations == nullptr) {
+      return;
+    }
+    if (!annotations->is_array() || annotations->empty()) {
+      reader.Fail("annotations", "should be a list of at least one annotation");
+      return;
+    }
+    reader.Assign(ReadList<NqAnnotation>(
+                      *annotations, reader.Where("annotations"), "objects",
+                      [](const auto& json, const auto& place) {
+                        return NqAnnotationFromJson(json, /*required=*/true,
+                                                    place);
+                      }),
+                  &gold->second);
+  };
+  ETC_ASSIGN_OR_RETURN(Gold gold, ParseObject<Gold>(text, where, read));
+  return std::pair(absl::StrCat(gold.first), std::move(gold.second));
 }
 
 }  // namespace etc

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tasks/f1_scores.h"
 #include "tasks/nq/prediction.h"
 #include "tasks/nq/raw.h"
 #include "tasks/scoring.h"
@@ -41,13 +42,10 @@ NqVerdict JudgeShortAnswers(const std::vector<NqAnnotation>& annotations,
 // What recall is reported at.
 inline constexpr std::array<double, 3> kNqPrecisions = {0.5, 0.75, 0.9};
 
-// How good the answers with the highest scores are (doc/nq.md 7.3).
-struct NqThresholdScores {
-  // Where F1 is best; all 0 if it is 0 everywhere. Answers with a score of
-  // `threshold` or more are given.
-  double f1 = 0;
-  double precision = 0;
-  double recall = 0;
+// How good the answers with the highest scores are (doc/nq.md 7.3): where F1 is
+// best; all 0 if it is 0 everywhere.
+struct NqThresholdScores : F1Scores {
+  // Answers with this score or more are given.
   double threshold = 0;
   // The best recall of all thresholds with at least that precision, or 0.
   std::array<double, kNqPrecisions.size()> recall_at_precision = {};

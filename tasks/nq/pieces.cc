@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {
@@ -22,9 +21,9 @@ absl::StatusOr<int32_t> IdOf(absl::string_view piece, absl::string_view use,
                              const Tokenizer& tokenizer) {
   const int32_t id = tokenizer.Id(piece);
   if (id < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the vocabulary should have the piece \"", piece,
-        "\", which stands for ", use, " in Natural Questions, but has not"));
+    return InvalidArgument("the vocabulary should have the piece \"", piece,
+                           "\", which stands for ", use,
+                           " in Natural Questions, but has not");
   }
   return id;
 }

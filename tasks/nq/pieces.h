@@ -23,10 +23,6 @@ inline constexpr int32_t kNqGlobalCandidateToken = 1;
 // What the end of the input belongs to.
 inline constexpr int32_t kNqGlobalEndToken = 0;
 
-// Type ids of all tokens.
-inline constexpr int32_t kNqLongType = 1;
-inline constexpr int32_t kNqGlobalType = 0;
-
 // [CLS], [SEP], [unused102] and [unused103] of a WordPiece vocabulary,
 // <unused_63>, <unused_2>, <unused_35> and <unused_36> of a SentencePiece
 // model, looked up by name.

@@ -7,13 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "tasks/invalid_argument.h"
 #include "tasks/nq/official_spans.h"
+#include "tasks/record_json.h"
 
 namespace etc {
 namespace {
@@ -101,21 +102,22 @@ void ReadScore(const std::string& field, int64_t id, JsonObjectReader* reader,
 
 absl::StatusOr<NqPrediction> PredictionFromJson(const nlohmann::json& json,
                                                 const std::string& where) {
-  NqPrediction prediction;
-  JsonObjectReader reader(json, where);
-  ReadNqExampleId(reader, &prediction.example_id);
-  ReadScore("long_answer_score", prediction.example_id, &reader,
-            &prediction.long_answer_score);
-  ReadScore("short_answers_score", prediction.example_id, &reader,
-            &prediction.short_answers_score);
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  const auto read = [](JsonObjectReader& reader, NqPrediction* prediction) {
+    ReadNqExampleId(reader, &prediction->example_id);
+    ReadScore("long_answer_score", prediction->example_id, &reader,
+              &prediction->long_answer_score);
+    ReadScore("short_answers_score", prediction->example_id, &reader,
+              &prediction->short_answers_score);
+  };
+  ETC_ASSIGN_OR_RETURN(NqPrediction prediction,
+                       ReadObject<NqPrediction>(json, where, read));
   ETC_ASSIGN_OR_RETURN(NqAnnotation answers,
                        NqAnnotationFromJson(json, /*required=*/false, where));
   if (answers.yes_no != NqYesNo::kNone && !answers.short_answers.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where,
-                     ".yes_no_answer should be \"NONE\" where there are short "
-                     "answers"));
+    return InvalidArgument(
+        where,
+        ".yes_no_answer should be \"NONE\" where there are short "
+        "answers");
   }
   prediction.long_answer = answers.long_answer;
   prediction.short_answers = std::move(answers.short_answers);
@@ -152,7 +154,7 @@ nlohmann::ordered_json PredictionToJson(const NqPrediction& prediction) {
 }  // namespace
 
 NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
-                              const NqDecodingOptions& options) {
+                              const NqOptions& options) {
   const bool official = options.official_compatibility;
   const NqSelection selection =
       official ? SelectNqSpansOfficially(windows, options.span_selection,
@@ -201,19 +203,16 @@ absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
     absl::string_view json, const std::string& source) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json object,
                        ParsePredictions(json, source));
-  JsonObjectReader reader(object, source);
-  const auto* list = reader.Raw("predictions", /*required=*/true);
-  if (list != nullptr && !list->is_array()) {
-    reader.Fail("predictions", "should be a list of objects");
-  }
-  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
-  std::vector<NqPrediction> predictions;
-  for (size_t i = 0; i < list->size(); ++i) {
-    ETC_ASSIGN_OR_RETURN(
-        predictions.emplace_back(),
-        PredictionFromJson((*list)[i], absl::StrCat(reader.Where("predictions"),
-                                                    "[", i, "]")));
-  }
+  using Predictions = std::vector<NqPrediction>;
+  const auto read = [](JsonObjectReader& reader, Predictions* predictions) {
+    if (const auto* list = reader.Raw("predictions", /*required=*/true)) {
+      reader.Assign(ReadList<NqPrediction>(*list, reader.Where("predictions"),
+                                           "objects", PredictionFromJson),
+                    predictions);
+    }
+  };
+  ETC_ASSIGN_OR_RETURN(const Predictions predictions,
+                       ReadObject<Predictions>(object, source, read));
   return LastOfEachNqDocument(predictions);
 }
 

@@ -23,16 +23,6 @@ struct NqPrediction {
   double short_answers_score = 0;
 };
 
-struct NqDecodingOptions {
-  NqSpanSelection span_selection = NqSpanSelection::kJoint;
-  // Whether the answer type can replace or take away the short answer.
-  bool consider_answer_type = true;
-  // Tokens.
-  int64_t max_short_answer_length = 32;
-  // Where the official program goes wrong: see README.md.
-  bool official_compatibility = false;
-};
-
 // What the windows over one document, in their order, say together
 // (doc/nq.md 6): the spans that SelectNqSpans finds, and the most probable
 // answer type of the window that has the long answer:
@@ -49,7 +39,7 @@ struct NqDecodingOptions {
 // high enough is decided when a data set is scored. Throws nothing; `windows`
 // must not be empty.
 NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
-                              const NqDecodingOptions& options);
+                              const NqOptions& options);
 
 // The official prediction file (doc/nq.md 6.5):
 //

@@ -1,8 +1,8 @@
 #include "tasks/nq/raw.h"
 
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -10,11 +10,12 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/invalid_argument.h"
+#include "tasks/nq/task.h"
+#include "tasks/record_json.h"
 
 namespace etc {
 namespace {
-
-constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
 // Whether a token of the simplified format is a tag (doc/nq.md 1.3).
 bool LooksLikeHtml(absl::string_view token) {
@@ -32,30 +33,9 @@ void SplitDocument(absl::string_view text, NqRecord* record) {
   }
 }
 
-// The elements of a list, each read by `read(element, where)`.
-template <typename T, typename Read>
-absl::Status ReadList(const nlohmann::json& list, const std::string& where,
-                      const Read& read, std::vector<T>* elements) {
-  if (!list.is_array()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, " should be a list of objects"));
-  }
-  elements->reserve(list.size());
-  for (size_t i = 0; i < list.size(); ++i) {
-    ETC_ASSIGN_OR_RETURN(elements->emplace_back(),
-                         read(list[i], absl::StrCat(where, "[", i, "]")));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<NqToken> ReadToken(const nlohmann::json& json,
-                                  const std::string& where) {
-  NqToken token;
-  JsonObjectReader reader(json, where);
-  reader.Required("token", &token.text);
-  reader.Required("html_token", &token.is_html);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  return token;
+void ReadToken(JsonObjectReader& reader, NqToken* token) {
+  reader.Required("token", &token->text);
+  reader.Required("html_token", &token->is_html);
 }
 
 absl::Status CheckWithin(const NqSpan& span, const NqRecord& record,
@@ -64,22 +44,22 @@ absl::Status CheckWithin(const NqSpan& span, const NqRecord& record,
   if (span.end_token <= num_tokens) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      where, ".end_token should be at most ", num_tokens,
-      ", the number of tokens of the document, but is ", span.end_token));
+  return InvalidArgument(where, ".end_token should be at most ", num_tokens,
+                         ", the number of tokens of the document, but is ",
+                         span.end_token);
 }
 
 absl::StatusOr<NqCandidate> ReadCandidate(const nlohmann::json& json,
                                           const NqRecord& record,
                                           const std::string& where) {
-  NqCandidate candidate;
-  JsonObjectReader reader(json, where);
-  reader.Required("top_level", &candidate.top_level);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  const auto read = [](JsonObjectReader& reader, NqCandidate* candidate) {
+    reader.Required("top_level", &candidate->top_level);
+  };
+  ETC_ASSIGN_OR_RETURN(NqCandidate candidate,
+                       ReadObject<NqCandidate>(json, where, read));
   ETC_ASSIGN_OR_RETURN(candidate.span, NqSpanFromJson(json, where));
   if (candidate.span.start_token < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ".start_token should not be negative"));
+    return InvalidArgument(where, ".start_token should not be negative");
   }
   ETC_RETURN_IF_ERROR(CheckWithin(candidate.span, record, where));
   return candidate;
@@ -138,17 +118,12 @@ void ReadYesNo(JsonObjectReader& reader, bool required, NqYesNo* yes_no) {
 
 }  // namespace
 
-absl::StatusOr<NqRecord> ParseNqRecord(absl::string_view json,
-                                       const std::string& where) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(json, where));
-  JsonObjectReader reader(object, where);
-  NqRecord record;
-  ReadNqExampleId(reader, &record.example_id);
-  reader.Required("question_text", &record.question);
-  const bool is_simplified = reader.Has("document_text");
+void Nq::ReadRecord(JsonObjectReader& reader, Record* record) {
+  ReadNqExampleId(reader, &record->example_id);
+  reader.Required("question_text", &record->question);
   std::string text;
   const nlohmann::json* tokens = nullptr;
-  if (is_simplified) {
+  if (reader.Has("document_text")) {
     reader.Required("document_text", &text);
   } else {
     tokens = reader.Raw("document_tokens", /*required=*/true);
@@ -156,42 +131,46 @@ absl::StatusOr<NqRecord> ParseNqRecord(absl::string_view json,
   const auto* candidates =
       reader.Raw("long_answer_candidates", /*required=*/true);
   const auto* annotations = reader.Raw("annotations", /*required=*/false);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-
-  if (is_simplified) {
-    SplitDocument(text, &record);
-  } else {
-    ETC_RETURN_IF_ERROR(ReadList(*tokens, reader.Where("document_tokens"),
-                                 ReadToken, &record.tokens));
-  }
-  const auto read_candidate = [&](const auto& element, const auto& place) {
-    return ReadCandidate(element, record, place);
+  SplitDocument(text, record);
+  const auto take = [&reader](const nlohmann::json* list, const char* field,
+                              const auto& read, auto* values) {
+    if (list != nullptr && reader.ok()) {
+      using T = typename std::decay_t<decltype(*values)>::value_type;
+      reader.Assign(ReadList<T>(*list, reader.Where(field), "objects", read),
+                    values);
+    }
   };
-  ETC_RETURN_IF_ERROR(ReadList(*candidates,
-                               reader.Where("long_answer_candidates"),
-                               read_candidate, &record.candidates));
-  if (annotations != nullptr) {
-    const auto read_annotation = [&](const auto& element, const auto& place) {
-      return ReadAnnotation(element, record, place);
-    };
-    ETC_RETURN_IF_ERROR(ReadList(*annotations, reader.Where("annotations"),
-                                 read_annotation, &record.annotations));
-  }
-  return record;
+  take(
+      tokens, "document_tokens",
+      [](const auto& element, const auto& place) {
+        return ReadObject<NqToken>(element, place, ReadToken);
+      },
+      &record->tokens);
+  take(
+      candidates, "long_answer_candidates",
+      [record](const auto& element, const auto& place) {
+        return ReadCandidate(element, *record, place);
+      },
+      &record->candidates);
+  take(
+      annotations, "annotations",
+      [record](const auto& element, const auto& place) {
+        return ReadAnnotation(element, *record, place);
+      },
+      &record->annotations);
 }
 
 absl::StatusOr<NqSpan> NqSpanFromJson(const nlohmann::json& json,
                                       const std::string& where) {
-  NqSpan span;
-  JsonObjectReader reader(json, where);
-  reader.Required("start_token", &span.start_token);
-  reader.Required("end_token", &span.end_token);
-  reader.Optional("start_byte", &span.start_byte);
-  reader.Optional("end_byte", &span.end_byte);
-  CheckRange(reader, "token", &span.start_token, &span.end_token);
-  CheckRange(reader, "byte", &span.start_byte, &span.end_byte);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  return span;
+  const auto read = [](JsonObjectReader& reader, NqSpan* span) {
+    reader.Required("start_token", &span->start_token);
+    reader.Required("end_token", &span->end_token);
+    reader.Optional("start_byte", &span->start_byte);
+    reader.Optional("end_byte", &span->end_byte);
+    CheckRange(reader, "token", &span->start_token, &span->end_token);
+    CheckRange(reader, "byte", &span->start_byte, &span->end_byte);
+  };
+  return ReadObject<NqSpan>(json, where, read);
 }
 
 void ReadNqExampleId(JsonObjectReader& reader, int64_t* example_id) {
@@ -215,32 +194,30 @@ void ReadNqExampleId(JsonObjectReader& reader, int64_t* example_id) {
 absl::StatusOr<NqAnnotation> NqAnnotationFromJson(const nlohmann::json& json,
                                                   bool required,
                                                   const std::string& where) {
-  NqAnnotation annotation;
-  JsonObjectReader reader(json, where);
-  const nlohmann::json* long_answer = reader.Raw("long_answer", required);
-  const nlohmann::json* short_answers = reader.Raw("short_answers", required);
-  ReadYesNo(reader, required, &annotation.yes_no);
-  if (short_answers != nullptr && !short_answers->is_array()) {
-    reader.Fail("short_answers", "should be a list of spans");
-  }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  if (long_answer != nullptr) {
-    ETC_ASSIGN_OR_RETURN(
-        annotation.long_answer,
-        NqSpanFromJson(*long_answer, reader.Where("long_answer")));
-  }
-  const size_t num_spans = short_answers == nullptr ? 0 : short_answers->size();
-  for (size_t i = 0; i < num_spans; ++i) {
-    ETC_ASSIGN_OR_RETURN(
-        const NqSpan span,
-        NqSpanFromJson(
-            (*short_answers)[i],
-            absl::StrCat(reader.Where("short_answers"), "[", i, "]")));
-    if (!span.is_null()) {
-      annotation.short_answers.push_back(span);
+  const auto read = [&](JsonObjectReader& reader, NqAnnotation* annotation) {
+    const nlohmann::json* long_answer = reader.Raw("long_answer", required);
+    const nlohmann::json* short_answers = reader.Raw("short_answers", required);
+    ReadYesNo(reader, required, &annotation->yes_no);
+    if (short_answers != nullptr && !short_answers->is_array()) {
+      reader.Fail("short_answers", "should be a list of spans");
     }
-  }
-  return annotation;
+    if (!reader.ok()) {
+      return;
+    }
+    if (long_answer != nullptr) {
+      reader.Assign(NqSpanFromJson(*long_answer, reader.Where("long_answer")),
+                    &annotation->long_answer);
+    }
+    if (short_answers != nullptr) {
+      reader.Assign(
+          ReadList<NqSpan>(*short_answers, reader.Where("short_answers"),
+                           "spans", NqSpanFromJson),
+          &annotation->short_answers);
+      std::erase_if(annotation->short_answers,
+                    [](const NqSpan& span) { return span.is_null(); });
+    }
+  };
+  return ReadObject<NqAnnotation>(json, where, read);
 }
 
 }  // namespace etc

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "base/json_reader.h"
 #include "nlohmann/json_fwd.hpp"
 
@@ -58,16 +57,6 @@ struct NqRecord {
   // One in training data, five in dev data, none in data to predict for.
   std::vector<NqAnnotation> annotations;
 };
-
-// Reads the JSON text of one record of either format; a simplified one is told
-// by its field "document_text", which is split at every single blank; there,
-// what stands between < and > is HTML, and no bytes are known. The id may also
-// be a string of digits. Token ranges lie within the document. Other fields are
-// ignored. `where` starts each message.
-//   kInvalidArgument  not JSON, a field missing or of a wrong type, a span that
-//                     is none (doc/nq.md 7.1) or not within the document
-absl::StatusOr<NqRecord> ParseNqRecord(absl::string_view json,
-                                       const std::string& where);
 
 // What data and predictions have in common (doc/nq.md 1.2, 6.5, 7.1).
 

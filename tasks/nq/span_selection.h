@@ -49,8 +49,6 @@ struct NqSelection {
   std::optional<NqScoredSpan> short_answer;
 };
 
-enum class NqSpanSelection { kJoint, kDisjoint, kJointExhaustive };
-
 // The answers with the best scores in the windows over a document. The score of
 // an answer is how much likelier it is than none, both ends of one window:
 //

@@ -10,7 +10,7 @@ namespace {
 // Of a rate that is not given.
 constexpr double kUnanswerableFactor = 4;
 
-void ReadExampleOptions(JsonObjectReader& reader, NqExampleOptions* options) {
+void ReadExampleOptions(JsonObjectReader& reader, NqOptions* options) {
   bool fixed_blocks = false;
   int64_t fixed_block_size = 27;
   reader.Optional("stride", &options->stride);
@@ -34,7 +34,7 @@ void ReadExampleOptions(JsonObjectReader& reader, NqExampleOptions* options) {
   CheckAtLeast(reader, "fixed_block_size", fixed_block_size, 1);
 }
 
-void ReadDecodingOptions(JsonObjectReader& reader, NqDecodingOptions* options) {
+void ReadDecodingOptions(JsonObjectReader& reader, NqOptions* options) {
   std::string method = "joint";
   reader.Optional("span_selection_method", &method);
   reader.Optional("consider_answer_type", &options->consider_answer_type);
@@ -56,40 +56,27 @@ void ReadDecodingOptions(JsonObjectReader& reader, NqDecodingOptions* options) {
 }  // namespace
 
 void Nq::ReadOptions(JsonObjectReader& reader, Options* options) {
-  options->head.mask_long_output = !options->official_compatibility;
-  reader.Optional("mask_long_output", &options->head.mask_long_output);
-  ReadExampleOptions(reader, &options->example);
-  ReadDecodingOptions(reader, &options->decoding);
+  options->mask_long_output = !options->official_compatibility;
+  reader.Optional("mask_long_output", &options->mask_long_output);
+  ReadExampleOptions(reader, options);
+  ReadDecodingOptions(reader, options);
 }
 
-absl::Status Nq::CheckLengths(const Options& options,
-                              const std::string& source) {
-  const NqExampleOptions& example = options.example;
-  const auto check = [&source](const char* field, int64_t value, int64_t least,
-                               const char* what_for) {
-    return value >= least ? absl::OkStatus()
-                          : absl::InvalidArgumentError(absl::StrCat(
-                                source, ": ", field, " should be at least ",
-                                least, ", for ", what_for, ", but is ", value));
-  };
-  ETC_RETURN_IF_ERROR(
-      check("data.max_long_length", example.max_long_length,
-            example.max_question_length + kNqNumSpecialTokens + example.stride,
-            "the question, [CLS], two [SEP] and a stride"));
-  return check("data.max_global_length", example.max_global_length,
-               example.max_question_length + 2,
-               "[CLS], the question and its [SEP]");
+NeededLengths Nq::Lengths(const Options& options) {
+  const int64_t question = options.max_question_length;
+  return {.long_tokens = question + kNqNumSpecialTokens + options.stride,
+          .long_use = "the question, [CLS], two [SEP] and a stride",
+          .global_tokens = question + 2,
+          .global_use = "[CLS], the question and its [SEP]"};
 }
 
-absl::Status Nq::UseVocabulary(const Tokenizer& tokenizer,
-                               const TaskSettings& settings, Options* options) {
-  ETC_ASSIGN_OR_RETURN(options->example.tokens,
-                       NqTokensOf(settings.tokenizer_kind, tokenizer));
+absl::Status Nq::UseVocabulary(const Tokenizer& tokenizer, Options* options) {
+  ETC_ASSIGN_OR_RETURN(options->tokens,
+                       NqTokensOf(options->input.tokenizer_kind, tokenizer));
   return absl::OkStatus();
 }
 
-absl::StatusOr<ById<NqPrediction>> Nq::ReadPredictions(
-    const std::string& path) {
+Nq::PredictionsOr Nq::ReadPredictions(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   ETC_ASSIGN_OR_RETURN(std::vector<NqPrediction> predictions,
                        NqPredictionsFromJson(text, path));
@@ -101,10 +88,9 @@ absl::StatusOr<ById<NqPrediction>> Nq::ReadPredictions(
   return by_id;
 }
 
-std::string Nq::FileContents(const ById<Prediction>& predictions,
-                             const ById<Gold>& /*gold*/) {
+std::string Nq::FileContents(const Answers& answers) {
   std::vector<NqPrediction> all;
-  for (const auto& [id, prediction] : predictions) {
+  for (const auto& [id, prediction] : answers.predictions) {
     all.push_back(prediction);
   }
   return NqPredictionsToJson(LastOfEachNqDocument(all));

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
-#include "tasks/data/pattern_text.h"
 #include "tasks/openkp/task.h"
 
 namespace etc {
@@ -35,29 +34,13 @@ std::string PhraseOf(const OpenkpExample& example, PhrasePosition position) {
 
 // What of a document is gold, and where it stands.
 std::string KeyPhrases(const OpenkpExample& example) {
-  if (!example.references.has_value()) {
-    return "not given";
-  }
   std::vector<std::string> places;
   for (const PhrasePosition& label : example.labels) {
     places.push_back(PhraseOf(example, label));
   }
-  return absl::StrCat(
-      absl::StrJoin(example.references->evaluator, ", "),
-      "\nin the input: ", places.empty() ? "none" : absl::StrJoin(places, ", "),
-      DescribeLeftOut(example));
-}
-
-std::string Heading(const OpenkpExample& example) {
-  const std::string dropped =
-      example.dropped_words == 0
-          ? "nothing truncated"
-          : absl::StrCat("the last ", Counted(example.dropped_words, "word"),
-                         " truncated");
-  return absl::StrCat(
-      "document ", example.record_id, "\nkey phrases: ", KeyPhrases(example),
-      "\n", Counted(example.num_words, "word"), ", ", DescribeLengths(example),
-      "; ", dropped, "\n", DescribeMasks(example.pattern), "\n");
+  return absl::StrCat(absl::StrJoin(example.references->evaluator, ", "),
+                      "\nin the input: ",
+                      places.empty() ? "none" : absl::StrJoin(places, ", "));
 }
 
 // Whether long token `i` belongs to global token `g` and to a key phrase.
@@ -84,8 +67,7 @@ std::string PieceOf(const OpenkpExample& example, const Tokenizer& tokenizer,
 
 }  // namespace
 
-std::string Openkp::Describe(const Example& example, const Tokenizer& tokenizer,
-                             const Options& /*options*/) {
+std::string Openkp::Describe(const Example& example, const Context& context) {
   const auto layouts = [&example](size_t g) {
     if (example.elements.empty()) {
       return std::string();
@@ -94,12 +76,23 @@ std::string Openkp::Describe(const Example& example, const Tokenizer& tokenizer,
     return absl::StrCat("        ", Layout(element.node), "; parent ",
                         Layout(element.parent), "\n");
   };
-  const auto token = [&](size_t i) { return PieceOf(example, tokenizer, i); };
-  return Heading(example) +
-         DescribeGlobalTokens(example,
-                              {.tokens_heading = "tokens ([ key phrase ])",
-                               .token = token,
-                               .details = layouts});
+  const auto token = [&](size_t i) {
+    return PieceOf(example, context.tokenizer, i);
+  };
+  const auto truncation = [](int64_t words) {
+    return absl::StrCat("the last ", Counted(words, "word"), " truncated");
+  };
+  return DescribeExample(
+      example,
+      {.title = absl::StrCat("document ", example.record_id),
+       .answer_name = "key phrases",
+       .answer = example.has_answer ? KeyPhrases(example) : "",
+       .size = absl::StrCat(
+           Counted(example.num_words, "word"), ", ", DescribeLengths(example),
+           "; ", DescribeTruncation(example.dropped_words, truncation))},
+      {.tokens_heading = "tokens ([ key phrase ])",
+       .token = token,
+       .details = layouts});
 }
 
 }  // namespace etc

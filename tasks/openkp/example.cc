@@ -1,12 +1,10 @@
-#include "tasks/openkp/example.h"
-
 #include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tasks/example_writer.h"
+#include "tasks/invalid_argument.h"
+#include "tasks/openkp/task.h"
 #include "tasks/text/unicode.h"
 
 namespace etc {
@@ -14,12 +12,6 @@ namespace {
 
 constexpr int32_t kPadding = 0;
 constexpr int64_t kOfficialMaxUrl = 1000;
-
-absl::Status Error(const std::string& where, const OpenkpRecord& record,
-                   absl::string_view message) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, ": document ", record.url, ": ", message));
-}
 
 // The part of a text up to the end of its first `num_words` words.
 absl::string_view FirstWords(absl::string_view text, int64_t num_words) {
@@ -30,26 +22,24 @@ absl::string_view FirstWords(absl::string_view text, int64_t num_words) {
   return text.substr(0, end);
 }
 
-EmptyPhrases EmptyPhrasesIn(const OpenkpExampleOptions& options) {
+EmptyPhrases EmptyPhrasesIn(const OpenkpOptions& options) {
   return options.official_compatibility ? EmptyPhrases::kOfficial
                                         : EmptyPhrases::kLeftOut;
 }
 
 // The two sequences, from left to right (doc/openkp.md 3.3, 3.7).
-class PageWriter {
+class PageWriter : public ExampleBuilder<Openkp> {
  public:
-  PageWriter(const OpenkpRecord& record, const Tokenizer& tokenizer,
-             const OpenkpExampleOptions& options)
-      : record_(record),
-        tokenizer_(tokenizer),
-        options_(options),
+  PageWriter(const OpenkpRecord& record, const Openkp::Context& context)
+      : ExampleBuilder(context),
+        record_(record),
         words_(OpenkpWords(record.text)) {}
 
   void AddElements() {
     const std::vector<PhraseText> texts = ElementTexts(record_);
     for (size_t v = 0; v < record_.elements.size(); ++v) {
-      if (example_->elements.size() ==
-          static_cast<size_t>(options_.max_global_length)) {
+      if (example().elements.size() ==
+          static_cast<size_t>(options().input.max_global_length)) {
         return;
       }
       const int64_t words = AddElement(record_.elements[v]);
@@ -65,52 +55,50 @@ class PageWriter {
 
   // Words are taken as long as pieces and blocks suffice.
   void AddFixedBlocks() {
-    const int64_t room =
-        std::min(options_.max_long_length,
-                 options_.max_global_length * options_.fixed_block_length);
+    const int64_t room = std::min(
+        options().input.max_long_length,
+        options().input.max_global_length * options().fixed_block_length);
     for (const absl::string_view word : words_) {
-      const std::vector<Token> pieces = tokenizer_.Encode(word);
-      if (example_->long_length() + Size(pieces) > room || IsFullOfWords()) {
+      const std::vector<Token> pieces = tokenizer().Encode(word);
+      if (example().long_length() + Size(pieces) > room || IsFullOfWords()) {
         break;
       }
       for (const Token& piece : pieces) {
-        AddPiece(piece, static_cast<int32_t>(example_->long_length() /
-                                             options_.fixed_block_length));
+        AddPiece(piece, static_cast<int32_t>(example().long_length() /
+                                             options().fixed_block_length));
       }
-      ++example_->num_words;
+      ++example().num_words;
     }
     const int64_t searched =
-        example_->long_words.empty() ? 0 : example_->long_words.back() + 1;
+        example().long_words.empty() ? 0 : example().long_words.back() + 1;
     label_texts_.push_back({FirstWords(record_.text, searched), 0});
     num_globals_ = sentences_.empty() ? 0 : sentences_.back() + 1;
   }
 
   // To be called once, last.
-  std::shared_ptr<OpenkpExample> Finish() {
-    example_->dropped_words = std::max<int64_t>(
-        0, static_cast<int64_t>(words_.size()) - example_->num_words);
+  void Finish() {
+    example().dropped_words = std::max<int64_t>(
+        0, static_cast<int64_t>(words_.size()) - example().num_words);
     if (record_.key_phrases.has_value()) {
       const bool anywhere =
-          options_.fixed_block_length > 0 && options_.official_compatibility;
-      example_->labels = FindPhrases(
-          EtcKeyPhrases(record_, EmptyPhrasesIn(options_)), label_texts_,
+          options().fixed_block_length > 0 && options().official_compatibility;
+      example().labels = FindPhrases(
+          EtcKeyPhrases(record_, EmptyPhrasesIn(options())), label_texts_,
           anywhere ? PhraseMatch::kAnywhere : PhraseMatch::kWholeWords);
     }
     if (sentences_.empty()) {
-      example_->long_token_ids.push_back(kPadding);
-      example_->long_words.push_back(-1);
+      example().long_token_ids.push_back(kPadding);
+      example().long_words.push_back(-1);
       sentences_.push_back(0);
     }
-    if (options_.fixed_block_length == 0 && example_->elements.empty()) {
-      example_->elements.emplace_back();
+    if (options().fixed_block_length == 0 && example().elements.empty()) {
+      example().elements.emplace_back();
     }
     num_globals_ = std::max<int64_t>(
-        {1, num_globals_, static_cast<int64_t>(example_->elements.size())});
-    example_->global_token_ids.assign(static_cast<size_t>(num_globals_),
+        {1, num_globals_, static_cast<int64_t>(example().elements.size())});
+    example().global_token_ids.assign(static_cast<size_t>(num_globals_),
                                       kOpenkpGlobalToken);
-    SetTypesAndPattern(kOpenkpLongType, kOpenkpGlobalType, sentences_,
-                       options_.pattern, &*example_);
-    return std::move(example_);
+    SetTypesAndPattern(sentences_, options().input.pattern, &example());
   }
 
  private:
@@ -122,20 +110,20 @@ class PageWriter {
   // empty word.
   int64_t NumWords(const OpenkpElement& element) const {
     const int64_t words = element.end_word - element.first_word;
-    return options_.official_compatibility ? std::max<int64_t>(1, words)
-                                           : words;
+    return options().official_compatibility ? std::max<int64_t>(1, words)
+                                            : words;
   }
 
   // Each word takes a row of the n-gram logits; only documents with many empty
   // ones have more than tokens.
   bool IsFullOfWords() const {
-    return !options_.official_compatibility &&
-           example_->num_words >= options_.max_long_length;
+    return !options().official_compatibility &&
+           example().num_words >= options().input.max_long_length;
   }
 
   void AddPiece(const Token& piece, int32_t global) {
-    example_->long_token_ids.push_back(piece.id);
-    example_->long_words.push_back(static_cast<int32_t>(example_->num_words));
+    example().long_token_ids.push_back(piece.id);
+    example().long_words.push_back(static_cast<int32_t>(example().num_words));
     sentences_.push_back(global);
   }
 
@@ -144,33 +132,33 @@ class PageWriter {
   int64_t AddElement(const OpenkpElement& element) {
     std::vector<std::vector<Token>> pieces;
     const int64_t num_words = element.end_word - element.first_word;
-    int64_t total = example_->long_length();
+    int64_t total = example().long_length();
     for (int64_t w = element.first_word; w < element.end_word; ++w) {
-      pieces.push_back(tokenizer_.Encode(words_[static_cast<size_t>(w)]));
+      pieces.push_back(tokenizer().Encode(words_[static_cast<size_t>(w)]));
       total += Size(pieces.back());
       const bool is_full =
-          !options_.official_compatibility &&
-          example_->num_words + Size(pieces) > options_.max_long_length;
-      if (total > options_.max_long_length || is_full) {
+          !options().official_compatibility &&
+          example().num_words + Size(pieces) > options().input.max_long_length;
+      if (total > options().input.max_long_length || is_full) {
         pieces.pop_back();
         break;
       }
     }
     const bool is_cut = Size(pieces) < num_words;
-    if (is_cut && (options_.official_compatibility || pieces.empty())) {
+    if (is_cut && (options().official_compatibility || pieces.empty())) {
       return -1;
     }
-    first_word_ = example_->num_words;
+    first_word_ = example().num_words;
     for (const std::vector<Token>& word : pieces) {
       for (const Token& piece : word) {
-        AddPiece(piece, static_cast<int32_t>(example_->elements.size()));
+        AddPiece(piece, static_cast<int32_t>(example().elements.size()));
       }
-      ++example_->num_words;
+      ++example().num_words;
     }
     if (pieces.empty()) {
-      example_->num_words += NumWords(element);
+      example().num_words += NumWords(element);
     }
-    OpenkpElement& added = example_->elements.emplace_back(element);
+    OpenkpElement& added = example().elements.emplace_back(element);
     added.end_word = element.first_word + Size(pieces);
     return is_cut ? Size(pieces) : NumWords(element);
   }
@@ -180,10 +168,7 @@ class PageWriter {
   }
 
   const OpenkpRecord& record_;
-  const Tokenizer& tokenizer_;
-  const OpenkpExampleOptions& options_;
   const std::vector<absl::string_view> words_;
-  std::shared_ptr<OpenkpExample> example_ = std::make_shared<OpenkpExample>();
   std::vector<int32_t> sentences_;  // [L]: the global token of each long one
   int64_t num_globals_ = 0;
   int64_t first_word_ = 0;  // of the element that was added last
@@ -195,16 +180,17 @@ absl::Status CheckOfficially(const OpenkpRecord& record,
                              const std::string& where) {
   if (const int64_t length = CountCodePoints(record.url);
       length > kOfficialMaxUrl) {
-    return Error(where, record,
-                 absl::StrCat("the url should have at most ", kOfficialMaxUrl,
-                              " characters with official_compatibility, but "
-                              "has ",
-                              length));
+    return InvalidArgument(where, ": document ", record.url, ": ",
+                           "the url should have at most ", kOfficialMaxUrl,
+                           " characters with official_compatibility, but "
+                           "has ",
+                           length);
   }
   if (record.has_integer_coordinates) {
-    return Error(where, record,
-                 "positions and sizes should be written like 44.0, not like "
-                 "44, with official_compatibility");
+    return InvalidArgument(
+        where, ": document ", record.url, ": ",
+        "positions and sizes should be written like 44.0, not like "
+        "44, with official_compatibility");
   }
   return absl::OkStatus();
 }
@@ -235,24 +221,24 @@ int64_t OpenkpExample::TaskBytes() const {
                               elements.capacity() * sizeof(OpenkpElement));
 }
 
-absl::StatusOr<std::shared_ptr<const OpenkpExample>> MakeOpenkpExample(
-    const OpenkpRecord& record, const Tokenizer& tokenizer,
-    const OpenkpExampleOptions& options, const std::string& where) {
+ExampleOr<OpenkpExample> Openkp::MakeExamples(const Record& record,
+                                              const Context& context) {
+  const auto& [options, tokenizer, where] = context;
   if (options.official_compatibility) {
     ETC_RETURN_IF_ERROR(CheckOfficially(record, where));
   }
-  PageWriter writer(record, tokenizer, options);
+  PageWriter writer(record, context);
   if (options.fixed_block_length > 0) {
     writer.AddFixedBlocks();
   } else {
     writer.AddElements();
   }
-  const std::shared_ptr<OpenkpExample> example = writer.Finish();
-  if (example->num_words > options.max_long_length) {
-    return Error(where, record,
-                 absl::StrCat("has ", example->num_words,
-                              " words, but max_long_length is ",
-                              options.max_long_length));
+  writer.Finish();
+  const std::shared_ptr<OpenkpExample> example = writer.Result();
+  if (example->num_words > options.input.max_long_length) {
+    return InvalidArgument(
+        where, ": document ", record.url, ": ", "has ", example->num_words,
+        " words, but max_long_length is ", options.input.max_long_length);
   }
   example->record_id = record.url;
   example->text = record.text;

@@ -2,35 +2,41 @@
 #define ETC_TASKS_OPENKP_EXAMPLE_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "attention/pattern_builders.h"
 #include "tasks/data/example.h"
 #include "tasks/openkp/phrases.h"
 #include "tasks/openkp/raw.h"
-#include "tasks/text/tokenizer.h"
+#include "tasks/openkp/visual_features.h"
+#include "tasks/task_types.h"
 
 namespace etc {
 
-// Ids and types of tokens, the same with every vocabulary (doc/openkp.md 3.3).
+// The id of global tokens, the same with every vocabulary (doc/openkp.md 3.3).
 inline constexpr int32_t kOpenkpGlobalToken = 1;
-inline constexpr int32_t kOpenkpLongType = 1;
-inline constexpr int32_t kOpenkpGlobalType = 0;
 
-struct OpenkpExampleOptions {
-  int64_t max_long_length = 4096;
-  int64_t max_global_length = 512;
+// The object "openkp" of a fine-tuning configuration: README.md has its fields.
+// Absent ones keep their default, which is the published recipe with sound
+// rules.
+struct OpenkpOptions {
+  InputOptions input = {};
   // 0: a global token for each element of the page; else one for so many long
   // tokens, without elements (doc/openkp.md 3.7).
   int64_t fixed_block_length = 0;
+  bool use_visual_features_in_long = true;
+  bool use_visual_features_in_global = true;
+  OpenkpVisualEmbeddingOptions visual = {};
+  // Share of the target spread over all n-grams; at least 1e-6 is.
+  double additive_smoothing_mass = 1e-4;
+  // Different phrases for a document.
+  int64_t max_phrases = 5;
+  // Places that are looked at for them, the best ones first.
+  int64_t max_positions = 100;
   // The official code's behaviour where it only hurts; the task's README has
   // the list.
   bool official_compatibility = false;
-  PatternOptions pattern = {};
 };
 
 // One document as the model reads it (doc/openkp.md 3): the pieces of its
@@ -56,16 +62,6 @@ struct OpenkpExample : Example {
 
   int64_t TaskBytes() const override;
 };
-
-// Builds the example of a record; `where` starts each message. What does not
-// fit in `max_long_length` or `max_global_length` is left out.
-//   kInvalidArgument  only with official_compatibility: a url of more than 1000
-//                     characters, a position or size that is a whole number,
-//                     more words than `max_long_length` (doc/openkp.md 3.1,
-//                     3.3)
-absl::StatusOr<std::shared_ptr<const OpenkpExample>> MakeOpenkpExample(
-    const OpenkpRecord& record, const Tokenizer& tokenizer,
-    const OpenkpExampleOptions& options, const std::string& where);
 
 }  // namespace etc
 

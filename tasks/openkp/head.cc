@@ -1,6 +1,6 @@
 #include "tasks/openkp/head.h"
 
-#include <c10/util/Exception.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,8 @@
 #include "base/initializers.h"
 #include "etc/nn/activation.h"
 #include "etc/nn/residual_norm.h"
+#include "tasks/openkp/task.h"
+#include "tasks/openkp/visual_embedding.h"
 
 namespace etc {
 namespace {
@@ -33,8 +35,7 @@ torch::Tensor NgramMask(const OpenkpBatch& batch) {
   torch::Tensor mask =
       torch::zeros({batch.size(), kOpenkpMaxPhraseLength, words}, torch::kBool);
   for (int64_t b = 0; b < batch.size(); ++b) {
-    const int64_t of_example =
-        batch.examples[static_cast<size_t>(b)]->num_words;
+    const int64_t of_example = batch.example(b).num_words;
     for (int64_t n = 1; n <= std::min(kOpenkpMaxPhraseLength, of_example);
          ++n) {
       mask[b][n - 1].narrow(0, 0, of_example - n + 1).fill_(true);
@@ -49,8 +50,7 @@ torch::Tensor LabelCounts(const OpenkpBatch& batch, int64_t words) {
       torch::zeros({batch.size(), kOpenkpMaxPhraseLength, words});
   auto at = counts.accessor<float, 3>();
   for (int64_t b = 0; b < batch.size(); ++b) {
-    for (const PhrasePosition& label :
-         batch.examples[static_cast<size_t>(b)]->labels) {
+    for (const PhrasePosition& label : batch.example(b).labels) {
       if (label.length <= kOpenkpMaxPhraseLength) {
         at[b][label.length - 1][label.start] += 1;
       }
@@ -65,103 +65,122 @@ torch::nn::LayerNorm RegisteredNorm(torch::nn::Module* owner,
                                 MakeLayerNorm(size, kHeadLayerNormEpsilon));
 }
 
-}  // namespace
-
-std::shared_ptr<TaskHead> Openkp::MakeHead(const EtcConfig& model,
-                                           const Options& options) {
-  return std::make_shared<OpenkpHead>(model, options.head);
-}
-
-OpenkpHead::OpenkpHead(const EtcConfig& config,
-                       const OpenkpHeadOptions& options)
-    : options_(options) {
-  const int64_t hidden = config.hidden_size;
-  if (options.use_visual_features_in_long ||
-      options.use_visual_features_in_global) {
-    visual_ = register_module("visual",
-                              OpenkpVisualEmbedding(config, options.visual));
+// See Openkp::MakeHead.
+class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
+ public:
+  OpenkpHead(const EtcConfig& config, const OpenkpOptions& options)
+      : options_(options) {
+    const int64_t hidden = config.hidden_size;
+    if (options.use_visual_features_in_long ||
+        options.use_visual_features_in_global) {
+      visual_ = register_module("visual",
+                                OpenkpVisualEmbedding(config, options.visual));
+    }
+    word_norm_ = RegisteredNorm(this, "word_norm", hidden);
+    for (int64_t n = 1; n <= kOpenkpMaxPhraseLength; ++n) {
+      Ngram& ngram = ngrams_.emplace_back();
+      const std::string name = absl::StrCat("ngram_", n);
+      ngram.weight = register_parameter(absl::StrCat(name, "_weight"),
+                                        torch::empty({n, hidden, hidden}));
+      ngram.bias = register_parameter(absl::StrCat(name, "_bias"),
+                                      torch::zeros({hidden}));
+      ngram.norm = RegisteredNorm(this, absl::StrCat(name, "_norm"), hidden);
+      ngram.score = register_parameter(absl::StrCat(name, "_score"),
+                                       torch::empty({hidden}));
+      TruncatedNormal_(ngram.weight, kHeadInitializerRange /
+                                         std::sqrt(static_cast<double>(n)));
+      TruncatedNormal_(ngram.score, kHeadInitializerRange);
+    }
   }
-  word_norm_ = RegisteredNorm(this, "word_norm", hidden);
-  for (int64_t n = 1; n <= kOpenkpMaxPhraseLength; ++n) {
-    Ngram& ngram = ngrams_.emplace_back();
-    const std::string name = absl::StrCat("ngram_", n);
-    ngram.weight = register_parameter(absl::StrCat(name, "_weight"),
-                                      torch::empty({n, hidden, hidden}));
-    ngram.bias =
-        register_parameter(absl::StrCat(name, "_bias"), torch::zeros({hidden}));
-    ngram.norm = RegisteredNorm(this, absl::StrCat(name, "_norm"), hidden);
-    ngram.score = register_parameter(absl::StrCat(name, "_score"),
-                                     torch::empty({hidden}));
-    TruncatedNormal_(ngram.weight,
-                     kHeadInitializerRange / std::sqrt(static_cast<double>(n)));
-    TruncatedNormal_(ngram.score, kHeadInitializerRange);
-  }
-}
 
-EmbeddingAdders OpenkpHead::Adders(const Batch& batch) {
-  EmbeddingAdders adders;
-  if (!visual_) {
+  // The layout of elements, for tokens and globals (doc/openkp.md 5.1).
+  EmbeddingAdders Adders(const Batch& batch) override {
+    EmbeddingAdders adders;
+    if (!visual_) {
+      return adders;
+    }
+    const torch::Tensor elements = visual_(TaskBatch(batch));  // [B, G, H]
+    if (options_.use_visual_features_in_long) {
+      adders.long_adder = LongFromElements(elements, batch);
+    }
+    if (options_.use_visual_features_in_global) {
+      adders.global_adder = elements;
+    }
     return adders;
   }
-  const torch::Tensor elements = visual_(OpenkpBatch(batch));  // [B, G, H]
-  if (options_.use_visual_features_in_long) {
-    adders.long_adder = LongFromElements(elements, batch);
-  }
-  if (options_.use_visual_features_in_global) {
-    adders.global_adder = elements;
-  }
-  return adders;
-}
 
-torch::Tensor OpenkpHead::NgramLogits(const Ngram& ngram,
-                                      const torch::Tensor& words) {
-  const int64_t length = ngram.weight.size(0);
-  const int64_t places = words.size(1) - length + 1;
-  torch::Tensor hidden;  // [B, places, H]
-  for (int64_t k = 0; k < length; ++k) {
-    const torch::Tensor part = words.narrow(1, k, places);
-    hidden = k == 0 ? ApplyLinear(part, ngram.weight[k], ngram.bias)
-                    : hidden + ApplyLinear(part, ngram.weight[k]);
+  Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
+    const torch::Tensor words =  // [B, W, H]
+        ApplyLayerNorm(SumsOfWords(encoded.long_output, batch), word_norm_);
+    std::vector<torch::Tensor> logits;  // [B, W] each
+    for (const Ngram& ngram : ngrams_) {
+      const torch::Tensor valid = NgramLogits(ngram, words);
+      logits.push_back(torch::constant_pad_nd(
+          valid, {0, words.size(1) - valid.size(1)}, kOpenkpNoNgramLogit));
+    }
+    return {.ngrams = torch::stack(logits, 1).masked_fill(
+                NgramMask(batch).logical_not().to(words.device()),
+                kOpenkpNoNgramLogit)};
   }
-  const torch::Tensor normal =
-      ApplyLayerNorm(Activate(Activation::kGelu, hidden), ngram.norm);
-  return ApplyLinear(normal, ngram.score.unsqueeze(0)).squeeze(-1);
-}
 
-OpenkpLogits<torch::Tensor> OpenkpHead::LogitsOf(const EtcOutput& encoded,
-                                                 const OpenkpBatch& batch) {
-  const torch::Tensor words =  // [B, W, H]
-      ApplyLayerNorm(SumsOfWords(encoded.long_output, batch), word_norm_);
-  std::vector<torch::Tensor> logits;  // [B, W] each
-  for (const Ngram& ngram : ngrams_) {
-    const torch::Tensor valid = NgramLogits(ngram, words);
-    logits.push_back(torch::constant_pad_nd(
-        valid, {0, words.size(1) - valid.size(1)}, kOpenkpNoNgramLogit));
+  torch::Tensor LossesOf(const Tensors& logits,
+                         const TaskBatch& batch) override {
+    const int64_t words = NumWords(batch);
+    torch::Tensor scores = logits.ngrams;  // [B, K, W], officially [B, K, L]
+    ETC_CHECK_SHAPE(scores, {batch.size(), kOpenkpMaxPhraseLength, words});
+    torch::Tensor classes = NgramMask(batch);
+    torch::Tensor counts = LabelCounts(batch, words);
+    if (options_.official_compatibility) {
+      const int64_t padding =
+          std::max<int64_t>(0, options_.input.max_long_length - words);
+      scores =
+          torch::constant_pad_nd(scores, {0, padding}, kOpenkpNoNgramLogit);
+      counts = torch::constant_pad_nd(counts, {0, padding}, 0);
+      classes = torch::ones_like(counts, torch::kBool);
+    }
+    classes = classes.to(scores.device());
+    counts = counts.to(scores.device(), scores.dtype().toScalarType());
+    return NgramLosses(
+        scores, NgramTargets(counts, classes, options_.additive_smoothing_mass),
+        classes);
   }
-  return {.ngrams = torch::stack(logits, 1).masked_fill(
-              NgramMask(batch).logical_not().to(words.device()),
-              kOpenkpNoNgramLogit)};
-}
 
-torch::Tensor OpenkpHead::LossesOf(const OpenkpLogits<torch::Tensor>& logits,
-                                   const OpenkpBatch& batch) {
-  const int64_t words = NumWords(batch);
-  torch::Tensor scores = logits.ngrams;  // [B, K, W], officially [B, K, L]
-  ETC_CHECK_SHAPE(scores, {batch.size(), kOpenkpMaxPhraseLength, words});
-  torch::Tensor classes = NgramMask(batch);
-  torch::Tensor counts = LabelCounts(batch, words);
-  if (options_.official_compatibility) {
-    const int64_t padding =
-        std::max<int64_t>(0, options_.max_long_length - words);
-    scores = torch::constant_pad_nd(scores, {0, padding}, kOpenkpNoNgramLogit);
-    counts = torch::constant_pad_nd(counts, {0, padding}, 0);
-    classes = torch::ones_like(counts, torch::kBool);
+ private:
+  struct Ngram {
+    torch::Tensor weight;  // A_n as [n, H, H]: [k, output, input]
+    torch::Tensor bias;    // [H]
+    torch::nn::LayerNorm norm = nullptr;
+    torch::Tensor score;  // u_n: [H]
+  };
+
+  // The logits of n-grams of one length: [B, W - n + 1].
+  static torch::Tensor NgramLogits(const Ngram& ngram,
+                                   const torch::Tensor& words) {
+    const int64_t length = ngram.weight.size(0);
+    const int64_t places = words.size(1) - length + 1;
+    torch::Tensor hidden;  // [B, places, H]
+    for (int64_t k = 0; k < length; ++k) {
+      const torch::Tensor part = words.narrow(1, k, places);
+      hidden = k == 0 ? ApplyLinear(part, ngram.weight[k], ngram.bias)
+                      : hidden + ApplyLinear(part, ngram.weight[k]);
+    }
+    const torch::Tensor normal =
+        ApplyLayerNorm(Activate(Activation::kGelu, hidden), ngram.norm);
+    return ApplyLinear(normal, ngram.score.unsqueeze(0)).squeeze(-1);
   }
-  classes = classes.to(scores.device());
-  counts = counts.to(scores.device(), scores.dtype().toScalarType());
-  return NgramLosses(
-      scores, NgramTargets(counts, classes, options_.additive_smoothing_mass),
-      classes);
+
+  const OpenkpOptions options_;
+  // Null if no input uses visual features.
+  OpenkpVisualEmbedding visual_ = nullptr;
+  torch::nn::LayerNorm word_norm_ = nullptr;
+  std::vector<Ngram> ngrams_;
+};
+
+}  // namespace
+
+Openkp::HeadPtr Openkp::MakeHead(const EtcConfig& model,
+                                 const Options& options) {
+  return std::make_shared<OpenkpHead>(model, options);
 }
 
 torch::Tensor SumsOfWords(const torch::Tensor& encoded,

@@ -63,9 +63,9 @@ DepthScores ScoreKeyPhrases(const std::vector<std::string>& predicted,
     const PrecisionRecall shares = {
         .precision = right / static_cast<double>(kOpenkpDepths[i]),
         .recall = right / static_cast<double>(references.size())};
-    scores[i] = {.precision = shares.precision,
-                 .recall = shares.recall,
-                 .f1 = shares.f1()};
+    scores[i] = {.f1 = shares.f1(),
+                 .precision = shares.precision,
+                 .recall = shares.recall};
   }
   return scores;
 }

@@ -6,21 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "tasks/f1_scores.h"
 #include "tasks/openkp/phrases.h"
 #include "tasks/scoring.h"
 
 namespace etc {
 
-// Of one document, or the mean over documents; shares in [0, 1].
-struct DepthScore {
-  double precision = 0;
-  double recall = 0;
-  double f1 = 0;
-};
-
 // After how many predictions is scored.
 inline constexpr std::array<int64_t, 3> kOpenkpDepths = {1, 3, 5};
-using DepthScores = std::array<DepthScore, kOpenkpDepths.size()>;
+using DepthScores = std::array<F1Scores, kOpenkpDepths.size()>;
 
 // The score of one document (doc/openkp.md 8.1). With t the number of the first
 // k predictions that are references,

@@ -1,5 +1,3 @@
-#include "tasks/openkp/prediction.h"
-
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -8,7 +6,9 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tasks/openkp/task.h"
 #include "tasks/prediction_json.h"
+#include "tasks/record_json.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -49,9 +49,9 @@ std::vector<Candidate> Candidates(const OpenkpExample& example, LogitRow ngrams,
 
 }  // namespace
 
-std::vector<std::string> DecodeKeyPhrases(
-    const OpenkpExample& example, const OpenkpLogits<LogitRow>& logits,
-    const OpenkpDecodingOptions& options) {
+std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
+                                          const OpenkpLogits<LogitRow>& logits,
+                                          const OpenkpOptions& options) {
   std::vector<Candidate> heap =
       Candidates(example, logits.ngrams, options.official_compatibility);
   std::make_heap(heap.begin(), heap.end(), IsWorse);
@@ -80,32 +80,27 @@ std::vector<std::string> DecodeKeyPhrases(
 
 std::string OpenkpPredictionLines(
     const ById<std::vector<std::string>>& predictions) {
-  std::string lines;
-  for (const auto& [url, phrases] : predictions) {
+  return AsciiLines(predictions, [](const auto& url, const auto& phrases) {
     nlohmann::ordered_json json = {{"url", url}};
     nlohmann::ordered_json& lists = json["KeyPhrases"] =
         nlohmann::ordered_json::array();
     for (const std::string& phrase : phrases) {
       lists.push_back(nlohmann::ordered_json::array({phrase}));
     }
-    lines += AsciiLine(json);
-  }
-  return lines;
+    return json;
+  });
 }
 
-absl::StatusOr<ById<std::vector<std::string>>> ReadOpenkpPredictions(
-    const std::string& path) {
-  ById<std::vector<std::string>> predictions;
-  ETC_RETURN_IF_ERROR(ForEachRecord(
+Openkp::PredictionsOr Openkp::ReadPredictions(const std::string& path) {
+  using Phrases = std::vector<std::string>;
+  return ReadById<Phrases>(
       path,
-      [&](const std::string& text, const std::string& where) -> absl::Status {
+      [](const std::string& line, const std::string& where)
+          -> absl::StatusOr<std::pair<std::string, Phrases>> {
         ETC_ASSIGN_OR_RETURN(OpenkpPhraseLists lists,
-                             ParseOpenkpPhraseLists(text, where));
-        predictions.emplace_back(std::move(lists.url),
-                                 EvaluatorPhrases(lists.phrases));
-        return absl::OkStatus();
-      }));
-  return predictions;
+                             ParseOpenkpPhraseLists(line, where));
+        return std::pair(std::move(lists.url), EvaluatorPhrases(lists.phrases));
+      });
 }
 
 }  // namespace etc

@@ -1,25 +1,15 @@
 #ifndef ETC_TASKS_OPENKP_PREDICTION_H_
 #define ETC_TASKS_OPENKP_PREDICTION_H_
 
-#include <cstdint>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "tasks/logits.h"
 #include "tasks/openkp/example.h"
 #include "tasks/scoring.h"
 
 namespace etc {
-
-struct OpenkpDecodingOptions {
-  // Different phrases for a document.
-  int64_t max_phrases = 5;
-  // Places that are looked at for them, the best ones first.
-  int64_t max_positions = 100;
-  bool official_compatibility = false;
-};
 
 // See tasks/logits.h. The phrase of n words from word s on has row n - 1,
 // column s; n = 1, ..., K = kOpenkpMaxPhraseLength.
@@ -42,19 +32,13 @@ struct OpenkpLogits {
 // document ends.
 std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
                                           const OpenkpLogits<LogitRow>& logits,
-                                          const OpenkpDecodingOptions& options);
+                                          const OpenkpOptions& options);
 
 // The official prediction file (doc/openkp.md 7.3), a line for each document:
 //
 //   {"url": "http://x.org", "KeyPhrases": [["green tea"], ["tea"]]}
 std::string OpenkpPredictionLines(
     const ById<std::vector<std::string>>& predictions);
-
-// Reads one, with the phrases as the official evaluator compares them
-// (EvaluatorPhrases).
-//   kInvalidArgument  what ParseOpenkpPhraseLists says of a line
-absl::StatusOr<ById<std::vector<std::string>>> ReadOpenkpPredictions(
-    const std::string& path);
 
 }  // namespace etc
 

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "tasks/invalid_argument.h"
+#include "tasks/openkp/task.h"
+#include "tasks/record_json.h"
 
 namespace etc {
 namespace {
 
-constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 constexpr size_t kNumbersPerNode = 10;
 
 // One element and what is only there to be checked.
@@ -76,15 +76,14 @@ void ReadFeature(JsonObjectReader& reader, RawElement* raw,
 absl::StatusOr<RawElement> ReadElement(const nlohmann::json& json,
                                        const std::string& where,
                                        bool* has_integer_coordinates) {
-  RawElement raw;
-  JsonObjectReader reader(json, where);
-  reader.Required("Id", &raw.id);
-  reader.Required("text", &raw.text);
-  reader.Required("start_idx", &raw.element.first_word);
-  reader.Required("end_idx", &raw.element.end_word);
-  ReadFeature(reader, &raw, has_integer_coordinates);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  return raw;
+  const auto read = [&](JsonObjectReader& reader, RawElement* raw) {
+    reader.Required("Id", &raw->id);
+    reader.Required("text", &raw->text);
+    reader.Required("start_idx", &raw->element.first_word);
+    reader.Required("end_idx", &raw->element.end_word);
+    ReadFeature(reader, raw, has_integer_coordinates);
+  };
+  return ReadObject<RawElement>(json, where, read);
 }
 
 // Checks elements against the text, from left to right (doc/openkp.md 2).
@@ -100,18 +99,18 @@ class ElementChecker {
       return Error(where, "start_idx", next_word_, element.first_word);
     }
     if (element.end_word < element.first_word || element.end_word > num_words) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ".end_idx should be in [", element.first_word,
-                       ", ", num_words, "], but is ", element.end_word));
+      return InvalidArgument(where, ".end_idx should be in [",
+                             element.first_word, ", ", num_words, "], but is ",
+                             element.end_word);
     }
     if (num_checked_ > 0 && id_ != id) {
       return Error(where, "Id", id_, id);
     }
     if (const std::string expected = TextOf(element); text != expected) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ".text should be that of words ",
-                       element.first_word, " to ", element.end_word, ", ",
-                       QuotedName(expected), ", but is ", QuotedName(text)));
+      return InvalidArgument(where, ".text should be that of words ",
+                             element.first_word, " to ", element.end_word, ", ",
+                             QuotedName(expected), ", but is ",
+                             QuotedName(text));
     }
     next_word_ = element.end_word;
     id_ = id;
@@ -129,8 +128,8 @@ class ElementChecker {
  private:
   static absl::Status Error(const std::string& where, absl::string_view field,
                             int64_t expected, int64_t found) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ".", field, " should be ", expected, ", but is ", found));
+    return InvalidArgument(where, ".", field, " should be ", expected,
+                           ", but is ", found);
   }
 
   std::string TextOf(const OpenkpElement& element) const {
@@ -148,25 +147,30 @@ class ElementChecker {
   int64_t num_checked_ = 0;
 };
 
-// `vdom` is JSON within JSON (doc/openkp.md 11, trap 2).
-absl::Status ReadElements(const std::string& vdom, const std::string& where,
-                          OpenkpRecord* record) {
+// `vdom` is JSON within JSON (doc/openkp.md 11, trap 2). Sets
+// `has_integer_coordinates` of the record.
+absl::StatusOr<std::vector<OpenkpElement>> ReadElements(
+    const std::string& vdom, const std::string& where, OpenkpRecord* record) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(vdom, where));
   if (!json.is_array() || json.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, " should hold a list of at least one element"));
+    return InvalidArgument(where,
+                           " should hold a list of at least one element");
   }
   const std::vector<absl::string_view> words = OpenkpWords(record->text);
   ElementChecker checker(words);
-  for (size_t i = 0; i < json.size(); ++i) {
-    const std::string place = absl::StrCat(where, "[", i, "]");
+  const auto read =
+      [&](const nlohmann::json& element,
+          const std::string& place) -> absl::StatusOr<OpenkpElement> {
     ETC_ASSIGN_OR_RETURN(
         const RawElement raw,
-        ReadElement(json[i], place, &record->has_integer_coordinates));
+        ReadElement(element, place, &record->has_integer_coordinates));
     ETC_RETURN_IF_ERROR(checker.Check(raw, place));
-    record->elements.push_back(raw.element);
-  }
-  return checker.Finish(where);
+    return raw.element;
+  };
+  ETC_ASSIGN_OR_RETURN(std::vector<OpenkpElement> elements,
+                       ReadList<OpenkpElement>(json, where, "elements", read));
+  ETC_RETURN_IF_ERROR(checker.Finish(where));
+  return elements;
 }
 
 // The field "KeyPhrases"; nothing if it is absent.
@@ -204,32 +208,27 @@ std::vector<absl::string_view> OpenkpWords(absl::string_view text) {
   return absl::StrSplit(text, ' ');
 }
 
-absl::StatusOr<OpenkpRecord> ParseOpenkpRecord(absl::string_view json,
-                                               const std::string& where) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(json, where));
-  JsonObjectReader reader(object, where);
-  OpenkpRecord record;
+void Openkp::ReadRecord(JsonObjectReader& reader, Record* record) {
   std::string vdom;
-  reader.Required("url", &record.url);
-  reader.Required("text", &record.text);
+  reader.Required("url", &record->url);
+  reader.Required("text", &record->text);
   reader.Required("VDOM", &vdom);
-  record.key_phrases = ReadKeyPhraseLists(reader, /*required=*/false);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  ETC_RETURN_IF_ERROR(ReadElements(vdom, reader.Where("VDOM"), &record));
-  return record;
+  record->key_phrases = ReadKeyPhraseLists(reader, /*required=*/false);
+  if (reader.ok()) {
+    reader.Assign(ReadElements(vdom, reader.Where("VDOM"), record),
+                  &record->elements);
+  }
 }
 
 absl::StatusOr<OpenkpPhraseLists> ParseOpenkpPhraseLists(
     absl::string_view json, const std::string& where) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json object, ParseJson(json, where));
-  JsonObjectReader reader(object, where);
-  OpenkpPhraseLists lists;
-  reader.Required("url", &lists.url);
-  if (auto phrases = ReadKeyPhraseLists(reader, /*required=*/true)) {
-    lists.phrases = *std::move(phrases);
-  }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  return lists;
+  const auto read = [](JsonObjectReader& reader, OpenkpPhraseLists* lists) {
+    reader.Required("url", &lists->url);
+    if (auto phrases = ReadKeyPhraseLists(reader, /*required=*/true)) {
+      lists->phrases = *std::move(phrases);
+    }
+  };
+  return ParseObject<OpenkpPhraseLists>(json, where, read);
 }
 
 }  // namespace etc

@@ -52,15 +52,6 @@ struct OpenkpRecord {
 // The words of a text: always at least one.
 std::vector<absl::string_view> OpenkpWords(absl::string_view text);
 
-// Reads the JSON text of one record and checks it as the official program does
-// (doc/openkp.md 2): the elements have one Id, follow each other without gap,
-// and each has the text of its words. Other fields are ignored. `where` starts
-// each message.
-//   kInvalidArgument  not JSON, a field missing or of a wrong type, elements
-//                     that do not fit the text
-absl::StatusOr<OpenkpRecord> ParseOpenkpRecord(absl::string_view json,
-                                               const std::string& where);
-
 // A document and what somebody says its key phrases are, as lists of words.
 struct OpenkpPhraseLists {
   std::string url;

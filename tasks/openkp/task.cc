@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tasks/record_json.h"
 
 namespace etc {
 namespace {
@@ -56,28 +57,26 @@ void ReadVisualOptions(JsonObjectReader& reader,
 }  // namespace
 
 void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) {
-  OpenkpHeadOptions& head = options->head;
-  OpenkpDecodingOptions& decoding = options->decoding;
-  int64_t& fixed_block_length = options->example.fixed_block_length;
-  reader.Optional("additive_smoothing_mass", &head.additive_smoothing_mass);
+  int64_t& fixed_block_length = options->fixed_block_length;
+  reader.Optional("additive_smoothing_mass", &options->additive_smoothing_mass);
   reader.Optional("use_visual_features_in_long",
-                  &head.use_visual_features_in_long);
+                  &options->use_visual_features_in_long);
   reader.Optional("use_visual_features_in_global",
-                  &head.use_visual_features_in_global);
-  ReadVisualOptions(reader, &head.visual);
-  reader.Optional("max_kp_predictions", &decoding.max_phrases);
-  reader.Optional("max_position_predictions", &decoding.max_positions);
+                  &options->use_visual_features_in_global);
+  ReadVisualOptions(reader, &options->visual);
+  reader.Optional("max_kp_predictions", &options->max_phrases);
+  reader.Optional("max_position_predictions", &options->max_positions);
   reader.Optional("fixed_block_length", &fixed_block_length);
-  if (head.additive_smoothing_mass < 0) {
+  if (options->additive_smoothing_mass < 0) {
     reader.Fail("additive_smoothing_mass",
                 absl::StrCat("should not be negative, but is ",
-                             head.additive_smoothing_mass));
+                             options->additive_smoothing_mass));
   }
-  CheckAtLeast(reader, "max_kp_predictions", decoding.max_phrases, 1);
-  CheckAtLeast(reader, "max_position_predictions", decoding.max_positions, 1);
+  CheckAtLeast(reader, "max_kp_predictions", options->max_phrases, 1);
+  CheckAtLeast(reader, "max_position_predictions", options->max_positions, 1);
   CheckAtLeast(reader, "fixed_block_length", fixed_block_length, 0);
-  if (fixed_block_length > 0 && (head.use_visual_features_in_long ||
-                                 head.use_visual_features_in_global)) {
+  if (fixed_block_length > 0 && (options->use_visual_features_in_long ||
+                                 options->use_visual_features_in_global)) {
     reader.Fail("fixed_block_length",
                 "leaves no elements of the page: use_visual_features_in_long "
                 "and use_visual_features_in_global should be false");
@@ -94,7 +93,7 @@ absl::StatusOr<std::pair<std::string, OpenkpReferences>> Openkp::ParseGold(
         std::move(lists.url),
         Gold{.evaluator = EvaluatorPhrases(lists.phrases), .has_text = false});
   }
-  ETC_ASSIGN_OR_RETURN(Record record, ParseOpenkpRecord(text, where));
+  ETC_ASSIGN_OR_RETURN(Record record, ParseRecord<Openkp>(text, where));
   if (!record.key_phrases.has_value()) {
     return AnswerIsMissing(where, "KeyPhrases");
   }

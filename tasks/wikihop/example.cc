@@ -1,14 +1,13 @@
-#include "tasks/wikihop/example.h"
-
 #include <c10/util/Exception.h>
 
 #include <queue>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tasks/example_writer.h"
+#include "tasks/invalid_argument.h"
+#include "tasks/wikihop/task.h"
 
 namespace etc {
 namespace {
@@ -49,12 +48,6 @@ std::vector<Document> SplitDocuments(const std::vector<std::string>& supports,
   return documents;
 }
 
-absl::Status Error(const std::string& where, const WikihopRecord& record,
-                   absl::string_view message) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, ": question ", record.id, ": ", message));
-}
-
 // Candidates and query: what is never truncated.
 struct Question {
   std::vector<CandidatePieces> candidates;
@@ -63,30 +56,29 @@ struct Question {
 };
 
 absl::StatusOr<Question> EncodeQuestion(const WikihopRecord& record,
-                                        const Tokenizer& tokenizer,
-                                        int64_t max_pieces,
-                                        const std::string& where) {
+                                        const Wikihop::Context& context) {
+  const auto& [options, tokenizer, where] = context;
+  const int64_t max_pieces = options.input.max_long_length;
+  const std::string place = absl::StrCat(where, ": question ", record.id, ": ");
   Question question;
   question.query = tokenizer.Encode(record.query);
   if (question.query.empty()) {
-    return Error(where, record, "the query has no token");
+    return InvalidArgument(place, "the query has no token");
   }
   question.num_pieces = static_cast<int64_t>(question.query.size());
   for (const std::string& candidate : record.candidates) {
     std::vector<Token> pieces = tokenizer.Encode(candidate);
     if (pieces.empty()) {
-      return Error(where, record,
-                   absl::StrCat("candidate ", question.candidates.size(),
-                                ", \"", candidate, "\", has no token"));
+      return InvalidArgument(place, "candidate ", question.candidates.size(),
+                             ", \"", candidate, "\", has no token");
     }
     question.num_pieces += static_cast<int64_t>(pieces.size());
     question.candidates.push_back({candidate, std::move(pieces)});
   }
   if (question.num_pieces > max_pieces) {
-    return Error(
-        where, record,
-        absl::StrCat("candidates and query need ", question.num_pieces,
-                     " long tokens, but max_long_length is ", max_pieces));
+    return InvalidArgument(place, "candidates and query need ",
+                           question.num_pieces,
+                           " long tokens, but max_long_length is ", max_pieces);
   }
   return question;
 }
@@ -94,7 +86,7 @@ absl::StatusOr<Question> EncodeQuestion(const WikihopRecord& record,
 // Sentences to keep of each document so that the rest fits behind `question`.
 std::vector<int64_t> SentencesThatFit(const std::vector<Document>& documents,
                                       const Question& question,
-                                      const WikihopExampleOptions& options) {
+                                      const WikihopOptions& options) {
   std::vector<std::vector<int64_t>> sentence_pieces;
   for (const Document& document : documents) {
     std::vector<int64_t>& pieces = sentence_pieces.emplace_back();
@@ -103,28 +95,27 @@ std::vector<int64_t> SentencesThatFit(const std::vector<Document>& documents,
     }
   }
   return KeptSentences(sentence_pieces, options.max_num_sentences,
-                       options.max_long_length - question.num_pieces);
+                       options.input.max_long_length - question.num_pieces);
 }
 
 // The two sequences, from left to right (doc/wikihop.md 3.3).
-class QuestionWriter {
+class QuestionWriter : public ExampleBuilder<Wikihop> {
  public:
   QuestionWriter(const std::vector<CandidatePieces>& candidates,
-                 const Tokenizer& tokenizer,
-                 const WikihopExampleOptions& options)
-      : candidates_(candidates), tokenizer_(tokenizer), options_(options) {}
+                 const Wikihop::Context& context)
+      : ExampleBuilder(context), candidates_(candidates) {}
 
   void AddCandidates() {
     for (size_t i = 0; i < candidates_.size(); ++i) {
-      const int64_t first = example_->long_length();
+      const int64_t first = example().long_length();
       const int32_t global =
           tokens_.AddGlobal(kWikihopCandidateToken, kWikihopCandidateGlobalType,
-                            options_.candidate_ignore_hard_g2l);
+                            options().candidate_ignore_hard_g2l);
       AddLong(candidates_[i].pieces, kWikihopCandidateType,
               {.sentence = global});
-      example_->mentions.push_back({.candidate = static_cast<int32_t>(i),
+      example().mentions.push_back({.candidate = static_cast<int32_t>(i),
                                     .first = first,
-                                    .last = example_->long_length() - 1});
+                                    .last = example().long_length() - 1});
       tokens_.EndSegment();
     }
   }
@@ -133,7 +124,7 @@ class QuestionWriter {
     for (const Token& piece : pieces) {
       const int32_t global =
           tokens_.AddGlobal(kWikihopQueryToken, kWikihopQueryGlobalType,
-                            options_.query_ignore_hard_g2l);
+                            options().query_ignore_hard_g2l);
       AddLong({piece}, kWikihopQueryType, {.sentence = global});
     }
     tokens_.EndSegment();
@@ -154,22 +145,21 @@ class QuestionWriter {
     }
     for (size_t k = static_cast<size_t>(kept_sentences); k < document.size();
          ++k) {
-      ++example_->dropped_sentences;
-      example_->dropped_pieces +=
+      ++example().dropped_sentences;
+      example().dropped_pieces +=
           static_cast<int64_t>(document[k].pieces.size());
     }
-    ++example_->num_documents;
-    example_->num_sentences += kept_sentences;
+    ++example().num_documents;
+    example().num_sentences += kept_sentences;
     tokens_.EndSegment();
   }
 
   // To be called once, last.
-  std::shared_ptr<WikihopExample> Finish() {
-    if (options_.enable_l2g_linking) {
+  void Finish() {
+    if (options().enable_l2g_linking) {
       LinkMentions();
     }
-    tokens_.SetPattern(options_.pattern);
-    return std::move(example_);
+    tokens_.SetPattern(options().input.pattern);
   }
 
  private:
@@ -182,20 +172,20 @@ class QuestionWriter {
 
   // Mentions in a sentence whose pieces are about to be added.
   void AddMentions(const Sentence& sentence) {
-    const int64_t offset = example_->long_length();
+    const int64_t offset = example().long_length();
     for (Mention mention :
          FindMentions(sentence.text, sentence.pieces, candidates_,
-                      options_.mention_alignment, tokenizer_)) {
+                      options().mention_alignment, tokenizer())) {
       mention.first += offset;
       mention.last += offset;
-      example_->mentions.push_back(mention);
+      example().mentions.push_back(mention);
     }
   }
 
   // A token in several mentions is linked to the last candidate
   // (doc/wikihop.md 3.4), whose number is that of its global token.
   void LinkMentions() {
-    for (const Mention& mention : example_->mentions) {
+    for (const Mention& mention : example().mentions) {
       for (int64_t t = mention.first; t <= mention.last; ++t) {
         tokens_.Link(t, mention.candidate);
       }
@@ -203,41 +193,37 @@ class QuestionWriter {
   }
 
   const std::vector<CandidatePieces>& candidates_;
-  const Tokenizer& tokenizer_;
-  const WikihopExampleOptions& options_;
-  std::shared_ptr<WikihopExample> example_ = std::make_shared<WikihopExample>();
-  MultihopWriter tokens_{&*example_};
+  MultihopWriter tokens_{&example()};
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
-    const WikihopRecord& record, const Tokenizer& tokenizer,
-    const WikihopExampleOptions& options, const std::string& where) {
-  ETC_ASSIGN_OR_RETURN(
-      const Question question,
-      EncodeQuestion(record, tokenizer, options.max_long_length, where));
+ExampleOr<WikihopExample> Wikihop::MakeExamples(const Record& record,
+                                                const Context& context) {
+  const auto& [options, tokenizer, where] = context;
+  ETC_ASSIGN_OR_RETURN(const Question question,
+                       EncodeQuestion(record, context));
   const std::vector<Document> documents =
       SplitDocuments(record.supports, tokenizer, options.split_sentences);
   const std::vector<int64_t> kept =
       SentencesThatFit(documents, question, options);
 
-  QuestionWriter writer(question.candidates, tokenizer, options);
+  QuestionWriter writer(question.candidates, context);
   writer.AddCandidates();
   writer.AddQuery(question.query);
   for (size_t d = 0; d < documents.size(); ++d) {
     writer.AddDocument(documents[d], kept[d]);
   }
-  const std::shared_ptr<WikihopExample> example = writer.Finish();
-  if (example->global_length() > options.max_global_length) {
-    return Error(
-        where, record,
-        absl::StrCat("needs ", example->global_length(), " global tokens (",
-                     question.candidates.size(), " candidates, ",
-                     question.query.size(), " query tokens, ", documents.size(),
-                     " documents, ", example->num_sentences,
-                     " sentences), but max_global_length is ",
-                     options.max_global_length));
+  writer.Finish();
+  const std::shared_ptr<WikihopExample> example = writer.Result();
+  if (example->global_length() > options.input.max_global_length) {
+    return InvalidArgument(
+        where, ": question ", record.id, ": needs ", example->global_length(),
+        " global tokens (", question.candidates.size(), " candidates, ",
+        question.query.size(), " query tokens, ", documents.size(),
+        " documents, ", example->num_sentences,
+        " sentences), but max_global_length is ",
+        options.input.max_global_length);
   }
   example->record_id = record.id;
   example->query = record.query;

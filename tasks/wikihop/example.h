@@ -2,18 +2,14 @@
 #define ETC_TASKS_WIKIHOP_EXAMPLE_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "attention/pattern_builders.h"
 #include "tasks/data/example.h"
+#include "tasks/task_types.h"
 #include "tasks/text/sentence_splitter.h"
-#include "tasks/text/tokenizer.h"
 #include "tasks/wikihop/mentions.h"
-#include "tasks/wikihop/raw.h"
 
 namespace etc {
 
@@ -32,9 +28,10 @@ inline constexpr int32_t kWikihopQueryGlobalType = 5;
 inline constexpr int32_t kWikihopCandidateGlobalType = 6;
 inline constexpr int32_t kWikihopDocumentGlobalType = 7;
 
-struct WikihopExampleOptions {
-  int64_t max_long_length = 4096;
-  int64_t max_global_length = 430;
+// The object "wikihop" of a fine-tuning configuration: README.md has its
+// fields. Absent ones keep their default, which is the published recipe.
+struct WikihopOptions {
+  InputOptions input = {};
   // Over all documents.
   int64_t max_num_sentences = 200;
   // Whether candidate and query global tokens see the whole input in spite of
@@ -46,7 +43,10 @@ struct WikihopExampleOptions {
   bool enable_l2g_linking = true;
   MentionAlignment mention_alignment = MentionAlignment::kPieces;
   SentenceSplitter split_sentences = SplitSentences;
-  PatternOptions pattern = {};
+  // Whether a feed-forward block stands between encoder and logits.
+  bool add_final_layer = true;
+  // Share of the target that is spread over all candidates, in [0, 1).
+  double label_smoothing = 0.0;
 };
 
 // One question as the model reads it (doc/wikihop.md 3.3):
@@ -72,14 +72,6 @@ struct WikihopExample : Example {
     return static_cast<int64_t>(candidates.size());
   }
 };
-
-// Builds the example of a record; `where` starts each message.
-//   kInvalidArgument  a candidate or query without pieces; candidates and query
-//                     alone longer than `max_long_length`; more global tokens
-//                     than `max_global_length`
-absl::StatusOr<std::shared_ptr<const WikihopExample>> MakeWikihopExample(
-    const WikihopRecord& record, const Tokenizer& tokenizer,
-    const WikihopExampleOptions& options, const std::string& where);
 
 // How many sentences of each document are kept, from its first on, so that at
 // most `max_sentences` remain and they hold at most `max_pieces` pieces

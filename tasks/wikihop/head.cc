@@ -1,13 +1,16 @@
-#include "tasks/wikihop/head.h"
-
 #include <c10/util/Exception.h>
 #include <torch/nn/functional/activation.h>
 #include <torch/nn/init.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
 #include "base/initializers.h"
+#include "etc/nn/activation.h"
 #include "etc/nn/residual_norm.h"
+#include "tasks/typed_head.h"
+#include "tasks/wikihop/task.h"
 
 namespace etc {
 namespace {
@@ -27,82 +30,89 @@ torch::Tensor CandidateMask(const Batch& batch, const torch::Device& device) {
   return batch.global_type_ids.to(device).eq(kWikihopCandidateGlobalType);
 }
 
-// [B] int64
-torch::Tensor Labels(const TypedBatch<WikihopExample>& batch) {
-  std::vector<int64_t> labels;
-  for (const auto& example : batch.examples) {
-    labels.push_back(example->label.value());
+// See Wikihop::MakeHead.
+class WikihopHead : public TypedHead<WikihopExample, WikihopLogits> {
+ public:
+  WikihopHead(const EtcConfig& config, const WikihopOptions& options)
+      : options_(options),
+        activation_(ActivationFromName(config.hidden_act)),
+        dropout_(config.hidden_dropout_prob) {
+    TORCH_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1,
+                "label_smoothing should be in [0, 1), but is ",
+                options.label_smoothing);
+    const int64_t hidden = config.hidden_size;
+    if (options.add_final_layer) {
+      intermediate_ = register_module(
+          "intermediate", MakeGlorotLinear(hidden, config.intermediate_size));
+      output_ = register_module(
+          "output", MakeGlorotLinear(config.intermediate_size, hidden));
+      layer_norm_ = register_module(
+          "layer_norm",
+          torch::nn::LayerNorm(torch::nn::LayerNormOptions({hidden}).eps(
+              kHeadLayerNormEpsilon)));
+    }
+    logit_ = register_module("logit",
+                             MakeLinear(hidden, 1, config.initializer_range));
   }
-  return torch::tensor(labels, torch::kInt64);
-}
+
+  Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
+    torch::Tensor hidden = encoded.global_output;  // [B, G, H]
+    ETC_CHECK_SHAPE(batch.inputs.global_type_ids,
+                    {hidden.size(0), hidden.size(1)});
+    if (options_.add_final_layer) {
+      const torch::Tensor middle =  // [B, G, F]
+          Activate(activation_, ApplyLinear(hidden, intermediate_));
+      const torch::Tensor transformed =
+          torch::dropout(ApplyLinear(middle, output_), dropout_, is_training());
+      hidden = ApplyLayerNorm(hidden + transformed, layer_norm_);
+    }
+    const torch::Tensor logits =
+        ApplyLinear(hidden, logit_).squeeze(-1);  // [B, G]
+    return {.candidates = logits.masked_fill(
+                CandidateMask(batch.inputs, logits.device()).logical_not(),
+                kNoCandidateLogit)};
+  }
+
+  torch::Tensor LossesOf(const Tensors& logits,
+                         const TaskBatch& batch) override {
+    const torch::Device device = logits.candidates.device();
+    const torch::Tensor log_probabilities =
+        logits.candidates.log_softmax(-1);  // [B, G]
+    const std::vector<int64_t> labels = batch.Each(
+        [](const WikihopExample& example) { return example.label.value(); });
+    const torch::Tensor right =  // [B]
+        log_probabilities
+            .gather(
+                -1,
+                torch::tensor(labels, torch::kInt64).to(device).unsqueeze(-1))
+            .squeeze(-1);
+    if (options_.label_smoothing == 0) {
+      return -right;
+    }
+    const torch::Tensor mask = CandidateMask(batch.inputs, device);
+    const torch::Tensor mean =  // [B], over candidates
+        log_probabilities.masked_fill(mask.logical_not(), 0).sum(-1) /
+        mask.sum(-1);
+    return -((1 - options_.label_smoothing) * right +
+             options_.label_smoothing * mean);
+  }
+
+ private:
+  const WikihopOptions options_;
+  const Activation activation_;
+  const double dropout_;
+  // Without a final layer the first three are null.
+  torch::nn::Linear intermediate_ = nullptr;
+  torch::nn::Linear output_ = nullptr;
+  torch::nn::LayerNorm layer_norm_ = nullptr;
+  torch::nn::Linear logit_ = nullptr;
+};
 
 }  // namespace
 
-std::shared_ptr<TaskHead> Wikihop::MakeHead(const EtcConfig& model,
-                                            const Options& options) {
-  return std::make_shared<WikihopHead>(model, options.head);
-}
-
-WikihopHead::WikihopHead(const EtcConfig& config,
-                         const WikihopHeadOptions& options)
-    : options_(options),
-      activation_(ActivationFromName(config.hidden_act)),
-      dropout_(config.hidden_dropout_prob) {
-  TORCH_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1,
-              "label_smoothing should be in [0, 1), but is ",
-              options.label_smoothing);
-  const int64_t hidden = config.hidden_size;
-  if (options.add_final_layer) {
-    intermediate_ = register_module(
-        "intermediate", MakeGlorotLinear(hidden, config.intermediate_size));
-    output_ = register_module(
-        "output", MakeGlorotLinear(config.intermediate_size, hidden));
-    layer_norm_ = register_module(
-        "layer_norm",
-        torch::nn::LayerNorm(
-            torch::nn::LayerNormOptions({hidden}).eps(kHeadLayerNormEpsilon)));
-  }
-  logit_ =
-      register_module("logit", MakeLinear(hidden, 1, config.initializer_range));
-}
-
-WikihopLogits<torch::Tensor> WikihopHead::LogitsOf(
-    const EtcOutput& encoded, const TypedBatch<WikihopExample>& batch) {
-  torch::Tensor hidden = encoded.global_output;  // [B, G, H]
-  ETC_CHECK_SHAPE(batch.inputs.global_type_ids,
-                  {hidden.size(0), hidden.size(1)});
-  if (options_.add_final_layer) {
-    const torch::Tensor middle =  // [B, G, F]
-        Activate(activation_, ApplyLinear(hidden, intermediate_));
-    const torch::Tensor transformed =
-        torch::dropout(ApplyLinear(middle, output_), dropout_, is_training());
-    hidden = ApplyLayerNorm(hidden + transformed, layer_norm_);
-  }
-  const torch::Tensor logits =
-      ApplyLinear(hidden, logit_).squeeze(-1);  // [B, G]
-  return {.candidates = logits.masked_fill(
-              CandidateMask(batch.inputs, logits.device()).logical_not(),
-              kNoCandidateLogit)};
-}
-
-torch::Tensor WikihopHead::LossesOf(const WikihopLogits<torch::Tensor>& logits,
-                                    const TypedBatch<WikihopExample>& batch) {
-  const torch::Device device = logits.candidates.device();
-  const torch::Tensor log_probabilities =
-      logits.candidates.log_softmax(-1);  // [B, G]
-  const torch::Tensor labels =
-      Labels(batch).to(device).unsqueeze(-1);  // [B, 1]
-  const torch::Tensor right =
-      log_probabilities.gather(-1, labels).squeeze(-1);  // [B]
-  if (options_.label_smoothing == 0) {
-    return -right;
-  }
-  const torch::Tensor mask = CandidateMask(batch.inputs, device);
-  const torch::Tensor mean =  // [B], over candidates
-      log_probabilities.masked_fill(mask.logical_not(), 0).sum(-1) /
-      mask.sum(-1);
-  return -((1 - options_.label_smoothing) * right +
-           options_.label_smoothing * mean);
+Wikihop::HeadPtr Wikihop::MakeHead(const EtcConfig& model,
+                                   const Options& options) {
+  return std::make_shared<WikihopHead>(model, options);
 }
 
 }  // namespace etc

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "tasks/invalid_argument.h"
 #include "tasks/prediction_json.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/wikihop/task.h"
@@ -22,11 +22,9 @@ bool SameAnswer(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
-std::string Wikihop::Decode(const Example& example,
-                            const Logits<LogitRow>& logits,
-                            const Options& /*options*/,
-                            const Tokenizer& /*tokenizer*/) {
-  const LogitRow candidates = logits.candidates;
+std::string Wikihop::Decode(const Output& output, const Context& /*context*/) {
+  const Example& example = *output.example;
+  const LogitRow candidates = output.logits.candidates;
   TORCH_CHECK(example.candidates.size() <= candidates.size(), "question ",
               example.record_id, " has more candidates than logits");
   const auto best = std::max_element(
@@ -38,23 +36,18 @@ std::string Wikihop::GoldOf(const Example& example) {
   return example.candidates[static_cast<size_t>(*example.label)];
 }
 
-absl::StatusOr<std::pair<std::string, std::string>> Wikihop::ParseGold(
-    const std::string& text, const std::string& where, ScoringRules /*rules*/) {
-  ETC_ASSIGN_OR_RETURN(const WikihopRecord record,
-                       ParseWikihopRecord(text, where));
+std::optional<std::string> Wikihop::GoldOf(const Record& record) {
   if (!record.label.has_value()) {
-    return AnswerIsMissing(where, "answer");
+    return std::nullopt;
   }
-  return std::pair(record.id,
-                   record.candidates[static_cast<size_t>(*record.label)]);
+  return record.candidates[static_cast<size_t>(*record.label)];
 }
 
-absl::StatusOr<ById<std::string>> Wikihop::ReadPredictions(
-    const std::string& path) {
+Wikihop::PredictionsOr Wikihop::ReadPredictions(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json answers, ReadJsonFile(path));
   if (!answers.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, R"( should be an object, {"<question id>": "<answer>", ...})"));
+    return InvalidArgument(
+        path, R"( should be an object, {"<question id>": "<answer>", ...})");
   }
   ById<std::string> predictions;
   JsonObjectReader reader(answers, path);
@@ -65,43 +58,39 @@ absl::StatusOr<ById<std::string>> Wikihop::ReadPredictions(
   return predictions;
 }
 
-std::string Wikihop::FileContents(const ById<Prediction>& predictions,
-                                  const ById<Gold>& /*gold*/) {
+std::string Wikihop::FileContents(const Answers& answers) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const auto& [id, answer] : predictions) {
+  for (const auto& [id, answer] : answers.predictions) {
     json[id] = answer;
   }
   return AsciiLine(json);
 }
 
-absl::Status Wikihop::CheckFiles(const ById<Gold>& gold,
-                                 const ById<Prediction>& predictions,
+absl::Status Wikihop::CheckFiles(const Answers& answers,
                                  const ScoredFiles& files) {
-  const auto answers = LastOfEachId(gold);
-  for (const auto& [id, answer] : predictions) {
-    if (!answers.contains(id)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          files.predictions, ": ", id, " is the answer to a question that ",
-          files.gold, " does not have"));
+  const auto gold = LastOfEachId(answers.gold);
+  for (const auto& [id, answer] : answers.predictions) {
+    if (!gold.contains(id)) {
+      return InvalidArgument(files.predictions, ": ", id,
+                             " is the answer to a question that ", files.gold,
+                             " does not have");
     }
   }
   return absl::OkStatus();
 }
 
-Scores Wikihop::Score(const ById<Gold>& gold,
-                      const ById<Prediction>& predictions,
-                      ScoringRules /*rules*/) {
-  const std::vector<const Prediction*> answers =
-      PredictionsFor(gold, predictions);
+Scores Wikihop::Score(const Answers& answers) {
   double answered = 0;
   double correct = 0;
-  for (size_t i = 0; i < gold.size(); ++i) {
-    if (answers[i] != nullptr) {
+  const std::vector<const Prediction*> predictions =
+      PredictionsFor(answers.gold, answers.predictions);
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    if (predictions[i] != nullptr) {
       ++answered;
-      correct += SameAnswer(*answers[i], gold[i].second) ? 1 : 0;
+      correct += SameAnswer(*predictions[i], answers.gold[i].second) ? 1 : 0;
     }
   }
-  const auto questions = static_cast<int64_t>(gold.size());
+  const auto questions = static_cast<int64_t>(predictions.size());
   return {.metrics = {{"accuracy", Share(correct, questions)}},
           .diagnostics = {{"answered", Share(answered, questions)}}};
 }

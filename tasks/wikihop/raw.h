@@ -6,9 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-
 namespace etc {
 
 // One question of a QAngaroo WikiHop file (doc/wikihop.md 1.2).
@@ -24,14 +21,6 @@ struct WikihopRecord {
   // field "answer", as in data to predict for.
   std::optional<int32_t> label;
 };
-
-// Reads the JSON text of one record. Fields that are not used here
-// ("annotations") are ignored. The answer is put in lower case but not stripped
-// before it is looked for (doc/wikihop.md 1.3). `where` starts each message.
-//   kInvalidArgument  not JSON, a field missing or of a wrong type, no
-//                     candidates, an answer that is none of them
-absl::StatusOr<WikihopRecord> ParseWikihopRecord(absl::string_view json,
-                                                 const std::string& where);
 
 }  // namespace etc
 

@@ -291,6 +291,24 @@ TEST(JsonObjectReaderTest, NestsPlaces) {
               StartsWith("c.json: train.optimizer.beta1 should be"));
 }
 
+TEST(JsonObjectReaderTest, NotesTheFirstMistakeOfWhatWasReadApart) {
+  const json object = json::object();
+  JsonObjectReader reader(object, "c.json: train");
+  EXPECT_EQ(reader.where(), "c.json: train");
+  int value = 1;
+  reader.Assign(absl::StatusOr<int>(2), &value);
+  EXPECT_TRUE(reader.ok());
+  EXPECT_EQ(value, 2);
+  reader.Assign(absl::StatusOr<int>(absl::InvalidArgumentError("first")),
+                &value);
+  EXPECT_FALSE(reader.ok());
+  EXPECT_EQ(value, 2);
+  reader.Assign(absl::StatusOr<int>(absl::InvalidArgumentError("second")),
+                &value);
+  reader.Fail("field", "is wrong");
+  EXPECT_EQ(reader.Finish().message(), "first");
+}
+
 TEST(NearestNameTest, FindsWhatWasMeantAndNothingElse) {
   const std::vector<std::string> names = {"learning_rate", "batch_size",
                                           "epochs", "steps", "warmup"};

@@ -37,7 +37,7 @@ import tempfile
 LAYERS = ["base", "attention", "etc", "tasks"]
 SHARED_IN_TASKS = ["text", "data", "train"]
 MAX_HEADER, MAX_SOURCE, MAX_FUNCTION = 150, 400, 60
-MAX_REPETITION = 21.5
+MAX_REPETITION = 14.0
 MAX_PUBLIC_HEADERS = 19
 MIN_CHARACTERS = 8
 METAPHORS = re.compile(

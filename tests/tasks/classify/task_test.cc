@@ -167,10 +167,16 @@ TEST(ClassifyTaskTest, HasNoScoreWithoutLabels) {
 
 TEST(ClassifyScoreTest, IsTheMeanOverLabels) {
   // no: P 1/2, R 1, F1 2/3; yes: P 1, R 1/2, F1 2/3; maybe: only predicted, 0.
-  const Scores scores = Classify::Score(
-      {{"1", "no"}, {"2", "yes"}, {"3", "yes"}, {"4", "yes"}, {"5", "yes"}},
-      {{"1", "no"}, {"2", "no"}, {"3", "yes"}, {"4", "yes"}, {"5", "maybe"}},
-      {});
+  const Scores scores = Classify::Score({.gold = {{"1", "no"},
+                                                  {"2", "yes"},
+                                                  {"3", "yes"},
+                                                  {"4", "yes"},
+                                                  {"5", "yes"}},
+                                         .predictions = {{"1", "no"},
+                                                         {"2", "no"},
+                                                         {"3", "yes"},
+                                                         {"4", "yes"},
+                                                         {"5", "maybe"}}});
   EXPECT_THAT(scores.metrics,
               ElementsAre(Pair("accuracy", 0.6),
                           Pair("macro_f1", testing::DoubleEq(4.0 / 9))));

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/hotpotqa/task.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/shared_data.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
@@ -36,7 +37,8 @@ TEST(ProjectAnswerTest, TakesTheFirstOccurrence) {
 // doc/hotpotqa.md 10.5
 TEST(OfficialAnswerTextTest, CutsPunctuationOffTheUnigrams) {
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  const auto example = MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer, {});
+  const auto example =
+      Hotpotqa::MakeExamples(HotpotqaSpecRecord(), {{}, tokenizer});
   EXPECT_EQ(OfficialAnswerText(*example, {22, 23}, TokenizerKind::kWordPiece,
                                tokenizer),
             "Jane Roe");
@@ -50,9 +52,10 @@ TEST(OfficialAnswerTextTest, CutsPunctuationOffTheUnigrams) {
 
 TEST(OfficialAnswerTextTest, IsWhatThePiecesSpellWithSentencePiece) {
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  const auto example =
-      MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer,
-                          {.tokenizer_kind = TokenizerKind::kSentencePiece});
+  const auto example = Hotpotqa::MakeExamples(
+      HotpotqaSpecRecord(),
+      {{.input = {.tokenizer_kind = TokenizerKind::kSentencePiece}},
+       tokenizer});
   EXPECT_EQ(OfficialAnswerText(*example, {22, 23},
                                TokenizerKind::kSentencePiece, tokenizer),
             "janeroe");
@@ -61,8 +64,8 @@ TEST(OfficialAnswerTextTest, IsWhatThePiecesSpellWithSentencePiece) {
 // The text of the one sentence's pieces [first, last], counted from 0.
 std::string OriginalText(const std::string& sentence, PieceSpan span) {
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  const auto example = MakeHotpotqaExample(
-      {.id = "q", .context = {{"t", {sentence}}}}, tokenizer, {});
+  const auto example = Hotpotqa::MakeExamples(
+      {.id = "q", .context = {{"t", {sentence}}}}, {{}, tokenizer});
   return OriginalAnswerText(*example, {span.first + 2, span.last + 2});
 }
 
@@ -89,11 +92,12 @@ TEST(OriginalAnswerTextTest, GivesTheBytesOfTheRecordWithBertsVocabulary) {
         "caf\u00e9-bar", "O'Neil", "na\u00efve\u2014so"}) {
     for (const std::string before : {"", "In (", " \u201c", "x, "}) {
       const std::string text = absl::StrCat(before, answer, ", and more.");
-      const auto example = MakeHotpotqaExample({.id = "q",
-                                                .context = {{"t", {text}}},
-                                                .answer = answer,
-                                                .supporting_facts = {{"t", 0}}},
-                                               **tokenizer, {});
+      const auto example =
+          Hotpotqa::MakeExamples({.id = "q",
+                                  .context = {{"t", {text}}},
+                                  .answer = answer,
+                                  .supporting_facts = {{"t", 0}}},
+                                 {{}, **tokenizer});
       ASSERT_FALSE(example->answer_spans.empty()) << text;
       EXPECT_EQ(OriginalAnswerText(*example, example->target_span()), answer)
           << text;
@@ -105,10 +109,10 @@ TEST(OriginalAnswerTextTest, GivesTheBytesOfTheRecordWithBertsVocabulary) {
 // second one, with three pieces at 3 to 5, has the official number 0.
 std::shared_ptr<const HotpotqaExample> Truncated(const std::string& first,
                                                  const std::string& second) {
-  return MakeHotpotqaExample(
+  return Hotpotqa::MakeExamples(
       {.id = "q", .question = "who", .context = {{"acme", {first, second}}}},
-      HotpotqaSpecTokenizer(),
-      {.max_long_length = 8, .official_compatibility = true});
+      {{.input = {.max_long_length = 8}, .official_compatibility = true},
+       HotpotqaSpecTokenizer()});
 }
 
 constexpr char kTenMarks[] = "??????????";

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/hotpotqa/task.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
 
 namespace etc {
@@ -23,8 +24,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 std::shared_ptr<const HotpotqaExample> Make(
-    const HotpotqaRecord& record, const HotpotqaExampleOptions& options = {}) {
-  return MakeHotpotqaExample(record, HotpotqaSpecTokenizer(), options);
+    const HotpotqaRecord& record, const HotpotqaOptions& options = {}) {
+  return Hotpotqa::MakeExamples(record, {options, HotpotqaSpecTokenizer()});
 }
 
 template <typename T>
@@ -135,8 +136,9 @@ TEST(HotpotqaExampleTest, KnowsTheTextOfEachToken) {
 
 // doc/hotpotqa.md 11, trap 2
 TEST(HotpotqaExampleTest, HasOtherTokensForSentencePiece) {
-  const auto example = Make(HotpotqaSpecRecord(),
-                            {.tokenizer_kind = TokenizerKind::kSentencePiece});
+  const auto example =
+      Make(HotpotqaSpecRecord(),
+           {.input = {.tokenizer_kind = TokenizerKind::kSentencePiece}});
   EXPECT_THAT(example->global_token_ids,
               ElementsAre(40, 41, 41, 41, 41, 43, 1, 1, 1, 43, 1, 1, 43, 1, 1));
   EXPECT_EQ(example->long_token_ids.front(), 40);
@@ -144,7 +146,8 @@ TEST(HotpotqaExampleTest, HasOtherTokensForSentencePiece) {
 
 // doc/hotpotqa.md 10.2
 TEST(HotpotqaExampleTest, LeavesOutWholeTextsThatDoNotFit) {
-  const auto example = Make(HotpotqaSpecRecord(), {.max_long_length = 14});
+  const auto example =
+      Make(HotpotqaSpecRecord(), {.input = {.max_long_length = 14}});
   EXPECT_EQ(Pieces(*example),
             "[CLS] who founded acme ? jane roe jane roe is a writer . acme");
   EXPECT_THAT(example->global_token_ids,
@@ -154,11 +157,13 @@ TEST(HotpotqaExampleTest, LeavesOutWholeTextsThatDoNotFit) {
 }
 
 TEST(HotpotqaExampleTest, StopsAtAFullGlobalInput) {
-  const auto example = Make(HotpotqaSpecRecord(), {.max_global_length = 7});
+  const auto example =
+      Make(HotpotqaSpecRecord(), {.input = {.max_global_length = 7}});
   EXPECT_EQ(example->global_length(), 7);
   EXPECT_EQ(Pieces(*example), "[CLS] who founded acme ? jane roe");
   EXPECT_EQ(example->dropped_texts, 6);
-  const auto less = Make(HotpotqaSpecRecord(), {.max_global_length = 3});
+  const auto less =
+      Make(HotpotqaSpecRecord(), {.input = {.max_global_length = 3}});
   EXPECT_EQ(Pieces(*less), "[CLS] who founded");
   EXPECT_EQ(less->dropped_question_pieces, 2);
 }
@@ -175,7 +180,7 @@ HotpotqaRecord LongThenShort() {
 TEST(HotpotqaExampleTest, KeepsNumbersOfSentencesAfterOneThatDoesNotFit) {
   // doc/hotpotqa.md 10.2: five places are left after [CLS], the question and
   // the title.
-  HotpotqaExampleOptions options{.max_long_length = 8};
+  HotpotqaOptions options{.input = {.max_long_length = 8}};
   const auto example = Make(LongThenShort(), options);
   EXPECT_THAT(example->global_sentence_ids, ElementsAre(-1, -1, -1, -1, 1));
   EXPECT_THAT(example->supporting_facts, ElementsAre(0, 0, 1, 1, 1));
@@ -193,7 +198,7 @@ TEST(HotpotqaExampleTest, KeepsNumbersOfSentencesAfterOneThatDoesNotFit) {
 TEST(HotpotqaExampleTest, LooksOfficiallyForAnswersWhereNoGlobalFits) {
   // doc/hotpotqa.md 2.5, 2.6: there is room for [CLS], the question and the
   // first paragraph with its title; the second mention would follow at once.
-  HotpotqaExampleOptions options{.max_global_length = 7};
+  HotpotqaOptions options{.input = {.max_global_length = 7}};
   const auto example = Make(HotpotqaSpecRecord(), options);
   EXPECT_THAT(example->answer_spans, ElementsAre(PieceSpan{5, 6}));
   options.official_compatibility = true;
@@ -212,7 +217,7 @@ TEST(HotpotqaExampleTest, HasNoAnswerInWhatDoesNotFit) {  // doc/hotpotqa.md 2.5
   HotpotqaRecord record = LongThenShort();
   record.supporting_facts = {{"acme", 0}};
   record.answer = "a a";
-  HotpotqaExampleOptions options{.max_long_length = 8};
+  HotpotqaOptions options{.input = {.max_long_length = 8}};
   const auto example = Make(record, options);
   EXPECT_THAT(example->answer_spans, IsEmpty());
   EXPECT_EQ(example->left_out, "the answer is in no supporting sentence");

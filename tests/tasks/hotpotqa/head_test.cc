@@ -3,8 +3,6 @@
 // (traps 5, 6, 11 of doc/hotpotqa.md 11). Tolerance 1e-5: float32 sums of a few
 // terms near 1, golden values with six decimals.
 
-#include "tasks/hotpotqa/head.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -15,6 +13,8 @@
 #include <vector>
 
 #include "tasks/hotpotqa/example.h"
+#include "tasks/hotpotqa/task.h"
+#include "tasks/typed_head.h"
 #include "tests/support/initial_values.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
 
@@ -44,10 +44,10 @@ std::shared_ptr<HotpotqaExample> PlainExample(size_t num_long,
   return example;
 }
 
-double Loss(const HotpotqaHeadOptions& options,
+double Loss(const HotpotqaOptions& options,
             const std::vector<torch::Tensor>& logits, const Batch& batch) {
-  HotpotqaHead head(SmallConfig(), options);
-  return head.Losses(logits, batch).mean().item<double>();
+  const auto head = Hotpotqa::MakeHead(SmallConfig(), options);
+  return head->Losses(logits, batch).mean().item<double>();
 }
 
 class HotpotqaGoldenLossTest : public testing::TestWithParam<bool> {};
@@ -74,15 +74,16 @@ Batch SpecBatch() {
   HotpotqaRecord short_record = HotpotqaSpecRecord();
   short_record.context.resize(1);
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  return MakeBatch({MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer, {}),
-                    MakeHotpotqaExample(short_record, tokenizer, {})});
+  return MakeBatch(
+      {Hotpotqa::MakeExamples(HotpotqaSpecRecord(), {{}, tokenizer}),
+       Hotpotqa::MakeExamples(short_record, {{}, tokenizer})});
 }
 
-std::vector<torch::Tensor> RandomLogits(const HotpotqaHeadOptions& options,
+std::vector<torch::Tensor> RandomLogits(const HotpotqaOptions& options,
                                         const Batch& batch) {
   torch::manual_seed(3);
-  HotpotqaHead head(SmallConfig(), options);
-  return head.forward(
+  const auto head = Hotpotqa::MakeHead(SmallConfig(), options);
+  return head->forward(
       {.long_output =
            torch::randn({batch.size(), batch.long_token_ids.size(1), 6}),
        .global_output =
@@ -130,8 +131,8 @@ TEST(HotpotqaHeadTest, SumsFactsOfTextOnlyUnlessOfficial) {
   for (const auto encoding :
        {HotpotqaAnswerEncoding::kSpan, HotpotqaAnswerEncoding::kBio}) {
     for (const bool official : {false, true}) {
-      const HotpotqaHeadOptions options{.answer_encoding = encoding,
-                                        .official_compatibility = official};
+      const HotpotqaOptions options{.answer_encoding = encoding,
+                                    .official_compatibility = official};
       std::vector<torch::Tensor> logits = RandomLogits(options, batch);
       const double before = Loss(options, logits, batch);
       logits[0].select(1, 2) += 1;  // question
@@ -149,7 +150,7 @@ TEST(HotpotqaHeadTest, IgnoresPaddingOfTheBatch) {
   const Batch alone = MakeBatch({both.examples[1]});
   for (const auto encoding :
        {HotpotqaAnswerEncoding::kSpan, HotpotqaAnswerEncoding::kBio}) {
-    const HotpotqaHeadOptions options{.answer_encoding = encoding};
+    const HotpotqaOptions options{.answer_encoding = encoding};
     const std::vector<torch::Tensor> logits = RandomLogits(options, both);
     std::vector<torch::Tensor> own;
     for (const torch::Tensor& tensor : logits) {
@@ -157,9 +158,9 @@ TEST(HotpotqaHeadTest, IgnoresPaddingOfTheBatch) {
     }
     own[0] = own[0].slice(1, 0, alone.global_token_ids.size(1));
     own[2] = own[2].slice(2, 0, alone.long_token_ids.size(1));
-    HotpotqaHead head(SmallConfig(), options);
-    EXPECT_NEAR(head.Losses(logits, both)[1].item<double>(),
-                head.Losses(own, alone)[0].item<double>(), kTolerance);
+    const auto head = Hotpotqa::MakeHead(SmallConfig(), options);
+    EXPECT_NEAR(head->Losses(logits, both)[1].item<double>(),
+                head->Losses(own, alone)[0].item<double>(), kTolerance);
   }
 }
 
@@ -182,7 +183,7 @@ TEST(HotpotqaHeadTest, StartsWithTheFixedInitializer) {
   config.hidden_size = 4000;
   config.initializer_range = 0.5;
   torch::manual_seed(1);
-  ExpectFixedInitialValues(HotpotqaHead(config, {}));
+  ExpectFixedInitialValues(*Hotpotqa::MakeHead(config, {}));
 }
 
 TEST(HotpotqaHeadTest, RefusesAnExampleWithoutAnswer) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tasks/hotpotqa/span_search.h"
+#include "tasks/hotpotqa/task.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
 
 namespace etc {
@@ -35,10 +36,10 @@ struct Model {
   std::vector<float> end = std::vector<float>(29, kLow);
   std::vector<float> bio;
 
-  HotpotqaPrediction Predict(HotpotqaDecodingOptions options = {}) const {
+  HotpotqaPrediction Predict(HotpotqaOptions options = {}) const {
     const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
     const auto example =
-        MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer, {});
+        Hotpotqa::MakeExamples(HotpotqaSpecRecord(), {{}, tokenizer});
     std::vector<float> answer = bio;
     if (bio.empty()) {
       answer = begin;
@@ -49,7 +50,7 @@ struct Model {
     return DecodeHotpotqa(
         *example,
         {.supporting_facts = facts, .answer_type = type, .answer = answer},
-        options, tokenizer);
+        {options, tokenizer});
   }
   std::string Answer(bool official) const {
     return *Predict({.official_compatibility = official}).answer;
@@ -120,8 +121,8 @@ TEST_P(DecodeHotpotqaTest, AnswersYesAndNoWithoutASpan) {
 
 TEST_P(DecodeHotpotqaTest, AppliesThresholdAndLength) {
   Model model = SpecModel();
-  HotpotqaDecodingOptions options{.supporting_fact_threshold = 0.85,
-                                  .official_compatibility = GetParam()};
+  HotpotqaOptions options{.supporting_fact_threshold = 0.85,
+                          .official_compatibility = GetParam()};
   EXPECT_EQ(model.Predict(options).answer, "Jane Roe");  // the title
   EXPECT_THAT(*model.Predict(options).facts, IsEmpty());
   options = {.max_answer_length = 1, .official_compatibility = GetParam()};
@@ -152,11 +153,12 @@ TEST(DecodeHotpotqaOfficialTest, TakesClsForTheLastSlotOfAFullInput) {
   model.begin[0] = 9;
   model.end[0] = 9;
   model.facts[14] = 5;
-  const HotpotqaDecodingOptions full{.max_global_length = 15,
-                                     .official_compatibility = true};
+  const HotpotqaOptions full{.input = {.max_global_length = 15},
+                             .official_compatibility = true};
   EXPECT_EQ(model.Predict(full).answer, "");
   EXPECT_EQ(model.Answer(/*official=*/true), "Jane Roe");  // 256 slots
-  EXPECT_EQ(model.Predict({.max_global_length = 15}).answer, "Jane Roe");
+  EXPECT_EQ(model.Predict({.input = {.max_global_length = 15}}).answer,
+            "Jane Roe");
 }
 
 TEST(BestSpanTest, SeesMoreThanTheOfficialFifty) {
@@ -234,7 +236,7 @@ TEST(DecodeHotpotqaOfficialTest, LosesAMarkedSpanAtTheEnd) {
   Model model = SpecModel();
   model.facts[14] = 5;
   model.bio = BioLogits("OOOOOOOOOOOOOOOOOOOOOOOOOOBII");
-  HotpotqaDecodingOptions full{.max_long_length = 29};
+  HotpotqaOptions full{.input = {.max_long_length = 29}};
   EXPECT_EQ(model.Predict(full).answer, "Nothing here.");
   full.official_compatibility = true;
   EXPECT_EQ(model.Predict(full).answer, "");

@@ -1,4 +1,4 @@
-// ParseHotpotqaRecord reads the official format (doc/hotpotqa.md 1) and names
+// Hotpotqa::ReadRecord reads the official format (doc/hotpotqa.md 1) and names
 // place and field of what is wrong. Damaged files bring down neither it nor the
 // scanner before it nor what makes examples and answers of what could be read;
 // and whatever a text has in it, its pieces stand for bytes of it.
@@ -18,6 +18,8 @@
 #include "tasks/hotpotqa/answer_text.h"
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/prediction.h"
+#include "tasks/hotpotqa/task.h"
+#include "tasks/record_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"
@@ -32,11 +34,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 absl::StatusOr<HotpotqaRecord> Parse(const std::string& json) {
-  return ParseHotpotqaRecord(json, "dev.json: record 3");
+  return ParseRecord<Hotpotqa>(json, "dev.json: record 3");
 }
 
 // doc/hotpotqa.md 1.2
-TEST(ParseHotpotqaRecordTest, ReadsTheInstanceOfTheSpec) {
+TEST(HotpotqaRecordTest, ReadsTheInstanceOfTheSpec) {
   const auto record = Parse(kHotpotqaSpecJson);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->id, "hp1");
@@ -53,7 +55,7 @@ TEST(ParseHotpotqaRecordTest, ReadsTheInstanceOfTheSpec) {
               ElementsAre("Jane Roe is a writer.", " She founded Acme."));
 }
 
-TEST(ParseHotpotqaRecordTest, HasNoAnswerInTestData) {
+TEST(HotpotqaRecordTest, HasNoAnswerInTestData) {
   const auto record =
       Parse(R"({"_id":"a","question":"q","context":[["t",[]]]})");
   ASSERT_TRUE(record.ok()) << record.status();
@@ -67,10 +69,10 @@ struct MalformedCase {
   const char* message;
 };
 
-class ParseHotpotqaRecordMalformedTest
+class HotpotqaRecordMalformedTest
     : public testing::TestWithParam<MalformedCase> {};
 
-TEST_P(ParseHotpotqaRecordMalformedTest, NamesPlaceAndField) {
+TEST_P(HotpotqaRecordMalformedTest, NamesPlaceAndField) {
   const auto record = Parse(GetParam().json);
   EXPECT_EQ(record.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(record.status().message(), HasSubstr("dev.json: record 3"));
@@ -78,7 +80,7 @@ TEST_P(ParseHotpotqaRecordMalformedTest, NamesPlaceAndField) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cases, ParseHotpotqaRecordMalformedTest,
+    Cases, HotpotqaRecordMalformedTest,
     testing::ValuesIn(std::vector<MalformedCase>{
         {"", ":1:1"},
         {"[]", "should be an object"},
@@ -151,11 +153,11 @@ TEST(HotpotqaReaderTest, SurvivesDamagedFiles) {
       }
       ++parsed;
       const bool official = round % 2 == 0;
-      const auto example =
-          MakeHotpotqaExample(*std::move(record), tokenizer,
-                              {.max_long_length = 20 + round % 40,
-                               .max_global_length = 5 + round % 20,
-                               .official_compatibility = official});
+      const auto example = Hotpotqa::MakeExamples(
+          *std::move(record), {{.input = {.max_long_length = 20 + round % 40,
+                                          .max_global_length = 5 + round % 20},
+                                .official_compatibility = official},
+                               tokenizer});
       CheckOffsets(*example, tokenizer);
       const std::vector<float> facts(
           static_cast<size_t>(example->global_length()), 1.0F);
@@ -166,7 +168,7 @@ TEST(HotpotqaReaderTest, SurvivesDamagedFiles) {
                      {.supporting_facts = facts,
                       .answer_type = type,
                       .answer = begins_and_ends},
-                     {.official_compatibility = official}, tokenizer);
+                     {{.official_compatibility = official}, tokenizer});
     }
   }
   // Many mutants hurt one text or one record only.
@@ -197,12 +199,13 @@ TEST(HotpotqaReaderTest, TakesVeryLongDocuments) {
   record.context[0].sentences.push_back("jane");
   record.supporting_facts = {{"acme", 5000}};
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  const auto example = MakeHotpotqaExample(record, tokenizer, {});
+  const auto example = Hotpotqa::MakeExamples(record, {{}, tokenizer});
   EXPECT_LE(example->long_length(), 4096);
   EXPECT_EQ(example->dropped_texts, 5000 - 44);
-  const auto whole = MakeHotpotqaExample(
-      record, tokenizer,
-      {.max_long_length = 1000000, .max_global_length = 10000});
+  const auto whole = Hotpotqa::MakeExamples(
+      record,
+      {{.input = {.max_long_length = 1000000, .max_global_length = 10000}},
+       tokenizer});
   EXPECT_EQ(whole->long_length(), 1 + 1 + 1 + 5000 * 93 + 1);
   EXPECT_EQ(OriginalAnswerText(*whole, whole->target_span()), "jane");
 }
@@ -223,11 +226,11 @@ TEST(HotpotqaReaderTest, ReadsEveryRealRecord) {
     for (int64_t i = 0; i < file->size(); ++i) {
       const auto text = file->Read(i);
       ASSERT_TRUE(text.ok()) << text.status();
-      const auto record = ParseHotpotqaRecord(*text, file->Where(i));
+      const auto record = ParseRecord<Hotpotqa>(*text, file->Where(i));
       ASSERT_TRUE(record.ok()) << record.status();
       EXPECT_TRUE(record->answer.has_value()) << record->id;
       EXPECT_GE(record->supporting_facts.size(), 2u) << record->id;
-      const auto example = MakeHotpotqaExample(*record, **tokenizer, {});
+      const auto example = Hotpotqa::MakeExamples(*record, {{}, **tokenizer});
       CheckOffsets(*example, **tokenizer);
     }
   }

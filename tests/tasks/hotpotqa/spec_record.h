@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "tasks/hotpotqa/raw.h"
+#include "tasks/hotpotqa/task.h"
+#include "tasks/record_json.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
@@ -19,7 +21,7 @@ inline constexpr char kHotpotqaSpecJson[] =
     R"(["Other",["Nothing here."]]]})";
 
 inline HotpotqaRecord HotpotqaSpecRecord() {
-  const auto record = ParseHotpotqaRecord(kHotpotqaSpecJson, "spec");
+  const auto record = ParseRecord<Hotpotqa>(kHotpotqaSpecJson, "spec");
   return record.value();
 }
 

@@ -22,7 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "etc/model.h"
 #include "nlohmann/json.hpp"
-#include "tasks/hotpotqa/head.h"
+#include "tasks/hotpotqa/task.h"
 #include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
@@ -72,14 +72,12 @@ TEST(HotpotqaOptionsTest, ReadEveryField) {
                                  {"official_compatibility", true}},
                                 "f.json: hotpotqa");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->head.answer_encoding, HotpotqaAnswerEncoding::kBio);
-  EXPECT_EQ(options->decoding.supporting_fact_threshold, 0.3);
+  EXPECT_EQ(options->answer_encoding, HotpotqaAnswerEncoding::kBio);
+  EXPECT_EQ(options->supporting_fact_threshold, 0.3);
   EXPECT_TRUE(options->search_threshold);
-  EXPECT_EQ(options->decoding.max_answer_length, 7);
-  EXPECT_TRUE(options->example.flat_sequence);
-  EXPECT_TRUE(options->example.official_compatibility);
-  EXPECT_TRUE(options->head.official_compatibility);
-  EXPECT_TRUE(options->decoding.official_compatibility);
+  EXPECT_EQ(options->max_answer_length, 7);
+  EXPECT_TRUE(options->flat_sequence);
+  EXPECT_TRUE(options->official_compatibility);
 }
 
 // doc/hotpotqa.md 9
@@ -87,11 +85,11 @@ TEST(HotpotqaOptionsTest, DefaultToSoundRulesAndOfficialNumbers) {
   const auto options =
       ReadTaskOptions<Hotpotqa>(nlohmann::json::object(), "f.json: hotpotqa");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->head.answer_encoding, HotpotqaAnswerEncoding::kSpan);
-  EXPECT_EQ(options->decoding.supporting_fact_threshold, 0.5);
-  EXPECT_EQ(options->decoding.max_answer_length, 30);
+  EXPECT_EQ(options->answer_encoding, HotpotqaAnswerEncoding::kSpan);
+  EXPECT_EQ(options->supporting_fact_threshold, 0.5);
+  EXPECT_EQ(options->max_answer_length, 30);
   EXPECT_FALSE(options->search_threshold);
-  EXPECT_FALSE(options->example.official_compatibility);
+  EXPECT_FALSE(options->official_compatibility);
 }
 
 TEST(MakeHotpotqaTaskTest, RefusesOptionsThatMakeNoSense) {
@@ -321,19 +319,19 @@ TEST_P(HotpotqaRealDataTest, GoesThroughAModelWithRandomWeights) {
   config.intermediate_size = 8;
   torch::manual_seed(5);
   EtcModel model(config);
-  HotpotqaHead head(
+  const auto head = Hotpotqa::MakeHead(
       config, {.official_compatibility = GetParam().official_compatibility});
   const auto predictions = task_->MakePredictions();
   for (const auto& example : examples_) {
     const Batch batch = MakeBatch({example});
-    const std::vector<torch::Tensor> logits = head.forward(
+    const std::vector<torch::Tensor> logits = head->forward(
         model(EtcInput{.token_ids = batch.long_token_ids,
                        .global_token_ids = batch.global_token_ids,
                        .attention = batch.attention,
                        .segment_ids = batch.long_type_ids,
                        .global_segment_ids = batch.global_type_ids}),
         batch);
-    EXPECT_TRUE(head.Losses(logits, batch).isfinite().all().item<bool>());
+    EXPECT_TRUE(head->Losses(logits, batch).isfinite().all().item<bool>());
     predictions->Add(batch, logits);
   }
   TemporaryDirectory directory;

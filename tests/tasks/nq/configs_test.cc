@@ -34,10 +34,10 @@ TEST(NqConfigsTest, HaveThePublishedHyperParameters) {
     EXPECT_TRUE(config.model.use_hard_g2l_mask);
     const auto options = ReadTaskOptions<Nq>(config.task_options, name);
     ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(options->example.stride, 2048);
-    EXPECT_EQ(options->example.max_question_length, 32);
-    EXPECT_EQ(options->decoding.max_short_answer_length, 32);
-    EXPECT_FALSE(options->example.official_compatibility);
+    EXPECT_EQ(options->stride, 2048);
+    EXPECT_EQ(options->max_question_length, 32);
+    EXPECT_EQ(options->max_short_answer_length, 32);
+    EXPECT_FALSE(options->official_compatibility);
   }
 }
 

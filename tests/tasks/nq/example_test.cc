@@ -13,6 +13,7 @@
 #include "c10/util/Exception.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/nq/task.h"
 #include "tests/tasks/nq/page_record.h"
 
 namespace etc {
@@ -23,19 +24,17 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using Windows = std::vector<std::shared_ptr<const NqExample>>;
 
-NqExampleOptions SpecOptions() {
-  return {.max_long_length = 16,
-          .max_global_length = 8,
+NqOptions SpecOptions() {
+  return {.input = {.max_long_length = 16, .max_global_length = 8},
           .max_question_length = 3,
           .stride = 5};
 }
 
-Windows Make(NqRecord record, const NqExampleOptions& options = SpecOptions()) {
-  return MakeNqExamples(std::move(record), NqSpecTokenizer(), options);
+Windows Make(NqRecord record, const NqOptions& options = SpecOptions()) {
+  return Nq::MakeExamples(std::move(record), {options, NqSpecTokenizer()});
 }
 
-Windows MakeOfficial(NqRecord record,
-                     NqExampleOptions options = SpecOptions()) {
+Windows MakeOfficial(NqRecord record, NqOptions options = SpecOptions()) {
   options.official_compatibility = true;
   return Make(std::move(record), options);
 }
@@ -124,8 +123,8 @@ TEST(NqExampleTest, PointsAtWholeAnswersOnlyByDefault) {
 
 // doc/nq.md 9.1, G = 6
 TEST(NqExampleTest, AttachesToTheLastGlobalTokenWhenFull) {
-  NqExampleOptions options = SpecOptions();
-  options.max_global_length = 6;
+  NqOptions options = SpecOptions();
+  options.input.max_global_length = 6;
   for (const auto& window : Make(NqSpecRecord(), options)) {
     EXPECT_THAT(window->global_token_ids, ElementsAre(101, 35, 35, 35, 35, 1));
     std::vector<int32_t> sentences = {0, 1, 2, 3, 4};
@@ -133,7 +132,7 @@ TEST(NqExampleTest, AttachesToTheLastGlobalTokenWhenFull) {
     EXPECT_EQ(window->pattern.sentence, sentences);
     EXPECT_EQ(window->global_candidates.back(), window->window == 2 ? 1 : 0);
   }
-  options.max_global_length = 5;
+  options.input.max_global_length = 5;
   for (const auto& window : Make(NqSpecRecord(), options)) {
     EXPECT_THAT(window->global_token_ids, ElementsAre(101, 35, 35, 35, 35));
     EXPECT_EQ(window->pattern.sentence.back(), 4);
@@ -141,7 +140,7 @@ TEST(NqExampleTest, AttachesToTheLastGlobalTokenWhenFull) {
 }
 
 TEST(NqExampleTest, CutsTheQuestion) {
-  NqExampleOptions options = SpecOptions();
+  NqOptions options = SpecOptions();
   options.max_question_length = 2;
   const Windows windows = Make(NqSpecRecord(), options);
   EXPECT_EQ(windows[0]->question_length, 2);
@@ -251,7 +250,7 @@ TEST(NqExampleTest, KnowsLongAnswers) {
 TEST(NqExampleTest, CanTrainToSayTheLongAnswerAsTheShortOne) {
   NqRecord record = YesRecord();
   record.annotations[0].yes_no = NqYesNo::kNone;
-  NqExampleOptions options = SpecOptions();
+  NqOptions options = SpecOptions();
   options.predict_long_as_short = true;
   const Windows windows = Make(record, options);
   EXPECT_EQ(windows[0]->short_answer, (NqTarget{5, 14}));
@@ -277,7 +276,7 @@ TEST(NqExampleTest, HasNoTargetOutsideTopLevelCandidates) {
 }
 
 TEST(NqExampleTest, PutsBlocksInPlaceOfCandidates) {  // doc/nq.md 2.6
-  NqExampleOptions options = SpecOptions();
+  NqOptions options = SpecOptions();
   options.fixed_block_length = 5;
   Windows windows = Make(NqSpecRecord(), options);
   EXPECT_THAT(windows[0]->global_token_ids, ElementsAre(1, 1, 1, 1));
@@ -287,7 +286,7 @@ TEST(NqExampleTest, PutsBlocksInPlaceOfCandidates) {  // doc/nq.md 2.6
   EXPECT_THAT(windows[0]->global_candidates, Each(-1));
   // Tokens behind the last block belong to none.
   options.fixed_block_length = 2;
-  options.max_global_length = 5;
+  options.input.max_global_length = 5;
   windows = Make(NqSpecRecord(), options);
   EXPECT_THAT(windows[0]->global_token_ids, ElementsAre(1, 1, 1, 1, 1));
   EXPECT_THAT(
@@ -314,7 +313,7 @@ NqRecord LongPage(std::vector<NqAnnotation> annotations) {
 TEST(NqExampleTest, KeepsAShareOfTheWindowsWithoutAnswer) {  // doc/nq.md 2.8
   const NqRecord answered = LongPage({{.long_answer = NqTokenSpan(0, 4)}});
   const NqRecord unanswered = LongPage({{}});
-  NqExampleOptions options = SpecOptions();
+  NqOptions options = SpecOptions();
   EXPECT_EQ(Kept(Make(answered, options)),
             static_cast<int64_t>(Make(answered, options).size()));
   options.include_unknown_rate = 0.25;
@@ -333,7 +332,7 @@ TEST(NqExampleTest, KeepsAShareOfTheWindowsWithoutAnswer) {  // doc/nq.md 2.8
 }
 
 TEST(NqExampleTest, KeepsTheSameWindowsEveryTimeForOneSeed) {
-  NqExampleOptions options = SpecOptions();
+  NqOptions options = SpecOptions();
   options.include_unknown_rate = 0.5;
   const NqRecord record = LongPage({{.long_answer = NqTokenSpan(0, 4)}});
   const auto kept = [&](int64_t seed) {
@@ -364,11 +363,11 @@ TEST(NqExampleTest, SharesTheDocumentAmongWindows) {
 }
 
 TEST(NqExampleTest, RefusesLengthsThatHoldNoWindow) {
-  NqExampleOptions options = SpecOptions();
-  options.max_long_length = 10;
+  NqOptions options = SpecOptions();
+  options.input.max_long_length = 10;
   EXPECT_THROW(Make(NqSpecRecord(), options), c10::Error);
   options = SpecOptions();
-  options.max_global_length = 4;
+  options.input.max_global_length = 4;
   EXPECT_THROW(Make(NqSpecRecord(), options), c10::Error);
   options = SpecOptions();
   options.stride = 0;

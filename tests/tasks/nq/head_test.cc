@@ -4,8 +4,6 @@
 // and officially. Tolerance 1e-5 in float32 sums of a few terms near 1; 1e-10
 // where all is float64.
 
-#include "tasks/nq/head.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -16,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tasks/nq/task.h"
+#include "tasks/typed_head.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/initial_values.h"
 #include "tests/support/tensor_matchers.h"
@@ -36,11 +36,12 @@ EtcConfig SmallConfig() {
 // The three windows of doc/nq.md 9.1: 16, 16 and 12 long tokens.
 Batch SpecBatch() {
   std::vector<std::shared_ptr<const Example>> examples;
-  for (auto& window : MakeNqExamples(NqSpecRecord(), NqSpecTokenizer(),
-                                     {.max_long_length = 16,
-                                     .max_global_length = 8,
-                                     .max_question_length = 3,
-                                     .stride = 5})) {
+  for (auto& window : Nq::MakeExamples(
+           NqSpecRecord(),
+           {{.input = {.max_long_length = 16, .max_global_length = 8},
+           .max_question_length = 3,
+           .stride = 5},
+            NqSpecTokenizer()})) {
     examples.push_back(std::move(window));
   }
   return MakeBatch(std::move(examples));
@@ -54,9 +55,9 @@ EtcOutput RandomOutput(const Batch& batch) {
           .global_output = torch::Tensor()};
 }
 
-std::shared_ptr<NqHead> MakeHead(const NqHeadOptions& options = {}) {
+Nq::HeadPtr MakeHead(const NqOptions& options = {}) {
   torch::manual_seed(3);
-  auto head = std::make_shared<NqHead>(SmallConfig(), options);
+  auto head = Nq::MakeHead(SmallConfig(), options);
   head->to(torch::kFloat64);
   // Biases begin at zero.
   const torch::NoGradGuard no_grad;
@@ -75,7 +76,7 @@ double LogSumExp(const std::vector<double>& values) {
 }
 
 // Row `row` of w x + b.
-double Affine(const NqHead& head, const std::string& name, int64_t row,
+double Affine(const TaskHead& head, const std::string& name, int64_t row,
               const torch::Tensor& x) {
   const auto parameters = head.named_parameters();
   double sum = parameters[name + ".bias"][row].item<double>();
@@ -155,7 +156,7 @@ TEST(NqHeadTest, HasTheGradientsOfItsLoss) {
 std::shared_ptr<NqExample> PlainExample(size_t length) {
   auto example = std::make_shared<NqExample>();
   example->long_token_ids.assign(length, 7);
-  example->long_type_ids.assign(length, kNqLongType);
+  example->long_type_ids.assign(length, kPlainLongType);
   example->long_tokens.assign(length, 3);
   example->global_token_ids.assign(2, 1);
   example->global_type_ids.assign(2, 0);
@@ -165,9 +166,9 @@ std::shared_ptr<NqExample> PlainExample(size_t length) {
 
 TEST(NqHeadTest, HasTheLossOfTheSpecForEqualLogits) {  // doc/nq.md 5
   const Batch batch = MakeBatch({PlainExample(4096)});
-  NqHead head(SmallConfig(), {});
+  const auto head = Nq::MakeHead(SmallConfig(), {});
   EXPECT_NEAR(
-      head.Losses({torch::zeros({1, 4, 4096}), torch::zeros({1, 5})}, batch)
+      head->Losses({torch::zeros({1, 4, 4096}), torch::zeros({1, 5})}, batch)
           .item<double>(),
       6.9761005, kTolerance);
 }
@@ -194,24 +195,24 @@ TEST(NqHeadTest, StartsWithTheFixedInitializer) {  // doc/nq.md 4
   config.hidden_size = 4000;
   config.initializer_range = 0.5;
   torch::manual_seed(1);
-  ExpectFixedInitialValues(NqHead(config, {}));
+  ExpectFixedInitialValues(*Nq::MakeHead(config, {}));
 }
 
 TEST(NqHeadTest, RefusesAnExampleWithoutAnnotation) {
   const auto example = PlainExample(4);
   example->has_answer = false;
-  NqHead head(SmallConfig(), {});
-  EXPECT_THROW(head.Losses({torch::zeros({1, 4, 4}), torch::zeros({1, 5})},
-                           MakeBatch({example})),
+  const auto head = Nq::MakeHead(SmallConfig(), {});
+  EXPECT_THROW(head->Losses({torch::zeros({1, 4, 4}), torch::zeros({1, 5})},
+                            MakeBatch({example})),
                c10::Error);
 }
 
 TEST(NqHeadTest, RefusesExamplesOfOtherTasks) {
   const auto example = PlainExample(4);
   const auto other = std::make_shared<Example>(*example);
-  NqHead head(SmallConfig(), {});
-  EXPECT_THROW(head.Losses({torch::zeros({1, 4, 4}), torch::zeros({1, 5})},
-                           MakeBatch({other})),
+  const auto head = Nq::MakeHead(SmallConfig(), {});
+  EXPECT_THROW(head->Losses({torch::zeros({1, 4, 4}), torch::zeros({1, 5})},
+                            MakeBatch({other})),
                c10::Error);
 }
 

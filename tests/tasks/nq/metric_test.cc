@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "tasks/data/record_file.h"
 #include "tasks/nq/task.h"
+#include "tasks/record_json.h"
 #include "tasks/score_files.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -160,7 +161,7 @@ class ScoreNqFilesTest : public testing::Test {
   }
   // The answers of the spec's record.
   const NqAnnotation right_ =
-      ParseNqRecord(NqSpecJson().dump(), "spec")->annotations[0];
+      ParseRecord<Nq>(NqSpecJson().dump(), "spec")->annotations[0];
   TemporaryDirectory directory_;
 };
 
@@ -248,7 +249,7 @@ TEST_F(ScoreNqFilesTest, RefusesGoldThatCannotBeScored) {
 // The only record of a file of real data.
 NqRecord ReadReal(const std::string& path) {
   const auto file = RecordFile::Open(path);
-  return *ParseNqRecord(*file->Read(0), file->Where(0));
+  return *ParseRecord<Nq>(*file->Read(0), file->Where(0));
 }
 
 TEST(NqRealScoresTest, FindsTheLongAnswerOfTwoAnnotatorsOfFive) {

@@ -67,8 +67,7 @@ TEST(NqPredictionTest, HasAShortAnswerAnywhereIfDisjoint) {
 
 TEST(NqPredictionTest, IsTheBestPairIfExhaustive) {
   std::vector<NqWindow> windows = TwoWindows();
-  const NqDecodingOptions options{.span_selection =
-                                      NqSpanSelection::kJointExhaustive};
+  const NqOptions options{.span_selection = NqSpanSelection::kJointExhaustive};
   // [10, 14) has 5 and a short answer of 6: together more than 6 and 4.
   EXPECT_EQ(Show(DecodeNqDocument(windows, options)),
             "long 10-14 5 short 11-13 6");
@@ -162,7 +161,7 @@ TEST(NqPredictionTest, TakesTheTypeFromTheWindowOfTheLongAnswer) {
 
 TEST(NqPredictionTest, TakesTheTypeFromTheLastWindowOfficially) {
   const auto windows = WithTypes({NqAnswerType::kYes, NqAnswerType::kNo});
-  const NqDecodingOptions options{.official_compatibility = true};
+  const NqOptions options{.official_compatibility = true};
   const NqPrediction official = DecodeNqDocument(windows, options);
   EXPECT_EQ(official.yes_no, NqYesNo::kNo);
   EXPECT_THAT(official.short_answers, testing::IsEmpty());

@@ -17,6 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_scanner.h"
+#include "tasks/nq/task.h"
+#include "tasks/record_json.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -29,7 +31,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 absl::StatusOr<NqRecord> Parse(const nlohmann::json& json) {
-  return ParseNqRecord(json.dump(), "dev.jsonl: record 3");
+  return ParseRecord<Nq>(json.dump(), "dev.jsonl: record 3");
 }
 
 std::string Message(const nlohmann::json& json) {
@@ -56,7 +58,7 @@ NqSpan TokensOf(const NqSpan& span) {
   return {.start_token = span.start_token, .end_token = span.end_token};
 }
 
-TEST(ParseNqRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/nq.md 1.2
+TEST(NqRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/nq.md 1.2
   const auto record = Parse(NqSpecJson());
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->example_id, -42);
@@ -77,7 +79,7 @@ TEST(ParseNqRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/nq.md 1.2
   EXPECT_EQ(record->annotations[0].yes_no, NqYesNo::kNone);
 }
 
-TEST(ParseNqRecordTest, ReadsTheSimplifiedFormatAlike) {  // doc/nq.md 1.3
+TEST(NqRecordTest, ReadsTheSimplifiedFormatAlike) {  // doc/nq.md 1.3
   const auto original = Parse(NqSpecJson());
   const nlohmann::json json = SimplifiedNqJson(NqSpecJson());
   EXPECT_EQ(json["document_text"],
@@ -102,7 +104,7 @@ nlohmann::json WithText(const std::string& text) {
   return json;
 }
 
-TEST(ParseNqRecordTest, SplitsTextAtBlanksAndNowhereElse) {  // doc/nq.md 1.3
+TEST(NqRecordTest, SplitsTextAtBlanksAndNowhereElse) {  // doc/nq.md 1.3
   const auto record =
       Parse(WithText("a  b\tc\xC2\xA0\xF0\x9F\x98\x80 <> <p> <p <3> p> "));
   ASSERT_TRUE(record.ok()) << record.status();
@@ -118,7 +120,7 @@ TEST(ParseNqRecordTest, SplitsTextAtBlanksAndNowhereElse) {  // doc/nq.md 1.3
   EXPECT_THAT(html, testing::ElementsAre(4, 6));
 }
 
-TEST(ParseNqRecordTest, ReadsDocumentsWithoutTokens) {
+TEST(NqRecordTest, ReadsDocumentsWithoutTokens) {
   nlohmann::json json = WithText("");
   EXPECT_THAT(Parse(json)->tokens, IsEmpty());
   json.erase("document_text");
@@ -126,7 +128,7 @@ TEST(ParseNqRecordTest, ReadsDocumentsWithoutTokens) {
   EXPECT_THAT(Parse(json)->tokens, IsEmpty());
 }
 
-TEST(ParseNqRecordTest, ReadsRecordsWithoutAnnotations) {
+TEST(NqRecordTest, ReadsRecordsWithoutAnnotations) {
   nlohmann::json json = NqSpecJson();
   json["annotations"] = nlohmann::json::array();
   EXPECT_THAT(Parse(json)->annotations, IsEmpty());
@@ -134,7 +136,7 @@ TEST(ParseNqRecordTest, ReadsRecordsWithoutAnnotations) {
   EXPECT_THAT(Parse(json)->annotations, IsEmpty());
 }
 
-TEST(ParseNqRecordTest, KeepsEveryBitOfTheId) {  // doc/nq.md 10, trap 10
+TEST(NqRecordTest, KeepsEveryBitOfTheId) {  // doc/nq.md 10, trap 10
   nlohmann::json json = NqSpecJson();
   for (const int64_t id : {std::numeric_limits<int64_t>::min(),
                            std::numeric_limits<int64_t>::max(),
@@ -155,7 +157,7 @@ TEST(ParseNqRecordTest, KeepsEveryBitOfTheId) {  // doc/nq.md 10, trap 10
   }
 }
 
-TEST(ParseNqRecordTest, ReadsYesAndNoInAnyCase) {  // doc/nq.md 7.1
+TEST(NqRecordTest, ReadsYesAndNoInAnyCase) {  // doc/nq.md 7.1
   nlohmann::json json = NqSpecJson();
   for (const auto& [text, expected] :
        std::vector<std::pair<std::string, NqYesNo>>{{"YES", NqYesNo::kYes},
@@ -181,7 +183,7 @@ nlohmann::json WithLongAnswer(const NqSpan& span) {
 }
 
 // doc/nq.md 7.1, 9.6
-TEST(ParseNqRecordTest, ChecksSpansAsTheOfficialReaderDoes) {
+TEST(NqRecordTest, ChecksSpansAsTheOfficialReaderDoes) {
   const std::string field = "dev.jsonl: record 3.annotations[0].long_answer.";
   EXPECT_EQ(Message(WithLongAnswer({-1, 1, -1, 1})),
             field +
@@ -202,7 +204,7 @@ TEST(ParseNqRecordTest, ChecksSpansAsTheOfficialReaderDoes) {
                 "the document, but is 19");
 }
 
-TEST(ParseNqRecordTest, LeavesNullShortAnswersOut) {  // doc/nq.md 7.1
+TEST(NqRecordTest, LeavesNullShortAnswersOut) {  // doc/nq.md 7.1
   nlohmann::json json = NqSpecJson();
   auto& short_answers = json["annotations"][0]["short_answers"];
   const nlohmann::json null = {{"start_token", -1}, {"end_token", -1}};
@@ -211,7 +213,7 @@ TEST(ParseNqRecordTest, LeavesNullShortAnswersOut) {  // doc/nq.md 7.1
               testing::ElementsAre(kAnnLee));
 }
 
-TEST(ParseNqRecordTest, NamesThePlaceOfAMistake) {
+TEST(NqRecordTest, NamesThePlaceOfAMistake) {
   const std::string record = "dev.jsonl: record 3";
   for (const char* field : {"example_id", "question_text", "document_tokens",
                             "long_answer_candidates"}) {
@@ -261,7 +263,7 @@ TEST(ParseNqRecordTest, NamesThePlaceOfAMistake) {
 }
 
 // doc/nq.md 1.1: the longest document, one annotated near its end.
-TEST(ParseNqRecordTest, ReadsTheLongestDocuments) {
+TEST(NqRecordTest, ReadsTheLongestDocuments) {
   constexpr int64_t kTokens = 156551;
   nlohmann::json json = NqSpecJson();
   auto& tokens = json["document_tokens"];
@@ -285,14 +287,14 @@ TEST(NqReaderTest, ReadsLinesWithByteOrderMarkAndCrlf) {
       "dev.jsonl", absl::StrCat("\xEF\xBB\xBF", line, "\r\n", line, "\r\n")));
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_EQ(file->size(), 2);
-  EXPECT_TRUE(ParseNqRecord(*file->Read(1), file->Where(1)).ok());
+  EXPECT_TRUE(ParseRecord<Nq>(*file->Read(1), file->Where(1)).ok());
 }
 
 TEST(NqReaderTest, RefusesBytesThatAreNotTextInJson) {
   for (const char byte : {'\xff', '\0', '\x1f'}) {
     std::string line = NqSpecJson().dump();
     line[line.find("written")] = byte;
-    EXPECT_FALSE(ParseNqRecord(line, "here").ok()) << int{byte};
+    EXPECT_FALSE(ParseRecord<Nq>(line, "here").ok()) << int{byte};
   }
 }
 
@@ -369,7 +371,7 @@ TEST(NqReaderTest, SurvivesDamagedFiles) {
     const std::string text = DamagedLine(round, &mutator);
     RecordScanner scanner("mutant");
     (void)(scanner.Scan(text).ok() && scanner.Finish().ok());
-    const auto record = ParseNqRecord(text, "mutant");
+    const auto record = ParseRecord<Nq>(text, "mutant");
     if (!record.ok()) {
       EXPECT_THAT(std::string(record.status().message()), HasSubstr("mutant"));
       continue;
@@ -386,7 +388,7 @@ absl::StatusOr<NqRecord> ReadReal(const std::string& path) {
   const auto file = RecordFile::Open(path);
   EXPECT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->size(), 1);
-  return ParseNqRecord(*file->Read(0), file->Where(0));
+  return ParseRecord<Nq>(*file->Read(0), file->Where(0));
 }
 
 TEST(NqReaderTest, ReadsARealOriginalRecord) {

@@ -16,6 +16,8 @@
 #include "tasks/nq/example.h"
 #include "tasks/nq/metric.h"
 #include "tasks/nq/raw.h"
+#include "tasks/nq/task.h"
+#include "tasks/record_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {
@@ -32,7 +34,7 @@ std::vector<NqRecord> ReadSample(const std::string& name) {
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
     const auto text = file->Read(i);
     EXPECT_TRUE(text.ok()) << text.status();
-    const auto record = ParseNqRecord(*text, file->Where(i));
+    const auto record = ParseRecord<Nq>(*text, file->Where(i));
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(*record);
   }
@@ -192,12 +194,12 @@ TEST_P(NqSampleTest, GivesExamplesWithoutUnknownWords) {
   int several_windows = 0;
   for (const NqRecord& record : records_) {
     // As in configs/demo.json.
-    const auto windows = MakeNqExamples(record, **tokenizer,
-                                        {.max_long_length = 128,
-                                         .max_global_length = 48,
-                                         .max_question_length = 12,
-                                         .stride = 64,
-                                         .tokens = *tokens});
+    const auto windows = Nq::MakeExamples(
+        record, {{.input = {.max_long_length = 128, .max_global_length = 48},
+                  .max_question_length = 12,
+                  .stride = 64,
+                  .tokens = *tokens},
+                 **tokenizer});
     several_windows += windows.size() > 1 ? 1 : 0;
     bool has_long_answer = false;
     for (const auto& window : windows) {

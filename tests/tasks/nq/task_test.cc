@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
+#include "tasks/record_json.h"
 #include "tasks/train/task_model.h"
 #include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
@@ -74,18 +75,17 @@ std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
 TEST(NqOptionsTest, DefaultToTheOfficialNumbersAndSoundRules) {
   const auto options = ReadTaskOptions<Nq>(Json::object(), "f.json: nq");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->example.stride, 2048);
-  EXPECT_EQ(options->example.max_question_length, 32);
-  EXPECT_FALSE(options->example.predict_long_as_short);
-  EXPECT_EQ(options->example.include_unknown_rate, 1);
-  EXPECT_EQ(options->example.include_unknown_rate_for_unanswerable, 4);
-  EXPECT_EQ(options->example.fixed_block_length, 0);
-  EXPECT_TRUE(options->head.mask_long_output);
-  EXPECT_EQ(options->decoding.span_selection, NqSpanSelection::kJoint);
-  EXPECT_TRUE(options->decoding.consider_answer_type);
-  EXPECT_EQ(options->decoding.max_short_answer_length, 32);
-  EXPECT_FALSE(options->example.official_compatibility);
-  EXPECT_FALSE(options->decoding.official_compatibility);
+  EXPECT_EQ(options->stride, 2048);
+  EXPECT_EQ(options->max_question_length, 32);
+  EXPECT_FALSE(options->predict_long_as_short);
+  EXPECT_EQ(options->include_unknown_rate, 1);
+  EXPECT_EQ(options->include_unknown_rate_for_unanswerable, 4);
+  EXPECT_EQ(options->fixed_block_length, 0);
+  EXPECT_TRUE(options->mask_long_output);
+  EXPECT_EQ(options->span_selection, NqSpanSelection::kJoint);
+  EXPECT_TRUE(options->consider_answer_type);
+  EXPECT_EQ(options->max_short_answer_length, 32);
+  EXPECT_FALSE(options->official_compatibility);
 }
 
 TEST(NqOptionsTest, ReadEveryField) {
@@ -105,20 +105,18 @@ TEST(NqOptionsTest, ReadEveryField) {
                            {"official_compatibility", true}},
                           "f.json: nq");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->example.stride, 100);
-  EXPECT_EQ(options->example.max_question_length, 20);
-  EXPECT_TRUE(options->example.predict_long_as_short);
-  EXPECT_EQ(options->example.include_unknown_rate, 0.25);
-  EXPECT_EQ(options->example.include_unknown_rate_for_unanswerable, 0.5);
-  EXPECT_EQ(options->example.unknown_seed, 7);
-  EXPECT_EQ(options->example.fixed_block_length, 9);
-  EXPECT_TRUE(options->head.mask_long_output);
-  EXPECT_EQ(options->decoding.span_selection,
-            NqSpanSelection::kJointExhaustive);
-  EXPECT_FALSE(options->decoding.consider_answer_type);
-  EXPECT_EQ(options->decoding.max_short_answer_length, 5);
-  EXPECT_TRUE(options->example.official_compatibility);
-  EXPECT_TRUE(options->decoding.official_compatibility);
+  EXPECT_EQ(options->stride, 100);
+  EXPECT_EQ(options->max_question_length, 20);
+  EXPECT_TRUE(options->predict_long_as_short);
+  EXPECT_EQ(options->include_unknown_rate, 0.25);
+  EXPECT_EQ(options->include_unknown_rate_for_unanswerable, 0.5);
+  EXPECT_EQ(options->unknown_seed, 7);
+  EXPECT_EQ(options->fixed_block_length, 9);
+  EXPECT_TRUE(options->mask_long_output);
+  EXPECT_EQ(options->span_selection, NqSpanSelection::kJointExhaustive);
+  EXPECT_FALSE(options->consider_answer_type);
+  EXPECT_EQ(options->max_short_answer_length, 5);
+  EXPECT_TRUE(options->official_compatibility);
 }
 
 TEST(NqOptionsTest, FollowOtherOptionsWhereTheyAreAbsent) {  // doc/nq.md 2.8, 4
@@ -126,8 +124,8 @@ TEST(NqOptionsTest, FollowOtherOptionsWhereTheyAreAbsent) {  // doc/nq.md 2.8, 4
       {{"include_unknown_rate", 0.1}, {"official_compatibility", true}},
       "f.json: nq");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_DOUBLE_EQ(options->example.include_unknown_rate_for_unanswerable, 0.4);
-  EXPECT_FALSE(options->head.mask_long_output);
+  EXPECT_DOUBLE_EQ(options->include_unknown_rate_for_unanswerable, 0.4);
+  EXPECT_FALSE(options->mask_long_output);
 }
 
 TEST(MakeNqTaskTest, RefusesOptionsThatMakeNoSense) {
@@ -376,7 +374,7 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
           json.contains("annotations") &&
           std::count_if(json["annotations"].begin(), json["annotations"].end(),
                         HasShort) >= Needed(json["annotations"]);
-      const auto record = ParseNqRecord(text, file->Where(i));
+      const auto record = ParseRecord<Nq>(text, file->Where(i));
       ASSERT_TRUE(record.ok()) << record.status();
       records_.push_back(*record);
       const auto windows = task_->MakeExamples(text, file->Where(i));

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tasks/nq/task.h"
+#include "tasks/record_json.h"
 #include "tests/support/mutation.h"
 #include "tests/tasks/nq/page_record.h"
 #include "tests/tasks/nq/spec_record.h"
@@ -94,7 +95,8 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
   std::mt19937 random(3);
   int parsed = 0;
   for (int round = 0; round < 24000; ++round) {
-    const auto record = ParseNqRecord(DamagedRecord(round, &mutator), "mutant");
+    const auto record =
+        ParseRecord<Nq>(DamagedRecord(round, &mutator), "mutant");
     if (!record.ok()) {
       EXPECT_THAT(std::string(record.status().message()), HasSubstr("mutant"));
       continue;
@@ -103,16 +105,17 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
     const bool official = round % 4 < 2;
     const int64_t stride = 1 + round % 5;
     const int64_t question = round % 7;
-    const auto examples = MakeNqExamples(
-        *record, tokenizer,
-        {.max_long_length = question + 3 + stride + round % 11,
-         .max_global_length = question + 2 + round % 6,
-         .max_question_length = question,
-         .stride = stride,
-         .predict_long_as_short = round % 13 == 0,
-         .fixed_block_length = round % 9 == 0 ? 1 + round % 4 : 0,
-         .include_unknown_rate = 0.5,
-         .official_compatibility = official});
+    const auto examples = Nq::MakeExamples(
+        *record,
+        {{.input = {.max_long_length = question + 3 + stride + round % 11,
+                    .max_global_length = question + 2 + round % 6},
+          .max_question_length = question,
+          .stride = stride,
+          .predict_long_as_short = round % 13 == 0,
+          .fixed_block_length = round % 9 == 0 ? 1 + round % 4 : 0,
+          .include_unknown_rate = 0.5,
+          .official_compatibility = official},
+         tokenizer});
     ASSERT_FALSE(examples.empty());
     for (const auto& example : examples) {
       for (const NqTarget& target :
@@ -122,7 +125,7 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
                     target.end < example->long_length());
         EXPECT_TRUE(official || target.start <= target.end);
       }
-      Nq::Describe(*example, tokenizer, {});
+      Nq::Describe(*example, {{}, tokenizer});
     }
     const NqPrediction prediction =
         DecodeNqDocument(RandomWindows(examples, round % 3, &random),
@@ -163,7 +166,7 @@ NqRecord LargestPage() {
 
 TEST(NqWholeWayTest, TakesTheLargestDocument) {
   const NqRecord record = LargestPage();
-  const auto examples = MakeNqExamples(record, NqSpecTokenizer(), {});
+  const auto examples = Nq::MakeExamples(record, {{}, NqSpecTokenizer()});
   EXPECT_EQ(examples[0]->document->num_pieces, 156551);
   // ceil((156551 - (4096 - 6) + 2048) / 2048), doc/nq.md 2.3
   ASSERT_EQ(examples.size(), 76u);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tasks/openkp/task.h"
+#include "tasks/record_json.h"
 #include "tests/tasks/openkp/spec_record.h"
 
 namespace etc {
@@ -27,19 +28,19 @@ using ::testing::IsEmpty;
 using Position = PhrasePosition;
 
 // Settings of doc/openkp.md 10.1.
-OpenkpExampleOptions SpecOptions(bool official = false) {
-  return {
-      .max_long_length = 16,
-      .max_global_length = 4,
-      .official_compatibility = official,
-      .pattern = {
-          .local_radius = 2, .relative_pos_max_distance = 4, .hard_g2l = true}};
+OpenkpOptions SpecOptions(bool official = false) {
+  return {.input = {.max_long_length = 16,
+                    .max_global_length = 4,
+                    .pattern = {.local_radius = 2,
+                                .relative_pos_max_distance = 4,
+                                .hard_g2l = true}},
+          .official_compatibility = official};
 }
 
 std::shared_ptr<const OpenkpExample> Make(const OpenkpRecord& record,
-                                          const OpenkpExampleOptions& options) {
+                                          const OpenkpOptions& options) {
   const auto example =
-      MakeOpenkpExample(record, *OpenkpSpecTokenizer(), options, "here");
+      Openkp::MakeExamples(record, {options, *OpenkpSpecTokenizer(), "here"});
   EXPECT_TRUE(example.ok()) << example.status();
   return *example;
 }
@@ -123,8 +124,8 @@ TEST(OpenkpTruncationTest, KeepsTheWordsThatFit) {
 
 TEST(OpenkpTruncationTest, CutsNoWord) {
   // "isaacs" has two pieces, of which one would fit.
-  OpenkpExampleOptions options = SpecOptions();
-  options.max_long_length = 2;
+  OpenkpOptions options = SpecOptions();
+  options.input.max_long_length = 2;
   const auto record =
       OpenkpSpecRecord({{"star isaacs trek", kBoldFeature}}, {"trek"});
   const auto example = Make(record, options);
@@ -135,7 +136,7 @@ TEST(OpenkpTruncationTest, CutsNoWord) {
 }
 
 TEST(OpenkpFixedBlocksTest, HaveGlobalsForRunsOfTokens) {  // doc/openkp.md 10.6
-  OpenkpExampleOptions options = SpecOptions(/*official=*/true);
+  OpenkpOptions options = SpecOptions(/*official=*/true);
   options.fixed_block_length = 4;
   const auto example =
       Make(OpenkpSpecRecord(StarTrekPieces(), StarTrekPhrases()), options);
@@ -145,14 +146,14 @@ TEST(OpenkpFixedBlocksTest, HaveGlobalsForRunsOfTokens) {  // doc/openkp.md 10.6
   EXPECT_THAT(example->global_token_ids, ElementsAre(1, 1, 1, 1));
   EXPECT_THAT(example->elements, IsEmpty());
   EXPECT_EQ(example->num_words, 11);
-  options.max_global_length = 2;
+  options.input.max_global_length = 2;
   EXPECT_EQ(
       Make(OpenkpSpecRecord(StarTrekPieces(), {}), options)->long_length(), 8);
 }
 
 // doc/openkp.md 3.7
 TEST(OpenkpFixedBlocksTest, FindPartsOfWordsOfficiallyOnly) {
-  OpenkpExampleOptions options = SpecOptions();
+  OpenkpOptions options = SpecOptions();
   options.fixed_block_length = 4;
   const auto record =
       OpenkpSpecRecord({{"wars not star trek", kBoldFeature}}, {"star trek"});
@@ -165,7 +166,7 @@ TEST(OpenkpFixedBlocksTest, FindPartsOfWordsOfficiallyOnly) {
 
 TEST_P(OpenkpExampleTest, LabelsTheInstanceOfTheSpec) {  // doc/openkp.md 10.8
   const auto record =
-      ParseOpenkpRecord(GreenTeaJson().dump(), "doc/openkp.md 1");
+      ParseRecord<Openkp>(GreenTeaJson().dump(), "doc/openkp.md 1");
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_THAT(Make(*record, SpecOptions(GetParam()))->labels,
               ElementsAre(Position{0, 2}, Position{5, 3}));
@@ -200,8 +201,8 @@ TEST(OpenkpPhantomWordsTest, AreNotThere) {
 TEST(OpenkpChecksTest, RefuseOnlyOfficially) {  // doc/openkp.md 3.1
   OpenkpRecord record = OpenkpSpecRecord(StarTrekPieces(), {});
   const auto status = [&record](bool official) {
-    return MakeOpenkpExample(record, *OpenkpSpecTokenizer(),
-                             SpecOptions(official), "f: record 1")
+    return Openkp::MakeExamples(record, {SpecOptions(official),
+                                         *OpenkpSpecTokenizer(), "f: record 1"})
         .status();
   };
   record.has_integer_coordinates = true;
@@ -243,15 +244,15 @@ TEST_P(OpenkpExampleTest, TakesVeryLongDocuments) {
   pieces.back().first += " doug";
   const auto record = OpenkpSpecRecord(pieces, {"doug"});
   EXPECT_EQ(OpenkpWords(record.text).size(), 156001u);
-  OpenkpExampleOptions options = SpecOptions(GetParam());
-  options.max_long_length = 4096;
-  options.max_global_length = 512;
+  OpenkpOptions options = SpecOptions(GetParam());
+  options.input.max_long_length = 4096;
+  options.input.max_global_length = 512;
   const auto example = Make(record, options);
   EXPECT_EQ(example->long_length(), GetParam() ? 52 * 78 : 4096);
   EXPECT_EQ(example->dropped_words, 156001 - example->long_length());
   EXPECT_THAT(example->left_out, HasSubstr("no key phrase"));
-  options.max_long_length = 200000;
-  options.max_global_length = 2000;
+  options.input.max_long_length = 200000;
+  options.input.max_global_length = 2000;
   EXPECT_THAT(Make(record, options)->labels, ElementsAre(Position{156000, 1}));
 }
 
@@ -261,10 +262,10 @@ TEST(OpenkpReferencesTest, AreOfficiallyRemovedBehindTheCut) {
       {{"star trek", kBoldFeature}, {"doug foo", kBoldFeature}}, {"doug"});
   for (const int64_t fixed_block_length : {0, 1}) {
     for (const bool official : {false, true}) {
-      OpenkpExampleOptions options = SpecOptions(official);
+      OpenkpOptions options = SpecOptions(official);
       options.fixed_block_length = fixed_block_length;
       EXPECT_FALSE(Make(record, options)->references->is_removed);
-      options.max_long_length = 2;
+      options.input.max_long_length = 2;
       EXPECT_EQ(Make(record, options)->references->is_removed, official);
     }
   }
@@ -310,7 +311,7 @@ TEST(OpenkpExampleMemoryTest, IsThatOfTextAndElements) {
 TEST(DescribeOpenkpExampleTest, ShowsElementsAndKeyPhrases) {
   const auto example = Make(
       OpenkpSpecRecord(StarTrekPieces(), StarTrekPhrases()), SpecOptions());
-  EXPECT_EQ(Openkp::Describe(*example, *OpenkpSpecTokenizer(), {}),
+  EXPECT_EQ(Openkp::Describe(*example, {{}, *OpenkpSpecTokenizer()}),
             R"(document http://x.org/1
 key phrases: star trek, jason isaacs
 in the input: "Star Trek" at words 0-1, "Jason Isaacs" at words 7-8

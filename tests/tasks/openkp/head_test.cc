@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "tasks/openkp/task.h"
+#include "tasks/typed_head.h"
 #include "tests/tasks/openkp/spec_record.h"
 
 namespace etc {
@@ -36,8 +38,10 @@ EtcConfig SmallConfig() {
 std::shared_ptr<OpenkpExample> ExampleOf(const OpenkpPieces& pieces,
                                          const std::vector<std::string>& keys) {
   const auto example =
-      MakeOpenkpExample(OpenkpSpecRecord(pieces, keys), *OpenkpSpecTokenizer(),
-                        {.pattern = {.hard_g2l = true}}, "here");
+      Openkp::MakeExamples(OpenkpSpecRecord(pieces, keys),
+                           {{.input = {.pattern = {.hard_g2l = true}}},
+                            *OpenkpSpecTokenizer(),
+                            "here"});
   EXPECT_TRUE(example.ok()) << example.status();
   return std::make_shared<OpenkpExample>(**example);
 }
@@ -135,7 +139,7 @@ TEST(NgramLossesTest, AreThoseOfTheSpec) {  // doc/openkp.md 10.8
 }
 
 // The head of doc/openkp.md 5.2 for one example, from its parameters, in loops.
-torch::Tensor HeadReference(const OpenkpHead& head, const torch::Tensor& x,
+torch::Tensor HeadReference(const TaskHead& head, const torch::Tensor& x,
                             const OpenkpExample& example, int64_t words) {
   const auto parameters = head.named_parameters();
   const auto norm = [&](const torch::Tensor& row, const std::string& name) {
@@ -180,26 +184,27 @@ void Randomize(torch::nn::Module* module) {
 TEST(OpenkpHeadTest, AgreesWithItsFormula) {
   torch::manual_seed(4);
   const Batch batch = SmallBatch();
-  OpenkpHead head(SmallConfig(), {});
-  head.to(torch::kFloat64);
-  Randomize(&head);
+  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  head->to(torch::kFloat64);
+  Randomize(head.get());
   const EtcOutput encoded = {
       .long_output = torch::randn({2, 13, kHidden}, torch::kFloat64)};
-  const torch::Tensor logits = head.forward(encoded, batch).front();
+  const torch::Tensor logits = head->forward(encoded, batch).front();
   ASSERT_EQ(logits.sizes(), (std::vector<int64_t>{2, 5, 11}));
   for (int64_t b = 0; b < 2; ++b) {
     const auto& example = dynamic_cast<const OpenkpExample&>(
         *batch.examples[static_cast<size_t>(b)]);
     ExpectNear(logits[b],
-               HeadReference(head, encoded.long_output[b], example, 11), 1e-10);
+               HeadReference(*head, encoded.long_output[b], example, 11),
+               1e-10);
   }
 }
 
 TEST(OpenkpHeadTest, MasksPhrasesThatDoNotExist) {  // doc/openkp.md 10.8
   const Batch batch = MakeBatch({ExampleOfWords({0, 1, 2})});
-  OpenkpHead head(SmallConfig(), {});
+  const auto head = Openkp::MakeHead(SmallConfig(), {});
   const torch::Tensor logits =
-      head.forward({.long_output = torch::randn({1, 3, kHidden})}, batch)
+      head->forward({.long_output = torch::randn({1, 3, kHidden})}, batch)
           .front();
   const torch::Tensor exists = logits[0].ne(kOpenkpNoNgramLogit);
   EXPECT_EQ(exists.sum(-1)
@@ -210,7 +215,8 @@ TEST(OpenkpHeadTest, MasksPhrasesThatDoNotExist) {  // doc/openkp.md 10.8
 }
 
 // The embedding of doc/openkp.md 5.1 of one element.
-torch::Tensor VisualReference(OpenkpHead& head, const OpenkpElement& element) {
+torch::Tensor VisualReference(const TaskHead& head,
+                              const OpenkpElement& element) {
   const auto parameters = head.named_parameters();
   const auto linear = [&](const torch::Tensor& x, const std::string& name) {
     return torch::mv(parameters["visual." + name + ".weight"], x) +
@@ -229,10 +235,10 @@ torch::Tensor VisualReference(OpenkpHead& head, const OpenkpElement& element) {
 TEST(OpenkpHeadTest, AddsTheLookOfElements) {
   torch::manual_seed(5);
   const Batch batch = SmallBatch();
-  OpenkpHead head(SmallConfig(), {});
-  head.to(torch::kFloat64);
-  Randomize(&head);
-  const EmbeddingAdders adders = head.Adders(batch);
+  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  head->to(torch::kFloat64);
+  Randomize(head.get());
+  const EmbeddingAdders adders = head->Adders(batch);
   ASSERT_EQ(adders.global_adder.sizes(), (std::vector<int64_t>{2, 2, kHidden}));
   ASSERT_EQ(adders.long_adder.sizes(), (std::vector<int64_t>{2, 13, kHidden}));
   for (int64_t b = 0; b < 2; ++b) {
@@ -243,7 +249,7 @@ TEST(OpenkpHeadTest, AddsTheLookOfElements) {
           g < example.global_length() ? example.elements[static_cast<size_t>(g)]
                                       : OpenkpElement{};  // padding
       // The dense features are float32.
-      ExpectNear(adders.global_adder[b][g], VisualReference(head, element),
+      ExpectNear(adders.global_adder[b][g], VisualReference(*head, element),
                  1e-10);
     }
     for (int64_t i = 0; i < 13; ++i) {
@@ -257,36 +263,40 @@ TEST(OpenkpHeadTest, AddsTheLookOfElements) {
 
 TEST(OpenkpHeadTest, AddsOnlyWhatIsAskedFor) {  // doc/openkp.md 5.1
   const Batch batch = SmallBatch();
-  OpenkpHead in_long(SmallConfig(), {.use_visual_features_in_global = false});
-  EXPECT_TRUE(in_long.Adders(batch).long_adder.defined());
-  EXPECT_FALSE(in_long.Adders(batch).global_adder.defined());
-  OpenkpHead in_global(SmallConfig(), {.use_visual_features_in_long = false});
-  EXPECT_FALSE(in_global.Adders(batch).long_adder.defined());
-  EXPECT_TRUE(in_global.Adders(batch).global_adder.defined());
-  OpenkpHead none(SmallConfig(), {.use_visual_features_in_long = false,
-                                  .use_visual_features_in_global = false});
-  EXPECT_FALSE(none.Adders(batch).long_adder.defined());
-  for (const auto& parameter : none.named_parameters()) {
+  const auto in_long =
+      Openkp::MakeHead(SmallConfig(), {.use_visual_features_in_global = false});
+  EXPECT_TRUE(in_long->Adders(batch).long_adder.defined());
+  EXPECT_FALSE(in_long->Adders(batch).global_adder.defined());
+  const auto in_global =
+      Openkp::MakeHead(SmallConfig(), {.use_visual_features_in_long = false});
+  EXPECT_FALSE(in_global->Adders(batch).long_adder.defined());
+  EXPECT_TRUE(in_global->Adders(batch).global_adder.defined());
+  const auto none =
+      Openkp::MakeHead(SmallConfig(), {.use_visual_features_in_long = false,
+                                       .use_visual_features_in_global = false});
+  EXPECT_FALSE(none->Adders(batch).long_adder.defined());
+  for (const auto& parameter : none->named_parameters()) {
     EXPECT_THAT(parameter.key(), testing::Not(testing::HasSubstr("visual")));
   }
-  OpenkpHead shallow(SmallConfig(), {.visual = {.extra_dense_layers = 0}});
+  const auto shallow =
+      Openkp::MakeHead(SmallConfig(), {.visual = {.extra_dense_layers = 0}});
   EXPECT_FALSE(
-      shallow.named_parameters().contains("visual.extra_dense.weight"));
+      shallow->named_parameters().contains("visual.extra_dense.weight"));
 }
 
 TEST(OpenkpHeadTest, TrainsEveryParameter) {
   torch::manual_seed(6);
   const Batch batch = SmallBatch();
-  OpenkpHead head(SmallConfig(), {});
-  const EmbeddingAdders adders = head.Adders(batch);
-  const torch::Tensor losses = head.Losses(
-      head.forward({.long_output =
-                        adders.long_adder + adders.global_adder.sum({1}, true)},
-                   batch),
+  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  const EmbeddingAdders adders = head->Adders(batch);
+  const torch::Tensor losses = head->Losses(
+      head->forward({.long_output = adders.long_adder +
+                                    adders.global_adder.sum({1}, true)},
+                    batch),
       batch);
   ASSERT_EQ(losses.sizes(), (std::vector<int64_t>{2}));
   losses.sum().backward();
-  for (const auto& parameter : head.named_parameters()) {
+  for (const auto& parameter : head->named_parameters()) {
     ASSERT_TRUE(parameter.value().grad().defined()) << parameter.key();
     EXPECT_GT(parameter.value().grad().abs().sum().item<double>(), 0)
         << parameter.key();
@@ -307,20 +317,21 @@ TEST(OpenkpHeadTest, CountsPlacesThatDoNotExistOfficially) {
                                               .eq(0)
                                               .unsqueeze(0),
                                           kOpenkpNoNgramLogit)};
-  OpenkpHead sound(SmallConfig(), {});
-  EXPECT_NEAR(sound.Losses(logits, batch).item<double>(), std::log(6), 1e-5);
+  const auto sound = Openkp::MakeHead(SmallConfig(), {});
+  EXPECT_NEAR(sound->Losses(logits, batch).item<double>(), std::log(6), 1e-5);
   // 6 of 5 * 100 classes exist; the others hold 1e-4 of the target.
-  OpenkpHead official(SmallConfig(),
-                      {.max_long_length = 100, .official_compatibility = true});
-  EXPECT_NEAR(official.Losses(logits, batch).item<double>(),
+  const auto official = Openkp::MakeHead(
+      SmallConfig(),
+      {.input = {.max_long_length = 100}, .official_compatibility = true});
+  EXPECT_NEAR(official->Losses(logits, batch).item<double>(),
               std::log(6) + 1e-4 * 10000 * (494. / 500), 1e-3);
 }
 
 TEST(OpenkpHeadTest, RefusesDocumentsWithoutKeyPhrases) {
   const auto example = ExampleOf({{"star", kBoldFeature}}, {});
   example->has_answer = false;
-  OpenkpHead head(SmallConfig(), {});
-  EXPECT_THROW(head.Losses({torch::zeros({1, 5, 5})}, MakeBatch({example})),
+  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  EXPECT_THROW(head->Losses({torch::zeros({1, 5, 5})}, MakeBatch({example})),
                c10::Error);
 }
 
@@ -328,8 +339,8 @@ TEST(OpenkpHeadTest, StartsAsTheSpecSays) {  // doc/openkp.md 5.1, 5.2
   torch::manual_seed(7);
   EtcConfig config = SmallConfig();
   config.hidden_size = 64;
-  OpenkpHead head(config, {});
-  for (const auto& parameter : head.named_parameters()) {
+  const auto head = Openkp::MakeHead(config, {});
+  for (const auto& parameter : head->named_parameters()) {
     const std::string& name = parameter.key();
     const torch::Tensor& value = parameter.value();
     if (name.ends_with("bias")) {

@@ -34,7 +34,7 @@ class Document {
     return *this;
   }
 
-  std::vector<std::string> Decode(const OpenkpDecodingOptions& options) const {
+  std::vector<std::string> Decode(const OpenkpOptions& options) const {
     return DecodeKeyPhrases(example_, {.ngrams = logits_}, options);
   }
 

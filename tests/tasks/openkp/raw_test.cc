@@ -18,6 +18,7 @@
 #include "tasks/openkp/metric.h"
 #include "tasks/openkp/prediction.h"
 #include "tasks/openkp/task.h"
+#include "tasks/record_json.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
@@ -30,7 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<OpenkpRecord> Parse(const nlohmann::json& json) {
-  return ParseOpenkpRecord(json.dump(), "train.jsonl: record 3");
+  return ParseRecord<Openkp>(json.dump(), "train.jsonl: record 3");
 }
 
 std::string Message(const nlohmann::json& json) {
@@ -49,7 +50,7 @@ nlohmann::json WithElement(const std::string& field,
   return json;
 }
 
-TEST(ParseOpenkpRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/openkp.md 1
+TEST(OpenkpRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/openkp.md 1
   const auto record = Parse(GreenTeaJson());
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->url, "http://x.org/tea");
@@ -64,7 +65,7 @@ TEST(ParseOpenkpRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/openkp.md 1
                           ElementsAre("brew", "green", "tea")));
 }
 
-TEST(ParseOpenkpRecordTest, TakesTheWidthBeforeY) {  // doc/openkp.md 10.2
+TEST(OpenkpRecordTest, TakesTheWidthBeforeY) {  // doc/openkp.md 10.2
   const auto record = Parse(OpenkpJson(
       {{"a", nlohmann::json::parse("[208.0,49.0,138.0,15.0,0,0,0,0,12,1,"
                                    "198.0,564.0,138.0,15.0,1,0,0,0,12,1]")}},
@@ -86,7 +87,7 @@ TEST(ParseOpenkpRecordTest, TakesTheWidthBeforeY) {  // doc/openkp.md 10.2
 }
 
 // doc/openkp.md 10.2
-TEST(ParseOpenkpRecordTest, HasNoKeyPhrasesWithoutTheField) {
+TEST(OpenkpRecordTest, HasNoKeyPhrasesWithoutTheField) {
   nlohmann::json json = GreenTeaJson();
   json.erase("KeyPhrases");
   EXPECT_FALSE(Parse(json)->key_phrases.has_value());
@@ -96,7 +97,7 @@ TEST(ParseOpenkpRecordTest, HasNoKeyPhrasesWithoutTheField) {
 }
 
 // doc/openkp.md 11, trap 2
-TEST(ParseOpenkpRecordTest, AcceptsWholeNumbersAndSaysSo) {
+TEST(OpenkpRecordTest, AcceptsWholeNumbersAndSaysSo) {
   nlohmann::json feature = kBoldFeature;
   feature[0] = 208;
   const auto record = Parse(OpenkpJson({{"a", feature}}, {}));
@@ -105,7 +106,7 @@ TEST(ParseOpenkpRecordTest, AcceptsWholeNumbersAndSaysSo) {
   EXPECT_EQ(record->elements[0].node.x, 208);
 }
 
-TEST(ParseOpenkpRecordTest, AcceptsElementsWithoutWords) {
+TEST(OpenkpRecordTest, AcceptsElementsWithoutWords) {
   nlohmann::json json = GreenTeaJson();
   nlohmann::json vdom = nlohmann::json::parse(json["VDOM"].get<std::string>());
   nlohmann::json empty = vdom[1];
@@ -118,7 +119,7 @@ TEST(ParseOpenkpRecordTest, AcceptsElementsWithoutWords) {
   EXPECT_EQ(OpenkpSpecRecord({{"", kBoldFeature}}, {}).elements[0].end_word, 1);
 }
 
-TEST(ParseOpenkpRecordTest, NamesThePlaceOfAMistake) {  // doc/openkp.md 2
+TEST(OpenkpRecordTest, NamesThePlaceOfAMistake) {  // doc/openkp.md 2
   EXPECT_EQ(Message(WithElement("start_idx", 4)),
             "train.jsonl: record 3.VDOM[1].start_idx should be 3, but is 4");
   EXPECT_EQ(Message(WithElement("end_idx", 11)),
@@ -170,13 +171,13 @@ TEST(OpenkpReaderTest, ReadsLinesWithByteOrderMarkAndCrlf) {
       "dev.jsonl", absl::StrCat("\xEF\xBB\xBF", line, "\r\n", line, "\r\n")));
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_EQ(file->size(), 2);
-  EXPECT_TRUE(ParseOpenkpRecord(*file->Read(1), file->Where(1)).ok());
+  EXPECT_TRUE(ParseRecord<Openkp>(*file->Read(1), file->Where(1)).ok());
 }
 
 TEST(OpenkpReaderTest, RefusesBytesThatAreNotUtf8) {
   std::string line = GreenTeaJson().dump();
   line[line.find("Guide")] = '\xff';
-  EXPECT_FALSE(ParseOpenkpRecord(line, "here").ok());
+  EXPECT_FALSE(ParseRecord<Openkp>(line, "here").ok());
 }
 
 // The damages of one round: to the line, to the JSON inside of it, or to the
@@ -218,20 +219,20 @@ TEST(OpenkpReaderTest, SurvivesDamagedFiles) {
     const std::string text = DamagedLine(round, &mutator);
     RecordScanner scanner("mutant");
     (void)(scanner.Scan(text).ok() && scanner.Finish().ok());
-    const auto record = ParseOpenkpRecord(text, "mutant");
+    const auto record = ParseRecord<Openkp>(text, "mutant");
     if (!record.ok()) {
       EXPECT_THAT(std::string(record.status().message()), HasSubstr("mutant"));
       continue;
     }
     ++parsed;
     const bool official = round % 2 == 0;
-    const auto example =
-        MakeOpenkpExample(*record, *tokenizer,
-                          {.max_long_length = 3 + round % 30,
-                           .max_global_length = 1 + round % 6,
-                           .fixed_block_length = round % 7 == 0 ? 2 : 0,
-                           .official_compatibility = official},
-                          "mutant");
+    const auto example = Openkp::MakeExamples(
+        *record, {{.input = {.max_long_length = 3 + round % 30,
+                             .max_global_length = 1 + round % 6},
+                   .fixed_block_length = round % 7 == 0 ? 2 : 0,
+                   .official_compatibility = official},
+                  *tokenizer,
+                  "mutant"});
     if (!example.ok()) {
       EXPECT_TRUE(official) << example.status();
       continue;
@@ -245,7 +246,7 @@ TEST(OpenkpReaderTest, SurvivesDamagedFiles) {
                      {{record->url, phrases}})) {
       EXPECT_TRUE(value >= 0 && value <= 1) << name;
     }
-    Openkp::Describe(**example, *tokenizer, {});
+    Openkp::Describe(**example, {{}, *tokenizer});
   }
   EXPECT_GT(parsed, 8000);
   EXPECT_LT(parsed, 29000);
@@ -258,7 +259,7 @@ TEST(OpenkpReaderTest, ReadsEveryRealRecord) {
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->size(), 1);
   for (int64_t i = 0; i < file->size(); ++i) {
-    const auto record = ParseOpenkpRecord(*file->Read(i), file->Where(i));
+    const auto record = ParseRecord<Openkp>(*file->Read(i), file->Where(i));
     ASSERT_TRUE(record.ok()) << record.status();
     EXPECT_EQ(record->elements.size(), 69u);
     EXPECT_EQ(OpenkpWords(record->text).size(), 787u);

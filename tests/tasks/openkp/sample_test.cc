@@ -15,6 +15,8 @@
 #include "tasks/data/record_file.h"
 #include "tasks/openkp/example.h"
 #include "tasks/openkp/raw.h"
+#include "tasks/openkp/task.h"
+#include "tasks/record_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {
@@ -29,7 +31,7 @@ std::vector<OpenkpRecord> ReadSample(const std::string& name) {
   const auto file = RecordFile::Open(SamplePath(name));
   EXPECT_TRUE(file.ok()) << file.status();
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
-    auto record = ParseOpenkpRecord(*file->Read(i), file->Where(i));
+    auto record = ParseRecord<Openkp>(*file->Read(i), file->Where(i));
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(*std::move(record));
   }
@@ -93,9 +95,10 @@ TEST_P(OpenkpSampleTest, HasAVocabularyForAllItsWords) {
   const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   for (const OpenkpRecord& record : records_) {
-    const auto example = MakeOpenkpExample(
-        record, **tokenizer, {.max_long_length = 256, .max_global_length = 32},
-        "sample");
+    const auto example = Openkp::MakeExamples(
+        record, {{.input = {.max_long_length = 256, .max_global_length = 32}},
+                 **tokenizer,
+                 "sample"});
     ASSERT_TRUE(example.ok()) << example.status();
     EXPECT_THAT((*example)->long_token_ids,
                 testing::Not(testing::Contains((*tokenizer)->Id("[UNK]"))));

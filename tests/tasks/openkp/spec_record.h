@@ -11,6 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tasks/openkp/raw.h"
+#include "tasks/openkp/task.h"
+#include "tasks/record_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {
@@ -81,7 +83,7 @@ inline nlohmann::json OpenkpJson(const OpenkpPieces& pieces,
 
 inline OpenkpRecord OpenkpSpecRecord(const OpenkpPieces& pieces,
                                      const std::vector<std::string>& phrases) {
-  return *ParseOpenkpRecord(OpenkpJson(pieces, phrases).dump(), "spec");
+  return *ParseRecord<Openkp>(OpenkpJson(pieces, phrases).dump(), "spec");
 }
 
 // The made-up instance of doc/openkp.md 1.

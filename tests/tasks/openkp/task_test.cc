@@ -66,18 +66,18 @@ TEST(OpenkpOptionsTest, DefaultToTheOfficialNumbers) {  // doc/openkp.md 9.2
   const auto options =
       ReadTaskOptions<Openkp>(Json::object(), "f.json: openkp");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->head.additive_smoothing_mass, 1e-4);
-  EXPECT_TRUE(options->head.use_visual_features_in_long);
-  EXPECT_TRUE(options->head.use_visual_features_in_global);
-  EXPECT_EQ(options->head.visual.extra_dense_layers, 1);
-  EXPECT_EQ(options->head.visual.features.x.min, -50);
-  EXPECT_EQ(options->head.visual.features.height.max, 18000);
-  EXPECT_THAT(options->head.visual.features.crossed_indicators,
+  EXPECT_EQ(options->additive_smoothing_mass, 1e-4);
+  EXPECT_TRUE(options->use_visual_features_in_long);
+  EXPECT_TRUE(options->use_visual_features_in_global);
+  EXPECT_EQ(options->visual.extra_dense_layers, 1);
+  EXPECT_EQ(options->visual.features.x.min, -50);
+  EXPECT_EQ(options->visual.features.height.max, 18000);
+  EXPECT_THAT(options->visual.features.crossed_indicators,
               ElementsAre("block", "heading", "bold"));
-  EXPECT_EQ(options->decoding.max_phrases, 5);
-  EXPECT_EQ(options->decoding.max_positions, 100);
-  EXPECT_EQ(options->example.fixed_block_length, 0);
-  EXPECT_FALSE(options->example.official_compatibility);
+  EXPECT_EQ(options->max_phrases, 5);
+  EXPECT_EQ(options->max_positions, 100);
+  EXPECT_EQ(options->fixed_block_length, 0);
+  EXPECT_FALSE(options->official_compatibility);
 }
 
 TEST(OpenkpOptionsTest, ReadEveryField) {
@@ -97,19 +97,17 @@ TEST(OpenkpOptionsTest, ReadEveryField) {
                                {"official_compatibility", true}},
                               "f.json: openkp");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->head.additive_smoothing_mass, 0.5);
-  EXPECT_EQ(options->head.visual.extra_dense_layers, 0);
-  EXPECT_EQ(options->head.visual.features.y.min, 1);
-  EXPECT_EQ(options->head.visual.features.width.min, 2);
-  EXPECT_EQ(options->head.visual.features.height.min, 3);
-  EXPECT_THAT(options->head.visual.features.crossed_indicators,
+  EXPECT_EQ(options->additive_smoothing_mass, 0.5);
+  EXPECT_EQ(options->visual.extra_dense_layers, 0);
+  EXPECT_EQ(options->visual.features.y.min, 1);
+  EXPECT_EQ(options->visual.features.width.min, 2);
+  EXPECT_EQ(options->visual.features.height.min, 3);
+  EXPECT_THAT(options->visual.features.crossed_indicators,
               ElementsAre("leaf", "parent_bold"));
-  EXPECT_EQ(options->decoding.max_phrases, 3);
-  EXPECT_EQ(options->decoding.max_positions, 50);
-  EXPECT_EQ(options->example.fixed_block_length, 7);
-  EXPECT_TRUE(options->example.official_compatibility);
-  EXPECT_TRUE(options->head.official_compatibility);
-  EXPECT_TRUE(options->decoding.official_compatibility);
+  EXPECT_EQ(options->max_phrases, 3);
+  EXPECT_EQ(options->max_positions, 50);
+  EXPECT_EQ(options->fixed_block_length, 7);
+  EXPECT_TRUE(options->official_compatibility);
 }
 
 TEST(MakeOpenkpTaskTest, RefusesWhatMakesNoSense) {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tasks/wikihop/task.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
@@ -39,14 +40,14 @@ WikihopRecord SpecRecord() {  // doc/wikihop.md 1.2
 }
 
 absl::StatusOr<std::shared_ptr<const WikihopExample>> Make(
-    const WikihopRecord& record, WikihopExampleOptions options = {}) {
+    const WikihopRecord& record, WikihopOptions options = {}) {
   options.split_sentences = SplitAtFullStops;
-  return MakeWikihopExample(record, WordTokenizer(Words()), options,
-                            "f: record 0");
+  return Wikihop::MakeExamples(
+      record, {options, WordTokenizer(Words()), "f: record 0"});
 }
 
 std::shared_ptr<const WikihopExample> MakeOrDie(
-    const WikihopRecord& record, const WikihopExampleOptions& options = {}) {
+    const WikihopRecord& record, const WikihopOptions& options = {}) {
   auto example = Make(record, options);
   EXPECT_TRUE(example.ok()) << example.status();
   return *example;
@@ -133,7 +134,7 @@ TEST(WikihopExampleTest, CarriesWhatPredictionNeeds) {
 }
 
 TEST(WikihopExampleTest, ExemptsFromTheHardMaskAsAskedFor) {
-  WikihopExampleOptions options;
+  WikihopOptions options;
   EXPECT_THAT(MakeOrDie(SpecRecord(), options)->pattern.ignore_hard_g2l,
               ElementsAre(1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0));
   options.query_ignore_hard_g2l = false;
@@ -151,11 +152,11 @@ TEST(WikihopExampleTest, LinksOnlyWhenAskedTo) {
 }
 
 TEST(WikihopExampleTest, GivesTheModelsPatternOptions) {
-  const auto example =
-      MakeOrDie(SpecRecord(), {.pattern = {.local_radius = 5,
+  const auto example = MakeOrDie(
+      SpecRecord(), {.input = {.pattern = {.local_radius = 5,
                                            .relative_pos_max_distance = 3,
                                            .hard_g2l = true,
-                                           .hard_l2g = true}});
+                                           .hard_l2g = true}}});
   EXPECT_EQ(example->pattern.local_radius, 5);
   EXPECT_EQ(example->pattern.relative_pos_max_distance, 3);
   EXPECT_TRUE(example->pattern.hard_g2l);
@@ -163,11 +164,13 @@ TEST(WikihopExampleTest, GivesTheModelsPatternOptions) {
 }
 
 TEST(WikihopExampleTest, TruncatesToExactlyTheLongLength) {
-  EXPECT_EQ(MakeOrDie(SpecRecord(), {.max_long_length = 22})->long_length(),
+  EXPECT_EQ(MakeOrDie(SpecRecord(), {.input = {.max_long_length = 22}})
+                ->long_length(),
             22);
   // One token too many: the document with most sentences, the first, loses its
   // second one.
-  const auto example = MakeOrDie(SpecRecord(), {.max_long_length = 21});
+  const auto example =
+      MakeOrDie(SpecRecord(), {.input = {.max_long_length = 21}});
   EXPECT_EQ(Pieces(*example),
             "norway sweden north norway country oslo fjord oslo fjord is in "
             "norway . north norway borders sweden .");
@@ -179,7 +182,8 @@ TEST(WikihopExampleTest, TruncatesToExactlyTheLongLength) {
 TEST(WikihopExampleTest, KeepsTheGlobalTokenOfADocumentWithoutSentences) {
   // No room for any sentence; both breakpoints of a document then fall on what
   // is there: the query's last piece, and the document's own token.
-  const auto example = MakeOrDie(SpecRecord(), {.max_long_length = 7});
+  const auto example =
+      MakeOrDie(SpecRecord(), {.input = {.max_long_length = 7}});
   EXPECT_EQ(example->long_length(), 7);
   EXPECT_THAT(example->global_token_ids, ElementsAre(4, 4, 4, 3, 3, 3, 5, 5));
   EXPECT_THAT(example->pattern.long_segment, ElementsAre(4, 3, 2, 2, 1, 1, 1));
@@ -197,19 +201,19 @@ TEST(WikihopExampleTest, LimitsTheNumberOfSentences) {
 
 TEST(WikihopExampleTest, RefusesWhatDoesNotFit) {
   const auto message = [](const WikihopRecord& record,
-                          const WikihopExampleOptions& options) {
+                          const WikihopOptions& options) {
     const absl::Status status = Make(record, options).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     return std::string(status.message());
   };
-  EXPECT_EQ(message(SpecRecord(), {.max_long_length = 6}),
+  EXPECT_EQ(message(SpecRecord(), {.input = {.max_long_length = 6}}),
             "f: record 0: question WH_train_0: candidates and query need 7 "
             "long tokens, but max_long_length is 6");
-  EXPECT_EQ(message(SpecRecord(), {.max_global_length = 10}),
+  EXPECT_EQ(message(SpecRecord(), {.input = {.max_global_length = 10}}),
             "f: record 0: question WH_train_0: needs 11 global tokens (3 "
             "candidates, 3 query tokens, 2 documents, 3 sentences), but "
             "max_global_length is 10");
-  EXPECT_TRUE(Make(SpecRecord(), {.max_global_length = 11}).ok());
+  EXPECT_TRUE(Make(SpecRecord(), {.input = {.max_global_length = 11}}).ok());
 }
 
 TEST(WikihopExampleTest, RefusesTextsWithoutTokens) {

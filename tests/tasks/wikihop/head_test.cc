@@ -3,8 +3,6 @@
 // (initialisation, LayerNorm, gelu) and 9 (masked logits are exactly -10000).
 // Tolerances are those of float32.
 
-#include "tasks/wikihop/head.h"
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +14,9 @@
 #include <memory>
 #include <vector>
 
+#include "tasks/typed_head.h"
 #include "tasks/wikihop/example.h"
+#include "tasks/wikihop/task.h"
 
 namespace etc {
 namespace {
@@ -66,8 +66,9 @@ constexpr float kMasked = -10000.0f;
 
 torch::Tensor LossesOf(double label_smoothing, const torch::Tensor& logits,
                        const Batch& batch) {
-  WikihopHead head(SmallConfig(), {.label_smoothing = label_smoothing});
-  return head.Losses({logits}, batch);
+  const auto head =
+      Wikihop::MakeHead(SmallConfig(), {.label_smoothing = label_smoothing});
+  return head->Losses({logits}, batch);
 }
 
 TEST(WikihopHeadTest, HasTheLossesOfTheSpec) {  // doc/wikihop.md 11.3
@@ -100,12 +101,12 @@ TEST(WikihopHeadTest, RefusesALossWithoutAnswer) {
 
 TEST(WikihopHeadTest, MasksWhatIsNoCandidateToExactlyMinus10000) {
   torch::manual_seed(1);
-  WikihopHead head(SmallConfig(), {});
-  head.eval();
+  const auto head = Wikihop::MakeHead(SmallConfig(), {});
+  head->eval();
   const Batch batch = MakeBatch({MakeExample(3, 2, 0), MakeExample(1, 0, 0)});
   EtcOutput encoded;
   encoded.global_output = torch::randn({2, 5, 8});
-  const torch::Tensor logits = head.forward(encoded, batch).at(0);
+  const torch::Tensor logits = head->forward(encoded, batch).at(0);
   ASSERT_EQ(logits.sizes(), torch::IntArrayRef({2, 5}));
   const torch::Tensor masked = logits.eq(kMasked);
   const torch::Tensor expected =
@@ -115,10 +116,10 @@ TEST(WikihopHeadTest, MasksWhatIsNoCandidateToExactlyMinus10000) {
 
 TEST(WikihopHeadTest, IsThePostNormBlockOfTheSpec) {  // doc/wikihop.md 5
   torch::manual_seed(2);
-  WikihopHead head(SmallConfig(), {});
-  head.eval();
+  const auto head = Wikihop::MakeHead(SmallConfig(), {});
+  head->eval();
   torch::NoGradGuard no_grad;
-  auto parameters = head.named_parameters();
+  auto parameters = head->named_parameters();
   for (auto& parameter : parameters) {
     parameter.value().normal_();
   }
@@ -129,7 +130,7 @@ TEST(WikihopHeadTest, IsThePostNormBlockOfTheSpec) {  // doc/wikihop.md 5
   EtcOutput encoded;
   encoded.global_output = x;
   const torch::Tensor logits =
-      head.forward(encoded, MakeBatch({MakeExample(3, 0, 0)})).at(0);
+      head->forward(encoded, MakeBatch({MakeExample(3, 0, 0)})).at(0);
 
   const torch::Tensor wide = x.to(torch::kFloat64);
   const torch::Tensor inner =
@@ -158,8 +159,8 @@ TEST(WikihopHeadTest, StartsAsKerasAndBertDo) {
   EtcConfig config = SmallConfig();
   config.hidden_size = 64;
   config.intermediate_size = 256;
-  WikihopHead head(config, {});
-  const auto parameters = head.named_parameters();
+  const auto head = Wikihop::MakeHead(config, {});
+  const auto parameters = head->named_parameters();
   // Glorot: uniform up to sqrt(6 / (64 + 256)), so its deviation is that over
   // sqrt(3).
   const double limit = std::sqrt(6.0 / 320.0);
@@ -181,37 +182,38 @@ TEST(WikihopHeadTest, StartsAsKerasAndBertDo) {
 
 TEST(WikihopHeadTest, DropsOutInTrainingOnly) {
   torch::manual_seed(3);
-  WikihopHead head(SmallConfig(), {});
+  const auto head = Wikihop::MakeHead(SmallConfig(), {});
   EtcOutput encoded;
   encoded.global_output = torch::randn({1, 3, 8});
   const Batch batch = MakeBatch({MakeExample(3, 0, 0)});
-  const auto logits = [&] { return head.forward(encoded, batch).at(0); };
+  const auto logits = [&] { return head->forward(encoded, batch).at(0); };
   EXPECT_FALSE(logits().equal(logits()));
-  head.eval();
+  head->eval();
   EXPECT_TRUE(logits().equal(logits()));
 }
 
 TEST(WikihopHeadTest, CanDoWithoutItsFinalLayer) {
-  WikihopHead head(SmallConfig(), {.add_final_layer = false});
-  EXPECT_EQ(head.named_parameters().size(), 2u);
+  const auto head =
+      Wikihop::MakeHead(SmallConfig(), {.add_final_layer = false});
+  EXPECT_EQ(head->named_parameters().size(), 2u);
   EtcOutput encoded;
   encoded.global_output = torch::randn({1, 2, 8});
   const Batch batch = MakeBatch({MakeExample(2, 0, 0)});
   const torch::Tensor expected =
       torch::matmul(encoded.global_output,
-                    head.named_parameters()["logit.weight"].t())
+                    head->named_parameters()["logit.weight"].t())
           .squeeze(-1);
-  EXPECT_TRUE(torch::allclose(head.forward(encoded, batch).at(0), expected));
+  EXPECT_TRUE(torch::allclose(head->forward(encoded, batch).at(0), expected));
 }
 
 TEST(WikihopHeadTest, RefusesWhatDoesNotBelongTogether) {
-  EXPECT_THROW(WikihopHead(SmallConfig(), {.label_smoothing = 1.0}),
+  EXPECT_THROW(Wikihop::MakeHead(SmallConfig(), {.label_smoothing = 1.0}),
                c10::Error);
-  WikihopHead head(SmallConfig(), {});
+  const auto head = Wikihop::MakeHead(SmallConfig(), {});
   EtcOutput encoded;
   encoded.global_output = torch::randn({1, 4, 8});
   const Batch batch = MakeBatch({MakeExample(3, 0, 0)});
-  EXPECT_THROW(head.forward(encoded, batch), c10::Error);
+  EXPECT_THROW(head->forward(encoded, batch), c10::Error);
 }
 
 }  // namespace

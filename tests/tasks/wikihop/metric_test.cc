@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,19 +25,20 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 TEST(WikihopDecodeTest, TakesTheFirstMaximumOfCandidatesOnly) {
-  WikihopExample example;
-  example.candidates = {"a", "b", "c"};
+  auto example = std::make_shared<WikihopExample>();
+  example->candidates = {"a", "b", "c"};
   const std::vector<float> logits = {-3.0f, -1.0f, -1.0f, 7.0f};
   EXPECT_EQ(
-      Wikihop::Decode(example, {.candidates = logits}, {}, WordTokenizer({})),
+      Wikihop::Decode({.example = example, .logits = {.candidates = logits}},
+                      {{}, WordTokenizer({})}),
       "b");
 }
 
 TEST(WikihopPredictionsTest, AreTheOfficialSubmission) {
-  EXPECT_EQ(Wikihop::FileContents(
-                {{"WH_dev_1", "z\u00fcrich"}, {"WH_dev_0", "a \"b\""}}, {}),
+  EXPECT_EQ(Wikihop::FileContents({.predictions = {{"WH_dev_1", "z\u00fcrich"},
+                                                   {"WH_dev_0", "a \"b\""}}}),
             "{\"WH_dev_1\":\"z\\u00fcrich\",\"WH_dev_0\":\"a \\\"b\\\"\"}\n");
-  EXPECT_EQ(Wikihop::FileContents({}, {}), "{}\n");
+  EXPECT_EQ(Wikihop::FileContents({}), "{}\n");
 }
 
 class ScoreWikihopTest : public testing::Test {
@@ -118,15 +120,15 @@ TEST(ScoreWikihopRealTest, GivesGoldAnswersFullMarks) {
     ById<std::string> gold;
     for (int64_t i = 0; i < file->size(); ++i) {
       const auto answer =
-          Wikihop::ParseGold(*file->Read(i), file->Where(i), {});
+          ParseGold<Wikihop>(*file->Read(i), file->Where(i), {});
       ASSERT_TRUE(answer.ok()) << answer.status();
       gold.push_back(*answer);
     }
     TemporaryDirectory directory;
-    const auto score =
-        ScoreFiles<Wikihop>({.gold = path,
-                             .predictions = directory.Write(
-                                 "p.json", Wikihop::FileContents(gold, gold))});
+    const auto score = ScoreFiles<Wikihop>(
+        {.gold = path,
+         .predictions = directory.Write(
+             "p.json", Wikihop::FileContents({.predictions = gold}))});
     ASSERT_TRUE(score.ok()) << score.status();
     EXPECT_EQ(static_cast<int64_t>(gold.size()), file->size());
     EXPECT_THAT(*score,

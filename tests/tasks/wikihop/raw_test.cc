@@ -1,4 +1,4 @@
-// ParseWikihopRecord reads the official format (doc/wikihop.md 1) and names
+// Wikihop::ReadRecord reads the official format (doc/wikihop.md 1) and names
 // place and field of what is wrong; neither it nor the scanner before it is
 // brought down by damaged files.
 
@@ -15,6 +15,8 @@
 #include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_scanner.h"
+#include "tasks/record_json.h"
+#include "tasks/wikihop/task.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"
 
@@ -25,10 +27,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<WikihopRecord> Parse(const std::string& json) {
-  return ParseWikihopRecord(json, "dev.json: record 3");
+  return ParseRecord<Wikihop>(json, "dev.json: record 3");
 }
 
-TEST(ParseWikihopRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/wikihop.md 1.2
+TEST(WikihopRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/wikihop.md 1.2
   const auto record = Parse(R"({"id":"WH_train_0","query":"country oslo fjord",
       "answer":"Norway","candidates":[" Norway","sweden","north norway"],
       "supports":["Oslo Fjord is in Norway. It is long.",
@@ -51,7 +53,7 @@ std::string RecordWith(const std::string& candidates,
          R"(,"answer":)" + answer + "}";
 }
 
-TEST(ParseWikihopRecordTest, TakesTheFirstOfEqualCandidates) {
+TEST(WikihopRecordTest, TakesTheFirstOfEqualCandidates) {
   const auto record = Parse(RecordWith(R"(["x","Y "," y","y"])", R"("Y")"));
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_THAT(record->candidates, ElementsAre("x", "y", "y", "y"));
@@ -59,21 +61,21 @@ TEST(ParseWikihopRecordTest, TakesTheFirstOfEqualCandidates) {
 }
 
 // doc/wikihop.md 12, trap 6
-TEST(ParseWikihopRecordTest, LowersButDoesNotStripTheAnswer) {
+TEST(WikihopRecordTest, LowersButDoesNotStripTheAnswer) {
   const auto record = Parse(RecordWith(R"([" Oslo "])", R"("OSLO ")"));
   EXPECT_THAT(record.status().message(),
               HasSubstr("record 3.answer should be one of the candidates, but "
                         "is \"OSLO \" (question a)"));
 }
 
-TEST(ParseWikihopRecordTest, HasNoLabelWithoutAnswer) {
+TEST(WikihopRecordTest, HasNoLabelWithoutAnswer) {
   const auto record =
       Parse(R"({"id":"a","query":"q","supports":[],"candidates":["x"]})");
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->label, std::nullopt);
 }
 
-TEST(ParseWikihopRecordTest, LeavesQueryAndDocumentsAsTheyAre) {
+TEST(WikihopRecordTest, LeavesQueryAndDocumentsAsTheyAre) {
   const auto record =
       Parse(R"({"id":"a","query":" Place_of Ann ","supports":[" A\u00a0B "],)"
             R"("candidates":["x"],"answer":"x","annotations":[["follows"]]})");
@@ -87,10 +89,10 @@ struct MalformedCase {
   const char* message;
 };
 
-class ParseWikihopRecordMalformedTest
+class WikihopRecordMalformedTest
     : public testing::TestWithParam<MalformedCase> {};
 
-TEST_P(ParseWikihopRecordMalformedTest, NamesPlaceAndField) {
+TEST_P(WikihopRecordMalformedTest, NamesPlaceAndField) {
   const auto record = Parse(GetParam().json);
   EXPECT_EQ(record.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(record.status().message(), HasSubstr("dev.json: record 3"));
@@ -98,7 +100,7 @@ TEST_P(ParseWikihopRecordMalformedTest, NamesPlaceAndField) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Cases, ParseWikihopRecordMalformedTest,
+    Cases, WikihopRecordMalformedTest,
     testing::ValuesIn(std::vector<MalformedCase>{
         {"", ":1:1"},
         {"{", ":1:"},
@@ -135,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
          ":1:"},
     }));
 
-TEST(ParseWikihopRecordTest, SurvivesDamagedFiles) {
+TEST(WikihopRecordTest, SurvivesDamagedFiles) {
   const std::string seed =
       R"([{"id":"WH_0","query":"country oslo","answer":"Norway\u0130",)"
       R"("candidates":[" Norway\u0130","\ud83d\ude00 é"],)"
@@ -163,7 +165,7 @@ TEST(ParseWikihopRecordTest, SurvivesDamagedFiles) {
   EXPECT_LT(parsed, 19000);
 }
 
-TEST(ParseWikihopRecordTest, ReadsEveryRealRecord) {
+TEST(WikihopRecordTest, ReadsEveryRealRecord) {
   for (const auto& [name, size] :
        {std::pair("dev", 14), std::pair("train", 11)}) {
     ETC_SHARED_DATA_OR_SKIP(
@@ -175,7 +177,7 @@ TEST(ParseWikihopRecordTest, ReadsEveryRealRecord) {
     for (int64_t i = 0; i < file->size(); ++i) {
       const auto text = file->Read(i);
       ASSERT_TRUE(text.ok()) << text.status();
-      const auto record = ParseWikihopRecord(*text, file->Where(i));
+      const auto record = ParseRecord<Wikihop>(*text, file->Where(i));
       ASSERT_TRUE(record.ok()) << record.status();
       EXPECT_TRUE(record->label.has_value()) << record->id;
       EXPECT_GE(record->supports.size(), 2u) << record->id;

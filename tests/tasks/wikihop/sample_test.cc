@@ -15,10 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tasks/data/record_file.h"
+#include "tasks/record_json.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/wikihop/example.h"
 #include "tasks/wikihop/raw.h"
+#include "tasks/wikihop/task.h"
 
 namespace etc {
 namespace {
@@ -32,7 +34,7 @@ std::vector<WikihopRecord> ReadSample(const std::string& name) {
   const auto file = RecordFile::Open(SamplePath(name));
   EXPECT_TRUE(file.ok()) << file.status();
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
-    auto record = ParseWikihopRecord(*file->Read(i), file->Where(i));
+    auto record = ParseRecord<Wikihop>(*file->Read(i), file->Where(i));
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(*std::move(record));
   }
@@ -114,7 +116,8 @@ TEST_P(WikihopSampleTest, HasAVocabularyForAllItsWords) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const int32_t unknown = (*tokenizer)->Id("[UNK]");
   for (const WikihopRecord& record : records_) {
-    const auto example = MakeWikihopExample(record, **tokenizer, {}, "sample");
+    const auto example =
+        Wikihop::MakeExamples(record, {{}, **tokenizer, "sample"});
     ASSERT_TRUE(example.ok()) << example.status();
     EXPECT_THAT((*example)->long_token_ids,
                 testing::Not(testing::Contains(unknown)))

@@ -67,13 +67,13 @@ TEST(WikihopOptionsTest, DefaultToThePublishedRecipe) {
   const auto options =
       ReadTaskOptions<Wikihop>(nlohmann::json::object(), "f.json: wikihop");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_TRUE(options->head.add_final_layer);
-  EXPECT_EQ(options->head.label_smoothing, 0.0);
-  EXPECT_EQ(options->example.max_num_sentences, 200);
-  EXPECT_TRUE(options->example.candidate_ignore_hard_g2l);
-  EXPECT_TRUE(options->example.query_ignore_hard_g2l);
-  EXPECT_TRUE(options->example.enable_l2g_linking);
-  EXPECT_EQ(options->example.mention_alignment, MentionAlignment::kPieces);
+  EXPECT_TRUE(options->add_final_layer);
+  EXPECT_EQ(options->label_smoothing, 0.0);
+  EXPECT_EQ(options->max_num_sentences, 200);
+  EXPECT_TRUE(options->candidate_ignore_hard_g2l);
+  EXPECT_TRUE(options->query_ignore_hard_g2l);
+  EXPECT_TRUE(options->enable_l2g_linking);
+  EXPECT_EQ(options->mention_alignment, MentionAlignment::kPieces);
 }
 
 TEST(WikihopOptionsTest, ReadEveryField) {
@@ -87,13 +87,13 @@ TEST(WikihopOptionsTest, ReadEveryField) {
                                 {"mention_alignment", "characters"}},
                                "f.json: wikihop");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_FALSE(options->head.add_final_layer);
-  EXPECT_EQ(options->head.label_smoothing, 0.1);
-  EXPECT_EQ(options->example.max_num_sentences, 7);
-  EXPECT_FALSE(options->example.candidate_ignore_hard_g2l);
-  EXPECT_FALSE(options->example.query_ignore_hard_g2l);
-  EXPECT_FALSE(options->example.enable_l2g_linking);
-  EXPECT_EQ(options->example.mention_alignment, MentionAlignment::kCharacters);
+  EXPECT_FALSE(options->add_final_layer);
+  EXPECT_EQ(options->label_smoothing, 0.1);
+  EXPECT_EQ(options->max_num_sentences, 7);
+  EXPECT_FALSE(options->candidate_ignore_hard_g2l);
+  EXPECT_FALSE(options->query_ignore_hard_g2l);
+  EXPECT_FALSE(options->enable_l2g_linking);
+  EXPECT_EQ(options->mention_alignment, MentionAlignment::kCharacters);
 }
 
 TEST(MakeWikihopTaskTest, RefusesOptionsThatMakeNoSense) {

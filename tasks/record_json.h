@@ -1,0 +1,84 @@
+#ifndef ETC_TASKS_RECORD_JSON_H_
+#define ETC_TASKS_RECORD_JSON_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/scoring.h"
+
+namespace etc {
+
+// A T from an object of official data, which `read(reader, &value)` reads:
+// fields that it does not ask for are ignored. `where` starts each message.
+//   kInvalidArgument  the first mistake that the reader notes
+template <typename T, typename Read>
+absl::StatusOr<T> ReadObject(const nlohmann::json& json,
+                             const std::string& where, Read read) {
+  T value;
+  JsonObjectReader reader(json, where);
+  read(reader, &value);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  return value;
+}
+
+// The same of the object's text.
+template <typename T, typename Read>
+absl::StatusOr<T> ParseObject(absl::string_view text, const std::string& where,
+                              Read read) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+  return ReadObject<T>(json, where, read);
+}
+
+// The elements of a list, each from `read(element, where)`, which gives a value
+// or a status. `what` is what they are called: "objects".
+//   kInvalidArgument  "<where> should be a list of objects"
+template <typename T, typename Read>
+absl::StatusOr<std::vector<T>> ReadList(const nlohmann::json& json,
+                                        const std::string& where,
+                                        absl::string_view what, Read read) {
+  if (!json.is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, " should be a list of ", what));
+  }
+  std::vector<T> values;
+  values.reserve(json.size());
+  for (size_t i = 0; i < json.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(values.emplace_back(),
+                         read(json[i], absl::StrCat(where, "[", i, "]")));
+  }
+  return values;
+}
+
+// What `read(text, where)` makes of each record of the files that `pattern`
+// names, an id and a T or a status.
+template <typename T, typename Read>
+absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read) {
+  ById<T> values;
+  ETC_RETURN_IF_ERROR(ForEachRecord(
+      pattern,
+      [&](const std::string& text, const std::string& where) -> absl::Status {
+        ETC_ASSIGN_OR_RETURN(values.emplace_back(), read(text, where));
+        return absl::OkStatus();
+      }));
+  return values;
+}
+
+// A record of task D.
+template <typename D>
+absl::StatusOr<typename D::Record> ParseRecord(absl::string_view text,
+                                               const std::string& where) {
+  return ParseObject<typename D::Record>(text, where, D::ReadRecord);
+}
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_RECORD_JSON_H_
