@@ -9,7 +9,7 @@
 namespace etc {
 namespace {
 
-constexpr double kNoAnswerLogit = -1e9;
+constexpr double kMaskedLogit = -1e9;
 
 // Whether a long token can be an end of an answer, or is [CLS]: [B, L] bool.
 torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
@@ -44,7 +44,7 @@ class NqHead : public TypedHead<NqExample, NqLogits> {
     if (mask_long_output_) {
       ends = ends.masked_fill(
           AnswerMask(batch).logical_not().unsqueeze(-1).to(ends.device()),
-          kNoAnswerLogit);
+          kMaskedLogit);
     }
     return {.ends = ends.transpose(1, 2),
             .answer_type = ApplyLinear(text.select(1, 0), answer_type_)};
