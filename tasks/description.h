@@ -56,7 +56,7 @@ struct ExampleHeading {
   std::string answer;
   std::string size;
   // Stands before the masks.
-  std::string before_masks = "";
+  std::string before_masks;
 };
 std::string DescribeExample(const Example& example,
                             const ExampleHeading& heading,

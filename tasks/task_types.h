@@ -33,7 +33,7 @@ struct TaskContext {
   const O& options;
   const Tokenizer& tokenizer;
   // The place of the record, which starts each message about it.
-  std::string where = "";
+  std::string where;
 };
 
 // An example of a record, or why there is none.

@@ -76,6 +76,18 @@ TEST(ClassifyExampleTest, HasTextsBetweenMarksAndOneGlobalToken) {
   EXPECT_FALSE(one->has_answer);
 }
 
+TEST(ClassifyExampleTest, HasOtherMarksWhereThereIsNoCls) {
+  const auto task =
+      MakeClassify(kLabels, 64,
+                   std::make_shared<WordTokenizer>(std::vector<std::string>{
+                       "<unused_2>", "<unused_63>", "a"}));
+  ASSERT_TRUE(task.ok()) << task.status();
+  const auto examples =
+      (*task)->MakeExamples(R"({"text": "a"})", "f: record 0");
+  ASSERT_TRUE(examples.ok()) << examples.status();
+  EXPECT_THAT(examples->front()->long_token_ids, ElementsAre(11, 12, 10));
+}
+
 TEST(ClassifyExampleTest, CutsTheLongerText) {
   const std::string line = R"({"text": "a b c", "text_b": "d d"})";
   EXPECT_THAT(ExampleOf(line, 6)->long_token_ids,
@@ -180,6 +192,13 @@ TEST(ClassifyScoreTest, IsTheMeanOverLabels) {
   EXPECT_THAT(scores.metrics,
               ElementsAre(Pair("accuracy", 0.6),
                           Pair("macro_f1", testing::DoubleEq(4.0 / 9))));
+}
+
+TEST(ClassifyScoreTest, CountsTheLastOfSeveralPredictions) {
+  const Scores scores = Classify::Score(
+      {.gold = {{"1", "no"}}, .predictions = {{"1", "yes"}, {"1", "no"}}});
+  EXPECT_THAT(scores.metrics,
+              ElementsAre(Pair("accuracy", 1.0), Pair("macro_f1", 1.0)));
 }
 
 TEST(ClassifyScoreTest, RefusesFilesOfOtherRecords) {
