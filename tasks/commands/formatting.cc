@@ -27,8 +27,8 @@ std::string FormatBytes(double bytes) {
     bytes /= 1000;
     ++unit;
   }
-  return absl::StrFormat(bytes < 10 && unit > 0 ? "%.1f %s" : "%.0f %s", bytes,
-                         kUnits[unit]);
+  const int decimals = bytes < 10 && unit > 0 ? 1 : 0;
+  return absl::StrFormat("%.*f %s", decimals, bytes, kUnits[unit]);
 }
 
 std::string FormatSeconds(double seconds) {
@@ -42,10 +42,8 @@ std::string FormatSeconds(double seconds) {
   for (const Unit& unit : kUnits) {
     const double count = seconds / unit.seconds;
     if (count >= 1.5 || unit.seconds == 1) {
-      return absl::StrFormat(count < 1    ? "%.2f %s"
-                             : count < 10 ? "%.1f %s"
-                                          : "%.0f %s",
-                             count, unit.name);
+      const int decimals = count < 1 ? 2 : count < 10 ? 1 : 0;
+      return absl::StrFormat("%.*f %s", decimals, count, unit.name);
     }
   }
   return "";

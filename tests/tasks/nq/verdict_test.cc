@@ -230,7 +230,7 @@ NqThresholdScores BestThresholdReference(
     const double f1 =
         correct == 0 ? 0 : 2 * precision * recall / (precision + recall);
     if (f1 > best.f1) {
-      best = {f1, precision, recall, threshold, best.recall_at_precision};
+      best = {{f1, precision, recall}, threshold, best.recall_at_precision};
     }
     for (size_t p = 0; p < kNqPrecisions.size(); ++p) {
       if (precision >= kNqPrecisions[p]) {
