@@ -85,6 +85,28 @@ double TrafficRate() {
          MedianSeconds(0.1, [&] { sum.add_(added); });
 }
 
+// Bytes of what the products of linear layers read and write of weights in one
+// micro-batch; the rate of products is measured with weights that are in the
+// cache. Each stream of tokens, the global one be it ever so short, reads its
+// weights forward and backward and writes their gradients. Where both streams
+// have a weight in common, its two gradients are added up.
+double WeightTraffic(const FinetuneConfig& config, const StepShape& shape) {
+  const ParameterCounts counts = CountParameters(config.model);
+  const double distinct =
+      static_cast<double>(counts.attention + counts.feed_forward);
+  const ForwardFlops one_token = CountForwardFlops(
+      config.model, {.batch = 1, .long_length = 1, .global_length = 0});
+  const double streams =
+      (shape.long_length > 0 ? 1 : 0) + (shape.global_length > 0 ? 1 : 0);
+  const double used =
+      streams * (one_token.projections + one_token.feed_forward) / 2;
+  const bool rounded =
+      StepOptionsOf(config).precision == LinearPrecision::kBfloat16;
+  const double read = (LayerPasses(config.model) - 1) * (rounded ? 2 : 4);
+  return used * (read + sizeof(float)) +
+         std::max(used - distinct, 0.0) * 3 * sizeof(float);
+}
+
 // Bytes of all passes over parameters in one update.
 double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
                         int64_t micro_batches) {
@@ -101,7 +123,9 @@ double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
   if (StepOptionsOf(config).precision == LinearPrecision::kBfloat16) {
     passes += 1.5 * static_cast<double>(counts.attention + counts.feed_forward);
   }
-  return sizeof(float) * passes;
+  return sizeof(float) * passes +
+         static_cast<double>(micro_batches) *
+             WeightTraffic(config, LargestMicroBatch(config));
 }
 
 }  // namespace
