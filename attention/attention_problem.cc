@@ -4,10 +4,10 @@
 
 #include <limits>
 
+#include "attention/dropout_factors.h"
 #include "attention/pattern.h"
 #include "attention/sparse_attention.h"
 #include "base/check_shape.h"
-#include "base/random.h"
 
 namespace etc {
 namespace {
@@ -67,30 +67,6 @@ void CheckScores(const ScorePair& scores, const AttentionSizes& sizes,
   }
 }
 
-// [B, N, T, columns] of factors; `key_of(i, column)` is the key.
-template <typename KeyOf>
-torch::Tensor DropoutFactors(uint64_t seed, const SparseAttentionInput& input,
-                             int64_t columns, int block, const KeyOf& key_of) {
-  const torch::Tensor& query = input.operands.query;
-  torch::Tensor factors = torch::empty(
-      {query.size(0), query.size(1), query.size(2), columns}, torch::kFloat32);
-  auto accessor = factors.accessor<float, 4>();
-  for (int64_t b = 0; b < factors.size(0); ++b) {
-    for (int64_t h = 0; h < factors.size(1); ++h) {
-      const uint64_t head_seed = kernels::DropoutHeadSeed(seed, b, h);
-      for (int64_t i = 0; i < factors.size(2); ++i) {
-        const kernels::DropoutRow row =
-            kernels::MakeDropoutRow(head_seed, i, block);
-        for (int64_t c = 0; c < columns; ++c) {
-          accessor[b][h][i][c] = kernels::DropoutFactor(
-              row, static_cast<uint32_t>(key_of(i, c)), input.dropout);
-        }
-      }
-    }
-  }
-  return factors;
-}
-
 }  // namespace
 
 AttentionSizes::AttentionSizes(const AttentionProblem& problem)
@@ -147,21 +123,16 @@ void CheckRelativeTable(const AttentionProblem& problem) {
               ", but has ", ids);
 }
 
-uint64_t DrawKernelDropoutSeed() {
+uint64_t DrawDropoutSeed() {
   return static_cast<uint64_t>(
       torch::randint(std::numeric_limits<int64_t>::max(), {1}, torch::kInt64)
           .item<int64_t>());
 }
 
-void MaterializeKernelDropout(uint64_t seed, SparseAttentionInput* input) {
-  const SoftmaxPattern& pattern = input->pattern;
-  const int64_t shift = pattern.radius;
-  input->dropout_factors.own = DropoutFactors(
-      seed, *input, pattern.own_columns(), 0,
-      [shift](int64_t i, int64_t c) { return shift < 0 ? c : i + c - shift; });
-  input->dropout_factors.other =
-      DropoutFactors(seed, *input, pattern.other_keys, 1,
-                     [](int64_t, int64_t c) { return c; });
+void MaterializeDropout(uint64_t seed, SparseAttentionInput* input) {
+  input->dropout_factors = DropoutFactors(
+      input->pattern, {.begin = 0, .count = input->operands.query.size(1)},
+      seed, input->dropout, torch::kFloat32);
 }
 
 }  // namespace etc

@@ -20,13 +20,12 @@ struct AttentionProblem {
   // Whether scores are carried to the layer above.
   bool carry = false;
   // Where a fused backend leaves them, if they are: may be `previous`,
-  // otherwise does not overlap it. Backends of tensor operations make new
-  // tensors.
+  // otherwise does not overlap it. The reference makes new tensors.
   ScorePair carried;
   // What the carried sum is divided by for the softmax.
   double divisor = 1.0;
   // Probability of dropping an attention weight. A fused backend drops those
-  // that base/random.h says, with this seed; tensor operations draw their own,
+  // that base/random.h says, with this seed; the reference draws its own,
   // unless the factors are given.
   double dropout = 0.0;
   uint64_t dropout_seed = 0;

@@ -51,9 +51,9 @@ DotProductAttentionOutput DotProductAttention(
           .live = output.live};
 }
 
-void MaterializeKernelDropout(uint64_t seed, DotProductAttentionInput* input) {
+void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input) {
   SparseAttentionInput whole = WithoutOwnKeys(*input);
-  MaterializeKernelDropout(seed, &whole);
+  MaterializeDropout(seed, &whole);
   input->dropout_factors = whole.dropout_factors.other;
 }
 

@@ -62,8 +62,8 @@ DotProductAttentionOutput DotProductAttention(
     AttentionImplementation implementation = AttentionImplementation::kAuto);
 
 // The dropout factors that kKernel uses after drawing `seed`
-// (DrawKernelDropoutSeed), for the reference.
-void MaterializeKernelDropout(uint64_t seed, DotProductAttentionInput* input);
+// (DrawDropoutSeed), for the reference.
+void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input);
 
 }  // namespace etc
 

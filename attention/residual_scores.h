@@ -20,7 +20,7 @@ namespace etc {
 enum class ResidualAttention { kOff, kSum, kMean };
 
 // How long the scores of a layer are kept, where a fused backend computes them
-// (backends of tensor operations always store):
+// (the reference always stores):
 //
 //   kStore      each layer has tensors of its own, which autograd keeps
 //   kReverse    one buffer for all layers: each adds its scores in place, and

@@ -45,11 +45,7 @@ const AttentionBackend& PickBackend(const AttentionProblem& problem,
       if (cpu.UnsupportedReason(problem).empty()) {
         return cpu;
       }
-      // Up to here the window leaves out so little that blocks cost more than
-      // they save (measured, bench/attention_bench).
-      if (problem.pattern.radius >= 0 &&
-          problem.pattern.queries > 3 * problem.pattern.radius &&
-          blocked.UnsupportedReason(problem).empty()) {
+      if (blocked.UnsupportedReason(problem).empty()) {
         return blocked;
       }
       return reference;
@@ -89,8 +85,6 @@ struct Call : torch::CustomClassHolder {
   // Takes the tensors of `whole` out of it.
   Call(const FusedBackend& fused, AttentionProblem whole, Variables* defined)
       : backend(fused), problem(std::move(whole)) {
-    // The runs are all that a fused backend reads of it.
-    problem.pattern.masks = nullptr;
     ForEachInput(problem, [&](torch::Tensor& tensor) {
       is_defined.push_back(tensor.defined());
       if (tensor.defined()) {
@@ -163,8 +157,8 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
 
   static Variables backward(Context* context, Variables gradients) {
     TORCH_CHECK(!torch::GradMode::is_enabled(),
-                "gradients of gradients do not pass the attention kernels; use "
-                "AttentionImplementation::kReference or kBlocked for them");
+                "gradients of gradients do not pass fused attention; use "
+                "AttentionImplementation::kReference for them");
     const c10::intrusive_ptr<Call> call =
         c10::static_intrusive_pointer_cast<Call>(
             context->saved_data["call"].toCapsule());
@@ -288,7 +282,7 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
   }
   fused->Prepare(&problem);
   if (problem.dropout > 0.0) {
-    problem.dropout_seed = DrawKernelDropoutSeed();
+    problem.dropout_seed = DrawDropoutSeed();
   }
   std::shared_ptr<ScoreBuffer> buffer = BufferFor(*fused, input, problem);
   Variables tensors;

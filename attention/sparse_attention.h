@@ -14,11 +14,17 @@ namespace etc {
 
 // The backend that computes a softmax. All agree; see attention/backends.
 //   kReference  dense tensor operations, O(L^2): the definition
-//   kBlocked    tensor operations block by block, O(L)
+//   kBlocked    tensor operations block by block, O(L), on any device and in
+//               any floating dtype; with operands of 16 bits scores, softmax
+//               and sums are float32
 //   kKernel     fused SIMD kernels, O(L), of O(1) memory beside what goes in
 //               and out: float32 on the CPU (or bfloat16, computed with in
-//               float32), patterns as runs only, no gradients of gradients
+//               float32), patterns as runs only
 //   kAuto       the fastest that supports the inputs
+//
+// kBlocked and kKernel are fused: they compute their gradients themselves, so
+// that residual scores may lie in one buffer (ScoreStorage), but there are no
+// gradients of gradients.
 enum class AttentionImplementation { kAuto, kReference, kBlocked, kKernel };
 
 // One softmax of one layer over two blocks of keys; shapes are stated where
@@ -57,21 +63,21 @@ struct SparseAttentionOutput {
 };
 
 // Computes, for each query, the definition in
-// backends/reference/dense_attention.h over its own and other keys. With
-// kKernel the weights that are dropped follow from one number drawn from
-// LibTorch's CPU generator (DrawKernelDropoutSeed).
+// backends/reference/dense_attention.h over its own and other keys. With fused
+// backends the weights that are dropped follow from one number drawn from
+// LibTorch's CPU generator (DrawDropoutSeed): the same ones on every device.
 //
 // Throws c10::Error if shapes disagree, for inputs that the backend does not
-// support, if `live` no longer holds the previous scores, and with kKernel from
-// the backward pass if that should be differentiable.
+// support, if `live` no longer holds the previous scores, and from the backward
+// pass of a fused backend if that should be differentiable.
 SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);
 
-// The dropout factors that kKernel uses after drawing `seed`, for the
+// The dropout factors that fused backends use after drawing `seed`, for the
 // reference.
-uint64_t DrawKernelDropoutSeed();
-void MaterializeKernelDropout(uint64_t seed, SparseAttentionInput* input);
+uint64_t DrawDropoutSeed();
+void MaterializeDropout(uint64_t seed, SparseAttentionInput* input);
 
 }  // namespace etc
 

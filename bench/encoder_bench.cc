@@ -2,11 +2,13 @@
 // loss, backward pass and update of the weights.
 //
 //   Encoder/<base|large>/<inference|training>/residual:<off|sum|mean>/
-//     <reverse|recompute|store>/<fp32|bf16>/layers:N/long:L/global:G/threads:T
+//     <reverse|recompute|store>/<fp32|bf16>[/blocked]/layers:N/long:L/global:G/
+//     threads:T
 //
 // Sizes are those of the presets (etc/config.h) but for the number of layers;
 // one example, without borders. Scores are stored one way only where there are
-// none or nothing is kept of them.
+// none or nothing is kept of them. Attention is by the fastest backend, the
+// kernels, or by that of tensor operations.
 //
 //   of_gemm            share of this process's sgemm rate, at the same number
 //                      of threads, that the operations of etc/step_cost.h reach
@@ -37,6 +39,7 @@ struct Variant {
   std::string residual = "off";
   std::string storage = "reverse";
   std::string precision = "fp32";
+  bool blocked = false;
 };
 
 class Encoder {
@@ -48,6 +51,9 @@ class Encoder {
     model_->set_linear_precision(variant.precision == "bf16"
                                      ? LinearPrecision::kBfloat16
                                      : LinearPrecision::kFloat32);
+    model_->set_attention_implementation(variant.blocked
+                                             ? AttentionImplementation::kBlocked
+                                             : AttentionImplementation::kAuto);
     for (const auto& parameter : model_->named_parameters()) {
       parameters_.emplace(parameter.key(), parameter.value());
     }
@@ -128,8 +134,9 @@ void RunEncoder(benchmark::State& state, const Variant& variant) {
 void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
   auto* family = benchmark::RegisterBenchmark(
       ("Encoder/" + variant.size + "/" +
-       (variant.training ? "training" : "inference") + "/residual:" +
-       variant.residual + "/" + variant.storage + "/" + variant.precision)
+       (variant.training ? "training" : "inference") +
+       "/residual:" + variant.residual + "/" + variant.storage + "/" +
+       variant.precision + (variant.blocked ? "/blocked" : ""))
           .c_str(),
       [=](benchmark::State& state) { RunEncoder(state, variant); });
   family->ArgNames({"layers", "long", "global", "threads"})
@@ -141,6 +148,16 @@ void Register(const Variant& variant, std::vector<std::vector<int64_t>> sizes) {
 }
 
 void RegisterAll() {
+  const auto blocked = [](const char* residual, const char* storage) {
+    Register({.training = true,
+              .residual = residual,
+              .storage = storage,
+              .blocked = true},
+             {{12, 4096, 256, 2}});
+  };
+  blocked("off", "reverse");
+  blocked("sum", "reverse");
+  blocked("sum", "store");
   for (const char* size : {"base", "large"}) {
     // All of base; as many layers of large as take about as long.
     const int64_t layers = std::string(size) == "base" ? 12 : 6;

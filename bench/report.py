@@ -83,9 +83,11 @@ def table(r):
         return attention(who, "training", "sum", 4096).replace(
             "/fp32/", "/fp32/given_back/")
 
-    def extra_megabytes(name):
-        peak = r.get(name, "peak_bytes")
-        without = r.get(encoder("training", "off"), "peak_bytes")
+    def extra_megabytes(storage, precision="fp32"):
+        peak = r.get(encoder("training", "sum", storage, precision),
+                     "peak_bytes")
+        without = r.get(encoder("training", "off", "reverse", precision),
+                        "peak_bytes")
         return None if None in (peak, without) else (peak - without) / 1e6
 
     def growth():
@@ -119,10 +121,12 @@ def table(r):
     yield ("Residual sum over off, training step of 12 layers",
            r.percent_more(step, encoder("training", "off")), "% more time")
     yield ("Residual sum over off, training step, `reverse`",
-           extra_megabytes(step), "MB more at the peak")
+           extra_megabytes("reverse"), "MB more at the peak")
     yield ("Residual sum over off, training step, `store`",
-           extra_megabytes(encoder("training", "sum", "store")),
-           "MB more at the peak")
+           extra_megabytes("store"), "MB more at the peak")
+    for storage in ("reverse", "store"):
+        yield ("The same on the blocked path, `%s`" % storage,
+               extra_megabytes(storage, "fp32/blocked"), "MB more at the peak")
     yield ("Time for a token at length 65536", growth(), "of that at 2048")
     yield ("Training step of 12 layers, sum", r.get(step, "of_gemm"),
            "of sgemm")

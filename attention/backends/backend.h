@@ -28,10 +28,10 @@ struct AttentionForward {
 //   context = dropout(softmax over visible keys of (score / divisor)) . v
 //
 // All backends agree up to rounding (backends/reference/dense_attention.h is
-// the definition). There are two kinds. A backend of tensor operations has
-// Forward alone: LibTorch's autograd differentiates its operations, also twice.
-// A fused backend computes gradients itself, and is the FusedBackend that
-// fused() gives; SparseAttention makes a node of autograd's graph of it.
+// the definition). There are two kinds. The reference has Forward alone:
+// LibTorch's autograd differentiates its operations, also twice. A fused
+// backend computes gradients itself, and is the FusedBackend that fused()
+// gives; SparseAttention makes a node of autograd's graph of it.
 //
 // Backends have no state that changes, and live as long as the program.
 class AttentionBackend {
@@ -42,7 +42,7 @@ class AttentionBackend {
   virtual std::string UnsupportedReason(
       const AttentionProblem& problem) const = 0;
 
-  // Null for backends of tensor operations.
+  // Null for the reference.
   virtual const FusedBackend* fused() const { return nullptr; }
 
   // Scores of pairs that may not see each other are whatever the backend finds

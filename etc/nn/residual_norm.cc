@@ -45,7 +45,7 @@ Problem MakeProblem(const torch::Tensor& change, const OptionalTensor& bias,
           .bias = ContiguousIfGiven(bias),
           .residual = ContiguousIfGiven(residual),
           .dropout = dropout,
-          .seed = dropout > 0.0 ? DrawKernelDropoutSeed() : 0};
+          .seed = dropout > 0.0 ? DrawDropoutSeed() : 0};
 }
 
 kernels::ResidualRows RowsOf(const Problem& problem) {

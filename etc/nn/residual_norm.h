@@ -57,7 +57,7 @@ torch::Tensor ResidualNormReference(const ResidualInput& input,
                                     const NormParameters& norm);
 
 // The dropout factors of the fast path for a shape [..., H], float32, if `seed`
-// is what DrawKernelDropoutSeed (attention/sparse_attention.h) gave it.
+// is what DrawDropoutSeed (attention/sparse_attention.h) gave it.
 torch::Tensor ResidualDropoutFactors(uint64_t seed, at::IntArrayRef shape,
                                      double dropout);
 

@@ -119,7 +119,7 @@ class Stack {
   void MaterializeDropout(uint64_t generator_seed) {
     torch::manual_seed(generator_seed);
     for (DotProductAttentionInput& input : layers_) {
-      MaterializeKernelDropout(DrawKernelDropoutSeed(), &input);
+      MaterializeDropout(DrawDropoutSeed(), &input);
       input.dropout_factors =
           input.dropout_factors.to(input.query.scalar_type());
     }

@@ -1,9 +1,10 @@
 // Where residual scores lie between layers: in tensors of each layer, or in one
-// buffer that the backward pass runs backwards or fills anew. Proves that all
-// three give the same results (cpu_backend_test.cc compares each
-// with the reference), also where the backward pass skips layers, where lower
-// layers are frozen, and where the sum begins with scores from elsewhere; that
-// one buffer is all there is; and that what cannot work is refused.
+// buffer that the backward pass runs backwards or fills anew. Run for each
+// fused backend. Proves that all three give the same results
+// (every_backend_test.cc compares each with the reference), also where the
+// backward pass skips layers, where lower layers are frozen, and where the sum
+// begins with scores from elsewhere; that one buffer is all there is; and that
+// what cannot work is refused.
 
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
@@ -19,6 +20,7 @@
 #include "attention/global_local_attention.h"
 #include "attention/sparse_attention.h"
 #include "tests/support/attention_stack.h"
+#include "tests/support/implementation_names.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/thread_counts.h"
 
@@ -44,9 +46,11 @@ AttentionCase SomeLayers(int64_t layers) {
 // Layers with inputs of their own, which carry scores upwards.
 class Layers {
  public:
-  explicit Layers(const AttentionCase& c, QuerySide side = QuerySide::kLong)
-      : attention_(MakeAttention(c)),
-        stack_(AttentionStack(c, side, attention_).As(torch::kFloat32)) {}
+  Layers(const AttentionCase& c, AttentionImplementation implementation)
+      : implementation_(implementation),
+        attention_(MakeAttention(c)),
+        stack_(AttentionStack(c, QuerySide::kLong, attention_)
+                   .As(torch::kFloat32)) {}
 
   SparseAttentionInput& input(int64_t layer) { return stack_.layers[layer]; }
   int64_t size() const { return static_cast<int64_t>(stack_.layers.size()); }
@@ -69,7 +73,7 @@ class Layers {
     input.previous = below.scores;
     input.live = below.live;
     input.storage = storage;
-    return SparseAttention(input, AttentionImplementation::kKernel);
+    return SparseAttention(input, implementation_);
   }
 
   std::vector<torch::Tensor> Leaves() {
@@ -83,9 +87,18 @@ class Layers {
   }
 
  private:
+  const AttentionImplementation implementation_;
   AttentionInputs attention_;
   AttentionStack stack_;
 };
+
+class ScoreStorageTest
+    : public testing::TestWithParam<AttentionImplementation> {};
+
+INSTANTIATE_TEST_SUITE_P(FusedBackends, ScoreStorageTest,
+                         testing::Values(AttentionImplementation::kBlocked,
+                                         AttentionImplementation::kKernel),
+                         ImplementationName);
 
 torch::Tensor Scalar(const torch::Tensor& tensor) {
   return (tensor.reshape(-1) * torch::arange(tensor.numel()).cos()).sum();
@@ -115,7 +128,7 @@ void ExpectSame(ScoreStorage storage, const std::vector<torch::Tensor>& actual,
   }
 }
 
-TEST(ScoreStorageTest, AllWaysGiveTheSame) {
+TEST_P(ScoreStorageTest, AllWaysGiveTheSame) {
   const AttentionCase c = SomeLayers(5);
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
     torch::manual_seed(1);
@@ -124,7 +137,7 @@ TEST(ScoreStorageTest, AllWaysGiveTheSame) {
     const auto run = [&](ScoreStorage storage) {
       AttentionStack stack = values.As(torch::kFloat32);
       torch::manual_seed(2);
-      return RunLayers(&stack, AttentionImplementation::kKernel, storage);
+      return RunLayers(&stack, GetParam(), storage);
     };
     const StackResult stored = run(ScoreStorage::kStore);
     for (const ScoreStorage storage : kBuffered) {
@@ -137,7 +150,7 @@ TEST(ScoreStorageTest, AllWaysGiveTheSame) {
   }
 }
 
-TEST(ScoreStorageTest, DriftsByRoundingOnlyOver24Layers) {
+TEST_P(ScoreStorageTest, DriftsByRoundingOnlyOver24Layers) {
   AttentionCase c = SomeLayers(24);
   c.longs = 60;
   torch::manual_seed(1);
@@ -149,7 +162,7 @@ TEST(ScoreStorageTest, DriftsByRoundingOnlyOver24Layers) {
     AttentionStack stack = values.As(torch::kFloat32);
     torch::manual_seed(2);
     gradients[storage == ScoreStorage::kReverse] =
-        RunLayers(&stack, AttentionImplementation::kKernel, storage).gradients;
+        RunLayers(&stack, GetParam(), storage).gradients;
   }
   for (size_t i = 0; i < gradients[0].size(); ++i) {
     const double largest = gradients[0][i].abs().max().item<double>();
@@ -157,25 +170,26 @@ TEST(ScoreStorageTest, DriftsByRoundingOnlyOver24Layers) {
   }
 }
 
-TEST(ScoreStorageTest, LayersShareOneBuffer) {
+TEST_P(ScoreStorageTest, LayersShareOneBuffer) {
   const AttentionCase c = SomeLayers(4);
   for (const bool gradients : {false, true}) {
     const torch::AutoGradMode mode(gradients);
     for (const ScoreStorage storage : kBuffered) {
-      Layers layers(c);
+      Layers layers(c, GetParam());
       std::set<void*> addresses;
       for (const SparseAttentionOutput& output : layers.Run(storage, 0, 4)) {
         addresses.insert(output.scores.own.data_ptr());
+        addresses.insert(output.scores.other.data_ptr());
       }
-      EXPECT_EQ(addresses.size(), 1u);
+      EXPECT_EQ(addresses.size(), 2u);
     }
   }
 }
 
 // As for a task that reads the long stream only: the global side of the last
 // layers takes no part.
-TEST(ScoreStorageTest, BackwardMaySkipTheUppermostLayers) {
-  Layers layers(SomeLayers(5));
+TEST_P(ScoreStorageTest, BackwardMaySkipTheUppermostLayers) {
+  Layers layers(SomeLayers(5), GetParam());
   const std::vector<torch::Tensor> leaves = layers.Leaves();
   const auto gradients = [&](ScoreStorage storage) {
     torch::manual_seed(2);
@@ -189,8 +203,8 @@ TEST(ScoreStorageTest, BackwardMaySkipTheUppermostLayers) {
   }
 }
 
-TEST(ScoreStorageTest, LowerLayersMayBeFrozen) {
-  Layers layers(SomeLayers(5));
+TEST_P(ScoreStorageTest, LowerLayersMayBeFrozen) {
+  Layers layers(SomeLayers(5), GetParam());
   for (const int64_t layer : {0, 1}) {
     for (torch::Tensor* tensor :
          AttentionStack::Tensors(&layers.input(layer))) {
@@ -214,8 +228,8 @@ TEST(ScoreStorageTest, LowerLayersMayBeFrozen) {
 
 // As in gradient checkpointing: scores come without their buffer, and are
 // needed once more.
-TEST(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
-  Layers layers(SomeLayers(4));
+TEST_P(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
+  Layers layers(SomeLayers(4), GetParam());
   for (const ScoreStorage storage : kBuffered) {
     torch::manual_seed(2);
     SparseAttentionOutput below = layers.Run(storage, 0, 2).back();
@@ -237,8 +251,8 @@ TEST(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
   }
 }
 
-TEST(ScoreStorageTest, EvaluationMayComeBetweenForwardAndBackward) {
-  Layers layers(SomeLayers(3));
+TEST_P(ScoreStorageTest, EvaluationMayComeBetweenForwardAndBackward) {
+  Layers layers(SomeLayers(3), GetParam());
   const auto leaves = layers.Leaves();
   torch::manual_seed(2);
   const auto stored = Gradients(
@@ -255,8 +269,8 @@ TEST(ScoreStorageTest, EvaluationMayComeBetweenForwardAndBackward) {
   }
 }
 
-TEST(ScoreStorageTest, SecondBackwardIsRefusedOrRepeatsTheFirst) {
-  Layers layers(SomeLayers(3));
+TEST_P(ScoreStorageTest, SecondBackwardIsRefusedOrRepeatsTheFirst) {
+  Layers layers(SomeLayers(3), GetParam());
   const auto leaves = layers.Leaves();
   {
     const torch::Tensor scalar =
@@ -275,9 +289,9 @@ TEST(ScoreStorageTest, SecondBackwardIsRefusedOrRepeatsTheFirst) {
   }
 }
 
-TEST(ScoreStorageTest, RefusesToCarryTheSameScoresToTwoLayers) {
+TEST_P(ScoreStorageTest, RefusesToCarryTheSameScoresToTwoLayers) {
   for (const ScoreStorage storage : kBuffered) {
-    Layers layers(SomeLayers(3));
+    Layers layers(SomeLayers(3), GetParam());
     const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
     layers.RunOne(storage, 1, below);
     try {
@@ -290,9 +304,9 @@ TEST(ScoreStorageTest, RefusesToCarryTheSameScoresToTwoLayers) {
 }
 
 // Autograd kept the scores of layer 0 for the square; layer 1 overwrote them.
-TEST(ScoreStorageTest, RefusesToDifferentiateOverwrittenScores) {
+TEST_P(ScoreStorageTest, RefusesToDifferentiateOverwrittenScores) {
   for (const ScoreStorage storage : kBuffered) {
-    Layers layers(SomeLayers(2));
+    Layers layers(SomeLayers(2), GetParam());
     const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
     const torch::Tensor square = below.scores.own.square().sum();
     const SparseAttentionOutput above = layers.RunOne(storage, 1, below);
@@ -301,8 +315,11 @@ TEST(ScoreStorageTest, RefusesToDifferentiateOverwrittenScores) {
   }
 }
 
-TEST(ScoreStorageTest, IsTheSameOnAnyNumberOfThreads) {
-  Layers layers(SomeLayers(3));
+TEST_P(ScoreStorageTest, IsTheSameOnAnyNumberOfThreads) {
+  if (GetParam() == AttentionImplementation::kBlocked) {
+    GTEST_SKIP() << "LibTorch's products depend on the number of threads";
+  }
+  Layers layers(SomeLayers(3), GetParam());
   const auto leaves = layers.Leaves();
   for (const ScoreStorage storage : kBuffered) {
     ExpectSameOnAnyNumberOfThreads([&] {
@@ -313,7 +330,7 @@ TEST(ScoreStorageTest, IsTheSameOnAnyNumberOfThreads) {
   }
 }
 
-TEST(ScoreStorageTest, ModuleCarriesBothBuffers) {
+TEST_P(ScoreStorageTest, ModuleCarriesBothBuffers) {
   torch::manual_seed(1);
   GlobalLocalAttention attention(
       GlobalLocalAttentionOptions{.long_hidden_size = 8,
@@ -324,6 +341,7 @@ TEST(ScoreStorageTest, ModuleCarriesBothBuffers) {
                                   .dropout = 0.0});
   const torch::Tensor longs = torch::randn({1, 30, 8});
   const torch::Tensor globals = torch::randn({1, 5, 8});
+  attention->set_implementation(GetParam());
   const AttentionInputs inputs(std::vector{UnrestrictedPattern(30, 5, 3, 12)});
   const auto run = [&](ScoreStorage storage) {
     CarriedScores carried{.mode = ResidualAttention::kSum, .storage = storage};

@@ -102,24 +102,12 @@ struct Leaves {
     }
   }
 
-  std::vector<torch::Tensor> All() const {
-    std::vector<torch::Tensor> all;
-    for (const SparseAttentionInput& input : layers) {
-      input.operands.ForEachTensor([&](const torch::Tensor& tensor) {
-        if (tensor.defined()) {
-          all.push_back(tensor);
-        }
-      });
-    }
-    return all;
-  }
-
   std::vector<SparseAttentionInput> layers;
 };
 
-// Contexts and carried scores of all layers, each carried to the next.
-std::vector<torch::Tensor> RunAll(const Leaves& leaves,
-                                  const AttentionBackend& backend) {
+// Contexts and carried scores of all layers by the reference, each carried to
+// the next.
+std::vector<torch::Tensor> RunAll(const Leaves& leaves) {
   std::vector<torch::Tensor> outputs;
   ScorePair scores;
   for (SparseAttentionInput input : leaves.layers) {
@@ -128,7 +116,7 @@ std::vector<torch::Tensor> RunAll(const Leaves& leaves,
     }
     input.previous = scores;
     const AttentionForward output =
-        backend.Forward(MakeAttentionProblem(input));
+        ReferenceBackend().Forward(MakeAttentionProblem(input));
     scores = output.scores;
     outputs.push_back(output.context);
     if (scores.defined()) {
@@ -139,16 +127,71 @@ std::vector<torch::Tensor> RunAll(const Leaves& leaves,
   return outputs;
 }
 
-// Scores of padded queries are carried too, but mean nothing; all else counts.
-torch::Tensor Scalar(const std::vector<torch::Tensor>& outputs) {
-  torch::Tensor sum = torch::zeros({}, torch::kFloat64);
-  int64_t n = 0;
-  for (const torch::Tensor& output : outputs) {
-    const torch::Tensor weights =
-        torch::arange(output.numel(), torch::kFloat64).add(++n).cos();
-    sum = sum + (output.reshape(-1) * weights).sum();
+template <typename Tensors>
+void ExpectClose(const Tensors& actual, const Tensors& expected,
+                 const char* what) {
+  std::vector<torch::Tensor> all;
+  expected.ForEachTensor(
+      [&](const torch::Tensor& tensor) { all.push_back(tensor); });
+  size_t i = 0;
+  actual.ForEachTensor([&](const torch::Tensor& tensor) {
+    EXPECT_TRUE(IsClose(tensor, all[i], kTolerance)) << what << " " << i;
+    ++i;
+  });
+}
+
+// One layer, given the scores of the one below if there is one: the passes of
+// the blocked backend against the reference and its gradients.
+void ExpectPassesMatch(const BlockedBackend& blocked,
+                       AttentionProblem problem) {
+  if (problem.previous.defined()) {
+    problem.previous.ForEachTensor([](torch::Tensor& scores) {
+      scores = scores.detach().requires_grad_(true);
+    });
   }
-  return sum;
+  const AttentionForward expected = ReferenceBackend().Forward(problem);
+  if (problem.carry) {
+    problem.carried = blocked.NewScores(problem);
+  }
+  const AttentionForward actual = blocked.Forward(problem);
+  EXPECT_TRUE(IsClose(actual.context, expected.context, kTolerance));
+  ExpectClose(actual.scores, expected.scores, "scores");
+
+  const torch::Tensor gradient = torch::randn_like(expected.context);
+  ScorePair of_scores;
+  std::vector<torch::Tensor> outputs = {expected.context};
+  std::vector<torch::Tensor> output_gradients = {gradient};
+  if (problem.carry) {
+    // Beyond the sequence, where carried scores are 0, they have no gradient.
+    of_scores = {.own = torch::randn_like(expected.scores.own) *
+                        expected.scores.own.detach().ne(0),
+                 .other = torch::randn_like(expected.scores.other)};
+    outputs.insert(outputs.end(), {expected.scores.own, expected.scores.other});
+    output_gradients.insert(output_gradients.end(),
+                            {of_scores.own, of_scores.other});
+  }
+  AttentionOperands gradients = problem.operands;
+  ScorePair of_previous = problem.previous;
+  const auto differentiate = [&](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = torch::autograd::grad(outputs, {tensor}, output_gradients,
+                                     /*retain_graph=*/true, false,
+                                     /*allow_unused=*/true)[0];
+    }
+  };
+  gradients.ForEachTensor(differentiate);
+  of_previous.ForEachTensor(differentiate);
+
+  ScoreGradients scores = {.carried = of_scores, .undo = problem.carry};
+  if (problem.previous.defined()) {
+    scores.previous = blocked.NewScores(problem);
+  }
+  ExpectClose(blocked.Backward(problem, actual, gradient, scores), gradients,
+              "gradient");
+  ExpectClose(scores.previous, of_previous, "gradient of scores");
+  if (problem.previous.defined()) {
+    ExpectClose(problem.carried, problem.previous, "scores undone");
+  }
 }
 
 void ExpectBlockedMatchesReference(const Case& c) {
@@ -156,25 +199,14 @@ void ExpectBlockedMatchesReference(const Case& c) {
   torch::manual_seed(c.longs * 100 + c.globals);
   std::mt19937_64 random(c.longs + 7 * c.globals + 31 * c.radius);
   const AttentionInputs attention = RandomInputs(c, &random);
-  const Leaves leaves(c, attention);
-  const std::vector<torch::Tensor> expected =
-      RunAll(leaves, ReferenceBackend());
-  const std::vector<torch::Tensor> actual =
-      RunAll(leaves, BlockedBackend({.block_length = c.block}));
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_TRUE(IsClose(actual[i], expected[i], kTolerance)) << "output " << i;
-  }
-  const std::vector<torch::Tensor> all = leaves.All();
-  const auto gradients = [&](const std::vector<torch::Tensor>& outputs) {
-    return torch::autograd::grad({Scalar(outputs)}, all, {}, c10::nullopt,
-                                 false, /*allow_unused=*/true);
-  };
-  const std::vector<torch::Tensor> expected_gradients = gradients(expected);
-  const std::vector<torch::Tensor> actual_gradients = gradients(actual);
-  for (size_t i = 0; i < all.size(); ++i) {
-    EXPECT_TRUE(IsClose(actual_gradients[i], expected_gradients[i], kTolerance))
-        << "gradient " << i;
+  // Two heads, one at a time.
+  const BlockedBackend blocked({.block_length = c.block, .scores_at_once = 1});
+  ScorePair below;
+  for (SparseAttentionInput input : Leaves(c, attention).layers) {
+    input.previous = input.layer == 0 ? ScorePair() : below;
+    const AttentionProblem problem = MakeAttentionProblem(input);
+    ExpectPassesMatch(blocked, problem);
+    below = ReferenceBackend().Forward(problem).scores;
   }
 }
 
@@ -230,7 +262,7 @@ TEST(SparseAttentionTest, ExplicitTensorsAndPatternsAgree) {
   const AttentionInputs patterns = RandomInputs(c, &random);
   const AttentionInputs tensors(Materialize(*patterns.patterns(), 11, 4));
   const Leaves leaves(c, patterns);
-  const std::vector<torch::Tensor> a = RunAll(leaves, ReferenceBackend());
+  const std::vector<torch::Tensor> a = RunAll(leaves);
   Leaves with_tensors = leaves;
   for (SparseAttentionInput& input : with_tensors.layers) {
     const bool is_long = input.pattern.radius >= 0;
@@ -238,7 +270,7 @@ TEST(SparseAttentionTest, ExplicitTensorsAndPatternsAgree) {
         tensors.Softmax(is_long ? QuerySide::kLong : QuerySide::kGlobal, kBatch,
                         c.longs, c.globals, c.radius);
   }
-  const std::vector<torch::Tensor> b = RunAll(with_tensors, ReferenceBackend());
+  const std::vector<torch::Tensor> b = RunAll(with_tensors);
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_TRUE(a[i].equal(b[i])) << "output " << i;
   }

@@ -1,106 +1,153 @@
 #include "attention/backends/blocked/blocked_backend.h"
 
-#include <c10/util/Exception.h>
+#include <torch/autograd.h>
+#include <torch/utils.h>
 
 #include <algorithm>
-#include <cmath>
+#include <vector>
 
-#include "attention/backends/blocked/windows.h"
-#include "attention/backends/reference/dense_attention.h"
-#include "attention/backends/reference/reference_backend.h"
+#include "attention/backends/blocked/blocked_softmax.h"
+#include "attention/dropout_factors.h"
+#include "base/large_pages.h"
 
 namespace etc {
 namespace {
 
-// [L, W], true where the window reaches beyond the sequence.
-torch::Tensor KeysBeyondSequence(int64_t length, int64_t radius,
-                                 const torch::Device& device) {
-  const torch::Tensor keys = torch::arange(length, device).unsqueeze(1) +
-                             torch::arange(-radius, radius + 1, device);
-  return keys.lt(0).logical_or(keys.ge(length));
+// The part of some heads of a tensor whose axis 1 they are: all operands,
+// scores and contexts. Undefined tensors stay so.
+torch::Tensor Part(const torch::Tensor& tensor, const HeadRange& heads) {
+  return tensor.defined() ? tensor.narrow(1, heads.begin, heads.count) : tensor;
 }
 
-// Adds the relative term to own [B, N, L, W] and other [B, N, L, G] products.
-void AddRelativeScores(const AttentionOperands& operands,
-                       const SoftmaxMasks& masks, ScorePair* products) {
-  TORCH_CHECK(operands.relative.embedding.defined(),
-              "relative ids are given, but there is no relative table");
-  const int64_t heads = operands.query.size(1);
-  const torch::Tensor by_id =
-      RelativeScoresById(operands.query, operands.relative);
-  const auto of = [&](const torch::Tensor& ids) {
-    return by_id.gather(-1, ids.unsqueeze(1).expand({-1, heads, -1, -1}));
-  };
-  products->own = products->own + of(masks.own_ids);
-  products->other = products->other + of(masks.other_ids);
+template <typename Tensors>
+Tensors PartOfEach(Tensors all, const HeadRange& heads) {
+  all.ForEachTensor(
+      [&](torch::Tensor& tensor) { tensor = Part(tensor, heads); });
+  return all;
 }
 
-// Previous and own scores, [B, N, L, W + G].
-torch::Tensor Scores(const AttentionProblem& problem, const SoftmaxMasks& masks,
-                     int64_t block) {
-  const AttentionOperands& operands = problem.operands;
-  const int64_t radius = problem.pattern.radius;
-  const torch::Tensor spans =  // [B, N, blocks, b, b + 2r]
-      torch::matmul(
-          SplitIntoBlocks(operands.query, block),
-          BlocksWithMargin(operands.own_key, block, radius).transpose(-2, -1));
-  ScorePair products = {
-      .own = JoinBlocks(UnskewElementsRight(spans), problem.pattern.queries),
-      .other =
-          torch::matmul(operands.query, operands.other_key.transpose(-2, -1))};
-  if (masks.own_ids.defined()) {
-    AddRelativeScores(operands, masks, &products);
+// Calls function(heads) for all heads of the problem, a few at a time.
+template <typename Function>
+void ForEachPart(const AttentionProblem& problem, int64_t scores_at_once,
+                 const Function& function) {
+  const AttentionSizes sizes(problem);
+  const int64_t scores =
+      sizes.batch * sizes.queries * (sizes.own_columns + sizes.other_keys);
+  if (scores == 0) {
+    return;
   }
-  const torch::Tensor scores =
-      torch::cat({products.own, products.other}, -1) /
-      std::sqrt(static_cast<double>(operands.query.size(3)));
-  return problem.previous.defined()
-             ? scores + torch::cat(
-                            {problem.previous.own, problem.previous.other}, -1)
-             : scores;
-}
-
-AttentionForward WindowedAttention(const AttentionProblem& problem,
-                                   int64_t block) {
-  const AttentionOperands& operands = problem.operands;
-  const int64_t radius = problem.pattern.radius;
-  const int64_t window = problem.pattern.own_columns();
-  const int64_t length = problem.pattern.queries;
-  const int64_t others = problem.pattern.other_keys;
-  const SoftmaxMasks masks = problem.pattern.masks(operands.query.device());
-  const torch::Tensor scores = Scores(problem, masks, block);
-
-  const torch::Tensor mask =  // [B, 1, L, W + G]
-      torch::cat({masks.own_mask, masks.other_mask}, -1).unsqueeze(1);
-  torch::Tensor probabilities = torch::softmax(
-      (problem.divisor == 1.0 ? scores : scores / problem.divisor)
-          .masked_fill(mask.logical_not(), LowestScore(scores.scalar_type())),
-      -1);
-  probabilities =
-      torch::dropout(probabilities, problem.dropout, problem.dropout > 0.0);
-
-  const torch::Tensor own_probabilities =  // [B, N, blocks, b, b + 2r]
-      SkewElementsRight(
-          SplitIntoBlocks(probabilities.narrow(-1, 0, window), block));
-  torch::Tensor context =  // [B, N, L, e]
-      JoinBlocks(
-          torch::matmul(own_probabilities,
-                        BlocksWithMargin(operands.own_value, block, radius)),
-          length) +
-      torch::matmul(probabilities.narrow(-1, window, others),
-                    operands.other_value);
-  // Rows without any allowed key: their probabilities are equal, not 0.
-  context = context * mask.any(-1, /*keepdim=*/true).to(context.dtype());
-  AttentionForward result = {.context = context};
-  if (problem.carry) {
-    result.scores = {
-        .own = scores.narrow(-1, 0, window)
-                   .masked_fill(
-                       KeysBeyondSequence(length, radius, scores.device()), 0),
-        .other = scores.narrow(-1, window, others)};
+  const int64_t step = std::max<int64_t>(1, scores_at_once / scores);
+  for (int64_t begin = 0; begin < sizes.heads; begin += step) {
+    function(HeadRange{begin, std::min(step, sizes.heads - begin)});
   }
-  return result;
 }
+
+ScorePair FactorsOf(const AttentionProblem& problem, const HeadRange& heads) {
+  if (problem.dropout == 0.0) {
+    return {};
+  }
+  return DropoutFactors(
+      problem.pattern, heads, problem.dropout_seed, problem.dropout,
+      problem.operands.query.options().dtype(ScoreType(problem)));
+}
+
+// sum = previous + scores, or minus; undefined previous: zeros.
+void Sum(const torch::Tensor& previous, const torch::Tensor& scores,
+         bool subtract, torch::Tensor sum) {
+  if (!previous.defined()) {
+    sum.copy_(subtract ? scores.neg() : scores);
+  } else if (subtract) {
+    torch::sub_out(sum, previous, scores);
+  } else {
+    torch::add_out(sum, previous, scores);
+  }
+}
+
+void SumOf(const ScorePair& previous, const ScorePair& scores, bool subtract,
+           const ScorePair& sum) {
+  Sum(previous.own, scores.own, subtract, sum.own);
+  Sum(previous.other, scores.other, subtract, sum.other);
+}
+
+torch::Tensor AsLeaf(const torch::Tensor& tensor) {
+  return tensor.defined() ? tensor.detach().requires_grad_(true) : tensor;
+}
+
+// Adds to those of `into` that are defined what is defined.
+void AddDefined(const torch::Tensor& into, const torch::Tensor& part) {
+  if (into.defined() && part.defined()) {
+    torch::Tensor(into).add_(part);
+  }
+}
+
+// The gradients of some heads: of their operands, added to zeros, and of the
+// scores of the layer.
+class PartGradients {
+ public:
+  PartGradients(const BlockedSoftmax& softmax,
+                const AttentionOperands& operands,
+                const AttentionOperands& into)
+      : softmax_(softmax), leaves_(operands), into_(into) {
+    leaves_.ForEachTensor([](torch::Tensor& leaf) { leaf = AsLeaf(leaf); });
+    const torch::AutoGradMode record(true);
+    scores_ = softmax_.Scores(leaves_);
+  }
+
+  // Of the layer alone, without those below.
+  ScorePair scores() const {
+    return {.own = scores_.own.detach(), .other = scores_.other.detach()};
+  }
+
+  // Through the softmax: returns the gradients of the summed scores.
+  ScorePair ThroughContext(const ScorePair& sums, const ScorePair& factors,
+                           const torch::Tensor& context_gradient) {
+    const ScorePair leaves = {.own = AsLeaf(sums.own),
+                              .other = AsLeaf(sums.other)};
+    torch::Tensor context;
+    {
+      const torch::AutoGradMode record(true);
+      context = softmax_.Context(leaves, leaves_.own_value, leaves_.other_value,
+                                 factors);
+    }
+    const auto gradients = torch::autograd::grad(
+        {context},
+        {leaves.own, leaves.other, leaves_.own_value, leaves_.other_value},
+        {context_gradient.to(context.scalar_type())});
+    AddDefined(into_.own_value, gradients[2]);
+    AddDefined(into_.other_value, gradients[3]);
+    return {.own = gradients[0], .other = gradients[1]};
+  }
+
+  // Through the scores of the layer, whose gradients are those of the sum.
+  void ThroughScores(const ScorePair& gradient) {
+    std::vector<torch::Tensor> leaves, into;
+    const auto add = [&](const torch::Tensor& leaf, const torch::Tensor& sum) {
+      if (leaf.defined()) {
+        leaves.push_back(leaf);
+        into.push_back(sum);
+      }
+    };
+    add(leaves_.query, into_.query);
+    add(leaves_.own_key, into_.own_key);
+    add(leaves_.other_key, into_.other_key);
+    add(leaves_.relative.embedding, into_.relative.embedding);
+    add(leaves_.relative.bias, into_.relative.bias);
+    // A table is not read if the masks have no ids.
+    const auto gradients = torch::autograd::grad(
+        {scores_.own, scores_.other}, leaves, {gradient.own, gradient.other},
+        /*retain_graph=*/c10::nullopt, /*create_graph=*/false,
+        /*allow_unused=*/true);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      AddDefined(into[i], gradients[i]);
+    }
+  }
+
+ private:
+  const BlockedSoftmax& softmax_;
+  AttentionOperands leaves_;
+  const AttentionOperands into_;
+  ScorePair scores_;
+};
 
 }  // namespace
 
@@ -110,22 +157,115 @@ int64_t DefaultBlockLength(int64_t local_radius) {
   return std::clamp<int64_t>(local_radius / 2, int64_t{16}, 64);
 }
 
+int64_t BlockedBackend::BlockLength(const AttentionProblem& problem) const {
+  return options_.block_length > 0 ? options_.block_length
+                                   : DefaultBlockLength(problem.pattern.radius);
+}
+
 std::string BlockedBackend::UnsupportedReason(
     const AttentionProblem& problem) const {
   return problem.dropout_factors.defined() ? "dropout factors are given" : "";
 }
 
+void BlockedBackend::Prepare(AttentionProblem* problem) const {
+  const torch::ScalarType type = problem->operands.query.scalar_type();
+  problem->operands.ForEachTensor([&](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = tensor.to(type);
+    }
+  });
+  problem->previous.ForEachTensor([&](torch::Tensor& scores) {
+    if (scores.defined()) {
+      scores = scores.to(ScoreType(*problem));
+    }
+  });
+}
+
+ScorePair BlockedBackend::NewScores(const AttentionProblem& problem) const {
+  const AttentionSizes sizes(problem);
+  const auto scores = [&](int64_t columns) {
+    return WithLargePages(
+        torch::empty({sizes.batch, sizes.heads, sizes.queries, columns},
+                     problem.operands.query.options()
+                         .dtype(ScoreType(problem))
+                         .requires_grad(false)));
+  };
+  return {.own = scores(sizes.own_columns), .other = scores(sizes.other_keys)};
+}
+
 AttentionForward BlockedBackend::Forward(
     const AttentionProblem& problem) const {
-  const int64_t radius = problem.pattern.radius;
-  if (radius < 0) {
-    // Nothing to leave out: in ETC's layers the global queries, whose scores,
-    // [G, G + L], are linear in L already.
-    return ReferenceBackend().Forward(problem);
-  }
-  return WindowedAttention(problem, options_.block_length > 0
-                                        ? options_.block_length
-                                        : DefaultBlockLength(radius));
+  const torch::NoGradGuard no_grad;
+  const AttentionSizes sizes(problem);
+  const AttentionOperands& operands = problem.operands;
+  // Heads of a token side by side, as the output projection wants them.
+  const torch::Tensor context =
+      torch::zeros({sizes.batch, sizes.queries, sizes.heads, sizes.value_dim},
+                   operands.own_value.options().requires_grad(false))
+          .transpose(1, 2);
+  const BlockedSoftmax softmax(problem, BlockLength(problem));
+  ForEachPart(problem, options_.scores_at_once, [&](const HeadRange& heads) {
+    ScorePair sums = softmax.Scores(PartOfEach(operands, heads));
+    if (problem.carry) {
+      const ScorePair carried = PartOfEach(problem.carried, heads);
+      SumOf(PartOfEach(problem.previous, heads), sums, /*subtract=*/false,
+            carried);
+      sums = carried;
+    }
+    Part(context, heads)
+        .copy_(softmax.Context(sums, Part(operands.own_value, heads),
+                               Part(operands.other_value, heads),
+                               FactorsOf(problem, heads)));
+  });
+  return {.context = context, .scores = problem.carried};
+}
+
+void BlockedBackend::RecomputeScores(const AttentionProblem& problem,
+                                     bool subtract) const {
+  const torch::NoGradGuard no_grad;
+  const BlockedSoftmax softmax(problem, BlockLength(problem));
+  ForEachPart(problem, options_.scores_at_once, [&](const HeadRange& heads) {
+    SumOf(PartOfEach(problem.previous, heads),
+          softmax.Scores(PartOfEach(problem.operands, heads)), subtract,
+          PartOfEach(problem.carried, heads));
+  });
+}
+
+AttentionOperands BlockedBackend::Backward(
+    const AttentionProblem& problem, const AttentionForward& /*forward*/,
+    const torch::Tensor& context_gradient, const ScoreGradients& scores) const {
+  const torch::NoGradGuard no_grad;
+  AttentionOperands gradients = problem.operands;
+  gradients.ForEachTensor([](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = torch::zeros_like(tensor);
+    }
+  });
+  const BlockedSoftmax softmax(problem, BlockLength(problem));
+  ForEachPart(problem, options_.scores_at_once, [&](const HeadRange& heads) {
+    PartGradients part(softmax, PartOfEach(problem.operands, heads),
+                       PartOfEach(gradients, heads));
+    const ScorePair own_scores = part.scores();
+    const ScorePair sums =
+        problem.carry ? PartOfEach(problem.carried, heads) : own_scores;
+    ScorePair of_sums =
+        context_gradient.defined()
+            ? part.ThroughContext(sums, FactorsOf(problem, heads),
+                                  Part(context_gradient, heads))
+            : ScorePair{.own = torch::zeros_like(sums.own),
+                        .other = torch::zeros_like(sums.other)};
+    AddDefined(of_sums.own, Part(scores.carried.own, heads));
+    AddDefined(of_sums.other, Part(scores.carried.other, heads));
+    part.ThroughScores(of_sums);
+    if (scores.previous.defined()) {
+      Part(scores.previous.own, heads).copy_(of_sums.own);
+      Part(scores.previous.other, heads).copy_(of_sums.other);
+    }
+    if (scores.undo) {
+      SumOf(sums, own_scores, /*subtract=*/true, sums);
+    }
+  });
+  return gradients;
 }
 
 }  // namespace etc

@@ -11,25 +11,41 @@ namespace etc {
 struct BlockedBackendOptions {
   // Queries that are computed together; 0: DefaultBlockLength.
   int64_t block_length = 0;
+  // Scores of as many heads are computed together as have this many numbers, or
+  // of one; what is temporary is a few times as large.
+  int64_t scores_at_once = int64_t{1} << 22;
 };
 int64_t DefaultBlockLength(int64_t local_radius);
 
-// Windowed attention by blocks of queries, in memory and time linear in their
-// number: b consecutive queries together see the own keys of a span of b + 2r,
-// so that their scores are one matrix product, of which the windows are parts
-// (windows.h). Without a window it is the reference. Tensor operations: any
-// floating dtype, any device.
-class BlockedBackend final : public AttentionBackend {
+// Windowed attention by tensor operations over blocks of queries
+// (blocked_softmax.h), in memory and time linear in their number: any floating
+// dtype, any device, patterns as runs or tensors. The backward pass computes
+// the scores again, a few heads at a time, and differentiates that by
+// LibTorch's autograd.
+//
+// With operands of 16 bits products have 16 bits; scores, softmax and sums are
+// float32.
+class BlockedBackend final : public FusedBackend {
  public:
   explicit BlockedBackend(const BlockedBackendOptions& options = {})
       : options_(options) {}
 
   const char* name() const override { return "blocked"; }
   std::string UnsupportedReason(const AttentionProblem& problem) const override;
+  void Prepare(AttentionProblem* problem) const override;
+  ScorePair NewScores(const AttentionProblem& problem) const override;
   AttentionForward Forward(const AttentionProblem& problem) const override;
+  void RecomputeScores(const AttentionProblem& problem,
+                       bool subtract) const override;
+  AttentionOperands Backward(const AttentionProblem& problem,
+                             const AttentionForward& forward,
+                             const torch::Tensor& context_gradient,
+                             const ScoreGradients& scores) const override;
 
  private:
-  BlockedBackendOptions options_;
+  int64_t BlockLength(const AttentionProblem& problem) const;
+
+  const BlockedBackendOptions options_;
 };
 
 }  // namespace etc

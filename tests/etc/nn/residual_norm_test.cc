@@ -96,7 +96,7 @@ struct Problem {
   // Of RunFast.
   torch::Tensor Factors() const {
     torch::manual_seed(7);
-    return ResidualDropoutFactors(DrawKernelDropoutSeed(), gradient.sizes(),
+    return ResidualDropoutFactors(DrawDropoutSeed(), gradient.sizes(),
                                   which.dropout);
   }
 

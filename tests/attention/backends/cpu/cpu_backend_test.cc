@@ -24,7 +24,7 @@
 #include "attention/attention_inputs.h"
 #include "attention/sparse_attention.h"
 #include "tests/support/attention_stack.h"
-#include "tests/support/exactness.h"
+#include "tests/support/backend_agreement.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/thread_counts.h"
 
@@ -32,39 +32,7 @@ namespace etc {
 namespace {
 
 void ExpectKernelMatches(const AttentionCase& c) {
-  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
-    SCOPED_TRACE(c.Name() + (side == QuerySide::kLong ? " long" : " global"));
-    torch::manual_seed(c.longs * 100 + c.globals);
-    const AttentionInputs attention = MakeAttention(c);
-    const AttentionStack values(c, side, attention);
-    AttentionStack spelled = values;
-    torch::manual_seed(17);
-    if (c.dropout > 0.0) {
-      for (SparseAttentionInput& input : spelled.layers) {
-        MaterializeKernelDropout(DrawKernelDropoutSeed(), &input);
-      }
-    }
-    AttentionStack reference = spelled.As(torch::kFloat32);
-    AttentionStack exact = spelled.As(torch::kFloat64);
-    const StackResult r =
-        RunLayers(&reference, AttentionImplementation::kReference);
-    const StackResult e =
-        RunLayers(&exact, AttentionImplementation::kReference);
-    for (const ScoreStorage storage :
-         {ScoreStorage::kStore, ScoreStorage::kReverse,
-          ScoreStorage::kRecompute}) {
-      SCOPED_TRACE("storage " + std::to_string(static_cast<int>(storage)));
-      AttentionStack kernel = values.As(torch::kFloat32);
-      torch::manual_seed(17);
-      const StackResult a =
-          RunLayers(&kernel, AttentionImplementation::kKernel, storage);
-      ExpectAsExact(a.outputs, r.outputs, e.outputs, 2.0, "output");
-      ExpectAsExact(a.gradients, r.gradients, e.gradients, 3.0, "gradient");
-      if (c.residual == ResidualAttention::kOff) {
-        break;
-      }
-    }
-  }
+  ExpectMatchesReference(AttentionImplementation::kKernel, c);
 }
 
 TEST(CpuBackendTest, MatchesReferenceAtEveryLength) {
@@ -73,24 +41,6 @@ TEST(CpuBackendTest, MatchesReferenceAtEveryLength) {
          {int64_t{1}, radius, radius + 1, 2 * radius, 2 * radius + 1,
           int64_t{6}, int64_t{7}, int64_t{13}, int64_t{47}, int64_t{49}}) {
       ExpectKernelMatches({.longs = longs, .radius = radius});
-    }
-  }
-}
-
-TEST(CpuBackendTest, MatchesReferenceInEveryMode) {
-  for (const int64_t globals : {0, 1, 7}) {
-    for (const ResidualAttention residual :
-         {ResidualAttention::kOff, ResidualAttention::kSum,
-          ResidualAttention::kMean}) {
-      for (const bool hard : {false, true}) {
-        for (const int64_t distance : {0, 2}) {
-          ExpectKernelMatches({.longs = 29,
-                               .globals = globals,
-                               .residual = residual,
-                               .hard = hard,
-                               .distance = distance});
-        }
-      }
     }
   }
 }
@@ -157,20 +107,6 @@ TEST(CpuBackendTest, MatchesReferenceWhenSegmentsAreScattered) {
   }
 }
 
-TEST(CpuBackendTest, MatchesReferenceUnderTheSameDropout) {
-  for (const ResidualAttention residual :
-       {ResidualAttention::kOff, ResidualAttention::kSum}) {
-    for (const int64_t longs : {40, 250}) {
-      ExpectKernelMatches({.longs = longs,
-                           .globals = 9,
-                           .radius = 12,
-                           .layers = 2,
-                           .residual = residual,
-                           .dropout = 0.3});
-    }
-  }
-}
-
 TEST(CpuBackendTest, MatchesReferenceOnEveryTarget) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
@@ -227,17 +163,6 @@ struct OneLayer {
   SparseAttentionInput input;
 };
 
-TEST(CpuBackendTest, GivesTheSameWithoutGradients) {
-  const OneLayer layer({.longs = 70});
-  const SparseAttentionOutput with = RunKernels(layer.input);
-  const torch::NoGradGuard no_grad;
-  const SparseAttentionOutput without = RunKernels(layer.input);
-  EXPECT_TRUE(with.context.requires_grad());
-  EXPECT_FALSE(without.context.requires_grad());
-  EXPECT_TRUE(with.context.equal(without.context));
-  EXPECT_TRUE(with.scores.own.equal(without.scores.own));
-}
-
 // Computed with in float32: what goes in and the context that comes out are
 // rounded, scores are not.
 TEST(CpuBackendTest, TakesBfloat16) {
@@ -266,32 +191,6 @@ TEST(CpuBackendTest, TakesBfloat16) {
       .backward();
   EXPECT_TRUE(narrow.operands.own_key.grad().equal(
       wide.operands.own_key.grad().to(torch::kBFloat16)));
-}
-
-TEST(CpuBackendTest, PassesOnAGradientOfTheScoresAlone) {
-  const OneLayer layer({.longs = 20, .borders = Borders::kNone});
-  const torch::Tensor previous =
-      torch::zeros({2, 2, 20, 7}).requires_grad_(true);
-  SparseAttentionInput input = layer.input;
-  input.previous = {.own = previous,
-                    .other = torch::zeros({2, 2, 20, 3}).requires_grad_(true)};
-  RunKernels(input).scores.own.sum().backward();
-  const torch::Tensor visible = input.pattern.masks(torch::kCPU)
-                                    .own_mask.unsqueeze(1)
-                                    .expand({2, 2, 20, 7})
-                                    .to(torch::kFloat32);
-  EXPECT_TRUE(IsClose(previous.grad(), visible, 0.0));
-  EXPECT_EQ(input.previous.other.grad().abs().max().item<float>(), 0.0f);
-  EXPECT_EQ(input.operands.own_value.grad().abs().max().item<float>(), 0.0f);
-}
-
-TEST(CpuBackendTest, RefusesGradientsOfGradients) {
-  const OneLayer layer({.longs = 9});
-  const torch::Tensor sum = RunKernels(layer.input).context.sum();
-  EXPECT_THROW(torch::autograd::grad({sum}, {layer.input.operands.query}, {},
-                                     /*retain_graph=*/true,
-                                     /*create_graph=*/true),
-               c10::Error);
 }
 
 TEST(CpuBackendTest, RejectsWhatItDoesNotSupport) {

@@ -1,0 +1,122 @@
+#include "attention/backends/blocked/blocked_softmax.h"
+
+#include <c10/util/Exception.h>
+
+#include <cmath>
+
+#include "attention/backends/blocked/windows.h"
+#include "attention/backends/reference/dense_attention.h"
+
+namespace etc {
+namespace {
+
+torch::ScalarType ScoreTypeOf(const torch::Tensor& operand) {
+  const torch::ScalarType type = operand.scalar_type();
+  return type == torch::kBFloat16 || type == torch::kHalf ? torch::kFloat32
+                                                          : type;
+}
+
+// [T, W], true where the window reaches beyond the sequence.
+torch::Tensor KeysBeyondSequence(int64_t length, int64_t radius,
+                                 const torch::Device& device) {
+  const torch::Tensor keys = torch::arange(length, device).unsqueeze(1) +
+                             torch::arange(-radius, radius + 1, device);
+  return keys.lt(0).logical_or(keys.ge(length));
+}
+
+// q . E[id] + bias[id] for ids [B, T, columns].
+torch::Tensor OfIds(const torch::Tensor& by_id, const torch::Tensor& ids) {
+  return by_id.gather(-1, ids.unsqueeze(1).expand({-1, by_id.size(1), -1, -1}));
+}
+
+}  // namespace
+
+torch::ScalarType ScoreType(const AttentionProblem& problem) {
+  return ScoreTypeOf(problem.operands.query);
+}
+
+BlockedSoftmax::BlockedSoftmax(const AttentionProblem& problem,
+                               int64_t block_length)
+    : pattern_(problem.pattern),
+      block_length_(block_length),
+      divisor_(problem.divisor),
+      masks_(pattern_.masks(problem.operands.query.device())) {
+  const torch::Tensor mask =
+      torch::cat({masks_.own_mask, masks_.other_mask}, -1).unsqueeze(1);
+  forbidden_ = mask.logical_not();
+  sees_any_ = mask.any(-1, /*keepdim=*/true);
+  if (has_window()) {
+    beyond_ =
+        KeysBeyondSequence(pattern_.queries, pattern_.radius, mask.device());
+  }
+}
+
+ScorePair BlockedSoftmax::Scores(const AttentionOperands& operands) const {
+  const torch::Tensor& query = operands.query;
+  const torch::ScalarType type = ScoreTypeOf(query);
+  const auto product = [&](const torch::Tensor& a, const torch::Tensor& b) {
+    return torch::matmul(a, b.transpose(-2, -1)).to(type);
+  };
+  ScorePair scores;
+  scores.other = product(query, operands.other_key);
+  if (has_window()) {
+    const torch::Tensor spans =  // [B, heads, blocks, b, b + 2r]
+        product(
+            SplitIntoBlocks(query, block_length_),
+            BlocksWithMargin(operands.own_key, block_length_, pattern_.radius));
+    scores.own = JoinBlocks(UnskewElementsRight(spans), pattern_.queries);
+  } else {
+    scores.own = product(query, operands.own_key);
+  }
+  if (masks_.own_ids.defined()) {
+    TORCH_CHECK(operands.relative.embedding.defined(),
+                "relative ids are given, but there is no relative table");
+    const torch::Tensor by_id =
+        RelativeScoresById(query, operands.relative).to(type);
+    scores.own = scores.own + OfIds(by_id, masks_.own_ids);
+    scores.other = scores.other + OfIds(by_id, masks_.other_ids);
+  }
+  const double scale = 1.0 / std::sqrt(static_cast<double>(query.size(3)));
+  scores.own = scores.own * scale;
+  scores.other = scores.other * scale;
+  if (has_window()) {
+    scores.own = scores.own.masked_fill(beyond_, 0);
+  }
+  return scores;
+}
+
+torch::Tensor BlockedSoftmax::Context(const ScorePair& sums,
+                                      const torch::Tensor& own_value,
+                                      const torch::Tensor& other_value,
+                                      const ScorePair& dropout_factors) const {
+  torch::Tensor logits = torch::cat({sums.own, sums.other}, -1);
+  if (divisor_ != 1.0) {
+    logits = logits / divisor_;
+  }
+  torch::Tensor probabilities = torch::softmax(
+      logits.masked_fill(forbidden_, LowestScore(logits.scalar_type())), -1);
+  if (dropout_factors.defined()) {
+    probabilities =
+        probabilities *
+        torch::cat({dropout_factors.own, dropout_factors.other}, -1);
+  }
+  probabilities = probabilities.to(own_value.scalar_type());
+  const int64_t own_columns = pattern_.own_columns();
+  const torch::Tensor own = probabilities.narrow(-1, 0, own_columns);
+  const torch::Tensor of_own =
+      has_window()
+          ? JoinBlocks(torch::matmul(SkewElementsRight(
+                                         SplitIntoBlocks(own, block_length_)),
+                                     BlocksWithMargin(own_value, block_length_,
+                                                      pattern_.radius)),
+                       pattern_.queries)
+          : torch::matmul(own, own_value);
+  const torch::Tensor context =
+      of_own +
+      torch::matmul(probabilities.narrow(-1, own_columns, pattern_.other_keys),
+                    other_value);
+  // Rows without any allowed key: their probabilities are equal, not 0.
+  return context * sees_any_.to(context.scalar_type());
+}
+
+}  // namespace etc

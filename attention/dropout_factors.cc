@@ -1,0 +1,81 @@
+#include "attention/dropout_factors.h"
+
+#include "base/random.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kLow32 = 0xffffffff;
+
+// DropoutRow of each query of one block, each [B, heads, T, 1], 32-bit numbers
+// in int64.
+struct DropoutRows {
+  torch::Tensor first, second;
+};
+
+DropoutRows RowsOf(const SoftmaxPattern& pattern, const HeadRange& heads,
+                   uint64_t seed, int block, const torch::Device& device) {
+  torch::Tensor rows = torch::empty(
+      {2, pattern.batch, heads.count, pattern.queries, 1}, torch::kInt64);
+  auto values = rows.accessor<int64_t, 5>();
+  for (int64_t b = 0; b < pattern.batch; ++b) {
+    for (int64_t h = 0; h < heads.count; ++h) {
+      const uint64_t head_seed =
+          kernels::DropoutHeadSeed(seed, b, heads.begin + h);
+      for (int64_t i = 0; i < pattern.queries; ++i) {
+        const kernels::DropoutRow row =
+            kernels::MakeDropoutRow(head_seed, i, block);
+        values[0][b][h][i][0] = row.first;
+        values[1][b][h][i][0] = row.second;
+      }
+    }
+  }
+  rows = rows.to(device);
+  return {.first = rows[0], .second = rows[1]};
+}
+
+// kernels::DropoutNumber of keys, [T or 1, columns]: [B, heads, T, columns]. In
+// int64, of whose products only the low half counts.
+torch::Tensor DropoutNumbers(const DropoutRows& rows,
+                             const torch::Tensor& keys) {
+  torch::Tensor x = torch::bitwise_xor(keys, rows.first);
+  const auto fold = [&x](int64_t bits) {
+    x.bitwise_xor_(torch::bitwise_right_shift(x, bits));
+  };
+  fold(16);
+  x.mul_(int64_t{kernels::kDropoutMultiplier1}).bitwise_and_(kLow32);
+  fold(15);
+  x.add_(rows.second).bitwise_and_(kLow32);
+  x.mul_(int64_t{kernels::kDropoutMultiplier2}).bitwise_and_(kLow32);
+  fold(16);
+  return x;
+}
+
+}  // namespace
+
+ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
+                         uint64_t seed, double probability,
+                         const torch::TensorOptions& options) {
+  const torch::NoGradGuard no_grad;
+  const torch::Device device = options.device();
+  const auto factors = [&](int block, const torch::Tensor& keys) {
+    const DropoutRows rows = RowsOf(pattern, heads, seed, block, device);
+    return DropoutNumbers(rows, keys)
+        .ge(int64_t{kernels::DropoutThreshold(probability)})
+        .to(options)
+        .mul_(1.0 / (1.0 - probability));
+  };
+  const torch::TensorOptions integers = options.dtype(torch::kInt64);
+  torch::Tensor own_keys =
+      torch::arange(pattern.own_columns(), integers).unsqueeze(0);
+  if (pattern.radius >= 0) {
+    own_keys = own_keys +
+               torch::arange(pattern.queries, integers).unsqueeze(1) -
+               pattern.radius;
+  }
+  return {.own = factors(0, own_keys.bitwise_and(kLow32)),
+          .other = factors(
+              1, torch::arange(pattern.other_keys, integers).unsqueeze(0))};
+}
+
+}  // namespace etc

@@ -1,0 +1,30 @@
+#ifndef ETC_ATTENTION_DROPOUT_FACTORS_H_
+#define ETC_ATTENTION_DROPOUT_FACTORS_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+
+#include "attention/attention_operands.h"
+#include "attention/softmax_pattern.h"
+
+namespace etc {
+
+// Some of the heads of a softmax.
+struct HeadRange {
+  int64_t begin = 0;
+  int64_t count = 0;
+};
+
+// What the attention weights of heads are multiplied by: 0 if they are dropped,
+// else 1 / (1 - probability); [B, heads, T, ...] as ScorePair, in the dtype and
+// on the device of `options`. Which are dropped is what base/random.h says, so
+// that the fused kernels and tensor operations on any device drop the same ones
+// for the same seed. `probability` is in [0, 1).
+ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
+                         uint64_t seed, double probability,
+                         const torch::TensorOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_DROPOUT_FACTORS_H_

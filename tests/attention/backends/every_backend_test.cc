@@ -1,0 +1,235 @@
+// What every backend has to do, run through the same list for each: agreement
+// with the float64 reference in all modes and storages, gradients against
+// differences in double, carried scores and their gradients, bfloat16, explicit
+// masks. score_storage_test.cc is the list for where scores lie.
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attention/attention_inputs.h"
+#include "attention/sparse_attention.h"
+#include "tests/support/attention_stack.h"
+#include "tests/support/backend_agreement.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/implementation_names.h"
+#include "tests/support/tensor_matchers.h"
+
+namespace etc {
+namespace {
+
+class EveryBackendTest
+    : public testing::TestWithParam<AttentionImplementation> {
+ protected:
+  static bool IsFused() {
+    return GetParam() != AttentionImplementation::kReference;
+  }
+  static SparseAttentionOutput Run(const SparseAttentionInput& input) {
+    return SparseAttention(input, GetParam());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Backends, EveryBackendTest,
+                         testing::Values(AttentionImplementation::kReference,
+                                         AttentionImplementation::kBlocked,
+                                         AttentionImplementation::kKernel),
+                         ImplementationName);
+
+// One layer of leaves.
+struct OneLayer {
+  explicit OneLayer(const AttentionCase& c,
+                    torch::ScalarType type = torch::kFloat32)
+      : attention(MakeAttention(c)) {
+    torch::manual_seed(4);
+    input = AttentionStack(c, QuerySide::kLong, attention).As(type).layers[0];
+  }
+  AttentionInputs attention;
+  SparseAttentionInput input;
+};
+
+TEST_P(EveryBackendTest, MatchesReferenceInEveryMode) {
+  for (const int64_t globals : {0, 1, 7}) {
+    for (const ResidualAttention residual :
+         {ResidualAttention::kOff, ResidualAttention::kSum,
+          ResidualAttention::kMean}) {
+      for (const bool hard : {false, true}) {
+        for (const int64_t distance : {0, 2}) {
+          ExpectMatchesReference(GetParam(), {.longs = 29,
+                                              .globals = globals,
+                                              .residual = residual,
+                                              .hard = hard,
+                                              .distance = distance});
+        }
+      }
+    }
+  }
+}
+
+// The reference has a generator of its own, and is given the factors.
+TEST_P(EveryBackendTest, DropsTheSameWeightsForTheSameSeed) {
+  if (!IsFused()) {
+    GTEST_SKIP() << "the reference takes dropout factors instead";
+  }
+  for (const ResidualAttention residual :
+       {ResidualAttention::kOff, ResidualAttention::kSum}) {
+    for (const int64_t longs : {40, 250}) {
+      ExpectMatchesReference(GetParam(), {.longs = longs,
+                                          .globals = 9,
+                                          .radius = 12,
+                                          .layers = 2,
+                                          .residual = residual,
+                                          .dropout = 0.3});
+    }
+  }
+}
+
+TEST_P(EveryBackendTest, GradientsAreThoseOfDifferences) {
+  if (GetParam() == AttentionImplementation::kKernel) {
+    const OneLayer layer({.longs = 9}, torch::kFloat64);
+    EXPECT_THROW(Run(layer.input), c10::Error);
+    GTEST_SKIP() << "computes in float32 alone; compared with the reference";
+  }
+  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    for (const ScoreStorage storage :
+         {ScoreStorage::kStore, ScoreStorage::kReverse,
+          ScoreStorage::kRecompute}) {
+      const AttentionCase c = {.longs = 11,
+                               .radius = 2,
+                               .head_dim = 3,
+                               .value_dim = 4,
+                               .layers = 2,
+                               .residual = ResidualAttention::kMean,
+                               .hard = true};
+      SCOPED_TRACE(std::to_string(static_cast<int>(storage)));
+      torch::manual_seed(3);
+      const AttentionInputs attention = MakeAttention(c);
+      AttentionStack stack =
+          AttentionStack(c, side, attention).As(torch::kFloat64);
+      std::vector<std::pair<std::string, torch::Tensor>> variables;
+      for (SparseAttentionInput& input : stack.layers) {
+        for (torch::Tensor* tensor : AttentionStack::Tensors(&input)) {
+          // Elements of contiguous leaves are changed one at a time.
+          *tensor = tensor->detach().contiguous().requires_grad_(true);
+          variables.emplace_back("leaf " + std::to_string(variables.size()),
+                                 *tensor);
+        }
+      }
+      EXPECT_TRUE(GradientsMatchDifferences(
+          [&] {
+            torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+            SparseAttentionOutput below;
+            for (SparseAttentionInput input : stack.layers) {
+              input.previous = below.scores;
+              input.live = below.live;
+              input.storage = storage;
+              below = Run(input);
+              sum = sum + WeightedSum(below.context, variables.size());
+            }
+            const SoftmaxMasks masks =
+                stack.layers[0].pattern.masks(torch::kCPU);
+            return sum + WeightedSum(
+                             below.scores.own * masks.own_mask.unsqueeze(1), 1);
+          },
+          variables));
+    }
+  }
+}
+
+TEST_P(EveryBackendTest, GivesTheSameWithoutGradients) {
+  const OneLayer layer({.longs = 70});
+  const SparseAttentionOutput with = Run(layer.input);
+  const torch::NoGradGuard no_grad;
+  const SparseAttentionOutput without = Run(layer.input);
+  EXPECT_TRUE(with.context.requires_grad());
+  EXPECT_FALSE(without.context.requires_grad());
+  EXPECT_TRUE(with.context.equal(without.context));
+  EXPECT_TRUE(with.scores.own.equal(without.scores.own));
+}
+
+TEST_P(EveryBackendTest, PassesOnAGradientOfTheScoresAlone) {
+  const OneLayer layer({.longs = 20, .borders = Borders::kNone});
+  const torch::Tensor previous =
+      torch::zeros({2, 2, 20, 7}).requires_grad_(true);
+  SparseAttentionInput input = layer.input;
+  input.previous = {.own = previous,
+                    .other = torch::zeros({2, 2, 20, 3}).requires_grad_(true)};
+  const torch::Tensor visible = input.pattern.masks(torch::kCPU)
+                                    .own_mask.unsqueeze(1)
+                                    .expand({2, 2, 20, 7})
+                                    .to(torch::kFloat32);
+  (Run(input).scores.own * visible).sum().backward();
+  EXPECT_TRUE(IsClose(previous.grad() * visible, visible, 0.0));
+  const auto is_zero = [](const torch::Tensor& gradient) {
+    return !gradient.defined() || gradient.abs().max().item<float>() == 0.0f;
+  };
+  EXPECT_TRUE(is_zero(input.previous.other.grad()));
+  EXPECT_TRUE(is_zero(input.operands.own_value.grad()));
+}
+
+// Scores are sums over all layers, for which bfloat16 has too few bits.
+TEST_P(EveryBackendTest, CarriesFloat32ScoresWithBfloat16Operands) {
+  if (!IsFused()) {
+    GTEST_SKIP() << "the reference computes all in the operands' type";
+  }
+  const OneLayer layer({.longs = 70, .head_dim = 32, .value_dim = 32});
+  SparseAttentionInput narrow = layer.input;
+  SparseAttentionInput wide = layer.input;
+  const auto narrow_tensors = AttentionStack::Tensors(&narrow);
+  const auto wide_tensors = AttentionStack::Tensors(&wide);
+  for (size_t i = 0; i < narrow_tensors.size(); ++i) {
+    const torch::Tensor rounded =
+        narrow_tensors[i]->detach().to(torch::kBFloat16);
+    *narrow_tensors[i] = rounded.clone().requires_grad_(true);
+    *wide_tensors[i] = rounded.to(torch::kFloat32).requires_grad_(true);
+  }
+  const SparseAttentionOutput output = Run(narrow);
+  const SparseAttentionOutput expected = Run(wide);
+  EXPECT_EQ(output.scores.own.scalar_type(), torch::kFloat32);
+  EXPECT_EQ(output.context.scalar_type(), torch::kBFloat16);
+  // Products of 32 numbers around 1 and the relative term, divided by 5.7,
+  // rounded to 8 bits.
+  EXPECT_TRUE(IsClose(output.scores.own, expected.scores.own, 0.05));
+  EXPECT_TRUE(IsClose(output.context, expected.context, 0.1));
+  output.context.to(torch::kFloat32).square().sum().backward();
+  expected.context.square().sum().backward();
+  const torch::Tensor gradient = wide.operands.own_key.grad();
+  EXPECT_EQ(narrow.operands.own_key.grad().scalar_type(), torch::kBFloat16);
+  EXPECT_TRUE(IsClose(narrow.operands.own_key.grad(), gradient,
+                      0.05 * gradient.abs().max().item<double>()));
+}
+
+TEST_P(EveryBackendTest, TakesMasksAndIdsAsTensorsOrRefusesThem) {
+  const OneLayer layer({.longs = 9});
+  SparseAttentionInput input = layer.input;
+  const AttentionInputs tensors(Materialize(*layer.attention.patterns(), 9, 3));
+  input.pattern = tensors.Softmax(QuerySide::kLong, 2, 9, 3, 3);
+  if (GetParam() == AttentionImplementation::kKernel) {
+    EXPECT_THROW(Run(input), c10::Error);
+    return;
+  }
+  EXPECT_TRUE(Run(input).context.equal(Run(layer.input).context));
+}
+
+TEST_P(EveryBackendTest, OnlyTheReferenceHasGradientsOfGradients) {
+  const OneLayer layer({.longs = 9});
+  const torch::Tensor sum = Run(layer.input).context.sum();
+  const auto twice = [&] {
+    return torch::autograd::grad({sum}, {layer.input.operands.query}, {},
+                                 /*retain_graph=*/true,
+                                 /*create_graph=*/true);
+  };
+  if (IsFused()) {
+    EXPECT_THROW(twice(), c10::Error);
+  } else {
+    EXPECT_TRUE(twice()[0].requires_grad());
+  }
+}
+
+}  // namespace
+}  // namespace etc
