@@ -4,6 +4,7 @@
 //
 #include "base/bfloat16-inl.h"
 #include "base/bfloat16.h"
+#include "base/onednn_loader.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,17 +37,8 @@ void RoundToBfloat16(int64_t count, const float* from, uint16_t* to) {
 }
 
 Bfloat16Products Bfloat16ProductsOfThisCpu() {
-#if HWY_ARCH_X86
-  if (__builtin_cpu_supports("avx512bf16")) {
-    return Bfloat16Products::kFast;
-  }
-  if (__builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq")) {
-    return Bfloat16Products::kSlow;
-  }
-#endif
-  return Bfloat16Products::kNone;
+  const auto& onednn = LoadedOnednn();
+  return onednn.ok() ? (*onednn)->bfloat16_products() : Bfloat16Products::kNone;
 }
 
 }  // namespace etc::kernels

@@ -15,6 +15,9 @@ enum class Bfloat16Products {
   kSlow,  // emulated: slower than those of float32
   kFast,  // AVX512-BF16, and with it AMX: about twice as fast
 };
+
+// What oneDNN says, which asks the CPU, and the environment variable
+// DNNL_MAX_CPU_ISA for fewer instructions. kNone if there is no oneDNN.
 Bfloat16Products Bfloat16ProductsOfThisCpu();
 
 }  // namespace etc::kernels

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <oneapi/dnnl/dnnl.hpp>
+#include <mutex>
+#include <string>
 
 #include "base/apply_linear.h"
 #include "base/bfloat16.h"
 #include "base/check_shape.h"
 #include "base/large_pages.h"
+#include "base/onednn_loader.h"
 #include "base/parallel_tasks.h"
 #include "base/row_chunks.h"
 
@@ -29,6 +31,16 @@ bool IsFloatOnCpu(const torch::Tensor& tensor) {
   return IsOnCpu(tensor, torch::kFloat32);
 }
 
+bool IsRounded(const torch::Tensor& operand) {
+  return operand.scalar_type() == torch::kBFloat16;
+}
+
+const OnednnModule& Onednn() {
+  const auto& loaded = LoadedOnednn();
+  TORCH_CHECK(loaded.ok(), std::string(loaded.status().message()));
+  return **loaded;
+}
+
 // As oneDNN takes it: rows or columns contiguous.
 torch::Tensor AsMatrix(const torch::Tensor& matrix) {
   const int64_t rows = matrix.size(0);
@@ -36,11 +48,6 @@ torch::Tensor AsMatrix(const torch::Tensor& matrix) {
   const bool by_rows = matrix.stride(1) == 1 && matrix.stride(0) >= columns;
   const bool by_columns = matrix.stride(0) == 1 && matrix.stride(1) >= rows;
   return by_rows || by_columns ? matrix : matrix.contiguous();
-}
-
-const dnnl::engine& Engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
 }
 
 // a b + bias; none of them empty.
@@ -77,66 +84,59 @@ TileSize TileSizeFor(const torch::Tensor& result) {
   return kSizes[std::size(kSizes) - 1];
 }
 
-// The part of `matrix` that begins at a row and a column, of a shape.
-dnnl::memory PartOf(const torch::Tensor& matrix, int64_t row, int64_t column,
-                    const dnnl::memory::desc& shape) {
+// The part of `matrix` that begins at a row and a column.
+OnednnMatrix PartOf(const torch::Tensor& matrix, int64_t row, int64_t column) {
   const int64_t first = row * matrix.stride(0) + column * matrix.stride(1);
-  return {shape, Engine(),
-          static_cast<char*>(matrix.data_ptr()) +
-              first * static_cast<int64_t>(matrix.element_size())};
-}
-
-dnnl::memory::desc Describe(const torch::Tensor& matrix, int64_t rows,
-                            int64_t columns) {
-  using Type = dnnl::memory::data_type;
-  return {{rows, columns},
-          matrix.scalar_type() == torch::kBFloat16 ? Type::bf16 : Type::f32,
-          {matrix.stride(0), matrix.stride(1)}};
+  return {.data = static_cast<char*>(matrix.data_ptr()) +
+                  first * static_cast<int64_t>(matrix.element_size()),
+          .row_stride = matrix.stride(0),
+          .column_stride = matrix.stride(1)};
 }
 
 // Rows [row, row + size.rows) and columns likewise of the result, as far as it
 // goes.
-void MultiplyTile(const Product& product, const TileSize& size, int64_t row,
-                  int64_t column) {
-  using Memory = dnnl::memory;
-  const int64_t rows = std::min(size.rows, product.result.size(0) - row);
-  const int64_t columns =
-      std::min(size.columns, product.result.size(1) - column);
-  const int64_t depth = product.a.size(1);
-  const Memory::desc a = Describe(product.a, rows, depth);
-  const Memory::desc b = Describe(product.b, depth, columns);
-  const Memory::desc result = Describe(product.result, rows, columns);
-  const Memory::desc bias({1, columns}, Memory::data_type::f32,
-                          Memory::format_tag::ab);
-  // oneDNN keeps what it made for a shape.
-  const dnnl::matmul::primitive_desc plan(
-      product.bias.defined() ? dnnl::matmul::desc(a, b, bias, result)
-                             : dnnl::matmul::desc(a, b, result),
-      Engine());
-  std::unordered_map<int, Memory> arguments = {
-      {DNNL_ARG_SRC, PartOf(product.a, row, 0, a)},
-      {DNNL_ARG_WEIGHTS, PartOf(product.b, 0, column, b)},
-      {DNNL_ARG_DST, PartOf(product.result, row, column, result)}};
-  if (product.bias.defined()) {
-    arguments.emplace(
-        DNNL_ARG_BIAS,
-        Memory(bias, Engine(), product.bias.data_ptr<float>() + column));
-  }
-  dnnl::stream stream(Engine());
-  dnnl::matmul(plan).execute(stream, arguments);
-  stream.wait();
+OnednnProduct TileOf(const Product& product, const TileSize& size, int64_t row,
+                     int64_t column) {
+  return {.rows = std::min(size.rows, product.result.size(0) - row),
+          .depth = product.a.size(1),
+          .columns = std::min(size.columns, product.result.size(1) - column),
+          .is_bfloat16 = IsRounded(product.a),
+          .a = PartOf(product.a, row, 0),
+          .b = PartOf(product.b, 0, column),
+          .bias = product.bias.defined()
+                      ? product.bias.data_ptr<float>() + column
+                      : nullptr,
+          .result = PartOf(product.result, row, column)};
 }
+
+// What went wrong first, of several threads.
+struct Mistake {
+  static void Report(void* mistake, const char* message) {
+    auto* const self = static_cast<Mistake*>(mistake);
+    const std::lock_guard<std::mutex> lock(self->mutex);
+    if (self->message.empty()) {
+      self->message = message;
+    }
+  }
+
+  std::mutex mutex;
+  std::string message;
+};
 
 // oneDNN by itself divides long sums among threads, as OpenBLAS does: so tiles
 // of the result are products on one thread each.
 void Multiply(const Product& product) {
+  const OnednnModule& onednn = Onednn();
   const TileSize size = TileSizeFor(product.result);
   const int64_t across = size.Across(product.result.size(1));
+  Mistake mistake;
   ForEachTask(size.Tiles(product.result), /*floats=*/0,
               [&](int64_t tile, float*) {
-                MultiplyTile(product, size, tile / across * size.rows,
-                             tile % across * size.columns);
+                onednn.multiply(TileOf(product, size, tile / across * size.rows,
+                                       tile % across * size.columns),
+                                &mistake, Mistake::Report);
               });
+  TORCH_CHECK(mistake.message.empty(), "oneDNN: ", mistake.message);
 }
 
 // The sums of the columns of [rows, n] float32: [n].
@@ -155,9 +155,11 @@ torch::Tensor ColumnSums(const torch::Tensor& matrix) {
 }
 
 void CheckCpu() {
+  const OnednnModule& onednn = Onednn();
   TORCH_CHECK(
       kernels::Bfloat16ProductsOfThisCpu() != kernels::Bfloat16Products::kNone,
-      "products in bfloat16 need a CPU with AVX-512");
+      "products in bfloat16 need AVX-512, but oneDNN uses ",
+      onednn.instructions(), " on this CPU");
 }
 
 torch::Tensor AsRows(const torch::Tensor& tensor) {
@@ -170,10 +172,6 @@ LinearInput Factor(const torch::Tensor& value, bool rounded) {
   }
   return {.value = value,
           .operand = rounded ? ToBfloat16(value) : value.detach()};
-}
-
-bool IsRounded(const torch::Tensor& operand) {
-  return operand.scalar_type() == torch::kBFloat16;
 }
 
 class LinearFunction : public torch::autograd::Function<LinearFunction> {

@@ -10,12 +10,13 @@
 #endif
 
 #ifdef ETC_TUNES_MALLOC
-#include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <malloc.h>
 
 #include <cstdint>
+
+#include "base/torch_version.h"
 #endif
 
 namespace etc {
@@ -27,9 +28,9 @@ namespace {
 // for more than it then takes, so that no block fits into the hole that one of
 // the same size has left. Here the room for the alignment stays part of the
 // block.
-class ReusingAllocator final : public c10::Allocator {
- public:
-  c10::DataPtr allocate(size_t bytes) const override {
+class ReusingAllocator final : public BlockAllocator {
+ protected:
+  c10::DataPtr Allocate(size_t bytes) const override {
     constexpr uintptr_t kAlignment = 64;
     const c10::Device cpu(c10::DeviceType::CPU);
     if (bytes == 0) {

@@ -1,6 +1,10 @@
 # Everything that is not ours. README.md says what each one is for.
 
-find_package(Torch REQUIRED)
+include(EtcFindTorch)
+if(ETC_TORCH_MISTAKE)
+  message(FATAL_ERROR "${ETC_TORCH_MISTAKE}")
+endif()
+message(STATUS "LibTorch ${Torch_VERSION}: ${Torch_DIR}")
 find_package(absl REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(Snappy 1.1 REQUIRED)
@@ -13,9 +17,14 @@ find_package(Threads REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(hwy 1.0 REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-# Not by its CMake package, which wants OpenCL.
-find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
-find_library(DNNL_LIBRARY dnnl REQUIRED)
+# Not by its CMake package, which wants OpenCL. The headers are looked for beside
+# the library: LibTorch has some too, of the oneDNN inside of it.
+find_library(DNNL_LIBRARY libdnnl.so REQUIRED)
+cmake_path(GET DNNL_LIBRARY PARENT_PATH dnnl_dir)
+cmake_path(SET dnnl_beside NORMALIZE "${dnnl_dir}/../include")
+cmake_path(SET dnnl_above NORMALIZE "${dnnl_dir}/../../include")
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED NO_DEFAULT_PATH
+  PATHS "${dnnl_beside}" "${dnnl_above}")
 
 if(ETC_BUILD_TESTS)
   find_package(GTest 1.12 REQUIRED)

@@ -24,6 +24,7 @@ write_basic_package_version_file(
   "${PROJECT_BINARY_DIR}/RealETCConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES
+  "${PROJECT_SOURCE_DIR}/cmake/EtcFindTorch.cmake"
   "${PROJECT_BINARY_DIR}/RealETCConfig.cmake"
   "${PROJECT_BINARY_DIR}/RealETCConfigVersion.cmake"
   DESTINATION "${package_dir}")

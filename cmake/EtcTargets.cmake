@@ -36,6 +36,8 @@ endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+# Where modules are installed, from the prefix.
+set(ETC_MODULE_DIR "${CMAKE_INSTALL_LIBDIR}/realetc")
 
 # etc_precompiled_header(<target> <deps> <header>...)
 #
@@ -143,6 +145,27 @@ function(etc_add_library name torch sources deps)
     endif()
   endforeach()
   set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
+endfunction()
+
+# etc_module(<name> LAYER <layer> SOURCES <file>... DEPS <target>...
+#            [INCLUDES <directory>...])
+#
+# A library realetc_<name>.so that code of a layer opens at run time
+# (base/module_loader.h). It shows what it says and links nothing of ours.
+function(etc_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LAYER" "SOURCES;DEPS;INCLUDES")
+  set(target etc_${name}_module)
+  add_library(${target} MODULE ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" OUTPUT_NAME realetc_${name} SUFFIX ".so"
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_include_directories(${target} SYSTEM PRIVATE ${arg_INCLUDES})
+  target_link_options(${target} PRIVATE LINKER:--as-needed)
+  target_link_libraries(${target} PRIVATE ${arg_DEPS})
+  etc_set_up_target(${target} FALSE)
+  add_dependencies(etc_${arg_LAYER}_core ${target})
+  install(TARGETS ${target} LIBRARY DESTINATION "${ETC_MODULE_DIR}")
 endfunction()
 
 # etc_program(NAME <name> SOURCES <file>... [DEPS <target>...] [TORCH])

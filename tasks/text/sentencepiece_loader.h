@@ -16,18 +16,14 @@ struct SentencePieceModelDeleter {
 using SentencePieceModelPtr =
     std::unique_ptr<SentencePieceModel, SentencePieceModelDeleter>;
 
-// Opens the module realetc_sentencepiece.so and loads a model into it. The
-// module is the file `module_path`, or, if that is empty, it is looked for
-// along the program's RUNPATH and where build and installation put it in
-// relation to the program. It stays open to the end of the process.
+// Opens the module realetc_sentencepiece.so (OpenModule in
+// base/module_loader.h) and loads a model into it.
 //
 //   model    bytes of a .model file, a serialized ModelProto
 //   source   what messages call it
 //   kInvalidArgument     SentencePiece does not take it for a model
-//   kFailedPrecondition  the module is absent or of another version; or the
-//                        program is sanitized and has LibTorch's protobuf,
-//                        between which and SentencePiece's only RTLD_DEEPBIND
-//                        separates, which AddressSanitizer refuses
+//   kFailedPrecondition  the module cannot be opened; in a sanitized program
+//                        LibTorch's protobuf is a reason
 absl::StatusOr<SentencePieceModelPtr> LoadSentencePieceModel(
     absl::string_view model, const std::string& source,
     const std::string& module_path = "");

@@ -83,7 +83,7 @@ constexpr SentencePieceModule kModule = {
 }  // namespace
 }  // namespace etc
 
-extern "C" [[gnu::visibility("default")]] const etc::SentencePieceModule*
+extern "C" [[gnu::visibility("default")]] const void*
 RealEtcSentencePieceModule() {
   return &etc::kModule;
 }

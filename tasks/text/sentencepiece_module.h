@@ -8,9 +8,9 @@
 //
 // libsentencepiece carries its own copy of protobuf, of another version than
 // LibTorch's, under the same symbol names: a program that links both crashes.
-// So the library is linked by that module alone, which is opened at run time
-// with its own symbols first. Only plain types cross the border, what is
-// allocated on one side is freed there, and no exception passes.
+// So the library is linked by that module alone (base/module_loader.h). Only
+// plain types cross the border, what is allocated on one side is freed there,
+// and no exception passes.
 
 namespace etc {
 
@@ -48,7 +48,7 @@ class SentencePieceModel {
 };
 
 // Grows with every change of this file.
-constexpr int32_t kSentencePieceModuleVersion = 1;
+constexpr int32_t kSentencePieceModuleVersion = 2;
 constexpr char kSentencePieceModuleFunction[] = "RealEtcSentencePieceModule";
 
 struct SentencePieceModule {
@@ -59,9 +59,6 @@ struct SentencePieceModule {
                               void (*report)(void* context,
                                              const char* message));
 };
-
-// The module's only symbol: "const SentencePieceModule* <function>()".
-using SentencePieceModuleFunction = const SentencePieceModule*();
 
 }  // namespace etc
 

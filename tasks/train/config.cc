@@ -117,7 +117,8 @@ void WarnOfPrecision(FinetuneConfig* config) {
       return;
     case kernels::Bfloat16Products::kNone:
       config->warnings.push_back(
-          "train.precision is bf16, but fp32 is used: this CPU has no AVX-512");
+          "train.precision is bf16, but fp32 is used: oneDNN has no AVX-512 "
+          "here");
       return;
   }
 }

@@ -1,0 +1,138 @@
+// The module realetc_onednn.so: the only place that links oneDNN. No LibTorch
+// here, whose headers bring those of another oneDNN.
+#include "base/onednn_module.h"
+
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl_debug.h>
+
+#include <exception>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <unordered_map>
+
+namespace etc {
+namespace {
+
+using kernels::Bfloat16Products;
+using Memory = dnnl::memory;
+using Type = Memory::data_type;
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+Memory::desc Describe(const OnednnMatrix& matrix, int64_t rows, int64_t columns,
+                      Type type) {
+  return {{rows, columns}, type, {matrix.row_stride, matrix.column_stride}};
+}
+
+// oneDNN keeps what it made for a shape.
+dnnl::matmul::primitive_desc Plan(const Memory::desc& a, const Memory::desc& b,
+                                  const Memory::desc& result,
+                                  const Memory::desc* bias) {
+#if DNNL_VERSION_MAJOR >= 3
+  return bias != nullptr
+             ? dnnl::matmul::primitive_desc(Engine(), a, b, *bias, result)
+             : dnnl::matmul::primitive_desc(Engine(), a, b, result);
+#else
+  return dnnl::matmul::primitive_desc(
+      bias != nullptr ? dnnl::matmul::desc(a, b, *bias, result)
+                      : dnnl::matmul::desc(a, b, result),
+      Engine());
+#endif
+}
+
+void MultiplyOrThrow(const OnednnProduct& product) {
+  const Type type = product.is_bfloat16 ? Type::bf16 : Type::f32;
+  const Memory::desc a = Describe(product.a, product.rows, product.depth, type);
+  const Memory::desc b =
+      Describe(product.b, product.depth, product.columns, type);
+  const Memory::desc result =
+      Describe(product.result, product.rows, product.columns, Type::f32);
+  const Memory::desc bias({1, product.columns}, Type::f32,
+                          Memory::format_tag::ab);
+  std::unordered_map<int, Memory> arguments = {
+      {DNNL_ARG_SRC, {a, Engine(), product.a.data}},
+      {DNNL_ARG_WEIGHTS, {b, Engine(), product.b.data}},
+      {DNNL_ARG_DST, {result, Engine(), product.result.data}}};
+  if (product.bias != nullptr) {
+    arguments.emplace(DNNL_ARG_BIAS,
+                      Memory(bias, Engine(), const_cast<float*>(product.bias)));
+  }
+  dnnl::stream stream(Engine());
+  dnnl::matmul(Plan(a, b, result, product.bias != nullptr ? &bias : nullptr))
+      .execute(stream, arguments);
+  stream.wait();
+}
+
+bool Multiply(const OnednnProduct& product, void* context,
+              void (*report)(void* context, const char* message)) {
+  try {
+    MultiplyOrThrow(product);
+    return true;
+  } catch (const std::exception& exception) {
+    report(context, exception.what());
+    return false;
+  }
+}
+
+// Whether a product of bfloat16 can be had at all, for which there is no better
+// question than a small one.
+bool HasBfloat16Products() {
+  const Memory::desc factor({16, 16}, Type::bf16, Memory::format_tag::ab);
+  const Memory::desc result({16, 16}, Type::f32, Memory::format_tag::ab);
+  try {
+    Plan(factor, factor, result, /*bias=*/nullptr);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+Bfloat16Products FindBfloat16Products() {
+  if (!HasBfloat16Products()) {
+    return Bfloat16Products::kNone;
+  }
+  // A set of instructions has the bits of those that it includes.
+  constexpr unsigned kBfloat16 = dnnl_cpu_isa_avx512_core_bf16;
+  const unsigned instructions = dnnl_get_effective_cpu_isa();
+  return (instructions & kBfloat16) == kBfloat16 ? Bfloat16Products::kFast
+                                                 : Bfloat16Products::kSlow;
+}
+
+const char* LibraryVersion() {
+  static const std::string version = [] {
+    const dnnl_version_t& found = *dnnl_version();
+    return std::to_string(found.major) + "." + std::to_string(found.minor) +
+           "." + std::to_string(found.patch);
+  }();
+  return version.c_str();
+}
+
+const char* LibraryFile() {
+  Dl_info found = {};
+  const auto* const function = reinterpret_cast<const void*>(&dnnl_version);
+  return dladdr(function, &found) == 0 ? "" : found.dli_fname;
+}
+
+constexpr OnednnModule kModule = {
+    .version = kOnednnModuleVersion,
+    .library_version = LibraryVersion,
+    .library_file = LibraryFile,
+    .instructions =
+        [] { return dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa()); },
+    .bfloat16_products =
+        [] {
+          static const Bfloat16Products products = FindBfloat16Products();
+          return products;
+        },
+    .multiply = Multiply,
+};
+
+}  // namespace
+}  // namespace etc
+
+extern "C" [[gnu::visibility("default")]] const void* RealEtcOnednnModule() {
+  return &etc::kModule;
+}
