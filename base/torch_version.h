@@ -2,27 +2,27 @@
 #define ETC_BASE_TORCH_VERSION_H_
 
 #include <c10/core/Allocator.h>
-#include <torch/version.h>
 
 #include <cstddef>
+#include <cstring>
 
 namespace etc {
 
 // What differs between the versions of LibTorch that the code compiles with,
 // 1.13 and 2.x.
 
-// A c10::Allocator of blocks that the CPU copies: Allocate() is what is its
-// own.
+// A c10::Allocator on the CPU, of which Allocate() is what is its own. In some
+// versions allocate() is const, and only in some is there a copy_data(): what
+// overrides nothing here is not called either.
 class BlockAllocator : public c10::Allocator {
  public:
-#if TORCH_VERSION_MAJOR < 2
-  c10::DataPtr allocate(size_t bytes) const final { return Allocate(bytes); }
-#else
-  c10::DataPtr allocate(size_t bytes) final { return Allocate(bytes); }
-  void copy_data(void* to, const void* from, size_t bytes) const final {
-    default_copy_data(to, from, bytes);
+  // NOLINTBEGIN(modernize-use-override)
+  c10::DataPtr allocate(size_t bytes) { return Allocate(bytes); }
+  c10::DataPtr allocate(size_t bytes) const { return Allocate(bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const {
+    std::memcpy(to, from, bytes);
   }
-#endif
+  // NOLINTEND(modernize-use-override)
 
  protected:
   virtual c10::DataPtr Allocate(size_t bytes) const = 0;

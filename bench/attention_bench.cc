@@ -315,6 +315,7 @@ int main(int argc, char** argv) {
   if (!etc::GivesMemoryBack()) {
     etc::KeepFreedMemory();
   }
+  etc::AddMachineContext();
   etc::RegisterAll();
   return etc::RunBenchmarks(argc, argv);
 }

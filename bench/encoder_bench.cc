@@ -195,6 +195,7 @@ void RegisterAll() {
 
 int main(int argc, char** argv) {
   etc::KeepFreedMemory();
+  etc::AddMachineContext();
   etc::RegisterAll();
   return etc::RunBenchmarks(argc, argv);
 }

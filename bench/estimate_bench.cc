@@ -21,6 +21,7 @@
 
 #include "attention/pattern.h"
 #include "base/process_memory.h"
+#include "bench/machine.h"
 #include "bench/run_benchmarks.h"
 #include "tasks/data/loader.h"
 #include "tasks/task.h"
@@ -158,6 +159,7 @@ void RegisterAll() {
 
 int main(int argc, char** argv) {
   etc::KeepFreedMemory();
+  etc::AddMachineContext();
   etc::RegisterAll();
   return etc::RunBenchmarks(argc, argv);
 }

@@ -23,6 +23,7 @@
 #include "attention/pattern_builders.h"
 #include "base/linear.h"
 #include "base/process_memory.h"
+#include "bench/machine.h"
 #include "bench/run_benchmarks.h"
 #include "etc/config.h"
 #include "etc/encoder_layer.h"
@@ -215,6 +216,7 @@ void RegisterAll() {
 
 int main(int argc, char** argv) {
   etc::KeepFreedMemory();
+  etc::AddMachineContext();
   etc::RegisterAll();
   return etc::RunBenchmarks(argc, argv);
 }

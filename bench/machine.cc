@@ -1,5 +1,6 @@
 #include "bench/machine.h"
 
+#include <benchmark/benchmark.h>
 #include <malloc.h>
 #include <torch/types.h>
 
@@ -9,6 +10,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "base/machine_description.h"
 
 namespace etc {
 namespace {
@@ -49,6 +52,12 @@ double MedianGemmRate() {
 }
 
 }  // namespace
+
+void AddMachineContext() {
+  for (const MachineFact& fact : DescribeMachine()) {
+    benchmark::AddCustomContext(fact.name, fact.value);
+  }
+}
 
 GemmRate::GemmRate() : before_(MedianGemmRate()) {}
 

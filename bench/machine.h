@@ -7,6 +7,10 @@ namespace etc {
 
 // What the benchmarks compare themselves with and how they count memory.
 
+// Adds what computes (DescribeMachine) to what the benchmarks of this program
+// print first, and to the context in their JSON.
+void AddMachineContext();
+
 // FLOP per second of a 1024 x 1024 x 1024 product in float32 (sgemm) at the
 // current number of threads. Machines are noisy: it is measured right before
 // what is compared with it and right behind, as a median of some products each.

@@ -33,8 +33,12 @@ class Results:
         for path in sorted(glob.glob(os.path.join(folder, "*.json"))):
             with open(path, encoding="utf-8") as file:
                 data = json.load(file)
-            self.machine = "%d cores, %s" % (data["context"]["num_cpus"],
-                                             data["context"]["date"][:10])
+            context = data["context"]
+            self.machine = ", ".join(
+                ["%d cores" % context["num_cpus"], context["date"][:10]] +
+                ["%s: %s" % (name, context[name])
+                 for name in ("LibTorch", "linear layers", "BLAS")
+                 if name in context])
             runs = {run["name"].removesuffix("/real_time"): run
                     for run in data["benchmarks"]}
             self.files.append(runs)

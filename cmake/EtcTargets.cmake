@@ -227,15 +227,7 @@ function(etc_test source)
       ETC_PROGRAM="$<TARGET_FILE:realetc>")
     add_dependencies(${target} realetc)
   endif()
-  add_test(NAME ${name} COMMAND ${target})
-  # LibTorch keeps what it allocates once for ever, its headers are seen by
-  # sanitized and unsanitized code, and its threads are its own.
-  set(environment
-    ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
-    TSAN_OPTIONS=ignore_noninstrumented_modules=1 ${arg_ENVIRONMENT})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600
-    ENVIRONMENT "${environment}"
-    SKIP_REGULAR_EXPRESSION "every test was skipped")
+  etc_add_test(${name} ${target} "${arg_ENVIRONMENT}")
   if(arg_THREADS)
     if(NOT TARGET threaded_tests)
       add_custom_target(threaded_tests)
@@ -243,6 +235,30 @@ function(etc_test source)
     add_dependencies(threaded_tests ${target})
     set_tests_properties(${name} PROPERTIES LABELS threads)
   endif()
+endfunction()
+
+# etc_test_again(<file> <variant> ENVIRONMENT <n=v>...)
+# One more CTest entry of a test that etc_test declared, in another environment.
+function(etc_test_again source variant)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ENVIRONMENT")
+  cmake_path(APPEND CMAKE_CURRENT_SOURCE_DIR "${source}"
+    OUTPUT_VARIABLE path)
+  cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests")
+  string(REGEX REPLACE "\\.cc$" "" name "${path}")
+  string(REPLACE "/" "_" target "${name}")
+  etc_add_test(${name}_${variant} ${target} "${arg_ENVIRONMENT}")
+endfunction()
+
+function(etc_add_test name target environment)
+  add_test(NAME ${name} COMMAND ${target})
+  # LibTorch keeps what it allocates once for ever, its headers are seen by
+  # sanitized and unsanitized code, and its threads are its own.
+  list(PREPEND environment
+    ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
+    TSAN_OPTIONS=ignore_noninstrumented_modules=1)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600
+    ENVIRONMENT "${environment}"
+    SKIP_REGULAR_EXPRESSION "every test was skipped")
 endfunction()
 
 # A *_test.cc that no etc_test names stops the configure step.

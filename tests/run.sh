@@ -3,8 +3,13 @@
 #
 #   bash tests/run.sh [PRESET [CMAKE_OPTION...]]
 #
-# PRESET is release (default), debug, asan or tsan. Ends with a line "N passed, N
-# failed" and exits with 0 only if everything was built and no test failed.
+# PRESET is release (default), debug, asan, tsan or libtorch2. Ends with a line "N
+# passed, N failed" and exits with 0 only if everything was built and no test
+# failed.
+#
+# LibTorch is the one that build/PRESET was configured with; the first time, the
+# one that CMAKE_PREFIX_PATH or Torch_DIR names, as environment variable or
+# CMAKE_OPTION, else Debian's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -5,9 +5,8 @@
 
 namespace etc {
 
-// What a report of a problem should have: this program's version, LibTorch's,
-// the SIMD instructions that the kernels use on this CPU, the BLAS library and
-// the threads, a line each.
+// What a report of a problem should have: this program's version, and a line
+// for each fact of DescribeMachine (base/machine_description.h).
 std::string VersionText();
 
 }  // namespace etc

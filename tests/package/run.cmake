@@ -46,4 +46,29 @@ run(${CMAKE_COMMAND} -G Ninja -S "${WORK_DIR}/headers"
   "-DTorch_DIR=${TORCH_DIR}")
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/headers/build")
 run("${WORK_DIR}/prefix/bin/realetc" --help)
+
+# What a package says when it cannot be used: to a project with another LibTorch,
+# and to a program without a module.
+function(expect_mistake expected)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code
+    OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  # CMake breaks the lines of its messages.
+  string(REGEX REPLACE "[ \n]+" " " said "${out}${err}")
+  string(FIND "${said}" "${expected}" place)
+  if(code EQUAL 0 OR place EQUAL -1)
+    message(FATAL_ERROR "expected a failure with \"${expected}\":\n${said}")
+  endif()
+endfunction()
+file(GLOB_RECURSE config "${WORK_DIR}/prefix/*/RealETCConfig.cmake")
+file(READ "${config}" text)
+string(REGEX REPLACE "(RealETC_TORCH_VERSION) \"[^\"]+" "\\1 \"0.9.0"
+  text "${text}")
+file(WRITE "${config}" "${text}")
+expect_mistake("RealETC was built with LibTorch 0.9.0,"
+  ${CMAKE_COMMAND} -G Ninja -S "${source_dir}" -B "${WORK_DIR}/refused"
+  "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}")
+file(GLOB_RECURSE module "${WORK_DIR}/prefix/*/realetc_onednn.so")
+file(REMOVE "${module}")
+expect_mistake("needs realetc_onednn.so, which could not be opened"
+  "${WORK_DIR}/build/outside")
 file(REMOVE_RECURSE "${WORK_DIR}")

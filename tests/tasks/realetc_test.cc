@@ -38,11 +38,15 @@ TEST_F(RealetcTest, PrintsHelpWithoutArguments) {
 TEST_F(RealetcTest, SaysWhatItIsMadeOf) {
   const Result result = Run("--version");
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(Lines(result.out), 5) << result.out;
-  EXPECT_THAT(result.out,
-              testing::ContainsRegex("^realetc [0-9.]+\nLibTorch [0-9.]+.*\n"
-                                     "kernels for [A-Z0-9_]+\nBLAS: .+\n"
-                                     "[0-9]+ threads? of [0-9]+ cores?\n$"));
+  EXPECT_EQ(Lines(result.out), 7) << result.out;
+  EXPECT_THAT(
+      result.out,
+      testing::ContainsRegex(
+          "^realetc [0-9.]+\nLibTorch: [0-9.]+.*\n"
+          "linear layers: oneDNN [0-9.]+ for [A-Za-z0-9_]+, /.*libdnnl.*\n"
+          "BLAS: (OpenBLAS|MKL: |/).+\nkernels: [A-Z0-9_]+\n"
+          "devices: (no CUDA device|cuda:0 .+)\n"
+          "threads: [0-9]+ of [0-9]+ cores?\n$"));
 }
 
 TEST_F(RealetcTest, EveryCommandHasHelpWithAnExample) {

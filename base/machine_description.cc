@@ -1,0 +1,102 @@
+#include "base/machine_description.h"
+
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <hwy/targets.h>
+#include <torch/cuda.h>
+#include <torch/version.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/counted.h"
+#include "base/onednn_loader.h"
+
+namespace etc {
+namespace {
+
+// A function of the program or of what it has opened, or null.
+template <typename Function>
+Function* Find(const char* name, void* library = RTLD_DEFAULT) {
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+std::string Onednn() {
+  const auto& onednn = LoadedOnednn();
+  if (!onednn.ok()) {
+    return std::string(onednn.status().message());
+  }
+  return absl::StrCat("oneDNN ", (*onednn)->library_version(), " for ",
+                      absl::StripPrefix((*onednn)->instructions(), "cpu_isa_"),
+                      ", ", (*onednn)->library_file());
+}
+
+// What OpenBLAS or MKL say of themselves, or else the file of the library that
+// has the matrix product.
+std::string Blas() {
+  if (auto* const config = Find<const char*()>("openblas_get_config")) {
+    return config();
+  }
+  if (auto* const version = Find<void(char*, int)>("MKL_Get_Version_String")) {
+    char text[200] = {};
+    version(text, sizeof(text) - 1);
+    return absl::StrCat("MKL: ", text);
+  }
+  void* const product = dlsym(RTLD_DEFAULT, "sgemm_");
+  Dl_info library = {};
+  if (product == nullptr || dladdr(product, &library) == 0) {
+    return "unknown";
+  }
+  std::error_code ignored;
+  const auto file = std::filesystem::canonical(library.dli_fname, ignored);
+  return file.empty() ? library.dli_fname : file.string();
+}
+
+// By the driver, whose functions have no versions: LibTorch tells names only to
+// who has the headers of CUDA.
+std::string CudaDeviceName(int index) {
+  constexpr int kSuccess = 0;
+  // In the program since LibTorch counted the devices.
+  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY);
+  auto* const get = Find<int(int*, int)>("cuDeviceGet", driver);
+  auto* const name = Find<int(char*, int, int)>("cuDeviceGetName", driver);
+  int device = 0;
+  char text[256] = {};
+  if (get == nullptr || name == nullptr || get(&device, index) != kSuccess ||
+      name(text, sizeof(text) - 1, device) != kSuccess) {
+    return "CUDA device of unknown name";
+  }
+  return text;
+}
+
+std::string CudaDevices() {
+  const int count = static_cast<int>(torch::cuda::device_count());
+  std::vector<std::string> devices;
+  for (int i = 0; i < count; ++i) {
+    devices.push_back(absl::StrCat("cuda:", i, " ", CudaDeviceName(i)));
+  }
+  return devices.empty() ? "no CUDA device" : absl::StrJoin(devices, ", ");
+}
+
+}  // namespace
+
+std::vector<MachineFact> DescribeMachine() {
+  return {
+      {"LibTorch", TORCH_VERSION},
+      {"linear layers", Onednn()},
+      {"BLAS", Blas()},
+      {"kernels", hwy::TargetName(hwy::SupportedAndGeneratedTargets().front())},
+      {"devices", CudaDevices()},
+      {"threads", absl::StrCat(at::get_num_threads(), " of ",
+                               Counted(static_cast<int64_t>(
+                                           std::thread::hardware_concurrency()),
+                                       "core"))},
+  };
+}
+
+}  // namespace etc
