@@ -26,7 +26,7 @@ Function* Find(const char* name, void* library = RTLD_DEFAULT) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-std::string Onednn() {
+std::string DescribeOnednn() {
   const auto& onednn = LoadedOnednn();
   if (!onednn.ok()) {
     return std::string(onednn.status().message());
@@ -38,7 +38,7 @@ std::string Onednn() {
 
 // What OpenBLAS or MKL say of themselves, or else the file of the library that
 // has the matrix product.
-std::string Blas() {
+std::string DescribeBlas() {
   if (auto* const config = Find<const char*()>("openblas_get_config")) {
     return config();
   }
@@ -74,7 +74,7 @@ std::string CudaDeviceName(int index) {
   return text;
 }
 
-std::string CudaDevices() {
+std::string DescribeDevices() {
   const int count = static_cast<int>(torch::cuda::device_count());
   std::vector<std::string> devices;
   for (int i = 0; i < count; ++i) {
@@ -88,10 +88,10 @@ std::string CudaDevices() {
 std::vector<MachineFact> DescribeMachine() {
   return {
       {"LibTorch", TORCH_VERSION},
-      {"linear layers", Onednn()},
-      {"BLAS", Blas()},
+      {"linear layers", DescribeOnednn()},
+      {"BLAS", DescribeBlas()},
       {"kernels", hwy::TargetName(hwy::SupportedAndGeneratedTargets().front())},
-      {"devices", CudaDevices()},
+      {"devices", DescribeDevices()},
       {"threads", absl::StrCat(at::get_num_threads(), " of ",
                                Counted(static_cast<int64_t>(
                                            std::thread::hardware_concurrency()),

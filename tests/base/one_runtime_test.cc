@@ -21,19 +21,19 @@
 namespace etc {
 namespace {
 
-// The files mapped whose name begins with one of `names`.
-std::set<std::string> Mapped(const std::set<std::string>& names) {
+// The files mapped whose name begins with one of `beginnings`.
+std::set<std::string> Mapped(const std::set<std::string>& beginnings) {
   struct Search {
     const std::set<std::string>& names;
     std::set<std::string> found;
-  } search = {.names = names, .found = {}};
+  } search = {.names = beginnings, .found = {}};
   dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {
-        auto* const search = static_cast<Search*>(data);
+        auto& [names, found] = *static_cast<Search*>(data);
         const std::filesystem::path file(info->dlpi_name);
-        for (const std::string& name : search->names) {
+        for (const std::string& name : names) {
           if (file.filename().string().starts_with(name)) {
-            search->found.insert(std::filesystem::canonical(file).string());
+            found.insert(std::filesystem::canonical(file).string());
           }
         }
         return 0;
