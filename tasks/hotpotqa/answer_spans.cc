@@ -12,7 +12,7 @@ namespace etc {
 namespace {
 
 constexpr absl::string_view kMark = "\u2581";
-constexpr absl::string_view kUnknown = "<unk>";
+constexpr absl::string_view kUnknownWord = "<unk>";
 constexpr absl::string_view kNarrowNoBreakSpace = "\u202f";
 
 // Bytes of the delimiter that `text` begins with, 0 if it begins with none.
@@ -83,7 +83,7 @@ DetokenizedText Detokenize(absl::string_view text,
   DetokenizedText result;
   for (size_t i = 0; i < pieces.size(); ++i) {
     std::string spelt = tokenizer.Piece(pieces[i].id);
-    if (spelt == kUnknown) {
+    if (spelt == kUnknownWord) {
       spelt = std::string(
           text.substr(static_cast<size_t>(pieces[i].begin),
                       static_cast<size_t>(pieces[i].end - pieces[i].begin)));
