@@ -3,7 +3,11 @@
 #include <new>
 #include <stdexcept>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 
 namespace etc {
@@ -19,7 +23,38 @@ bool IsOutOfMemory(const std::exception& error) {
   const absl::string_view message = error.what();
   return absl::StrContains(message, "can't allocate memory") ||
          absl::StrContains(message, "not enough memory") ||
-         absl::StrContains(message, "out of memory");
+         absl::StrContains(message, "out of memory") ||
+         // What cuBLAS and cuDNN say when there is no room for their own.
+         absl::StrContains(message, "_STATUS_ALLOC_FAILED");
+}
+
+std::string MemoryAskedFor(const std::exception& error) {
+  // "you tried to allocate 4000 bytes. Error code 12", "CUDA out of memory.
+  // Tried to allocate 2.00 GiB (GPU 0; ..."
+  constexpr absl::string_view kBefore = "ried to allocate ";
+  const absl::string_view message = error.what();
+  const size_t found = message.find(kBefore);
+  if (found == absl::string_view::npos) {
+    return "";
+  }
+  const absl::string_view text = message.substr(found + kBefore.size());
+  const size_t number_end = text.find(' ');
+  if (number_end == absl::string_view::npos) {
+    return "";
+  }
+  const absl::string_view number = text.substr(0, number_end);
+  const absl::string_view behind = text.substr(number_end + 1);
+  size_t unit_length = 0;
+  while (unit_length < behind.size() &&
+         absl::ascii_isalpha(static_cast<unsigned char>(behind[unit_length]))) {
+    ++unit_length;
+  }
+  const absl::string_view unit = behind.substr(0, unit_length);
+  double bytes = 0;
+  if (unit == "bytes" && absl::SimpleAtod(number, &bytes)) {
+    return absl::StrFormat("%.1f GB", 1e-9 * bytes);
+  }
+  return absl::StrCat(number, " ", unit);
 }
 
 }  // namespace etc

@@ -10,29 +10,41 @@
 
 namespace etc {
 
+// What the message of every error here begins with.
+inline constexpr char kOutOfMemory[] = "out of memory while ";
+
 // Whether `error` says that memory could not be had: std::bad_alloc, a length
-// that no container can have, or what LibTorch's allocators throw.
+// that no container can have, or what LibTorch's allocators for the CPU and for
+// CUDA devices throw.
 bool IsOutOfMemory(const std::exception& error);
+
+// How much was asked for, where LibTorch's allocators say so: "4000.0 GB",
+// "2.00 GiB"; else empty.
+std::string MemoryAskedFor(const std::exception& error);
 
 // Runs `action`, which returns a Status or StatusOr, and turns running out of
 // memory in it into
 //
-//   kResourceExhausted  "out of memory while <doing>"
+//   kResourceExhausted  "out of memory while <doing>", and where it is known
+//                       ", which asked for 2.00 GiB"
 //
 // `doing` returns a string, and is called only then, when what `action` held is
 // free again. Other exceptions pass.
 template <typename Doing, typename Action>
 std::invoke_result_t<Action> NamingOutOfMemory(const Doing& doing,
                                                const Action& action) {
+  std::string asked_for;
   try {
     return action();
   } catch (const std::exception& error) {
     if (!IsOutOfMemory(error)) {
       throw;
     }
+    asked_for = MemoryAskedFor(error);
   }
   return absl::ResourceExhaustedError(
-      absl::StrCat("out of memory while ", doing()));
+      absl::StrCat(kOutOfMemory, doing(),
+                   asked_for.empty() ? "" : ", which asked for ", asked_for));
 }
 
 }  // namespace etc

@@ -39,14 +39,35 @@ TEST(NamingOutOfMemoryTest, SaysWhatWasBeingDone) {
               return 0;
             }),
             expected);
-  // As LibTorch has it.
-  EXPECT_EQ(StatusOf([]() -> int {
-              throw std::runtime_error(
-                  "[enforce fail at alloc_cpu.cpp:83] err == 0. "
-                  "DefaultCPUAllocator: can't allocate memory: you tried to "
-                  "allocate 4000000000000 bytes.");
-            }),
-            expected);
+}
+
+// As LibTorch has it, 1.13 and 2, for the CPU and for CUDA.
+TEST(NamingOutOfMemoryTest, SaysHowMuchWasAskedForWhereItIsKnown) {
+  const auto message = [](const std::string& thrown) {
+    const absl::Status status =
+        StatusOf([&]() -> int { throw std::runtime_error(thrown); });
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    return std::string(status.message());
+  };
+  const std::string begin = "out of memory while counting to three";
+  EXPECT_EQ(message("[enforce fail at alloc_cpu.cpp:83] err == 0. "
+                    "DefaultCPUAllocator: can't allocate memory: you tried to "
+                    "allocate 4000000000000 bytes. Error code 12 (Cannot "
+                    "allocate memory)"),
+            begin + ", which asked for 4000.0 GB");
+  EXPECT_EQ(message("CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; "
+                    "79.15 GiB total capacity; 77.10 GiB already allocated)"),
+            begin + ", which asked for 2.50 GiB");
+  EXPECT_EQ(message("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 "
+                    "has a total capacity of 79.15 GiB"),
+            begin + ", which asked for 20.00 MiB");
+  for (const char* unknown :
+       {"CUDA error: out of memory",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling "
+        "`cublasCreate(handle)`",
+        "CUDA out of memory. Tried to allocate "}) {
+    EXPECT_EQ(message(unknown), begin) << unknown;
+  }
 }
 
 TEST(NamingOutOfMemoryTest, PassesEverythingElse) {
