@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 namespace etc {
 namespace {
@@ -24,20 +25,42 @@ void SetRandomState(const torch::Device& device, const torch::Tensor& state) {
   generator.set_state(state);
 }
 
-// Sets the random state for as long as it lives.
+// The states of all generators that layers on a device draw from: its own, and
+// that of the CPU, which seeds kernels on any device.
+class RandomStates {
+ public:
+  explicit RandomStates(const torch::Device& device)
+      : device_(device), cpu_(GetRandomState(torch::kCPU)) {
+    if (!device.is_cpu()) {
+      own_ = GetRandomState(device);
+    }
+  }
+  void Restore() const {
+    SetRandomState(torch::kCPU, cpu_);
+    if (own_.defined()) {
+      SetRandomState(device_, own_);
+    }
+  }
+
+ private:
+  torch::Device device_;
+  torch::Tensor cpu_;
+  torch::Tensor own_;  // undefined on the CPU
+};
+
+// Sets the random states for as long as it lives.
 class RandomStateGuard {
  public:
-  RandomStateGuard(const torch::Device& device, const torch::Tensor& state)
-      : device_(device), saved_(GetRandomState(device)) {
-    SetRandomState(device, state);
+  RandomStateGuard(const torch::Device& device, const RandomStates& states)
+      : saved_(device) {
+    states.Restore();
   }
-  ~RandomStateGuard() { SetRandomState(device_, saved_); }
+  ~RandomStateGuard() { saved_.Restore(); }
   RandomStateGuard(const RandomStateGuard&) = delete;
   RandomStateGuard& operator=(const RandomStateGuard&) = delete;
 
  private:
-  torch::Device device_;
-  torch::Tensor saved_;
+  const RandomStates saved_;
 };
 
 // What the backward pass needs beside the saved tensors.
@@ -45,7 +68,7 @@ struct Recomputation : torch::CustomClassHolder {
   TensorFunction function;
   int64_t inputs = 0;
   torch::Device device = torch::kCPU;
-  torch::Tensor random_state;
+  std::optional<RandomStates> random_states;
 };
 
 class CheckpointFunction
@@ -59,7 +82,7 @@ class CheckpointFunction
                            const c10::intrusive_ptr<Recomputation>& again,
                            at::TensorList tensors) {
     const Variables inputs(tensors.begin(), tensors.begin() + again->inputs);
-    again->random_state = GetRandomState(again->device);
+    again->random_states.emplace(again->device);
     context->save_for_backward(Variables(tensors.begin(), tensors.end()));
     context->saved_data["again"] = c10::IValue::make_capsule(again);
     return again->function(inputs);
@@ -91,7 +114,7 @@ class CheckpointFunction
 
     Variables outputs;
     {
-      const RandomStateGuard random(again->device, again->random_state);
+      const RandomStateGuard random(again->device, *again->random_states);
       outputs = again->function(inputs);
     }
     Variables roots, root_gradients;
