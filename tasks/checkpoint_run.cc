@@ -9,6 +9,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "tasks/find_checkpoint.h"
+#include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/task_model.h"
@@ -46,6 +47,7 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
     config.residual_attention = options.residual_attention;
     config.model.residual_attention = options.residual_attention;
   }
+  config.train.device = options.device;
   config.train.threads = options.threads.value_or(config.train.threads);
   config.train.evaluation_batch_size =
       options.batch_size.value_or(config.train.evaluation_batch_size);
@@ -68,6 +70,10 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   for (const std::string& warning : run.setup.warnings) {
     options.warn(warning);
   }
+  ETC_ASSIGN_OR_RETURN(
+      const RunDevice device,
+      DeviceOfRun(run.config, FindCudaDevices(), /*field=*/"--device"));
+  const CurrentDevice current(device.device);
   SetThreads(run.config.train.threads);
   ETC_ASSIGN_OR_RETURN(
       TaskModel model,
@@ -75,8 +81,9 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
           [&] { return absl::StrCat("loading ", checkpoint.directory); },
           [&] {
             return LoadTaskModel(checkpoint.directory, run.config,
-                                 *run.setup.task);
+                                 *run.setup.task, device.device);
           }));
+  options.reporter->Message(device.message);
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.reporter = options.reporter;
   evaluate.stop = options.stop;

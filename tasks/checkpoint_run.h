@@ -25,6 +25,8 @@ struct CheckpointRunOptions {
   std::vector<std::string> data;
   // "off", "sum" or "mean"; empty: as it was trained.
   std::string residual_attention;
+  // As train.device; that of the training does not matter.
+  std::string device = "auto";
   // CPU threads and examples per batch; absent: those of the configuration.
   std::optional<int64_t> threads;
   std::optional<int64_t> batch_size;
@@ -45,7 +47,7 @@ struct CheckpointRun {
   Evaluation evaluation;
 };
 
-// Runs it.
+// Runs it. Errors also as of DeviceOfRun.
 absl::StatusOr<CheckpointRun> RunCheckpoint(
     const CheckpointRunOptions& options);
 

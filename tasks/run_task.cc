@@ -70,6 +70,7 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
       .checkpoint = options.checkpoint,
       .data = options.data,
       .residual_attention = options.residual_attention,
+      .device = options.device,
       .reporter = &reporter,
       .warn = [&](const std::string& warning) { reporter.Warn(warning); },
       .stop = options.callbacks.stop};

@@ -50,7 +50,8 @@ struct FinetuneTaskResult {
 //   kNotFound            the configuration, or a file that it names
 //   kInvalidArgument     a mistake in a file, with its place
 //   kAborted             a loss became infinite or not a number
-//   kFailedPrecondition  the run to resume had other settings
+//   kFailedPrecondition  the run to resume had other settings; there is no such
+//                        device as train.device
 //   kResourceExhausted   out of memory
 absl::StatusOr<FinetuneTaskResult> FinetuneTask(
     const FinetuneTaskOptions& options);
@@ -63,6 +64,9 @@ struct EvaluateTaskOptions {
   std::vector<std::string> data;
   // "off", "sum" or "mean"; empty: as it was trained.
   std::string residual_attention;
+  // "auto" (CUDA where there is a device, else the CPU), "cpu", "cuda" or
+  // "cuda:1".
+  std::string device = "auto";
   // CPU threads; -1: as in training, 0: as many as there are cores.
   int64_t threads = -1;
   TaskCallbacks callbacks;

@@ -3,12 +3,13 @@
 #include <torch/nn/functional/loss.h>
 
 #include "base/initializers.h"
+#include "tasks/data/to_device.h"
 
 namespace etc {
 
 torch::Tensor CrossEntropies(const torch::Tensor& logits,
                              const torch::Tensor& targets) {
-  return torch::cross_entropy_loss(logits, targets.to(logits.device()),
+  return torch::cross_entropy_loss(logits, ToDevice(targets, logits.device()),
                                    /*weight=*/{}, at::Reduction::None);
 }
 

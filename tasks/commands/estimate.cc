@@ -17,6 +17,7 @@
 #include "tasks/registry.h"
 #include "tasks/task_setup.h"
 #include "tasks/train/config.h"
+#include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/step_memory.h"
 #include "tasks/train/step_time.h"
@@ -135,10 +136,28 @@ void PrintTime(const FinetuneConfig& config, int64_t parameters) {
   }
 }
 
+// What is said before figures for the CPU where the run may be elsewhere.
+// A device that this machine has not may be on the one that is meant.
+std::vector<std::string> DeviceWarnings(const std::string& device) {
+  const absl::StatusOr<DeviceChoice> choice = ParseDevice(device);
+  const bool is_cpu = !choice.ok() ||
+                      choice->kind == DeviceChoice::Kind::kCpu ||
+                      (choice->kind == DeviceChoice::Kind::kAuto &&
+                       FindCudaDevices().count == 0);
+  if (is_cpu) {
+    return {};
+  }
+  return {absl::StrCat(
+      "train.device is \"", device,
+      "\", but memory and time are estimated for the CPU; on a CUDA device "
+      "weights, gradients and optimizer take the same memory")};
+}
+
 absl::Status Estimate(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
                        ReadTaskConfig(arguments.config, arguments.overrides));
   PrintWarnings(config.warnings);
+  PrintWarnings(DeviceWarnings(config.train.device));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(const std::shared_ptr<TaskHead> layers,
                        entry->make_head(config));
@@ -157,7 +176,7 @@ void AddEstimateCommand(CLI::App* program, Action* action) {
       "estimate", "Parameters, memory and time of a configuration");
   command->footer(
       "Nothing is trained, and no data are read; the rates of the machine are\n"
-      "measured for half a second.\n"
+      "measured for half a second. Memory and time are those on the CPU.\n"
       "\n"
       "Example:\n"
       "  realetc estimate tasks/wikihop/configs/demo.json \\\n"

@@ -77,6 +77,9 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
       ->add_option("--residual", options->residual_attention,
                    "Residual attention scores (default: as in training)")
       ->check(CLI::IsMember({"off", "sum", "mean"}));
+  command->add_option("--device", options->device,
+                      "auto (CUDA where there is a device, else the CPU), cpu, "
+                      "cuda or cuda:1 (default: auto)");
   command
       ->add_option("--threads", options->threads,
                    "CPU threads (default: as in training)")

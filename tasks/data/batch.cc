@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tasks/data/to_device.h"
+
 namespace etc {
 namespace {
 
@@ -24,7 +26,8 @@ torch::Tensor PadRows(const std::vector<std::shared_ptr<const Example>>& rows,
 
 }  // namespace
 
-Batch MakeBatch(std::vector<std::shared_ptr<const Example>> examples) {
+Batch MakeBatch(std::vector<std::shared_ptr<const Example>> examples,
+                const torch::Device& device) {
   TORCH_CHECK(!examples.empty(), "a batch should have at least one example");
   int64_t long_length = 0;
   int64_t global_length = 0;
@@ -39,14 +42,14 @@ Batch MakeBatch(std::vector<std::shared_ptr<const Example>> examples) {
     global_length = std::max(global_length, example->global_length());
     patterns.push_back(example->pattern);
   }
+  const auto rows = [&](std::vector<int32_t> Example::*ids, int64_t length) {
+    return ToDevice(PadRows(examples, ids, length), device);
+  };
   Batch batch;
-  batch.long_token_ids =
-      PadRows(examples, &Example::long_token_ids, long_length);
-  batch.long_type_ids = PadRows(examples, &Example::long_type_ids, long_length);
-  batch.global_token_ids =
-      PadRows(examples, &Example::global_token_ids, global_length);
-  batch.global_type_ids =
-      PadRows(examples, &Example::global_type_ids, global_length);
+  batch.long_token_ids = rows(&Example::long_token_ids, long_length);
+  batch.long_type_ids = rows(&Example::long_type_ids, long_length);
+  batch.global_token_ids = rows(&Example::global_token_ids, global_length);
+  batch.global_type_ids = rows(&Example::global_type_ids, global_length);
   batch.attention = AttentionInputs(std::move(patterns));
   batch.examples = std::move(examples);
   return batch;

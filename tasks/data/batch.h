@@ -16,6 +16,7 @@ namespace etc {
 // where each example ends, so no token attends to padding.
 struct Batch {
   std::vector<std::shared_ptr<const Example>> examples;
+  // All on one device.
   torch::Tensor long_token_ids;    // [B, L] int64
   torch::Tensor long_type_ids;     // [B, L] int64
   torch::Tensor global_token_ids;  // [B, G] int64
@@ -26,8 +27,10 @@ struct Batch {
   int64_t size() const { return static_cast<int64_t>(examples.size()); }
 };
 
+// Its tensors are made on the CPU and then copied to `device` (ToDevice).
 // Throws c10::Error if there are no examples.
-Batch MakeBatch(std::vector<std::shared_ptr<const Example>> examples);
+Batch MakeBatch(std::vector<std::shared_ptr<const Example>> examples,
+                const torch::Device& device = torch::kCPU);
 
 }  // namespace etc
 

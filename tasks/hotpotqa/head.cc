@@ -4,6 +4,7 @@
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
+#include "tasks/data/to_device.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/typed_head.h"
 
@@ -42,8 +43,9 @@ torch::Tensor SupportingFactsLoss(const torch::Tensor& logits,
     weights.fill_(1);
   }
   return torch::binary_cross_entropy_with_logits(
-             logits, labels.to(logits.device()), weights.to(logits.device()),
-             /*pos_weight=*/{}, at::Reduction::None)
+             logits, ToDevice(labels, logits.device()),
+             ToDevice(weights, logits.device()), /*pos_weight=*/{},
+             at::Reduction::None)
       .sum(-1);
 }
 
@@ -53,7 +55,7 @@ torch::Tensor PositionLoss(const torch::Tensor& logits,
   const torch::Tensor targets = torch::tensor(positions, torch::kInt64);  // [B]
   const torch::Tensor is_beyond = targets.ge(logits.size(-1));
   return CrossEntropies(logits, targets.masked_fill(is_beyond, 0))
-      .masked_fill(is_beyond.to(logits.device()), 0);
+      .masked_fill(ToDevice(is_beyond, logits.device()), 0);
 }
 
 // The sum of cross entropies over long tokens: [B]. `logits` is [B, L, 3].

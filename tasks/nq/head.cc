@@ -3,6 +3,7 @@
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
+#include "tasks/data/to_device.h"
 #include "tasks/nq/task.h"
 #include "tasks/typed_head.h"
 
@@ -43,7 +44,8 @@ class NqHead : public TypedHead<NqExample, NqLogits> {
     torch::Tensor ends = ApplyLinear(text, answer_span_);  // [B, L, 4]
     if (mask_long_output_) {
       ends = ends.masked_fill(
-          AnswerMask(batch).logical_not().unsqueeze(-1).to(ends.device()),
+          ToDevice(AnswerMask(batch).logical_not().unsqueeze(-1),
+                   ends.device()),
           kMaskedLogit);
     }
     return {.ends = ends.transpose(1, 2),

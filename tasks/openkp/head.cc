@@ -12,6 +12,7 @@
 #include "base/initializers.h"
 #include "etc/nn/activation.h"
 #include "etc/nn/residual_norm.h"
+#include "tasks/data/to_device.h"
 #include "tasks/openkp/task.h"
 #include "tasks/openkp/visual_embedding.h"
 
@@ -119,7 +120,7 @@ class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
           valid, {0, words.size(1) - valid.size(1)}, kOpenkpNoNgramLogit));
     }
     return {.ngrams = torch::stack(logits, 1).masked_fill(
-                NgramMask(batch).logical_not().to(words.device()),
+                ToDevice(NgramMask(batch).logical_not(), words.device()),
                 kOpenkpNoNgramLogit)};
   }
 
@@ -138,8 +139,8 @@ class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
       counts = torch::constant_pad_nd(counts, {0, padding}, 0);
       classes = torch::ones_like(counts, torch::kBool);
     }
-    classes = classes.to(scores.device());
-    counts = counts.to(scores.device(), scores.dtype().toScalarType());
+    classes = ToDevice(classes, scores.device());
+    counts = ToDevice(counts.to(scores.scalar_type()), scores.device());
     return NgramLosses(
         scores, NgramTargets(counts, classes, options_.additive_smoothing_mass),
         classes);
@@ -199,7 +200,7 @@ torch::Tensor SumsOfWords(const torch::Tensor& encoded,
                         first + rows - 1);
   }
   const torch::Tensor index =
-      torch::tensor(row_of_token, torch::kInt64).to(encoded.device());
+      ToDevice(torch::tensor(row_of_token, torch::kInt64), encoded.device());
   return torch::zeros({batch.size() * rows, encoded.size(2)}, encoded.options())
       .index_add(0, index, encoded.flatten(0, 1))
       .view({batch.size(), rows, encoded.size(2)})

@@ -8,6 +8,7 @@
 #include "base/check_shape.h"
 #include "base/initializers.h"
 #include "etc/nn/activation.h"
+#include "tasks/data/to_device.h"
 
 namespace etc {
 
@@ -54,14 +55,15 @@ torch::Tensor OpenkpVisualEmbeddingImpl::forward(
   }
   const torch::Device device = dense_->weight.device();
   const auto rows = [&](const std::vector<int64_t>& values) {
-    return torch::tensor(values, torch::kInt64)
-        .view({batch.size(), length})
-        .to(device);
+    return ToDevice(
+        torch::tensor(values, torch::kInt64).view({batch.size(), length}),
+        device);
   };
   const torch::Tensor features =  // [B, G, D]
-      torch::tensor(numbers)
-          .view({batch.size(), length, features_.DenseSize()})
-          .to(device, dense_->weight.dtype().toScalarType());
+      ToDevice(torch::tensor(numbers)
+                   .view({batch.size(), length, features_.DenseSize()})
+                   .to(dense_->weight.scalar_type()),
+               device);
   torch::Tensor hidden =
       Activate(Activation::kGelu, ApplyLinear(features, dense_));
   if (extra_dense_) {
@@ -85,7 +87,8 @@ torch::Tensor LongFromElements(const torch::Tensor& elements,
     rows.resize((b + 1) * static_cast<size_t>(length), first);
   }
   return elements.flatten(0, 1)
-      .index_select(0, torch::tensor(rows, torch::kInt64).to(elements.device()))
+      .index_select(
+          0, ToDevice(torch::tensor(rows, torch::kInt64), elements.device()))
       .view({batch.size(), length, elements.size(2)});
 }
 

@@ -138,46 +138,46 @@ double RunKernels(std::vector<Work> all) {
   return change;
 }
 
-// In rows of a fixed length, so that the order of additions does not follow
-// from the number of threads.
-double SquaredNormByDefinition(const torch::Tensor& tensor) {
+// The sum of the squares, a scalar in double on the tensor's device. In rows of
+// a fixed length, so that the order of additions does not follow from the
+// number of threads.
+torch::Tensor SquaredNormByDefinition(const torch::Tensor& tensor) {
   constexpr int64_t kRow = 1024;
   const torch::Tensor flat = tensor.reshape({-1});
   const int64_t whole = flat.numel() / kRow * kRow;
-  return (flat.narrow(0, 0, whole)
-              .view({-1, kRow})
-              .square()
-              .sum(/*dim=*/1, /*keepdim=*/false, torch::kDouble)
-              .sum() +
-          flat.narrow(0, whole, flat.numel() - whole)
-              .square()
-              .sum(torch::kDouble))
-      .item<double>();
+  return flat.narrow(0, 0, whole)
+             .view({-1, kRow})
+             .square()
+             .sum(/*dim=*/1, /*keepdim=*/false, torch::kDouble)
+             .sum() +
+         flat.narrow(0, whole, flat.numel() - whole)
+             .square()
+             .sum(torch::kDouble);
 }
 
-}  // namespace
-
-double UpdateAll_(const std::vector<AdamUpdate>& updates) {
-  const torch::NoGradGuard no_grad;
-  double change = 0.0;
-  std::vector<Work> work;
-  for (const AdamUpdate& update : updates) {
-    if (KernelsApply(update)) {
-      work.push_back(WorkOf(update));
-      // As operations of LibTorch do with what they change.
-      for (const torch::Tensor& changed :
-           {update.parameter, update.mean, update.mean_square}) {
-        changed.unsafeGetTensorImpl()->bump_version();
-      }
-    } else {
-      change += UpdateByDefinition_(update);
-    }
+// A sum of scalars that waits for their device once, at the end.
+class ScalarSum {
+ public:
+  void Add(const torch::Tensor& scalar) {
+    sum_ = sum_.defined() ? sum_ + scalar.to(sum_.device()) : scalar;
   }
-  return change + RunKernels(std::move(work));
+  double Value() const { return sum_.defined() ? sum_.item<double>() : 0.0; }
+
+ private:
+  torch::Tensor sum_;
+};
+
+// NormRatio as a scalar on the device, of squared norms.
+torch::Tensor NormRatioOf(const torch::Tensor& parameter,
+                          const torch::Tensor& direction) {
+  return torch::where((parameter > 0).logical_and(direction > 0),
+                      (parameter / direction).sqrt(),
+                      torch::ones_like(parameter));
 }
 
-double UpdateByDefinition_(const AdamUpdate& update) {
-  const torch::NoGradGuard no_grad;
+// The update. Returns the sum of the squares of the changes, a scalar on the
+// device, for which nothing here waits.
+torch::Tensor UpdateOnDevice_(const AdamUpdate& update) {
   torch::Tensor parameter = update.parameter;
   torch::Tensor mean = update.mean;
   torch::Tensor mean_square = update.mean_square;
@@ -188,18 +188,47 @@ double UpdateByDefinition_(const AdamUpdate& update) {
       mean / update.mean_correction /
           ((mean_square / update.square_correction).sqrt() + update.epsilon) +
       update.weight_decay * parameter;
-  const double ratio =
-      update.by_norms ? NormRatio(std::sqrt(SquaredNormByDefinition(parameter)),
-                                  std::sqrt(SquaredNormByDefinition(direction)))
-                      : 1.0;
-  const double rate = update.learning_rate * ratio;
-  parameter.sub_(direction, rate);
-  return rate * rate * SquaredNormByDefinition(direction);
+  const torch::Tensor squared_norm = SquaredNormByDefinition(direction);
+  if (!update.by_norms) {
+    parameter.sub_(direction, update.learning_rate);
+    return update.learning_rate * update.learning_rate * squared_norm;
+  }
+  const torch::Tensor rate =
+      update.learning_rate *
+      NormRatioOf(SquaredNormByDefinition(parameter), squared_norm);
+  parameter.sub_(direction * rate);
+  return rate * rate * squared_norm;
+}
+
+}  // namespace
+
+double UpdateAll_(const std::vector<AdamUpdate>& updates) {
+  const torch::NoGradGuard no_grad;
+  ScalarSum change;
+  std::vector<Work> work;
+  for (const AdamUpdate& update : updates) {
+    if (KernelsApply(update)) {
+      work.push_back(WorkOf(update));
+      // As operations of LibTorch do with what they change.
+      for (const torch::Tensor& changed :
+           {update.parameter, update.mean, update.mean_square}) {
+        changed.unsafeGetTensorImpl()->bump_version();
+      }
+    } else {
+      change.Add(UpdateOnDevice_(update));
+    }
+  }
+  return change.Value() + RunKernels(std::move(work));
+}
+
+double UpdateByDefinition_(const AdamUpdate& update) {
+  const torch::NoGradGuard no_grad;
+  return UpdateOnDevice_(update).item<double>();
 }
 
 double TotalSquaredNorm(const std::vector<torch::Tensor>& tensors) {
   const torch::NoGradGuard no_grad;
-  double total = 0.0;
+  ScalarSum others;
   std::vector<const float*> data;
   std::vector<int64_t> sizes;
   for (const torch::Tensor& tensor : tensors) {
@@ -207,7 +236,7 @@ double TotalSquaredNorm(const std::vector<torch::Tensor>& tensors) {
       data.push_back(tensor.data_ptr<float>());
       sizes.push_back(tensor.numel());
     } else {
-      total += SquaredNormByDefinition(tensor);
+      others.Add(SquaredNormByDefinition(tensor));
     }
   }
   const std::vector<Chunk> chunks = Chunks(sizes);
@@ -218,10 +247,7 @@ double TotalSquaredNorm(const std::vector<torch::Tensor>& tensors) {
                 norms[static_cast<size_t>(i)] = kernels::SquaredNorm(
                     chunk.end - chunk.begin, data[chunk.tensor] + chunk.begin);
               });
-  for (const double norm : norms) {
-    total += norm;
-  }
-  return total;
+  return std::accumulate(norms.begin(), norms.end(), others.Value());
 }
 
 }  // namespace etc

@@ -34,15 +34,16 @@ struct AdamUpdate {
 
 // Applies all of them, on all threads at once: contiguous float32 on the CPU by
 // etc/nn/kernels/adam.h, anything else by UpdateByDefinition_. Returns the
-// sum of the squares of all changes, up to the rounding of the parameters. The
-// same at any number of threads.
+// sum of the squares of all changes, up to the rounding of the parameters, and
+// waits for another device than the CPU only to return it. The same at any
+// number of threads.
 double UpdateAll_(const std::vector<AdamUpdate>& updates);
 
 // The formulas, in LibTorch's operations. Returns the same.
 double UpdateByDefinition_(const AdamUpdate& update);
 
-// Sums of squares of many tensors, of any dtype on any device, in double. The
-// same at any number of threads.
+// Sums of squares of many tensors, of any dtype on any device, in double; waits
+// for the device once. The same at any number of threads.
 double TotalSquaredNorm(const std::vector<torch::Tensor>& tensors);
 
 }  // namespace etc

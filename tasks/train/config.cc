@@ -11,6 +11,7 @@
 #include "tasks/train/config_fields.h"
 #include "tasks/train/config_model.h"
 #include "tasks/train/config_override.h"
+#include "tasks/train/device_choice.h"
 #include "tasks/train/field_rules.h"
 
 namespace etc {
@@ -35,6 +36,10 @@ void CheckTogether(const TrainConfig& config, JsonObjectReader* reader) {
         "micro_batch_size",
         absl::StrCat("should be at most batch_size (", config.batch_size,
                      "), but is ", config.micro_batch_size));
+  }
+  const absl::StatusOr<DeviceChoice> device = ParseDevice(config.device);
+  if (!device.ok()) {
+    reader->Fail("device", std::string(device.status().message()));
   }
   if (config.seeds.empty()) {
     reader->Fail("seeds", "should hold at least one number, but is empty");

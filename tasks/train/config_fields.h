@@ -120,6 +120,7 @@ struct ConfigTable<TrainConfig> {
             {.least = 0,
              .most = 1024,
              .may_change = "the bits of a step do not depend on it"}),
+      Field("device", &C::device, {.may_change = "a run may be moved"}),
       Field("precision", &C::precision, {.one_of = {"fp32", "bf16"}}),
       Field("score_storage", &C::score_storage,
             {.one_of = {"reverse", "recompute", "store"}}));

@@ -98,6 +98,9 @@ struct TrainConfig {
   std::vector<int64_t> seeds = {1};
   // CPU threads; 0: as many as there are cores.
   int64_t threads = 0;
+  // Where the model is: "auto", "cpu", "cuda" or "cuda:1"
+  // (tasks/train/device_choice.h).
+  std::string device = "auto";
   // Of the operands of the encoder's linear layers: "fp32" or "bf16"
   // (base/linear.h).
   std::string precision = "fp32";

@@ -12,6 +12,7 @@
 #include "tasks/data/batch.h"
 #include "tasks/data/loader.h"
 #include "tasks/data/record_source.h"
+#include "tasks/train/device.h"
 #include "tasks/train/run_plan.h"
 
 namespace etc {
@@ -64,6 +65,7 @@ absl::StatusOr<Evaluation> EvaluateWithinMemory(
     const EvaluateOptions& options) {
   const torch::NoGradGuard no_grad;
   const EvaluationMode mode(model);
+  const torch::Device device = DeviceOf(model->NamedParameters());
   const double begin = SteadySeconds();
   Evaluation evaluation;
   evaluation.predictions = task.MakePredictions();
@@ -82,7 +84,7 @@ absl::StatusOr<Evaluation> EvaluateWithinMemory(
     if (examples.empty()) {
       break;
     }
-    const Batch batch = MakeBatch(std::move(examples));
+    const Batch batch = MakeBatch(std::move(examples), device);
     ETC_ASSIGN_OR_RETURN(const std::vector<torch::Tensor> logits,
                          FiniteLogits(model, batch));
     evaluation.predictions->Add(batch, logits);

@@ -68,8 +68,9 @@ struct Evaluation : EvaluationSummary {
   std::unique_ptr<TaskPredictions> predictions;
 };
 
-// Runs the model over the records in their order, without dropout and
-// gradients. The model's mode is afterwards what it was.
+// Runs the model over the records in their order, on the device of its
+// parameters, without dropout and gradients. The model's mode is afterwards
+// what it was.
 //   kCancelled          `options.stop` became true
 //   kInvalidArgument    a bad record, with OnBadRecord::kError
 //   kAborted            a logit is infinite or not a number; names the record

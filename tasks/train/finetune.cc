@@ -9,20 +9,26 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "etc/model_size.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/example_count.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
+#include "tasks/train/device.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/run_files.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/run_settings.h"
+#include "tasks/train/step_memory.h"
 #include "tasks/train/task_run_model.h"
 
 namespace etc {
@@ -197,46 +203,66 @@ std::string DescribeRuns(const FinetuneConfig& config, const DataSets& data,
       config.residual_attention, "; ", Counted(threads, "thread"));
 }
 
+// `status` of a run, with what to do where its memory was too little.
+absl::Status WithAdvice(const absl::Status& status,
+                        const FinetuneConfig& config,
+                        const torch::Device& device) {
+  // A full disk has the same code.
+  if (!absl::IsResourceExhausted(status) ||
+      !absl::StrContains(status.message(), kOutOfMemory)) {
+    return status;
+  }
+  const StepMemory memory =
+      EstimateStepMemory(config, CountParameters(config.model).total());
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "%s; realetc estimate comes to %.1f GB for updates on the CPU%s; lower "
+      "train.micro_batch_size (now %d), data.max_long_length (%d), "
+      "data.max_global_length (%d) or, for evaluations, "
+      "train.evaluation_batch_size (%d)",
+      status.message(), 1e-9 * memory.without_cache(),
+      device.is_cpu()
+          ? absl::StrFormat(" and %.1f GB for examples (data.cache_megabytes)",
+                            1e-9 * memory.cache)
+          : ", and the device is " + device.str(),
+      config.train.micro_batch_size, config.data.max_long_length,
+      config.data.max_global_length, config.train.evaluation_batch_size));
+}
+
 // Joins the task, its data and its model to the trainer, for one seed at a
-// time. Everything given must outlive it.
-class SeedRunner {
- public:
-  SeedRunner(const FinetuneConfig& config, const Task& task,
-             const DataSets& data, const RunFiles& files,
-             const FinetuneOptions& options)
-      : config_(config),
-        task_(task),
-        data_(data),
-        files_(files),
-        options_(options) {}
+// time. Everything referred to must outlive it.
+struct SeedRunner {
+  const FinetuneConfig& config;
+  const Task& task;
+  const DataSets& data;
+  const RunFiles& files;
+  torch::Device device;
+  const FinetuneOptions& options;
 
   absl::StatusOr<RunResult> Run(int64_t seed) const {
     ETC_ASSIGN_OR_RETURN(const RunPlan plan,
-                         PlanRun(config_, {.seed = seed,
-                                           .num_records = data_.train->size(),
-                                           .files = files_}));
-    EvaluateOptions evaluate = EvaluateOptionsFromConfig(config_);
-    evaluate.reporter = options_.reporter;
-    evaluate.stop = options_.stop;
-    const TaskEvaluator evaluator(&task_, data_.dev.get(), evaluate);
-    return TrainOneSeed(
+                         PlanRun(config, {.seed = seed,
+                                          .num_records = data.train->size(),
+                                          .files = files}));
+    EvaluateOptions evaluate = EvaluateOptionsFromConfig(config);
+    evaluate.reporter = options.reporter;
+    evaluate.stop = options.stop;
+    const TaskEvaluator evaluator(&task, data.dev.get(), evaluate);
+    absl::StatusOr<RunResult> result = TrainOneSeed(
         {.plan = plan,
-         .train = *data_.train,
-         .make_model = [this] { return TaskRunModel::Make(config_, task_); },
-         .evaluator = data_.dev->size() > 0 ? &evaluator : nullptr,
-         .directory = absl::StrCat(config_.output, "/seed-", seed),
-         .resume = options_.resume,
-         .allow_changes = options_.allow_changes,
-         .reporter = options_.reporter,
-         .stop = options_.stop});
+         .train = *data.train,
+         .make_model =
+             [this] { return TaskRunModel::Make(config, task, device); },
+         .evaluator = data.dev->size() > 0 ? &evaluator : nullptr,
+         .directory = absl::StrCat(config.output, "/seed-", seed),
+         .resume = options.resume,
+         .allow_changes = options.allow_changes,
+         .reporter = options.reporter,
+         .stop = options.stop});
+    if (!result.ok()) {
+      return WithAdvice(result.status(), config, device);
+    }
+    return result;
   }
-
- private:
-  const FinetuneConfig& config_;
-  const Task& task_;
-  const DataSets& data_;
-  const RunFiles& files_;
-  const FinetuneOptions& options_;
 };
 
 }  // namespace
@@ -273,6 +299,8 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const FinetuneOptions& options) {
   ETC_RETURN_IF_ERROR(CheckPaths(config));
   ETC_RETURN_IF_ERROR(CheckFieldNames(config, options.allow_changes));
+  ETC_ASSIGN_OR_RETURN(const RunDevice device, DeviceOfRun(config));
+  const CurrentDevice current(device.device);
   const int64_t threads = SetThreads(config.train.threads);
   ETC_ASSIGN_OR_RETURN(const DataSets data,
                        OpenDataSets(config.data, task, options));
@@ -281,11 +309,20 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   ETC_ASSIGN_OR_RETURN(const RunFiles files,
                        FindRunFiles(config, OpeningListener(open)));
   options.reporter->Message(DescribeRuns(config, data, threads));
-  ETC_RETURN_IF_ERROR(CheckModelFits(config));
+  options.reporter->Message(device.message);
+  // Elsewhere it is not this memory that they take.
+  if (device.device.is_cpu()) {
+    ETC_RETURN_IF_ERROR(CheckModelFits(config));
+  }
   ETC_RETURN_IF_ERROR(CheckTrainingData(config, *data.train, options));
   // Left by a process that was killed while it wrote the summary.
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
-  const SeedRunner runner(config, task, data, files, options);
+  const SeedRunner runner = {.config = config,
+                             .task = task,
+                             .data = data,
+                             .files = files,
+                             .device = device.device,
+                             .options = options};
   FinetuneResult result;
   for (const int64_t seed : config.train.seeds) {
     options.reporter->Message(absl::StrCat("seed ", seed));

@@ -51,9 +51,10 @@ struct FinetuneResult {
   std::vector<ScoreSummary> scores;
 };
 
-// Fine-tunes as `config` describes: opens the data, sets the threads, trains
-// once for each seed in <output>/seed-<seed> (see TrainOneSeed), and puts the
-// scores of all into <output>/summary.json.
+// Fine-tunes as `config` describes: finds the device, sets the threads, opens
+// the data, trains once for each seed in <output>/seed-<seed> (see
+// TrainOneSeed), and puts the scores of all into <output>/summary.json. Errors
+// also as of DeviceOfRun.
 absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const Task& task,
                                         const FinetuneOptions& options);

@@ -164,13 +164,23 @@ void TaskModel::SetTraining(bool training) {
   head_->train(training);
 }
 
-TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task) {
+void TaskModel::MoveTo(const torch::Device& device) {
+  encoder_->to(device);
+  head_->to(device);
+}
+
+TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
+                        const torch::Device& device) {
   EtcModel encoder(config.model);
   encoder->set_residual_attention(
       ResidualAttentionFromName(config.residual_attention));
   encoder->set_score_storage(ScoreStorageFromName(config.train.score_storage));
   encoder->set_linear_precision(PrecisionOfThisCpu(config));
-  return TaskModel(std::move(encoder), task.MakeHead());
+  TaskModel model(std::move(encoder), task.MakeHead());
+  if (!device.is_cpu()) {
+    model.MoveTo(device);
+  }
+  return model;
 }
 
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
@@ -247,6 +257,7 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
   }
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
                        FinetuneConfigFromJson(std::move(json), path));
+  config.train.device = TrainConfig().device;
   const std::string vocabulary =
       absl::StrCat(directory, "/", VocabularyFileName(config.tokenizer.type));
   std::error_code ignored;
@@ -272,8 +283,9 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
 
 absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
                                         const FinetuneConfig& config,
-                                        const Task& task) {
-  TaskModel model = MakeTaskModel(config, task);
+                                        const Task& task,
+                                        const torch::Device& device) {
+  TaskModel model = MakeTaskModel(config, task, device);
   ETC_RETURN_IF_ERROR(LoadTaskModelWeights(directory, config, model));
   model.SetTraining(false);
   return model;

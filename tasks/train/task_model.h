@@ -32,6 +32,9 @@ class TaskModel final : public TrainableModel {
                        const Batch& batch) override;
   bool is_training() const override { return head_->is_training(); }
   void SetTraining(bool training) override;
+  // Moves parameters and buffers; tensors that shared memory with them before
+  // do not any more.
+  void MoveTo(const torch::Device& device);
 
   // Parameters and buffers, by the same names. They share memory with the
   // model.
@@ -45,9 +48,11 @@ class TaskModel final : public TrainableModel {
   std::shared_ptr<TaskHead> head_;
 };
 
-// A model with random weights from LibTorch's generator, which has the residual
-// mode of the configuration.
-TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task);
+// A model with random weights from LibTorch's generator for the CPU, whatever
+// the device that it is then moved to, which has the residual mode of the
+// configuration.
+TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
+                        const torch::Device& device = torch::kCPU);
 
 // Fills a new model from `config.init`: the encoder as PlanWeights plans it, in
 // any of its formats; BERT is lifted. The head's weights are taken if all are
@@ -81,18 +86,20 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
                             const std::string& directory);
 
 // The configuration of the run that wrote `directory`; its model, vocabulary
-// and tables of sentences are those in the directory.
+// and tables of sentences are those in the directory, and its train.device is
+// "auto": that of the run may be on another machine.
 //   kNotFound  there are no such tables, but data.sentences is not "icu"
 absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
     const std::string& directory);
 
-// The model in `directory`, in evaluation mode. `config` and `task` are those
-// of ReadTaskModelConfig.
+// The model in `directory`, in evaluation mode, on `device`. `config` and
+// `task` are those of ReadTaskModelConfig. The files are the same for any
+// device.
 //   kInvalidArgument  tensors are missing, too many or of another shape, or
 //                     have an element that is infinite or not a number
-absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
-                                        const FinetuneConfig& config,
-                                        const Task& task);
+absl::StatusOr<TaskModel> LoadTaskModel(
+    const std::string& directory, const FinetuneConfig& config,
+    const Task& task, const torch::Device& device = torch::kCPU);
 
 // Replaces the weights of a model by those in `directory`, likewise.
 absl::Status LoadTaskModelWeights(const std::string& directory,

@@ -7,7 +7,8 @@
 namespace etc {
 
 absl::StatusOr<std::unique_ptr<RunModel>> TaskRunModel::Make(
-    const FinetuneConfig& config, const Task& task) {
+    const FinetuneConfig& config, const Task& task,
+    const torch::Device& device) {
   std::string vocabulary;
   if (!config.tokenizer.vocabulary.empty()) {
     ETC_ASSIGN_OR_RETURN(vocabulary,
@@ -19,7 +20,7 @@ absl::StatusOr<std::unique_ptr<RunModel>> TaskRunModel::Make(
   }
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<RunModel>(
-      new TaskRunModel(config, MakeTaskModel(config, task),
+      new TaskRunModel(config, MakeTaskModel(config, task, device),
                        std::move(vocabulary), std::move(punkt)));
 }
 

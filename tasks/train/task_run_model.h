@@ -22,11 +22,12 @@ namespace etc {
 class TaskRunModel final : public RunModel {
  public:
   // Reads the vocabulary and the tables of sentences, of which each checkpoint
-  // gets a copy, and makes a model with random weights from LibTorch's
-  // generator. `config` must outlive it.
+  // gets a copy, and makes a model as MakeTaskModel does. `config` must outlive
+  // it.
   //   kNotFound  a file that `config` names is not there
   static absl::StatusOr<std::unique_ptr<RunModel>> Make(
-      const FinetuneConfig& config, const Task& task);
+      const FinetuneConfig& config, const Task& task,
+      const torch::Device& device);
 
   TrainableModel* model() override { return &model_; }
   absl::StatusOr<std::vector<std::string>> LoadInitialWeights() override;

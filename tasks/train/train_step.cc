@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
+#include "tasks/train/device.h"
 
 namespace etc {
 namespace {
@@ -54,6 +55,7 @@ TrainStep::TrainStep(TrainableModel* model,
                      std::unique_ptr<Optimizer> optimizer, Options options)
     : model_(model),
       parameters_(model->NamedParameters()),
+      device_(DeviceOf(parameters_)),
       optimizer_(std::move(optimizer)),
       options_(options) {
   for (const auto& [name, parameter] : parameters_) {
@@ -63,10 +65,12 @@ TrainStep::TrainStep(TrainableModel* model,
 
 torch::Tensor TrainStep::AddGradient(const Examples& examples, int64_t step,
                                      int64_t micro_batch) {
+  // Of all devices. Nothing in here waits for a CUDA device, which may still be
+  // at the micro-batch before when this one is made and sent.
   torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options_.seed),
                                    static_cast<uint64_t>(step),
                                    static_cast<uint64_t>(micro_batch)}));
-  const Batch batch = MakeBatch(examples);
+  const Batch batch = MakeBatch(examples, device_);
   const std::vector<torch::Tensor> logits = model_->Forward(batch);
   LossOfLogits loss;
   OnOneThread([&] { loss = BackwardToLogits(logits, batch); });
@@ -169,7 +173,7 @@ absl::StatusOr<std::optional<TrainStepResult>> TrainStep::Run(
 absl::Status TrainStep::CheckLoss(const Examples& examples, int64_t step) {
   const torch::NoGradGuard no_grad;
   const EvaluationMode mode(model_);
-  const Batch batch = MakeBatch(examples);
+  const Batch batch = MakeBatch(examples, device_);
   const double loss =
       model_->Losses(model_->Forward(batch), batch).sum().item<double>();
   if (!std::isfinite(loss)) {

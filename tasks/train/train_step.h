@@ -68,7 +68,7 @@ class TrainStep {
   };
 
   // `optimizer` is one of the parameters of `model`, which must outlive the
-  // train step.
+  // train step. Batches are made on the device of the parameters.
   TrainStep(TrainableModel* model, std::unique_ptr<Optimizer> optimizer,
             Options options);
 
@@ -86,6 +86,7 @@ class TrainStep {
   absl::Status CheckLoss(const Examples& examples, int64_t step);
 
   Optimizer& optimizer() { return *optimizer_; }
+  const torch::Device& device() const { return device_; }
 
  private:
   // Sets the gradients of the parameters to that of the batch, and in `result`
@@ -114,6 +115,7 @@ class TrainStep {
 
   TrainableModel* const model_;
   const NamedTensors parameters_;
+  const torch::Device device_;
   int64_t num_parameters_ = 0;  // elements
   // Of the parameters after the last update; nothing before the first one.
   std::optional<double> weight_norm_;

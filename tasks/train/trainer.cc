@@ -57,7 +57,7 @@ class Trainer {
   // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
   // Adds the checkpoint to go back to, if `status` is that the model has
-  // diverged.
+  // diverged or the memory was too little.
   absl::Status WithLastGood(const absl::Status& status) const;
   absl::Status Evaluate();
   // Sets the scores in the state. Whether they are the best so far.
@@ -68,6 +68,7 @@ class Trainer {
   absl::Status WriteFiles(const std::string& directory) const;
   absl::Status Save();
   RunResult Result(bool finished) const;
+  std::string DeviceName() const { return train_step_->device().str(); }
 
   const RunOptions options_;
   const RunPlan& plan_;
@@ -168,6 +169,11 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   for (const std::string& message : messages) {
     options_.reporter->Message(message);
   }
+  if (!saved.device.empty() && saved.device != DeviceName()) {
+    options_.reporter->Message(absl::StrCat(
+        "the device was ", saved.device, " and is now ", DeviceName(),
+        ": from here on sums are rounded and dropout is drawn as there"));
+  }
   options_.reporter->Message(absl::StrCat("resumed from ", checkpoint,
                                           ", after ", state_.step, " of ",
                                           Counted(plan_.num_steps, "update")));
@@ -223,13 +229,15 @@ absl::StatusOr<RunResult> Trainer::Run() {
 }
 
 absl::Status Trainer::WithLastGood(const absl::Status& status) const {
-  if (!absl::IsAborted(status)) {
+  if (!absl::IsAborted(status) && !absl::IsResourceExhausted(status)) {
     return status;
   }
   const std::optional<std::string> last = store_.last();
-  return absl::AbortedError(absl::StrCat(
-      options_.directory, ": ", status.message(), "; ",
-      last.has_value() ? absl::StrCat("the last good checkpoint is ", *last)
+  return absl::Status(
+      status.code(),
+      absl::StrCat(options_.directory, ": ", status.message(), "; ",
+                   last.has_value()
+                       ? absl::StrCat("the last good checkpoint is ", *last)
                        : "there is no checkpoint yet"));
 }
 
@@ -308,6 +316,7 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
   ETC_RETURN_IF_ERROR(model_->Save(directory));
   return WriteTrainingState({.state = state_,
                              .settings = plan_.settings,
+                             .device = DeviceName(),
                              .optimizer = train_step_->optimizer().State()},
                             directory + kTrainingState);
 }
@@ -316,8 +325,11 @@ absl::Status Trainer::Save() {
   // The checkpoint before is kept until this one is known to be as good. A run
   // that is stopped before its first batch has no examples to check with.
   if (!checked_examples_.empty()) {
-    ETC_RETURN_IF_ERROR(
-        WithLastGood(train_step_->CheckLoss(checked_examples_, state_.step)));
+    ETC_RETURN_IF_ERROR(WithLastGood(NamingOutOfMemory(
+        [&] { return absl::StrCat("checking update ", state_.step); },
+        [&] {
+          return train_step_->CheckLoss(checked_examples_, state_.step);
+        })));
   }
   // The lines that the state counts in `metrics_bytes` have to be on disk.
   ETC_RETURN_IF_ERROR(report_->Sync());

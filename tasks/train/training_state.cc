@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 // Keys of the file's metadata, and the prefix of its tensors.
 constexpr char kState[] = "training_state";
 constexpr char kSettings[] = "settings";
+constexpr char kDevice[] = "device";
 constexpr char kOptimizer[] = "optimizer.";
 
 // Pairs, because an object would not keep their order.
@@ -121,7 +122,8 @@ absl::Status WriteTrainingState(const TrainingStateFile& contents,
   }
   return WriteTensors(path, tensors,
                       {{kState, StateToJson(contents.state).dump()},
-                       {kSettings, contents.settings.dump()}});
+                       {kSettings, contents.settings.dump()},
+                       {kDevice, contents.device}});
 }
 
 absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path) {
@@ -140,6 +142,11 @@ absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path) {
     } else {
       contents.settings = std::move(json);
     }
+  }
+  // Runs of earlier versions did not note it.
+  if (const auto device = reader.metadata().find(kDevice);
+      device != reader.metadata().end()) {
+    contents.device = device->second;
   }
   for (const std::string& name : reader.Names()) {
     ETC_ASSIGN_OR_RETURN(torch::Tensor tensor, reader.Read(name));

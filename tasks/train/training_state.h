@@ -18,8 +18,8 @@
 namespace etc {
 
 // What a run that stops here needs to go on, beside the weights. No random
-// state: the random numbers of a step follow from the seed and the step, those
-// of an example from the seed, the epoch and the record.
+// state, of no device: the random numbers of a step follow from the seed and
+// the step, those of an example from the seed, the epoch and the record.
 struct TrainingState {
   int64_t step = 0;  // updates made
   // Where the next batch begins.
@@ -49,7 +49,9 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
 struct TrainingStateFile {
   TrainingState state;
   nlohmann::json settings;
-  NamedTensors optimizer;  // Optimizer::State()
+  // That the run was on, "cpu" or "cuda:0"; empty: not noted.
+  std::string device;
+  NamedTensors optimizer;  // Optimizer::State(); read ones are on the CPU
 };
 absl::Status WriteTrainingState(const TrainingStateFile& contents,
                                 const std::string& path);

@@ -9,6 +9,7 @@
 #include "base/initializers.h"
 #include "etc/nn/activation.h"
 #include "etc/nn/residual_norm.h"
+#include "tasks/data/to_device.h"
 #include "tasks/typed_head.h"
 #include "tasks/wikihop/task.h"
 
@@ -82,9 +83,8 @@ class WikihopHead : public TypedHead<WikihopExample, WikihopLogits> {
         [](const WikihopExample& example) { return example.label.value(); });
     const torch::Tensor right =  // [B]
         log_probabilities
-            .gather(
-                -1,
-                torch::tensor(labels, torch::kInt64).to(device).unsqueeze(-1))
+            .gather(-1, ToDevice(torch::tensor(labels, torch::kInt64), device)
+                            .unsqueeze(-1))
             .squeeze(-1);
     if (options_.label_smoothing == 0) {
       return -right;

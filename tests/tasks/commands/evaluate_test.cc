@@ -96,6 +96,34 @@ TEST_F(EvaluateCommandTest, SaysWhatADirectoryWithoutCheckpointShouldBe) {
   }
 }
 
+TEST_F(EvaluateCommandTest, TakesADevice) {
+  nlohmann::json config = Config();
+  config["train"]["device"] = "cpu";
+  const Result finetune = Run("finetune " + WriteConfig(config));
+  ASSERT_EQ(finetune.code, 0) << finetune.err;
+  EXPECT_THAT(finetune.err,
+              HasSubstr("device: cpu (train.device is \"cpu\")\n"));
+  const std::string predict =
+      absl::StrCat("predict ", run_, " --data ", directory_.File("data.json"),
+                   " --output ", directory_.File("predictions.json"));
+  for (const std::string& command : {"evaluate " + run_, predict}) {
+    // That of the training does not matter.
+    EXPECT_THAT(Run(command).err, HasSubstr("(--device is \"auto\", and "));
+    const Result cpu = Run(command + " --device cpu");
+    EXPECT_EQ(cpu.code, 0) << cpu.err;
+    EXPECT_THAT(cpu.err, HasSubstr("device: cpu (--device is \"cpu\")\n"));
+    const Result unknown = Run(command + " --device gpu");
+    EXPECT_EQ(unknown.code, 1);
+    EXPECT_THAT(unknown.err,
+                HasSubstr("realetc: --device should be \"auto\", \"cpu\""));
+    const Result absent = Run(command + " --device cuda:120");
+    EXPECT_EQ(absent.code, 1);
+    EXPECT_THAT(absent.err,
+                AllOf(HasSubstr("realetc: --device is \"cuda:120\", but "),
+                      HasSubstr("can be used here: cpu")));
+  }
+}
+
 TEST_F(EvaluateCommandTest, SaysIfTheResidualModeIsNotThatOfTheTraining) {
   ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
   const Result off = Run("evaluate " + run_ + " --residual off");

@@ -46,7 +46,7 @@ constexpr char kComplete[] = R"({
             "epochs": 1.5, "steps": 100, "num_train_examples": 44000,
             "evaluate_every": 10, "checkpoint_every": 7,
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
-            "precision": "fp32",
+            "device": "cuda:1", "precision": "fp32",
             "score_storage": "store"},
   "wikihop": {"anything": 1},
   "output": "runs/x"
@@ -106,6 +106,7 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->train.evaluation_batch_size, 4);
   EXPECT_THAT(config->train.seeds, ElementsAre(3, 1));
   EXPECT_EQ(config->train.threads, 2);
+  EXPECT_EQ(config->train.device, "cuda:1");
   EXPECT_EQ(config->train.precision, "fp32");
   EXPECT_EQ(config->train.score_storage, "store");
   EXPECT_EQ(config->task_options.dump(), R"({"anything":1})");

@@ -42,7 +42,7 @@ class ToyHead : public TaskHead {
     for (int64_t i = 0; i < batch.size(); ++i) {
       if (batch.examples[static_cast<size_t>(i)]->record_id ==
           nan_logits_record) {
-        logits = logits.index_fill(0, torch::tensor(i),
+        logits = logits.index_fill(0, torch::tensor(i).to(logits.device()),
                                    std::numeric_limits<float>::quiet_NaN());
       }
     }
@@ -60,9 +60,10 @@ class ToyHead : public TaskHead {
       }
       labels.push_back(static_cast<const ToyExample&>(*example).label);
     }
-    return factors *
+    const torch::Device device = logits[0].device();
+    return factors.to(device) *
            torch::nn::functional::cross_entropy(
-               logits[0], torch::tensor(labels, torch::kLong),
+               logits[0], torch::tensor(labels, torch::kLong).to(device),
                torch::nn::functional::CrossEntropyFuncOptions().reduction(
                    torch::kNone));
   }

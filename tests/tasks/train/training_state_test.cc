@@ -26,6 +26,7 @@ TEST(TrainingStateTest, ComesBackAsItWas) {
       .best = {{"f1", 0.2}, {"accuracy", 0.5}},
       .metrics_bytes = 1234};
   contents.settings = {{"train", {{"learning_rate", 3e-5}}}};
+  contents.device = "cuda:1";
   contents.optimizer = {
       {"m.encoder.weight", torch::randn({2, 3})},
       {"updates.encoder.weight", torch::tensor(int64_t{7}, torch::kLong)}};
@@ -34,6 +35,7 @@ TEST(TrainingStateTest, ComesBackAsItWas) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_TRUE(read->state == contents.state);
   EXPECT_EQ(read->settings, contents.settings);
+  EXPECT_EQ(read->device, "cuda:1");
   ASSERT_EQ(read->optimizer.size(), 2);
   for (const auto& [name, tensor] : contents.optimizer) {
     EXPECT_TRUE(torch::equal(read->optimizer.at(name), tensor)) << name;

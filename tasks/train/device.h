@@ -1,0 +1,55 @@
+#ifndef ETC_TASKS_TRAIN_DEVICE_H_
+#define ETC_TASKS_TRAIN_DEVICE_H_
+
+#include <c10/core/DeviceGuard.h>
+#include <torch/types.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "etc/weights/checkpoint.h"
+#include "tasks/train/config.h"
+#include "tasks/train/device_choice.h"
+
+namespace etc {
+
+// The devices that LibTorch finds on this machine.
+CudaDevices FindCudaDevices();
+
+// Where the model of a run is.
+struct RunDevice {
+  torch::Device device = torch::kCPU;
+  // Which and why, a line for people: 'device: cpu (train.device is ...)'.
+  std::string message;
+};
+
+// The device that `config.train.device` means among `found`; `field` is what a
+// message calls it: "train.device", or "--device" where that set it.
+//   kInvalidArgument     train.precision is bf16, which CUDA devices have not
+//   others               those of ChooseDevice
+absl::StatusOr<RunDevice> DeviceOfRun(
+    const FinetuneConfig& config, const CudaDevices& found = FindCudaDevices(),
+    const std::string& field = "train.device");
+
+// Makes a CUDA device the current one of this thread as long as it lives, so
+// that what LibTorch does for "the" device, such as pinning memory, is done for
+// it. Does nothing for the CPU.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(const torch::Device& device) {
+    if (device.is_cuda()) {
+      guard_.reset_device(device);
+    }
+  }
+
+ private:
+  c10::OptionalDeviceGuard guard_;
+};
+
+// The device that all of `parameters` are on; the CPU if there are none.
+// Throws c10::Error if they are on several.
+torch::Device DeviceOf(const NamedTensors& parameters);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_DEVICE_H_

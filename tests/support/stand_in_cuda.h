@@ -1,0 +1,43 @@
+#ifndef ETC_TESTS_SUPPORT_STAND_IN_CUDA_H_
+#define ETC_TESTS_SUPPORT_STAND_IN_CUDA_H_
+
+#include <cstdint>
+
+namespace etc {
+
+// Linked into a test, stand_in_cuda.cc makes a LibTorch without CUDA find two
+// CUDA devices, which compute on the CPU. They are stricter than they are fast:
+//
+//   - their memory cannot be read or written but by operations: a data_ptr that
+//     is followed ends the process (SIGSEGV);
+//   - an operation on tensors of two devices throws, unless the one on the CPU
+//     is a scalar, or it is a copy;
+//   - each has a random generator of its own;
+//   - backward passes run on threads of their own, as those of CUDA do.
+//
+// What differs from CUDA: every operation has ended when it returns, so nothing
+// shows a missing wait; and all that the CPU has a kernel for works. Only for
+// LibTorch 1.
+inline constexpr int kStandInDevices = 2;
+
+// How often the CPU has waited for a device to read a number from it, or a
+// tensor.
+int64_t StandInWaits();
+// How many tensors went through pinned memory.
+int64_t StandInPinned();
+
+// Devices have so much memory as long as it lives; an allocation beyond it
+// throws what CUDA's does.
+class StandInMemoryLimit {
+ public:
+  explicit StandInMemoryLimit(int64_t bytes);
+  ~StandInMemoryLimit();
+  StandInMemoryLimit(const StandInMemoryLimit&) = delete;
+  StandInMemoryLimit& operator=(const StandInMemoryLimit&) = delete;
+};
+// In use now, in bytes, in whole pages.
+int64_t StandInMemoryInUse();
+
+}  // namespace etc
+
+#endif  // ETC_TESTS_SUPPORT_STAND_IN_CUDA_H_

@@ -1,0 +1,319 @@
+// Runs on a CUDA device, by a stand-in on the CPU (tests/support/
+// stand_in_cuda.h): that models, heads, losses, optimizers and evaluations
+// follow the device, in that an operation on tensors of two devices throws and
+// the CPU cannot read the device's memory; that checkpoints go from one device
+// to the other; that the CPU waits for the device no more often than it must;
+// and what is said when its memory is too little. Nothing here shows that it
+// works on a GPU.
+//
+// Losses and norms agree with the CPU's to 1e-3 of about 1 to 20: both are sums
+// in float32 in another order, over three updates.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "tasks/checkpoint_run.h"
+#include "tasks/data/to_device.h"
+#include "tasks/train/device.h"
+#include "tests/support/shipped_config.h"
+#include "tests/support/stand_in_cuda.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/train/toy_run.h"
+#include "tests/tasks/train/toy_run_fixture.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pointwise;
+
+const torch::Device kCuda(torch::kCUDA, 0);
+
+// --- The stand-in ------------------------------------------------------------
+
+TEST(StandInCudaTest, ComputesAndRefusesWhatCudaRefuses) {
+  torch::manual_seed(3);
+  const torch::Tensor a = torch::randn({4, 5});
+  const torch::Tensor b = torch::randn({5, 3});
+  const torch::Tensor product = torch::matmul(a.to(kCuda), b.to(kCuda));
+  EXPECT_EQ(product.device(), kCuda);
+  EXPECT_TRUE(torch::equal(product.t()[1].cpu(), torch::matmul(a, b).t()[1]));
+  EXPECT_TRUE(torch::equal(torch::arange(7, kCuda).cpu(), torch::arange(7)));
+  EXPECT_THROW(torch::matmul(a.to(kCuda), b), c10::Error);
+  EXPECT_THROW(a.to(kCuda) + a, c10::Error);
+  EXPECT_THROW(a.to(kCuda) + a.to(torch::Device(torch::kCUDA, 1)), c10::Error);
+  EXPECT_TRUE(torch::equal((a.to(kCuda) + torch::tensor(1.0)).cpu(), a + 1));
+}
+
+TEST(StandInCudaDeathTest, LetsNobodyReadItsMemory) {
+  const torch::Tensor tensor = torch::ones({3}).to(kCuda);
+  const auto* const data =
+      static_cast<const volatile float*>(tensor.data_ptr());
+  EXPECT_DEATH(static_cast<void>(data[1]), "");
+}
+
+TEST(ToDeviceTest, GoesThroughPinnedMemory) {
+  const torch::Tensor tensor = torch::arange(6).view({2, 3});
+  const int64_t before = StandInPinned();
+  EXPECT_TRUE(torch::equal(ToDevice(tensor.t(), kCuda).cpu(), tensor.t()));
+  EXPECT_EQ(StandInPinned(), before + 1);
+  EXPECT_TRUE(ToDevice(tensor, torch::kCPU).is_same(tensor));
+  EXPECT_EQ(ToDevice(torch::ones({0, 2}), kCuda).device(), kCuda);
+  EXPECT_EQ(StandInPinned(), before + 1);
+}
+
+// --- The benchmarks ----------------------------------------------------------
+
+struct DemoCase {
+  const char* task;
+  const char* train;
+  std::vector<std::string> overrides;
+};
+
+// What each task's head, and each part of the encoder that configurations can
+// choose, adds.
+std::vector<DemoCase> DemoCases() {
+  return {{"wikihop", "train.json", {"residual_attention=sum"}},
+          {"wikihop",
+           "train.json",
+           {"residual_attention=mean", "model.use_pre_activation_order=true",
+            "model.embedding_size=24", "wikihop.label_smoothing=0.1",
+            "optimizer.type=lamb"}},
+          {"hotpotqa",
+           "train.json",
+           {"residual_attention=sum", "model.hidden_act=tanh",
+            "model.max_absolute_position_embeddings=1024"}},
+          {"hotpotqa",
+           "train.json",
+           {"hotpotqa.answer_encoding=bio", "optimizer.type=adamw"}},
+          {"openkp", "train.jsonl", {"residual_attention=sum"}},
+          {"nq", "train.jsonl.gz", {"model.share_qkv_projections=false"}},
+          {"classify", "train.jsonl", {}}};
+}
+
+std::vector<double> LossesOn(const std::string& device, const DemoCase& demo) {
+  std::vector<std::string> overrides = {"train.steps=3",
+                                        "train.batch_size=3",
+                                        "train.micro_batch_size=2",
+                                        "train.device=" + device,
+                                        "model.hidden_dropout_prob=0",
+                                        "model.attention_probs_dropout_prob=0"};
+  overrides.insert(overrides.end(), demo.overrides.begin(),
+                   demo.overrides.end());
+  const TemporaryDirectory directory;
+  RunDemo(demo.task, demo.train, overrides, directory.path());
+  std::vector<double> losses;
+  for (const nlohmann::json& line : MetricsLines(directory.File("seed-1"))) {
+    losses.push_back(line["loss"].get<double>());
+    losses.push_back(line["gradient_norm"].get<double>());
+    losses.push_back(line["update_norm"].get<double>());
+  }
+  return losses;
+}
+
+class CudaDemoTest : public testing::TestWithParam<DemoCase> {};
+
+TEST_P(CudaDemoTest, LosesWhatItLosesOnTheCpu) {
+  const std::vector<double> expected = LossesOn("cpu", GetParam());
+  ASSERT_EQ(expected.size(), 3 * 3u);
+  for (const std::string device : {"auto", "cuda:1"}) {
+    const int64_t pinned = StandInPinned();
+    EXPECT_THAT(LossesOn(device, GetParam()),
+                Pointwise(DoubleNear(1e-3), expected))
+        << device;
+    EXPECT_GT(StandInPinned(), pinned) << "the run was not on the device";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Demos, CudaDemoTest, testing::ValuesIn(DemoCases()),
+                         [](const auto& demo) {
+                           return absl::StrCat(demo.param.task, demo.index);
+                         });
+
+// --- Runs of a toy -----------------------------------------------------------
+
+class CudaRunTest : public ToyRunTest {
+ protected:
+  CudaRunTest() { json_["train"]["device"] = "cuda"; }
+
+  std::vector<double> Losses(const std::string& name) {
+    FakeReporter reporter;
+    const auto result = Run(name, &reporter);
+    EXPECT_TRUE(result.ok()) << result.status();
+    std::vector<double> losses;
+    for (const Progress& progress : reporter.updates) {
+      losses.push_back(progress.loss);
+    }
+    return losses;
+  }
+};
+
+TEST_F(CudaRunTest, SaysWhereItIs) {
+  json_["train"]["steps"] = 1;
+  const auto messages = [&](const std::string& device) {
+    json_["train"]["device"] = device;
+    FakeReporter reporter;
+    EXPECT_TRUE(Run("run-" + device, &reporter).ok());
+    return reporter.messages;
+  };
+  EXPECT_THAT(messages("auto"),
+              Contains("device: cuda:0 (train.device is \"auto\", and there "
+                       "are 2 CUDA devices)"));
+  EXPECT_THAT(messages("cuda:1"),
+              Contains("device: cuda:1 (train.device is \"cuda:1\")"));
+  json_["train"]["device"] = "cuda:2";
+  FakeReporter reporter;
+  EXPECT_THAT(Run("refused", &reporter).status().ToString(),
+              HasSubstr("what can be used here: cpu, cuda:0, cuda:1"));
+}
+
+// Dropout is on: its draws follow from seed, step and micro-batch, and a chain
+// that is computed again draws the same.
+TEST_F(CudaRunTest, DrawsTheSameAgain) {
+  const std::vector<double> losses = Losses("run");
+  EXPECT_EQ(losses.size(), 12u);
+  EXPECT_EQ(Losses("again"), losses);
+  json_["model"]["grad_checkpointing_period"] = 1;
+  EXPECT_THAT(Losses("checkpointed"), Pointwise(DoubleNear(1e-4), losses));
+}
+
+TEST_F(CudaRunTest, GoesOnWhereItStopped) {
+  FakeReporter straight;
+  ASSERT_TRUE(Run("straight", &straight).ok());
+  FakeReporter first;
+  first.stop_after = 5;
+  ASSERT_TRUE(Run("stopped", &first).ok());
+  FakeReporter second;
+  ASSERT_TRUE(Run("stopped", &second, /*resume=*/true).ok());
+  EXPECT_THAT(second.messages, Not(Contains(HasSubstr("the device was"))));
+  ExpectSameRun(Output("stopped/seed-1"), Output("straight/seed-1"));
+}
+
+TEST_F(CudaRunTest, GoesOnOnTheOtherDevice) {
+  for (const std::string before : {"cuda", "cpu"}) {
+    const std::string after = before == "cpu" ? "cuda" : "cpu";
+    json_["train"]["device"] = before;
+    FakeReporter first;
+    first.stop_after = 5;
+    ASSERT_TRUE(Run("from-" + before, &first).ok());
+    json_["train"]["device"] = after;
+    FakeReporter second;
+    const auto result = Run("from-" + before, &second, /*resume=*/true);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(result->finished);
+    EXPECT_EQ(second.updates.size(), 7u);
+    EXPECT_THAT(second.messages,
+                Contains(HasSubstr(before == "cpu"
+                                       ? "the device was cpu and is now cuda:0"
+                                       : "the device was cuda:0 and is now "
+                                         "cpu")));
+  }
+}
+
+// Four numbers of the update (loss, gradient, change, weights), whatever the
+// number of micro-batches; the norm of the first weights; and the loss that is
+// checked before the only checkpoint, whose tensors are read then.
+TEST_F(CudaRunTest, WaitsForTheDeviceAFewTimesInAnUpdate) {
+  json_["data"]["dev"] = nlohmann::json::array();
+  json_["train"]["evaluate_every"] = 0;
+  const auto waits = [&](int64_t steps, int64_t micro_batch_size) {
+    json_["train"]["steps"] = steps;
+    json_["train"]["micro_batch_size"] = micro_batch_size;
+    const int64_t before = StandInWaits();
+    FakeReporter reporter;
+    EXPECT_TRUE(
+        Run(absl::StrCat("run-", steps, "-", micro_batch_size), &reporter)
+            .ok());
+    return StandInWaits() - before;
+  };
+  for (const std::string type : {"bert_adamw", "lamb", "adamw"}) {
+    json_["optimizer"]["type"] = type;
+    for (const char* run : {"run-2-8", "run-5-8", "run-2-1", "run-5-1"}) {
+      std::filesystem::remove_all(Output(run));
+    }
+    EXPECT_EQ(waits(5, 8) - waits(2, 8), 3 * 4) << type;
+    EXPECT_EQ(waits(5, 1) - waits(2, 1), 3 * 4) << type;
+  }
+}
+
+TEST_F(CudaRunTest, SaysWhatToDoWhenTheMemoryIsTooLittle) {
+  json_["train"]["checkpoint_every"] = 2;
+  json_["train"]["evaluate_every"] = 0;
+  // Nothing more can be had after the third update.
+  class Limits : public FakeReporter {
+   public:
+    void Update(const Progress& progress) override {
+      FakeReporter::Update(progress);
+      if (progress.step == 3) {
+        limit = std::make_unique<StandInMemoryLimit>(StandInMemoryInUse());
+      }
+    }
+    std::unique_ptr<StandInMemoryLimit> limit;
+  };
+  std::string last;
+  {
+    Limits reporter;
+    const absl::Status status = Run("run", &reporter).status();
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    last = Output("run/seed-1/checkpoints/step-00000002");
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr(": out of memory while making update 4, which asked "
+                        "for "),
+              HasSubstr(".00 KiB; the last good checkpoint is " + last),
+              HasSubstr("; realetc estimate comes to "),
+              HasSubstr("the device is cuda:0"),
+              HasSubstr("lower train.micro_batch_size (now 3), "
+                        "data.max_long_length (")));
+    EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
+  }
+  // It is whole, and goes on once there is memory.
+  EXPECT_EQ(ReadTrainingState(last + "/training_state.safetensors")->state.step,
+            2);
+  FakeReporter reporter;
+  const auto result = Run("run", &reporter, /*resume=*/true);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(reporter.updates.size(), 10u);
+}
+
+// --- Checkpoints -------------------------------------------------------------
+
+TEST(CudaCheckpointTest, IsEvaluatedOnEitherDevice) {
+  const TemporaryDirectory directory;
+  RunDemo("wikihop", "train.json",
+          {"train.steps=3", "train.device=cuda:1", "residual_attention=sum"},
+          directory.path());
+  const std::string data = SourcePath("tasks/wikihop/sample/dev.json");
+  const auto run = [&](const std::string& device) {
+    FakeReporter reporter;
+    auto result = RunCheckpoint(
+        {.checkpoint = directory.File("seed-1/checkpoints/last"),
+         .data = {data},
+         .device = device,
+         .reporter = &reporter,
+         .warn = [](const std::string& warning) { ADD_FAILURE() << warning; }});
+    EXPECT_TRUE(result.ok()) << result.status();
+    EXPECT_THAT(reporter.messages, Contains(HasSubstr("--device is ")));
+    return result.ok() ? result->evaluation.predictions->FileContents() : "";
+  };
+  const std::string expected = run("cpu");
+  EXPECT_GT(expected.size(), 100u);
+  EXPECT_EQ(run("auto"), expected);
+  EXPECT_EQ(run("cuda:1"), expected);
+}
+
+}  // namespace
+}  // namespace etc

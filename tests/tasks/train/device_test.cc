@@ -1,0 +1,70 @@
+// The device of a run as LibTorch has it, with pretended CUDA devices, and what
+// is refused on them. Runs on a device: cuda_run_test.cc.
+
+#include "tasks/train/device.h"
+
+#include <torch/types.h>
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+FinetuneConfig Config(const std::string& device,
+                      const std::string& precision = "fp32") {
+  FinetuneConfig config;
+  config.train.device = device;
+  config.train.precision = precision;
+  return config;
+}
+
+constexpr CudaDevices kTwo = {.built = true, .count = 2};
+
+TEST(DeviceOfRunTest, IsTheOneThatIsMeant) {
+  EXPECT_EQ(DeviceOfRun(Config("cpu"), kTwo)->device, torch::kCPU);
+  EXPECT_EQ(DeviceOfRun(Config("cuda:1"), kTwo)->device,
+            torch::Device(torch::kCUDA, 1));
+  const auto by_itself = DeviceOfRun(Config("auto"), kTwo);
+  ASSERT_TRUE(by_itself.ok()) << by_itself.status();
+  EXPECT_EQ(by_itself->device, torch::Device(torch::kCUDA, 0));
+  EXPECT_EQ(by_itself->message,
+            "device: cuda:0 (train.device is \"auto\", and there are 2 CUDA "
+            "devices)");
+  // This machine, whatever it has, has a CPU.
+  EXPECT_TRUE(DeviceOfRun(Config("auto")).ok());
+  EXPECT_EQ(DeviceOfRun(Config("cpu"), FindCudaDevices(), "--device")->message,
+            "device: cpu (--device is \"cpu\")");
+}
+
+TEST(DeviceOfRunTest, RefusesBfloat16OnCuda) {
+  EXPECT_TRUE(DeviceOfRun(Config("cpu", "bf16"), kTwo).ok());
+  for (const std::string device : {"auto", "cuda"}) {
+    const absl::Status status =
+        DeviceOfRun(Config(device, "bf16"), kTwo).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr("train.precision is \"bf16\""), HasSubstr("cuda:0"),
+              HasSubstr("\"fp32\""), HasSubstr("train.device to \"cpu\"")));
+  }
+}
+
+TEST(DeviceOfTest, IsThatOfAllParameters) {
+  EXPECT_EQ(DeviceOf({}), torch::kCPU);
+  EXPECT_EQ(DeviceOf({{"a", torch::ones({2})}, {"b", torch::ones({3})}}),
+            torch::kCPU);
+  const torch::Tensor elsewhere =
+      torch::empty({2}, torch::TensorOptions(torch::kMeta));
+  EXPECT_EQ(DeviceOf({{"a", elsewhere}}), torch::kMeta);
+  EXPECT_THROW(DeviceOf({{"a", elsewhere}, {"b", torch::ones({3})}}),
+               c10::Error);
+}
+
+}  // namespace
+}  // namespace etc
