@@ -116,7 +116,7 @@ class Stack {
   }
 
   // The factors that the kernels draw from this seed of LibTorch's generator.
-  void MaterializeDropout(uint64_t generator_seed) {
+  void GiveDropoutFactors(uint64_t generator_seed) {
     torch::manual_seed(generator_seed);
     for (DotProductAttentionInput& input : layers_) {
       MaterializeDropout(DrawDropoutSeed(), &input);
@@ -302,8 +302,8 @@ void ExpectKernelMatches(const Case& c) {
   Stack reference(c, torch::kFloat32);
   Stack exact(c, torch::kFloat64);
   if (c.dropout > 0.0) {
-    reference.MaterializeDropout(17);
-    exact.MaterializeDropout(17);
+    reference.GiveDropoutFactors(17);
+    exact.GiveDropoutFactors(17);
   }
   const StackResult r =
       RunWithGradients(&reference, AttentionImplementation::kReference);
