@@ -9,9 +9,10 @@
 
 namespace etc {
 
-using Scores = std::vector<std::pair<std::string, double>>;
+using MetricScores = std::vector<std::pair<std::string, double>>;
 
-std::string FormatMainScore(const Scores& scores, const std::string& main) {
+std::string FormatMainScore(const MetricScores& scores,
+                            const std::string& main) {
   for (const auto& [name, value] : scores) {
     if (name == main) {
       return absl::StrFormat("%s %.4f", name, value);
@@ -20,7 +21,8 @@ std::string FormatMainScore(const Scores& scores, const std::string& main) {
   return absl::StrCat("no ", main);
 }
 
-std::string FormatScoreTable(const Scores& scores, const std::string& main) {
+std::string FormatScoreTable(const MetricScores& scores,
+                             const std::string& main) {
   size_t width = 0;
   for (const auto& [name, value] : scores) {
     width = std::max(width, name.size());
@@ -34,7 +36,7 @@ std::string FormatScoreTable(const Scores& scores, const std::string& main) {
   return table;
 }
 
-std::string ScoresToJson(const Scores& scores) {
+std::string ScoresToJson(const MetricScores& scores) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (const auto& [name, value] : scores) {
     json[name] = value;
@@ -42,7 +44,7 @@ std::string ScoresToJson(const Scores& scores) {
   return json.dump();
 }
 
-Scores WithMainFirst(Scores scores, const std::string& main) {
+MetricScores WithMainFirst(MetricScores scores, const std::string& main) {
   std::stable_partition(
       scores.begin(), scores.end(),
       [&main](const auto& score) { return score.first == main; });
