@@ -70,9 +70,11 @@ TEST(AdamUpdateTest, MatchesTheDefinition) {
       for (const auto member : {&AdamUpdate::parameter, &AdamUpdate::mean,
                                 &AdamUpdate::mean_square}) {
         const torch::Tensor& values = exact[i].*member;
+        // Three units in the last place beside: some versions of LibTorch add a
+        // product without rounding it first.
         EXPECT_LE(MaxError(fast[i].*member, values),
                   2 * MaxError(plain[i].*member, values) +
-                      1.2e-7 * (values.numel() == 0
+                      3.6e-7 * (values.numel() == 0
                                     ? 0.0
                                     : values.abs().max().item<double>()))
             << "parameter " << i;
