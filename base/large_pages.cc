@@ -10,6 +10,9 @@ namespace etc {
 
 at::Tensor WithLargePages(at::Tensor tensor) {
 #ifdef __linux__
+  if (!tensor.device().is_cpu()) {
+    return tensor;
+  }
   constexpr uintptr_t kLargePage = uintptr_t{2} << 20;
   const uintptr_t begin = reinterpret_cast<uintptr_t>(tensor.data_ptr());
   const uintptr_t end = begin + tensor.nbytes();

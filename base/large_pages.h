@@ -9,7 +9,8 @@ namespace etc {
 // can; gives the tensor back. Scores of a layer are more than 100 MB that are
 // written once and read once, and it takes longer to get them in pages of 4 KB
 // than to fill them (measured, in the commit that added this). Has no effect
-// on small tensors, after the first write, and where there is no madvise.
+// on small tensors, after the first write, on other devices, and where there is
+// no madvise.
 at::Tensor WithLargePages(at::Tensor tensor);
 
 }  // namespace etc
