@@ -1,6 +1,9 @@
 #include "base/process_memory.h"
 
+#include <unistd.h>
+
 #include <cstdlib>  // says __GLIBC__
+#include <fstream>
 
 // The sanitizers have a malloc of their own, which finds more mistakes where
 // blocks begin and end where tensors do.
@@ -52,7 +55,21 @@ class ReusingAllocator final : public BlockAllocator {
 }  // namespace
 #endif
 
+int64_t ResidentBytes() {
+  // Pages of the whole program, then those in memory (proc(5)).
+  std::ifstream counts("/proc/self/statm");
+  int64_t all = 0;
+  int64_t resident = 0;
+  return counts >> all >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+int64_t ResidentBytesAtStart() {
+  static const int64_t bytes = ResidentBytes();
+  return bytes;
+}
+
 void KeepFreedMemory() {
+  ResidentBytesAtStart();
 #ifdef ETC_TUNES_MALLOC
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);  // never

@@ -12,7 +12,8 @@ namespace etc {
 // micro-batches of the largest examples that the configuration allows. For the
 // CPU, in a process that calls KeepFreedMemory.
 struct StepMemory {
-  // The program itself, LibTorch with its libraries, the vocabulary.
+  // The program itself, LibTorch with its libraries as this process has them,
+  // the vocabulary.
   double program = 0;
   double weights = 0;
   // Copies of weights for products in bfloat16.
