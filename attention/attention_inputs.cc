@@ -9,6 +9,7 @@
 
 #include "attention/pattern_runs.h"
 #include "base/check_shape.h"
+#include "base/to_device.h"
 
 namespace etc {
 namespace {
@@ -85,9 +86,7 @@ void ForEachTensor(Inputs& inputs, const Function& function) {
 
 ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
   ForEachTensor(inputs, [&](torch::Tensor& tensor) {
-    if (tensor.defined()) {
-      tensor = tensor.to(device);
-    }
+    tensor = ToDevice(tensor, device);
   });
   return inputs;
 }

@@ -1,6 +1,7 @@
 #include "attention/dropout_factors.h"
 
 #include "base/random.h"
+#include "base/to_device.h"
 
 namespace etc {
 namespace {
@@ -30,7 +31,7 @@ DropoutRows RowsOf(const SoftmaxPattern& pattern, const HeadRange& heads,
       }
     }
   }
-  rows = rows.to(device);
+  rows = ToDevice(rows, device);
   return {.first = rows[0], .second = rows[1]};
 }
 

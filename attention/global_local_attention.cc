@@ -117,7 +117,9 @@ void GlobalLocalAttentionImpl::RegisterProjections() {
 
 torch::Tensor GlobalLocalAttentionImpl::Heads(
     const torch::nn::Linear& projection, const LinearInput& input) {
-  return products_.Apply(input, projection)
+  const torch::Tensor projected = products_.Apply(input, projection);
+  // The products of attention are rounded where those of projections are.
+  return (input.is_rounded ? projected.to(torch::kBFloat16) : projected)
       .reshape({input.value.size(0), input.value.size(1), options_.num_heads,
                 options_.head_size})
       .transpose(1, 2);

@@ -96,7 +96,8 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   void set_implementation(AttentionImplementation implementation) {
     options_.implementation = implementation;
   }
-  // Of the projections; kFloat32 unless set.
+  // Of the projections; kFloat32 unless set. Elsewhere than on the CPU also of
+  // the products of attention, whose scores, softmax and sums stay float32.
   void set_linear_precision(LinearPrecision precision) {
     products_.set_precision(precision);
   }

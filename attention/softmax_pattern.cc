@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attention/pattern.h"
+#include "base/to_device.h"
 
 namespace etc {
 namespace {
@@ -99,11 +100,6 @@ SoftmaxMasks MasksOf(const std::vector<SoftmaxRuns>& runs,
         DistanceIds(options).expand({batch, options.queries, options.keys});
   }
   return masks;
-}
-
-torch::Tensor ToDevice(const torch::Tensor& tensor,
-                       const torch::Device& device) {
-  return tensor.defined() ? tensor.to(device) : tensor;
 }
 
 // The masks of a pattern, made when they are first asked for.

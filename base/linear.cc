@@ -167,6 +167,9 @@ torch::Tensor AsRows(const torch::Tensor& tensor) {
 }
 
 LinearInput Factor(const torch::Tensor& value, bool rounded) {
+  if (rounded && !value.is_cpu() && value.scalar_type() == torch::kFloat32) {
+    return {.value = value.to(torch::kBFloat16), .is_rounded = true};
+  }
   if (!IsFloatOnCpu(value)) {
     return {.value = value};
   }
@@ -273,16 +276,14 @@ torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
 }
 
 void LinearProducts::set_precision(LinearPrecision precision) {
-  if (precision == LinearPrecision::kBfloat16) {
-    CheckCpu();
-  }
   precision_ = precision;
   copies_.clear();
 }
 
 LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value) {
-  return other.operand.defined() ? Factor(value, IsRounded(other.operand))
-                                 : LinearInput{.value = value};
+  return other.is_rounded || other.operand.defined()
+             ? Factor(value, other.is_rounded || IsRounded(other.operand))
+             : LinearInput{.value = value};
 }
 
 LinearInput LinearProducts::Input(const torch::Tensor& value) const {
@@ -316,6 +317,11 @@ torch::Tensor LinearProducts::RoundedWeight(const torch::Tensor& weight) {
 torch::Tensor LinearProducts::Apply(const LinearInput& input,
                                     const LinearInput& weight,
                                     const torch::Tensor& bias) {
+  if (input.is_rounded || weight.is_rounded) {
+    const torch::Tensor product =
+        torch::matmul(input.value, weight.value.t()).to(torch::kFloat32);
+    return bias.defined() ? product + bias : product;
+  }
   if (!input.operand.defined() || !weight.operand.defined()) {
     return torch::linear(input.value, weight.value, bias);
   }

@@ -12,8 +12,9 @@ namespace etc {
 // What the operands of linear layers are, forward and backward. With kBfloat16
 // float32 operands are rounded to bfloat16 for the product; sums, results,
 // weights and their gradients stay float32: twice as fast with AVX512-BF16 or
-// AMX (Bfloat16ProductsOfThisCpu). Operands of other dtypes or devices are
-// taken as they are.
+// AMX (Bfloat16ProductsOfThisCpu). Elsewhere than on the CPU LibTorch rounds
+// the product, too, as its autocast does, before the bias is added in float32.
+// Operands of other dtypes are taken as they are.
 enum class LinearPrecision { kFloat32, kBfloat16 };
 
 // A copy of float32 values on the CPU, rounded to the nearest; contiguous.
@@ -39,6 +40,9 @@ torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
 struct LinearInput {
   torch::Tensor value;    // [..., n]
   torch::Tensor operand;  // idem, without gradient
+  // Whether `value` is the rounded copy of one in float32, which their product
+  // is to be in again: elsewhere than on the CPU.
+  bool is_rounded = false;
 };
 
 // `value` as a factor beside `other`, in the same precision; without operand if
@@ -51,7 +55,7 @@ LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value);
 // once.
 class LinearProducts {
  public:
-  // Throws c10::Error on a CPU that has no such products.
+  // Products of the CPU throw c10::Error where it has none in that precision.
   void set_precision(LinearPrecision precision);
   LinearPrecision precision() const { return precision_; }
 

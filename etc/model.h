@@ -72,7 +72,8 @@ class EtcModelImpl : public torch::nn::Module {
   void set_attention_implementation(AttentionImplementation implementation);
 
   // Of the linear layers of all encoder layers; kFloat32 unless set. Parameters
-  // stay float32. Throws c10::Error on a CPU without such products.
+  // stay float32. On a CPU without such products forward then throws
+  // c10::Error.
   void set_linear_precision(LinearPrecision precision);
 
   const EtcConfig& config() const { return config_; }

@@ -3,7 +3,7 @@
 #include <torch/nn/functional/loss.h>
 
 #include "base/initializers.h"
-#include "tasks/data/to_device.h"
+#include "base/to_device.h"
 
 namespace etc {
 

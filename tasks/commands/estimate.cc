@@ -55,6 +55,27 @@ int64_t PrintParameters(const FinetuneConfig& config, const TaskHead& layers) {
   return total;
 }
 
+// The device of a run beside what updates take there: all but the program, if
+// the kernels' figures are taken for it.
+void PrintDeviceMemory(const FinetuneConfig& config, const StepMemory& needed) {
+  const absl::StatusOr<RunDevice> run = DeviceOfRun(config);
+  if (!run.ok() || run->device.is_cpu()) {
+    return;
+  }
+  const std::string name = run->device.str();
+  const double on_device = needed.without_cache() - needed.program;
+  PrintLine("peak on " + name + ", about", FormatBytes(on_device));
+  if (const auto memory = MemoryOf(run->device); memory.has_value()) {
+    const auto free = static_cast<double>(memory->free);
+    PrintLine("memory of " + name,
+              FormatBytes(static_cast<double>(memory->total)));
+    PrintLine("free now",
+              FormatBytes(free) + (on_device > free ? ": too little" : ""));
+  } else {
+    PrintLine("memory of " + name, "not known");
+  }
+}
+
 void PrintMemory(const FinetuneConfig& config, int64_t parameters) {
   const StepMemory memory = EstimateStepMemory(config, parameters);
   const StepShape shape = LargestMicroBatch(config);
@@ -79,6 +100,7 @@ void PrintMemory(const FinetuneConfig& config, int64_t parameters) {
   PrintLine("temporaries", FormatBytes(memory.activations.working));
   PrintLine("peak", FormatBytes(memory.without_cache()));
   PrintLine("with examples kept, up to", FormatBytes(memory.total()));
+  PrintDeviceMemory(config, memory);
 }
 
 std::string Gigaflops(double flops) {
@@ -149,8 +171,9 @@ std::vector<std::string> DeviceWarnings(const std::string& device) {
   }
   return {absl::StrCat(
       "train.device is \"", device,
-      "\", but memory and time are estimated for the CPU; on a CUDA device "
-      "weights, gradients and optimizer take the same memory")};
+      "\", but time is estimated for the CPU, and memory for its kernels; a "
+      "CUDA device takes the same for weights, gradients and optimizer, and "
+      "some hundred MB more for a layer of attention at a time")};
 }
 
 absl::Status Estimate(const Arguments& arguments) {
@@ -176,7 +199,7 @@ void AddEstimateCommand(CLI::App* program, Action* action) {
       "estimate", "Parameters, memory and time of a configuration");
   command->footer(
       "Nothing is trained, and no data are read; the rates of the machine are\n"
-      "measured for half a second. Memory and time are those on the CPU.\n"
+      "measured for half a second. Time is that on the CPU.\n"
       "\n"
       "Example:\n"
       "  realetc estimate tasks/wikihop/configs/demo.json \\\n"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tasks/data/to_device.h"
+#include "base/to_device.h"
 
 namespace etc {
 namespace {

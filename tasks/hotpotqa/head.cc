@@ -4,7 +4,7 @@
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
-#include "tasks/data/to_device.h"
+#include "base/to_device.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/typed_head.h"
 

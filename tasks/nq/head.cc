@@ -3,7 +3,7 @@
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
-#include "tasks/data/to_device.h"
+#include "base/to_device.h"
 #include "tasks/nq/task.h"
 #include "tasks/typed_head.h"
 

@@ -7,8 +7,8 @@
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
 #include "base/initializers.h"
+#include "base/to_device.h"
 #include "etc/nn/activation.h"
-#include "tasks/data/to_device.h"
 
 namespace etc {
 

@@ -122,8 +122,8 @@ void WarnOfPrecision(FinetuneConfig* config) {
       return;
     case kernels::Bfloat16Products::kNone:
       config->warnings.push_back(
-          "train.precision is bf16, but fp32 is used: oneDNN has no AVX-512 "
-          "here");
+          "train.precision is bf16, but on this CPU fp32 is used: oneDNN has "
+          "no AVX-512 here");
       return;
   }
 }

@@ -2,16 +2,67 @@
 
 #include <ATen/Context.h>
 #include <c10/util/Exception.h>
+#include <dlfcn.h>
 #include <torch/cuda.h>
+
+#include <cstddef>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
 namespace etc {
+namespace {
+
+// A function of the CUDA runtime that LibTorch has loaded; null if it has not.
+// Its headers come with the toolkit, which nothing else here needs.
+template <typename Function>
+Function* OfCudaRuntime(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+constexpr int kCudaSuccess = 0;
+
+// In bfloat16 the devices of compute capability 8.0 have products.
+constexpr int64_t kBfloat16Major = 8;
+
+std::vector<int64_t> ComputeCapabilityMajors(int64_t devices) {
+  constexpr int kComputeCapabilityMajor = 75;  // of cudaDeviceAttr
+  auto* const get =
+      OfCudaRuntime<int(int*, int, int)>("cudaDeviceGetAttribute");
+  std::vector<int64_t> majors;
+  for (int64_t i = 0; i < devices; ++i) {
+    int major = 0;
+    if (get == nullptr || get(&major, kComputeCapabilityMajor,
+                              static_cast<int>(i)) != kCudaSuccess) {
+      return {};
+    }
+    majors.push_back(major);
+  }
+  return majors;
+}
+
+}  // namespace
 
 CudaDevices FindCudaDevices() {
+  const auto count = static_cast<int64_t>(torch::cuda::device_count());
   return {.built = at::Context::hasCUDART(),
-          .count = static_cast<int64_t>(torch::cuda::device_count())};
+          .count = count,
+          .compute_capability_majors = ComputeCapabilityMajors(count)};
+}
+
+std::optional<DeviceMemory> MemoryOf(const torch::Device& device) {
+  auto* const get = OfCudaRuntime<int(size_t*, size_t*)>("cudaMemGetInfo");
+  if (!device.is_cuda() || get == nullptr) {
+    return std::nullopt;
+  }
+  const CurrentDevice current(device);
+  size_t free = 0;
+  size_t total = 0;
+  if (get(&free, &total) != kCudaSuccess) {
+    return std::nullopt;
+  }
+  return DeviceMemory{.free = static_cast<int64_t>(free),
+                      .total = static_cast<int64_t>(total)};
 }
 
 absl::StatusOr<RunDevice> DeviceOfRun(const FinetuneConfig& config,
@@ -24,12 +75,15 @@ absl::StatusOr<RunDevice> DeviceOfRun(const FinetuneConfig& config,
   if (!chosen.cuda.has_value()) {
     return run;
   }
-  if (config.train.precision == "bf16") {
+  const auto index = static_cast<size_t>(*chosen.cuda);
+  const std::vector<int64_t>& majors = found.compute_capability_majors;
+  if (config.train.precision == "bf16" && index < majors.size() &&
+      majors[index] < kBfloat16Major) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "train.precision is \"bf16\", which works on the CPU only, but the "
-        "device is ",
-        chosen.name(), " (", chosen.reason,
-        "): set train.precision to \"fp32\", or ", field, " to \"cpu\""));
+        "train.precision is \"bf16\", which takes compute capability ",
+        kBfloat16Major, ".0, but ", chosen.name(), " (", chosen.reason,
+        ") has ", majors[index], ".x: set train.precision to \"fp32\", or ",
+        field, " to another device"));
   }
   run.device =
       torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(*chosen.cuda));

@@ -4,6 +4,8 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,11 +27,21 @@ struct RunDevice {
 
 // The device that `config.train.device` means among `found`; `field` is what a
 // message calls it: "train.device", or "--device" where that set it.
-//   kInvalidArgument     train.precision is bf16, which CUDA devices have not
+//   kInvalidArgument     train.precision is bf16, which that device has not
 //   others               those of ChooseDevice
 absl::StatusOr<RunDevice> DeviceOfRun(
     const FinetuneConfig& config, const CudaDevices& found = FindCudaDevices(),
     const std::string& field = "train.device");
+
+// Bytes of a CUDA device's memory.
+struct DeviceMemory {
+  int64_t free = 0;
+  int64_t total = 0;
+};
+
+// That of `device`, counting what other processes use; nothing for the CPU, and
+// where the CUDA runtime does not say.
+std::optional<DeviceMemory> MemoryOf(const torch::Device& device);
 
 // Makes a CUDA device the current one of this thread as long as it lives, so
 // that what LibTorch does for "the" device, such as pinning memory, is done for

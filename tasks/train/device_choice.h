@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -29,6 +30,8 @@ struct CudaDevices {
   // Whether LibTorch was built with CUDA at all.
   bool built = false;
   int64_t count = 0;
+  // Of each device: 8 for 8.6. Empty: not known.
+  std::vector<int64_t> compute_capability_majors = {};
 };
 
 struct ChosenDevice {

@@ -4,10 +4,11 @@
 
 namespace etc {
 
-LinearPrecision PrecisionOfThisCpu(const FinetuneConfig& config) {
+LinearPrecision PrecisionOn(const torch::Device& device,
+                            const FinetuneConfig& config) {
   return config.train.precision == "bf16" &&
-                 kernels::Bfloat16ProductsOfThisCpu() !=
-                     kernels::Bfloat16Products::kNone
+                 (!device.is_cpu() || kernels::Bfloat16ProductsOfThisCpu() !=
+                                          kernels::Bfloat16Products::kNone)
              ? LinearPrecision::kBfloat16
              : LinearPrecision::kFloat32;
 }

@@ -25,7 +25,7 @@ StepShape LargestMicroBatch(const FinetuneConfig& config) {
 
 StepOptions StepOptionsOf(const FinetuneConfig& config) {
   return {.storage = ScoreStorageFromName(config.train.score_storage),
-          .precision = PrecisionOfThisCpu(config)};
+          .precision = PrecisionOn(torch::kCPU, config)};
 }
 
 StepMemory EstimateStepMemory(const FinetuneConfig& config,
@@ -34,8 +34,8 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
   const ParameterCounts counts = CountParameters(config.model);
   const StepOptions options = StepOptionsOf(config);
   StepMemory memory = {
-      .program = static_cast<double>(ResidentBytesAtStart()) +
-                 kProgramBesideLibraries,
+      .program =
+          static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries,
       .weights = weights,
       .gradients = weights,
       .optimizer = kMoments * weights,

@@ -175,7 +175,7 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
   encoder->set_residual_attention(
       ResidualAttentionFromName(config.residual_attention));
   encoder->set_score_storage(ScoreStorageFromName(config.train.score_storage));
-  encoder->set_linear_precision(PrecisionOfThisCpu(config));
+  encoder->set_linear_precision(PrecisionOn(device, config));
   TaskModel model(std::move(encoder), task.MakeHead());
   if (!device.is_cpu()) {
     model.MoveTo(device);

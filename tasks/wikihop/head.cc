@@ -7,9 +7,9 @@
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
 #include "base/initializers.h"
+#include "base/to_device.h"
 #include "etc/nn/activation.h"
 #include "etc/nn/residual_norm.h"
-#include "tasks/data/to_device.h"
 #include "tasks/typed_head.h"
 #include "tasks/wikihop/task.h"
 

@@ -382,6 +382,22 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
 
 int64_t StandInWaits() { return waits; }
 int64_t StandInPinned() { return pinned; }
+extern "C" {
+
+// What the CUDA runtime is asked by its C interface.
+int cudaMemGetInfo(size_t* free, size_t* total) {
+  const int64_t limit = memory_limit;
+  *total = static_cast<size_t>(limit);
+  *free = static_cast<size_t>(limit - memory_in_use);
+  return 0;
+}
+int cudaDeviceGetAttribute(int* value, int attribute, int /*device*/) {
+  constexpr int kComputeCapabilityMajor = 75;
+  *value = 8;
+  return attribute == kComputeCapabilityMajor ? 0 : 1;
+}
+}
+
 int64_t StandInMemoryInUse() { return memory_in_use; }
 
 StandInMemoryLimit::StandInMemoryLimit(int64_t bytes) { memory_limit = bytes; }

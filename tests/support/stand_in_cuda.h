@@ -35,7 +35,8 @@ class StandInMemoryLimit {
   StandInMemoryLimit(const StandInMemoryLimit&) = delete;
   StandInMemoryLimit& operator=(const StandInMemoryLimit&) = delete;
 };
-// In use now, in bytes, in whole pages.
+// In use now, in bytes, in whole pages. The CUDA runtime's functions say it
+// too (that is, cudaMemGetInfo; and a compute capability of 8).
 int64_t StandInMemoryInUse();
 
 }  // namespace etc

@@ -14,6 +14,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -21,8 +22,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/linear.h"
+#include "base/to_device.h"
 #include "tasks/checkpoint_run.h"
-#include "tasks/data/to_device.h"
 #include "tasks/train/device.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/stand_in_cuda.h"
@@ -75,6 +77,50 @@ TEST(ToDeviceTest, GoesThroughPinnedMemory) {
   EXPECT_EQ(StandInPinned(), before + 1);
 }
 
+TEST(ToDeviceTest, TakesWhatIsExpandedOrUndefined) {
+  const torch::Tensor tensor = torch::arange(3).expand({2, 3});
+  EXPECT_TRUE(torch::equal(ToDevice(tensor, kCuda).cpu(), tensor));
+  EXPECT_FALSE(ToDevice({}, kCuda).defined());
+}
+
+TEST(MemoryOfTest, IsWhatTheRuntimeSays) {
+  const StandInMemoryLimit limit(int64_t{1} << 30);
+  const torch::Tensor tensor = torch::ones({1 << 20}, kCuda);
+  const auto memory = MemoryOf(kCuda);
+  ASSERT_TRUE(memory.has_value());
+  EXPECT_EQ(memory->total, int64_t{1} << 30);
+  EXPECT_EQ(memory->free, (int64_t{1} << 30) - StandInMemoryInUse());
+  EXPECT_LE(memory->free, memory->total - (4 << 20));
+}
+
+// --- Products in bfloat16 ----------------------------------------------------
+
+// As autocast rounds: both operands and the product, not the bias.
+TEST(BFloat16OnCudaTest, RoundsOperandsAndProducts) {
+  torch::manual_seed(5);
+  const auto leaf = [](torch::IntArrayRef shape) {
+    return torch::randn(shape).to(kCuda).requires_grad_(true);
+  };
+  const torch::Tensor input = leaf({2, 5, 16});
+  const torch::Tensor weight = leaf({24, 16});
+  const torch::Tensor bias = leaf({24});
+  LinearProducts products;
+  products.set_precision(LinearPrecision::kBfloat16);
+  const torch::Tensor result = LinearProducts::Apply(
+      products.Input(input), products.Weight(weight), bias);
+  EXPECT_EQ(result.scalar_type(), torch::kFloat32);
+  const torch::Tensor expected =
+      torch::matmul(input.to(torch::kBFloat16), weight.t().to(torch::kBFloat16))
+          .to(torch::kFloat32) +
+      bias;
+  EXPECT_TRUE(torch::equal(result.cpu(), expected.cpu()));
+  result.sum().backward();
+  for (const torch::Tensor& parameter : {input, weight, bias}) {
+    EXPECT_EQ(parameter.grad().scalar_type(), torch::kFloat32);
+    EXPECT_GT(parameter.grad().abs().sum().cpu().item<double>(), 0);
+  }
+}
+
 // --- The benchmarks ----------------------------------------------------------
 
 struct DemoCase {
@@ -104,11 +150,13 @@ std::vector<DemoCase> DemoCases() {
           {"classify", "train.jsonl", {}}};
 }
 
-std::vector<double> LossesOn(const std::string& device, const DemoCase& demo) {
+std::vector<double> LossesOn(const std::string& device, const DemoCase& demo,
+                             const std::string& precision = "fp32") {
   std::vector<std::string> overrides = {"train.steps=3",
                                         "train.batch_size=3",
                                         "train.micro_batch_size=2",
                                         "train.device=" + device,
+                                        "train.precision=" + precision,
                                         "model.hidden_dropout_prob=0",
                                         "model.attention_probs_dropout_prob=0"};
   overrides.insert(overrides.end(), demo.overrides.begin(),
@@ -124,6 +172,11 @@ std::vector<double> LossesOn(const std::string& device, const DemoCase& demo) {
   return losses;
 }
 
+MATCHER_P(FloatingPointNear, relative, "") {
+  const auto& [actual, expected] = arg;
+  return std::abs(actual - expected) <= relative * std::abs(expected);
+}
+
 class CudaDemoTest : public testing::TestWithParam<DemoCase> {};
 
 TEST_P(CudaDemoTest, LosesWhatItLosesOnTheCpu) {
@@ -136,6 +189,15 @@ TEST_P(CudaDemoTest, LosesWhatItLosesOnTheCpu) {
         << device;
     EXPECT_GT(StandInPinned(), pinned) << "the run was not on the device";
   }
+}
+
+// Numbers of 8 bits, losses and norms of 1 to 20; differences show that they
+// are rounded.
+TEST_P(CudaDemoTest, LosesAboutAsMuchInBfloat16) {
+  const std::vector<double> expected = LossesOn("cuda", GetParam());
+  const std::vector<double> rounded = LossesOn("cuda", GetParam(), "bf16");
+  EXPECT_NE(rounded, expected);
+  EXPECT_THAT(rounded, Pointwise(FloatingPointNear(0.05), expected));
 }
 
 INSTANTIATE_TEST_SUITE_P(Demos, CudaDemoTest, testing::ValuesIn(DemoCases()),

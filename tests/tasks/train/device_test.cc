@@ -42,17 +42,28 @@ TEST(DeviceOfRunTest, IsTheOneThatIsMeant) {
             "device: cpu (--device is \"cpu\")");
 }
 
-TEST(DeviceOfRunTest, RefusesBfloat16OnCuda) {
-  EXPECT_TRUE(DeviceOfRun(Config("cpu", "bf16"), kTwo).ok());
+TEST(DeviceOfRunTest, RefusesBfloat16WhereThereIsNone) {
+  // Not known.
+  EXPECT_TRUE(DeviceOfRun(Config("cuda", "bf16"), kTwo).ok());
+  CudaDevices found = kTwo;
+  found.compute_capability_majors = {7, 9};
+  EXPECT_TRUE(DeviceOfRun(Config("cpu", "bf16"), found).ok());
+  EXPECT_TRUE(DeviceOfRun(Config("cuda:1", "bf16"), found).ok());
+  EXPECT_TRUE(DeviceOfRun(Config("cuda:0", "fp32"), found).ok());
   for (const std::string device : {"auto", "cuda"}) {
     const absl::Status status =
-        DeviceOfRun(Config(device, "bf16"), kTwo).status();
+        DeviceOfRun(Config(device, "bf16"), found).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(
         std::string(status.message()),
-        AllOf(HasSubstr("train.precision is \"bf16\""), HasSubstr("cuda:0"),
-              HasSubstr("\"fp32\""), HasSubstr("train.device to \"cpu\"")));
+        AllOf(HasSubstr("train.precision is \"bf16\""),
+              HasSubstr("capability 8.0, but cuda:0"), HasSubstr("has 7.x"),
+              HasSubstr("\"fp32\", or train.device to another device")));
   }
+}
+
+TEST(MemoryOfTest, IsNotAskedOfTheCpu) {
+  EXPECT_FALSE(MemoryOf(torch::kCPU).has_value());
 }
 
 TEST(DeviceOfTest, IsThatOfAllParameters) {
