@@ -101,8 +101,9 @@ absl::StatusOr<int64_t> Featurise(const Task& task,
                                   const std::vector<std::string>& records) {
   int64_t tokens = 0;
   for (const std::string& record : records) {
-    ETC_ASSIGN_OR_RETURN(const auto examples,
-                         task.MakeExamples(record, "record"));
+    ETC_ASSIGN_OR_RETURN(
+        const auto examples,
+        dynamic_cast<const RecordTask&>(task).MakeExamples(record, "record"));
     for (const auto& example : examples) {
       tokens += example->long_length();
     }

@@ -75,7 +75,6 @@ class Training {
     train_step_ = std::make_unique<TrainStep>(
         &model_, *std::move(optimizer),
         TrainStep::Options{
-            .batch_size = config.train.batch_size,
             .schedule = {.learning_rate = 1e-6, .num_steps = 1000000}});
     for (int64_t i = 0; i < config.train.batch_size; ++i) {
       batch_.micro_batches.push_back({LongestExample(config)});

@@ -14,6 +14,9 @@
 #include "etc/model.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
+#include "tasks/data/example_source.h"
+#include "tasks/data/open_data.h"
+#include "tasks/loss_totals.h"
 #include "tasks/metrics.h"
 
 namespace etc {
@@ -29,16 +32,23 @@ struct EmbeddingAdders {
 // checkpoint.
 class TaskHead : public torch::nn::Module {
  public:
+  // Called once, for heads that need more of the encoder than its output: its
+  // token table, or its output for other inputs. Shares it.
+  virtual void SetEncoder(const EtcModel& /*encoder*/) {}
   // What goes into the encoder besides tokens: nothing, for most tasks.
   virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
   // The task's logits from the encoder's output; the first axis of each is the
   // batch.
   virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                              const Batch& batch) = 0;
-  // One loss for each example: [B]. The loss of a training step is their mean
-  // over the whole batch.
+  // One loss for each example: [B].
   virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
                                const Batch& batch) = 0;
+  // The loss of an update, as TrainableModel has it: the mean of Losses over
+  // the examples, divided by their number + 1e-5 (doc/wikihop.md 6).
+  virtual LossTotals Totals(const Examples& examples) const;
+  virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                             const Batch& batch, const LossTotals& totals);
 };
 
 // Collects what the model predicts for a data set and turns it into the
@@ -56,19 +66,22 @@ class TaskPredictions {
   virtual std::string FileContents() const = 0;
 };
 
-// One of the benchmarks, as the trainer knows it: raw record -> examples ->
-// head -> predictions -> metrics. Tasks are written with types of their own:
-// see tasks/task_definition.h. Stateless after construction; all methods may be
+// What is trained for, as the trainer knows it: data -> examples -> head ->
+// predictions -> metrics. Stateless after construction; all methods may be
 // called from several threads.
 class Task {
  public:
   virtual ~Task() = default;
 
-  // The examples of one record of an official file, given its JSON text. Most
-  // records give one example. `where` starts each message.
-  //   kInvalidArgument  the record is not as the official format has it
-  virtual absl::StatusOr<std::vector<std::shared_ptr<const Example>>>
-  MakeExamples(const std::string& record, const std::string& where) const = 0;
+  // The examples of a data set; the task must outlive it.
+  //   kCancelled  `request.listener` said so
+  // and what is wrong with the files.
+  virtual absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
+      const DataRequest& request) const = 0;
+
+  // Whether Open without patterns gives, for evaluations, what is held out of
+  // the training data.
+  virtual bool holds_out() const { return false; }
 
   virtual std::shared_ptr<TaskHead> MakeHead() const = 0;
 
@@ -80,6 +93,20 @@ class Task {
   // A person's view of one example: tokens with their globals, masks as ranges,
   // the gold answer.
   virtual std::string Describe(const Example& example) const = 0;
+};
+
+// One of the benchmarks, whose data are official files of JSON records. Written
+// with types of its own: see tasks/task_definition.h.
+class RecordTask : public Task {
+ public:
+  // The examples of one record, given its JSON text. Most records give one
+  // example. `where` starts each message.
+  //   kInvalidArgument  the record is not as the official format has it
+  virtual absl::StatusOr<Examples> MakeExamples(
+      const std::string& record, const std::string& where) const = 0;
+
+  absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
+      const DataRequest& request) const final;
 };
 
 }  // namespace etc

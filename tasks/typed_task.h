@@ -23,7 +23,7 @@ namespace etc {
 
 // The Task that D defines (tasks/task_definition.h).
 template <TaskDefinition D>
-class TypedTask : public Task {
+class TypedTask : public RecordTask {
  public:
   TypedTask(typename D::Options options, EtcConfig model,
             std::shared_ptr<const Tokenizer> tokenizer)

@@ -11,7 +11,6 @@
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/loader.h"
-#include "tasks/data/record_source.h"
 #include "tasks/train/device.h"
 #include "tasks/train/run_plan.h"
 
@@ -118,22 +117,10 @@ std::function<absl::Status(uint64_t, uint64_t)> OpeningListener(
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const std::vector<std::string>& patterns, const Task& task,
     const OpenOptions& options) {
-  const auto make = [&task, use = options.use](
-                        const std::string& record,
-                        const std::string& where) -> absl::StatusOr<Examples> {
-    ETC_ASSIGN_OR_RETURN(Examples examples, task.MakeExamples(record, where));
-    for (const auto& example : examples) {
-      if (use == RecordUse::kTraining && !example->has_answer) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(where, " (", example->record_id,
-                         ") has no answer, which training needs"));
-      }
-    }
-    return examples;
-  };
-  return RecordSource::Open(patterns, make, OpeningListener(options),
-                            {.max_record_bytes = options.max_record_bytes,
-                             .max_record_field = "data.max_record_megabytes"});
+  return task.Open({.patterns = patterns,
+                    .use = options.use,
+                    .listener = OpeningListener(options),
+                    .max_record_bytes = options.max_record_bytes});
 }
 
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {

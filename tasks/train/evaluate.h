@@ -39,9 +39,8 @@ struct OpenOptions {
 std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)> OpeningListener(
     const OpenOptions& options);
 
-// The records of the official files that `patterns` name
-// (tasks/data/data_files.h), made into examples by `task`, which must outlive
-// the result.
+// Task::Open, with its progress told to the reporter. `task` must outlive the
+// result.
 //   kCancelled  `options.stop` became true
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const std::vector<std::string>& patterns, const Task& task,

@@ -137,11 +137,6 @@ std::vector<torch::Tensor> TaskModel::Forward(const Batch& batch) {
   return head_->forward(encoder_->forward(input), batch);
 }
 
-torch::Tensor TaskModel::Losses(const std::vector<torch::Tensor>& logits,
-                                const Batch& batch) {
-  return head_->Losses(logits, batch);
-}
-
 NamedTensors TaskModel::Tensors() const {
   NamedTensors tensors = ModuleTensors(*encoder_, kEncoder);
   tensors.merge(ModuleTensors(*head_, kHead));

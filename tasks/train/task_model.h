@@ -23,13 +23,20 @@ namespace etc {
 class TaskModel final : public TrainableModel {
  public:
   TaskModel(EtcModel encoder, std::shared_ptr<TaskHead> head)
-      : encoder_(std::move(encoder)), head_(std::move(head)) {}
+      : encoder_(std::move(encoder)), head_(std::move(head)) {
+    head_->SetEncoder(encoder_);
+  }
 
   // Parameters are called "encoder.*" and "head.*".
   NamedTensors NamedParameters() const override;
   std::vector<torch::Tensor> Forward(const Batch& batch) override;
-  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
-                       const Batch& batch) override;
+  LossTotals Totals(const Examples& examples) const override {
+    return head_->Totals(examples);
+  }
+  torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                     const Batch& batch, const LossTotals& totals) override {
+    return head_->Loss(logits, batch, totals);
+  }
   bool is_training() const override { return head_->is_training(); }
   void SetTraining(bool training) override;
   // Moves parameters and buffers; tensors that shared memory with them before

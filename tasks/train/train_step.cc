@@ -21,9 +21,6 @@
 namespace etc {
 namespace {
 
-// Keeps the official loss finite for a batch without real examples.
-constexpr double kOfficialEpsilon = 1e-5;
-
 absl::Status Diverged(const std::string& what, int64_t step, double value) {
   return absl::AbortedError(
       absl::StrCat("the ", what, " update ", step + 1, " is ", value));
@@ -63,7 +60,8 @@ TrainStep::TrainStep(TrainableModel* model,
   }
 }
 
-torch::Tensor TrainStep::AddGradient(const Examples& examples, int64_t step,
+torch::Tensor TrainStep::AddGradient(const Examples& examples,
+                                     const LossTotals& totals, int64_t step,
                                      int64_t micro_batch) {
   // Of all devices. Nothing in here waits for a CUDA device, which may still be
   // at the micro-batch before when this one is made and sent.
@@ -73,7 +71,7 @@ torch::Tensor TrainStep::AddGradient(const Examples& examples, int64_t step,
   const Batch batch = MakeBatch(examples, device_);
   const std::vector<torch::Tensor> logits = model_->Forward(batch);
   LossOfLogits loss;
-  OnOneThread([&] { loss = BackwardToLogits(logits, batch); });
+  OnOneThread([&] { loss = BackwardToLogits(logits, batch, totals); });
   torch::autograd::backward(loss.logits, loss.gradients);
   return loss.loss;
 }
@@ -82,18 +80,13 @@ torch::Tensor TrainStep::AddGradient(const Examples& examples, int64_t step,
 // rows of logits in as many parts as there are threads, and the loss must not
 // depend on their number. Logits are small enough for that.
 TrainStep::LossOfLogits TrainStep::BackwardToLogits(
-    const std::vector<torch::Tensor>& logits, const Batch& batch) {
+    const std::vector<torch::Tensor>& logits, const Batch& batch,
+    const LossTotals& totals) {
   std::vector<torch::Tensor> leaves;
   for (const torch::Tensor& tensor : logits) {
     leaves.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
   }
-  const torch::Tensor losses = model_->Losses(leaves, batch);  // [B]
-  TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
-              "a model's losses should have shape [", batch.size(),
-              "], but have ", losses.sizes());
-  const torch::Tensor loss =
-      losses.sum() /
-      (static_cast<double>(options_.batch_size) + kOfficialEpsilon);
+  const torch::Tensor loss = model_->Loss(leaves, batch, totals);
   loss.backward();
   LossOfLogits result = {.loss = loss.detach()};
   for (size_t i = 0; i < leaves.size(); ++i) {
@@ -111,6 +104,10 @@ bool TrainStep::ComputeGradient(const TrainingBatch& batch, int64_t step,
     // Undefined, not zero: a parameter without a gradient is left alone.
     torch::Tensor(parameter).mutable_grad() = torch::Tensor();
   }
+  LossTotals totals;
+  for (const Examples& examples : batch.micro_batches) {
+    AddTotals(model_->Totals(examples), &totals);
+  }
   torch::Tensor loss;
   int64_t micro_batch = 0;
   for (const Examples& examples : batch.micro_batches) {
@@ -118,7 +115,7 @@ bool TrainStep::ComputeGradient(const TrainingBatch& batch, int64_t step,
     try {
       // Also for models that do not look at the guard between their layers.
       ThrowIfStopped();
-      share = AddGradient(examples, step, micro_batch);
+      share = AddGradient(examples, totals, step, micro_batch);
     } catch (const Stopped&) {
       return false;
     }
@@ -175,7 +172,8 @@ absl::Status TrainStep::CheckLoss(const Examples& examples, int64_t step) {
   const EvaluationMode mode(model_);
   const Batch batch = MakeBatch(examples, device_);
   const double loss =
-      model_->Losses(model_->Forward(batch), batch).sum().item<double>();
+      model_->Loss(model_->Forward(batch), batch, model_->Totals(examples))
+          .item<double>();
   if (!std::isfinite(loss)) {
     return absl::AbortedError(absl::StrCat("with the weights after ", step,
                                            " updates the loss is ", loss));

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/data/loader.h"
+#include "tasks/loss_totals.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/schedule.h"
 #include "tasks/train/trainable_model.h"
@@ -49,18 +50,14 @@ inline constexpr double kMaxRootMeanSquare = 10;
 std::string NormWarning(const TrainStepResult& update, int64_t step,
                         double norm_before, int64_t count);
 
-// Moves the parameters of a model along the gradient of one batch:
-//
-//   loss = sum of the examples' losses / (batch_size + 1e-5)
-//
-// (doc/wikihop.md 6), by micro-batches whose gradients are added. All
+// Moves the parameters of a model along the gradient of the loss of one batch
+// (TrainableModel::Loss), by micro-batches whose gradients are added. All
 // parameters that have a gradient are moved. Run() has two halves: the gradient
 // of the batch, and the update by it, which depends on nothing else of the
 // batch.
 class TrainStep {
  public:
   struct Options {
-    int64_t batch_size = 32;
     // Largest global norm of a gradient; 0: no clipping.
     double clip_norm = 1;
     LearningRateSchedule schedule;
@@ -100,8 +97,8 @@ class TrainStep {
 
   // Adds the gradient of one micro-batch and returns its share of the loss, a
   // scalar.
-  torch::Tensor AddGradient(const Examples& examples, int64_t step,
-                            int64_t micro_batch);
+  torch::Tensor AddGradient(const Examples& examples, const LossTotals& totals,
+                            int64_t step, int64_t micro_batch);
 
   // A micro-batch's share of the loss, and its gradient with respect to those
   // of the logits that have one.
@@ -111,7 +108,7 @@ class TrainStep {
     std::vector<torch::Tensor> gradients;
   };
   LossOfLogits BackwardToLogits(const std::vector<torch::Tensor>& logits,
-                                const Batch& batch);
+                                const Batch& batch, const LossTotals& totals);
 
   TrainableModel* const model_;
   const NamedTensors parameters_;

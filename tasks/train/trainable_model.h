@@ -10,11 +10,13 @@
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/data/batch.h"
+#include "tasks/data/example_source.h"
+#include "tasks/loss_totals.h"
 
 namespace etc {
 
-// A model as training knows it: parameters, a forward pass on a batch, and one
-// loss for each example. Which targets the examples of a batch have
+// A model as training knows it: parameters, a forward pass on a batch, and the
+// loss of an update. Which targets the examples of a batch have
 // (Batch::examples are of a struct derived from Example) only the model knows.
 class TrainableModel {
  public:
@@ -27,12 +29,15 @@ class TrainableModel {
   // The logits of a batch of B examples: tensors [B, ...].
   virtual std::vector<torch::Tensor> Forward(const Batch& batch) = 0;
 
-  // One loss for each example, [B], from what Forward returned for the same
-  // batch. Depends on parameters through `logits` alone: a train step
-  // differentiates it with respect to them, then Forward with respect to the
-  // parameters.
-  virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
-                               const Batch& batch) = 0;
+  // What some examples add to the totals of an update.
+  virtual LossTotals Totals(const Examples& examples) const = 0;
+
+  // What a batch adds to the loss of an update with these totals, a scalar,
+  // from what Forward returned for it. Depends on parameters through `logits`
+  // alone: a train step differentiates it with respect to them, then Forward
+  // with respect to the parameters.
+  virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                             const Batch& batch, const LossTotals& totals) = 0;
 
   // Training mode: dropout is on.
   virtual bool is_training() const = 0;

@@ -121,8 +121,7 @@ absl::Status Trainer::MakeModel() {
       MakeOptimizer(plan_.optimizer, model_->model()->NamedParameters()));
   train_step_ = std::make_unique<TrainStep>(
       model_->model(), std::move(optimizer),
-      TrainStep::Options{.batch_size = plan_.loader.batch_size,
-                         .clip_norm = plan_.optimizer.clip_norm,
+      TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
                          .schedule = plan_.schedule,
                          .seed = plan_.seed});
   return absl::OkStatus();

@@ -50,7 +50,8 @@ inline std::vector<std::shared_ptr<const Example>> ReadExamples(
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
     const auto text = file->Read(i);
     EXPECT_TRUE(text.ok()) << text.status();
-    const auto examples = task.MakeExamples(*text, file->Where(i));
+    const auto examples = dynamic_cast<const RecordTask&>(task).MakeExamples(
+        *text, file->Where(i));
     EXPECT_TRUE(examples.ok()) << examples.status();
     EXPECT_EQ(examples->size(), for_each_record.value_or(examples->size()));
     all.insert(all.end(), examples->begin(), examples->end());

@@ -218,7 +218,8 @@ class OddRecordsTest
     std::vector<std::shared_ptr<const Example>> examples;
     for (int64_t i = 1 + odd->Below(3); i > 0; --i) {
       const std::string record = odd->Record(std::get<0>(GetParam()));
-      const auto made = task.MakeExamples(record, "here");
+      const auto made =
+          dynamic_cast<const RecordTask&>(task).MakeExamples(record, "here");
       if (!made.ok()) {
         EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
         EXPECT_THAT(std::string(made.status().message()), HasSubstr("here"))

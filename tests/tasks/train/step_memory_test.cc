@@ -139,8 +139,7 @@ double MemoryOfTraining(const FinetuneConfig& config) {
   model.encoder()->set_linear_precision(options.precision);
   auto optimizer = MakeOptimizer(config.optimizer, model.NamedParameters());
   TrainStep train_step(&model, *std::move(optimizer),
-                       {.batch_size = config.train.batch_size,
-                        .clip_norm = config.optimizer.clip_norm,
+                       {.clip_norm = config.optimizer.clip_norm,
                         .schedule = {.learning_rate = 1e-4, .num_steps = 10}});
   for (int step = 0; step < 2; ++step) {
     TrainingBatch batch;

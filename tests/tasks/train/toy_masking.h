@@ -92,16 +92,20 @@ class MaskedModel final : public TrainableModel {
     return {output_->forward(hidden)};  // [B, kToyTokens]
   }
 
-  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
-                       const Batch& batch) override {
+  LossTotals Totals(const Examples& examples) const override {
+    return {static_cast<double>(examples.size())};
+  }
+  torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                     const Batch& batch, const LossTotals& totals) override {
     std::vector<int64_t> tokens;
     for (const auto& example : batch.examples) {
       tokens.push_back(Of(*example).token);
     }
     return torch::nn::functional::cross_entropy(
-        logits[0], torch::tensor(tokens, torch::kLong),
-        torch::nn::functional::CrossEntropyFuncOptions().reduction(
-            torch::kNone));
+               logits[0], torch::tensor(tokens, torch::kLong),
+               torch::nn::functional::CrossEntropyFuncOptions().reduction(
+                   torch::kSum)) /
+           totals[0];
   }
 
   bool is_training() const override { return modules_->is_training(); }

@@ -109,7 +109,7 @@ class ToyPredictions : public TaskPredictions {
   std::vector<torch::Tensor> logits_;
 };
 
-class ToyTask : public Task {
+class ToyTask : public RecordTask {
  public:
   explicit ToyTask(const EtcConfig& model) : model_(model) {}
 

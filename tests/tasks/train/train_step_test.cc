@@ -71,8 +71,7 @@ class TrainStepTest : public testing::Test {
     auto optimizer = MakeOptimizer(config_.optimizer, model->NamedParameters());
     EXPECT_TRUE(optimizer.ok());
     return TrainStep(model, *std::move(optimizer),
-                     {.batch_size = 8,
-                      .clip_norm = clip_norm,
+                     {.clip_norm = clip_norm,
                       .schedule = {.learning_rate = 0.01, .num_steps = 10},
                       .seed = 5});
   }
@@ -135,8 +134,10 @@ TEST_F(TrainStepTest, DividesByTheOfficialBatchSize) {
   TaskModel model = MakeModel();
   const TrainingBatch batch = MakeTrainingBatch(8, 8);
   const Batch tensors = MakeBatch(batch.micro_batches[0]);
-  const double sum =
-      model.Losses(model.Forward(tensors), tensors).sum().item<double>();
+  const double sum = model.head()
+                         ->Losses(model.Forward(tensors), tensors)
+                         .sum()
+                         .item<double>();
   const auto update = MakeTrainStep(&model).Run(batch, 0, nullptr);
   ASSERT_TRUE(update.ok());
   EXPECT_NEAR((*update)->loss, sum / 8.00001, 1e-6);
@@ -237,10 +238,9 @@ TEST_F(TrainStepTest, FindsWeightsThatAreNotFiniteAfterAnUpdate) {
   TaskModel model = MakeModel();
   auto optimizer = MakeOptimizer(config_.optimizer, model.NamedParameters());
   ASSERT_TRUE(optimizer.ok());
-  TrainStep train_step(&model, *std::move(optimizer),
-                       {.batch_size = 8,
-                        .schedule = {.learning_rate = 1e300, .num_steps = 10},
-                        .seed = 5});
+  TrainStep train_step(
+      &model, *std::move(optimizer),
+      {.schedule = {.learning_rate = 1e300, .num_steps = 10}, .seed = 5});
   const absl::Status status =
       train_step.Run(MakeTrainingBatch(8, 2), 3, nullptr).status();
   EXPECT_TRUE(absl::IsAborted(status)) << status;

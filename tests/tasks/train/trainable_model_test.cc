@@ -157,9 +157,8 @@ TEST(TrainStepOfAnyModelTest, MovesTheParametersAlongTheGradientOfTheLosses) {
   }
   auto optimizer = MakeOptimizer({}, model.NamedParameters());
   ASSERT_TRUE(optimizer.ok());
-  TrainStep train_step(
-      &model, *std::move(optimizer),
-      {.batch_size = 8, .schedule = {.learning_rate = 0.01, .num_steps = 10}});
+  TrainStep train_step(&model, *std::move(optimizer),
+                       {.schedule = {.learning_rate = 0.01, .num_steps = 10}});
   double before = 0;
   double after = 0;
   const auto add_losses = [&](double* sum) {
@@ -167,7 +166,7 @@ TEST(TrainStepOfAnyModelTest, MovesTheParametersAlongTheGradientOfTheLosses) {
     const EvaluationMode mode(&model);
     for (const Examples& examples : batch.micro_batches) {
       const Batch one = MakeBatch(examples);
-      *sum += model.Losses(model.Forward(one), one).sum().item<double>();
+      *sum += model.Loss(model.Forward(one), one, {1.0}).item<double>();
     }
   };
   add_losses(&before);
