@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "base/directory.h"
 #include "base/file_operations.h"
 #include "base/status_macros.h"
+#include "base/temporary_file.h"
 
 namespace etc {
 namespace {
@@ -36,81 +35,6 @@ absl::Status CheckRange(const RandomAccessFile& file, uint64_t offset,
   }
   return absl::OkStatus();
 }
-
-absl::Status WriteAll(int descriptor, absl::string_view contents,
-                      const std::string& path) {
-  while (!contents.empty()) {
-    const ssize_t written = FileOperations::Current().Write(
-        descriptor, contents.data(),
-        std::min<uint64_t>(contents.size(), kLargestTransfer));
-    if (written < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
-      return ErrnoStatus(errno, "write", path);
-    }
-    contents.remove_prefix(written);
-  }
-  return absl::OkStatus();
-}
-
-// A new file beside `path`, removed again unless it takes its place.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(std::string path) : target_(std::move(path)) {}
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    FileOperations& operations = FileOperations::Current();
-    if (descriptor_ >= 0) {
-      operations.Close(descriptor_);
-    }
-    if (!path_.empty()) {
-      operations.Unlink(path_);
-    }
-  }
-
-  absl::Status Create() {
-    static std::atomic<uint64_t> counter = 0;
-    do {
-      path_ = TemporaryName(target_, counter++);
-      // Not mkstemp, whose files nobody else may read.
-      descriptor_ = FileOperations::Current().Open(
-          path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    } while (descriptor_ < 0 && errno == EEXIST);
-    if (descriptor_ < 0) {
-      const int error = errno;
-      path_.clear();
-      return ErrnoStatus(error, "create a temporary file beside", target_);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Write(absl::string_view contents) {
-    return WriteAll(descriptor_, contents, path_);
-  }
-
-  absl::Status MoveToTarget() {
-    FileOperations& operations = FileOperations::Current();
-    if (operations.Sync(descriptor_) != 0) {
-      return ErrnoStatus(errno, "sync", path_);
-    }
-    // Some file systems report a failed write only here.
-    if (operations.Close(std::exchange(descriptor_, -1)) != 0) {
-      return ErrnoStatus(errno, "close", path_);
-    }
-    if (operations.Rename(path_, target_) != 0) {
-      return ErrnoStatus(errno, "replace", target_);
-    }
-    path_.clear();
-    return SyncDirectory(FolderOf(target_));
-  }
-
- private:
-  std::string target_;
-  std::string path_;  // empty: there is none to remove
-  int descriptor_ = -1;
-};
 
 }  // namespace
 

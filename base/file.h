@@ -29,6 +29,8 @@ class RandomAccessFile {
   const std::string& path() const { return path_; }
   // Bytes, as of the time of opening.
   uint64_t size() const { return size_; }
+  // Of the system, open as long as this is.
+  int descriptor() const { return descriptor_; }
 
   // Reads exactly `length` bytes from byte `offset` into `destination`. Safe to
   // call from several threads. kOutOfRange if the file does not hold them

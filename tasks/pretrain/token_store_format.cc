@@ -1,0 +1,184 @@
+#include "tasks/pretrain/token_store_format.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+
+namespace etc {
+namespace {
+
+constexpr uint64_t kChecksumOffset = kTokenStoreHeaderBytes - sizeof(uint32_t);
+constexpr uint64_t kMostSettingsBytes =
+    kChecksumOffset - kTokenStoreSettingsOffset;
+// kTokenStoreByteOrder as the other kind of machine writes it.
+constexpr uint32_t kOtherByteOrder = 0x04030201;
+// So that no product of counts overflows.
+constexpr uint64_t kMostItems = uint64_t{1} << 56;
+
+template <typename T>
+void AppendFixed(T value, std::string* bytes) {
+  bytes->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+absl::Status DamagedHeader(const std::string& path, absl::string_view message) {
+  return absl::DataLossError(
+      absl::StrCat(path, ": the header of the token store (bytes 0 to ",
+                   kTokenStoreHeaderBytes, ") is damaged: ", message));
+}
+
+// What comes before the checksum can be trusted: that it is a token store, of
+// this version.
+absl::Status CheckKind(absl::string_view file, const std::string& path) {
+  if (!absl::StartsWith(file, kTokenStoreMagic)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " should be a token store, which realetc tokenize writes, but ",
+        "does not begin with ", kTokenStoreMagic));
+  }
+  if (file.size() < kTokenStoreHeaderBytes) {
+    return absl::DataLossError(absl::StrCat(
+        path, ": a token store has a header of ", kTokenStoreHeaderBytes,
+        " bytes, but the file ends at byte ", file.size()));
+  }
+  ByteReader reader(file.substr(kTokenStoreMagic.size()));
+  const uint32_t byte_order = *reader.TakeFixed<uint32_t>();
+  const uint32_t version = *reader.TakeFixed<uint32_t>();
+  if (byte_order == kOtherByteOrder) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": the token store was written on a machine of the other byte ",
+        "order; run realetc tokenize on this one"));
+  }
+  if (byte_order != kTokenStoreByteOrder) {
+    return DamagedHeader(
+        path, absl::StrCat("the byte order mark is ", absl::Hex(byte_order)));
+  }
+  if (version > kTokenStoreVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": the token store is of version ", version,
+                     ", but this program knows version ", kTokenStoreVersion,
+                     "; use the program that wrote it, or a newer one"));
+  }
+  if (version < 1) {
+    return DamagedHeader(path, "the version is 0");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCounts(const TokenStoreHeader& header, uint32_t token_bytes,
+                         const std::string& path) {
+  if (token_bytes != header.token_bytes()) {
+    return DamagedHeader(
+        path,
+        absl::StrCat("ids of a vocabulary of ", header.settings.vocab_size,
+                     " pieces have ", header.token_bytes(), " bytes, but here ",
+                     token_bytes));
+  }
+  // No document is without sentences and no sentence without tokens.
+  if (header.num_documents > header.num_sentences ||
+      header.num_sentences > header.num_tokens ||
+      header.num_tokens > kMostItems ||
+      (header.num_documents == 0) != (header.num_tokens == 0)) {
+    return DamagedHeader(
+        path, absl::StrCat("there cannot be ", header.num_documents,
+                           " documents, ", header.num_sentences,
+                           " sentences and ", header.num_tokens, " tokens"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::string_view NameOfSection(TokenStoreSection section) {
+  constexpr std::array<absl::string_view, kTokenStoreSections> kNames = {
+      "the tokens", "the continuation flags", "the index of sentences",
+      "the index of documents"};
+  return kNames[static_cast<size_t>(section)];
+}
+
+uint64_t SentenceSectionBytes(uint64_t num_sentences) {
+  const uint64_t rest = num_sentences % kSentenceGroup;
+  return num_sentences / kSentenceGroup * kSentenceGroupBytes +
+         (rest > 0 ? sizeof(uint64_t) + rest * sizeof(uint32_t) : 0);
+}
+
+TokenStoreExtent ExtentOf(const TokenStoreHeader& header,
+                          TokenStoreSection section) {
+  const std::array<uint64_t, kTokenStoreSections> bytes = {
+      header.num_tokens * header.token_bytes(), (header.num_tokens + 7) / 8,
+      SentenceSectionBytes(header.num_sentences),
+      header.num_documents * kDocumentBytes};
+  const auto index = static_cast<size_t>(section);
+  TokenStoreExtent extent = {.begin = kTokenStoreHeaderBytes,
+                             .bytes = bytes[index]};
+  for (size_t before = 0; before < index; ++before) {
+    extent.begin += PaddedBytes(bytes[before]);
+  }
+  return extent;
+}
+
+uint64_t TokenStoreFileBytes(const TokenStoreHeader& header) {
+  const TokenStoreExtent last = ExtentOf(header, TokenStoreSection::kDocuments);
+  return last.begin + last.bytes;
+}
+
+std::string EncodeTokenStoreHeader(const TokenStoreHeader& header) {
+  const std::string settings = TokenStoreSettingsToJson(header.settings);
+  std::string bytes(kTokenStoreMagic);
+  bytes.reserve(kTokenStoreHeaderBytes);
+  AppendFixed(kTokenStoreByteOrder, &bytes);
+  AppendFixed(kTokenStoreVersion, &bytes);
+  AppendFixed(header.num_documents, &bytes);
+  AppendFixed(header.num_sentences, &bytes);
+  AppendFixed(header.num_tokens, &bytes);
+  AppendFixed(static_cast<uint32_t>(header.token_bytes()), &bytes);
+  AppendFixed(static_cast<uint32_t>(settings.size()), &bytes);
+  for (const uint32_t checksum : header.checksums) {
+    AppendFixed(checksum, &bytes);
+  }
+  // Digests and numbers: some 400 bytes.
+  bytes += settings.substr(0, kMostSettingsBytes);
+  bytes.resize(kChecksumOffset);
+  AppendFixed(ExtendCrc32c(0, bytes), &bytes);
+  return bytes;
+}
+
+absl::StatusOr<TokenStoreHeader> DecodeTokenStoreHeader(
+    absl::string_view file, const std::string& path) {
+  ETC_RETURN_IF_ERROR(CheckKind(file, path));
+  const absl::string_view bytes = file.substr(0, kTokenStoreHeaderBytes);
+  ByteReader trailer(bytes.substr(kChecksumOffset));
+  if (*trailer.TakeFixed<uint32_t>() !=
+      ExtendCrc32c(0, bytes.substr(0, kChecksumOffset))) {
+    return DamagedHeader(path, "its checksum is another");
+  }
+  // All reads are within the 4096 bytes.
+  ByteReader reader(bytes);
+  reader.Take(kTokenStoreMagic.size() + 2 * sizeof(uint32_t));
+  TokenStoreHeader header;
+  header.num_documents = *reader.TakeFixed<uint64_t>();
+  header.num_sentences = *reader.TakeFixed<uint64_t>();
+  header.num_tokens = *reader.TakeFixed<uint64_t>();
+  const uint32_t token_bytes = *reader.TakeFixed<uint32_t>();
+  const uint32_t settings_bytes = *reader.TakeFixed<uint32_t>();
+  for (uint32_t& checksum : header.checksums) {
+    checksum = *reader.TakeFixed<uint32_t>();
+  }
+  if (settings_bytes > kMostSettingsBytes) {
+    return DamagedHeader(
+        path, absl::StrCat("settings cannot have ", settings_bytes, " bytes"));
+  }
+  absl::StatusOr<TokenStoreSettings> settings = ParseTokenStoreSettings(
+      bytes.substr(kTokenStoreSettingsOffset, settings_bytes), path);
+  if (!settings.ok()) {
+    return DamagedHeader(path, settings.status().message());
+  }
+  header.settings = *std::move(settings);
+  ETC_RETURN_IF_ERROR(CheckCounts(header, token_bytes, path));
+  return header;
+}
+
+}  // namespace etc
