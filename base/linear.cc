@@ -163,7 +163,8 @@ void CheckCpu() {
 }
 
 torch::Tensor AsRows(const torch::Tensor& tensor) {
-  return tensor.reshape({-1, tensor.size(-1)});
+  // LibTorch cannot tell how many rows a tensor without columns has.
+  return tensor.dim() == 2 ? tensor : tensor.reshape({-1, tensor.size(-1)});
 }
 
 LinearInput Factor(const torch::Tensor& value, bool rounded) {
