@@ -1,0 +1,362 @@
+#include "tasks/pretrain/mlm_loss.h"
+
+#include <c10/util/Exception.h>
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "base/check_shape.h"
+#include "base/parallel_tasks.h"
+
+namespace etc {
+namespace {
+
+using MlmContext = torch::autograd::AutogradContext;
+using MlmVariables = torch::autograd::variable_list;
+
+constexpr int64_t kMostSliceRows = 4096;
+
+// A slice of the logits: rows and columns, ends exclusive.
+struct LogitSlice {
+  int64_t first_row, rows;
+  int64_t first_column, columns;
+
+  torch::Tensor Rows(const torch::Tensor& tensor) const {
+    return tensor.narrow(0, first_row, rows);
+  }
+  torch::Tensor Columns(const torch::Tensor& tensor) const {
+    return tensor.narrow(0, first_column, columns);
+  }
+};
+
+// Slices by columns, and each of them by rows: what belongs to a column then
+// comes together, and no sum over all rows waits for its end.
+std::vector<LogitSlice> SlicesOf(int64_t rows, int64_t columns,
+                                 int64_t elements) {
+  std::vector<LogitSlice> slices;
+  const int64_t height = std::min(rows, kMostSliceRows);
+  if (height == 0) {
+    return slices;
+  }
+  const int64_t width =
+      std::clamp<int64_t>(elements / height, 1, std::max<int64_t>(columns, 1));
+  for (int64_t column = 0; column < columns; column += width) {
+    for (int64_t row = 0; row < rows; row += height) {
+      slices.push_back({.first_row = row,
+                        .rows = std::min(height, rows - row),
+                        .first_column = column,
+                        .columns = std::min(width, columns - column)});
+    }
+  }
+  return slices;
+}
+
+bool IsDoneByParts(const torch::Tensor& tensor) {
+  return tensor.is_cpu() && tensor.scalar_type() == torch::kFloat32;
+}
+
+// Calls function(begin, size) for all indices of dimension `dim` of a slice.
+// Float32 on the CPU goes in parts on several threads: what LibTorch itself
+// divides among them differs in the last bits from one number of threads to
+// another (etc/nn/activation.cc).
+void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
+                      const std::function<void(int64_t, int64_t)>& function) {
+  const int64_t count = slice.size(dim);
+  if (!IsDoneByParts(slice)) {
+    function(0, count);
+    return;
+  }
+  constexpr int64_t kElements = int64_t{1} << 16;
+  const int64_t size = std::max<int64_t>(
+      1, kElements / std::max<int64_t>(1, slice.size(1 - dim)));
+  ForEachTask((count + size - 1) / size, /*floats=*/0,
+              [&](int64_t task, float*) {
+                const torch::NoGradGuard no_grad;
+                const int64_t begin = task * size;
+                function(begin, std::min(size, count - begin));
+              });
+}
+
+// A factor in the precision of the products.
+torch::Tensor RoundedFactor(const torch::Tensor& factor,
+                            LinearPrecision precision) {
+  return precision == LinearPrecision::kBfloat16 && IsDoneByParts(factor)
+             ? ToBfloat16(factor)
+             : factor;
+}
+
+bool HasFastProduct(const torch::Tensor& factor) {
+  return factor.is_cpu() && (factor.scalar_type() == torch::kFloat32 ||
+                             factor.scalar_type() == torch::kBFloat16);
+}
+
+class MlmLossFunction : public torch::autograd::Function<MlmLossFunction> {
+ public:
+  // Returns the losses and whether predictions are right.
+  static MlmVariables forward(MlmContext* context, const torch::Tensor& hidden,
+                              const torch::Tensor& table,
+                              const torch::Tensor& bias,
+                              const torch::Tensor& labels, int64_t precision,
+                              int64_t slice_elements) {
+    const MlmDecoder decoder(hidden, table, bias, precision);
+    const auto options = hidden.options().dtype(decoder.sum_type());
+    const int64_t rows = hidden.size(0);
+    Running running{
+        .maximum = torch::full({rows}, -std::numeric_limits<double>::infinity(),
+                               options),
+        .sum = torch::zeros({rows}, options),
+        .best = torch::zeros({rows}, labels.options()),
+        .label_logit = torch::zeros({rows}, options)};
+    for (const LogitSlice& slice :
+         SlicesOf(rows, table.size(0), slice_elements)) {
+      const torch::Tensor logits = decoder.Logits(slice);
+      ForEachSlicePart(logits, 0, [&](int64_t begin, int64_t size) {
+        AddPart(logits.narrow(0, begin, size),
+                slice.Rows(labels).narrow(0, begin, size) - slice.first_column,
+                slice.first_column,
+                running.Part(slice.first_row + begin, size));
+      });
+    }
+    const torch::Tensor log_sum = torch::empty_like(running.sum);
+    const torch::Tensor losses = torch::empty_like(running.sum);
+    ForEachSlicePart(log_sum.unsqueeze(1), 0, [&](int64_t begin, int64_t size) {
+      const Running part = running.Part(begin, size);
+      torch::Tensor result = log_sum.narrow(0, begin, size);
+      result.copy_(part.sum.log() + part.maximum);
+      losses.narrow(0, begin, size).copy_(result - part.label_logit);
+    });
+    const torch::Tensor correct = running.best.eq(labels);
+    context->save_for_backward({hidden, table, bias, labels, log_sum});
+    context->saved_data["precision"] = precision;
+    context->saved_data["slice_elements"] = slice_elements;
+    context->mark_non_differentiable({correct});
+    return {losses, correct};
+  }
+
+  static MlmVariables backward(MlmContext* context, MlmVariables gradients) {
+    TORCH_CHECK(!torch::GradMode::is_enabled(),
+                "gradients of gradients do not pass the sliced loss of masked "
+                "tokens; use ComputeMlmLossesReference for them");
+    const MlmVariables saved = context->get_saved_variables();
+    const MlmDecoder decoder(saved[0], saved[1], saved[2],
+                             context->saved_data["precision"].toInt());
+    Gradients result;
+    if (context->needs_input_grad(0)) {
+      result.hidden = torch::zeros_like(saved[0]);
+    }
+    if (context->needs_input_grad(1)) {
+      result.table = torch::zeros_like(saved[1]);
+    }
+    if (context->needs_input_grad(2)) {
+      result.bias = torch::zeros_like(saved[2]);
+    }
+    for (const LogitSlice& slice :
+         SlicesOf(saved[0].size(0), saved[1].size(0),
+                  context->saved_data["slice_elements"].toInt())) {
+      const torch::Tensor slice_gradient = LogitGradient(
+          decoder, slice, saved[3], saved[4], gradients[0].contiguous());
+      decoder.AddGradients(slice, slice_gradient, &result);
+    }
+    return {result.hidden,   result.table,    result.bias,
+            torch::Tensor(), torch::Tensor(), torch::Tensor()};
+  }
+
+ private:
+  struct Gradients {
+    torch::Tensor hidden, table, bias;  // undefined if they are not needed
+  };
+
+  // The products.
+  class MlmDecoder {
+   public:
+    MlmDecoder(const torch::Tensor& hidden, const torch::Tensor& table,
+               const torch::Tensor& bias, int64_t precision)
+        : precision_(static_cast<LinearPrecision>(precision)),
+          hidden_(RoundedFactor(hidden.detach().contiguous(), precision_)),
+          table_(table.detach()),
+          bias_(bias.detach()),
+          type_(hidden.scalar_type()) {}
+
+    // Exponentials of half precision are summed in float32.
+    torch::ScalarType sum_type() const {
+      return type_ == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+    }
+
+    // [rows, columns] of sum_type(); new.
+    torch::Tensor Logits(const LogitSlice& slice) const {
+      const torch::Tensor rows = slice.Rows(hidden_);
+      const torch::Tensor columns =
+          RoundedFactor(slice.Columns(table_), precision_);
+      const torch::Tensor added = slice.Columns(bias_);
+      return (HasFastProduct(rows) && type_ == torch::kFloat32
+                  ? MatrixProduct(rows, columns.t(), added)
+                  : torch::addmm(added, rows, columns.t()))
+          .to(sum_type());
+    }
+
+    void AddGradients(const LogitSlice& slice, const torch::Tensor& logits,
+                      Gradients* sums) const {
+      if (sums->bias.defined()) {
+        ForEachSlicePart(logits, 1, [&](int64_t begin, int64_t size) {
+          slice.Columns(sums->bias)
+              .narrow(0, begin, size)
+              .add_(logits.narrow(1, begin, size).sum(0).to(type_));
+        });
+      }
+      const torch::Tensor factor = RoundedFactor(logits.to(type_), precision_);
+      if (sums->hidden.defined()) {
+        slice.Rows(sums->hidden)
+            .add_(Product(factor,
+                          RoundedFactor(slice.Columns(table_), precision_)));
+      }
+      if (sums->table.defined()) {
+        slice.Columns(sums->table)
+            .add_(Product(factor.t(), slice.Rows(hidden_)));
+      }
+    }
+
+   private:
+    torch::Tensor Product(const torch::Tensor& a,
+                          const torch::Tensor& b) const {
+      return HasFastProduct(a) && type_ == torch::kFloat32 ? MatrixProduct(a, b)
+                                                           : torch::mm(a, b);
+    }
+
+    const LinearPrecision precision_;
+    const torch::Tensor hidden_, table_, bias_;
+    const torch::ScalarType type_;
+  };
+
+  // What the losses need of the columns so far, each [M].
+  struct Running {
+    torch::Tensor maximum;
+    torch::Tensor sum;          // of exp(logit - maximum)
+    torch::Tensor best;         // first column of the maximum
+    torch::Tensor label_logit;  // 0 until its column has come
+
+    Running Part(int64_t begin, int64_t size) const {
+      return {maximum.narrow(0, begin, size), sum.narrow(0, begin, size),
+              best.narrow(0, begin, size), label_logit.narrow(0, begin, size)};
+    }
+  };
+
+  // Adds columns from `first_column` on to what is known of some rows. Labels
+  // count from that column. The logits are overwritten.
+  static void AddPart(const torch::Tensor& logits, const torch::Tensor& labels,
+                      int64_t first_column, const Running& running) {
+    const auto [here, index] = logits.max(1);
+    running.best.copy_(torch::where(here > running.maximum,
+                                    index + first_column, running.best));
+    const torch::Tensor inside = (labels >= 0) & (labels < logits.size(1));
+    const torch::Tensor picked =
+        logits.gather(1, labels.clamp(0, logits.size(1) - 1).unsqueeze(1))
+            .squeeze(1);
+    running.label_logit.copy_(
+        torch::where(inside, picked, running.label_logit));
+    const torch::Tensor maximum = torch::maximum(here, running.maximum);
+    running.sum.mul_((running.maximum - maximum).exp_());
+    running.sum.add_(logits.sub_(maximum.unsqueeze(1)).exp_().sum(1));
+    running.maximum.copy_(maximum);
+  }
+
+  // (softmax - onehot) d loss of a slice: [rows, columns].
+  static torch::Tensor LogitGradient(const MlmDecoder& decoder,
+                                     const LogitSlice& slice,
+                                     const torch::Tensor& labels,
+                                     const torch::Tensor& log_sum,
+                                     const torch::Tensor& losses_gradient) {
+    const torch::Tensor logits = decoder.Logits(slice);
+    ForEachSlicePart(logits, 0, [&](int64_t begin, int64_t size) {
+      const auto part = [&](const torch::Tensor& of_rows) {
+        return slice.Rows(of_rows).narrow(0, begin, size).unsqueeze(1);
+      };
+      const torch::Tensor gradient = part(losses_gradient);
+      torch::Tensor values = logits.narrow(0, begin, size);
+      values.sub_(part(log_sum)).exp_().mul_(gradient);
+      const torch::Tensor label = part(labels) - slice.first_column;
+      const torch::Tensor inside = (label >= 0) & (label < slice.columns);
+      values.scatter_add_(1, label.clamp(0, slice.columns - 1),
+                          gradient.neg() * inside.to(gradient.dtype()));
+    });
+    return logits;
+  }
+};
+
+void CheckMlmInput(const MlmDecoderInput& input) {
+  TORCH_CHECK(input.hidden.dim() == 2 && input.table.dim() == 2,
+              "hidden should be [M, E] and table [V, E], but are ",
+              input.hidden.sizes(), " and ", input.table.sizes());
+  const int64_t vocabulary = input.table.size(0);
+  ETC_CHECK_SHAPE(input.table, {vocabulary, input.hidden.size(1)});
+  ETC_CHECK_SHAPE(input.bias, {vocabulary});
+  ETC_CHECK_SHAPE(input.labels, {input.hidden.size(0)});
+  TORCH_CHECK(input.hidden.is_floating_point() &&
+                  input.table.scalar_type() == input.hidden.scalar_type() &&
+                  input.bias.scalar_type() == input.hidden.scalar_type() &&
+                  input.labels.scalar_type() == torch::kInt64,
+              "hidden, table and bias should be of one floating dtype and "
+              "labels int64, but are ",
+              input.hidden.scalar_type(), ", ", input.table.scalar_type(), ", ",
+              input.bias.scalar_type(), " and ", input.labels.scalar_type());
+  // Elsewhere the check would stop the stream.
+  if (input.labels.is_cpu() && input.labels.numel() > 0) {
+    const int64_t lowest = input.labels.min().item<int64_t>();
+    const int64_t highest = input.labels.max().item<int64_t>();
+    TORCH_CHECK(lowest >= 0 && highest < vocabulary, "labels should be in [0, ",
+                vocabulary, "), but range from ", lowest, " to ", highest);
+  }
+}
+
+int64_t SliceElements(const MlmDecoderInput& input,
+                      const MlmDecoderOptions& options) {
+  TORCH_CHECK(options.slice_bytes >= 0,
+              "slice_bytes should be at least 0, but ", "is ",
+              options.slice_bytes);
+  constexpr int64_t kCpuBytes = int64_t{8} << 20;
+  constexpr int64_t kOtherBytes = int64_t{128} << 20;
+  const int64_t bytes = options.slice_bytes != 0 ? options.slice_bytes
+                        : input.hidden.is_cpu()  ? kCpuBytes
+                                                 : kOtherBytes;
+  const int64_t size = input.hidden.scalar_type() == torch::kFloat64 ? 8 : 4;
+  return bytes / size;
+}
+
+}  // namespace
+
+torch::Tensor MlmLosses::Sum() const {
+  // Fewer elements than LibTorch divides among threads.
+  constexpr int64_t kAtOnce = int64_t{1} << 14;
+  torch::Tensor sum =
+      losses.narrow(0, 0, std::min(kAtOnce, losses.size(0))).sum();
+  for (int64_t begin = kAtOnce; begin < losses.size(0); begin += kAtOnce) {
+    sum =
+        sum + losses.narrow(0, begin, std::min(kAtOnce, losses.size(0) - begin))
+                  .sum();
+  }
+  return sum;
+}
+
+MlmLosses ComputeMlmLosses(const MlmDecoderInput& input,
+                           const MlmDecoderOptions& options) {
+  CheckMlmInput(input);
+  const MlmVariables result = MlmLossFunction::apply(
+      input.hidden, input.table, input.bias, input.labels,
+      static_cast<int64_t>(options.precision), SliceElements(input, options));
+  return {.losses = result[0], .correct = result[1]};
+}
+
+MlmLosses ComputeMlmLossesReference(const MlmDecoderInput& input) {
+  CheckMlmInput(input);
+  const torch::Tensor logits =  // [M, V]
+      torch::matmul(input.hidden, input.table.t()) + input.bias;
+  return {.losses = torch::log_softmax(logits, 1)
+                        .gather(1, input.labels.unsqueeze(1))
+                        .squeeze(1)
+                        .neg(),
+          .correct = std::get<1>(logits.max(1)).eq(input.labels)};
+}
+
+}  // namespace etc
