@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -69,7 +70,12 @@ void CheckFit(const std::vector<AttentionPattern>& patterns, int64_t batch,
   TORCH_CHECK(static_cast<int64_t>(patterns.size()) == batch, "a batch of ",
               batch, " should have as many patterns, but has ",
               patterns.size());
-  TORCH_CHECK(patterns.empty() || patterns[0].local_radius == local_radius,
+  // All have the same (CheckPatterns); without long tokens it says nothing.
+  TORCH_CHECK(patterns.empty() || patterns[0].local_radius == local_radius ||
+                  std::all_of(patterns.begin(), patterns.end(),
+                              [](const AttentionPattern& pattern) {
+                                return pattern.long_length() == 0;
+                              }),
               "patterns should have the layer's local_radius, ", local_radius,
               ", but have ", patterns[0].local_radius);
 }
@@ -212,7 +218,11 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
   ExplicitInputs given = cache_->given;
   if (patterns_ != nullptr) {
     CheckFit(*patterns_, batch, local_radius);
-    given = Materialize(*patterns_, long_length, global_length);
+    std::vector<AttentionPattern> patterns = *patterns_;
+    for (AttentionPattern& pattern : patterns) {
+      pattern.local_radius = local_radius;  // see CheckFit
+    }
+    given = Materialize(patterns, long_length, global_length);
   }
   cache_->tensors = MoveTo(
       Complete(given, batch, long_length, global_length, local_radius), device);

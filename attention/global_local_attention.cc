@@ -117,11 +117,18 @@ void GlobalLocalAttentionImpl::RegisterProjections() {
 
 torch::Tensor GlobalLocalAttentionImpl::Heads(
     const torch::nn::Linear& projection, const LinearInput& input) {
+  const int64_t batch = input.value.size(0);
+  const int64_t length = input.value.size(1);
+  if (length == 0) {
+    // The product of nothing would give the weights a gradient of zeros, as
+    // large as they are.
+    return input.value.new_empty(
+        {batch, options_.num_heads, 0, options_.head_size});
+  }
   const torch::Tensor projected = products_.Apply(input, projection);
   // The products of attention are rounded where those of projections are.
   return (input.is_rounded ? projected.to(torch::kBFloat16) : projected)
-      .reshape({input.value.size(0), input.value.size(1), options_.num_heads,
-                options_.head_size})
+      .reshape({batch, length, options_.num_heads, options_.head_size})
       .transpose(1, 2);
 }
 
@@ -147,6 +154,9 @@ AttentionOperands GlobalLocalAttentionImpl::Operands(const Side& side,
 
 torch::Tensor GlobalLocalAttentionImpl::Output(const Side& side,
                                                const torch::Tensor& context) {
+  if (context.size(2) == 0) {  // as in Heads
+    return context.new_empty({context.size(0), 0, side.output->weight.size(0)});
+  }
   return products_.Apply(products_.Input(context.transpose(1, 2).reshape(
                              {context.size(0), context.size(2),
                               options_.num_heads * options_.head_size})),

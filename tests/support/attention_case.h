@@ -16,7 +16,8 @@
 
 namespace etc {
 
-enum class Borders { kMultihop, kScattered, kNone };
+// kPacked: several examples, one behind the other.
+enum class Borders { kMultihop, kScattered, kNone, kPacked };
 
 struct AttentionCase {
   int64_t longs = 0;
@@ -54,6 +55,13 @@ inline AttentionPattern MakePattern(const AttentionCase& c, int64_t longs,
   }
   AttentionPattern pattern =
       RandomMultihopPattern(longs, globals, options, random);
+  if (c.borders == Borders::kPacked) {
+    int32_t example = 1;
+    for (int32_t& of_global : pattern.global_example) {
+      example += (*random)() % 40 == 0 ? 1 : 0;
+      of_global = example;
+    }
+  }
   if (c.borders == Borders::kScattered) {
     for (int32_t& segment : pattern.long_segment) {
       segment = static_cast<int32_t>((*random)() % 3);

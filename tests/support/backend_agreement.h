@@ -14,12 +14,16 @@
 namespace etc {
 
 // Compares a fused backend in float32 with the float64 reference, forward and
-// backward, both sides, with every way to store scores. Outputs may be off
+// backward, both sides (without long tokens the global one), with every way to
+// store scores. Outputs may be off
 // twice as much as the reference run in float32, gradients three times
 // (ExpectAsExact). The reference is given the dropout factors.
 inline void ExpectMatchesReference(AttentionImplementation implementation,
                                    const AttentionCase& c) {
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+    if (side == QuerySide::kLong && c.longs == 0) {
+      continue;
+    }
     SCOPED_TRACE(c.Name() + (side == QuerySide::kLong ? " long" : " global"));
     torch::manual_seed(c.longs * 100 + c.globals);
     const AttentionInputs attention = MakeAttention(c);

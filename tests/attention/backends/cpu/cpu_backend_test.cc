@@ -19,9 +19,11 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/attention_inputs.h"
+#include "attention/pattern_builders.h"
 #include "attention/sparse_attention.h"
 #include "tests/support/attention_stack.h"
 #include "tests/support/backend_agreement.h"
@@ -94,6 +96,31 @@ TEST(CpuBackendTest, MatchesReferenceAcrossTilesAndParts) {
                        .hard = true});
 }
 
+// As in BERT: one tile and several, one chunk of keys and three.
+TEST(CpuBackendTest, MatchesReferenceWithoutLongTokens) {
+  const AttentionCase c = {.longs = 0,
+                           .heads = 1,
+                           .layers = 2,
+                           .borders = Borders::kPacked,
+                           .distance = 0};
+  for (const int64_t globals : {250, 400, 800}) {
+    AttentionCase packed = c;
+    packed.globals = globals;
+    ExpectKernelMatches(packed);
+    AttentionCase dense = packed;
+    dense.borders = Borders::kNone;
+    dense.residual = ResidualAttention::kOff;
+    ExpectKernelMatches(dense);
+  }
+  AttentionCase wide = c;
+  wide.globals = 130;
+  wide.head_dim = 64;
+  wide.value_dim = 64;
+  wide.residual = ResidualAttention::kMean;
+  wide.dropout = 0.2;
+  ExpectKernelMatches(wide);
+}
+
 TEST(CpuBackendTest, MatchesReferenceWhenSegmentsAreScattered) {
   for (const bool hard : {false, true}) {
     for (const int64_t longs : {10, 60, 210}) {
@@ -134,11 +161,20 @@ TEST(CpuBackendTest, GivesTheSameBitsOnAnyNumberOfThreads) {
                            .layers = 2,
                            .hard = true,
                            .dropout = 0.1};
-  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
-    SCOPED_TRACE(static_cast<int>(side));
+  const AttentionCase without_long_tokens = {.longs = 0,
+                                             .globals = 600,
+                                             .heads = 3,
+                                             .layers = 2,
+                                             .borders = Borders::kPacked,
+                                             .dropout = 0.1};
+  using Run = std::pair<AttentionCase, QuerySide>;
+  for (const auto& [run, side] :
+       {Run{c, QuerySide::kLong}, Run{c, QuerySide::kGlobal},
+        Run{without_long_tokens, QuerySide::kGlobal}}) {
+    SCOPED_TRACE(run.Name() + " " + std::to_string(static_cast<int>(side)));
     torch::manual_seed(1);
-    const AttentionInputs attention = MakeAttention(c);
-    const AttentionStack values(c, side, attention);
+    const AttentionInputs attention = MakeAttention(run);
+    const AttentionStack values(run, side, attention);
     ExpectSameOnAnyNumberOfThreads([&] {
       torch::manual_seed(2);
       AttentionStack stack = values.As(torch::kFloat32);
@@ -225,6 +261,59 @@ TEST(CpuBackendTest, LetsNotANumberThrough) {
   EXPECT_TRUE(context[0][1].narrow(0, 17, 7).isnan().all().item<bool>());
   EXPECT_FALSE(context[0][1].narrow(0, 0, 17).isnan().any().item<bool>());
   EXPECT_FALSE(context[0][0].isnan().any().item<bool>());
+}
+
+// Three examples of one row. Their lengths are those of whole steps, forward
+// and backward, so that a tile of two examples would be one too many: what is
+// not a number in the second one cannot be multiplied away. Results of the
+// others are to the bit what they are without it.
+TEST(CpuBackendTest, ComputesNothingBetweenExamples) {
+  constexpr int64_t kLength = 96;
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < 3 * kLength; ++i) {
+    ids.push_back(i / kLength);
+  }
+  const AttentionInputs attention(std::vector{
+      PatternFromExampleIds({}, ids, {}, {.relative_pos_max_distance = 0})});
+  torch::manual_seed(3);
+  const auto leaf = [](int64_t length) {
+    return torch::randn({1, 2, length, 64}).requires_grad_(true);
+  };
+  SparseAttentionInput input = {
+      .operands = {.query = leaf(3 * kLength),
+                   .own_key = leaf(3 * kLength),
+                   .own_value = leaf(3 * kLength),
+                   .other_key = leaf(0),
+                   .other_value = leaf(0)},
+      .pattern = attention.Softmax(QuerySide::kGlobal, 1, 0, 3 * kLength, 84)};
+  const std::vector<torch::Tensor> leaves = {
+      input.operands.query, input.operands.own_key, input.operands.own_value};
+  // Context and gradients of the first and the third example.
+  const auto run = [&] {
+    const torch::Tensor context = RunKernels(input).context;
+    std::vector<torch::Tensor> results =
+        torch::autograd::grad({context}, leaves, {torch::ones_like(context)});
+    results.push_back(context.detach());
+    for (torch::Tensor& result : results) {
+      result = torch::cat({result.narrow(2, 0, kLength),
+                           result.narrow(2, 2 * kLength, kLength)},
+                          2);
+    }
+    return results;
+  };
+  const std::vector<torch::Tensor> expected = run();
+  {
+    const torch::NoGradGuard no_grad;
+    for (const torch::Tensor& tensor : leaves) {
+      tensor.narrow(2, kLength, kLength)
+          .fill_(std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+  const std::vector<torch::Tensor> actual = run();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_TRUE(actual[i].equal(expected[i])) << i;
+    EXPECT_FALSE(actual[i].isnan().any().item<bool>()) << i;
+  }
 }
 
 }  // namespace
