@@ -12,15 +12,31 @@ namespace etc {
 // BERT's output is then EtcOutput::global_output, and RealFormer's that of the
 // same model with residual attention (doc/model.md 10.1).
 //
+// Who sees whom is one AttentionPattern for each row, so that the fused kernels
+// serve (attention/sparse_attention.h), and a row costs its own length.
+//
 //   token_ids:      [B, T] int64
 //   token_type_ids: [B, T] int64; undefined: all 0
-//   attention_mask: [B, T], 1 for a token and 0 for padding; undefined: all 1.
-//                   Padding is seen by nobody, and itself sees the tokens.
+//   attention_mask: [B, T], 0 for padding, which no token sees; undefined: no
+//                   padding. Outputs at padding are finite and mean nothing:
+//                   behind the last token padding sees nothing, before it other
+//                   padding (BERT's own sees the tokens).
 //
 // Throws c10::Error if shapes disagree.
 EtcInput BertInput(const torch::Tensor& token_ids,
                    const torch::Tensor& token_type_ids = {},
                    const torch::Tensor& attention_mask = {});
+
+// The same for rows of several examples: tokens see those of their own example,
+// and each example has positions 0, 1, ... of its own, as if it were alone.
+//
+//   example_ids: [B, T] int64 below 2^31, equal within an example; 0 for
+//                padding
+//
+// Throws c10::Error also for ids out of range.
+EtcInput PackedBertInput(const torch::Tensor& token_ids,
+                         const torch::Tensor& token_type_ids,
+                         const torch::Tensor& example_ids);
 
 }  // namespace etc
 

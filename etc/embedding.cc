@@ -104,6 +104,11 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
   } else {
     segment_ids = torch::full_like(stream.token_ids, stream.default_segment);
   }
+  if (length == 0) {
+    // Looking nothing up would give each table a gradient of zeros, as large as
+    // it is.
+    return token_->weight().new_empty({batch, 0, hidden_size_});
+  }
   torch::Tensor sum =  // [B, length, H]
       token_->forward(stream.token_ids) +
       segment_->forward(segment_ids, segment_ids.ge(0).logical_and(

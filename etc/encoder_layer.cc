@@ -10,9 +10,24 @@
 namespace etc {
 namespace {
 
+// Whether a stream, [B, length, H], has no tokens. Its blocks are left out
+// then: what they do for nothing would give their weights gradients of zeros,
+// as large as these are.
+bool IsEmpty(const torch::Tensor& stream) { return stream.size(1) == 0; }
+
+// What a block computes from.
+torch::Tensor BeginOfBlock(const torch::Tensor& stream, bool pre_layer_norm,
+                           const torch::nn::LayerNorm& norm) {
+  return pre_layer_norm && !IsEmpty(stream) ? ApplyLayerNorm(stream, norm)
+                                            : stream;
+}
+
 // Back into the stream: after the norm, or with the norm yet to come.
 torch::Tensor EndOfBlock(const ResidualInput& input, bool pre_layer_norm,
                          torch::nn::LayerNorm& norm) {
+  if (IsEmpty(input.residual)) {
+    return input.residual;
+  }
   return pre_layer_norm ? ResidualSum(input)
                         : ResidualNorm(input, {.weight = norm->weight,
                                                .bias = norm->bias,
@@ -60,9 +75,12 @@ FeedForwardBlockImpl::FeedForwardBlockImpl(
 }
 
 torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input) {
+  if (IsEmpty(input)) {
+    return input;
+  }
   const torch::Tensor change =  // without the bias
       FeedForward(
-          {.input = pre_layer_norm_ ? ApplyLayerNorm(input, norm_) : input,
+          {.input = BeginOfBlock(input, pre_layer_norm_, norm_),
            .intermediate_weight = products_.Weight(intermediate_->weight),
            .intermediate_bias = intermediate_->bias,
            .output_weight = products_.Weight(output_->weight),
@@ -118,10 +136,8 @@ EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           ScoreStorage storage) {
   const bool pre = options_.pre_layer_norm;
   const GlobalLocalAttentionOutput change = attention_->forward(
-      pre ? ApplyLayerNorm(state.long_states, long_norm_) : state.long_states,
-      pre ? ApplyLayerNorm(state.global_states, global_norm_)
-          : state.global_states,
-      attention,
+      BeginOfBlock(state.long_states, pre, long_norm_),
+      BeginOfBlock(state.global_states, pre, global_norm_), attention,
       {.mode = mode,
        .layer = layer,
        .previous = state.scores,

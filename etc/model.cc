@@ -102,7 +102,9 @@ EncoderState EtcModelImpl::RunChain(EncoderState state,
   const ResidualAttention mode = residual_attention();
   for (int64_t i = begin; i < end; ++i) {
     ThrowIfStopped();
-    ThrowIfStoppedInBackward(state.long_states);
+    ThrowIfStoppedInBackward(state.long_states.size(1) > 0
+                                 ? state.long_states
+                                 : state.global_states);
     state = layers_[i]->forward(state, attention, mode, i, score_storage_);
   }
   return state;

@@ -3,7 +3,9 @@
 // everything shared. Against a plain implementation in double precision that is
 // written down here from the specification, one dense matrix for each head, for
 // residual attention off, sum and mean; with padding, two segments and both
-// forms of gelu. Tolerance: 1e-10 in float64, 2e-5 in float32, for 5 layers.
+// forms of gelu; and rows of several examples against each example alone.
+// Tolerance: 1e-10 in float64, 2e-5 in float32, for 5 layers. Outputs at
+// padding mean nothing and are left out.
 #include "etc/bert_input.h"
 
 #include <c10/util/Exception.h>
@@ -13,7 +15,10 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "etc/model.h"
 #include "tests/support/tensor_matchers.h"
 
 namespace etc {
@@ -157,6 +162,11 @@ BertExample RandomExample() {
   return example;
 }
 
+// The rows of tokens, [tokens, H].
+torch::Tensor OfTokens(const torch::Tensor& output, const torch::Tensor& mask) {
+  return output.index({mask.to(torch::kBool)});
+}
+
 class BertInputTest
     : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
@@ -166,19 +176,26 @@ TEST_P(BertInputTest, IsBert) {
   EtcModel model = RandomModel(config);
   const BertExample example = RandomExample();
   const torch::Tensor expected =
-      PlainBert(model).Run(example.ids, example.types, example.mask);
+      OfTokens(PlainBert(model).Run(example.ids, example.types, example.mask),
+               example.mask);
   const torch::NoGradGuard no_grad;
   const EtcInput input = BertInput(example.ids, example.types, example.mask);
   for (const AttentionImplementation implementation :
        {AttentionImplementation::kAuto, AttentionImplementation::kReference,
-        AttentionImplementation::kBlocked}) {
+        AttentionImplementation::kBlocked, AttentionImplementation::kKernel}) {
     model->set_attention_implementation(implementation);
     model->to(torch::kFloat32);
-    EXPECT_TRUE(IsClose(model->forward(input).global_output, expected, 2e-5));
-    model->to(torch::kFloat64);
-    const EtcOutput output = model->forward(input);
-    EXPECT_TRUE(IsClose(output.global_output, expected, 1e-10));
+    EtcOutput output = model->forward(input);
+    EXPECT_TRUE(
+        IsClose(OfTokens(output.global_output, example.mask), expected, 2e-5));
+    EXPECT_TRUE(output.global_output.isfinite().all().item<bool>());
     EXPECT_EQ(output.long_output.sizes(), at::IntArrayRef({2, 0, kHidden}));
+    if (implementation != AttentionImplementation::kKernel) {
+      model->to(torch::kFloat64);
+      output = model->forward(input);
+      EXPECT_TRUE(IsClose(OfTokens(output.global_output, example.mask),
+                          expected, 1e-10));
+    }
   }
 }
 
@@ -186,12 +203,12 @@ INSTANTIATE_TEST_SUITE_P(Modes, BertInputTest,
                          testing::Combine(testing::Values("off", "sum", "mean"),
                                           testing::Values("gelu", "gelu_erf")));
 
-// Without a mask the fused kernels do the work.
 TEST(BertInputTest, NeedsNoMaskAndNoTypes) {
   for (const char* mode : {"off", "sum"}) {
     EtcConfig config = BertLikeConfig();
     config.residual_attention = mode;
     EtcModel model = RandomModel(config);
+    model->set_attention_implementation(AttentionImplementation::kKernel);
     const BertExample example = RandomExample();
     const torch::NoGradGuard no_grad;
     EXPECT_TRUE(IsClose(
@@ -199,6 +216,146 @@ TEST(BertInputTest, NeedsNoMaskAndNoTypes) {
         PlainBert(model).Run(example.ids, torch::zeros_like(example.ids),
                              torch::ones_like(example.mask)),
         2e-5));
+  }
+}
+
+TEST(BertInputTest, APatternEndsWithTheLastToken) {
+  const BertExample example = RandomExample();
+  const EtcInput input = BertInput(example.ids, example.types, example.mask);
+  ASSERT_NE(input.attention.patterns(), nullptr);
+  EXPECT_EQ((*input.attention.patterns())[0].global_length(), 11);
+  EXPECT_EQ((*input.attention.patterns())[1].global_length(), 7);
+}
+
+// A padding row, and padding before the last token, also as booleans.
+TEST(BertInputTest, TakesAnyMask) {
+  EtcModel model = RandomModel(BertLikeConfig());
+  BertExample example = RandomExample();
+  example.mask[0].slice(0, 2, 5).fill_(0);
+  example.mask[1].fill_(0);
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor expected =
+      PlainBert(model).Run(example.ids, example.types, example.mask);
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+        AttentionImplementation::kKernel}) {
+    model->set_attention_implementation(implementation);
+    const torch::Tensor output =
+        model
+            ->forward(BertInput(example.ids, example.types,
+                                example.mask.to(torch::kBool)))
+            .global_output;
+    EXPECT_TRUE(IsClose(OfTokens(output, example.mask),
+                        OfTokens(expected, example.mask), 2e-5));
+    EXPECT_TRUE(output.isfinite().all().item<bool>());
+  }
+}
+
+// Two rows of examples, the second with padding at the end and a token of the
+// first example behind the second: an example need not be in one piece.
+struct PackedRows {
+  torch::Tensor ids, types, example_ids;
+};
+
+PackedRows RandomPackedRows() {
+  torch::manual_seed(5);
+  return {
+      .ids = torch::randint(29, {2, 13}, torch::kInt64),
+      .types = torch::randint(2, {2, 13}, torch::kInt64),
+      .example_ids = torch::tensor({{7, 7, 7, 7, 1, 2, 2, 2, 2, 2, 2, 9, 9},
+                                    {1, 1, 1, 5, 5, 5, 5, 1, 1, 0, 0, 0, 0}},
+                                   torch::kInt64)};
+}
+
+// A loss in which each output element has a weight of its own.
+torch::Tensor WeightedLoss(const torch::Tensor& outputs,
+                           const torch::Tensor& weights) {
+  return (outputs.to(torch::kFloat64) * weights).sum();
+}
+
+// Outputs and gradients of rows of examples are those of each example alone.
+class PackedBertInputTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(PackedBertInputTest, IsEachExampleAlone) {
+  EtcConfig config = BertLikeConfig();
+  config.residual_attention = GetParam();
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0;
+  const PackedRows rows = RandomPackedRows();
+  const torch::Tensor weights = torch::randn({2, 13, kHidden}, torch::kFloat64);
+
+  EtcModel alone = RandomModel(config);
+  alone->to(torch::kFloat64);
+  alone->set_attention_implementation(AttentionImplementation::kReference);
+  torch::Tensor expected = torch::zeros({2, 13, kHidden}, torch::kFloat64);
+  for (const auto& [row, id] : std::vector<std::pair<int64_t, int64_t>>{
+           {0, 7}, {0, 1}, {0, 2}, {0, 9}, {1, 1}, {1, 5}}) {
+    const torch::Tensor mine = rows.example_ids[row].eq(id);
+    const auto only = [&](const torch::Tensor& values) {
+      return values[row].index({mine}).unsqueeze(0);
+    };
+    const torch::Tensor output =
+        alone->forward(BertInput(only(rows.ids), only(rows.types)))
+            .global_output;
+    WeightedLoss(output, only(weights)).backward();
+    expected[row].index_put_({mine}, output[0].detach());
+  }
+
+  const torch::Tensor real = rows.example_ids.ne(0);
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+        AttentionImplementation::kKernel}) {
+    EtcModel packed = RandomModel(config);
+    packed->set_attention_implementation(implementation);
+    const torch::Tensor output =
+        packed->forward(PackedBertInput(rows.ids, rows.types, rows.example_ids))
+            .global_output;
+    EXPECT_TRUE(
+        IsClose(OfTokens(output, real), OfTokens(expected, real), 2e-5));
+    WeightedLoss(OfTokens(output, real), OfTokens(weights, real)).backward();
+    const auto exact = alone->named_parameters();
+    for (const auto& parameter : packed->named_parameters()) {
+      SCOPED_TRACE(parameter.key());
+      const torch::Tensor gradient = exact[parameter.key()].grad();
+      ASSERT_EQ(parameter->grad().defined(), gradient.defined());
+      if (gradient.defined()) {
+        EXPECT_TRUE(
+            IsClose(parameter->grad(), gradient,
+                    2e-5 * (1.0 + gradient.abs().max().item<double>())));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, PackedBertInputTest,
+                         testing::Values("off", "sum", "mean"));
+
+TEST(PackedBertInputTest, PositionsBeginAnewInEachExample) {
+  const PackedRows rows = RandomPackedRows();
+  const EtcInput input =
+      PackedBertInput(rows.ids, rows.types, rows.example_ids);
+  EXPECT_TRUE(input.global_position_ids[0].equal(
+      torch::tensor({0, 1, 2, 3, 0, 0, 1, 2, 3, 4, 5, 0, 1}, torch::kInt64)));
+  EXPECT_TRUE(input.global_position_ids[1].slice(0, 0, 9).equal(
+      torch::tensor({0, 1, 2, 0, 1, 2, 3, 3, 4}, torch::kInt64)));
+}
+
+// What only long tokens would read is not read, nor given gradients of zeros.
+TEST(BertInputTest, LeavesTheLongStreamOut) {
+  for (const bool pre : {false, true}) {
+    EtcConfig config = BertLikeConfig();
+    config.use_pre_activation_order = pre;
+    EtcModel model = RandomModel(config);
+    model->forward(BertInput(RandomExample().ids))
+        .global_output.square()
+        .sum()
+        .backward();
+    for (const auto& parameter : model->named_parameters()) {
+      const bool is_long =
+          parameter.key().find("long_norm") != std::string::npos ||
+          parameter.key().find("long_position") != std::string::npos ||
+          parameter.key().find("long_attention_norm") != std::string::npos;
+      EXPECT_EQ(parameter->grad().defined(), !is_long) << parameter.key();
+    }
   }
 }
 
@@ -226,6 +383,15 @@ TEST(BertInputTest, RefusesOtherShapes) {
   EXPECT_THROW(BertInput(ids[0]), c10::Error);
   EXPECT_THROW(BertInput(ids, ids[0]), c10::Error);
   EXPECT_THROW(BertInput(ids, {}, torch::ones({2, 4})), c10::Error);
+  EXPECT_THROW(PackedBertInput(ids, {}, torch::ones({2, 4})), c10::Error);
+}
+
+TEST(PackedBertInputTest, RefusesIdsOutOfRange) {
+  const torch::Tensor ids = torch::zeros({1, 2}, torch::kInt64);
+  for (const int64_t id : {int64_t{-1}, int64_t{1} << 31}) {
+    EXPECT_THROW(PackedBertInput(ids, {}, torch::full_like(ids, id)),
+                 c10::Error);
+  }
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 // moves all scores of a softmax alike) are rounding errors here and there.
 //
 // The kernels take patterns, no tensors: theirs are built from what the masks
-// and ids were made of, and have to say what these say.
+// and ids were made of, and have to say what these say. BERT's inputs are
+// patterns on every backend.
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -128,8 +129,8 @@ torch::Tensor TokenIds(const CaseTensors& inputs) {
   return inputs.Ids(inputs.Has("token_ids") ? "token_ids" : "input_ids");
 }
 
-// By the names of the official calls (doc/model.md 7.1, 10.1), with masks and
-// ids as tensors.
+// By the names of the official calls (doc/model.md 7.1, 10.1), with ETC's masks
+// and ids as tensors.
 EtcInput ReadInput(const CaseTensors& inputs) {
   if (IsBert(inputs)) {
     return BertInput(TokenIds(inputs), inputs.Ids("token_type_ids"),
@@ -165,11 +166,6 @@ AttentionPattern ReadPattern(const CaseTensors& inputs, const EtcConfig& config,
   const auto ids = [&](const char* name) {
     return inputs.Row<int32_t>(name, b);
   };
-  if (IsBert(inputs)) {  // [CLS] to padding, all global
-    std::vector<int32_t> examples = ids("attention_mask");
-    examples.resize(static_cast<size_t>(TokenIds(inputs).size(1)), 1);
-    return PatternFromExampleIds({}, examples, {}, options);
-  }
   if (inputs.Has("long_paragraph_breakpoints")) {
     return PatternFromMultihop(
         {.long_paragraph_breakpoints = ids("long_paragraph_breakpoints"),
@@ -214,19 +210,17 @@ EtcInput WithPatterns(const CaseTensors& inputs, const EtcConfig& config,
   for (int64_t b = 0; b < input.global_token_ids.size(0); ++b) {
     patterns.push_back(ReadPattern(inputs, config, b));
   }
-  if (!IsBert(inputs)) {  // whose padding sees more than a pattern's does
-    const ExplicitInputs built = Materialize(patterns, input.token_ids.size(1),
-                                             input.global_token_ids.size(1));
-    const ExplicitInputs given = ExplicitAttention(inputs);
-    ExpectSameMask("l2l mask", built.l2l_mask, given.l2l_mask);
-    ExpectSameMask("l2g mask", built.l2g_mask, given.l2g_mask);
-    ExpectSameMask("g2g mask", built.g2g_mask, given.g2g_mask);
-    ExpectSameMask("g2l mask", built.g2l_mask, given.g2l_mask);
-    ExpectSameIds("l2l ids", built.l2l_ids, given.l2l_ids);
-    ExpectSameIds("l2g ids", built.l2g_ids, given.l2g_ids);
-    ExpectSameIds("g2g ids", built.g2g_ids, given.g2g_ids);
-    ExpectSameIds("g2l ids", built.g2l_ids, given.g2l_ids);
-  }
+  const ExplicitInputs built = Materialize(patterns, input.token_ids.size(1),
+                                           input.global_token_ids.size(1));
+  const ExplicitInputs given = ExplicitAttention(inputs);
+  ExpectSameMask("l2l mask", built.l2l_mask, given.l2l_mask);
+  ExpectSameMask("l2g mask", built.l2g_mask, given.l2g_mask);
+  ExpectSameMask("g2g mask", built.g2g_mask, given.g2g_mask);
+  ExpectSameMask("g2l mask", built.g2l_mask, given.g2l_mask);
+  ExpectSameIds("l2l ids", built.l2l_ids, given.l2l_ids);
+  ExpectSameIds("l2g ids", built.l2g_ids, given.l2g_ids);
+  ExpectSameIds("g2g ids", built.g2g_ids, given.g2g_ids);
+  ExpectSameIds("g2l ids", built.g2l_ids, given.g2l_ids);
   input.attention = AttentionInputs(std::move(patterns));
   return input;
 }
