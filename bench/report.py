@@ -116,6 +116,14 @@ def table(r):
                "backward" % length,
                r.times(attention("dense", "training", "off", length),
                        op("training", "off", length)), "times faster")
+    for batch, examples in ((1, 1), (8, 1), (8, 8)):
+        for what, name in (("forward", "forward"),
+                           ("training", "forward and backward")):
+            yield ("Kernels over softmax(Q K^T) V, 512 tokens%s, batch %d, %s"
+                   % (" of 8 examples" if examples > 1 else "", batch, name),
+                   r.get("Dense/%s/residual:off/dropout:0/batch:%d/tokens:512/"
+                         "examples:%d/threads:2" % (what, batch, examples),
+                         "speedup"), "times faster")
     yield ("Residual sum over off, attention forward",
            r.percent_more(op("forward", "sum"), op("forward", "off")),
            "% more time")
