@@ -87,6 +87,7 @@ void EtcModelImpl::set_attention_implementation(
 }
 
 void EtcModelImpl::set_linear_precision(LinearPrecision precision) {
+  linear_precision_ = precision;
   for (const auto& layer : layers_) {
     layer->set_linear_precision(precision);
   }

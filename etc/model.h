@@ -75,6 +75,7 @@ class EtcModelImpl : public torch::nn::Module {
   // stay float32. On a CPU without such products forward then throws
   // c10::Error.
   void set_linear_precision(LinearPrecision precision);
+  LinearPrecision linear_precision() const { return linear_precision_; }
 
   const EtcConfig& config() const { return config_; }
   // [vocab_size, token_embedding_size], for tied output layers.
@@ -91,6 +92,7 @@ class EtcModelImpl : public torch::nn::Module {
 
   EtcConfig config_;
   ScoreStorage score_storage_ = ScoreStorage::kReverse;
+  LinearPrecision linear_precision_ = LinearPrecision::kFloat32;
   std::shared_ptr<EtcEmbeddingImpl> embedding_;
   std::vector<std::shared_ptr<EtcEncoderLayerImpl>> layers_;
 };

@@ -12,6 +12,16 @@ constexpr double kOfficialEpsilon = 1e-5;
 
 }  // namespace
 
+EtcInput EncoderInputOf(const Batch& batch) {
+  EtcInput input;
+  input.token_ids = batch.long_token_ids;
+  input.global_token_ids = batch.global_token_ids;
+  input.segment_ids = batch.long_type_ids;
+  input.global_segment_ids = batch.global_type_ids;
+  input.attention = batch.attention;
+  return input;
+}
+
 LossTotals TaskHead::Totals(const Examples& examples) const {
   return {static_cast<double>(examples.size())};
 }

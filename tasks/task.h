@@ -21,6 +21,9 @@
 
 namespace etc {
 
+// What the encoder reads of a batch.
+EtcInput EncoderInputOf(const Batch& batch);
+
 // What a task adds to the embeddings of tokens, before their LayerNorm; each
 // may be undefined.
 struct EmbeddingAdders {

@@ -125,12 +125,7 @@ std::string PunktFolder(const std::string& directory) {
 }  // namespace
 
 std::vector<torch::Tensor> TaskModel::Forward(const Batch& batch) {
-  EtcInput input;
-  input.token_ids = batch.long_token_ids;
-  input.global_token_ids = batch.global_token_ids;
-  input.segment_ids = batch.long_type_ids;
-  input.global_segment_ids = batch.global_type_ids;
-  input.attention = batch.attention;
+  EtcInput input = EncoderInputOf(batch);
   const EmbeddingAdders adders = head_->Adders(batch);
   input.long_embedding_adder = adders.long_adder;
   input.global_embedding_adder = adders.global_adder;

@@ -72,7 +72,9 @@ torch::Tensor TrainStep::AddGradient(const Examples& examples,
   const std::vector<torch::Tensor> logits = model_->Forward(batch);
   LossOfLogits loss;
   OnOneThread([&] { loss = BackwardToLogits(logits, batch, totals); });
-  torch::autograd::backward(loss.logits, loss.gradients);
+  if (!loss.logits.empty()) {
+    torch::autograd::backward(loss.logits, loss.gradients);
+  }
   return loss.loss;
 }
 
@@ -87,7 +89,9 @@ TrainStep::LossOfLogits TrainStep::BackwardToLogits(
     leaves.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
   }
   const torch::Tensor loss = model_->Loss(leaves, batch, totals);
-  loss.backward();
+  if (loss.requires_grad()) {  // not if nothing is asked of these examples
+    loss.backward();
+  }
   LossOfLogits result = {.loss = loss.detach()};
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (leaves[i].grad().defined()) {

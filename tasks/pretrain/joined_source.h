@@ -1,0 +1,50 @@
+#ifndef ETC_TASKS_PRETRAIN_JOINED_SOURCE_H_
+#define ETC_TASKS_PRETRAIN_JOINED_SOURCE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/data/example_source.h"
+
+namespace etc {
+
+// Several data sets as one, in their order.
+class JoinedSource : public ExampleSource {
+ public:
+  explicit JoinedSource(std::vector<std::unique_ptr<ExampleSource>> sources)
+      : sources_(std::move(sources)) {
+    for (const auto& source : sources_) {
+      ends_.push_back(size() + source->size());
+    }
+  }
+
+  int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
+
+  absl::StatusOr<Examples> Make(RecordRequest request) const override {
+    const auto end =
+        std::upper_bound(ends_.begin(), ends_.end(), request.record);
+    const ExampleSource& source =
+        *sources_[static_cast<size_t>(end - ends_.begin())];
+    request.record -= *end - source.size();
+    return source.Make(request);
+  }
+
+  bool depends_on_key() const override {
+    return std::any_of(
+        sources_.begin(), sources_.end(),
+        [](const auto& source) { return source->depends_on_key(); });
+  }
+
+ private:
+  const std::vector<std::unique_ptr<ExampleSource>> sources_;
+  // Records of each source and those before it.
+  std::vector<int64_t> ends_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_JOINED_SOURCE_H_

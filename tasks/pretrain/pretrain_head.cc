@@ -1,0 +1,238 @@
+#include "tasks/pretrain/pretrain_head.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/initializers.h"
+#include "base/to_device.h"
+#include "tasks/pretrain/cpc_loss.h"
+#include "tasks/typed_head.h"
+
+namespace etc {
+namespace {
+
+// What the official code adds to the number of masked tokens.
+constexpr double kMaskedEpsilon = 1e-5;
+
+const PretrainExample& PretrainExampleOf(const Batch& batch, size_t b) {
+  return ExampleAs<PretrainExample>(*batch.examples[b]);
+}
+
+torch::Tensor IndexTensor(const std::vector<int64_t>& values,
+                          const torch::Device& device) {
+  return ToDevice(torch::tensor(values, torch::kInt64), device);
+}
+
+// Rows of [B, T, H] that terms of a loss are about, and the example that each
+// belongs to.
+struct TermRows {
+  std::vector<int64_t> rows;      // b * T + t
+  std::vector<int64_t> examples;  // b
+
+  void Add(size_t b, int64_t t, int64_t length) {
+    rows.push_back(static_cast<int64_t>(b) * length + t);
+    examples.push_back(static_cast<int64_t>(b));
+  }
+  bool empty() const { return rows.empty(); }
+
+  // [M, H]
+  torch::Tensor Of(const torch::Tensor& tokens) const {
+    return tokens.flatten(0, 1).index_select(
+        0, IndexTensor(rows, tokens.device()));
+  }
+  // Terms [M] added up by example: [B].
+  torch::Tensor Sum(const torch::Tensor& terms, int64_t batch) const {
+    return torch::zeros({batch}, terms.options().requires_grad(false))
+        .index_add(0, IndexTensor(examples, terms.device()), terms);
+  }
+};
+
+// The targets of a batch's hidden sentences as a batch of their own, and the
+// row of each among its global tokens, in the order of the sentences.
+struct TargetBatch {
+  Batch batch;
+  std::vector<int64_t> rows;
+};
+
+TargetBatch MakeTargetBatch(const Batch& batch, const torch::Device& device) {
+  std::vector<std::shared_ptr<const Example>> targets;
+  for (size_t b = 0; b < batch.examples.size(); ++b) {
+    const PretrainExample& example = PretrainExampleOf(batch, b);
+    if (example.targets != nullptr) {
+      targets.push_back(example.targets);
+    }
+  }
+  TargetBatch result{.batch = MakeBatch(std::move(targets), device)};
+  const int64_t length = result.batch.global_token_ids.size(1);
+  for (size_t b = 0; b < result.batch.examples.size(); ++b) {
+    for (int64_t g = 0; g < result.batch.examples[b]->global_length(); ++g) {
+      result.rows.push_back(static_cast<int64_t>(b) * length + g);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+PretrainCounts PretrainCounts::Of(const PretrainExample& example) {
+  return {.masked = static_cast<double>(example.masked_positions.size()),
+          .next = example.next_sentence >= 0 ? 1.0 : 0.0,
+          .hidden = static_cast<double>(example.hidden_globals.size())};
+}
+
+void PretrainCounts::Add(const PretrainCounts& other) {
+  masked += other.masked;
+  next += other.next;
+  hidden += other.hidden;
+}
+
+PretrainHead::PretrainHead(const EtcConfig& model,
+                           const PretrainOptions& options)
+    : options_(options), mlm_(register_module("mlm", MlmHead(model))) {
+  if (options_.objective == "mlm_nsp") {
+    next_ = MakeNspLayers(model.hidden_size, model.initializer_range);
+    register_module("pooler", next_.pooler);
+    register_module("nsp", next_.classifier);
+  }
+  if (options_.objective == "mlm_cpc" && options_.cpc_score == "bilinear") {
+    cpc_kernel_ = torch::empty({model.hidden_size, model.hidden_size});
+    TruncatedNormal_(cpc_kernel_, model.initializer_range);
+    auto cpc = std::make_shared<torch::nn::Module>("cpc");
+    cpc_kernel_ = cpc->register_parameter("kernel", cpc_kernel_);
+    register_module("cpc", cpc);
+  }
+}
+
+void PretrainHead::SetEncoder(const EtcModel& encoder) {
+  encoder_ = encoder;
+  mlm_->set_linear_precision(encoder->linear_precision());
+}
+
+std::vector<torch::Tensor> PretrainHead::forward(const EtcOutput& encoded,
+                                                 const Batch& batch) {
+  TORCH_CHECK(!encoder_.is_empty(), "the head should have its encoder");
+  const bool pairs = batch.long_token_ids.size(1) == 0;
+  const torch::Tensor& tokens =
+      pairs ? encoded.global_output : encoded.long_output;
+  std::vector<torch::Tensor> sums(
+      kPretrainSums, torch::zeros({batch.size()}, tokens.options()));
+  AddMasked(tokens, batch, &sums);
+  if (options_.objective == "mlm_nsp") {
+    AddNext(tokens, batch, &sums);
+  }
+  if (options_.objective == "mlm_cpc") {
+    AddHidden(encoded.global_output, batch, &sums);
+  }
+  return sums;
+}
+
+void PretrainHead::AddMasked(const torch::Tensor& tokens, const Batch& batch,
+                             std::vector<torch::Tensor>* sums) {
+  TermRows masked;
+  std::vector<int64_t> labels;
+  for (size_t b = 0; b < batch.examples.size(); ++b) {
+    const PretrainExample& example = PretrainExampleOf(batch, b);
+    for (size_t i = 0; i < example.masked_positions.size(); ++i) {
+      masked.Add(b, example.masked_positions[i], tokens.size(1));
+      labels.push_back(example.masked_labels[i]);
+    }
+  }
+  if (masked.empty()) {
+    return;
+  }
+  const MlmLosses losses =
+      mlm_->forward(masked.Of(tokens), IndexTensor(labels, tokens.device()),
+                    encoder_->token_embedding_table());
+  (*sums)[kMaskedLosses] = masked.Sum(losses.losses, batch.size());
+  (*sums)[kMaskedCorrect] =
+      masked.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
+}
+
+void PretrainHead::AddNext(const torch::Tensor& tokens, const Batch& batch,
+                           std::vector<torch::Tensor>* sums) {
+  TermRows asked;
+  std::vector<int64_t> labels;
+  for (size_t b = 0; b < batch.examples.size(); ++b) {
+    const int32_t label = PretrainExampleOf(batch, b).next_sentence;
+    if (label >= 0) {
+      asked.Add(b, 0, tokens.size(1));
+      labels.push_back(label);
+    }
+  }
+  if (asked.empty()) {
+    return;
+  }
+  const NspLosses losses = ComputeNspLosses(
+      asked.Of(tokens), IndexTensor(labels, tokens.device()), next_);
+  (*sums)[kNextLosses] = asked.Sum(losses.losses, batch.size());
+  (*sums)[kNextCorrect] =
+      asked.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
+}
+
+void PretrainHead::AddHidden(const torch::Tensor& globals, const Batch& batch,
+                             std::vector<torch::Tensor>* sums) {
+  TermRows hidden;
+  for (size_t b = 0; b < batch.examples.size(); ++b) {
+    for (const int32_t g : PretrainExampleOf(batch, b).hidden_globals) {
+      hidden.Add(b, g, globals.size(1));
+    }
+  }
+  if (hidden.empty()) {
+    return;
+  }
+  const TargetBatch targets = MakeTargetBatch(batch, globals.device());
+  TORCH_CHECK(targets.rows.size() == hidden.rows.size(), "there are ",
+              hidden.rows.size(), " hidden sentences, but ",
+              targets.rows.size(), " targets");
+  const EtcOutput encoded = encoder_->forward(EncoderInputOf(targets.batch));
+  const CpcLosses losses = ComputeCpcLosses(
+      {.contexts = hidden.Of(globals),
+       .targets = encoded.global_output.flatten(0, 1).index_select(
+           0, IndexTensor(targets.rows, globals.device())),
+       .kernel = cpc_kernel_,
+       .temperature = options_.cpc_temperature});
+  (*sums)[kHiddenLosses] = hidden.Sum(losses.losses, batch.size());
+  (*sums)[kHiddenCorrect] =
+      hidden.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
+}
+
+LossTotals PretrainHead::Totals(const Examples& examples) const {
+  PretrainCounts counts;
+  for (const auto& example : examples) {
+    counts.Add(PretrainCounts::Of(ExampleAs<PretrainExample>(*example)));
+  }
+  return {counts.masked, counts.next, counts.hidden};
+}
+
+torch::Tensor PretrainHead::Loss(const std::vector<torch::Tensor>& sums,
+                                 const Batch& /*batch*/,
+                                 const LossTotals& totals) {
+  torch::Tensor loss = sums[kMaskedLosses].sum() *
+                       (options_.mlm_weight / (totals[0] + kMaskedEpsilon));
+  if (totals[1] > 0) {
+    loss = loss + sums[kNextLosses].sum() * (options_.nsp_weight / totals[1]);
+  }
+  if (totals[2] > 0) {
+    loss = loss + sums[kHiddenLosses].sum() * (options_.cpc_weight / totals[2]);
+  }
+  return loss;
+}
+
+torch::Tensor PretrainHead::Losses(const std::vector<torch::Tensor>& sums,
+                                   const Batch& batch) {
+  std::vector<torch::Tensor> losses;
+  for (int64_t b = 0; b < batch.size(); ++b) {
+    std::vector<torch::Tensor> own;
+    for (const torch::Tensor& sum : sums) {
+      own.push_back(sum[b]);
+    }
+    losses.push_back(
+        Loss(own, batch, Totals({batch.examples[static_cast<size_t>(b)]})));
+  }
+  return torch::stack(losses);
+}
+
+}  // namespace etc

@@ -1,0 +1,89 @@
+#ifndef ETC_TASKS_PRETRAIN_PRETRAIN_HEAD_H_
+#define ETC_TASKS_PRETRAIN_PRETRAIN_HEAD_H_
+
+#include <torch/types.h>
+
+#include <vector>
+
+#include "etc/config.h"
+#include "etc/model.h"
+#include "tasks/pretrain/mlm_head.h"
+#include "tasks/pretrain/nsp_head.h"
+#include "tasks/pretrain/pretrain_example.h"
+#include "tasks/pretrain/pretrain_options.h"
+#include "tasks/task.h"
+
+namespace etc {
+
+// What PretrainHead gives instead of logits: sums of each example, [B] each, in
+// this order. Those of other objectives are 0.
+enum PretrainSum : size_t {
+  kMaskedLosses,  // cross-entropies at masked positions
+  kMaskedCorrect,
+  kNextLosses,  // of the next sentence
+  kNextCorrect,
+  kHiddenLosses,  // contrastive losses of hidden sentences
+  kHiddenCorrect,
+  kPretrainSums
+};
+
+// How many terms the sums of an example have, by objective.
+struct PretrainCounts {
+  double masked = 0;  // positions
+  double next = 0;    // 1 if it is asked whether B follows A
+  double hidden = 0;  // sentences
+
+  static PretrainCounts Of(const PretrainExample& example);
+  void Add(const PretrainCounts& other);
+};
+
+// The heads of pre-training (doc/pretraining.md 5, 9.1): masked tokens, with
+// the encoder's token table as their decoder, and beside it, by the objective,
+// the next sentence or hidden sentences. For the latter the encoder runs a
+// second time, on the targets of the examples; the negatives of a hidden
+// sentence are the other targets of its micro-batch.
+//
+//   loss = mlm_weight * sum of cross-entropies / (masked tokens + 1e-5)
+//        + nsp_weight * mean cross-entropy of the next sentence
+//        + cpc_weight * mean contrastive loss of the hidden sentences
+//
+// over all examples of an update.
+//
+// Parameters: `mlm` (mlm_head.h); `pooler` and `nsp` [2, H] of mlm_nsp;
+// `cpc.kernel` [H, H] of mlm_cpc with bilinear scores, truncated
+// normal(initializer_range).
+class PretrainHead final : public TaskHead {
+ public:
+  PretrainHead(const EtcConfig& model, const PretrainOptions& options);
+
+  // Takes its precision too.
+  void SetEncoder(const EtcModel& encoder) override;
+
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& batch) override;
+  // Each as if it were an update of its own.
+  torch::Tensor Losses(const std::vector<torch::Tensor>& sums,
+                       const Batch& batch) override;
+  LossTotals Totals(const Examples& examples) const override;
+  torch::Tensor Loss(const std::vector<torch::Tensor>& sums, const Batch& batch,
+                     const LossTotals& totals) override;
+
+ private:
+  void AddMasked(const torch::Tensor& tokens, const Batch& batch,
+                 std::vector<torch::Tensor>* sums);
+  void AddNext(const torch::Tensor& tokens, const Batch& batch,
+               std::vector<torch::Tensor>* sums);
+  void AddHidden(const torch::Tensor& globals, const Batch& batch,
+                 std::vector<torch::Tensor>* sums);
+
+  const PretrainOptions options_;
+  // Not registered: its parameters are those of the encoder.
+  EtcModel encoder_ = nullptr;
+  MlmHead mlm_ = nullptr;
+  NspLayers next_;
+  torch::Tensor cpc_kernel_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_PRETRAIN_HEAD_H_

@@ -1,0 +1,95 @@
+#include "tasks/pretrain/pretrain_options.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "tasks/train/field_rules.h"
+
+namespace etc {
+namespace {
+
+static_assert(HasAllFields<PretrainOptions>());
+
+// Fields that only some objectives or inputs have.
+const std::vector<std::string>& PairFields() {
+  static const auto* const fields =
+      new std::vector<std::string>{"short_sequence_rate", "static_versions"};
+  return *fields;
+}
+const std::vector<std::string>& PackingFields() {
+  static const auto* const fields = new std::vector<std::string>{
+      "max_sentence_share", "packing_full", "packing_open"};
+  return *fields;
+}
+const std::vector<std::string>& CpcFields() {
+  static const auto* const fields =
+      new std::vector<std::string>{"cpc_rate", "cpc_global_id", "cpc_score",
+                                   "cpc_temperature", "cpc_weight"};
+  return *fields;
+}
+
+// A field that decides nothing is a mistake, not a detail.
+void RefuseFields(const std::vector<std::string>& fields,
+                  const std::string& reason, JsonObjectReader* reader) {
+  for (const std::string& field : fields) {
+    if (reader->Has(field)) {
+      reader->Fail(field, absl::StrCat("decides nothing ", reason));
+    }
+  }
+}
+
+void SetDefaultsOf(const std::string& objective, PretrainOptions* options) {
+  if (objective == "mlm_cpc") {
+    options->whole_words = true;
+    options->min_sentences = 7;
+    options->mlm_weight = 0.8;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PretrainOptions> ReadPretrainOptions(
+    const FinetuneConfig& config) {
+  PretrainOptions options;
+  JsonObjectReader reader(config.task_options,
+                          absl::StrCat(config.source, ": pretrain"));
+  reader.Optional("objective", &options.objective);
+  SetDefaultsOf(options.objective, &options);
+  ReadFields(&reader, &options);
+  const bool pairs = ReadsPairs(config);
+  if (options.objective == "mlm_nsp" && !pairs) {
+    reader.Fail("objective",
+                absl::StrCat("mlm_nsp reads pairs as BERT does, all of whose "
+                             "tokens are global: data.max_long_length should "
+                             "be 0, but is ",
+                             config.data.max_long_length));
+  }
+  if (options.objective == "mlm_cpc" && pairs) {
+    reader.Fail("objective",
+                "mlm_cpc hides the long tokens of sentences: "
+                "data.max_long_length should be more than 0");
+  }
+  const std::string with = absl::StrCat("with objective ", options.objective);
+  if (options.objective != "mlm_cpc") {
+    RefuseFields(CpcFields(), with, &reader);
+  }
+  if (options.objective != "mlm_nsp") {
+    RefuseFields({"nsp_weight"}, with, &reader);
+  }
+  const char kWithLong[] = "where data.max_long_length is not 0";
+  const char kWithoutLong[] = "where data.max_long_length is 0";
+  RefuseFields(pairs ? PackingFields() : PairFields(),
+               pairs ? kWithoutLong : kWithLong, &reader);
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  if (!config.train.steps.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source,
+        ": train.steps should say how many updates pre-training makes: the "
+        "number of examples of an epoch is not known before they are drawn"));
+  }
+  return options;
+}
+
+}  // namespace etc

@@ -1,0 +1,117 @@
+#ifndef ETC_TASKS_PRETRAIN_PRETRAIN_OPTIONS_H_
+#define ETC_TASKS_PRETRAIN_PRETRAIN_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tasks/train/config.h"
+#include "tasks/train/config_table.h"
+
+namespace etc {
+
+// The object "pretrain" of a configuration, whose field "task" is "pretrain".
+// What has no reference here is this project's choice.
+struct PretrainOptions {
+  // "mlm_nsp" (BERT), "mlm_cpc" (ETC) or "mlm" (either).
+  std::string objective = "mlm_cpc";
+
+  // Share of the tokens that are masked, at most so many of an example (of ETC,
+  // of a part of a document); 0: as many as that (doc/pretraining.md 3, 9.2).
+  double mask_rate = 0.15;
+  int64_t max_predictions = 0;
+  // Whether all pieces of a word are masked together.
+  bool whole_words = false;
+  // Random tokens are those from here on; 999 leaves out what BERT's vocabulary
+  // has for other uses.
+  int64_t random_min_id = 0;
+  // The piece that masks, if it is neither [MASK] nor <mask>.
+  std::string mask_piece;
+
+  // Documents with fewer sentences are left out.
+  int64_t min_sentences = 1;
+  // Where data.dev is empty, one document of so many is held out of data.train
+  // for evaluations; 0: none.
+  int64_t development_one_in = 1000;
+
+  // BERT: share of the documents whose examples aim at a shorter length, and
+  // versions of each document that are made once (BERT's dupe_factor); 0: other
+  // examples in each epoch.
+  double short_sequence_rate = 0.1;
+  int64_t static_versions = 0;
+
+  // ETC: longest sentence as a share of data.max_long_length; the share of
+  // either length from which on a packed input is full, and how many are packed
+  // at a time (doc/pretraining.md 8).
+  double max_sentence_share = 0.25;
+  double packing_full = 0.95;
+  int64_t packing_open = 32;
+  // The share of sentences that are hidden, and their global token: 2, or 1 as
+  // for other sentences (doc/pretraining.md 9.2).
+  double cpc_rate = 0.1;
+  int64_t cpc_global_id = 2;
+  // "bilinear" or "dot", divided by the temperature (doc/pretraining.md 9.1).
+  std::string cpc_score = "bilinear";
+  double cpc_temperature = 1;
+
+  // Of the losses of the objective: mlm_nsp 1 and 1, mlm_cpc 0.8 and 0.2
+  // (doc/pretraining.md 5, 7).
+  double mlm_weight = 1;
+  double nsp_weight = 1;
+  double cpc_weight = 0.2;
+
+  bool operator==(const PretrainOptions&) const = default;
+};
+
+template <>
+struct ConfigTable<PretrainOptions> {
+  using O = PretrainOptions;
+  static constexpr char kObject[] = "pretrain";
+  static constexpr auto kFields = std::make_tuple(
+      Field("objective", &O::objective,
+            {.one_of = {"mlm_nsp", "mlm_cpc", "mlm"}}),
+      Field("mask_rate", &O::mask_rate, {.above = 0, .most = 1}),
+      Field("max_predictions", &O::max_predictions, {.least = 0, .most = 1e9}),
+      Field("whole_words", &O::whole_words),
+      Field("random_min_id", &O::random_min_id, {.least = 0, .most = 1e9}),
+      Field("mask_piece", &O::mask_piece),
+      Field("min_sentences", &O::min_sentences, {.least = 1, .most = 1e9}),
+      Field("development_one_in", &O::development_one_in,
+            {.least = 0, .most = 1e12}),
+      Field("short_sequence_rate", &O::short_sequence_rate,
+            {.least = 0, .most = 1}),
+      Field("static_versions", &O::static_versions, {.least = 0, .most = 1e6}),
+      Field("max_sentence_share", &O::max_sentence_share,
+            {.above = 0, .most = 1}),
+      Field("packing_full", &O::packing_full, {.above = 0, .most = 1}),
+      Field("packing_open", &O::packing_open, {.least = 1, .most = 1e6}),
+      Field("cpc_rate", &O::cpc_rate, {.above = 0, .most = 1}),
+      Field("cpc_global_id", &O::cpc_global_id, {.least = 1, .most = 2}),
+      Field("cpc_score", &O::cpc_score, {.one_of = {"bilinear", "dot"}}),
+      Field("cpc_temperature", &O::cpc_temperature, {.above = 0}),
+      Field("mlm_weight", &O::mlm_weight, {.above = 0}),
+      Field("nsp_weight", &O::nsp_weight, {.above = 0}),
+      Field("cpc_weight", &O::cpc_weight, {.above = 0}));
+};
+
+// Whether a model reads BERT's inputs: all tokens are global, and none is long.
+inline bool ReadsPairs(const FinetuneConfig& config) {
+  return config.data.max_long_length == 0;
+}
+
+// The options in `config.task_options`. The defaults of `whole_words`,
+// `min_sentences` and `mlm_weight` depend on the objective: true, 7 and 0.8 for
+// mlm_cpc.
+//   kInvalidArgument  a field that does not exist, a wrong type or value, an
+//                     objective that is not for the lengths of `config.data`,
+//                     a field that decides nothing for the objective; no
+//                     train.steps
+absl::StatusOr<PretrainOptions> ReadPretrainOptions(
+    const FinetuneConfig& config);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_PRETRAIN_OPTIONS_H_

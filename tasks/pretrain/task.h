@@ -1,0 +1,70 @@
+#ifndef ETC_TASKS_PRETRAIN_TASK_H_
+#define ETC_TASKS_PRETRAIN_TASK_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/pretrain/corpus_tokenizer.h"
+#include "tasks/pretrain/pretrain_options.h"
+#include "tasks/pretrain/special_tokens.h"
+#include "tasks/pretrain/token_store.h"
+#include "tasks/task.h"
+#include "tasks/task_entry.h"
+
+namespace etc {
+
+// The field "task" of a configuration of pre-training, and the object with its
+// options.
+inline constexpr char kPretrainTask[] = "pretrain";
+
+// Pre-training on token stores (doc/pretraining.md). Its data are what
+// `realetc tokenize` wrote; where data.dev is empty, some documents of
+// data.train are held out by their hash.
+class PretrainTask final : public Task {
+ public:
+  //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces
+  //                     that are needed; a model without the ids
+  static absl::StatusOr<std::unique_ptr<Task>> Make(
+      const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
+
+  //   kFailedPrecondition  a store has another vocabulary, or no document is
+  //                        left of it
+  absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
+      const DataRequest& request) const override;
+  bool holds_out() const override { return options_.development_one_in > 0; }
+  std::shared_ptr<TaskHead> MakeHead() const override;
+  std::unique_ptr<TaskPredictions> MakePredictions() const override;
+  std::string main_metric() const override { return "masked_lm_accuracy"; }
+  std::string Describe(const Example& example) const override;
+
+ private:
+  PretrainTask(const FinetuneConfig& config, PretrainOptions options,
+               CorpusTokenizer tokenizer, SpecialTokens special);
+
+  // The part of a corpus that is asked for, which is the whole store where
+  // data.dev names others.
+  struct Part {
+    bool development = false;
+    int64_t one_in = 0;
+  };
+  absl::StatusOr<std::unique_ptr<ExampleSource>> OpenStore(
+      const std::string& path, const Part& part) const;
+  absl::StatusOr<std::unique_ptr<ExampleSource>> OpenPairs(
+      std::shared_ptr<const TokenStore> store, const Part& part) const;
+  absl::StatusOr<std::unique_ptr<ExampleSource>> OpenPacked(
+      std::shared_ptr<const TokenStore> store, const Part& part) const;
+
+  const FinetuneConfig config_;
+  const PretrainOptions options_;
+  const CorpusTokenizer tokenizer_;
+  const SpecialTokens special_;
+};
+
+// Its entry, as those of the registry.
+TaskEntry PretrainEntry();
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_TASK_H_
