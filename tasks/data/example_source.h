@@ -45,7 +45,7 @@ class ExampleSource {
 
   // The examples of one record, the same at every call with the same request;
   // most records give one. The key may decide what is in the examples
-  // (which tokens are masked), but not how many there are.
+  // (which tokens are masked), and how many there are.
   //   kInvalidArgument  the record is not as the official format has it
   virtual absl::StatusOr<Examples> Make(RecordRequest request) const = 0;
 

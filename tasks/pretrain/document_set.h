@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace etc {
 
 // Tokens of a text, and of each whether it continues the word of the one before
@@ -28,8 +30,9 @@ class DocumentSet {
   virtual int64_t size() const = 0;
   virtual int64_t num_sentences(int64_t document) const = 0;
   // Puts the tokens of a sentence behind `pieces`.
-  virtual void AppendSentence(int64_t document, int64_t sentence,
-                              Pieces* pieces) const = 0;
+  //   kDataLoss  they are no tokens: what they were read from is damaged
+  virtual absl::Status AppendSentence(int64_t document, int64_t sentence,
+                                      Pieces* pieces) const = 0;
 };
 
 }  // namespace etc

@@ -37,7 +37,7 @@ class Draws {
 // permutations Fisher and Yates' from the top. The same on every machine.
 class KeyedDraws : public Draws {
  public:
-  explicit KeyedDraws(std::initializer_list<uint64_t> key);
+  KeyedDraws(std::initializer_list<uint64_t> key);
 
   double Uniform() override;
   int64_t Integer(int64_t first, int64_t last) override;

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/status_macros.h"
+
 namespace etc {
 namespace {
 
@@ -44,7 +46,7 @@ class PairWriter {
         draws_(draws),
         room_(options.max_length - kNumSpecialTokens) {}
 
-  std::vector<SentencePair> Write() {
+  absl::StatusOr<std::vector<SentencePair>> Write() {
     target_ = room_;
     if (draws_.Uniform() < options_.short_sequence_rate) {
       target_ = draws_.Integer(2, room_);
@@ -52,7 +54,7 @@ class PairWriter {
     const int64_t num_sentences = documents_.num_sentences(document_);
     std::vector<SentencePair> pairs;
     for (int64_t begin = 0; begin < num_sentences;) {
-      begin = WritePair(begin, num_sentences, &pairs);
+      ETC_ASSIGN_OR_RETURN(begin, WritePair(begin, num_sentences, &pairs));
     }
     return pairs;
   }
@@ -60,13 +62,13 @@ class PairWriter {
  private:
   // Makes an example from sentence `begin` on. Returns where the next one
   // begins.
-  int64_t WritePair(int64_t begin, int64_t num_sentences,
-                    std::vector<SentencePair>* pairs) {
+  absl::StatusOr<int64_t> WritePair(int64_t begin, int64_t num_sentences,
+                                    std::vector<SentencePair>* pairs) {
     Pieces chunk;
     std::vector<size_t> ends;  // of its sentences
     int64_t end = begin;
     while (end < num_sentences && (end == begin || chunk.size() < target_)) {
-      documents_.AppendSentence(document_, end++, &chunk);
+      ETC_RETURN_IF_ERROR(documents_.AppendSentence(document_, end++, &chunk));
       ends.push_back(chunk.ids.size());
     }
     const int64_t num_chunk = end - begin;
@@ -77,7 +79,7 @@ class PairWriter {
     const bool random_next = num_chunk == 1 || draws_.Uniform() < 0.5;
     Pieces b;
     if (random_next) {
-      b = DrawPartner(target_ - a.size());
+      ETC_ASSIGN_OR_RETURN(b, DrawPartner(target_ - a.size()));
       end = begin + a_end;
     } else {
       b = std::move(chunk);
@@ -90,7 +92,7 @@ class PairWriter {
 
   // Sentences of a random document from a random one on, until they have `want`
   // tokens or the document ends.
-  Pieces DrawPartner(int64_t want) {
+  absl::StatusOr<Pieces> DrawPartner(int64_t want) {
     int64_t partner = document_;
     for (int draw = 0; draw < kMaxPartnerDraws && partner == document_;
          ++draw) {
@@ -100,7 +102,8 @@ class PairWriter {
     int64_t sentence = draws_.Integer(0, num_sentences - 1);
     Pieces pieces;
     do {
-      documents_.AppendSentence(partner, sentence++, &pieces);
+      ETC_RETURN_IF_ERROR(
+          documents_.AppendSentence(partner, sentence++, &pieces));
     } while (sentence < num_sentences && pieces.size() < want);
     return pieces;
   }
@@ -136,10 +139,9 @@ class PairWriter {
 
 }  // namespace
 
-std::vector<SentencePair> CreateInstances(const DocumentSet& documents,
-                                          int64_t document,
-                                          const SentencePairOptions& options,
-                                          Draws& draws) {
+absl::StatusOr<std::vector<SentencePair>> CreateInstances(
+    const DocumentSet& documents, int64_t document,
+    const SentencePairOptions& options, Draws& draws) {
   TORCH_CHECK(options.max_length >= kNumSpecialTokens + 2,
               "max_length should be at least ", kNumSpecialTokens + 2,
               ", but is ", options.max_length);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "tasks/pretrain/document_set.h"
 #include "tasks/pretrain/draws.h"
 #include "tasks/pretrain/masking.h"
@@ -38,11 +39,11 @@ struct SentencePair {
 // sentences that it replaces begin the next chunk. With a single document the
 // random one is the document itself.
 //
-// Throws c10::Error if `options.max_length` leaves no room for two tokens.
-std::vector<SentencePair> CreateInstances(const DocumentSet& documents,
-                                          int64_t document,
-                                          const SentencePairOptions& options,
-                                          Draws& draws);
+// Errors are those of `documents`. Throws c10::Error if `options.max_length`
+// leaves no room for two tokens.
+absl::StatusOr<std::vector<SentencePair>> CreateInstances(
+    const DocumentSet& documents, int64_t document,
+    const SentencePairOptions& options, Draws& draws);
 
 // Removes tokens until both have at most `max_tokens` together: each from the
 // longer one (of equals from `b`), each time from its front or its back by a

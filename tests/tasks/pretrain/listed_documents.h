@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "tasks/pretrain/document_set.h"
 
@@ -67,13 +68,14 @@ class ListedDocuments : public DocumentSet {
     return static_cast<int64_t>(
         documents_.at(static_cast<size_t>(document)).size());
   }
-  void AppendSentence(int64_t document, int64_t sentence,
-                      Pieces* pieces) const override {
+  absl::Status AppendSentence(int64_t document, int64_t sentence,
+                              Pieces* pieces) const override {
     const Pieces& added = documents_.at(static_cast<size_t>(document))
                               .at(static_cast<size_t>(sentence));
     for (size_t i = 0; i < added.ids.size(); ++i) {
       pieces->Add(added.ids[i], added.continues_word[i] != 0);
     }
+    return absl::OkStatus();
   }
 
  private:

@@ -146,8 +146,8 @@ TEST(CreateInstancesTest, AreThoseOfTheOfficialGenerator) {
     }
     ScriptedDraws draws(golden["draws"]);
     const std::vector<SentencePair> pairs =
-        CreateInstances(ListedDocuments(documents),
-                        golden["document"].get<int64_t>(), options, draws);
+        *CreateInstances(ListedDocuments(documents),
+                         golden["document"].get<int64_t>(), options, draws);
     EXPECT_EQ(draws.left(), 0);
     const nlohmann::json& expected = golden["expect"];
     ASSERT_EQ(pairs.size(), expected.size());
@@ -199,7 +199,7 @@ TEST(CreateInstancesTest, PutsReplacedSentencesBackIntoTheNextChunk) {
     ["integer", 1, 1, 1], ["uniform", 0.6],
     ["permutation", [3, 1, 2, 0]], ["uniform", 0.1]])"));
   const std::vector<SentencePair> pairs =
-      CreateInstances(documents, 0, SmallPairs(/*max_length=*/7), draws);
+      *CreateInstances(documents, 0, SmallPairs(/*max_length=*/7), draws);
   EXPECT_EQ(draws.left(), 0);
   ASSERT_EQ(pairs.size(), 2);
   EXPECT_TRUE(pairs[0].random_next);
@@ -291,8 +291,8 @@ TEST(CreateInstancesTest, HoldsToItsRulesForAnyDraws) {
     const auto document = static_cast<int64_t>(key % 3);
     KeyedDraws draws({key});
     KeyedDraws same({key});
-    const auto pairs = CreateInstances(set, document, options, draws);
-    const auto again = CreateInstances(set, document, options, same);
+    const auto pairs = *CreateInstances(set, document, options, draws);
+    const auto again = *CreateInstances(set, document, options, same);
     ASSERT_EQ(pairs.size(), again.size());
     ASSERT_GE(pairs.size(), 1);
     for (size_t p = 0; p < pairs.size(); ++p) {
@@ -331,7 +331,7 @@ TEST(CreateInstancesTest, RejectsALengthWithoutRoom) {
   const ListedDocuments documents({{PlainPieces({10})}, {PlainPieces({11})}});
   KeyedDraws draws({7});
   EXPECT_ANY_THROW(CreateInstances(documents, 0, SmallPairs(4), draws));
-  EXPECT_EQ(CreateInstances(documents, 0, SmallPairs(5), draws).size(), 1);
+  EXPECT_EQ(CreateInstances(documents, 0, SmallPairs(5), draws)->size(), 1);
 }
 
 }  // namespace

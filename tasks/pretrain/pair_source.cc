@@ -1,0 +1,131 @@
+#include "tasks/pretrain/pair_source.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tasks/invalid_argument.h"
+#include "tasks/pretrain/option_checks.h"
+#include "tasks/pretrain/pretrain_example.h"
+
+namespace etc {
+namespace {
+
+// [CLS], two [SEP], and a token for each of A and B.
+constexpr int64_t kShortestPair = 5;
+
+absl::Status CheckPairOptions(const PairSourceOptions& options,
+                              const TokenStore& store) {
+  const SentencePairOptions& pairs = options.pairs;
+  if (pairs.max_length < kShortestPair) {
+    return InvalidArgument("the length of an input should be at least ",
+                           kShortestPair, ", but is ", pairs.max_length);
+  }
+  if (options.static_versions < 0) {
+    return InvalidArgument("static_versions should not be negative, but is ",
+                           options.static_versions);
+  }
+  ETC_RETURN_IF_ERROR(
+      CheckShare("short_sequence_rate", pairs.short_sequence_rate));
+  ETC_RETURN_IF_ERROR(CheckMaskedLm(pairs.mlm, store));
+  for (const auto& [name, id] : {std::pair("[CLS]", pairs.cls_id),
+                                 std::pair("[SEP]", pairs.separator_id)}) {
+    if (id < 0 || id >= pairs.mlm.vocab_size) {
+      return InvalidArgument("the vocabulary should have a ", name, " below ",
+                             pairs.mlm.vocab_size, ", but its id is ", id);
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t CountLongSentences(const TokenStore& store,
+                           const std::vector<int64_t>& documents,
+                           int64_t most) {
+  int64_t count = 0;
+  for (const int64_t document : documents) {
+    for (int64_t s = store.first_sentence(document);
+         s < store.first_sentence(document + 1); ++s) {
+      count += store.first_token(s + 1) - store.first_token(s) > most ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+std::shared_ptr<PretrainExample> ToExample(SentencePair pair,
+                                           const PairSourceOptions& options) {
+  auto example = std::make_shared<PretrainExample>();
+  example->global_token_ids = std::move(pair.tokens);
+  example->global_type_ids = std::move(pair.types);
+  example->masked_positions = std::move(pair.masked.positions);
+  example->masked_labels = std::move(pair.masked.labels);
+  if (options.next_sentence) {
+    example->next_sentence = pair.random_next ? 1 : 0;
+  }
+  example->pattern = UnrestrictedPattern(
+      /*long_length=*/0, example->global_length(), options.pattern.local_radius,
+      options.pattern.relative_pos_max_distance);
+  return example;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
+    std::shared_ptr<const TokenStore> store, const PairSourceOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckPairOptions(options, *store));
+  CorpusCounts counts;
+  ETC_ASSIGN_OR_RETURN(std::vector<int64_t> documents,
+                       SelectDocuments(*store, options.corpus, &counts));
+  if (options.next_sentence && documents.size() == 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        store->path(), ": the ",
+        options.corpus.development ? "development" : "training",
+        " part has one document, but next-sentence prediction (mlm_nsp) needs ",
+        "two, to draw a random next text from the other"));
+  }
+  const int64_t room = options.pairs.max_length - (kShortestPair - 2);
+  counts.cut_sentences = CountLongSentences(*store, documents, room);
+  return std::unique_ptr<PairSource>(
+      new PairSource(std::move(store), options, std::move(documents), counts));
+}
+
+PairSource::PairSource(std::shared_ptr<const TokenStore> store,
+                       const PairSourceOptions& options,
+                       std::vector<int64_t> documents, CorpusCounts counts)
+    : store_(std::move(store)),
+      options_(options),
+      seed_(options.corpus.development ? 0 : options.seed),
+      num_versions_(options.corpus.development
+                        ? std::min<int64_t>(options.static_versions, 1)
+                        : options.static_versions),
+      documents_(store_.get(), std::move(documents)),
+      counts_(counts) {}
+
+int64_t PairSource::size() const {
+  return documents_.size() * std::max<int64_t>(num_versions_, 1);
+}
+
+absl::StatusOr<Examples> PairSource::Make(RecordRequest request) const {
+  // Versions of one document are far apart, as those of the passes of BERT's
+  // generator.
+  const int64_t document = request.record % documents_.size();
+  const auto purpose = static_cast<uint64_t>(DrawPurpose::kInstances);
+  KeyedDraws draws =
+      depends_on_key()
+          ? KeyedDraws({request.key, static_cast<uint64_t>(document), purpose})
+          : KeyedDraws({seed_, static_cast<uint64_t>(request.record), purpose});
+  ETC_ASSIGN_OR_RETURN(
+      std::vector<SentencePair> pairs,
+      CreateInstances(documents_, document, options_.pairs, draws));
+  Examples examples;
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    const auto example = ToExample(std::move(pairs[p]), options_);
+    example->record_id =
+        absl::StrCat("document ", documents_.InStore(document), ", pair ", p);
+    examples.push_back(example);
+  }
+  return examples;
+}
+
+}  // namespace etc

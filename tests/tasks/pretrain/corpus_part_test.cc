@@ -1,0 +1,122 @@
+// Which documents of a store are read, and what is said if there is none.
+
+#include "tasks/pretrain/corpus_part.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/pretrain/random_documents.h"
+
+namespace etc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CorpusPartTest : public testing::Test {
+ protected:
+  std::shared_ptr<const TokenStore> Store(
+      const std::vector<ToyDocument>& documents) {
+    return MakeToyStore(directory_.File("corpus.tokens"), documents);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+std::string MessageOf(const TokenStore& store,
+                      const CorpusPartOptions& options) {
+  CorpusCounts counts;
+  const auto documents = SelectDocuments(store, options, &counts);
+  EXPECT_EQ(documents.status().code(), absl::StatusCode::kFailedPrecondition);
+  return std::string(documents.status().message());
+}
+
+TEST_F(CorpusPartTest, EachDocumentIsInOnePart) {
+  const auto store = Store(RandomDocuments(
+      {.num_documents = 2000, .max_sentences = 3, .max_tokens = 9}));
+  CorpusCounts training_counts;
+  CorpusCounts development_counts;
+  const auto training =
+      SelectDocuments(*store, {.development_one_in = 20}, &training_counts);
+  const auto development =
+      SelectDocuments(*store, {.development = true, .development_one_in = 20},
+                      &development_counts);
+  ASSERT_TRUE(training.ok() && development.ok());
+  std::vector<int64_t> all = *training;
+  all.insert(all.end(), development->begin(), development->end());
+  std::sort(all.begin(), all.end());
+  for (int64_t d = 0; d < 2000; ++d) {
+    ASSERT_EQ(all.at(static_cast<size_t>(d)), d);
+  }
+  // 100 expected, standard deviation 10.
+  EXPECT_NEAR(static_cast<double>(development->size()), 100, 50);
+  EXPECT_EQ(training_counts.documents + development_counts.documents, 2000);
+  EXPECT_EQ(training_counts.sentences + development_counts.sentences,
+            store->num_sentences());
+  EXPECT_EQ(training_counts.tokens + development_counts.tokens,
+            store->num_tokens());
+}
+
+// Which ones are held out does not depend on where they stand in the corpus.
+TEST_F(CorpusPartTest, HoldsOutTheSameTextsInAnyOrder) {
+  std::vector<ToyDocument> documents = RandomDocuments({.num_documents = 200});
+  const auto held_out = [this](const std::vector<ToyDocument>& in_store) {
+    const auto store = Store(in_store);
+    std::vector<ToyDocument> found;
+    for (const int64_t d :
+         DocumentsOf(*store, {.development = true, .development_one_in = 10})) {
+      found.push_back(in_store[static_cast<size_t>(d)]);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  const std::vector<ToyDocument> before = held_out(documents);
+  std::rotate(documents.begin(), documents.begin() + 77, documents.end());
+  EXPECT_EQ(held_out(documents), before);
+}
+
+TEST_F(CorpusPartTest, LeavesOutShortDocuments) {
+  const auto store = Store({{{10}, {11}}, {{12}}, {{13}, {14}, {15}}});
+  const CorpusPartOptions options{.development_one_in = 0, .min_sentences = 2};
+  CorpusCounts counts;
+  EXPECT_THAT(*SelectDocuments(*store, options, &counts), ElementsAre(0, 2));
+  EXPECT_EQ(counts.short_documents, 1);
+  EXPECT_EQ(counts.sentences, 5);
+  EXPECT_EQ(DescribeCounts(counts, options),
+            "training: 2 documents of 5 sentences and 5 tokens; left out 1 "
+            "document of fewer than 2 sentences");
+}
+
+TEST_F(CorpusPartTest, SaysWhyNoDocumentIsLeft) {
+  const auto empty = Store({});
+  EXPECT_THAT(MessageOf(*empty, {}), HasSubstr("corpus has no document"));
+  const auto store = Store({{{10}, {11}}, {{12}}});
+  EXPECT_THAT(MessageOf(*store, {.development_one_in = 0, .min_sentences = 7}),
+              HasSubstr("all 2 documents of the training part have fewer than "
+                        "7 sentences (min_sentences)"));
+  EXPECT_THAT(MessageOf(*store, {.development_one_in = 1}),
+              HasSubstr("larger development_one_in than 1"));
+  EXPECT_THAT(MessageOf(*store, {.development = true, .development_one_in = 0}),
+              HasSubstr("development_one_in is 0"));
+  EXPECT_THAT(MessageOf(*store, {.development = true,
+                                 .development_one_in = int64_t{1} << 62}),
+              HasSubstr("smaller development_one_in than"));
+}
+
+TEST_F(CorpusPartTest, ReadsTheSentencesOfItsDocuments) {
+  const auto store = Store({{{10, 11}}, {{20, 21}, {23, 24, 26}}});
+  const StoreDocuments documents(store.get(), {1});
+  EXPECT_EQ(documents.size(), 1);
+  EXPECT_EQ(documents.num_sentences(0), 2);
+  Pieces pieces;
+  ASSERT_TRUE(documents.AppendSentence(0, 1, &pieces).ok());
+  ASSERT_TRUE(documents.AppendSentence(0, 0, &pieces).ok());
+  EXPECT_THAT(pieces.ids, ElementsAre(23, 24, 26, 20, 21));
+  EXPECT_THAT(pieces.continues_word, ElementsAre(1, 0, 0, 0, 1));
+}
+
+}  // namespace
+}  // namespace etc
