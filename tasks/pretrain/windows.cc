@@ -1,0 +1,104 @@
+#include "tasks/pretrain/windows.h"
+
+#include <c10/util/Exception.h>
+
+#include <cstddef>
+
+#include "base/status_macros.h"
+
+namespace etc {
+namespace {
+
+// Where the pieces of a sentence end, in tokens of the store.
+std::vector<int64_t> PieceEnds(const TokenStore& store, int64_t sentence,
+                               const SentenceSplitOptions& options) {
+  const int64_t begin = store.first_token(sentence);
+  std::vector<int64_t> ends = SplitSentence(
+      store.first_token(sentence + 1) - begin,
+      [&store, begin](int64_t i) { return store.is_continuation(begin + i); },
+      options);
+  for (int64_t& end : ends) {
+    end += begin;
+  }
+  return ends;
+}
+
+// The sentence that a token belongs to.
+int64_t SentenceOf(const TokenStore& store, int64_t token) {
+  int64_t sentence = 0;
+  int64_t end = store.num_sentences();
+  while (end - sentence > 1) {
+    const int64_t middle = sentence + (end - sentence) / 2;
+    (store.first_token(middle) <= token ? sentence : end) = middle;
+  }
+  return sentence;
+}
+
+}  // namespace
+
+std::vector<Window> MakeWindows(const TokenStore& store,
+                                const std::vector<int64_t>& documents,
+                                const WindowOptions& options,
+                                CorpusCounts* counts) {
+  TORCH_CHECK(options.sentences.max_tokens >= 1 &&
+                  options.sentences.max_tokens <= options.max_tokens &&
+                  options.max_sentences >= 1,
+              "sentences of ", options.sentences.max_tokens,
+              " tokens should fit windows of ", options.max_tokens,
+              " tokens and ", options.max_sentences, " sentences");
+  std::vector<Window> windows;
+  std::vector<int64_t> lengths;
+  for (const int64_t document : documents) {
+    lengths.clear();
+    const int64_t last = store.first_sentence(document + 1);
+    int64_t begin = store.first_token(store.first_sentence(document));
+    int64_t token = begin;
+    for (int64_t s = store.first_sentence(document); s < last; ++s) {
+      const std::vector<int64_t> ends = PieceEnds(store, s, options.sentences);
+      counts->cut_sentences += ends.size() > 1 ? 1 : 0;
+      for (const int64_t end : ends) {
+        lengths.push_back(end - token);
+        token = end;
+      }
+    }
+    size_t sentence = 0;
+    for (const int64_t num_sentences :
+         SplitDocument(lengths, options.max_tokens, options.max_sentences)) {
+      Window window{.first_token = begin,
+                    .num_sentences = static_cast<int32_t>(num_sentences)};
+      for (int64_t i = 0; i < num_sentences; ++i) {
+        window.num_tokens += static_cast<int32_t>(lengths[sentence++]);
+      }
+      begin += window.num_tokens;
+      windows.push_back(window);
+    }
+  }
+  counts->windows += static_cast<int64_t>(windows.size());
+  return windows;
+}
+
+absl::StatusOr<DocumentPart> ReadWindow(const TokenStore& store,
+                                        const Window& window,
+                                        const WindowOptions& options) {
+  DocumentPart part;
+  const int64_t window_end = window.first_token + window.num_tokens;
+  ETC_RETURN_IF_ERROR(
+      AppendTokens(store, window.first_token, window_end, &part.pieces));
+  int64_t end = window.first_token;
+  for (int64_t s = SentenceOf(store, end); end < window_end; ++s) {
+    for (const int64_t piece_end : PieceEnds(store, s, options.sentences)) {
+      // The first sentence may begin in the window before, and the last one go
+      // on in the next.
+      if (piece_end > end && piece_end <= window_end) {
+        part.sentence_ends.push_back(piece_end - window.first_token);
+        end = piece_end;
+      }
+    }
+  }
+  TORCH_CHECK(part.num_sentences() == window.num_sentences, "a window of ",
+              window.num_sentences, " sentences has ", part.num_sentences(),
+              ": the options are not those it was made ", "with");
+  return part;
+}
+
+}  // namespace etc
