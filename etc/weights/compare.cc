@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
+#include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
@@ -31,7 +32,11 @@ Side AsStored(const TensorReader& reader) {
 }
 
 absl::StatusOr<Side> AsEncoder(const WeightFile& file) {
-  ETC_ASSIGN_OR_RETURN(const NamedTensors encoder, ReadEncoder(file));
+  ETC_ASSIGN_OR_RETURN(NamedTensors encoder, ReadEncoder(file));
+  ETC_ASSIGN_OR_RETURN(const HeadPlan plan,
+                       PlanHeads(file.source, file.source.config));
+  ETC_ASSIGN_OR_RETURN(NamedTensors heads, ReadHeads(file, plan));
+  encoder.merge(heads);
   Side side{.path = file.source.path,
             .read = [encoder](const std::string& name)
                 -> absl::StatusOr<torch::Tensor> { return encoder.at(name); }};

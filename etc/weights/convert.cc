@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
+#include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
 
 namespace etc {
@@ -47,7 +49,19 @@ struct Target {
   std::string weights_file;  // or the prefix
 };
 
-Target TargetOf(const EtcConfig& config, ExportFormat format) {
+// HuggingFace's class of a BERT with these heads.
+const char* ArchitectureOf(const HeadPlan& heads) {
+  const auto has = [&](PretrainingHead head) {
+    return std::find(heads.found.begin(), heads.found.end(), head) !=
+           heads.found.end();
+  };
+  return !has(PretrainingHead::kMlm)  ? "BertModel"
+         : has(PretrainingHead::kNsp) ? "BertForPreTraining"
+                                      : "BertForMaskedLM";
+}
+
+Target TargetOf(const EtcConfig& config, const HeadPlan& heads,
+                ExportFormat format) {
   const bool is_tensorflow = format == ExportFormat::kTensorFlow;
   if (!HasOnlyAbsolutePositions(config)) {
     return {NameStyle::kOfficialEtc, "etc_config.json", EtcConfigToJson(config),
@@ -56,8 +70,10 @@ Target TargetOf(const EtcConfig& config, ExportFormat format) {
   return is_tensorflow
              ? Target{NameStyle::kGoogleBert, "bert_config.json",
                       GoogleBertConfigToJson(config), "bert_model.ckpt"}
-             : Target{NameStyle::kHuggingFace, "config.json",
-                      HuggingFaceBertConfigToJson(config), kWeights};
+             : Target{
+                   NameStyle::kHuggingFace, "config.json",
+                   HuggingFaceBertConfigToJson(config, ArchitectureOf(heads)),
+                   kWeights};
 }
 
 // The TensorFlow code supports one gelu and one epsilon.
@@ -93,6 +109,27 @@ const char* PrefixOf(NameStyle style) {
   return "";
 }
 
+absl::StatusOr<HeadPlan> PlanImportedHeads(const SourceWeights& source,
+                                           const EtcConfig& config,
+                                           const ImportOptions& options) {
+  HeadPlanOptions heads{.token_rows = options.token_rows};
+  if (!options.heads) {
+    heads.heads.clear();
+  } else if (options.lift) {
+    heads.heads = {PretrainingHead::kMlm, PretrainingHead::kCpc};
+  }
+  return PlanHeads(source, config, heads);
+}
+
+// What the metadata of a file of ours say.
+std::map<std::string, std::string> MetadataFor(const HeadPlan& heads) {
+  std::map<std::string, std::string> metadata = {kMetadata};
+  if (!heads.found.empty()) {
+    metadata.emplace("task", kPretrainingTask);
+  }
+  return metadata;
+}
+
 }  // namespace
 
 absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
@@ -117,10 +154,16 @@ absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
                   {.segments = options.segments_by_index ? Segments::kByIndex
                                                          : Segments::kBroadcast,
                    .token_rows = options.token_rows}));
+  ETC_ASSIGN_OR_RETURN(HeadPlan heads,
+                       PlanImportedHeads(file.source, config, options));
+  std::erase_if(plan.dropped, [&](const DroppedTensor& tensor) {
+    return heads.Uses(tensor.name);
+  });
   ETC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, FindTokenizer(options.source));
   return ImportPlan{.file = std::move(file),
                     .config = std::move(config),
                     .plan = std::move(plan),
+                    .heads = std::move(heads),
                     .tokenizer = std::move(tokenizer)};
 }
 
@@ -132,11 +175,13 @@ absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
   EtcModel model(plan.config);
   ETC_RETURN_IF_ERROR(CopyTensors(TensorReader(plan.file.tensors),
                                   plan.plan.Copies(), ModuleTensors(*model)));
+  ETC_ASSIGN_OR_RETURN(NamedTensors tensors, ReadHeads(plan.file, plan.heads));
+  tensors.merge(ModuleTensors(*model, "encoder."));
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
   ETC_RETURN_IF_ERROR(CopyTokenizer(plan.tokenizer, directory));
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
                                           EtcConfigToJson(plan.config)));
-  return WriteTensors(weights, ModuleTensors(*model, "encoder."), {kMetadata});
+  return WriteTensors(weights, tensors, MetadataFor(plan.heads));
 }
 
 absl::Status ImportWeights(const ImportOptions& options,
@@ -217,7 +262,9 @@ absl::StatusOr<std::vector<std::string>> ExportWeights(
     const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
   const EtcConfig& config = file.source.config;
-  const Target target = TargetOf(config, format);
+  ETC_ASSIGN_OR_RETURN(const HeadPlan head_plan,
+                       PlanHeads(file.source, config));
+  const Target target = TargetOf(config, head_plan, format);
   ETC_RETURN_IF_ERROR(CheckExpressible(config, target.style, source));
   const std::string weights = absl::StrCat(directory, "/", target.weights_file);
   const bool is_tensorflow = format == ExportFormat::kTensorFlow;
@@ -225,8 +272,10 @@ absl::StatusOr<std::vector<std::string>> ExportWeights(
       CheckFree(is_tensorflow ? absl::StrCat(weights, ".index") : weights));
   ETC_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, FindTokenizer(source));
   ETC_ASSIGN_OR_RETURN(const NamedTensors encoder, ReadEncoder(file));
-  ETC_ASSIGN_OR_RETURN(const NamedTensors tensors,
+  ETC_ASSIGN_OR_RETURN(const NamedTensors heads, ReadHeads(file, head_plan));
+  ETC_ASSIGN_OR_RETURN(NamedTensors tensors,
                        TensorsInStyle(encoder, config, target.style));
+  tensors.merge(HeadsInStyle(heads, config, target.style));
 
   std::vector<std::string> written = {
       absl::StrCat(directory, "/", target.config_file)};

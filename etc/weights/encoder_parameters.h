@@ -35,6 +35,8 @@ enum class ParameterRole {
   kPositionTable,
   // Keys and biases of relative ids, which BERT does not have.
   kRelativePosition,
+  // One number for each token (pretraining_parameters.h).
+  kTokenBias,
   // Projections, feed-forward layers, LayerNorms.
   kLayer,
 };

@@ -10,6 +10,7 @@
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/encoder_parameters.h"
+#include "etc/weights/head_plan.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
@@ -23,6 +24,8 @@ struct ImportPlan {
   WeightFile file;
   EtcConfig config;  // of the result
   WeightPlan plan;
+  // What comes along of pre-training: `plan` does not call it dropped.
+  HeadPlan heads;
   TokenizerFiles tokenizer;
 };
 

@@ -217,7 +217,8 @@ std::string GoogleBertConfigToJson(const EtcConfig& config) {
   return CommonFields(config).dump(/*indent=*/2) + "\n";
 }
 
-std::string HuggingFaceBertConfigToJson(const EtcConfig& config) {
+std::string HuggingFaceBertConfigToJson(const EtcConfig& config,
+                                        const std::string& architecture) {
   json fields = CommonFields(config);
   if (config.hidden_act == "gelu") {
     fields["hidden_act"] = "gelu_new";
@@ -225,7 +226,7 @@ std::string HuggingFaceBertConfigToJson(const EtcConfig& config) {
     fields["hidden_act"] = "gelu";
   }
   fields["model_type"] = "bert";
-  fields["architectures"] = {"BertModel"};
+  fields["architectures"] = {architecture};
   fields["layer_norm_eps"] = config.layer_norm_epsilon;
   fields["pad_token_id"] = 0;
   return fields.dump(/*indent=*/2) + "\n";

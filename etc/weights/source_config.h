@@ -60,9 +60,11 @@ EtcConfig AsBert(EtcConfig config);
 bool HasOnlyAbsolutePositions(const EtcConfig& config);
 
 // The configuration files of Google's code and of HuggingFace for a
-// configuration that HasOnlyAbsolutePositions.
+// configuration that HasOnlyAbsolutePositions. `architecture` is HuggingFace's
+// class of the model: "BertForPreTraining" has heads.
 std::string GoogleBertConfigToJson(const EtcConfig& config);
-std::string HuggingFaceBertConfigToJson(const EtcConfig& config);
+std::string HuggingFaceBertConfigToJson(
+    const EtcConfig& config, const std::string& architecture = "BertModel");
 
 // The ETC that BERT or RoBERTa is lifted to by default: its sizes, vocabulary
 // and residual attention, all else as in ETC's published base model (

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/pretraining_parameters.h"
 #include "etc/weights/source_config.h"
 
 namespace etc {
@@ -98,14 +99,6 @@ std::vector<std::string> Differences(const EtcConfig& from,
                                  to.layer_norm_epsilon));
   }
   return texts;
-}
-
-// Whether LibTorch reads tensors of the dtype `name` as floating ones: "F32" or
-// "BF16", but not "F8_E4M3".
-bool IsFloating(absl::string_view name) {
-  const Dtype* dtype = FindDtype(name);
-  return dtype != nullptr && !dtype->pytorch.empty() &&
-         absl::StrContains(name, 'F');
 }
 
 class Planner {
@@ -297,17 +290,15 @@ class Planner {
         encoder.emplace(stored->second, &parameter);
       }
     }
+    const std::map<std::string, PretrainingHead> heads =
+        PretrainingTensors(source_.config, source_.names);
     for (const auto& [name, info] : source_.tensors) {
       if (used_.contains(name)) {
         continue;
       }
       const auto found = encoder.find(name);
       if (found == encoder.end()) {
-        if (IsBookkeeping(name)) {
-          ++plan_.bookkeeping;
-        } else {
-          plan_.dropped.push_back({name, "not part of the encoder"});
-        }
+        AddUnknown(name, heads);
       } else if (lifts_ &&
                  found->second->role == ParameterRole::kPositionTable) {
         plan_.dropped.push_back(
@@ -318,6 +309,20 @@ class Planner {
             ", has no place in the model, which shares or lacks parameters "
             "that are separate here"));
       }
+    }
+  }
+
+  // Adds a tensor that is none of the encoder's.
+  void AddUnknown(const std::string& name,
+                  const std::map<std::string, PretrainingHead>& heads) {
+    const auto head = heads.find(name);
+    if (head != heads.end()) {
+      const char* what = PretrainingHeadDescription(head->second);
+      plan_.dropped.push_back({name, absl::StrCat("part of the ", what), what});
+    } else if (IsBookkeeping(name)) {
+      ++plan_.bookkeeping;
+    } else {
+      plan_.dropped.push_back({name, "not part of the encoder"});
     }
   }
 
@@ -332,6 +337,12 @@ class Planner {
 };
 
 }  // namespace
+
+bool IsFloating(absl::string_view name) {
+  const Dtype* dtype = FindDtype(name);
+  return dtype != nullptr && !dtype->pytorch.empty() &&
+         absl::StrContains(name, 'F');
+}
 
 bool IsBookkeeping(absl::string_view name) {
   static constexpr std::array<absl::string_view, 13> kLast = {
@@ -358,7 +369,7 @@ int64_t WeightPlan::NumFresh() const {
   });
 }
 
-std::vector<TensorCopy> WeightPlan::Copies() const {
+std::vector<TensorCopy> CopiesOf(const std::vector<WeightStep>& steps) {
   std::vector<TensorCopy> copies;
   for (const WeightStep& step : steps) {
     if (!step.source.empty()) {

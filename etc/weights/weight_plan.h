@@ -18,6 +18,10 @@ namespace etc {
 // optimizer slots, step counters (doc/formats.md 2.8), position numbers.
 bool IsBookkeeping(absl::string_view name);
 
+// Whether LibTorch reads tensors of the dtype `name` as floating ones: "F32" or
+// "BF16", but not "F8_E4M3".
+bool IsFloating(absl::string_view name);
+
 // What files say of an encoder's weights, whichever project wrote them. BERT is
 // described as the special case of ETC that it is (source_config.h).
 struct SourceWeights {
@@ -53,7 +57,12 @@ struct WeightStep {
 struct DroppedTensor {
   std::string name;
   std::string why;
+  // "MLM head" if it is a part of one of pre-training's; else empty.
+  std::string head;
 };
+
+// What is copied for all steps that have a source.
+std::vector<TensorCopy> CopiesOf(const std::vector<WeightStep>& steps);
 
 struct WeightPlan {
   std::vector<WeightStep> steps;       // one for each parameter of the target
@@ -64,7 +73,7 @@ struct WeightPlan {
   // Parameters of the target that the file has no tensor for.
   int64_t NumFresh() const;
   // What is copied for all other parameters.
-  std::vector<TensorCopy> Copies() const;
+  std::vector<TensorCopy> Copies() const { return CopiesOf(steps); }
 };
 
 struct WeightPlanOptions {

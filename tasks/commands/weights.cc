@@ -138,6 +138,11 @@ void PrintParameters(const ImportPlan& plan) {
         kLine, step.target.name, FormatShape(step.target.shape),
         step.source.empty() ? "-" : step.source, step.how);
   }
+  for (const WeightStep& step : plan.heads.steps) {
+    std::cout << absl::StreamFormat(kLine, step.target.name,
+                                    FormatShape(step.target.shape), step.source,
+                                    step.how);
+  }
   for (const DroppedTensor& tensor : plan.plan.dropped) {
     std::cout << absl::StreamFormat(
         kLine, "-", FormatShape(plan.file.source.tensors.at(tensor.name).shape),
@@ -158,6 +163,29 @@ void PrintSome(const std::string& what, const std::vector<std::string>& names) {
                              names.begin() + static_cast<int64_t>(shown), ", ");
   if (names.size() > shown) {
     std::cout << " and " << names.size() - shown << " more";
+  }
+  std::cout << "\n";
+}
+
+// Which heads of pre-training come along, and which do not.
+void PrintHeads(const ImportPlan& plan) {
+  std::cout << "heads of pre-training: "
+            << JoinPretrainingHeads(plan.heads.found);
+  if (!plan.heads.missing.empty()) {
+    std::cout << "; not in the source: "
+              << JoinPretrainingHeads(plan.heads.missing);
+  }
+  std::vector<std::string> left_out;
+  for (const DroppedTensor& tensor : plan.plan.dropped) {
+    if (!tensor.head.empty() &&
+        (left_out.empty() || left_out.back() != tensor.head)) {
+      left_out.push_back(tensor.head);
+    }
+  }
+  std::sort(left_out.begin(), left_out.end());
+  left_out.erase(std::unique(left_out.begin(), left_out.end()), left_out.end());
+  if (!left_out.empty()) {
+    std::cout << "; left out: " << absl::StrJoin(left_out, ", ");
   }
   std::cout << "\n";
 }
@@ -186,6 +214,7 @@ void PrintSummary(const ImportPlan& plan, bool table_shown) {
     }
     PrintSome("dropped", names);
   }
+  PrintHeads(plan);
   std::cout << "residual attention: " << plan.config.residual_attention << "\n";
   for (const std::string& notice : plan.plan.notices) {
     std::cout << "note: " << notice << "\n";
@@ -274,6 +303,8 @@ void AddImportCommand(CLI::App* program, Action* action) {
       "vocab.txt, WordPiece's tokenizer.json or SentencePiece "
       ".model, instead of the source's; with --lift, RoBERTa's embeddings are "
       "matched to a .model piece by piece");
+  command->add_flag("--no-heads{false}", arguments->options.heads,
+                    "Leave out the heads of pre-training and the pooler");
   command->add_flag("--cased", arguments->cased,
                     "WordPiece: do not fold to lower case");
   command->add_flag("--split-punctuation", arguments->split_punctuation,
@@ -292,8 +323,9 @@ void AddExportCommand(CLI::App* program, Action* action) {
       "export", "Write an encoder for the official codes or HuggingFace");
   command->footer(
       "ETC gets the names of its TensorFlow code, BERT those of Google's\n"
-      "(tensorflow) or HuggingFace's (safetensors). The head of a task stays\n"
-      "behind.\n"
+      "(tensorflow) or HuggingFace's (safetensors). Heads of pre-training "
+      "come\n"
+      "along, the head of a task stays behind.\n"
       "\n"
       "Example:\n"
       "  realetc export runs/demo/seed-1/checkpoints/best exported");

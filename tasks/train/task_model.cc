@@ -17,6 +17,7 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
+#include "etc/weights/pretraining_parameters.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
@@ -62,8 +63,9 @@ absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
   const std::set<std::string> found(names.begin(), names.end());
   const auto made_for = reader.metadata().find(kTaskKey);
   if (made_for == reader.metadata().end() || made_for->second != task) {
-    return made_for == reader.metadata().end()
-               ? std::string("has none")
+    return made_for == reader.metadata().end() ? std::string("has none")
+           : made_for->second == kPretrainingTask
+               ? std::string("has those of pre-training")
                : absl::StrCat("has one for ", made_for->second);
   }
   for (const auto& [name, tensor] : head) {
@@ -103,13 +105,20 @@ std::vector<std::string> EncoderMessages(const std::string& init,
   }
   messages.push_back(text);
   std::vector<std::string> dropped;
+  std::set<std::string> heads;
   for (const DroppedTensor& tensor : plan.dropped) {
-    if (!absl::StartsWith(tensor.name, kHead)) {
+    if (!tensor.head.empty()) {
+      heads.insert(tensor.head);
+    } else if (!absl::StartsWith(tensor.name, kHead)) {
       dropped.push_back(tensor.name);
     }
   }
   if (!dropped.empty()) {
     messages.push_back(absl::StrCat("encoder: dropped ", Some(dropped)));
+  }
+  if (!heads.empty()) {
+    messages.push_back(
+        absl::StrCat("not used of pre-training: ", absl::StrJoin(heads, ", ")));
   }
   for (const std::string& notice : plan.notices) {
     messages.push_back(absl::StrCat("encoder: ", notice));

@@ -23,6 +23,7 @@
 #include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
+#include "tests/etc/weights/random_model.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
@@ -36,64 +37,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-EtcConfig BertOf(const char* residual = "off") {
-  EtcConfig config = AsBert({});
-  config.vocab_size = 29;
-  config.segment_vocab_size = 2;
-  config.hidden_size = 12;
-  config.num_hidden_layers = 2;
-  config.num_attention_heads = 3;
-  config.max_absolute_position_embeddings = 16;
-  config.intermediate_size = 20;
-  config.residual_attention = residual;
-  return config;
-}
-
-// Every parameter random, so that no two can be mistaken for each other. In
-// BERT what is one tensor there is the same twice here.
-EtcModel RandomModel(const EtcConfig& config) {
-  torch::manual_seed(7);
-  EtcModel model(config);
-  model->eval();
-  const torch::NoGradGuard no_grad;
-  auto parameters = model->named_parameters();
-  for (auto& parameter : parameters) {
-    parameter.value().normal_(0, 0.5);
-  }
-  if (HasOnlyAbsolutePositions(config)) {
-    for (auto& parameter : parameters) {
-      std::string twin = parameter.key();
-      if (const size_t at = twin.find("global_"); at != std::string::npos) {
-        twin.replace(at, 7, "long_");
-        parameter.value().copy_(parameters[twin]);
-      }
-    }
-  }
-  return model;
-}
-
-bool SameTensors(const NamedTensors& left, const NamedTensors& right) {
-  for (const auto& [name, tensor] : left) {
-    if (!right.contains(name) || !torch::equal(tensor, right.at(name))) {
-      ADD_FAILURE() << name;
-      return false;
-    }
-  }
-  return left.size() == right.size();
-}
-
 class ConvertTest : public testing::Test {
  protected:
   // Our checkpoint directory of the model.
   std::string Write(const EtcModel& model, const std::string& name) {
     const std::string directory = directory_.File(name);
-    EXPECT_TRUE(CreateDirectories(directory).ok());
-    EXPECT_TRUE(WriteFileAtomically(directory + "/etc_config.json",
-                                    EtcConfigToJson(model->config()))
-                    .ok());
-    EXPECT_TRUE(WriteTensors(directory + "/model.safetensors",
-                             ModuleTensors(*model, "encoder."), {})
-                    .ok());
+    WriteCheckpoint(directory, model);
     return directory;
   }
 

@@ -12,6 +12,8 @@
 #include <limits>
 
 #include "base/file.h"
+#include "etc/weights/import_plan.h"
+#include "etc/weights/pretraining_heads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
@@ -196,6 +198,43 @@ TEST_F(TaskModelTest, StartsFromABareEncoder) {
   ASSERT_TRUE(messages.ok()) << messages.status();
   EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
   EXPECT_FALSE(SameTensors(Head(model), Head(before)));
+}
+
+// A checkpoint of pre-training, ours or another's, starts any task: the heads
+// that it has are not this task's.
+TEST_F(TaskModelTest, StartsFromPretrainingAndSaysWhatItLeaves) {
+  const TaskModel before = MakeModel(config_, 1);
+  NamedTensors ours;
+  NamedTensors official = *TensorsInStyle(
+      ModuleTensors(*before.encoder()), config_.model, NameStyle::kOfficialEtc);
+  NamedTensors heads;
+  for (const PretrainingParameter& parameter :
+       PretrainingParameters(config_.model)) {
+    heads[parameter.parameter.name] =
+        torch::ones(parameter.parameter.shape, torch::kFloat32);
+  }
+  official.merge(HeadsInStyle(heads, config_.model, NameStyle::kOfficialEtc));
+  ours = Encoder(before);
+  ours.merge(heads);
+  FinetuneConfig config = config_;
+  config.init = temporary_.File("model.safetensors");
+  for (const bool is_ours : {true, false}) {
+    ASSERT_TRUE(
+        (is_ours ? WriteTensors(config.init, ours, {{"task", kPretrainingTask}})
+                 : WriteTensors(config.init, official, {}))
+            .ok());
+    const TaskModel model = MakeModel(config, 2);
+    const auto messages = LoadInitialWeights(config, model);
+    ASSERT_TRUE(messages.ok()) << messages.status();
+    EXPECT_TRUE(SameTensors(Encoder(model), Encoder(before)));
+    EXPECT_TRUE(SameTensors(Head(model), Head(MakeModel(config, 2))));
+    EXPECT_THAT(*messages,
+                ElementsAre(HasSubstr("encoder: from " + config.init),
+                            "not used of pre-training: CPC kernel, MLM head, "
+                            "NSP head, pooler",
+                            HasSubstr(is_ours ? "has those of pre-training"
+                                              : "has none")));
+  }
 }
 
 // BERT in our own form, as `realetc import` leaves it; the run says what it

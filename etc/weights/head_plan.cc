@@ -1,0 +1,188 @@
+#include "etc/weights/head_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+
+namespace etc {
+namespace {
+
+std::string HeadShapeText(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+// Those of `names` that the file has.
+std::vector<std::string> InFile(const SourceWeights& source,
+                                const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    if (source.tensors.contains(name)) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
+// `parameter` is the source's.
+absl::Status CheckHeadTensor(const SourceWeights& source,
+                             const EncoderParameter& parameter,
+                             const std::string& stored) {
+  const TensorInfo& info = source.tensors.at(stored);
+  const auto expected = ShapeInStyle(parameter, source.names.style);
+  if (info.shape != expected) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source.path, ": tensor ", QuotedName(stored), " should be ",
+        HeadShapeText(expected), ", but is ", HeadShapeText(info.shape)));
+  }
+  if (!IsFloating(info.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source.path, ": tensor ", QuotedName(stored),
+                     " should hold floating numbers, but is ", info.dtype));
+  }
+  return absl::OkStatus();
+}
+
+class HeadPlanner {
+ public:
+  HeadPlanner(const SourceWeights& source, const EtcConfig& target,
+              const HeadPlanOptions& options)
+      : source_(source),
+        options_(options),
+        from_(PretrainingParameters(source.config)),
+        to_(PretrainingParameters(target)) {}
+
+  absl::StatusOr<HeadPlan> Plan() {
+    for (const PretrainingHead head : options_.heads) {
+      ETC_RETURN_IF_ERROR(Add(head));
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  absl::Status Add(PretrainingHead head) {
+    std::vector<std::string> there;
+    std::vector<std::string> absent;
+    for (const PretrainingParameter& parameter : from_) {
+      if (parameter.head != head) {
+        continue;
+      }
+      const auto names = NamesInFile(parameter, source_.names);
+      const auto found = InFile(source_, names);
+      if (found.empty()) {
+        absent.push_back(QuotedName(names.front()));
+      } else {
+        there.push_back(QuotedName(found.front()));
+      }
+    }
+    if (there.empty()) {
+      plan_.missing.push_back(head);
+      return absl::OkStatus();
+    }
+    if (!absent.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          source_.path, ": its ", PretrainingHeadDescription(head),
+          " is incomplete: it has no tensor ", absl::StrJoin(absent, ", "),
+          ", but ", absl::StrJoin(there, ", ")));
+    }
+    plan_.found.push_back(head);
+    for (size_t i = 0; i < from_.size(); ++i) {
+      if (from_[i].head == head) {
+        ETC_RETURN_IF_ERROR(AddParameter(from_[i], to_[i].parameter));
+      }
+    }
+    return head == PretrainingHead::kMlm ? TieDecoder() : absl::OkStatus();
+  }
+
+  absl::Status AddParameter(const PretrainingParameter& from,
+                            EncoderParameter target) {
+    const NameStyle style = source_.names.style;
+    const auto found = InFile(source_, NamesInFile(from, source_.names));
+    for (const std::string& name : found) {
+      ETC_RETURN_IF_ERROR(CheckHeadTensor(source_, from.parameter, name));
+      if (name != found.front()) {
+        plan_.tied.push_back({name, found.front()});
+      }
+    }
+    WeightStep step{.target = std::move(target),
+                    .source = found.front(),
+                    .transpose = IsTransposedInStyle(from.parameter, style)};
+    std::vector<std::string> how;
+    if (step.transpose) {
+      how.emplace_back("transposed");
+    }
+    if (step.target.role == ParameterRole::kTokenBias &&
+        !options_.token_rows.empty()) {
+      step.rows = options_.token_rows;
+      how.emplace_back("by piece, the others 0");
+    }
+    if (const std::string& dtype = source_.tensors.at(step.source).dtype;
+        dtype != "F32") {
+      how.push_back(absl::StrCat("from ", dtype));
+    }
+    step.how = how.empty() ? "as it is" : absl::StrJoin(how, ", ");
+    plan_.steps.push_back(std::move(step));
+    return absl::OkStatus();
+  }
+
+  absl::Status TieDecoder() {
+    for (const EncoderParameter& parameter :
+         EncoderParameters(source_.config)) {
+      if (parameter.role != ParameterRole::kTokenTable) {
+        continue;
+      }
+      const auto table = source_.names.stored_as.find(
+          NameInStyle(parameter, source_.names.style));
+      for (const std::string& name :
+           InFile(source_, DecoderNamesInFile(source_.names))) {
+        ETC_RETURN_IF_ERROR(CheckHeadTensor(source_, parameter, name));
+        if (table != source_.names.stored_as.end()) {
+          plan_.tied.push_back({name, table->second});
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const SourceWeights& source_;
+  const HeadPlanOptions& options_;
+  const std::vector<PretrainingParameter> from_;
+  const std::vector<PretrainingParameter> to_;
+  HeadPlan plan_;
+};
+
+}  // namespace
+
+bool HeadPlan::Uses(const std::string& name) const {
+  return std::any_of(
+             steps.begin(), steps.end(),
+             [&](const WeightStep& step) { return step.source == name; }) ||
+         std::any_of(tied.begin(), tied.end(), [&](const TiedTensor& tensor) {
+           return tensor.name == name;
+         });
+}
+
+std::vector<std::string> HeadPlan::Messages() const {
+  std::vector<std::string> messages;
+  for (const PretrainingHead head : found) {
+    messages.push_back(
+        absl::StrCat(PretrainingHeadDescription(head), ": found"));
+  }
+  for (const PretrainingHead head : missing) {
+    messages.push_back(absl::StrCat(PretrainingHeadDescription(head),
+                                    ": not in the file, starts at random"));
+  }
+  return messages;
+}
+
+absl::StatusOr<HeadPlan> PlanHeads(const SourceWeights& source,
+                                   const EtcConfig& target,
+                                   const HeadPlanOptions& options) {
+  return HeadPlanner(source, target, options).Plan();
+}
+
+}  // namespace etc

@@ -1,0 +1,54 @@
+#ifndef ETC_ETC_WEIGHTS_HEAD_PLAN_H_
+#define ETC_ETC_WEIGHTS_HEAD_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "etc/config.h"
+#include "etc/weights/pretraining_parameters.h"
+#include "etc/weights/weight_plan.h"
+
+namespace etc {
+
+// A tensor of a file that must have the elements of another one, which is read.
+struct TiedTensor {
+  std::string name;
+  std::string same_as;
+};
+
+// How heads of pre-training are filled from a file, without reading any tensor.
+struct HeadPlan {
+  std::vector<PretrainingHead> found;
+  std::vector<PretrainingHead> missing;  // wanted, but not in the file
+  // One for each parameter of the heads found.
+  std::vector<WeightStep> steps;
+  // Other names of the output bias, and the decoder's weight, which is the
+  // token table: untied decoders are not supported.
+  std::vector<TiedTensor> tied;
+
+  bool Uses(const std::string& name) const;
+  // "MLM head: found", "NSP head: not in the file, starts at random".
+  std::vector<std::string> Messages() const;
+};
+
+struct HeadPlanOptions {
+  std::vector<PretrainingHead> heads = {std::begin(kAllPretrainingHeads),
+                                        std::end(kAllPretrainingHeads)};
+  // As in WeightPlanOptions, for the bias of each token.
+  std::vector<int64_t> token_rows;
+};
+
+// Plans which of the wanted heads are filled from the source, for an encoder of
+// the configuration `target`, whose sizes PlanWeights has found to fit.
+//   kInvalidArgument  the file has some tensors of a head, but not all; or
+//                     tensors of another shape or that are not floating; the
+//                     message names them
+absl::StatusOr<HeadPlan> PlanHeads(const SourceWeights& source,
+                                   const EtcConfig& target,
+                                   const HeadPlanOptions& options = {});
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_HEAD_PLAN_H_

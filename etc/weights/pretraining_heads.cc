@@ -1,0 +1,95 @@
+#include "etc/weights/pretraining_heads.h"
+
+#include <c10/util/Exception.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "etc/weights/pretraining_parameters.h"
+
+namespace etc {
+namespace {
+
+// The heads that `tensors` has.
+std::vector<PretrainingHead> HeadsOf(const EtcConfig& config,
+                                     const NamedTensors& tensors) {
+  std::vector<PretrainingHead> heads;
+  for (const PretrainingParameter& parameter : PretrainingParameters(config)) {
+    if (tensors.contains(parameter.parameter.name) &&
+        std::find(heads.begin(), heads.end(), parameter.head) == heads.end()) {
+      heads.push_back(parameter.head);
+    }
+  }
+  return heads;
+}
+
+absl::Status CopyHeads(const WeightFile& file, const HeadPlan& plan,
+                       const NamedTensors& heads) {
+  const TensorReader reader(file.tensors);
+  ETC_RETURN_IF_ERROR(CheckCopies(reader, CopiesOf(plan.steps), heads));
+  ETC_RETURN_IF_ERROR(CheckTiedTensors(reader, plan));
+  return CopyTensors(reader, CopiesOf(plan.steps), heads);
+}
+
+}  // namespace
+
+absl::Status CheckTiedTensors(const TensorReader& reader,
+                              const HeadPlan& plan) {
+  for (const TiedTensor& tied : plan.tied) {
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* one, reader.Find(tied.name));
+    ETC_ASSIGN_OR_RETURN(const TensorInfo* other, reader.Find(tied.same_as));
+    if (one == other) {
+      continue;  // two names of one tensor
+    }
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor left, reader.Read(tied.name));
+    ETC_ASSIGN_OR_RETURN(const torch::Tensor right, reader.Read(tied.same_as));
+    if (!torch::equal(left.to(right.scalar_type()), right)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(reader.path(), ": tensor ", QuotedName(tied.name),
+                       " should be the same as ", QuotedName(tied.same_as),
+                       ", to which the MLM head ties it, but differs from it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HeadPlan> FillHeads(const WeightFile& file,
+                                   const EtcConfig& config,
+                                   const NamedTensors& heads) {
+  ETC_ASSIGN_OR_RETURN(
+      HeadPlan plan,
+      PlanHeads(file.source, config, {.heads = HeadsOf(config, heads)}));
+  ETC_RETURN_IF_ERROR(CopyHeads(file, plan, heads));
+  return plan;
+}
+
+absl::StatusOr<NamedTensors> ReadHeads(const WeightFile& file,
+                                       const HeadPlan& plan) {
+  NamedTensors heads;
+  for (const WeightStep& step : plan.steps) {
+    heads.emplace(step.target.name, torch::zeros(step.target.shape));
+  }
+  ETC_RETURN_IF_ERROR(CopyHeads(file, plan, heads));
+  return heads;
+}
+
+NamedTensors HeadsInStyle(const NamedTensors& heads, const EtcConfig& config,
+                          NameStyle style) {
+  NamedTensors result;
+  for (const auto& [head, parameter, others] : PretrainingParameters(config)) {
+    const auto found = heads.find(parameter.name);
+    if (found != heads.end()) {
+      const torch::Tensor tensor = found->second.detach();
+      result.emplace(
+          NameInStyle(parameter, style),
+          IsTransposedInStyle(parameter, style) ? tensor.t() : tensor);
+    }
+  }
+  return result;
+}
+
+}  // namespace etc

@@ -1,0 +1,45 @@
+#ifndef ETC_ETC_WEIGHTS_PRETRAINING_HEADS_H_
+#define ETC_ETC_WEIGHTS_PRETRAINING_HEADS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/config.h"
+#include "etc/weights/checkpoint.h"
+#include "etc/weights/encoder_parameters.h"
+#include "etc/weights/head_plan.h"
+#include "etc/weights/weights.h"
+
+namespace etc {
+
+// The heads of pre-training in files: what weights.h does for the encoder.
+// Their tensors are called as PretrainingParameters says: "head.mlm.*",
+// "head.pooler.*", "head.nsp.*", "head.cpc.kernel".
+
+// An error unless each tied tensor of the plan has the elements of the tensor
+// that is read in its place (kInvalidArgument, with both names).
+absl::Status CheckTiedTensors(const TensorReader& reader, const HeadPlan& plan);
+
+// Fills those of the heads in `heads` (by our names, on any device) that the
+// file has, for an encoder of the configuration `config`. A head in `heads`
+// must be there as a whole (c10::Error). All or nothing; what the plan says is
+// missing stays as it was initialised.
+//   kInvalidArgument  what PlanHeads, CheckTiedTensors and CopyTensors reject
+absl::StatusOr<HeadPlan> FillHeads(const WeightFile& file,
+                                   const EtcConfig& config,
+                                   const NamedTensors& heads);
+
+// The heads of `plan`, by our names, in float32. Rows of the output bias that
+// the plan has no source for are 0. Errors as FillHeads.
+absl::StatusOr<NamedTensors> ReadHeads(const WeightFile& file,
+                                       const HeadPlan& plan);
+
+// Heads by our names under the names, and in the layout, of another style. The
+// result may share their memory. Tensors of other names are left out.
+NamedTensors HeadsInStyle(const NamedTensors& heads, const EtcConfig& config,
+                          NameStyle style);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_PRETRAINING_HEADS_H_

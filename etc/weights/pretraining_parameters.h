@@ -1,0 +1,69 @@
+#ifndef ETC_ETC_WEIGHTS_PRETRAINING_PARAMETERS_H_
+#define ETC_ETC_WEIGHTS_PRETRAINING_PARAMETERS_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "etc/config.h"
+#include "etc/weights/encoder_parameters.h"
+
+namespace etc {
+
+// What pre-training has beside the encoder, in the order of names in files
+// (doc/pretraining.md 5, 9.1). A file has each of them as a whole or not at
+// all.
+enum class PretrainingHead {
+  kMlm,     // masked tokens; its decoder is the encoder's token table
+  kPooler,  // tanh layer of the first token
+  kNsp,     // next sentence, of what the pooler gives
+  kCpc,     // the kernel of the contrastive loss
+};
+
+inline constexpr PretrainingHead kAllPretrainingHeads[] = {
+    PretrainingHead::kMlm, PretrainingHead::kPooler, PretrainingHead::kNsp,
+    PretrainingHead::kCpc};
+
+// "MLM head", "pooler", "NSP head", "CPC kernel".
+const char* PretrainingHeadDescription(PretrainingHead head);
+// "MLM head, pooler"; "none" for none.
+std::string JoinPretrainingHeads(const std::vector<PretrainingHead>& heads);
+
+// What the metadata of a file of ours say its heads are for: `task` is the name
+// of a task, or this.
+inline constexpr char kPretrainingTask[] = "pretrain";
+
+// One parameter of a head and its names, which are whole here, with
+// "head.mlm.", "cls/" or "bert/" at their beginning. ETC's code has BERT's.
+struct PretrainingParameter {
+  PretrainingHead head;
+  EncoderParameter parameter;
+  // What RoBERTa and copies of tied tensors call it in HuggingFace's files.
+  std::vector<std::string> other_hugging_face;
+};
+
+// All parameters of all heads for an encoder of this configuration, in the
+// order of PretrainingHead.
+std::vector<PretrainingParameter> PretrainingParameters(
+    const EtcConfig& config);
+
+// The names that a file may have for `parameter`, the usual one first, if
+// RecognizeNames found `names` in it: a prefix before that of the encoder
+// ("module.bert.") is before the heads too ("module.cls."), the pooler shares
+// that of the encoder, and older files of HuggingFace end LayerNorms as
+// TensorFlow does.
+std::vector<std::string> NamesInFile(const PretrainingParameter& parameter,
+                                     const RecognizedNames& names);
+
+// The names that HuggingFace's files may have for the decoder's weight, which
+// is the token table once more.
+std::vector<std::string> DecoderNamesInFile(const RecognizedNames& names);
+
+// To which head each tensor belongs that NamesInFile and DecoderNamesInFile
+// know, by its name in the file.
+std::map<std::string, PretrainingHead> PretrainingTensors(
+    const EtcConfig& config, const RecognizedNames& names);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_PRETRAINING_PARAMETERS_H_
