@@ -37,6 +37,12 @@ void CheckOptions(const GlobalLocalAttentionOptions& options) {
       "shared projections need equal hidden sizes, but long_hidden_size is ",
       options.long_hidden_size, " and global_hidden_size ",
       options.global_hidden_size);
+  TORCH_CHECK(options.has_long_tokens || (options.share_qkv_projections &&
+                                          options.share_output_projection),
+              "without long tokens all projections should be shared");
+  TORCH_CHECK(options.output_initializer_factor > 0.0,
+              "output_initializer_factor should be above 0, but is ",
+              options.output_initializer_factor);
 }
 
 // The output for a long side without tokens.
@@ -72,6 +78,9 @@ GlobalLocalAttentionImpl::GlobalLocalAttentionImpl(
   if (options_.relative_vocab_size > 0) {
     for (const auto& [name, side] : {std::pair("long_relative", &long_),
                                      std::pair("global_relative", &global_)}) {
+      if (side == &long_ && !options_.has_long_tokens) {
+        continue;
+      }
       side->relative = register_module(
           name, RelativePositions(options_.relative_vocab_size,
                                   options_.num_heads, options_.head_size));
@@ -106,13 +115,14 @@ void GlobalLocalAttentionImpl::RegisterProjections() {
   global_.other_value =
       share_kv ? global_.own_value : add("g2l_value", long_size);
 
-  long_.output = register_module("long_output",
-                                 MakeLinear(features, long_size, deviation));
+  const double output = deviation * options_.output_initializer_factor;
+  long_.output =
+      register_module("long_output", MakeLinear(features, long_size, output));
   global_.output =
       options_.share_output_projection
           ? long_.output
           : register_module("global_output",
-                            MakeLinear(features, global_size, deviation));
+                            MakeLinear(features, global_size, output));
 }
 
 torch::Tensor GlobalLocalAttentionImpl::Heads(
@@ -174,6 +184,8 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   const int64_t globals = global_input.size(1);
   ETC_CHECK_SHAPE(long_input, {batch, longs, options_.long_hidden_size});
   ETC_CHECK_SHAPE(global_input, {batch, globals, options_.global_hidden_size});
+  TORCH_CHECK(options_.has_long_tokens || longs == 0, "there are ", longs,
+              " long tokens, but has_long_tokens is false");
 
   const ResidualScores& previous = carried.previous;
   SparseAttentionInput input{.residual = carried.mode,

@@ -43,6 +43,9 @@ struct GlobalLocalAttentionOptions {
   int64_t local_radius = 84;
   // Rows of each relative table; 0: no relative positions.
   int64_t relative_vocab_size = 32;
+  // False: all tokens are global, L is 0, and there is no relative table of the
+  // long side. Then all projections are shared.
+  bool has_long_tokens = true;
   // One query, one key and one value projection for all four blocks.
   bool share_qkv_projections = true;
   // One key and one value projection for l2l and l2g, one for g2g and g2l.
@@ -50,8 +53,10 @@ struct GlobalLocalAttentionOptions {
   bool share_output_projection = false;
   // Probability of dropping an attention weight, in [0, 1). Training only.
   double dropout = 0.1;
-  // Standard deviation of the truncated normal for kernels.
+  // Standard deviation of the truncated normal for kernels; that of output
+  // projections is multiplied by the second.
   double initializer_range = 0.02;
+  double output_initializer_factor = 1.0;
   AttentionImplementation implementation = AttentionImplementation::kAuto;
 };
 

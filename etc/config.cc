@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,9 @@ void ForEachField(Config& config, Visitor visit) {
   visit("grad_checkpointing_period", config.grad_checkpointing_period);
   visit("residual_attention", config.residual_attention);
   visit("layer_norm_epsilon", config.layer_norm_epsilon);
+  visit("has_long_tokens", config.has_long_tokens);
+  visit("final_layer_norm", config.final_layer_norm);
+  visit("depth_scaled_initializer", config.depth_scaled_initializer);
 }
 
 // Collects the first field that is not as it should be.
@@ -141,16 +145,66 @@ void CheckRelativeIds(const EtcConfig& config, FieldChecker& checker) {
   }
 }
 
+// What only one stream would use cannot be apart from what the other one uses.
+void CheckStreams(const EtcConfig& config, FieldChecker& checker) {
+  for (const auto& [field, is_shared] :
+       {std::pair("share_qkv_projections", config.share_qkv_projections),
+        std::pair("share_att_output_projection",
+                  config.share_att_output_projection),
+        std::pair("share_feed_forward_params",
+                  config.share_feed_forward_params)}) {
+    checker.Check(config.has_long_tokens || is_shared, field,
+                  "true where has_long_tokens is false", "false");
+  }
+}
+
+constexpr int64_t kBertVocabulary = 30522;  // uncased
+
+struct BertSize {
+  const char* name;
+  int64_t layers, hidden, heads;
+};
+// doc/pretraining.md 6.2; the intermediate size is four times the hidden one.
+constexpr BertSize kBertSizes[] = {{"bert_small", 4, 512, 8},
+                                   {"bert_base", 12, 768, 12},
+                                   {"bert_large", 24, 1024, 16},
+                                   {"bert_xlarge", 36, 1536, 24}};
+
+EtcConfig BertOfSize(const BertSize& size) {
+  EtcConfig config;
+  config.vocab_size = kBertVocabulary;
+  config.segment_vocab_size = 2;
+  config.hidden_size = size.hidden;
+  config.num_hidden_layers = size.layers;
+  config.num_attention_heads = size.heads;
+  config.intermediate_size = 4 * size.hidden;
+  config.max_absolute_position_embeddings = 512;
+  config.relative_pos_max_distance = 0;
+  config.relative_vocab_size = std::nullopt;
+  config.share_kv_projections = true;
+  config.share_qkv_projections = true;
+  config.share_att_output_projection = true;
+  config.has_long_tokens = false;
+  return config;
+}
+
 }  // namespace
 
 absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
+  std::vector<absl::string_view> names = {"base", "large"};
+  for (const BertSize& size : kBertSizes) {
+    if (name == size.name) {
+      return BertOfSize(size);
+    }
+    names.emplace_back(size.name);
+  }
   EtcConfig config;
   // The published parameter counts are those of unshared projections, not of
   // the code's defaults (doc/model.md 1.2).
   config.share_qkv_projections = false;
   config.use_hard_g2l_mask = true;
   if (name == "base") {
-    config.vocab_size = 30522;  // BERT uncased
+    config.vocab_size = kBertVocabulary;
     return config;
   }
   if (name == "large") {
@@ -168,8 +222,9 @@ absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
     config.relative_vocab_size = 64;
     return config;
   }
-  return absl::NotFoundError(absl::StrCat("there is no model preset \"", name,
-                                          "\", only \"base\" and \"large\""));
+  return absl::NotFoundError(absl::StrCat("should be one of ",
+                                          absl::StrJoin(names, ", "),
+                                          ", but is \"", name, "\""));
 }
 
 absl::StatusOr<EtcConfig> EtcConfigFromJson(
@@ -263,6 +318,10 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
   checker.Check(
       config.layer_norm_epsilon > 0 && std::isfinite(config.layer_norm_epsilon),
       "layer_norm_epsilon", "above 0", config.layer_norm_epsilon);
+  CheckStreams(config, checker);
+  checker.Check(!config.final_layer_norm || config.use_pre_activation_order,
+                "final_layer_norm",
+                "false where use_pre_activation_order is false", "true");
   return checker.status();
 }
 

@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// The official `etc_config.json` (doc/model.md 1.1) and two fields of ours.
+// The official `etc_config.json` (doc/model.md 1.1) and five fields of ours.
 // Field names are those of the file.
 struct EtcConfig {
   // Rows of the token table. No default: 0 stands for "not given".
@@ -53,11 +53,26 @@ struct EtcConfig {
   // (doc/model.md 4.4).
   int64_t grad_checkpointing_period = 0;
 
-  // Not in the official file, whose readers ignore both: "off", "sum" or
-  // "mean"; and what LayerNorms add to the variance, of which RoBERTa's is
-  // 1e-5.
+  // From here on fields that are not in the official file, whose readers ignore
+  // them.
+  //
+  // "off", "sum" or "mean".
   std::string residual_attention = "off";
+  // What LayerNorms add to the variance; RoBERTa's is 1e-5.
   double layer_norm_epsilon = 1e-12;
+  // False for BERT, whose tokens are all global (etc/bert_input.h): parameters
+  // that only long tokens would read do not exist, and it has as many as BERT.
+  // Then all that can be shared is.
+  bool has_long_tokens = true;
+  // Behind the last layer of a model with use_pre_activation_order, one
+  // LayerNorm for each stream. Pre-LN Transformers have it, ETC's code does not
+  // (doc/model.md 4.2).
+  bool final_layer_norm = false;
+  // Whether the two kernels of a layer that write into the residual stream
+  // (attention output, second of the feed-forward block) start with
+  // initializer_range / sqrt(2 num_hidden_layers), as in GPT-2: for Pre-LN
+  // (doc/pretraining.md 6.2).
+  bool depth_scaled_initializer = false;
 
   int64_t head_size() const {
     return att_size_per_head.value_or(
@@ -68,9 +83,16 @@ struct EtcConfig {
   }
 };
 
-// The published sizes (doc/model.md 1.2), "base" or "large": unshared
-// projections, hard g2l mask, vocabulary of the released tokenizer (for large,
-// of RoBERTa's). kNotFound for any other name.
+// The published sizes:
+//
+//   base, large   ETC (doc/model.md 1.2): unshared projections, hard g2l mask,
+//                 vocabulary of the released tokenizer (for large, of
+//                 RoBERTa's)
+//   bert_small, bert_base, bert_large, bert_xlarge
+//                 BERT as in RealFormer's Table 1 (doc/pretraining.md 6.2),
+//                 with BERT's vocabulary; Post-LN, residual attention off
+//
+// kNotFound, with the names, for any other name.
 absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name);
 
 // Reads the fields of `json`; absent ones keep their default. A null means

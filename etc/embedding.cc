@@ -63,6 +63,7 @@ torch::Tensor EmbeddingTableImpl::forward(const torch::Tensor& ids,
 EtcEmbeddingImpl::EtcEmbeddingImpl(const EtcConfig& config)
     : hidden_size_(config.hidden_size),
       segment_vocab_size_(config.segment_vocab_size),
+      has_long_tokens_(config.has_long_tokens),
       dropout_(config.hidden_dropout_prob) {
   const double range = config.initializer_range;
   token_ = register_module(
@@ -72,15 +73,19 @@ EtcEmbeddingImpl::EtcEmbeddingImpl(const EtcConfig& config)
       "segment", EmbeddingTable(segment_vocab_size_, hidden_size_, 0, range));
   const int64_t positions = config.max_absolute_position_embeddings;
   if (positions > 0) {
-    long_position_ = register_module(
-        "long_position", EmbeddingTable(positions, hidden_size_, 0, range));
+    if (has_long_tokens_) {
+      long_position_ = register_module(
+          "long_position", EmbeddingTable(positions, hidden_size_, 0, range));
+    }
     global_position_ = register_module(
         "global_position", EmbeddingTable(positions, hidden_size_, 0, range));
   }
   const auto norm = [&] {
     return MakeLayerNorm(hidden_size_, config.layer_norm_epsilon);
   };
-  long_norm_ = register_module("long_norm", norm());
+  if (has_long_tokens_) {
+    long_norm_ = register_module("long_norm", norm());
+  }
   global_norm_ = register_module("global_norm", norm());
 }
 
@@ -141,6 +146,9 @@ EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input) {
               input.token_ids.sizes(), " and ", input.global_token_ids.sizes());
   ETC_CHECK_SHAPE(input.global_token_ids,
                   {input.token_ids.size(0), input.global_token_ids.size(1)});
+  TORCH_CHECK(has_long_tokens_ || input.token_ids.size(1) == 0, "there are ",
+              input.token_ids.size(1),
+              " long tokens, but has_long_tokens is false");
   return {
       .long_input = EmbedStream({.token_ids = input.token_ids,
                                  .segment_ids = input.segment_ids,

@@ -49,8 +49,8 @@ struct EmbeddedInput {
 //   dropout(LayerNorm(token + segment [+ position] [+ adder]))
 //
 // Both streams share the token and the segment table; LayerNorms, position
-// tables and dropout draws are their own. A segment id outside of its table
-// gives a zero vector.
+// tables and dropout draws are their own (where has_long_tokens is false, the
+// long stream has none). A segment id outside of its table gives a zero vector.
 class EtcEmbeddingImpl : public torch::nn::Module {
  public:
   explicit EtcEmbeddingImpl(const EtcConfig& config);
@@ -65,6 +65,7 @@ class EtcEmbeddingImpl : public torch::nn::Module {
 
   int64_t hidden_size_;
   int64_t segment_vocab_size_;
+  bool has_long_tokens_;
   double dropout_;
   EmbeddingTable token_ = nullptr;
   EmbeddingTable segment_ = nullptr;

@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <cmath>
+
 #include "base/initializers.h"
 #include "etc/embedding.h"
 #include "etc/nn/feed_forward.h"
@@ -34,6 +36,15 @@ torch::Tensor EndOfBlock(const ResidualInput& input, bool pre_layer_norm,
                                                .epsilon = norm->options.eps()});
 }
 
+// GPT-2 (Radford et al. 2019): each layer adds two terms to the stream, which
+// so has the same variance at any depth.
+double OutputFactor(const EtcConfig& config) {
+  return config.depth_scaled_initializer
+             ? 1.0 / std::sqrt(2.0 *
+                               static_cast<double>(config.num_hidden_layers))
+             : 1.0;
+}
+
 }  // namespace
 
 EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
@@ -44,12 +55,14 @@ EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
                         .local_radius = config.local_radius,
                         .relative_vocab_size =
                             config.relative_vocab_size.value_or(0),
+                        .has_long_tokens = config.has_long_tokens,
                         .share_qkv_projections = config.share_qkv_projections,
                         .share_kv_projections = config.share_kv_projections,
                         .share_output_projection =
                             config.share_att_output_projection,
                         .dropout = config.attention_probs_dropout_prob,
-                        .initializer_range = config.initializer_range},
+                        .initializer_range = config.initializer_range,
+                        .output_initializer_factor = OutputFactor(config)},
           .long_intermediate_size = config.intermediate_size,
           .global_intermediate_size = config.intermediate_size,
           .share_feed_forward = config.share_feed_forward_params,
@@ -68,8 +81,10 @@ FeedForwardBlockImpl::FeedForwardBlockImpl(
   const double range = options.attention.initializer_range;
   intermediate_ = register_module(
       "intermediate", MakeLinear(hidden_size, intermediate_size, range));
-  output_ = register_module("output",
-                            MakeLinear(intermediate_size, hidden_size, range));
+  output_ = register_module(
+      "output",
+      MakeLinear(intermediate_size, hidden_size,
+                 range * options.attention.output_initializer_factor));
   norm_ = register_module(
       "norm", MakeLayerNorm(hidden_size, options.layer_norm_epsilon));
 }
@@ -105,11 +120,15 @@ EtcEncoderLayerImpl::EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options)
       long_size, " and ", global_size, ", intermediate sizes ",
       options.long_intermediate_size, " and ",
       options.global_intermediate_size);
+  TORCH_CHECK(options.attention.has_long_tokens || options.share_feed_forward,
+              "without long tokens the feed-forward block should be shared");
   attention_ =
       register_module("attention", GlobalLocalAttention(options.attention));
   const double epsilon = options.layer_norm_epsilon;
-  long_norm_ =
-      register_module("long_attention_norm", MakeLayerNorm(long_size, epsilon));
+  if (options.attention.has_long_tokens) {
+    long_norm_ = register_module("long_attention_norm",
+                                 MakeLayerNorm(long_size, epsilon));
+  }
   global_norm_ = register_module("global_attention_norm",
                                  MakeLayerNorm(global_size, epsilon));
   long_feed_forward_ = register_module(

@@ -10,6 +10,7 @@
 #include "etc/embedding.h"
 #include "etc/encoder_layer.h"
 #include "etc/nn/gradient_checkpoint.h"
+#include "etc/nn/residual_norm.h"
 
 namespace etc {
 namespace {
@@ -18,6 +19,13 @@ EtcConfig Checked(const EtcConfig& config) {
   const absl::Status status = CheckEtcConfig(config, "EtcConfig");
   TORCH_CHECK(status.ok(), std::string(status.message()));
   return config;
+}
+
+// `states` [B, length, H] as they leave the model.
+torch::Tensor FinalNorm(const torch::Tensor& states,
+                        const torch::nn::LayerNorm& norm) {
+  return norm.is_empty() || states.size(1) == 0 ? states
+                                                : ApplyLayerNorm(states, norm);
 }
 
 }  // namespace
@@ -69,6 +77,16 @@ EtcModelImpl::EtcModelImpl(const EtcConfig& config) : config_(Checked(config)) {
     list->push_back(layers_.back());
   }
   register_module("layers", list);
+  if (config_.final_layer_norm) {
+    const auto norm = [&](const char* name) {
+      return register_module(
+          name, MakeLayerNorm(config_.hidden_size, config_.layer_norm_epsilon));
+    };
+    if (config_.has_long_tokens) {
+      long_final_norm_ = norm("long_final_norm");
+    }
+    global_final_norm_ = norm("global_final_norm");
+  }
 }
 
 ResidualAttention EtcModelImpl::residual_attention() const {
@@ -156,8 +174,8 @@ EtcOutput EtcModelImpl::forward(const EtcInput& input) {
     state = recompute ? RecomputeChain(state, input.attention, begin, end)
                       : RunChain(std::move(state), input.attention, begin, end);
   }
-  return {.long_output = state.long_states,
-          .global_output = state.global_states,
+  return {.long_output = FinalNorm(state.long_states, long_final_norm_),
+          .global_output = FinalNorm(state.global_states, global_final_norm_),
           .scores = state.scores};
 }
 

@@ -2,6 +2,7 @@
 #define ETC_ETC_MODEL_H_
 
 #include <torch/nn/module.h>
+#include <torch/nn/modules/normalization.h>
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
@@ -95,6 +96,8 @@ class EtcModelImpl : public torch::nn::Module {
   LinearPrecision linear_precision_ = LinearPrecision::kFloat32;
   std::shared_ptr<EtcEmbeddingImpl> embedding_;
   std::vector<std::shared_ptr<EtcEncoderLayerImpl>> layers_;
+  // Null unless final_layer_norm.
+  torch::nn::LayerNorm long_final_norm_ = nullptr, global_final_norm_ = nullptr;
 };
 TORCH_MODULE(EtcModel);
 

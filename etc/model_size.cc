@@ -25,6 +25,7 @@ ParameterCounts CountParameters(const EtcConfig& config) {
   const int64_t layer_norm = 2 * hidden;
   const int64_t output_projections = config.share_att_output_projection ? 1 : 2;
   const int64_t feed_forwards = config.share_feed_forward_params ? 1 : 2;
+  const int64_t streams = config.has_long_tokens ? 2 : 1;
 
   ParameterCounts counts;
   counts.token_embedding = config.vocab_size * embedding;
@@ -32,18 +33,22 @@ ParameterCounts CountParameters(const EtcConfig& config) {
     counts.token_embedding += Linear(embedding, hidden);
   }
   counts.other_embedding = (config.segment_vocab_size +
-                            2 * config.max_absolute_position_embeddings) *
+                            streams * config.max_absolute_position_embeddings) *
                                hidden +
-                           2 * layer_norm;
+                           streams * layer_norm;
   counts.attention =
       layers * (QkvProjections(config) * Linear(hidden, attention) +
                 output_projections * Linear(attention, hidden));
-  counts.relative_attention =
-      layers * 2 * config.relative_vocab_size.value_or(0) * (attention + heads);
+  counts.relative_attention = layers * streams *
+                              config.relative_vocab_size.value_or(0) *
+                              (attention + heads);
   counts.feed_forward = layers * feed_forwards *
                         (Linear(hidden, config.intermediate_size) +
                          Linear(config.intermediate_size, hidden));
-  counts.layer_norm = layers * (2 + feed_forwards) * layer_norm;
+  counts.layer_norm = layers * (streams + feed_forwards) * layer_norm;
+  if (config.final_layer_norm) {
+    counts.layer_norm += streams * layer_norm;
+  }
   return counts;
 }
 

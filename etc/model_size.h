@@ -13,16 +13,16 @@ namespace etc {
 struct ParameterCounts {
   // The token table, and its projection if it is not H wide.
   int64_t token_embedding = 0;
-  // Segment and absolute position tables and the two LayerNorms.
+  // Segment and absolute position tables and a LayerNorm, of each stream.
   int64_t other_embedding = 0;
   // Query, key, value and output projections: P (H A + A) + O (A H + H) a
   // layer, P in {3, 6, 10} and O in {1, 2} by what is shared.
   int64_t attention = 0;
-  // Keys and biases of relative ids: 2 R (A + heads) a layer.
+  // Keys and biases of relative ids: R (A + heads) a stream and layer.
   int64_t relative_attention = 0;
   // 2 H F + F + H a layer, twice that if not shared.
   int64_t feed_forward = 0;
-  // 2 H for each LayerNorm of the layers.
+  // 2 H for each LayerNorm of the layers and behind them.
   int64_t layer_norm = 0;
 
   int64_t total() const {
@@ -31,7 +31,8 @@ struct ParameterCounts {
   }
 };
 
-// Without building the model. `config` has passed CheckEtcConfig.
+// Without building the model. `config` has passed CheckEtcConfig. BERT's pooler
+// is none of them.
 ParameterCounts CountParameters(const EtcConfig& config);
 
 }  // namespace etc

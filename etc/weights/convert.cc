@@ -76,9 +76,16 @@ Target TargetOf(const EtcConfig& config, const HeadPlan& heads,
                    kWeights};
 }
 
-// The TensorFlow code supports one gelu and one epsilon.
+// The TensorFlow code supports one gelu and one epsilon, and BERT's code, also
+// HuggingFace's, Post-LN alone.
 absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
                               const std::string& source) {
+  if (config.use_pre_activation_order && style != NameStyle::kOfficialEtc) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": ", NameStyleDescription(style),
+        " has LayerNorm behind each block only, but this model has "
+        "use_pre_activation_order true"));
+  }
   if (style == NameStyle::kHuggingFace) {
     return absl::OkStatus();
   }
@@ -233,7 +240,7 @@ absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
     if (name.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(NameStyleDescription(style), " has no name for ",
-                       parameter.name, ", which is none of BERT's"));
+                       parameter.name, ", which it does not have"));
     }
     TORCH_CHECK(encoder.contains(parameter.name), "the encoder has no ",
                 parameter.name);

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
-#include "base/utf8.h"
 
 namespace etc {
 namespace {
@@ -37,7 +32,16 @@ int64_t Intermediate(const EtcConfig& c) { return c.intermediate_size; }
 bool Always(const EtcConfig&) { return true; }
 bool IsProjected(const EtcConfig& c) { return TokenWidth(c) != Hidden(c); }
 bool HasPositions(const EtcConfig& c) { return Positions(c) > 0; }
+bool HasLong(const EtcConfig& c) { return c.has_long_tokens; }
+bool HasLongPositions(const EtcConfig& c) {
+  return HasLong(c) && HasPositions(c);
+}
+bool HasFinalNorm(const EtcConfig& c) { return c.final_layer_norm; }
+bool HasLongFinalNorm(const EtcConfig& c) {
+  return HasLong(c) && HasFinalNorm(c);
+}
 bool HasIds(const EtcConfig& c) { return c.relative_vocab_size.has_value(); }
+bool HasLongIds(const EtcConfig& c) { return HasLong(c) && HasIds(c); }
 bool StreamsApart(const EtcConfig& c) { return !c.share_qkv_projections; }
 bool KeysApart(const EtcConfig& c) {
   return StreamsApart(c) && !c.share_kv_projections;
@@ -54,9 +58,9 @@ struct Part {
   int64_t (*out)(const EtcConfig& config);
   // N is the number of the layer, from 0.
   const char* ours;
-  const char* official_etc;
-  const char* bert;       // as Google spells it; null if there is none
-  const char* stand_ins;  // of ours, by commas
+  const char* official_etc;  // null if there is none
+  const char* bert;          // as Google spells it; null if there is none
+  const char* stand_ins;     // of ours, by commas
 };
 
 using enum PartKind;
@@ -69,14 +73,14 @@ constexpr Part kEmbeddingParts[] = {
      "embedding.token.projection", "token_emb_lookup/projection", nullptr, ""},
     {kTable, kSegmentTable, Always, Segments, Hidden, "embedding.segment",
      "segment_emb_lookup", "embeddings/token_type_embeddings", ""},
-    {kTable, kPositionTable, HasPositions, Positions, Hidden,
+    {kTable, kPositionTable, HasLongPositions, Positions, Hidden,
      "embedding.long_position", "position_emb_lookup_long",
-     "embeddings/position_embeddings", ""},
+     "embeddings/position_embeddings", "embedding.global_position"},
     {kTable, kPositionTable, HasPositions, Positions, Hidden,
      "embedding.global_position", "position_emb_lookup_global",
      "embeddings/position_embeddings", ""},
-    {kNorm, kLayer, Always, NoSize, Hidden, "embedding.long_norm",
-     "long_emb_layer_norm", "embeddings/LayerNorm", ""},
+    {kNorm, kLayer, HasLong, NoSize, Hidden, "embedding.long_norm",
+     "long_emb_layer_norm", "embeddings/LayerNorm", "embedding.global_norm"},
     {kNorm, kLayer, Always, NoSize, Hidden, "embedding.global_norm",
      "global_emb_layer_norm", "embeddings/LayerNorm", ""},
 };
@@ -126,15 +130,16 @@ constexpr Part kLayerParts[] = {
     {kDense, kLayer, OutputsApart, AllHeads, Hidden, "attention.global_output",
      ETC_ATTENTION_PART "global_output_projection", "attention/output/dense",
      "attention.long_output"},
-    {kRelative, kRelativePosition, HasIds, NoSize, NoSize,
+    {kRelative, kRelativePosition, HasLongIds, NoSize, NoSize,
      "attention.long_relative",
      ETC_ATTENTION_PART "long_qkv_attention/qkv_relative_attention", nullptr,
      ""},
     {kRelative, kRelativePosition, HasIds, NoSize, NoSize,
      "attention.global_relative", ETC_ATTENTION_PART "global_qkv_attention",
      nullptr, ""},
-    {kNorm, kLayer, Always, NoSize, Hidden, "long_attention_norm",
-     "fused_att_layer_N/layer_norm_0", "attention/output/LayerNorm", ""},
+    {kNorm, kLayer, HasLong, NoSize, Hidden, "long_attention_norm",
+     "fused_att_layer_N/layer_norm_0", "attention/output/LayerNorm",
+     "global_attention_norm"},
     {kNorm, kLayer, Always, NoSize, Hidden, "global_attention_norm",
      "fused_att_layer_N/layer_norm_1", "attention/output/LayerNorm", ""},
     {kDense, kLayer, OneInner, Hidden, Intermediate,
@@ -167,6 +172,14 @@ constexpr Part kLayerParts[] = {
      "feed_forward.norm"},
 };
 #undef ETC_ATTENTION_PART
+
+// Behind the last layer.
+constexpr Part kFinalParts[] = {
+    {kNorm, kLayer, HasLongFinalNorm, NoSize, Hidden, "long_final_norm",
+     nullptr, nullptr, "global_final_norm"},
+    {kNorm, kLayer, HasFinalNorm, NoSize, Hidden, "global_final_norm", nullptr,
+     nullptr, ""},
+};
 
 // The last components of a part's names, in our order, and the shapes. Google's
 // tables have none.
@@ -218,8 +231,10 @@ void AddParameters(const Part& part, const Prefixes& prefixes, int64_t layer,
         numbered(absl::StrCat(prefixes.ours, part.ours, leaf.ours));
     parameter.is_kernel =
         part.kind == PartKind::kDense && leaf.shape.size() == 2;
-    parameter.official_etc = numbered(absl::StrCat(
-        prefixes.official_etc, part.official_etc, leaf.official_etc));
+    if (part.official_etc != nullptr) {
+      parameter.official_etc = numbered(absl::StrCat(
+          prefixes.official_etc, part.official_etc, leaf.official_etc));
+    }
     if (part.bert != nullptr) {
       const std::string bert = absl::StrCat(prefixes.bert, part.bert);
       parameter.google_bert = numbered(absl::StrCat(bert, leaf.google_bert));
@@ -236,55 +251,6 @@ void AddParameters(const Part& part, const Prefixes& prefixes, int64_t layer,
     }
     all->push_back(std::move(parameter));
   }
-}
-
-// The token table, by whose name a style is recognised.
-struct Anchor {
-  NameStyle style;
-  const char* token_table;
-  char separator;  // ends a prefix
-};
-
-constexpr Anchor kAnchors[] = {
-    {NameStyle::kRealEtc, "embedding.token.weight", '.'},
-    {NameStyle::kOfficialEtc, "token_emb_lookup/embedding_table", '/'},
-    {NameStyle::kGoogleBert, "embeddings/word_embeddings", '/'},
-    {NameStyle::kHuggingFace, "embeddings.word_embeddings.weight", '.'},
-};
-
-constexpr char kObjectGraph[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
-
-// The name as EncoderParameters spells it. Older HuggingFace files call the
-// last component of LayerNorms as TensorFlow does (doc/formats.md 3.3).
-std::string Respelt(NameStyle style, absl::string_view name) {
-  const absl::string_view last = name.substr(name.rfind('.') + 1);
-  if (style != NameStyle::kHuggingFace || (last != "gamma" && last != "beta")) {
-    return std::string(name);
-  }
-  name.remove_suffix(last.size());
-  return absl::StrCat(name, last == "gamma" ? "weight" : "bias");
-}
-
-absl::Status NotRecognized(const std::vector<std::string>& names,
-                           const std::string& source) {
-  if (std::find(names.begin(), names.end(), kObjectGraph) != names.end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source,
-        ": an object-based TensorFlow 2 checkpoint, whose keys are paths of "
-        "attributes; expected one with the names of variables, as TensorFlow 1 "
-        "writes them"));
-  }
-  std::vector<std::string> tables;
-  for (const Anchor& anchor : kAnchors) {
-    tables.push_back(absl::StrCat(anchor.token_table, " (",
-                                  NameStyleDescription(anchor.style), ")"));
-  }
-  const std::string first =
-      names.empty() ? "none at all" : QuotedName(names.front());
-  return absl::InvalidArgumentError(absl::StrCat(
-      source, ": expected a token table called ", absl::StrJoin(tables, ", "),
-      ", with or without a prefix, but found ", names.size(),
-      " other tensors, the first ", first));
 }
 
 }  // namespace
@@ -342,51 +308,10 @@ std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config) {
       AddParameters(part, kLayerPrefixes, layer, config, &all);
     }
   }
+  for (const Part& part : kFinalParts) {
+    AddParameters(part, {}, 0, config, &all);
+  }
   return all;
-}
-
-absl::StatusOr<RecognizedNames> RecognizeNames(
-    const std::vector<std::string>& names, const std::string& source) {
-  RecognizedNames result;
-  std::string found;
-  for (const Anchor& anchor : kAnchors) {
-    for (const std::string& name : names) {
-      absl::string_view prefix = name;
-      if (!absl::ConsumeSuffix(&prefix, anchor.token_table) ||
-          !(prefix.empty() || prefix.back() == anchor.separator)) {
-        continue;
-      }
-      if (!found.empty()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(source, ": expected one token table, but found ",
-                         QuotedName(found), " and ", QuotedName(name)));
-      }
-      found = name;
-      result.style = anchor.style;
-      result.prefix = std::string(prefix);
-    }
-  }
-  if (found.empty()) {
-    return NotRecognized(names, source);
-  }
-  for (const std::string& name : names) {
-    absl::string_view rest = name;
-    // ETC's position tables may be outside of the model's scope (
-    // doc/formats.md 3.1).
-    const bool is_outside = result.style == NameStyle::kOfficialEtc &&
-                            absl::StartsWith(name, "position_emb_lookup_");
-    if (!absl::ConsumePrefix(&rest, result.prefix) && !is_outside) {
-      continue;
-    }
-    const auto [entry, is_new] =
-        result.stored_as.emplace(Respelt(result.style, rest), name);
-    if (!is_new) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(source, ": the tensors ", QuotedName(entry->second),
-                       " and ", QuotedName(name), " are the same one twice"));
-    }
-  }
-  return result;
 }
 
 }  // namespace etc

@@ -51,7 +51,7 @@ struct EncoderParameter {
   // projection's [out] in all styles.
   bool is_kernel = false;
 
-  std::string official_etc;
+  std::string official_etc;  // empty if ETC's code has no such parameter
   // Empty if BERT has no such parameter. One of BERT's can be several of ours:
   // its LayerNorm of the embeddings is that of the long and of the global
   // tokens.
@@ -75,7 +75,8 @@ std::vector<int64_t> ShapeInStyle(const EncoderParameter& parameter,
                                   NameStyle style);
 
 // All parameters of an EtcModel of this configuration, embeddings first, then
-// layer by layer (doc/formats.md 3.1; doc/model.md 7.2). `config` has passed
+// layer by layer (doc/formats.md 3.1; doc/model.md 7.2), then what is behind
+// them. `config` has passed
 // CheckEtcConfig.
 std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config);
 

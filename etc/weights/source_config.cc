@@ -205,6 +205,9 @@ EtcConfig AsBert(EtcConfig config) {
   config.share_qkv_projections = true;
   config.share_kv_projections = true;
   config.share_att_output_projection = true;
+  config.has_long_tokens = false;
+  config.use_pre_activation_order = false;
+  config.final_layer_norm = false;
   return config;
 }
 

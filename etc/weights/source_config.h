@@ -52,8 +52,8 @@ absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path);
 absl::StatusOr<SourceConfig> BertConfigFromJson(const nlohmann::json& fields,
                                                 const std::string& source);
 
-// The same model as BERT: shared wherever it can be, without relative
-// positions.
+// The same model as BERT: Post-LN, shared wherever it can be, without relative
+// positions and long tokens.
 EtcConfig AsBert(EtcConfig config);
 
 // Whether positions are absolute only, as in BERT and RoBERTa.

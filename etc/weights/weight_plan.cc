@@ -74,6 +74,8 @@ absl::Status CheckSameSizes(const SourceWeights& source,
   check("intermediate_size", from.intermediate_size, target.intermediate_size);
   check("use_pre_activation_order", from.use_pre_activation_order ? 1 : 0,
         target.use_pre_activation_order ? 1 : 0);
+  check("final_layer_norm", from.final_layer_norm ? 1 : 0,
+        target.final_layer_norm ? 1 : 0);
   // If both have relative positions, their ids must mean the same.
   if (from.relative_vocab_size.has_value() &&
       target.relative_vocab_size.has_value()) {

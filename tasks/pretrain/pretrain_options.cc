@@ -61,15 +61,13 @@ absl::StatusOr<PretrainOptions> ReadPretrainOptions(
   const bool pairs = ReadsPairs(config);
   if (options.objective == "mlm_nsp" && !pairs) {
     reader.Fail("objective",
-                absl::StrCat("mlm_nsp reads pairs as BERT does, all of whose "
-                             "tokens are global: data.max_long_length should "
-                             "be 0, but is ",
-                             config.data.max_long_length));
+                "mlm_nsp reads pairs as BERT does, all of whose tokens are "
+                "global: model.has_long_tokens should be false");
   }
   if (options.objective == "mlm_cpc" && pairs) {
     reader.Fail("objective",
                 "mlm_cpc hides the long tokens of sentences: "
-                "data.max_long_length should be more than 0");
+                "model.has_long_tokens should be true");
   }
   const std::string with = absl::StrCat("with objective ", options.objective);
   if (options.objective != "mlm_cpc") {
@@ -78,8 +76,8 @@ absl::StatusOr<PretrainOptions> ReadPretrainOptions(
   if (options.objective != "mlm_nsp") {
     RefuseFields({"nsp_weight"}, with, &reader);
   }
-  const char kWithLong[] = "where data.max_long_length is not 0";
-  const char kWithoutLong[] = "where data.max_long_length is 0";
+  const char kWithLong[] = "where model.has_long_tokens is true";
+  const char kWithoutLong[] = "where model.has_long_tokens is false";
   RefuseFields(pairs ? PackingFields() : PairFields(),
                pairs ? kWithoutLong : kWithLong, &reader);
   ETC_RETURN_IF_ERROR(reader.Finish());

@@ -97,16 +97,17 @@ struct ConfigTable<PretrainOptions> {
       Field("cpc_weight", &O::cpc_weight, {.above = 0}));
 };
 
-// Whether a model reads BERT's inputs: all tokens are global, and none is long.
+// Whether the model reads BERT's inputs: all tokens are global, at most
+// data.max_global_length, and none is long.
 inline bool ReadsPairs(const FinetuneConfig& config) {
-  return config.data.max_long_length == 0;
+  return !config.model.has_long_tokens;
 }
 
 // The options in `config.task_options`. The defaults of `whole_words`,
 // `min_sentences` and `mlm_weight` depend on the objective: true, 7 and 0.8 for
 // mlm_cpc.
 //   kInvalidArgument  a field that does not exist, a wrong type or value, an
-//                     objective that is not for the lengths of `config.data`,
+//                     objective that is not for the model,
 //                     a field that decides nothing for the objective; no
 //                     train.steps
 absl::StatusOr<PretrainOptions> ReadPretrainOptions(

@@ -22,9 +22,7 @@ absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
   if (!preset.empty()) {
     absl::StatusOr<EtcConfig> config = EtcConfigPreset(preset);
     if (!config.ok()) {
-      reader->Fail("preset", absl::StrCat("should be \"base\" or \"large\", "
-                                          "but is \"",
-                                          preset, "\""));
+      reader->Fail("preset", config.status().message());
       return reader->Finish(JsonObjectReader::UnknownFields::kIgnore);
     }
     return config;

@@ -4,8 +4,9 @@
 // written down here from the specification, one dense matrix for each head, for
 // residual attention off, sum and mean; with padding, two segments and both
 // forms of gelu; and rows of several examples against each example alone.
-// Tolerance: 1e-10 in float64, 2e-5 in float32, for 5 layers. Outputs at
-// padding mean nothing and are left out.
+// In both orders of LayerNorm, Post-LN and Pre-LN with a last one behind the
+// layers (doc/model.md 4.1). Tolerance: 1e-10 in float64, 2e-5 in float32, for
+// 5 layers. Outputs at padding mean nothing and are left out.
 #include "etc/bert_input.h"
 
 #include <c10/util/Exception.h>
@@ -41,7 +42,13 @@ EtcConfig BertLikeConfig() {
   config.intermediate_size = 20;
   config.share_att_output_projection = true;
   config.layer_norm_epsilon = 1e-5;
+  config.has_long_tokens = false;
   return config;
+}
+
+void SetPreLayerNorm(bool pre, EtcConfig* config) {
+  config->use_pre_activation_order = pre;
+  config->final_layer_norm = pre;
 }
 
 // All parameters random, LayerNorms and biases too.
@@ -63,9 +70,16 @@ class PlainBert {
  public:
   explicit PlainBert(const EtcModel& model) : config_(model->config()) {
     for (const auto& parameter : model->named_parameters()) {
-      weights_.insert(parameter.key(),
-                      parameter.value().detach().to(torch::kFloat64));
+      weights_.insert(parameter.key(), parameter.value()
+                                           .detach()
+                                           .to(torch::kFloat64)
+                                           .clone()
+                                           .requires_grad_(true));
     }
+  }
+
+  const torch::OrderedDict<std::string, torch::Tensor>& weights() const {
+    return weights_;
   }
 
   torch::Tensor Run(const torch::Tensor& ids, const torch::Tensor& types,
@@ -82,7 +96,7 @@ class PlainBert {
     for (int64_t layer = 0; layer < kLayers; ++layer) {
       x = Layer(x, mask, layer, &carried);
     }
-    return x;
+    return config_.final_layer_norm ? Norm(x, "global_final_norm") : x;
   }
 
  private:
@@ -108,9 +122,27 @@ class PlainBert {
            (1 + (std::sqrt(2.0 / M_PI) * (x + 0.044715 * x.pow(3))).tanh());
   }
 
-  // One head at a time: s, then S + s, then mask, then softmax.
   torch::Tensor Layer(const torch::Tensor& x, const torch::Tensor& mask,
                       int64_t layer, torch::Tensor* carried) const {
+    const std::string p = "layers." + std::to_string(layer) + ".";
+    const auto feed_forward = [&](const torch::Tensor& in) {
+      return Dense(Gelu(Dense(in, p + "feed_forward.intermediate")),
+                   p + "feed_forward.output");
+    };
+    const std::string first = p + "global_attention_norm";
+    const std::string second = p + "feed_forward.norm";
+    if (config_.use_pre_activation_order) {
+      const torch::Tensor y =
+          x + Attention(Norm(x, first), mask, layer, carried);
+      return y + feed_forward(Norm(y, second));
+    }
+    const torch::Tensor y = Norm(x + Attention(x, mask, layer, carried), first);
+    return Norm(y + feed_forward(y), second);
+  }
+
+  // One head at a time: s, then S + s, then mask, then softmax.
+  torch::Tensor Attention(const torch::Tensor& x, const torch::Tensor& mask,
+                          int64_t layer, torch::Tensor* carried) const {
     const std::string p = "layers." + std::to_string(layer) + ".";
     const int64_t d = kHidden / kHeads;
     const torch::Tensor query = Dense(x, p + "attention.long_query");
@@ -134,13 +166,7 @@ class PlainBert {
       scores = scores - 10000.0 * (1 - mask.unsqueeze(1));
       contexts.push_back(scores.softmax(-1).matmul(part(value)));
     }
-    torch::Tensor y =
-        Dense(torch::cat(contexts, -1), p + "attention.long_output");
-    y = Norm(x + y, p + "global_attention_norm");
-    const torch::Tensor z =
-        Dense(Gelu(Dense(y, p + "feed_forward.intermediate")),
-              p + "feed_forward.output");
-    return Norm(y + z, p + "feed_forward.norm");
+    return Dense(torch::cat(contexts, -1), p + "attention.long_output");
   }
 
   EtcConfig config_;
@@ -167,12 +193,15 @@ torch::Tensor OfTokens(const torch::Tensor& output, const torch::Tensor& mask) {
   return output.index({mask.to(torch::kBool)});
 }
 
-class BertInputTest
-    : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+class BertInputTest : public testing::TestWithParam<
+                          std::tuple<std::string, std::string, bool>> {};
 
 TEST_P(BertInputTest, IsBert) {
   EtcConfig config = BertLikeConfig();
-  std::tie(config.residual_attention, config.hidden_act) = GetParam();
+  const auto& [residual, activation, pre] = GetParam();
+  config.residual_attention = residual;
+  config.hidden_act = activation;
+  SetPreLayerNorm(pre, &config);
   EtcModel model = RandomModel(config);
   const BertExample example = RandomExample();
   const torch::Tensor expected =
@@ -201,7 +230,52 @@ TEST_P(BertInputTest, IsBert) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, BertInputTest,
                          testing::Combine(testing::Values("off", "sum", "mean"),
-                                          testing::Values("gelu", "gelu_erf")));
+                                          testing::Values("gelu", "gelu_erf"),
+                                          testing::Bool()));
+
+// Gradients of all parameters, with and without recomputed layers, against
+// those of the plain implementation, in float64 and by the kernels.
+TEST_P(BertInputTest, HasTheGradientsOfBert) {
+  EtcConfig config = BertLikeConfig();
+  const auto& [residual, activation, pre] = GetParam();
+  config.residual_attention = residual;
+  config.hidden_act = activation;
+  SetPreLayerNorm(pre, &config);
+  config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0;
+  const BertExample example = RandomExample();
+  torch::manual_seed(6);
+  const torch::Tensor weights = torch::randn({2, 11, kHidden}, torch::kFloat64);
+  const auto loss = [&](const torch::Tensor& output) {
+    return (OfTokens(output, example.mask).to(torch::kFloat64) *
+            OfTokens(weights, example.mask))
+        .sum();
+  };
+  const PlainBert plain(RandomModel(config));
+  loss(plain.Run(example.ids, example.types, example.mask)).backward();
+  for (const int64_t period : {0, 2}) {
+    config.grad_checkpointing_period = period;
+    for (const bool exact : {true, false}) {
+      EtcModel model = RandomModel(config);
+      model->train();
+      model->set_attention_implementation(
+          exact ? AttentionImplementation::kReference
+                : AttentionImplementation::kKernel);
+      model->to(exact ? torch::kFloat64 : torch::kFloat32);
+      loss(model->forward(BertInput(example.ids, example.types, example.mask))
+               .global_output)
+          .backward();
+      for (const auto& parameter : model->named_parameters()) {
+        SCOPED_TRACE(parameter.key());
+        ASSERT_TRUE(parameter->grad().defined());
+        const torch::Tensor expected = plain.weights()[parameter.key()].grad();
+        ASSERT_TRUE(expected.defined());
+        EXPECT_TRUE(IsClose(parameter->grad(), expected,
+                            (exact ? 1e-10 : 5e-5) *
+                                (1.0 + expected.abs().max().item<double>())));
+      }
+    }
+  }
+}
 
 TEST(BertInputTest, NeedsNoMaskAndNoTypes) {
   for (const char* mode : {"off", "sum"}) {
@@ -343,7 +417,8 @@ TEST(PackedBertInputTest, PositionsBeginAnewInEachExample) {
 TEST(BertInputTest, LeavesTheLongStreamOut) {
   for (const bool pre : {false, true}) {
     EtcConfig config = BertLikeConfig();
-    config.use_pre_activation_order = pre;
+    config.has_long_tokens = true;
+    SetPreLayerNorm(pre, &config);
     EtcModel model = RandomModel(config);
     model->forward(BertInput(RandomExample().ids))
         .global_output.square()
@@ -352,6 +427,7 @@ TEST(BertInputTest, LeavesTheLongStreamOut) {
     for (const auto& parameter : model->named_parameters()) {
       const bool is_long =
           parameter.key().find("long_norm") != std::string::npos ||
+          parameter.key().find("long_final_norm") != std::string::npos ||
           parameter.key().find("long_position") != std::string::npos ||
           parameter.key().find("long_attention_norm") != std::string::npos;
       EXPECT_EQ(parameter->grad().defined(), !is_long) << parameter.key();
@@ -384,6 +460,13 @@ TEST(BertInputTest, RefusesOtherShapes) {
   EXPECT_THROW(BertInput(ids, ids[0]), c10::Error);
   EXPECT_THROW(BertInput(ids, {}, torch::ones({2, 4})), c10::Error);
   EXPECT_THROW(PackedBertInput(ids, {}, torch::ones({2, 4})), c10::Error);
+}
+
+TEST(BertInputTest, AModelWithoutLongTokensRefusesThem) {
+  EtcModel model(BertLikeConfig());
+  EtcInput input = BertInput(torch::zeros({2, 3}, torch::kInt64));
+  input.token_ids = torch::zeros({2, 1}, torch::kInt64);
+  EXPECT_THROW(model->forward(input), c10::Error);
 }
 
 TEST(PackedBertInputTest, RefusesIdsOutOfRange) {

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/json_reader.h"
+#include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temporary_directory.h"
 
@@ -51,8 +52,11 @@ int64_t ParameterCount(const EtcConfig& config) {
 constexpr char kDefaults[] = R"({
   "att_size_per_head": null,
   "attention_probs_dropout_prob": 0.1,
+  "depth_scaled_initializer": false,
   "embedding_size": null,
+  "final_layer_norm": false,
   "grad_checkpointing_period": 0,
+  "has_long_tokens": true,
   "hidden_act": "gelu",
   "hidden_dropout_prob": 0.1,
   "hidden_size": 768,
@@ -119,9 +123,14 @@ TEST(EtcConfigTest, ReadsBackEveryFieldItWrites) {
                  {"use_hard_g2l_mask", true},
                  {"use_hard_l2g_mask", true},
                  {"use_pre_activation_order", true},
-                 {"vocab_size", 19}};
-  ASSERT_EQ(fields.size(), 26u);
-  const json defaults = json::parse(kDefaults);
+                 {"vocab_size", 19},
+                 {"has_long_tokens", true},
+                 {"final_layer_norm", true},
+                 {"depth_scaled_initializer", true}};
+  ASSERT_EQ(fields.size(), 29u);
+  json defaults = json::parse(kDefaults);
+  // Only where all is shared may there be no long tokens: see below.
+  defaults["has_long_tokens"] = json();
   for (const auto& [name, value] : fields.items()) {
     ASSERT_NE(value, defaults.at(name)) << name;
   }
@@ -219,6 +228,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "127"},
         Refusal{R"({"layer_norm_epsilon": 0})",
                 "c.json: layer_norm_epsilon should be above 0, but is 0"},
+        Refusal{R"({"final_layer_norm": true})",
+                "c.json: final_layer_norm should be false where "
+                "use_pre_activation_order is false, but is true"},
+        Refusal{R"({"has_long_tokens": false})",
+                "c.json: share_att_output_projection should be true where "
+                "has_long_tokens is false, but is false"},
+        Refusal{R"({"has_long_tokens": false, "share_qkv_projections": false,
+                    "share_att_output_projection": true})",
+                "c.json: share_qkv_projections should be true where "},
+        Refusal{
+            R"({"has_long_tokens": false, "share_feed_forward_params": false,
+                    "share_att_output_projection": true})",
+            "c.json: share_feed_forward_params should be true where "},
         Refusal{R"({"residual_attention": "Sum"})",
                 "c.json: residual_attention should be one of off, sum, mean"},
         Refusal{R"({"vocab_size": 0})",
@@ -314,7 +336,29 @@ TEST(EtcConfigPresetTest, HasThePublishedSizes) {
 TEST(EtcConfigPresetTest, KnowsNoOtherName) {
   const absl::Status status = EtcConfigPreset("Base").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(status.message(), HasSubstr("\"Base\""));
+  EXPECT_EQ(status.message(),
+            "should be one of base, large, bert_small, bert_base, bert_large, "
+            "bert_xlarge, but is \"Base\"");
+}
+
+// As if its configuration had come with BERT's weights; model_size_test.cc
+// checks the sizes.
+TEST(EtcConfigPresetTest, BertIsWhatBertsConfigurationSays) {
+  const auto bert = BertConfigFromJson({{"vocab_size", 30522},
+                                        {"hidden_size", 768},
+                                        {"num_hidden_layers", 12},
+                                        {"num_attention_heads", 12},
+                                        {"intermediate_size", 3072},
+                                        {"max_position_embeddings", 512},
+                                        {"type_vocab_size", 2}},
+                                       "bert_config.json");
+  ASSERT_TRUE(bert.ok()) << bert.status();
+  const auto preset = EtcConfigPreset("bert_base");
+  ASSERT_TRUE(preset.ok()) << preset.status();
+  EXPECT_EQ(EtcConfigToJson(*preset), EtcConfigToJson(bert->config));
+  const auto again = Parse(EtcConfigToJson(*preset));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->has_long_tokens);
 }
 
 }  // namespace

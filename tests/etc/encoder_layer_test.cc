@@ -155,6 +155,33 @@ TEST(EncoderLayerTest, StartsAsTheSpecSays) {
   }
 }
 
+// doc/pretraining.md 6.2: the two kernels that write into the residual stream.
+TEST(EncoderLayerTest, ScalesWhatWritesIntoTheStreamByDepth) {
+  EtcConfig config;
+  config.vocab_size = 3;
+  config.num_hidden_layers = 18;
+  config.hidden_size = 64;
+  config.num_attention_heads = 4;
+  config.intermediate_size = 128;
+  for (const bool scaled : {false, true}) {
+    config.depth_scaled_initializer = scaled;
+    torch::manual_seed(4);
+    EtcEncoderLayer layer(EncoderLayerOptions(config));
+    for (const auto& parameter : layer->named_parameters()) {
+      const std::string& name = parameter.key();
+      const bool is_kernel = name.find("norm") == std::string::npos &&
+                             name.find(".weight") != std::string::npos;
+      if (is_kernel) {
+        const bool writes = name.find("output.weight") != std::string::npos;
+        const double expected =
+            0.8796 * 0.02 / (scaled && writes ? 6.0 : 1.0);  // sqrt(2 * 18)
+        EXPECT_NEAR(parameter->std().item<double>(), expected, 0.05 * expected)
+            << name;
+      }
+    }
+  }
+}
+
 EtcEncoderLayerOptions TwoSizes(bool pre_layer_norm) {
   return {.attention = {.long_hidden_size = 10,
                         .global_hidden_size = 15,

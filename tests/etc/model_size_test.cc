@@ -46,6 +46,43 @@ TEST(ModelSizeTest, MatchesTheSizesOfSharedProjections) {
   EXPECT_EQ(CountParameters(config).total(), 109'128'192);
 }
 
+// doc/pretraining.md 6.2: encoder and pooler, which is a projection of H to H.
+TEST(ModelSizeTest, BertPresetsHaveTheSizesOfBert) {
+  struct Size {
+    const char* preset;
+    int64_t layers, hidden, heads, intermediate;
+    int64_t with_pooler;
+  };
+  for (const Size& size :
+       {Size{"bert_small", 4, 512, 8, 2048, 28'763'648},
+        Size{"bert_base", 12, 768, 12, 3072, 109'482'240},
+        Size{"bert_large", 24, 1024, 16, 4096, 335'141'888},
+        Size{"bert_xlarge", 36, 1536, 24, 6144, 1'069'969'920}}) {
+    SCOPED_TRACE(size.preset);
+    const auto config = EtcConfigPreset(size.preset);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(CheckEtcConfig(*config, size.preset), absl::OkStatus());
+    EXPECT_EQ(config->num_hidden_layers, size.layers);
+    EXPECT_EQ(config->hidden_size, size.hidden);
+    EXPECT_EQ(config->num_attention_heads, size.heads);
+    EXPECT_EQ(config->intermediate_size, size.intermediate);
+    EXPECT_EQ(config->head_size(), 64);
+    EXPECT_EQ(CountParameters(*config).total() +
+                  (size.hidden * size.hidden + size.hidden),
+              size.with_pooler);
+    // Residual attention adds nothing; LayerNorm before the blocks adds none,
+    // but for that behind the last layer.
+    EtcConfig other = *config;
+    other.residual_attention = "mean";
+    EXPECT_EQ(CountParameters(other).total(), CountParameters(*config).total());
+    other.use_pre_activation_order = true;
+    EXPECT_EQ(CountParameters(other).total(), CountParameters(*config).total());
+    other.final_layer_norm = true;
+    EXPECT_EQ(CountParameters(other).total(),
+              CountParameters(*config).total() + 2 * size.hidden);
+  }
+}
+
 // One layer of base: 11 864 064 parameters (doc/model.md 1.2).
 TEST(ModelSizeTest, CountsEachLayerAlike) {
   EtcConfig config = UnsharedBase();
@@ -71,7 +108,7 @@ int64_t RegisteredParameters(const EtcConfig& config) {
 // Sizes are different primes wherever they may be, so that no two terms can be
 // mistaken for each other.
 TEST(ModelSizeTest, MatchesARealModel) {
-  for (int flags = 0; flags < 128; ++flags) {
+  for (int flags = 0; flags < 512; ++flags) {
     EtcConfig config;
     config.vocab_size = 101;
     config.segment_vocab_size = 7;
@@ -96,6 +133,12 @@ TEST(ModelSizeTest, MatchesARealModel) {
     if ((flags & 64) != 0) {
       config.relative_pos_max_distance = 0;
       config.relative_vocab_size = std::nullopt;
+    }
+    config.use_pre_activation_order = (flags & 128) != 0;
+    config.final_layer_norm = config.use_pre_activation_order;
+    config.has_long_tokens = (flags & 256) == 0;
+    if (!CheckEtcConfig(config, "").ok()) {
+      continue;  // without long tokens, but not all shared
     }
     EXPECT_EQ(CountParameters(config).total(), RegisteredParameters(config))
         << "flags " << flags;

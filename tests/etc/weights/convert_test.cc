@@ -237,10 +237,7 @@ TEST_F(ConvertTest, LiftedBertComputesWhatBertComputesWithoutPositions) {
   EtcModel bert = RandomModel(BertOf());
   {
     const torch::NoGradGuard no_grad;
-    for (const char* table : {"embedding.long_position.weight",
-                              "embedding.global_position.weight"}) {
-      bert->named_parameters()[table].zero_();
-    }
+    bert->named_parameters()["embedding.global_position.weight"].zero_();
     // Both rows the same: lifting takes row 0 for every segment.
     torch::Tensor segments =
         bert->named_parameters()["embedding.segment.weight"];
@@ -344,8 +341,27 @@ TEST_F(ConvertTest, RefusesWhatOthersCannotCompute) {
           .ok());
 }
 
+TEST_F(ConvertTest, RefusesPreLayerNormInBertsFormats) {
+  EtcConfig config = BertOf();
+  config.use_pre_activation_order = true;
+  for (const bool has_final_norm : {false, true}) {
+    config.final_layer_norm = has_final_norm;
+    const std::string name = absl::StrCat("ours", has_final_norm);
+    const std::string ours = Write(RandomModel(config), name);
+    for (const ExportFormat format :
+         {ExportFormat::kTensorFlow, ExportFormat::kSafetensors}) {
+      EXPECT_THAT(ExportWeights(ours, format, directory_.File(name + "-there"))
+                      .status()
+                      .ToString(),
+                  HasSubstr("use_pre_activation_order"));
+    }
+  }
+}
+
 TEST_F(ConvertTest, RefusesBertWhoseStreamsDiffer) {
-  EtcModel model = RandomModel(BertOf());
+  EtcConfig config = BertOf();
+  config.has_long_tokens = true;
+  EtcModel model = RandomModel(config);
   {
     const torch::NoGradGuard no_grad;
     model->named_parameters()["layers.0.long_attention_norm.bias"].add_(1);

@@ -29,8 +29,8 @@ inline EtcConfig BertOf(const char* residual = "off") {
   return config;
 }
 
-// Every parameter random, so that no two can be mistaken for each other. In
-// BERT what is one tensor there is the same twice here.
+// Every parameter random, so that no two can be mistaken for each other. In a
+// BERT with a long stream what is one tensor there is the same twice here.
 inline EtcModel RandomModel(const EtcConfig& config) {
   torch::manual_seed(7);
   EtcModel model(config);
@@ -40,7 +40,7 @@ inline EtcModel RandomModel(const EtcConfig& config) {
   for (auto& parameter : parameters) {
     parameter.value().normal_(0, 0.5);
   }
-  if (HasOnlyAbsolutePositions(config)) {
+  if (HasOnlyAbsolutePositions(config) && config.has_long_tokens) {
     for (auto& parameter : parameters) {
       std::string twin = parameter.key();
       if (const size_t at = twin.find("global_"); at != std::string::npos) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -229,8 +230,11 @@ TEST(WeightPlanTest, TakesBertAsItIs) {
                 style == NameStyle::kGoogleBert && step.target.is_kernel);
       EXPECT_THAT(step.rows, IsEmpty());
     }
-    EXPECT_EQ(StepOf(plan, "embedding.long_norm.weight").source,
-              StepOf(plan, "embedding.global_norm.weight").source);
+    // Without long tokens no tensor of BERT's is there twice.
+    std::set<std::string> sources;
+    for (const WeightStep& step : plan.steps) {
+      EXPECT_TRUE(sources.insert(step.source).second) << step.source;
+    }
   }
 }
 
@@ -275,14 +279,22 @@ TEST(WeightPlanTest, LiftsBert) {
   EXPECT_EQ(plan.dropped[1].name, "bert.pooler.dense.bias");
 }
 
-// An imported BERT, as we keep it, is as good as the original.
+// An imported BERT, as we keep it, is as good as the original, also one with
+// parameters for long tokens.
 TEST(WeightPlanTest, LiftsBertFromOurOwnFile) {
-  const WeightPlan plan = PlanOrDie(
-      Source(SmallBert(), NameStyle::kRealEtc, "encoder."), SmallConfig());
-  EXPECT_EQ(plan.NumFresh(), 8);
-  EXPECT_THAT(plan.dropped, SizeIs(2));
-  EXPECT_EQ(StepOf(plan, "layers.0.attention.g2l_value.weight").source,
-            "encoder.layers.0.attention.l2l_value.weight");
+  for (const bool has_long_tokens : {false, true}) {
+    EtcConfig bert = SmallBert();
+    bert.has_long_tokens = has_long_tokens;
+    const WeightPlan plan =
+        PlanOrDie(Source(bert, NameStyle::kRealEtc, "encoder."), SmallConfig());
+    EXPECT_EQ(plan.NumFresh(), 8);
+    EXPECT_THAT(plan.dropped, SizeIs(has_long_tokens ? 2 : 1));
+    EXPECT_EQ(StepOf(plan, "layers.0.attention.g2l_value.weight").source,
+              "encoder.layers.0.attention.l2l_value.weight");
+    EXPECT_EQ(StepOf(plan, "embedding.long_norm.weight").source,
+              has_long_tokens ? "encoder.embedding.long_norm.weight"
+                              : "encoder.embedding.global_norm.weight");
+  }
 }
 
 TEST(WeightPlanTest, TakesSegmentsByIndexIfAskedTo) {
@@ -358,6 +370,11 @@ TEST(WeightPlanTest, NamesTheSizesThatDiffer) {
       {"segment_vocab_size", [](EtcConfig* c) { c->segment_vocab_size = 4; }},
       {"use_pre_activation_order",
        [](EtcConfig* c) { c->use_pre_activation_order = true; }},
+      {"final_layer_norm",
+       [](EtcConfig* c) {
+         c->use_pre_activation_order = true;
+         c->final_layer_norm = true;
+       }},
       {"relative_vocab_size", [](EtcConfig* c) { c->relative_vocab_size = 9; }},
       {"relative_pos_max_distance",
        [](EtcConfig* c) { c->relative_pos_max_distance = 1; }},
