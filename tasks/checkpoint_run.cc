@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "etc/weights/pretraining_parameters.h"
 #include "tasks/find_checkpoint.h"
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
@@ -33,10 +34,16 @@ void WarnOfOtherResidual(const std::string& trained,
 absl::StatusOr<FinetuneConfig> ConfigOfRun(
     const std::string& directory, const CheckpointRunOptions& options) {
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config, ReadTaskModelConfig(directory));
+  if (options.predicts && config.task == kPretrainingTask) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory,
+                     " is of pre-training, which predicts nothing that has a "
+                     "file: `realetc evaluate` scores it"));
+  }
   if (!options.data.empty()) {
     config.data.dev = options.data;
   }
-  if (config.data.dev.empty()) {
+  if (config.data.dev.empty() && config.task != kPretrainingTask) {
     return absl::InvalidArgumentError(
         absl::StrCat(directory,
                      ": its configuration names no dev files; give some with "

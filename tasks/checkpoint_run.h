@@ -27,6 +27,8 @@ struct CheckpointRunOptions {
   std::string residual_attention;
   // As train.device; that of the training does not matter.
   std::string device = "auto";
+  // Whether a prediction file is wanted, which pre-training has not.
+  bool predicts = false;
   // CPU threads and examples per batch; absent: those of the configuration.
   std::optional<int64_t> threads;
   std::optional<int64_t> batch_size;

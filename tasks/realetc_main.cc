@@ -24,8 +24,9 @@ constexpr int kFailure = 1;
 constexpr int kUsage = 2;
 
 constexpr char kDescription[] =
-    "Fine-tunes and evaluates ETC (extended transformer construction) with\n"
-    "RealFormer's residual attention scores on benchmarks of long documents.";
+    "Pre-trains, fine-tunes and evaluates ETC (extended transformer "
+    "construction)\n"
+    "and BERT with RealFormer's residual attention scores.";
 
 constexpr char kFooter[] =
     "A run from the first step to the official score:\n"
@@ -103,6 +104,7 @@ int main(int argc, char** argv) {
       "Versions, SIMD instructions, BLAS library and threads");
   program.get_formatter()->column_width(32);
   etc::Action action;
+  etc::AddPretrainCommand(&program, &action);
   etc::AddFinetuneCommand(&program, &action);
   etc::AddEvaluateCommand(&program, &action);
   etc::AddPredictCommand(&program, &action);

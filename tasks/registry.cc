@@ -8,6 +8,7 @@
 #include "tasks/hotpotqa/task.h"
 #include "tasks/nq/task.h"
 #include "tasks/openkp/task.h"
+#include "tasks/pretrain/task.h"
 #include "tasks/typed_task.h"
 #include "tasks/wikihop/task.h"
 
@@ -21,7 +22,11 @@ const std::vector<TaskEntry>& Tasks() {
 }
 
 absl::StatusOr<const TaskEntry*> FindTask(const std::string& name) {
-  std::vector<std::string> names;
+  static const auto* const pretraining = new TaskEntry(PretrainEntry());
+  if (name == pretraining->name) {
+    return pretraining;
+  }
+  std::vector<std::string> names = {pretraining->name};
   for (const TaskEntry& task : Tasks()) {
     if (task.name == name) {
       return &task;

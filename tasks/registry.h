@@ -9,10 +9,10 @@
 
 namespace etc {
 
-// All tasks, in the order in which they are shown.
+// The benchmarks, in the order in which they are shown.
 const std::vector<TaskEntry>& Tasks();
 
-// kNotFound, with the nearest name, if there is no such task. The result lives
+// One of these, or pre-training. kNotFound, with the nearest name, if there is no such task. The result lives
 // as long as the program.
 absl::StatusOr<const TaskEntry*> FindTask(const std::string& name);
 

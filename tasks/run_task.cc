@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "tasks/checkpoint_run.h"
@@ -88,6 +90,10 @@ absl::StatusOr<Metrics> ScoreTask(const std::string& task,
                                   const std::string& gold,
                                   const std::string& predictions) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(task));
+  if (entry->score == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(task, " has no prediction files"));
+  }
   return entry->score({.gold = gold, .predictions = predictions},
                       ScoringRules::kDefault);
 }

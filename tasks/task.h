@@ -65,7 +65,8 @@ class TaskPredictions {
                    const std::vector<torch::Tensor>& logits) = 0;
   // The scores of all that was added; empty when the data have no answers.
   virtual Metrics Score() const = 0;
-  // Contents of the prediction file in the official format.
+  // Contents of the prediction file in the official format; empty: the task has
+  // none.
   virtual std::string FileContents() const = 0;
 };
 

@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// One benchmark that this program knows. All but `make` can be used without a
+// One benchmark that this program knows, or pre-training. All but `make` can be used without a
 // tokenizer.
 struct TaskEntry {
   // As in the field "task" of a configuration.
@@ -35,7 +35,7 @@ struct TaskEntry {
   std::function<absl::StatusOr<std::shared_ptr<TaskHead>>(
       const FinetuneConfig& config)>
       make_head;
-  // The official scores of a prediction file.
+  // The official scores of a prediction file; null if there are none.
   std::function<absl::StatusOr<Metrics>(const ScoredFiles& files,
                                         ScoringRules rules)>
       score;

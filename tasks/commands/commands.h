@@ -19,6 +19,7 @@ using Action = std::function<absl::Status()>;
 // Each adds one subcommand with its options and help to `program`. Parsing it
 // sets `*action`; both must outlive the parsing.
 void AddFinetuneCommand(CLI::App* program, Action* action);
+void AddPretrainCommand(CLI::App* program, Action* action);
 void AddEvaluateCommand(CLI::App* program, Action* action);
 void AddPredictCommand(CLI::App* program, Action* action);
 void AddScoreCommand(CLI::App* program, Action* action);

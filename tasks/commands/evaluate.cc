@@ -55,7 +55,9 @@ absl::Status RunEvaluate(const Arguments& arguments) {
 }
 
 absl::Status RunPredict(const Arguments& arguments) {
-  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, Run(arguments.run));
+  CheckpointRunOptions options = arguments.run;
+  options.predicts = true;
+  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, Run(options));
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       arguments.output, run.evaluation.predictions->FileContents()));
   std::cerr << absl::StreamFormat(

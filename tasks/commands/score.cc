@@ -25,6 +25,10 @@ struct Arguments {
 
 absl::Status Score(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(arguments.task));
+  if (task->score == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(arguments.task, " has no prediction files"));
+  }
   ETC_ASSIGN_OR_RETURN(
       const Metrics metrics,
       task->score(

@@ -15,11 +15,8 @@
 
 namespace etc {
 
-// The field "task" of a configuration of pre-training, and the object with its
-// options.
-inline constexpr char kPretrainTask[] = "pretrain";
-
-// Pre-training on token stores (doc/pretraining.md). Its data are what
+// Pre-training on token stores (doc/pretraining.md): the field "task" is
+// kPretrainingTask (etc/weights/pretraining_parameters.h). Its data are what
 // `realetc tokenize` wrote; where data.dev is empty, some documents of
 // data.train are held out by their hash.
 class PretrainTask final : public Task {

@@ -145,8 +145,11 @@ absl::StatusOr<Evaluator::Result> TaskEvaluator::Evaluate(
     TrainableModel* model) const {
   ETC_ASSIGN_OR_RETURN(const Evaluation evaluation,
                        etc::Evaluate(model, *task_, *records_, options_));
+  std::string contents = evaluation.predictions->FileContents();
   return Result{.summary = evaluation,
-                .predictions = evaluation.predictions->FileContents()};
+                .predictions = contents.empty() ? std::nullopt
+                                                : std::optional<std::string>(
+                                                      std::move(contents))};
 }
 
 }  // namespace etc

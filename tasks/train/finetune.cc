@@ -180,7 +180,7 @@ absl::Status CheckDataSets(const DataConfig& config, const DataSets& data,
   const std::string files = absl::StrJoin(config.dev, ", ");
   const char kNoBest[] =
       ": training goes on without scores, and no checkpoint becomes `best`";
-  if (config.dev.empty()) {
+  if (config.dev.empty() && data.dev->size() == 0) {
     reporter->Message(absl::StrCat("warning: data.dev is empty", kNoBest));
   } else if (data.dev->size() == 0) {
     reporter->Message(absl::StrCat(

@@ -19,7 +19,8 @@ constexpr double kMoments = 2;
 
 StepShape LargestMicroBatch(const FinetuneConfig& config) {
   return {.batch = config.train.micro_batch_size,
-          .long_length = config.data.max_long_length,
+          .long_length =
+              config.model.has_long_tokens ? config.data.max_long_length : 0,
           .global_length = config.data.max_global_length};
 }
 

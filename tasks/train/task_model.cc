@@ -17,6 +17,7 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
+#include "etc/weights/pretraining_heads.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weights.h"
@@ -84,7 +85,8 @@ absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
 // Messages about the encoder that a run starts from.
 std::vector<std::string> EncoderMessages(const std::string& init,
                                          const WeightFile& file,
-                                         const WeightPlan& plan) {
+                                         const WeightPlan& plan,
+                                         const HeadPlan& used_heads) {
   std::vector<std::string> messages = file.warnings;
   std::string text = absl::StrCat("encoder: from ", init);
   if (file.source.names.style != NameStyle::kRealEtc) {
@@ -107,6 +109,9 @@ std::vector<std::string> EncoderMessages(const std::string& init,
   std::vector<std::string> dropped;
   std::set<std::string> heads;
   for (const DroppedTensor& tensor : plan.dropped) {
+    if (used_heads.Uses(tensor.name)) {
+      continue;
+    }
     if (!tensor.head.empty()) {
       heads.insert(tensor.head);
     } else if (!absl::StartsWith(tensor.name, kHead)) {
@@ -182,36 +187,52 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
   return model;
 }
 
+namespace {
+
+// Fills the head of a task, if the file has one for it. Returns what was done.
+absl::StatusOr<std::string> FillTaskHead(const FinetuneConfig& config,
+                                         const WeightFile& file,
+                                         const NamedTensors& head) {
+  const TensorReader reader(file.tensors);
+  ETC_ASSIGN_OR_RETURN(const std::string unusable,
+                       UnusableHeadReason(reader, config.task, head));
+  if (!unusable.empty()) {
+    return absl::StrCat("head: random weights; ", config.init, " ", unusable);
+  }
+  ETC_RETURN_IF_ERROR(
+      LoadTensors(reader, head, NameMatch::kDestination).status());
+  return absl::StrCat("head: from ", config.init);
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const TaskModel& model) {
   ETC_ASSIGN_OR_RETURN(
       const FilledEncoder filled,
       FillEncoder(config.init, config.model, ModuleTensors(*model.encoder())));
   const WeightFile& file = filled.file;
-  ETC_RETURN_IF_ERROR(
-      CheckFinite(config.init, WithPrefix(model.Tensors(), kEncoder)));
-  std::vector<std::string> messages =
-      EncoderMessages(config.init, file, filled.plan);
-
-  const TensorReader reader(file.tensors);
   const NamedTensors head = WithPrefix(model.Tensors(), kHead);
-  ETC_ASSIGN_OR_RETURN(const std::string unusable,
-                       UnusableHeadReason(reader, config.task, head));
-  if (unusable.empty()) {
-    ETC_RETURN_IF_ERROR(
-        LoadTensors(reader, head, NameMatch::kDestination).status());
-    ETC_RETURN_IF_ERROR(CheckFinite(config.init, head));
-    messages.push_back(absl::StrCat("head: from ", config.init));
+  const bool pretrains = config.task == kPretrainingTask;
+  HeadPlan heads;
+  std::vector<std::string> head_messages;
+  if (pretrains) {
+    ETC_ASSIGN_OR_RETURN(heads, FillHeads(file, config.model, head));
+    head_messages = heads.Messages();
   } else {
-    messages.push_back(
-        absl::StrCat("head: random weights; ", config.init, " ", unusable));
+    ETC_ASSIGN_OR_RETURN(head_messages.emplace_back(),
+                         FillTaskHead(config, file, head));
   }
-
+  ETC_RETURN_IF_ERROR(CheckFinite(config.init, model.Tensors()));
+  std::vector<std::string> messages =
+      EncoderMessages(config.init, file, filled.plan, heads);
+  messages.insert(messages.end(), head_messages.begin(), head_messages.end());
   const std::string& before = file.source.config.residual_attention;
   if (before != config.residual_attention) {
     messages.push_back(absl::StrCat("residual attention: pre-trained with ",
-                                    before, ", fine-tuning with ",
-                                    config.residual_attention));
+                                    before, ", ",
+                                    pretrains ? "pre-training" : "fine-tuning",
+                                    " with ", config.residual_attention));
   }
   return messages;
 }

@@ -1,6 +1,5 @@
-// `realetc finetune`: trains a model as a configuration says.
-
-#include "tasks/train/finetune.h"
+// `realetc finetune` and `realetc pretrain`: train a model as a configuration
+// says.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -11,10 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
+#include "etc/weights/pretraining_parameters.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/task_setup.h"
+#include "tasks/train/finetune.h"
 #include "tasks/train/score_table.h"
 
 namespace etc {
@@ -70,8 +71,19 @@ void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
             << FormatScoreTable(deviations, main_metric);
 }
 
-absl::Status RunFinetune(const Arguments& arguments) {
+// Whether the configuration is one for this command.
+absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
+  if ((config.task == kPretrainingTask) == pretrains) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      config.source, ": task is \"", config.task, "\", which `realetc ",
+      pretrains ? "finetune" : "pretrain", "` trains"));
+}
+
+absl::Status RunTraining(const Arguments& arguments, bool pretrains) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
+  ETC_RETURN_IF_ERROR(CheckCommand(config, pretrains));
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
   PrintWarnings(setup.warnings);
   StreamReporter reporter = ConsoleReporter();
@@ -89,22 +101,20 @@ absl::Status RunFinetune(const Arguments& arguments) {
   return absl::OkStatus();
 }
 
-}  // namespace
+// What the two commands differ by.
+struct TrainingCommand {
+  const char* name;
+  const char* description;
+  const char* footer;
+  bool pretrains;
+};
 
-void AddFinetuneCommand(CLI::App* program, Action* action) {
+void AddTrainingCommand(const TrainingCommand& training, CLI::App* program,
+                        Action* action) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = program->add_subcommand(
-      "finetune", "Train a model as a configuration says");
-  command->footer(
-      "Each seed of the configuration is a run of its own in OUTPUT/seed-N,\n"
-      "with metrics.jsonl and the checkpoints `last` and `best`. Ctrl-C saves\n"
-      "and stops.\n"
-      "\n"
-      "Examples:\n"
-      "  realetc finetune tasks/wikihop/configs/demo.json\n"
-      "  realetc finetune tasks/wikihop/configs/base.json \\\n"
-      "    --set residual_attention=mean --set train.learning_rate=3e-5 \\\n"
-      "    --output runs/mean");
+  CLI::App* command =
+      program->add_subcommand(training.name, training.description);
+  command->footer(training.footer);
   command->add_option("CONFIG", arguments->config, "Configuration in JSON")
       ->required();
   command
@@ -123,8 +133,49 @@ void AddFinetuneCommand(CLI::App* program, Action* action) {
                    "FIELD...: fields of the configuration that may differ from "
                    "those that the run began with, as in data.train or train")
       ->needs(resume);
-  command->callback(
-      [=] { *action = [arguments] { return RunFinetune(*arguments); }; });
+  command->callback([=, pretrains = training.pretrains] {
+    *action = [=] { return RunTraining(*arguments, pretrains); };
+  });
+}
+
+}  // namespace
+
+void AddFinetuneCommand(CLI::App* program, Action* action) {
+  AddTrainingCommand(
+      {.name = "finetune",
+       .description = "Train a model as a configuration says",
+       .footer =
+           "Each seed of the configuration is a run of its own in "
+           "OUTPUT/seed-N,\n"
+           "with metrics.jsonl and the checkpoints `last` and `best`. Ctrl-C "
+           "saves\n"
+           "and stops.\n"
+           "\n"
+           "Examples:\n"
+           "  realetc finetune tasks/wikihop/configs/demo.json\n"
+           "  realetc finetune tasks/wikihop/configs/base.json \\\n"
+           "    --set residual_attention=mean --set train.learning_rate=3e-5 "
+           "\\\n"
+           "    --output runs/mean",
+       .pretrains = false},
+      program, action);
+}
+
+void AddPretrainCommand(CLI::App* program, Action* action) {
+  AddTrainingCommand(
+      {.name = "pretrain",
+       .description = "Train a masked language model on token stores",
+       .footer =
+           "The configuration is as for `finetune`, with \"task\": "
+           "\"pretrain\" and the\n"
+           "stores of `tokenize` in data.train. A checkpoint is an init for "
+           "every task.\n"
+           "\n"
+           "Examples:\n"
+           "  realetc pretrain tasks/pretrain/configs/demo.json\n"
+           "  realetc evaluate runs/pretrain-demo --residual off",
+       .pretrains = true},
+      program, action);
 }
 
 }  // namespace etc

@@ -1,0 +1,203 @@
+#include "tasks/pretrain/task.h"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "etc/weights/pretraining_parameters.h"
+#include "tasks/data/data_files.h"
+#include "tasks/pretrain/example_text.h"
+#include "tasks/pretrain/joined_source.h"
+#include "tasks/pretrain/packed_source.h"
+#include "tasks/pretrain/pair_source.h"
+#include "tasks/pretrain/pretrain_head.h"
+#include "tasks/pretrain/pretrain_metrics.h"
+#include "tasks/example_writer.h"
+#include "tasks/task_settings.h"
+#include "tasks/typed_head.h"
+
+namespace etc {
+namespace {
+
+// Which windows share a sequence, and BERT's static records, are the same for
+// all seeds of a configuration: models are compared on the same data.
+constexpr uint64_t kDataSeed = 1;
+
+MaskedLmOptions MaskedLmOf(const PretrainOptions& options,
+                           const SpecialTokens& special) {
+  return {.rate = options.mask_rate,
+          .max_predictions = options.max_predictions > 0
+                                 ? options.max_predictions
+                                 : std::numeric_limits<int32_t>::max(),
+          .whole_words = options.whole_words,
+          .mask_id = special.mask_id,
+          .random_min_id = static_cast<int32_t>(options.random_min_id),
+          .vocab_size = special.vocab_size};
+}
+
+CorpusPartOptions PartOf(const PretrainOptions& options, bool development,
+                         int64_t one_in) {
+  return {.development = development,
+          .development_one_in = one_in,
+          .min_sentences = options.min_sentences};
+}
+
+// Whether the model has the rows that examples need.
+absl::Status CheckModel(const FinetuneConfig& config,
+                        const PretrainOptions& options, int64_t pieces) {
+  const bool pairs = ReadsPairs(config);
+  const TableSizes needed = {.tokens = pairs ? 0 : options.cpc_global_id + 1,
+                             .token_names = "the global tokens 1 and 2",
+                             .types = pairs ? 2 : kPlainLongType + 1};
+  ETC_RETURN_IF_ERROR(CheckTables(config.model, needed, pieces,
+                                  absl::StrCat(config.source, ": pretrain")));
+  // [CLS] A [SEP] B [SEP].
+  constexpr int64_t kShortestPair = 5;
+  if (pairs && config.data.max_global_length < kShortestPair) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source, ": data.max_global_length should be at least ",
+        kShortestPair, ", for pairs of texts, but is ",
+        config.data.max_global_length));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+PretrainTask::PretrainTask(const FinetuneConfig& config,
+                           PretrainOptions options, CorpusTokenizer tokenizer,
+                           SpecialTokens special)
+    : config_(config),
+      options_(std::move(options)),
+      tokenizer_(std::move(tokenizer)),
+      special_(special) {}
+
+absl::StatusOr<std::unique_ptr<Task>> PretrainTask::Make(
+    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  ETC_ASSIGN_OR_RETURN(PretrainOptions options, ReadPretrainOptions(config));
+  const absl::StatusOr<SpecialTokens> special =
+      ReadsPairs(config) ? FindPairTokens(*tokenizer, options.mask_piece)
+                         : FindSpecialTokens(*tokenizer, options.mask_piece);
+  if (!special.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.tokenizer.vocabulary, ": ", special.status().message()));
+  }
+  ETC_RETURN_IF_ERROR(CheckModel(config, options, tokenizer->vocab_size()));
+  ETC_ASSIGN_OR_RETURN(
+      CorpusTokenizer corpus,
+      MakeCorpusTokenizer(config.tokenizer, std::move(tokenizer),
+                          options.mask_piece));
+  // The constructor is private: make_unique cannot see it.
+  return std::unique_ptr<Task>(new PretrainTask(config, std::move(options),
+                                                std::move(corpus), *special));
+}
+
+absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::Open(
+    const DataRequest& request) const {
+  const bool held_out =
+      request.use == RecordUse::kEvaluation && request.patterns.empty();
+  Part part = {.development = request.use == RecordUse::kEvaluation};
+  if (held_out && holds_out()) {
+    part.one_in = options_.development_one_in;
+  } else if (part.development) {
+    part.one_in = 1;  // all of it
+  } else if (config_.data.dev.empty()) {
+    part.one_in = options_.development_one_in;
+  }
+  std::vector<std::unique_ptr<ExampleSource>> sources;
+  if (!held_out || holds_out()) {
+    ETC_ASSIGN_OR_RETURN(
+        const std::vector<std::string> paths,
+        FindDataFiles(held_out ? config_.data.train : request.patterns));
+    for (const std::string& path : paths) {
+      ETC_ASSIGN_OR_RETURN(sources.emplace_back(), OpenStore(path, part));
+    }
+  }
+  return std::make_unique<JoinedSource>(std::move(sources));
+}
+
+absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenStore(
+    const std::string& path, const Part& part) const {
+  ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TokenStore> store,
+                       TokenStore::Open(path));
+  ETC_RETURN_IF_ERROR(
+      CheckSameTokenizer(store->settings(), tokenizer_.settings, path));
+  absl::StatusOr<std::unique_ptr<ExampleSource>> source =
+      ReadsPairs(config_) ? OpenPairs(std::move(store), part)
+                          : OpenPacked(std::move(store), part);
+  if (!source.ok()) {
+    return absl::Status(source.status().code(),
+                        absl::StrCat(path, ": ", source.status().message()));
+  }
+  return source;
+}
+
+absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenPairs(
+    std::shared_ptr<const TokenStore> store, const Part& part) const {
+  return PairSource::Open(
+      std::move(store),
+      {.corpus = PartOf(options_, part.development, part.one_in),
+       .pairs = {.max_length = config_.data.max_global_length,
+                 .short_sequence_rate = options_.short_sequence_rate,
+                 .cls_id = special_.cls_id,
+                 .separator_id = special_.separator_id,
+                 .mlm = MaskedLmOf(options_, special_)},
+       .next_sentence = options_.objective == "mlm_nsp",
+       .static_versions = options_.static_versions,
+       .seed = kDataSeed,
+       .pattern = InputOptionsOf(TaskSettingsOf(config_)).pattern});
+}
+
+absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenPacked(
+    std::shared_ptr<const TokenStore> store, const Part& part) const {
+  const PatternOptions pattern =
+      InputOptionsOf(TaskSettingsOf(config_)).pattern;
+  return PackedSource::Open(
+      std::move(store),
+      {.corpus = PartOf(options_, part.development, part.one_in),
+       .packing = {.max_long = config_.data.max_long_length,
+                   .max_global = config_.data.max_global_length,
+                   .min_fraction = options_.packing_full,
+                   .max_cache = options_.packing_open},
+       .max_sentence_share = options_.max_sentence_share,
+       .example = {.mlm = MaskedLmOf(options_, special_),
+                   .cpc_rate =
+                       options_.objective == "mlm_cpc" ? options_.cpc_rate : 0,
+                   .hidden_global_id =
+                       static_cast<int32_t>(options_.cpc_global_id),
+                   .pattern = pattern},
+       .seed = kDataSeed});
+}
+
+std::shared_ptr<TaskHead> PretrainTask::MakeHead() const {
+  return std::make_shared<PretrainHead>(config_.model, options_);
+}
+
+std::unique_ptr<TaskPredictions> PretrainTask::MakePredictions() const {
+  return std::make_unique<PretrainMetrics>(options_);
+}
+
+std::string PretrainTask::Describe(const Example& example) const {
+  return DescribePretrainExample(ExampleAs<PretrainExample>(example),
+                                 *tokenizer_.tokenizer);
+}
+
+TaskEntry PretrainEntry() {
+  return {.name = kPretrainingTask,
+          .description =
+              "Pre-training: masked tokens, and next or hidden "
+              "sentences",
+          .main_metric = "masked_lm_accuracy",
+          .make = PretrainTask::Make,
+          .make_head = [](const FinetuneConfig& config)
+              -> absl::StatusOr<std::shared_ptr<TaskHead>> {
+            ETC_ASSIGN_OR_RETURN(const PretrainOptions options,
+                                 ReadPretrainOptions(config));
+            return std::make_shared<PretrainHead>(config.model, options);
+          }};
+}
+
+}  // namespace etc
