@@ -2,18 +2,37 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
+#include "base/random.h"
 #include "base/status_macros.h"
+#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {
 
-bool IsHeldOut(const TokenStore& store, int64_t document, int64_t one_in) {
-  return one_in > 0 &&
-         store.document_hash(document) % static_cast<uint64_t>(one_in) == 0;
+bool IsHeldOut(uint64_t hash, int64_t one_in) {
+  return one_in > 0 && hash % static_cast<uint64_t>(one_in) == 0;
+}
+
+int64_t NumDivisions(int64_t num_sentences, int64_t max_sentences) {
+  return max_sentences == 0
+             ? 1
+             : (num_sentences + max_sentences - 1) / max_sentences;
 }
 
 absl::string_view PartName(bool development) {
   return development ? "development" : "training";
+}
+
+absl::Status CheckCorpusOptions(const CorpusPartOptions& options) {
+  for (const auto& [field, value] :
+       {std::pair("development_one_in", options.development_one_in),
+        std::pair("min_sentences", options.min_sentences),
+        std::pair("max_sentences", options.max_sentences)}) {
+    if (value < 0) {
+      return InvalidArgument(field, " should not be negative, but is ", value);
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Why nothing is left of the store.
@@ -71,24 +90,37 @@ std::string DescribeCounts(const CorpusCounts& counts,
   return text;
 }
 
-absl::StatusOr<std::vector<int64_t>> SelectDocuments(
+absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
     const TokenStore& store, const CorpusPartOptions& options,
     CorpusCounts* counts) {
-  std::vector<int64_t> documents;
+  ETC_RETURN_IF_ERROR(CheckCorpusOptions(options));
+  std::vector<SentenceRange> documents;
   for (int64_t document = 0; document < store.num_documents(); ++document) {
-    if (IsHeldOut(store, document, options.development_one_in) !=
-        options.development) {
-      continue;
-    }
+    const uint64_t hash = store.document_hash(document);
     const int64_t first = store.first_sentence(document);
-    const int64_t end = store.first_sentence(document + 1);
-    if (end - first < options.min_sentences) {
-      ++counts->short_documents;
+    const int64_t size = store.first_sentence(document + 1) - first;
+    if (size < options.min_sentences) {
+      counts->short_documents +=
+          IsHeldOut(hash, options.development_one_in) == options.development
+              ? 1
+              : 0;
       continue;
     }
-    documents.push_back(document);
-    counts->sentences += end - first;
-    counts->tokens += store.first_token(end) - store.first_token(first);
+    const int64_t divisions = NumDivisions(size, options.max_sentences);
+    for (int64_t i = 0; i < divisions; ++i) {
+      const uint64_t own_hash =
+          i == 0 ? hash : CombineSeeds({hash, static_cast<uint64_t>(i)});
+      if (IsHeldOut(own_hash, options.development_one_in) !=
+          options.development) {
+        continue;
+      }
+      const SentenceRange range{.begin = first + size * i / divisions,
+                                .end = first + size * (i + 1) / divisions};
+      documents.push_back(range);
+      counts->sentences += range.size();
+      counts->tokens +=
+          store.first_token(range.end) - store.first_token(range.begin);
+    }
   }
   counts->documents = static_cast<int64_t>(documents.size());
   if (documents.empty()) {
@@ -106,15 +138,9 @@ absl::Status AppendTokens(const TokenStore& store, int64_t begin, int64_t end,
   return absl::OkStatus();
 }
 
-int64_t StoreDocuments::num_sentences(int64_t document) const {
-  const int64_t in_store = InStore(document);
-  return store_->first_sentence(in_store + 1) -
-         store_->first_sentence(in_store);
-}
-
 absl::Status StoreDocuments::AppendSentence(int64_t document, int64_t sentence,
                                             Pieces* pieces) const {
-  const int64_t in_store = store_->first_sentence(InStore(document)) + sentence;
+  const int64_t in_store = Range(document).begin + sentence;
   return AppendTokens(*store_, store_->first_token(in_store),
                       store_->first_token(in_store + 1), pieces);
 }

@@ -23,10 +23,24 @@ struct CorpusPartOptions {
   int64_t development_one_in = 1000;
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
+  // Longer documents are divided into equal ones of at most so many sentences,
+  // each of which is held out, or drawn as a random next text, by itself: for
+  // corpora of a few books. 0: none is divided.
+  int64_t max_sentences = 0;
+};
+
+// Sentences [begin, end) of a store: a document, or what it was divided into.
+struct SentenceRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t size() const { return end - begin; }
+  bool operator==(const SentenceRange&) const = default;
 };
 
 // What became of the documents of a part, for people to read.
 struct CorpusCounts {
+  // After dividing.
   int64_t documents = 0;
   // Left out: fewer sentences than `min_sentences`.
   int64_t short_documents = 0;
@@ -50,7 +64,8 @@ std::string DescribeCounts(const CorpusCounts& counts,
 // documents, sentences and tokens of `counts`. Reads the index only.
 //   kFailedPrecondition  there is none; the message says why (the store is
 //                        empty, or which option of CorpusPartOptions left none)
-absl::StatusOr<std::vector<int64_t>> SelectDocuments(
+//   kInvalidArgument     an option is negative
+absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
     const TokenStore& store, const CorpusPartOptions& options,
     CorpusCounts* counts);
 
@@ -62,24 +77,26 @@ absl::Status AppendTokens(const TokenStore& store, int64_t begin, int64_t end,
 // Some documents of a token store, which must outlive it.
 class StoreDocuments : public DocumentSet {
  public:
-  StoreDocuments(const TokenStore* store, std::vector<int64_t> documents)
+  StoreDocuments(const TokenStore* store, std::vector<SentenceRange> documents)
       : store_(store), documents_(std::move(documents)) {}
 
   int64_t size() const override {
     return static_cast<int64_t>(documents_.size());
   }
-  int64_t num_sentences(int64_t document) const override;
+  int64_t num_sentences(int64_t document) const override {
+    return Range(document).size();
+  }
   absl::Status AppendSentence(int64_t document, int64_t sentence,
                               Pieces* pieces) const override;
 
-  // The number that document `document` of this set has in the store.
-  int64_t InStore(int64_t document) const {
+  // Where document `document` of this set is in the store.
+  const SentenceRange& Range(int64_t document) const {
     return documents_[static_cast<size_t>(document)];
   }
 
  private:
   const TokenStore* const store_;
-  const std::vector<int64_t> documents_;
+  const std::vector<SentenceRange> documents_;
 };
 
 }  // namespace etc

@@ -22,7 +22,7 @@ namespace etc {
 //
 // with a line for each global token of ETC, and of BERT
 //
-//   document 7, pair 0: 12 tokens; 2 tokens masked; B is random
+//   document at sentence 7, pair 0: 12 tokens; 2 tokens masked; B is random
 //     A  [CLS] the {[MASK] <- cat} [SEP]
 //     B  ...
 //

@@ -26,6 +26,7 @@ struct DocumentPart {
 
 // What ETC's examples are made by (doc/pretraining.md 9).
 struct PackedExampleOptions {
+  // `max_predictions` is that of a part, not of the sequence it is packed into.
   MaskedLmOptions mlm = {.whole_words = true};
   // Share of the sentences that are hidden for CPC; 0 for none.
   double cpc_rate = 0.1;

@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<PackedSource>> PackedSource::Open(
   std::unique_ptr<PackedSource> source(
       new PackedSource(std::move(store), options, WindowOptionsOf(options)));
   ETC_ASSIGN_OR_RETURN(
-      const std::vector<int64_t> documents,
+      const std::vector<SentenceRange> documents,
       SelectDocuments(*source->store_, options.corpus, &source->counts_));
   source->Pack(MakeWindows(*source->store_, documents, source->window_options_,
                            &source->counts_));

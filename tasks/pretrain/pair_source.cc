@@ -41,12 +41,11 @@ absl::Status CheckPairOptions(const PairSourceOptions& options,
 }
 
 int64_t CountLongSentences(const TokenStore& store,
-                           const std::vector<int64_t>& documents,
+                           const std::vector<SentenceRange>& documents,
                            int64_t most) {
   int64_t count = 0;
-  for (const int64_t document : documents) {
-    for (int64_t s = store.first_sentence(document);
-         s < store.first_sentence(document + 1); ++s) {
+  for (const SentenceRange& document : documents) {
+    for (int64_t s = document.begin; s < document.end; ++s) {
       count += store.first_token(s + 1) - store.first_token(s) > most ? 1 : 0;
     }
   }
@@ -75,7 +74,7 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
     std::shared_ptr<const TokenStore> store, const PairSourceOptions& options) {
   ETC_RETURN_IF_ERROR(CheckPairOptions(options, *store));
   CorpusCounts counts;
-  ETC_ASSIGN_OR_RETURN(std::vector<int64_t> documents,
+  ETC_ASSIGN_OR_RETURN(std::vector<SentenceRange> documents,
                        SelectDocuments(*store, options.corpus, &counts));
   if (options.next_sentence && documents.size() == 1) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -92,7 +91,8 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
 
 PairSource::PairSource(std::shared_ptr<const TokenStore> store,
                        const PairSourceOptions& options,
-                       std::vector<int64_t> documents, CorpusCounts counts)
+                       std::vector<SentenceRange> documents,
+                       CorpusCounts counts)
     : store_(std::move(store)),
       options_(options),
       seed_(options.corpus.development ? 0 : options.seed),
@@ -122,7 +122,8 @@ absl::StatusOr<Examples> PairSource::Make(RecordRequest request) const {
   for (size_t p = 0; p < pairs.size(); ++p) {
     const auto example = ToExample(std::move(pairs[p]), options_);
     example->record_id =
-        absl::StrCat("document ", documents_.InStore(document), ", pair ", p);
+        absl::StrCat("document at sentence ", documents_.Range(document).begin,
+                     ", pair ", p);
     examples.push_back(example);
   }
   return examples;

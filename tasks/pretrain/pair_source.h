@@ -55,8 +55,8 @@ class PairSource : public ExampleSource {
 
  private:
   PairSource(std::shared_ptr<const TokenStore> store,
-             const PairSourceOptions& options, std::vector<int64_t> documents,
-             CorpusCounts counts);
+             const PairSourceOptions& options,
+             std::vector<SentenceRange> documents, CorpusCounts counts);
 
   const std::shared_ptr<const TokenStore> store_;
   const PairSourceOptions options_;

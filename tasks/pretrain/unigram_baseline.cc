@@ -18,17 +18,17 @@ absl::Status CountTrainingTokens(const TokenStore& store,
   CorpusPartOptions training = options.corpus;
   training.development = false;
   CorpusCounts counts;
-  ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> documents,
+  ETC_ASSIGN_OR_RETURN(const std::vector<SentenceRange> documents,
                        SelectDocuments(store, training, &counts));
   std::vector<int64_t> frequencies(
       static_cast<size_t>(store.settings().vocab_size), 0);
   int64_t num_tokens = 0;
-  for (const int64_t document : documents) {
+  for (const SentenceRange& document : documents) {
     if (num_tokens >= options.max_training_tokens) {
       break;
     }
-    const int64_t begin = store.first_token(store.first_sentence(document));
-    const int64_t end = store.first_token(store.first_sentence(document + 1));
+    const int64_t begin = store.first_token(document.begin);
+    const int64_t end = store.first_token(document.end);
     ETC_RETURN_IF_ERROR(store.CheckTokens(begin, end));
     for (int64_t i = begin; i < end; ++i) {
       ++frequencies[static_cast<size_t>(store.token(i))];

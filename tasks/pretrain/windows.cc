@@ -37,7 +37,7 @@ int64_t SentenceOf(const TokenStore& store, int64_t token) {
 }  // namespace
 
 std::vector<Window> MakeWindows(const TokenStore& store,
-                                const std::vector<int64_t>& documents,
+                                const std::vector<SentenceRange>& documents,
                                 const WindowOptions& options,
                                 CorpusCounts* counts) {
   TORCH_CHECK(options.sentences.max_tokens >= 1 &&
@@ -48,17 +48,22 @@ std::vector<Window> MakeWindows(const TokenStore& store,
               " tokens and ", options.max_sentences, " sentences");
   std::vector<Window> windows;
   std::vector<int64_t> lengths;
-  for (const int64_t document : documents) {
+  for (const SentenceRange& document : documents) {
     lengths.clear();
-    const int64_t last = store.first_sentence(document + 1);
-    int64_t begin = store.first_token(store.first_sentence(document));
+    int64_t begin = store.first_token(document.begin);
     int64_t token = begin;
-    for (int64_t s = store.first_sentence(document); s < last; ++s) {
-      const std::vector<int64_t> ends = PieceEnds(store, s, options.sentences);
-      counts->cut_sentences += ends.size() > 1 ? 1 : 0;
-      for (const int64_t end : ends) {
+    for (int64_t s = document.begin; s < document.end; ++s) {
+      const int64_t end = store.first_token(s + 1);
+      if (end - token <= options.sentences.max_tokens) {
+        // Nearly all of them: no list of pieces.
         lengths.push_back(end - token);
         token = end;
+        continue;
+      }
+      ++counts->cut_sentences;
+      for (const int64_t piece_end : PieceEnds(store, s, options.sentences)) {
+        lengths.push_back(piece_end - token);
+        token = piece_end;
       }
     }
     size_t sentence = 0;

@@ -36,7 +36,7 @@ struct WindowOptions {
 // numbers of cut sentences and windows of `counts`. Reads the index, and of
 // sentences that are cut the flags.
 std::vector<Window> MakeWindows(const TokenStore& store,
-                                const std::vector<int64_t>& documents,
+                                const std::vector<SentenceRange>& documents,
                                 const WindowOptions& options,
                                 CorpusCounts* counts);
 

@@ -58,7 +58,7 @@ TEST(DescribePretrainExampleTest, ShowsPairs) {
   const WordTokenizer tokenizer = Words();
   const auto id = [&tokenizer](const char* word) { return tokenizer.Id(word); };
   PretrainExample example;
-  example.record_id = "document 7, pair 0";
+  example.record_id = "document at sentence 7, pair 0";
   example.global_token_ids = {id("[CLS]"), id("the"),    id("[MASK]"),
                               id("[SEP]"), id("purred"), id("[SEP]")};
   example.global_type_ids = {0, 0, 0, 0, 1, 1};
@@ -66,7 +66,8 @@ TEST(DescribePretrainExampleTest, ShowsPairs) {
   example.masked_labels = {id("cat")};
   const std::string pair =
       "\n  A  [CLS] the {[MASK] <- cat} [SEP]\n  B  purred [SEP]\n";
-  const std::string heading = "document 7, pair 0: 6 tokens; 1 token masked";
+  const std::string heading =
+      "document at sentence 7, pair 0: 6 tokens; 1 token masked";
   EXPECT_EQ(DescribePretrainExample(example, tokenizer), heading + pair);
   example.next_sentence = 1;
   EXPECT_EQ(DescribePretrainExample(example, tokenizer),

@@ -80,9 +80,9 @@ TEST_F(PackedSourceTest, HoldsEachWindowOnceAndNoneTwice) {
   const PackedSourceOptions options = SmallOptions();
   const auto source = Open(store, options);
   std::vector<int32_t> expected;  // tokens of the training documents
-  for (const int64_t d : DocumentsOf(*store, options.corpus)) {
-    for (int64_t t = store->first_token(store->first_sentence(d));
-         t < store->first_token(store->first_sentence(d + 1)); ++t) {
+  for (const SentenceRange& d : DocumentsOf(*store, options.corpus)) {
+    for (int64_t t = store->first_token(d.begin); t < store->first_token(d.end);
+         ++t) {
       expected.push_back(store->token(t));
     }
   }

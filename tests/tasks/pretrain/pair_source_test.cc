@@ -64,7 +64,8 @@ TEST_F(PairSourceTest, GivesTheInstancesOfEachDocument) {
   const auto store = Store(RandomDocuments());
   const PairSourceOptions options = SmallOptions();
   const auto source = Open(store, options);
-  const std::vector<int64_t> in_store = DocumentsOf(*store, options.corpus);
+  const std::vector<SentenceRange> in_store =
+      DocumentsOf(*store, options.corpus);
   const StoreDocuments documents(store.get(), in_store);
   ASSERT_EQ(source->size(), documents.size());
   for (int64_t record = 0; record < source->size(); ++record) {
@@ -77,7 +78,8 @@ TEST_F(PairSourceTest, GivesTheInstancesOfEachDocument) {
     for (size_t p = 0; p < pairs->size(); ++p) {
       const PretrainExample& example = AsPretrain(examples[p]);
       EXPECT_EQ(example.record_id,
-                absl::StrCat("document ", in_store[static_cast<size_t>(record)],
+                absl::StrCat("document at sentence ",
+                             in_store[static_cast<size_t>(record)].begin,
                              ", pair ", p));
       EXPECT_EQ(example.global_token_ids, (*pairs)[p].tokens);
       EXPECT_EQ(example.global_type_ids, (*pairs)[p].types);
@@ -148,8 +150,10 @@ TEST_F(PairSourceTest, DrawsRandomTextsFromItsOwnPart) {
     options.corpus.development = development;
     options.pairs.max_length = 8;
     options.pairs.mlm.max_predictions = 0;
-    const std::vector<int64_t> part = DocumentsOf(*store, options.corpus);
-    const std::set<int64_t> expected(part.begin(), part.end());
+    std::set<int64_t> expected;
+    for (const SentenceRange& range : DocumentsOf(*store, options.corpus)) {
+      expected.insert(range.begin / 6);
+    }
     const auto source = Open(store, options);
     std::set<int64_t> found;
     for (uint64_t key = 0; key < 5; ++key) {

@@ -57,12 +57,12 @@ inline std::shared_ptr<const TokenStore> MakeToyStore(
 }
 
 // The documents of a part, which there have to be.
-inline std::vector<int64_t> DocumentsOf(const TokenStore& store,
-                                        const CorpusPartOptions& options) {
+inline std::vector<SentenceRange> DocumentsOf(
+    const TokenStore& store, const CorpusPartOptions& options) {
   CorpusCounts counts;
   auto documents = SelectDocuments(store, options, &counts);
   EXPECT_TRUE(documents.ok()) << documents.status();
-  return documents.ok() ? *std::move(documents) : std::vector<int64_t>();
+  return documents.ok() ? *std::move(documents) : std::vector<SentenceRange>();
 }
 
 // The examples of a record, which have to be right.

@@ -49,7 +49,8 @@ TEST(UnigramBaselineTest, IsTheShareOfTheMostFrequentTrainingToken) {
   EXPECT_DOUBLE_EQ(baseline->training_share, 3.0 / 5);
   EXPECT_DOUBLE_EQ(baseline->accuracy, 2.0 / 6);
 
-  const auto none = ComputeUnigramBaseline(*store, LabelSource({{}, {}}), options);
+  const auto none =
+      ComputeUnigramBaseline(*store, LabelSource({{}, {}}), options);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -71,9 +72,9 @@ TEST(UnigramBaselineTest, CountsTrainingDocumentsOnly) {
   options.corpus.development = false;
   int64_t num_tokens = 0;
   int64_t hits = 0;
-  for (const int64_t d : DocumentsOf(*store, options.corpus)) {
-    for (int64_t t = store->first_token(store->first_sentence(d));
-         t < store->first_token(store->first_sentence(d + 1)); ++t) {
+  for (const SentenceRange& d : DocumentsOf(*store, options.corpus)) {
+    for (int64_t t = store->first_token(d.begin); t < store->first_token(d.end);
+         ++t) {
       hits += store->token(t) == baseline->token ? 1 : 0;
       ++num_tokens;
     }

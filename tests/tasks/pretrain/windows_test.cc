@@ -3,8 +3,6 @@
 
 #include "tasks/pretrain/windows.h"
 
-#include <numeric>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
@@ -28,10 +26,8 @@ class WindowsTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-std::vector<int64_t> AllDocuments(const TokenStore& store) {
-  std::vector<int64_t> documents(static_cast<size_t>(store.num_documents()));
-  std::iota(documents.begin(), documents.end(), 0);
-  return documents;
+std::vector<SentenceRange> AllDocuments(const TokenStore& store) {
+  return DocumentsOf(store, {.development_one_in = 0});
 }
 
 TEST_F(WindowsTest, HoldAllTokensOfTheirDocumentsInOrder) {
@@ -85,7 +81,7 @@ TEST_F(WindowsTest, BeginAndEndWithinCutSentences) {
       .sentences = {.max_tokens = 3, .min_graceful = 2}};
   CorpusCounts counts;
   const std::vector<Window> windows =
-      MakeWindows(*store, {0}, options, &counts);
+      MakeWindows(*store, AllDocuments(*store), options, &counts);
   EXPECT_EQ(counts.cut_sentences, 1);
   // Pieces of 2, 2, 2, 2 and 2 tokens, and a sentence of 2, in two windows.
   ASSERT_EQ(windows.size(), 2);
@@ -104,12 +100,12 @@ TEST_F(WindowsTest, OfOtherOptionsAreNotRead) {
       .max_tokens = 4, .max_sentences = 4, .sentences = {.max_tokens = 4}};
   CorpusCounts counts;
   const std::vector<Window> windows =
-      MakeWindows(*store, {0}, options, &counts);
+      MakeWindows(*store, AllDocuments(*store), options, &counts);
   WindowOptions other = options;
   other.sentences.max_tokens = 2;
   EXPECT_ANY_THROW((void)ReadWindow(*store, windows[0], other));
   other.sentences.max_tokens = 5;
-  EXPECT_ANY_THROW(MakeWindows(*store, {0}, other, &counts));
+  EXPECT_ANY_THROW(MakeWindows(*store, AllDocuments(*store), other, &counts));
 }
 
 }  // namespace
