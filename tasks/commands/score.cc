@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tasks/commands/commands.h"
 #include "tasks/registry.h"
