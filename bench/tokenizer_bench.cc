@@ -1,6 +1,8 @@
 // Text to pieces, on one thread.
 //
 //   Tokenizer/<wordpiece|sentencepiece|sentencepiece/split_punctuation>
+//   WordCache/<wordpiece|sentencepiece/split_punctuation>  as realetc tokenize
+//   Sentences/icu  running text to sentences, which comes before
 //
 // Text and WordPiece vocabulary are those of the bundled WikiHop sample, unless
 // the environment names others: TOKENIZER_BENCH_TEXT (a text file),
@@ -20,6 +22,8 @@
 
 #include "absl/strings/string_view.h"
 #include "bench/run_benchmarks.h"
+#include "tasks/pretrain/word_cache.h"
+#include "tasks/text/sentence_splitter.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
@@ -60,8 +64,44 @@ void Encode(benchmark::State& state, const Tokenizer& tokenizer,
   state.SetBytesProcessed(state.iterations() * bytes);
 }
 
-// Says why if there is no such tokenizer.
-bool Register(const std::string& name, Loaded tokenizer,
+void EncodeCached(benchmark::State& state, const Tokenizer& tokenizer,
+                  const std::vector<std::string>& lines) {
+  WordCache cache(&tokenizer);
+  std::vector<int32_t> ids;
+  int64_t bytes = 0;
+  for (auto _ : state) {
+    for (const std::string& line : lines) {
+      ids.clear();
+      cache.Encode(line, &ids);
+      benchmark::DoNotOptimize(ids.data());
+      bytes += static_cast<int64_t>(line.size());
+    }
+  }
+  state.SetBytesProcessed(bytes);
+}
+
+// The lines joined, in pieces about as long as paragraphs.
+void Split(benchmark::State& state, const std::vector<std::string>& lines) {
+  constexpr size_t kParagraphBytes = 2000;
+  std::vector<std::string> paragraphs(1);
+  for (const std::string& line : lines) {
+    if (paragraphs.back().size() > kParagraphBytes) {
+      paragraphs.emplace_back();
+    }
+    paragraphs.back() += line + "\n";
+  }
+  int64_t bytes = 0;
+  for (auto _ : state) {
+    for (const std::string& paragraph : paragraphs) {
+      benchmark::DoNotOptimize(SplitSentences(paragraph));
+      bytes += static_cast<int64_t>(paragraph.size());
+    }
+  }
+  state.SetBytesProcessed(bytes);
+}
+
+// Says why if there is no such tokenizer. `has_words`: WordCache can be used.
+bool Register(const std::string& name, bool has_words, Loaded tokenizer,
               const std::shared_ptr<const std::vector<std::string>>& lines) {
   if (!tokenizer.ok()) {
     std::cerr << "tokenizer_bench: " << tokenizer.status().message() << "\n";
@@ -71,6 +111,11 @@ bool Register(const std::string& name, Loaded tokenizer,
   benchmark::RegisterBenchmark(
       ("Tokenizer/" + name).c_str(),
       [=](benchmark::State& state) { Encode(state, *shared, *lines); });
+  if (has_words) {
+    benchmark::RegisterBenchmark(
+        ("WordCache/" + name).c_str(),
+        [=](benchmark::State& state) { EncodeCached(state, *shared, *lines); });
+  }
   return true;
 }
 
@@ -89,13 +134,15 @@ bool RegisterAll() {
       FromEnvironment("TOKENIZER_BENCH_WORDPIECE", sample + "vocab.txt");
   const std::string model =
       FromEnvironment("TOKENIZER_BENCH_SENTENCEPIECE", "");
-  return Register("wordpiece", LoadWordPieceTokenizer(vocabulary, {}),
-                  shared) &&
+  benchmark::RegisterBenchmark(
+      "Sentences/icu", [=](benchmark::State& state) { Split(state, *shared); });
+  return Register("wordpiece", /*has_words=*/true,
+                  LoadWordPieceTokenizer(vocabulary, {}), shared) &&
          (model.empty() ||
-          (Register("sentencepiece", LoadSentencePieceTokenizer(model, {}),
-                    shared) &&
+          (Register("sentencepiece", /*has_words=*/false,
+                    LoadSentencePieceTokenizer(model, {}), shared) &&
            Register(
-               "sentencepiece/split_punctuation",
+               "sentencepiece/split_punctuation", /*has_words=*/true,
                LoadSentencePieceTokenizer(model, {.split_punctuation = true}),
                shared)));
 }

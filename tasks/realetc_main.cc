@@ -105,6 +105,7 @@ int main(int argc, char** argv) {
   program.get_formatter()->column_width(32);
   etc::Action action;
   etc::AddPretrainCommand(&program, &action);
+  etc::AddTokenizeCommand(&program, &action);
   etc::AddFinetuneCommand(&program, &action);
   etc::AddEvaluateCommand(&program, &action);
   etc::AddPredictCommand(&program, &action);

@@ -18,6 +18,7 @@ using Action = std::function<absl::Status()>;
 
 // Each adds one subcommand with its options and help to `program`. Parsing it
 // sets `*action`; both must outlive the parsing.
+void AddTokenizeCommand(CLI::App* program, Action* action);
 void AddFinetuneCommand(CLI::App* program, Action* action);
 void AddPretrainCommand(CLI::App* program, Action* action);
 void AddEvaluateCommand(CLI::App* program, Action* action);

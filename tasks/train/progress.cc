@@ -110,6 +110,18 @@ void StreamReporter::Counting(const CountingProgress& progress) {
   }
 }
 
+void StreamReporter::Tokenizing(const TokenizingProgress& progress) {
+  const auto bytes = static_cast<double>(progress.bytes);
+  const auto num_bytes = static_cast<double>(progress.num_bytes);
+  ShowWithTimeLeft(
+      absl::StrFormat("tokenizing: %.2f of %.2f GB, %.1f MB/s", bytes / 1e9,
+                      num_bytes / 1e9, progress.bytes_per_second / 1e6),
+      bytes / std::max(1.0, num_bytes));
+  if (progress.bytes == progress.num_bytes) {
+    ClearLine();
+  }
+}
+
 void StreamReporter::ShowWithTimeLeft(const std::string& what, double share) {
   constexpr double kSilent = 1;
   const double now = clock_();

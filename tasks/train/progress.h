@@ -69,6 +69,13 @@ struct CountingProgress {
   int64_t num_records = 0;
 };
 
+// Progress of tokenizing a corpus.
+struct TokenizingProgress {
+  uint64_t bytes = 0;
+  uint64_t num_bytes = 0;       // of all files
+  double bytes_per_second = 0;  // of text, unpacked
+};
+
 // Callbacks of a run: messages and progress.
 class RunReporter {
  public:
@@ -80,6 +87,8 @@ class RunReporter {
   virtual void Opening(const OpeningProgress& progress) = 0;
   // Called after every record whose examples are counted.
   virtual void Counting(const CountingProgress& /*progress*/) {}
+  // Called after every batch of text that is tokenized.
+  virtual void Tokenizing(const TokenizingProgress& /*progress*/) {}
   // Called after every update.
   virtual void Update(const Progress& progress) = 0;
   // Called after every batch of an evaluation.
@@ -100,9 +109,10 @@ class StreamReporter : public RunReporter {
       : stream_(stream), style_(style), clock_(std::move(clock)) {}
 
   void Message(absl::string_view text) override;
-  // Both are silent for the first second: small files are read by then.
+  // These are silent for the first second: small files are read by then.
   void Opening(const OpeningProgress& progress) override;
   void Counting(const CountingProgress& progress) override;
+  void Tokenizing(const TokenizingProgress& progress) override;
   void Update(const Progress& progress) override;
   void Evaluating(const EvaluationProgress& progress) override;
 

@@ -51,8 +51,8 @@ TEST_F(RealetcTest, SaysWhatItIsMadeOf) {
 
 TEST_F(RealetcTest, EveryCommandHasHelpWithAnExample) {
   for (const std::string command :
-       {"finetune", "evaluate", "predict", "score", "inspect", "estimate",
-        "import", "export"}) {
+       {"tokenize", "finetune", "evaluate", "predict", "score", "inspect",
+        "estimate", "import", "export"}) {
     const Result result = Run(command + " --help");
     EXPECT_EQ(result.code, 0) << command;
     EXPECT_THAT(result.out, HasSubstr("\n  realetc " + command + " "));
@@ -72,7 +72,9 @@ TEST_F(RealetcTest, ReportsWrongUsageOnOneLine) {
        {"finetune", "predict somewhere", "inspect", "score wikihop gold.json",
         "evaluate x --residual on", "estimate x --no-such-option",
         "inspect x --config y", "import somewhere", "export x",
-        "import x y --residual on", "--no-such-option"}) {
+        "import x y --residual on", "tokenize a --output b --vocabulary c",
+        "tokenize a --output b --vocabulary c --format pdf",
+        "--no-such-option"}) {
     const Result result = Run(arguments);
     EXPECT_EQ(result.code, 2) << arguments;
     EXPECT_EQ(Lines(result.err), 1) << result.err;

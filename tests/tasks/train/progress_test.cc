@@ -109,6 +109,23 @@ TEST_F(StreamReporterTest, SaysHowFarCountingIsAndClearsItsLine) {
             absl::StrCat("\r", std::string(line.size(), ' '), "\r"));
 }
 
+TEST_F(StreamReporterTest, SaysHowFarTokenizingIsAndClearsItsLine) {
+  StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+  reporter.Tokenizing({.bytes = 1, .num_bytes = 5'000'000'000});
+  EXPECT_EQ(stream_.str(), "");
+  now_ = 60;
+  reporter.Tokenizing({.bytes = 1'250'000'000,
+                       .num_bytes = 5'000'000'000,
+                       .bytes_per_second = 20.83e6});
+  const std::string line = "tokenizing: 1.25 of 5.00 GB, 20.8 MB/s, 3:00 left";
+  EXPECT_EQ(stream_.str(), "\r" + line);
+  stream_.str("");
+  now_ = 60.1;
+  reporter.Tokenizing({.bytes = 5'000'000'000, .num_bytes = 5'000'000'000});
+  EXPECT_EQ(stream_.str(),
+            absl::StrCat("\r", std::string(line.size(), ' '), "\r"));
+}
+
 TEST_F(StreamReporterTest, OverwritesItsLineOnATerminal) {
   StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
   reporter.Update(kProgress);

@@ -1,0 +1,330 @@
+// `realetc tokenize`: text to the token store that pre-training reads.
+
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/counted.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "etc/weights/tokenizer_files.h"
+#include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
+#include "tasks/commands/formatting.h"
+#include "tasks/data/data_files.h"
+#include "tasks/pretrain/corpus_tokenizer.h"
+#include "tasks/pretrain/token_store_format.h"
+#include "tasks/pretrain/tokenize_corpus.h"
+#include "tasks/task_setup.h"
+#include "tasks/text/sentence_splitter.h"
+
+namespace etc {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string output;
+  std::string vocabulary;
+  bool cased = false;
+  bool split_punctuation = false;
+  std::string mask_piece;
+  std::string format;
+  std::string field = CorpusOptions().field;
+  std::string sentences = std::string(kIcuSentences);
+  std::string documents = "file";
+  bool glue_files = false;
+  std::string invalid_utf8 = "replace";
+  int64_t threads = 0;
+};
+
+// The vocabulary of a checkpoint or model, which knows its options, or a file.
+absl::StatusOr<TokenizerConfig> TokenizerOf(const Arguments& arguments) {
+  TokenizerConfig config = {
+      .type = absl::EndsWith(arguments.vocabulary, ".model") ? "sentencepiece"
+                                                             : "wordpiece",
+      .vocabulary = arguments.vocabulary};
+  if (std::filesystem::is_directory(arguments.vocabulary)) {
+    ETC_ASSIGN_OR_RETURN(const TokenizerFiles found,
+                         FindTokenizer(arguments.vocabulary));
+    if (found.type.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          arguments.vocabulary, " should have a vocabulary, but ",
+          found.unsupported.empty() ? "has none" : found.unsupported));
+    }
+    config = {found.type, found.vocabulary, found.lower_case,
+              found.split_punctuation};
+  }
+  config.lower_case = config.lower_case && !arguments.cased;
+  config.split_punctuation |= arguments.split_punctuation;
+  return config;
+}
+
+absl::Status SetDocuments(const std::string& documents,
+                          CorpusOptions* options) {
+  if (documents == "wikitext") {
+    options->wikitext = true;
+  } else if (documents != "file" &&
+             (!absl::SimpleAtoi(documents, &options->blank_lines) ||
+              options->blank_lines < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--documents should be \"file\", \"wikitext\" or the number of blank "
+        "lines that end a document, but is \"",
+        documents, "\""));
+  }
+  return absl::OkStatus();
+}
+
+// Sets what the options of the text say, and refuses those of another format.
+absl::Status SetCorpus(const Arguments& arguments, CorpusOptions* options) {
+  options->format = arguments.format == "bert"   ? CorpusFormat::kBert
+                    : arguments.format == "text" ? CorpusFormat::kText
+                                                 : CorpusFormat::kJsonLines;
+  options->field = arguments.field;
+  options->glue_files = arguments.glue_files;
+  if (options->glue_files && options->format != CorpusFormat::kBert) {
+    return absl::InvalidArgumentError(
+        "--glue-files is for --format bert, where files may end within a "
+        "document");
+  }
+  ETC_RETURN_IF_ERROR(SetDocuments(arguments.documents, options));
+  if (arguments.documents != "file" && options->format != CorpusFormat::kText) {
+    return absl::InvalidArgumentError(
+        "--documents is for --format text; the other formats say themselves "
+        "what a document is");
+  }
+  ETC_ASSIGN_OR_RETURN(options->files, FindDataFiles(arguments.files));
+  return absl::OkStatus();
+}
+
+absl::Status SetOptions(const Arguments& arguments, TokenizeOptions* options) {
+  ETC_RETURN_IF_ERROR(SetCorpus(arguments, &options->corpus));
+  options->invalid_utf8 = arguments.invalid_utf8 == "error"
+                              ? InvalidUtf8::kError
+                              : InvalidUtf8::kReplace;
+  options->threads =
+      arguments.threads > 0
+          ? arguments.threads
+          : std::max<int64_t>(1, std::thread::hardware_concurrency());
+  options->sentences = arguments.sentences == kIcuSentences ? "icu" : "punkt";
+  const auto splitter = LoadSentenceSplitter(arguments.sentences);
+  if (!splitter.ok()) {
+    return absl::Status(
+        splitter.status().code(),
+        absl::StrCat("--sentences: ", splitter.status().message()));
+  }
+  options->split_sentences = *splitter;
+  return absl::OkStatus();
+}
+
+// Not in the place of a file that may be dear to somebody.
+absl::Status CheckOutput(const std::string& output) {
+  if (!std::filesystem::exists(output)) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
+                       RandomAccessFile::Open(output));
+  const uint64_t size =
+      std::min<uint64_t>(file.size(), kTokenStoreMagic.size());
+  ETC_ASSIGN_OR_RETURN(const std::string begin, file.Read(0, size));
+  if (begin != kTokenStoreMagic) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("--output names ", output,
+                     ", which is there already and is no token store"));
+  }
+  return absl::OkStatus();
+}
+
+void PrintLine(const std::string& name, const std::string& value) {
+  std::cout << absl::StreamFormat("%-10s %s\n", name, value);
+}
+
+double CpuSeconds(const struct rusage& usage) {
+  constexpr double kMicrosecond = 1e-6;
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         kMicrosecond * static_cast<double>(usage.ru_utime.tv_usec +
+                                            usage.ru_stime.tv_usec);
+}
+
+// `begin`: before the work.
+void PrintSummary(const TokenizedCorpus& corpus, const std::string& output,
+                  double seconds, const struct rusage& begin) {
+  struct rusage end = {};
+  getrusage(RUSAGE_SELF, &end);
+  const auto tokens = static_cast<double>(corpus.tokens);
+  const auto bytes = static_cast<double>(corpus.text_bytes);
+  PrintLine("documents", FormatCount(corpus.documents));
+  PrintLine("sentences", FormatCount(corpus.sentences));
+  PrintLine("tokens",
+            absl::StrFormat("%s; %.1f a sentence, %s at most",
+                            FormatCount(corpus.tokens),
+                            tokens / static_cast<double>(corpus.sentences),
+                            FormatCount(corpus.longest_sentence)));
+  PrintLine("unknown",
+            absl::StrFormat(
+                "%.3f %%", 100 * static_cast<double>(corpus.unknown) / tokens));
+  PrintLine("text",
+            absl::StrFormat(
+                "%s in %s: %.1f MB/s, %.1f MB/s and core", FormatBytes(bytes),
+                FormatSeconds(seconds), bytes / 1e6 / seconds,
+                bytes / 1e6 / (CpuSeconds(end) - CpuSeconds(begin))));
+  PrintLine("memory", FormatBytes(static_cast<double>(end.ru_maxrss) * 1024));
+  PrintLine("store", absl::StrCat(output, ", ",
+                                  FormatBytes(static_cast<double>(
+                                      std::filesystem::file_size(output)))));
+}
+
+std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus) {
+  std::vector<std::string> warnings;
+  if (corpus.replaced > 0) {
+    warnings.push_back(absl::StrCat(
+        Counted(corpus.replaced, "sequence"),
+        " of bytes that are not UTF-8 became U+FFFD; --invalid-utf8 error "
+        "tells where they are"));
+  }
+  if (corpus.documents == 1) {
+    warnings.emplace_back(
+        "the corpus is one document: there will be no other one to hold out, "
+        "or to take a random next sentence from");
+  }
+  return warnings;
+}
+
+absl::Status Tokenize(const Arguments& arguments) {
+  TokenizeOptions options;
+  ETC_RETURN_IF_ERROR(SetOptions(arguments, &options));
+  ETC_ASSIGN_OR_RETURN(const TokenizerConfig config, TokenizerOf(arguments));
+  ETC_ASSIGN_OR_RETURN(const auto loaded, LoadTokenizer(config));
+  ETC_ASSIGN_OR_RETURN(
+      const CorpusTokenizer tokenizer,
+      MakeCorpusTokenizer(config, loaded, arguments.mask_piece));
+  ETC_RETURN_IF_ERROR(CheckOutput(arguments.output));
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(arguments.output)));
+  StreamReporter reporter = ConsoleReporter();
+  if (options.corpus.format == CorpusFormat::kBert &&
+      options.corpus.files.size() > 1) {
+    reporter.Message(options.corpus.glue_files
+                         ? "the end of a file ends no document (--glue-files)"
+                         : "the end of a file ends a document");
+  }
+  const double begin = SteadySeconds();
+  struct rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  options.progress = [&reporter, begin](const TokenizedCorpus& so_far) {
+    reporter.Tokenizing(
+        {.bytes = so_far.bytes_read,
+         .num_bytes = so_far.num_bytes,
+         .bytes_per_second = static_cast<double>(so_far.text_bytes) /
+                             (SteadySeconds() - begin)});
+  };
+  options.stop = StopAtInterrupt();
+  const absl::StatusOr<TokenizedCorpus> corpus =
+      TokenizeCorpus(tokenizer, options, arguments.output);
+  if (absl::IsCancelled(corpus.status())) {
+    return absl::CancelledError(
+        absl::StrCat("stopped; ", arguments.output, " was not written"));
+  }
+  ETC_RETURN_IF_ERROR(corpus.status());
+  PrintWarnings(WarningsOf(*corpus));
+  PrintSummary(*corpus, arguments.output, SteadySeconds() - begin, usage);
+  return absl::OkStatus();
+}
+
+constexpr char kTokenizeFooter[] =
+    "Formats:\n"
+    "  bert   a sentence a line, a blank line between documents\n"
+    "  text   running text, which is split into sentences; a blank line ends "
+    "a\n"
+    "         paragraph, and --documents says what ends a document\n"
+    "  jsonl  a JSON object a line, which is a document: running text in one\n"
+    "         field\n"
+    "\n"
+    "Files may be compressed by gzip. The store appears whole at the end;\n"
+    "Ctrl-C stops and leaves nothing. Memory: some 25 MB and 25 MB a thread.\n"
+    "\n"
+    "Examples:\n"
+    "  realetc tokenize 'wiki-??.txt.gz' --format bert \\\n"
+    "    --vocabulary vocab.txt --output wiki.tokens\n"
+    "  realetc tokenize 'books/*.txt' --format text --documents 3 \\\n"
+    "    --vocabulary vocab.txt --output books.tokens\n"
+    "  realetc tokenize 'c4-*.json.gz' --format jsonl --field text \\\n"
+    "    --vocabulary spiece.model --output c4.tokens";
+
+void AddTextOptions(CLI::App* command, Arguments* arguments) {
+  command
+      ->add_option("--format", arguments->format,
+                   "What the files are: bert, text or jsonl, see below")
+      ->required()
+      ->check(CLI::IsMember({"bert", "text", "jsonl"}));
+  command->add_option("--field", arguments->field,
+                      "Field of jsonl with the text (default: text)");
+  command->add_option(
+      "--sentences", arguments->sentences,
+      "How running text is split into sentences: icu (default), or a folder of "
+      "the tables of NLTK's Punkt");
+  command->add_option(
+      "--documents", arguments->documents,
+      "What a document of running text is: a file (file, default); what so "
+      "many "
+      "blank lines end (a number: 1, or 3 for the chapters of books of Project "
+      "Gutenberg); an article of WikiText, where a line is a paragraph "
+      "(wikitext)");
+  command->add_flag("--glue-files", arguments->glue_files,
+                    "bert: a file's last document goes on in the next file, as "
+                    "in the official program");
+  command
+      ->add_option("--invalid-utf8", arguments->invalid_utf8,
+                   "Bytes that are not UTF-8: replace (default) them by U+FFFD "
+                   "and count them, or error")
+      ->check(CLI::IsMember({"replace", "error"}));
+}
+
+}  // namespace
+
+void AddTokenizeCommand(CLI::App* program, Action* action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program->add_subcommand(
+      "tokenize", "Make a token store of text, for pre-training");
+  command->footer(kTokenizeFooter);
+  command
+      ->add_option("FILES", arguments->files,
+                   "Text files, or patterns of their names")
+      ->required();
+  command
+      ->add_option("--output", arguments->output,
+                   "File of the store; one that is there is replaced")
+      ->required();
+  command
+      ->add_option("--vocabulary", arguments->vocabulary,
+                   "vocab.txt, tokenizer.json, a SentencePiece model (.model), "
+                   "or a directory of a checkpoint that has one")
+      ->required();
+  command->add_flag("--cased", arguments->cased,
+                    "WordPiece: keep upper case and accents");
+  command->add_flag(
+      "--split-punctuation", arguments->split_punctuation,
+      "SentencePiece: split at white space and punctuation first");
+  command->add_option("--mask-piece", arguments->mask_piece,
+                      "Piece that stands for a masked token, if the vocabulary "
+                      "has neither [MASK] nor <mask>");
+  AddTextOptions(command, arguments.get());
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Threads that tokenize (default: one a core)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
+  command->callback(
+      [=] { *action = [arguments] { return Tokenize(*arguments); }; });
+}
+
+}  // namespace etc

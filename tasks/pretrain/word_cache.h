@@ -1,0 +1,45 @@
+#ifndef ETC_TASKS_PRETRAIN_WORD_CACHE_H_
+#define ETC_TASKS_PRETRAIN_WORD_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// The ids of a text's pieces, for a tokenizer whose words do not depend on what
+// is around them (CorpusTokenizer::words_are_independent): text is cut at ASCII
+// white space, and what lies between, most of which was seen before, is looked
+// up. Equal to Tokenizer::Encode, id by id. Memory: 20 MB at most. For one
+// thread.
+class WordCache {
+ public:
+  // `tokenizer` must outlive it.
+  explicit WordCache(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+
+  // Adds the ids of the pieces of `text` to `*ids`.
+  void Encode(absl::string_view text, std::vector<int32_t>* ids);
+
+ private:
+  // Of `ids_`.
+  struct Range {
+    uint32_t begin = 0;
+    uint32_t size = 0;
+  };
+
+  void EncodeWord(absl::string_view word, std::vector<int32_t>* ids);
+  void EncodeAnew(absl::string_view text, std::vector<int32_t>* ids) const;
+
+  const Tokenizer* const tokenizer_;
+  absl::flat_hash_map<std::string, Range> words_;
+  std::vector<int32_t> ids_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_WORD_CACHE_H_

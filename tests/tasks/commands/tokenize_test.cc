@@ -1,0 +1,251 @@
+// `realetc tokenize` as people meet it: the summary, one clear line for each
+// mistake, and a store that is there whole or not at all when the program is
+// ended from outside: by SIGKILL in the middle of any of its file operations,
+// behind a preloaded shim, and by SIGINT. What a store holds is tested with the
+// library (pretrain/tokenize_corpus_test.cc).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tasks/pretrain/token_store.h"
+#include "tests/support/gzip_member.h"
+#include "tests/support/realetc_program.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class TokenizeTest : public RealetcTest {
+ protected:
+  TokenizeTest() {
+    directory_.Write("vocab.txt",
+                     "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\nsat\n.\n");
+    directory_.Write("corpus.txt", "The cat sat.\nThe dog sat.\n\nA cat.\n");
+    std::filesystem::create_directory(directory_.File("out"));
+  }
+
+  std::string Store() const { return directory_.File("out/corpus.tokens"); }
+
+  // With the options that a case does not change.
+  std::string Arguments(const std::string& more = "") const {
+    return absl::StrCat("tokenize ", directory_.File("corpus.txt"),
+                        " --format bert --vocabulary ",
+                        directory_.File("vocab.txt"), " --output ", Store(),
+                        " --threads 2 ", more);
+  }
+
+  // Names in the directory of the store.
+  std::vector<std::string> Left() const {
+    std::vector<std::string> names;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(directory_.File("out"))) {
+      names.push_back(entry.path().filename());
+    }
+    return names;
+  }
+
+  // 440 MB of text in a file of less than 1 MB.
+  void WriteLongCorpus() {
+    std::string text;
+    while (text.size() < 4'400'000) {
+      text += "The cat sat where the other cat had sat before.\n\n";
+    }
+    const std::string member = GzipMember(text);
+    std::string file;
+    for (int i = 0; i < 100; ++i) {
+      file += member;
+    }
+    directory_.Write("corpus.txt", file);
+  }
+};
+
+TEST_F(TokenizeTest, SaysWhatItMade) {
+  const Result result = Run(Arguments());
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, IsEmpty());
+  EXPECT_THAT(result.out,
+              AllOf(StartsWith("documents  2\nsentences  3\ntokens     11; 3.7 "
+                               "a sentence, 4 at most\nunknown    18.182 %\n"),
+                    ContainsRegex("\ntext       .* MB/s and core\nmemory "),
+                    HasSubstr(absl::StrCat("\nstore      ", Store(), ", 4."))));
+  const auto store = TokenStore::Open(Store());
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->num_tokens(), 11);
+}
+
+TEST_F(TokenizeTest, WarnsOfWhatMayNotBeMeant) {
+  directory_.Write("corpus.txt",
+                   "The c\xFF"
+                   "at.\nThe cat.\n");
+  const Result result = Run(Arguments());
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("realetc: warning: 1 sequence of bytes that are "
+                              "not UTF-8"),
+                    HasSubstr("realetc: warning: the corpus is one document")));
+
+  directory_.Write("corpus2.txt", "The dog.\n");
+  EXPECT_THAT(Run(Arguments(directory_.File("corpus2.txt"))).err,
+              HasSubstr("the end of a file ends a document\n"));
+}
+
+TEST_F(TokenizeTest, ReplacesAStoreButNoOtherFile) {
+  ASSERT_EQ(Run(Arguments()).code, 0);
+  EXPECT_EQ(Run(Arguments()).code, 0);
+  directory_.Write("out/corpus.tokens", "a diary");
+  const Result result = Run(Arguments());
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.err,
+            absl::StrCat("realetc: --output names ", Store(),
+                         ", which is there already and is no token store\n"));
+  EXPECT_EQ(Contents(Store()), "a diary");
+}
+
+TEST_F(TokenizeTest, ReportsMistakesOnOneLine) {
+  directory_.Write("unmasked.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n");
+  directory_.Write("doubled.txt",
+                   "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nthe\n");
+  directory_.Write("empty.txt", "\n \n");
+  directory_.Write("broken.gz", GzipMember("the cat\n").substr(0, 20));
+  const std::string json =
+      directory_.Write("a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n");
+  // All but the vocabulary, the files and the format.
+  const auto with = [this](const std::string& vocabulary,
+                           const std::string& rest) {
+    return absl::StrCat("tokenize --output ", Store(), " --vocabulary ",
+                        directory_.File(vocabulary), " ", rest);
+  };
+  struct Case {
+    std::string arguments;
+    std::string message_part;
+  };
+  const std::string corpus = directory_.File("corpus.txt");
+  const std::vector<Case> table = {
+      {with("unmasked.txt", corpus + " --format bert"),
+       "unmasked.txt: the vocabulary (5 pieces) should have \"[MASK]\""},
+      {with("doubled.txt", corpus + " --format bert"),
+       "doubled.txt:7: \"the\" is in line 6 already"},
+      {with("nowhere.txt", corpus + " --format bert"), "nowhere.txt"},
+      {with("out", corpus + " --format bert"), "out should have a vocabulary"},
+      {with("vocab.txt", "/nowhere/a.txt --format bert"), "/nowhere/a.txt"},
+      {with("vocab.txt", "'/nowhere/*.txt' --format bert"),
+       "no file that matches /nowhere/*.txt"},
+      {with("vocab.txt", directory_.File("empty.txt") + " --format bert"),
+       "the corpus is empty: 1 file with 3 bytes"},
+      {with("vocab.txt", directory_.File("broken.gz") + " --format bert"),
+       "broken.gz"},
+      {with("vocab.txt", json + " --format jsonl"),
+       "a.jsonl:2: the line should be a JSON object with a string in the field "
+       "\"text\", but its fields are: \"txt\""},
+      {with("vocab.txt", corpus + " --format text --documents 0"),
+       "--documents should be"},
+      {with("vocab.txt", corpus + " --format bert --documents 3"),
+       "--documents is for --format text"},
+      {with("vocab.txt", corpus + " --format text --glue-files"),
+       "--glue-files is for --format bert"},
+      {with("vocab.txt", corpus + " --format text --sentences /nowhere"),
+       "--sentences: "},
+      {absl::StrCat("tokenize ", corpus, " --format bert --vocabulary ",
+                    directory_.File("vocab.txt"),
+                    " --output /nowhere/corpus.tokens"),
+       "/nowhere/corpus.tokens"},
+  };
+  for (const Case& mistake : table) {
+    const Result result = Run(mistake.arguments);
+    EXPECT_EQ(result.code, 1) << mistake.arguments;
+    EXPECT_THAT(result.err, AllOf(StartsWith("realetc: "),
+                                  HasSubstr(mistake.message_part)));
+    EXPECT_EQ(Lines(result.err), 1) << result.err;
+    EXPECT_THAT(Left(), IsEmpty()) << mistake.arguments;
+  }
+}
+
+// Four files are created, filled, joined, renamed and removed: some thirty
+// operations, each of which is the last one of a start.
+TEST_F(TokenizeTest, LeavesNoStoreWhenItIsKilled) {
+  if (ETC_SANITIZED) {
+    GTEST_SKIP() << "a sanitizer's runtime must be loaded before all else";
+  }
+  ASSERT_EQ(Run(Arguments()).code, 0);
+  const std::string whole = Contents(Store());
+  std::filesystem::remove(Store());
+  int kills = 0;
+  int kills_before_the_store = 0;
+  for (int kill_at = 1; kill_at < 100; kill_at += 3) {
+    const int status = std::system(
+        absl::StrCat("exec env ETC_SHIM_DIRECTORY=", directory_.File("out"),
+                     " ETC_SHIM_KILL_AT=", kill_at, " LD_PRELOAD=", ETC_SHIM,
+                     " ", ETC_PROGRAM, " ", Arguments(), " >/dev/null 2>&1")
+            .c_str());
+    if (WIFEXITED(status)) {
+      ASSERT_EQ(WEXITSTATUS(status), 0);
+      break;
+    }
+    ASSERT_EQ(WTERMSIG(status), SIGKILL);
+    ++kills;
+    if (std::filesystem::exists(Store())) {
+      // After the renaming: it is whole.
+      ASSERT_TRUE(Contents(Store()) == whole) << kill_at;
+      std::filesystem::remove(Store());
+    } else {
+      ++kills_before_the_store;
+    }
+    for (const std::string& name : Left()) {
+      ASSERT_TRUE(absl::EndsWith(name, ".tmp")) << name;
+    }
+  }
+  EXPECT_GE(kills_before_the_store, 8);
+  EXPECT_GT(kills, kills_before_the_store);
+  // The next one that is left alone removes what they have left.
+  ASSERT_EQ(Run(Arguments()).code, 0);
+  EXPECT_THAT(Left(), testing::ElementsAre("corpus.tokens"));
+  EXPECT_TRUE(Contents(Store()) == whole);
+}
+
+TEST_F(TokenizeTest, StopsAtInterruptAndLeavesNothing) {
+  WriteLongCorpus();
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string err = directory_.File("err");
+    const pid_t child = fork();
+    if (child == 0) {
+      const char* program = ETC_PROGRAM;
+      std::freopen(err.c_str(), "w", stderr);
+      execl("/bin/sh", "sh", "-c",
+            absl::StrCat("exec ", program, " ", Arguments()).c_str(), nullptr);
+      _exit(127);
+    }
+    for (int i = 0; i < 1200 && Left().empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    kill(child, signal);
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 1);
+    EXPECT_THAT(Contents(err),
+                HasSubstr(absl::StrCat("realetc: stopped; ", Store(),
+                                       " was not written\n")));
+    EXPECT_THAT(Left(), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace etc

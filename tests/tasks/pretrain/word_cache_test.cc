@@ -1,0 +1,145 @@
+// WordCache against Tokenizer::Encode, its definition: the same ids for texts
+// of any characters, cold and warm, over the point where it begins anew.
+// WordPiece with both foldings; SentencePiece where words are encoded on their
+// own.
+
+#include "tasks/pretrain/word_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "tasks/text/sentencepiece_tokenizer.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/text/tiny_sentencepiece_model.h"
+
+namespace etc {
+namespace {
+
+std::vector<int32_t> Ids(const Tokenizer& tokenizer, absl::string_view text) {
+  std::vector<int32_t> ids;
+  for (const Token& piece : tokenizer.Encode(text)) {
+    ids.push_back(piece.id);
+  }
+  return ids;
+}
+
+// Words, marks, capitals, accents, ideographs, white space of all kinds,
+// controls, a final sigma, marks that combine with what is before them, and
+// bytes that are not UTF-8.
+const std::vector<std::string>& Parts() {
+  static const std::vector<std::string>& parts = *new std::vector<std::string>{
+      " ",
+      " ",
+      " ",
+      "\n",
+      "\t",
+      "\r\n",
+      "a",
+      "b",
+      "the",
+      "The",
+      "ab",
+      "12",
+      "12,",
+      ",",
+      ".",
+      "(",
+      "é",
+      "e\u0301",
+      "\u0301",
+      "\u0323",
+      "博",
+      "推",
+      "\u00A0",
+      "\u3000",
+      "\u2028",
+      "\u200B",
+      "\x01",
+      "\v",
+      "ΣΑΣ",
+      "Σ",
+      "İ",
+      "\uFFFD",
+      "\xFF",
+      "\xE5\x8D",
+      "don't",
+      "a-b",
+      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+  return parts;
+}
+
+std::string RandomText(uint64_t seed) {
+  std::string text;
+  const uint64_t size = CombineSeeds({seed, 0}) % 40;
+  for (uint64_t i = 1; i <= size; ++i) {
+    text += Parts()[CombineSeeds({seed, i}) % Parts().size()];
+  }
+  return text;
+}
+
+void ExpectSameIds(const Tokenizer& tokenizer) {
+  WordCache cache(&tokenizer);
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    const std::string text = RandomText(seed % 2000);
+    // What is there already stays.
+    std::vector<int32_t> ids = {7};
+    cache.Encode(text, &ids);
+    std::vector<int32_t> expected = Ids(tokenizer, text);
+    expected.insert(expected.begin(), 7);
+    ASSERT_EQ(ids, expected) << text;
+  }
+}
+
+constexpr char kVocabulary[] =
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nthe\nThe\n##b\n##a\n12\n##2\n1\n"
+    ",\n.\n(\ne\né\n博\ndon\n'\nt\n-\nσας\nσ\nς\nΣ\nΑ\ni\n";
+
+TEST(WordCacheTest, HasTheIdsOfWordPiece) {
+  for (const bool lower_case : {true, false}) {
+    ExpectSameIds(**ParseWordPieceTokenizer(kVocabulary, "test",
+                                            {.lower_case = lower_case}));
+  }
+}
+
+TEST(WordCacheTest, HasTheIdsOfSentencePieceWordByWord) {
+  TemporaryDirectory directory;
+  const TinySentencePieceModel model({{"▁", -4.0F},
+                                      {"▁the", -2.0F},
+                                      {"▁12", -3.0F},
+                                      {"▁12,", -2.5F},
+                                      {"12", -3.1F},
+                                      {"a", -3.0F},
+                                      {"▁a", -2.9F},
+                                      {"b", -3.0F},
+                                      {",", -3.0F},
+                                      {"é", -3.0F}});
+  const auto tokenizer =
+      LoadSentencePieceTokenizer(directory.Write("tiny.model", model.bytes()),
+                                 {.split_punctuation = true});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  ExpectSameIds(**tokenizer);
+}
+
+TEST(WordCacheTest, BeginsAnewWhenItIsFull) {
+  const auto tokenizer = *ParseWordPieceTokenizer(
+      "[PAD]\n[UNK]\n[CLS]\n[SEP]\n0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n##0\n##1\n##"
+      "2\n"
+      "##3\n##4\n##5\n##6\n##7\n##8\n##9\n",
+      "test");
+  WordCache cache(tokenizer.get());
+  for (int i = 0; i < 300'000; ++i) {
+    const std::string word = absl::StrCat(i);
+    std::vector<int32_t> ids;
+    cache.Encode(word, &ids);
+    ASSERT_EQ(ids, Ids(*tokenizer, word)) << i;
+  }
+}
+
+}  // namespace
+}  // namespace etc
