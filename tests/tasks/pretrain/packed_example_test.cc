@@ -114,6 +114,23 @@ TEST(PackedExampleTest, PacksPartsThatDoNotSeeEachOther) {
   EXPECT_EQ(example->global_type_ids.size(), 4);
 }
 
+// Also one that begins with a piece that would continue a word, as those of a
+// cut sentence may.
+TEST(PackedExampleTest, WordsDoNotReachOverSentences) {
+  const PackedExampleOptions options{.mlm = {.rate = 0.5, .whole_words = true},
+                                     .cpc_rate = 0};
+  PackedExampleWriter writer(&options);
+  // Words: 10; 11 and 12; 13; 14 and 15. 3 pieces are wanted, so that the last
+  // word is one too many after the second.
+  ScriptedDraws draws(nlohmann::json::parse(
+      R"([["permutation", [1, 3, 2, 0]], ["uniform", 0], ["uniform", 0],
+          ["uniform", 0]])"));
+  writer.Add(PartOf({{10, 11, 12}, {13, 14, 15}}, {{0, 0, 1}, {1, 0, 1}}),
+             draws, draws);
+  EXPECT_EQ(draws.left(), 0);
+  EXPECT_THAT(writer.Finish()->masked_labels, ElementsAre(11, 12, 13));
+}
+
 TEST(DrawHiddenSentencesTest, HidesAboutTheRateButNeverAll) {
   KeyedDraws draws({2});
   EXPECT_THAT(DrawHiddenSentences(1, 0.5, draws), IsEmpty());

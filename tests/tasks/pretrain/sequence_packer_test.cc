@@ -81,6 +81,18 @@ TEST(SequencePackerTest, PutsExamplesIntoTheFullestSequenceWithRoom) {
   EXPECT_THAT(packer.Flush(), IsEmpty());
 }
 
+// Of equally full sequences the oldest; one that got more counts as new.
+TEST(SequencePackerTest, PutsExamplesIntoTheOldestOfEquallyFullSequences) {
+  SequencePacker packer({.max_long = 10, .max_global = 10, .min_fraction = 1});
+  EXPECT_FALSE(packer.Add(0, 3, 1).has_value());
+  EXPECT_FALSE(packer.Add(1, 8, 1).has_value());
+  EXPECT_FALSE(packer.Add(2, 8, 1).has_value());
+  EXPECT_FALSE(packer.Add(3, 5, 1).has_value());  // to 0, 8 in all
+  EXPECT_THAT(MembersOf(packer.Add(4, 2, 1)), ElementsAre(1, 4));
+  EXPECT_THAT(MembersOf(packer.Add(5, 2, 1)), ElementsAre(2, 5));
+  EXPECT_THAT(MembersOf(packer.Add(6, 2, 1)), ElementsAre(0, 3, 6));
+}
+
 TEST(SequencePackerTest, NeverExceedsASequenceAndLosesNothing) {
   for (uint64_t key = 0; key < 50; ++key) {
     KeyedDraws draws({key});
