@@ -58,10 +58,10 @@ bool IsDoneByParts(const torch::Tensor& tensor) {
   return tensor.is_cpu() && tensor.scalar_type() == torch::kFloat32;
 }
 
-// Calls function(begin, size) for all indices of dimension `dim` of a slice.
-// Float32 on the CPU goes in parts on several threads: what LibTorch itself
-// divides among them differs in the last bits from one number of threads to
-// another (etc/nn/activation.cc).
+// Calls function(begin, size) for parts of the indices of dimension `dim` of a
+// slice. Float32 on the CPU goes in parts on several threads: what LibTorch
+// itself divides among them differs in the last bits from one number of threads
+// to another (etc/nn/activation.cc).
 void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
                       const std::function<void(int64_t, int64_t)>& function) {
   const int64_t count = slice.size(dim);
@@ -70,14 +70,14 @@ void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
     return;
   }
   constexpr int64_t kElements = int64_t{1} << 16;
-  const int64_t size = std::max<int64_t>(
-      1, kElements / std::max<int64_t>(1, slice.size(1 - dim)));
-  ForEachTask((count + size - 1) / size, /*floats=*/0,
-              [&](int64_t task, float*) {
-                const torch::NoGradGuard no_grad;
-                const int64_t begin = task * size;
-                function(begin, std::min(size, count - begin));
-              });
+  const int64_t across = std::max<int64_t>(1, slice.size(1 - dim));
+  const int64_t size = std::max<int64_t>(1, kElements / across);
+  const auto do_part = [&](int64_t task, float*) {
+    const torch::NoGradGuard no_grad;
+    const int64_t begin = task * size;
+    function(begin, std::min(size, count - begin));
+  };
+  ForEachTask((count + size - 1) / size, /*floats=*/0, do_part);
 }
 
 // A factor in the precision of the products.
@@ -88,9 +88,149 @@ torch::Tensor RoundedFactor(const torch::Tensor& factor,
              : factor;
 }
 
-bool HasFastProduct(const torch::Tensor& factor) {
-  return factor.is_cpu() && (factor.scalar_type() == torch::kFloat32 ||
-                             factor.scalar_type() == torch::kBFloat16);
+struct MlmGradients {
+  torch::Tensor hidden, table, bias;  // undefined if they are not needed
+};
+
+// Slices of logits, and what their gradients add to those of the inputs.
+class MlmDecoder {
+ public:
+  MlmDecoder(const torch::Tensor& hidden, const torch::Tensor& table,
+             const torch::Tensor& bias, int64_t precision)
+      : precision_(static_cast<LinearPrecision>(precision)),
+        type_(hidden.scalar_type()),
+        is_fast_(IsDoneByParts(hidden)),
+        hidden_(RoundedFactor(hidden.detach().contiguous(), precision_)),
+        table_(table.detach()),
+        bias_(bias.detach()) {}
+
+  // Exponentials of half precision are summed in float32.
+  torch::ScalarType sum_type() const {
+    return type_ == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+  }
+
+  // [rows, columns] of sum_type(); new.
+  torch::Tensor Logits(const LogitSlice& slice) const {
+    const torch::Tensor rows = slice.Rows(hidden_);
+    const torch::Tensor columns =
+        RoundedFactor(slice.Columns(table_), precision_).t();
+    const torch::Tensor bias = slice.Columns(bias_);
+    return (is_fast_ ? MatrixProduct(rows, columns, bias)
+                     : torch::addmm(bias, rows, columns))
+        .to(sum_type());
+  }
+
+  void AddGradients(const LogitSlice& slice, const torch::Tensor& logits,
+                    MlmGradients* sums) const {
+    if (sums->bias.defined()) {
+      const torch::Tensor sum = slice.Columns(sums->bias);
+      ForEachSlicePart(logits, 1, [&](int64_t begin, int64_t size) {
+        sum.narrow(0, begin, size)
+            .add_(logits.narrow(1, begin, size).sum(0).to(type_));
+      });
+    }
+    const torch::Tensor factor = RoundedFactor(logits.to(type_), precision_);
+    if (sums->hidden.defined()) {
+      slice.Rows(sums->hidden)
+          .add_(Product(factor,
+                        RoundedFactor(slice.Columns(table_), precision_)));
+    }
+    if (sums->table.defined()) {
+      slice.Columns(sums->table).add_(Product(factor.t(), slice.Rows(hidden_)));
+    }
+  }
+
+ private:
+  torch::Tensor Product(const torch::Tensor& a, const torch::Tensor& b) const {
+    return is_fast_ ? MatrixProduct(a, b) : torch::mm(a, b);
+  }
+
+  const LinearPrecision precision_;
+  const torch::ScalarType type_;
+  const bool is_fast_;
+  const torch::Tensor hidden_, table_, bias_;
+};
+
+// What the losses need of the columns so far, each [rows].
+struct RunningLosses {
+  torch::Tensor maximum;
+  torch::Tensor sum;          // of exp(logit - maximum)
+  torch::Tensor best;         // first column of the maximum
+  torch::Tensor label_logit;  // 0 until its column has come
+
+  static RunningLosses Of(int64_t rows, const torch::TensorOptions& floating,
+                          const torch::TensorOptions& integer) {
+    return {.maximum = torch::full(
+                {rows}, -std::numeric_limits<double>::infinity(), floating),
+            .sum = torch::zeros({rows}, floating),
+            .best = torch::zeros({rows}, integer),
+            .label_logit = torch::zeros({rows}, floating)};
+  }
+
+  RunningLosses Rows(int64_t begin, int64_t size) const {
+    return {maximum.narrow(0, begin, size), sum.narrow(0, begin, size),
+            best.narrow(0, begin, size), label_logit.narrow(0, begin, size)};
+  }
+
+  // Adds columns from `first_column` on, of all rows. Labels count from that
+  // column. The logits are overwritten.
+  void Add(const torch::Tensor& logits, const torch::Tensor& labels,
+           int64_t first_column) const {
+    const auto [here, index] = logits.max(1);
+    best.copy_(torch::where(here > maximum, index + first_column, best));
+    const torch::Tensor inside = (labels >= 0) & (labels < logits.size(1));
+    const torch::Tensor picked =
+        logits.gather(1, labels.clamp(0, logits.size(1) - 1).unsqueeze(1))
+            .squeeze(1);
+    label_logit.copy_(torch::where(inside, picked, label_logit));
+    const torch::Tensor larger = torch::maximum(here, maximum);
+    sum.mul_((maximum - larger).exp_());
+    sum.add_(logits.sub_(larger.unsqueeze(1)).exp_().sum(1));
+    maximum.copy_(larger);
+  }
+};
+
+// Logarithms of the sums of exponentials of all rows' logits, and the losses.
+struct LogSums {
+  torch::Tensor log_sums;
+  torch::Tensor losses;
+};
+
+LogSums Finish(const RunningLosses& running) {
+  const LogSums result = {torch::empty_like(running.sum),
+                          torch::empty_like(running.sum)};
+  const torch::Tensor rows = running.sum.unsqueeze(1);
+  ForEachSlicePart(rows, 0, [&](int64_t begin, int64_t size) {
+    const RunningLosses part = running.Rows(begin, size);
+    const torch::Tensor log_sums = result.log_sums.narrow(0, begin, size);
+    log_sums.copy_(part.sum.log() + part.maximum);
+    result.losses.narrow(0, begin, size).copy_(log_sums - part.label_logit);
+  });
+  return result;
+}
+
+// Of a backward pass: each [M].
+struct MlmRows {
+  torch::Tensor labels;
+  torch::Tensor log_sums;
+  torch::Tensor gradients;  // of the losses
+};
+
+// Makes logits of a slice (softmax - onehot) d loss.
+void LogitsToGradients(const LogitSlice& slice, const MlmRows& rows,
+                       const torch::Tensor& logits) {
+  ForEachSlicePart(logits, 0, [&](int64_t begin, int64_t size) {
+    const auto part = [&](const torch::Tensor& of_rows) {
+      return slice.Rows(of_rows).narrow(0, begin, size).unsqueeze(1);
+    };
+    const torch::Tensor gradient = part(rows.gradients);
+    const torch::Tensor values = logits.narrow(0, begin, size);
+    values.sub_(part(rows.log_sums)).exp_().mul_(gradient);
+    const torch::Tensor label = part(rows.labels) - slice.first_column;
+    const torch::Tensor inside = (label >= 0) & (label < slice.columns);
+    values.scatter_add_(1, label.clamp(0, slice.columns - 1),
+                        gradient.neg() * inside.to(gradient.dtype()));
+  });
 }
 
 class MlmLossFunction : public torch::autograd::Function<MlmLossFunction> {
@@ -102,34 +242,22 @@ class MlmLossFunction : public torch::autograd::Function<MlmLossFunction> {
                               const torch::Tensor& labels, int64_t precision,
                               int64_t slice_elements) {
     const MlmDecoder decoder(hidden, table, bias, precision);
-    const auto options = hidden.options().dtype(decoder.sum_type());
     const int64_t rows = hidden.size(0);
-    Running running{
-        .maximum = torch::full({rows}, -std::numeric_limits<double>::infinity(),
-                               options),
-        .sum = torch::zeros({rows}, options),
-        .best = torch::zeros({rows}, labels.options()),
-        .label_logit = torch::zeros({rows}, options)};
+    const RunningLosses running = RunningLosses::Of(
+        rows, hidden.options().dtype(decoder.sum_type()), labels.options());
     for (const LogitSlice& slice :
          SlicesOf(rows, table.size(0), slice_elements)) {
       const torch::Tensor logits = decoder.Logits(slice);
+      const torch::Tensor columns = slice.Rows(labels) - slice.first_column;
       ForEachSlicePart(logits, 0, [&](int64_t begin, int64_t size) {
-        AddPart(logits.narrow(0, begin, size),
-                slice.Rows(labels).narrow(0, begin, size) - slice.first_column,
-                slice.first_column,
-                running.Part(slice.first_row + begin, size));
+        running.Rows(slice.first_row + begin, size)
+            .Add(logits.narrow(0, begin, size), columns.narrow(0, begin, size),
+                 slice.first_column);
       });
     }
-    const torch::Tensor log_sum = torch::empty_like(running.sum);
-    const torch::Tensor losses = torch::empty_like(running.sum);
-    ForEachSlicePart(log_sum.unsqueeze(1), 0, [&](int64_t begin, int64_t size) {
-      const Running part = running.Part(begin, size);
-      torch::Tensor result = log_sum.narrow(0, begin, size);
-      result.copy_(part.sum.log() + part.maximum);
-      losses.narrow(0, begin, size).copy_(result - part.label_logit);
-    });
+    const auto [log_sums, losses] = Finish(running);
     const torch::Tensor correct = running.best.eq(labels);
-    context->save_for_backward({hidden, table, bias, labels, log_sum});
+    context->save_for_backward({hidden, table, bias, labels, log_sums});
     context->saved_data["precision"] = precision;
     context->saved_data["slice_elements"] = slice_elements;
     context->mark_non_differentiable({correct});
@@ -141,147 +269,28 @@ class MlmLossFunction : public torch::autograd::Function<MlmLossFunction> {
                 "gradients of gradients do not pass the sliced loss of masked "
                 "tokens; use ComputeMlmLossesReference for them");
     const MlmVariables saved = context->get_saved_variables();
-    const MlmDecoder decoder(saved[0], saved[1], saved[2],
+    const torch::Tensor &hidden = saved[0], &table = saved[1], &bias = saved[2];
+    const auto zeros_if_needed = [&](size_t input, const torch::Tensor& like) {
+      return context->needs_input_grad(input) ? torch::zeros_like(like)
+                                              : torch::Tensor();
+    };
+    MlmGradients result = {.hidden = zeros_if_needed(0, hidden),
+                           .table = zeros_if_needed(1, table),
+                           .bias = zeros_if_needed(2, bias)};
+    const MlmDecoder decoder(hidden, table, bias,
                              context->saved_data["precision"].toInt());
-    Gradients result;
-    if (context->needs_input_grad(0)) {
-      result.hidden = torch::zeros_like(saved[0]);
-    }
-    if (context->needs_input_grad(1)) {
-      result.table = torch::zeros_like(saved[1]);
-    }
-    if (context->needs_input_grad(2)) {
-      result.bias = torch::zeros_like(saved[2]);
-    }
+    const MlmRows rows = {.labels = saved[3],
+                          .log_sums = saved[4],
+                          .gradients = gradients[0].contiguous()};
     for (const LogitSlice& slice :
-         SlicesOf(saved[0].size(0), saved[1].size(0),
+         SlicesOf(hidden.size(0), table.size(0),
                   context->saved_data["slice_elements"].toInt())) {
-      const torch::Tensor slice_gradient = LogitGradient(
-          decoder, slice, saved[3], saved[4], gradients[0].contiguous());
-      decoder.AddGradients(slice, slice_gradient, &result);
+      const torch::Tensor logits = decoder.Logits(slice);
+      LogitsToGradients(slice, rows, logits);
+      decoder.AddGradients(slice, logits, &result);
     }
     return {result.hidden,   result.table,    result.bias,
             torch::Tensor(), torch::Tensor(), torch::Tensor()};
-  }
-
- private:
-  struct Gradients {
-    torch::Tensor hidden, table, bias;  // undefined if they are not needed
-  };
-
-  // The products.
-  class MlmDecoder {
-   public:
-    MlmDecoder(const torch::Tensor& hidden, const torch::Tensor& table,
-               const torch::Tensor& bias, int64_t precision)
-        : precision_(static_cast<LinearPrecision>(precision)),
-          hidden_(RoundedFactor(hidden.detach().contiguous(), precision_)),
-          table_(table.detach()),
-          bias_(bias.detach()),
-          type_(hidden.scalar_type()) {}
-
-    // Exponentials of half precision are summed in float32.
-    torch::ScalarType sum_type() const {
-      return type_ == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-    }
-
-    // [rows, columns] of sum_type(); new.
-    torch::Tensor Logits(const LogitSlice& slice) const {
-      const torch::Tensor rows = slice.Rows(hidden_);
-      const torch::Tensor columns =
-          RoundedFactor(slice.Columns(table_), precision_);
-      const torch::Tensor added = slice.Columns(bias_);
-      return (HasFastProduct(rows) && type_ == torch::kFloat32
-                  ? MatrixProduct(rows, columns.t(), added)
-                  : torch::addmm(added, rows, columns.t()))
-          .to(sum_type());
-    }
-
-    void AddGradients(const LogitSlice& slice, const torch::Tensor& logits,
-                      Gradients* sums) const {
-      if (sums->bias.defined()) {
-        ForEachSlicePart(logits, 1, [&](int64_t begin, int64_t size) {
-          slice.Columns(sums->bias)
-              .narrow(0, begin, size)
-              .add_(logits.narrow(1, begin, size).sum(0).to(type_));
-        });
-      }
-      const torch::Tensor factor = RoundedFactor(logits.to(type_), precision_);
-      if (sums->hidden.defined()) {
-        slice.Rows(sums->hidden)
-            .add_(Product(factor,
-                          RoundedFactor(slice.Columns(table_), precision_)));
-      }
-      if (sums->table.defined()) {
-        slice.Columns(sums->table)
-            .add_(Product(factor.t(), slice.Rows(hidden_)));
-      }
-    }
-
-   private:
-    torch::Tensor Product(const torch::Tensor& a,
-                          const torch::Tensor& b) const {
-      return HasFastProduct(a) && type_ == torch::kFloat32 ? MatrixProduct(a, b)
-                                                           : torch::mm(a, b);
-    }
-
-    const LinearPrecision precision_;
-    const torch::Tensor hidden_, table_, bias_;
-    const torch::ScalarType type_;
-  };
-
-  // What the losses need of the columns so far, each [M].
-  struct Running {
-    torch::Tensor maximum;
-    torch::Tensor sum;          // of exp(logit - maximum)
-    torch::Tensor best;         // first column of the maximum
-    torch::Tensor label_logit;  // 0 until its column has come
-
-    Running Part(int64_t begin, int64_t size) const {
-      return {maximum.narrow(0, begin, size), sum.narrow(0, begin, size),
-              best.narrow(0, begin, size), label_logit.narrow(0, begin, size)};
-    }
-  };
-
-  // Adds columns from `first_column` on to what is known of some rows. Labels
-  // count from that column. The logits are overwritten.
-  static void AddPart(const torch::Tensor& logits, const torch::Tensor& labels,
-                      int64_t first_column, const Running& running) {
-    const auto [here, index] = logits.max(1);
-    running.best.copy_(torch::where(here > running.maximum,
-                                    index + first_column, running.best));
-    const torch::Tensor inside = (labels >= 0) & (labels < logits.size(1));
-    const torch::Tensor picked =
-        logits.gather(1, labels.clamp(0, logits.size(1) - 1).unsqueeze(1))
-            .squeeze(1);
-    running.label_logit.copy_(
-        torch::where(inside, picked, running.label_logit));
-    const torch::Tensor maximum = torch::maximum(here, running.maximum);
-    running.sum.mul_((running.maximum - maximum).exp_());
-    running.sum.add_(logits.sub_(maximum.unsqueeze(1)).exp_().sum(1));
-    running.maximum.copy_(maximum);
-  }
-
-  // (softmax - onehot) d loss of a slice: [rows, columns].
-  static torch::Tensor LogitGradient(const MlmDecoder& decoder,
-                                     const LogitSlice& slice,
-                                     const torch::Tensor& labels,
-                                     const torch::Tensor& log_sum,
-                                     const torch::Tensor& losses_gradient) {
-    const torch::Tensor logits = decoder.Logits(slice);
-    ForEachSlicePart(logits, 0, [&](int64_t begin, int64_t size) {
-      const auto part = [&](const torch::Tensor& of_rows) {
-        return slice.Rows(of_rows).narrow(0, begin, size).unsqueeze(1);
-      };
-      const torch::Tensor gradient = part(losses_gradient);
-      torch::Tensor values = logits.narrow(0, begin, size);
-      values.sub_(part(log_sum)).exp_().mul_(gradient);
-      const torch::Tensor label = part(labels) - slice.first_column;
-      const torch::Tensor inside = (label >= 0) & (label < slice.columns);
-      values.scatter_add_(1, label.clamp(0, slice.columns - 1),
-                          gradient.neg() * inside.to(gradient.dtype()));
-    });
-    return logits;
   }
 };
 
