@@ -56,7 +56,6 @@ class GoldenMlmHeadTest : public testing::Test {
 };
 
 TEST_F(GoldenMlmHeadTest, ComputesTheNumbersOfTheSpecification) {
-  // The specification calls this h, but it is what h is computed from.
   EXPECT_TRUE(
       IsClose(x_[0],
               torch::tensor({-0.137966, -0.486787, -0.769723, -0.948481},
