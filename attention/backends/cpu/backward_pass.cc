@@ -43,7 +43,7 @@ struct PartLayout {
   // With a window: own keys and values before and behind, all others.
   PrivateRows key_before, key_behind, value_before, value_behind;
   PrivateRows other_key, other_value;
-  // Without: all queries.
+  // Without, where there are several parts: all queries.
   PrivateRows query;
   PrivateRows relative;
   int64_t floats = 0;
@@ -97,6 +97,7 @@ class BackwardPass {
     const int64_t tile = TileLength(divided_, heads);
     const int64_t even = (divided_ + parts - 1) / parts;
     const int64_t length = std::max(tile, (even + tile - 1) / tile * tile);
+    is_whole_ = length >= divided_;
     int64_t begin = 0;
     do {
       layouts_.push_back(Layout(begin, std::min(begin + length, divided_)));
@@ -123,7 +124,7 @@ class BackwardPass {
       layout.Place(end, behind, sizes_.value_dim, &layout.value_behind);
       layout.Place(0, sizes_.other_keys, sizes_.head_dim, &layout.other_key);
       layout.Place(0, sizes_.other_keys, sizes_.value_dim, &layout.other_value);
-    } else {
+    } else if (!is_whole_) {
       layout.Place(0, sizes_.queries, sizes_.head_dim, &layout.query);
     }
     if (problem_.operands.relative.embedding.defined() && sizes_.batch > 0) {
@@ -239,7 +240,9 @@ class BackwardPass {
                                       int64_t part) const {
     const PartLayout& layout = layouts_[static_cast<size_t>(part)];
     kernels::BackwardResults results = SharedResults(batch, head, part);
-    results.query = {{layout.query.In(Memory(batch, head, part))}};
+    results.query = {
+        {is_whole_ ? Rows(gradients_.query, batch, head, 0, sizes_.queries)
+                   : layout.query.In(Memory(batch, head, part))}};
     results.key[0] = {
         {Rows(gradients_.own_key, batch, head, 0, sizes_.own_keys)}};
     results.value[0] = {
@@ -270,7 +273,7 @@ class BackwardPass {
           add(layout.value_behind, gradients_.own_value);
           add(layout.other_key, gradients_.other_key);
           add(layout.other_value, gradients_.other_value);
-        } else {
+        } else if (!is_whole_) {
           add(layout.query, gradients_.query);
         }
         AddRelative(layout.relative, memory, head);
@@ -310,6 +313,7 @@ class BackwardPass {
   const AttentionSizes sizes_;
   const bool is_windowed_;
   const int64_t divided_;  // tokens that parts divide
+  bool is_whole_ = false;  // whether a head is one part
 
   AttentionOperands gradients_;
   std::vector<PartLayout> layouts_;
