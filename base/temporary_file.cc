@@ -82,7 +82,7 @@ absl::Status TemporaryFile::Overwrite(absl::string_view contents) {
   if (descriptor < 0) {
     return TemporaryFileError(errno, "open", path_);
   }
-  const absl::Status written = WriteAll(descriptor, contents, path_);
+  absl::Status written = WriteAll(descriptor, contents, path_);
   if (operations.Close(descriptor) != 0 && written.ok()) {
     return TemporaryFileError(errno, "close", path_);
   }

@@ -40,8 +40,8 @@ std::vector<absl::string_view> Paragraphs(absl::string_view text) {
 }
 
 // The text of `record`, or nullptr.
-const std::string* TextOf(const nlohmann::json& record,
-                          const std::string& field) {
+const std::string* TextField(const nlohmann::json& record,
+                             const std::string& field) {
   const auto found = record.is_object() ? record.find(field) : record.end();
   return found != record.end() ? found->get_ptr<const std::string*>() : nullptr;
 }
@@ -141,7 +141,7 @@ absl::Status BatchTokenizer::AddJson(absl::string_view text,
                                      const std::string& where,
                                      TokenizedBatch* result) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json record, ParseJson(text, where));
-  const std::string* const field = TextOf(record, options_->field);
+  const std::string* const field = TextField(record, options_->field);
   if (field == nullptr) {
     return NoText(record, options_->field, where);
   }

@@ -14,13 +14,13 @@ namespace {
 constexpr absl::string_view kWordPieceName = "wordpiece";
 constexpr absl::string_view kSentencePieceName = "sentencepiece";
 
-absl::string_view NameOf(TokenizerKind kind) {
+absl::string_view KindName(TokenizerKind kind) {
   return kind == TokenizerKind::kWordPiece ? kWordPieceName
                                            : kSentencePieceName;
 }
 
 nlohmann::json ToJson(const TokenStoreSettings& settings) {
-  return {{"tokenizer", std::string(NameOf(settings.tokenizer_kind))},
+  return {{"tokenizer", std::string(KindName(settings.tokenizer_kind))},
           {"vocab_size", settings.vocab_size},
           {"vocabulary_sha256", settings.vocabulary_sha256},
           {"lower_case", settings.lower_case},

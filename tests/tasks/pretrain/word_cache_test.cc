@@ -1,12 +1,13 @@
 // WordCache against Tokenizer::Encode, its definition: the same ids for texts
 // of any characters, cold and warm, over the point where it begins anew.
-// WordPiece with both foldings; SentencePiece where words are encoded on their
-// own.
+// WordPiece with both foldings, also on real text where it is at hand;
+// SentencePiece where words are encoded on their own.
 
 #include "tasks/pretrain/word_cache.h"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "base/random.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/tiny_sentencepiece_model.h"
 
@@ -124,6 +126,23 @@ TEST(WordCacheTest, HasTheIdsOfSentencePieceWordByWord) {
                                  {.split_punctuation = true});
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   ExpectSameIds(**tokenizer);
+}
+
+// 0.8 MB of articles with the vocabulary of BERT.
+TEST(WordCacheTest, HasTheIdsOfRealText) {
+  ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
+                          "data/vocab/bert-uncased/vocab.txt");
+  ETC_SHARED_DATA_OR_SKIP(const std::string text, "data/wikitext-2/valid.txt");
+  const auto tokenizer = *LoadWordPieceTokenizer(vocabulary);
+  WordCache cache(tokenizer.get());
+  std::ifstream file(text);
+  int64_t lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) {
+    std::vector<int32_t> ids;
+    cache.Encode(line, &ids);
+    ASSERT_EQ(ids, Ids(*tokenizer, line)) << line;
+  }
+  EXPECT_GT(lines, 1000);
 }
 
 TEST(WordCacheTest, BeginsAnewWhenItIsFull) {

@@ -1,0 +1,59 @@
+// A file that is written over a long time: what is on disk before, at the end
+// and after giving up. That it survives a crash is tested with
+// WriteFileAtomically (file_test.cc), which is made of it.
+
+#include "base/temporary_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "base/file.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(TemporaryFileTest, BecomesTheTargetWhenItIsMoved) {
+  TemporaryDirectory directory;
+  const std::string target = directory.Write("a", "old");
+  {
+    TemporaryFile file(target);
+    ASSERT_TRUE(file.Create().ok());
+    ASSERT_TRUE(file.Write("....").ok());
+    ASSERT_TRUE(file.Write("tail").ok());
+    ASSERT_TRUE(file.Overwrite("head").ok());
+    // The end is still where it was.
+    ASSERT_TRUE(file.Write("!").ok());
+    EXPECT_EQ(*ReadFile(file.path()), "headtail!");
+    EXPECT_EQ(*ReadFile(target), "old");
+    ASSERT_TRUE(file.MoveToTarget().ok());
+  }
+  EXPECT_EQ(*ReadFile(target), "headtail!");
+}
+
+TEST(TemporaryFileTest, IsRemovedUnlessItIsMoved) {
+  TemporaryDirectory directory;
+  {
+    TemporaryFile one(directory.File("a"));
+    TemporaryFile other(directory.File("a"));
+    ASSERT_TRUE(one.Create().ok());
+    ASSERT_TRUE(other.Create().ok());
+    EXPECT_NE(one.path(), other.path());
+    EXPECT_FALSE(std::filesystem::is_empty(directory.path()));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(TemporaryFileTest, NamesWhereItCannotBe) {
+  TemporaryFile file("/nowhere/a");
+  EXPECT_THAT(file.Create().message(),
+              HasSubstr("cannot create a temporary file beside /nowhere/a"));
+}
+
+}  // namespace
+}  // namespace etc
