@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -169,21 +170,20 @@ void PrintSome(const std::string& what, const std::vector<std::string>& names) {
 
 // Which heads of pre-training come along, and which do not.
 void PrintHeads(const ImportPlan& plan) {
+  std::set<std::string> left_out;
+  for (const DroppedTensor& tensor : plan.plan.dropped) {
+    if (!tensor.head.empty()) {
+      left_out.insert(tensor.head);
+    }
+  }
   std::cout << "heads of pre-training: "
             << JoinPretrainingHeads(plan.heads.found);
-  if (!plan.heads.missing.empty()) {
+  if (plan.heads.found.empty() && left_out.empty()) {
+    std::cout << " in the source";
+  } else if (!plan.heads.missing.empty()) {
     std::cout << "; not in the source: "
               << JoinPretrainingHeads(plan.heads.missing);
   }
-  std::vector<std::string> left_out;
-  for (const DroppedTensor& tensor : plan.plan.dropped) {
-    if (!tensor.head.empty() &&
-        (left_out.empty() || left_out.back() != tensor.head)) {
-      left_out.push_back(tensor.head);
-    }
-  }
-  std::sort(left_out.begin(), left_out.end());
-  left_out.erase(std::unique(left_out.begin(), left_out.end()), left_out.end());
   if (!left_out.empty()) {
     std::cout << "; left out: " << absl::StrJoin(left_out, ", ");
   }

@@ -60,6 +60,7 @@ TEST_F(ImportCommandTest, PrintsASummaryUnlessVerbose) {
               AllOf(HasSubstr("official ETC"),
                     HasSubstr("0 freshly initialised; 0 tensors dropped"),
                     HasSubstr("vocab.txt, 19 pieces, lower case"),
+                    HasSubstr("heads of pre-training: none in the source"),
                     HasSubstr("residual attention: sum"),
                     Not(HasSubstr("transposed"))));
   const Result verbose = Run("import " + source_ + " --dry-run --verbose");
