@@ -222,9 +222,9 @@ absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
     config.relative_vocab_size = 64;
     return config;
   }
-  return absl::NotFoundError(absl::StrCat("should be one of ",
-                                          absl::StrJoin(names, ", "),
-                                          ", but is \"", name, "\""));
+  return absl::NotFoundError(absl::StrCat("should be \"",
+                                          absl::StrJoin(names, "\" or \""),
+                                          "\", but is \"", name, "\""));
 }
 
 absl::StatusOr<EtcConfig> EtcConfigFromJson(

@@ -337,8 +337,9 @@ TEST(EtcConfigPresetTest, KnowsNoOtherName) {
   const absl::Status status = EtcConfigPreset("Base").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(status.message(),
-            "should be one of base, large, bert_small, bert_base, bert_large, "
-            "bert_xlarge, but is \"Base\"");
+            "should be \"base\" or \"large\" or \"bert_small\" or "
+            "\"bert_base\" or \"bert_large\" or \"bert_xlarge\", but is "
+            "\"Base\"");
 }
 
 // As if its configuration had come with BERT's weights; model_size_test.cc
