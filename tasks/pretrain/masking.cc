@@ -12,7 +12,7 @@ namespace {
 
 // The product rounded as Python's round() does, whatever the rounding mode of
 // the processor.
-int64_t RoundHalfToEven(double value) {
+int64_t RoundToEven(double value) {
   const double floor = std::floor(value);
   const double above = value - floor;
   const auto whole = static_cast<int64_t>(floor);
@@ -41,7 +41,7 @@ int32_t DrawReplacement(int32_t token, const MaskedLmOptions& options,
 
 int64_t NumPredictions(int64_t tokens, const MaskedLmOptions& options) {
   const int64_t rounded =
-      RoundHalfToEven(static_cast<double>(tokens) * options.rate);
+      RoundToEven(static_cast<double>(tokens) * options.rate);
   return std::min(options.max_predictions, std::max<int64_t>(1, rounded));
 }
 

@@ -23,7 +23,7 @@ struct Trimmed {
 };
 
 template <typename T>
-void Keep(const Trimmed& range, std::vector<T>* values) {
+void KeepRange(const Trimmed& range, std::vector<T>* values) {
   values->erase(values->begin() + static_cast<std::ptrdiff_t>(range.end),
                 values->end());
   values->erase(values->begin(),
@@ -31,8 +31,8 @@ void Keep(const Trimmed& range, std::vector<T>* values) {
 }
 
 void KeepPieces(const Trimmed& range, Pieces* pieces) {
-  Keep(range, &pieces->ids);
-  Keep(range, &pieces->continues_word);
+  KeepRange(range, &pieces->ids);
+  KeepRange(range, &pieces->continues_word);
 }
 
 // The examples of one document, one after the other.

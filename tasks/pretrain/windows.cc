@@ -24,7 +24,7 @@ std::vector<int64_t> PieceEnds(const TokenStore& store, int64_t sentence,
 }
 
 // The sentence that a token belongs to.
-int64_t SentenceOf(const TokenStore& store, int64_t token) {
+int64_t SentenceOfToken(const TokenStore& store, int64_t token) {
   int64_t sentence = 0;
   int64_t end = store.num_sentences();
   while (end - sentence > 1) {
@@ -90,7 +90,7 @@ absl::StatusOr<DocumentPart> ReadWindow(const TokenStore& store,
   ETC_RETURN_IF_ERROR(
       AppendTokens(store, window.first_token, window_end, &part.pieces));
   int64_t end = window.first_token;
-  for (int64_t s = SentenceOf(store, end); end < window_end; ++s) {
+  for (int64_t s = SentenceOfToken(store, end); end < window_end; ++s) {
     for (const int64_t piece_end : PieceEnds(store, s, options.sentences)) {
       // The first sentence may begin in the window before, and the last one go
       // on in the next.
