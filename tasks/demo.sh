@@ -5,6 +5,7 @@
 #
 #   bash tasks/demo.sh             # WikiHop
 #   bash tasks/demo.sh TASK...     # wikihop, hotpotqa, openkp, nq, classify
+#   bash tasks/demo.sh pretrain    # pre-trains a small ETC, and fine-tunes it
 #   bash tasks/demo.sh all
 #
 # Exits with 1 if a model with residual scores does not reach what it should.
@@ -87,13 +88,74 @@ END
   fi
 }
 
+# The number behind $2 in the output $1 of a command.
+number() { awk -v name="$2" '$1 == name { print $2 }' "$1"; }
+
+# Fine-tunes the WikiHop demo from $1, and prints its accuracy after each 100
+# updates.
+tune() {
+  local output=runs/demo/pretrain/$2
+  rm -rf "$output"
+  "$realetc" finetune tasks/wikihop/configs/demo.json --set init="$1" \
+    --output "$output"
+  python3 - "$output/seed-1/metrics.jsonl" >"$output/accuracies" <<'END'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+print("  ".join(f"{line['evaluation']['accuracy']:.2f}" for line in lines
+                if "evaluation" in line))
+END
+}
+
+demo_pretrain() {
+  local started=$SECONDS folder=runs/demo/pretrain
+  local run=$folder/residual_sum
+  mkdir -p "$folder"
+  step "Text to tokens"
+  "$realetc" tokenize tasks/pretrain/sample/corpus.txt.gz --format bert \
+    --vocabulary tasks/wikihop/sample/vocab.txt --output "$folder/corpus.tokens"
+  step "Pre-training: masked words and hidden sentences, residual scores: sum"
+  rm -rf "$run"
+  "$realetc" pretrain tasks/pretrain/configs/demo.json --output "$run" \
+    > >(tee "$folder/scores") 2> >(tee "$folder/messages" >&2)
+  step "Fine-tuning on WikiHop, from that"
+  tune "$run/seed-1/checkpoints/last" from_pretrained
+  step "Fine-tuning on WikiHop, from nothing"
+  tune "" from_nothing
+  local accuracy baseline
+  accuracy=$(number "$folder/scores" masked_lm_accuracy)
+  baseline=$(sed -n 's/^always answering .* masked_lm_accuracy //p' \
+    "$folder/messages")
+  step "Masked words of documents that training has not seen"
+  printf '  %-26s %s\n' "told" "$accuracy" \
+    "the most frequent one" "$baseline"
+  step "WikiHop's accuracy after 100, 200, ... updates of fine-tuning"
+  printf '  %-26s %s\n' "from pre-training" \
+    "$(<"$folder/from_pretrained/accuracies")" \
+    "from nothing" "$(<"$folder/from_nothing/accuracies")"
+  cat <<END
+
+All took $((SECONDS - started)) s.
+  checkpoint   $run/seed-1/checkpoints/best
+Try:
+  $realetc inspect --config tasks/pretrain/configs/demo.json
+  $realetc evaluate $run --residual off
+END
+  if ! awk -v got="$accuracy" -v base="$baseline" \
+    'BEGIN { exit !(got >= 3 * base) }'; then
+    echo "demo: $accuracy of the masked words are told, and $baseline without" \
+      "reading: something is wrong." >&2
+    exit 1
+  fi
+}
+
 tasks=("${@:-wikihop}")
 if [[ ${tasks[*]} == all ]]; then
-  tasks=(wikihop hotpotqa openkp nq classify)
+  tasks=(wikihop hotpotqa openkp nq classify pretrain)
 fi
 for task in "${tasks[@]}"; do
-  if [[ -z ${metrics[$task]:-} ]]; then
-    echo "demo: there is no task \"$task\"; there are: ${!metrics[*]}, all" >&2
+  if [[ $task != pretrain && -z ${metrics[$task]:-} ]]; then
+    echo "demo: there is no task \"$task\"; there are: ${!metrics[*]}," \
+      "pretrain, all" >&2
     exit 2
   fi
 done
@@ -103,5 +165,9 @@ bash cmake/install_dependencies.sh
 cmake --preset release --log-level=WARNING >/dev/null
 cmake --build --preset release --target realetc --parallel "$(nproc)"
 for task in "${tasks[@]}"; do
-  demo "$task"
+  if [[ $task == pretrain ]]; then
+    demo_pretrain
+  else
+    demo "$task"
+  fi
 done

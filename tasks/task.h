@@ -87,6 +87,13 @@ class Task {
   // the training data.
   virtual bool holds_out() const { return false; }
 
+  // What people should know of the data before a run, a line each: of what
+  // Open gave for training and for evaluations.
+  virtual absl::StatusOr<std::vector<std::string>> DescribeData(
+      const ExampleSource& /*train*/, const ExampleSource& /*dev*/) const {
+    return std::vector<std::string>();
+  }
+
   virtual std::shared_ptr<TaskHead> MakeHead() const = 0;
 
   virtual std::unique_ptr<TaskPredictions> MakePredictions() const = 0;

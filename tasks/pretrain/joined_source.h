@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,11 +13,12 @@
 
 namespace etc {
 
-// Several data sets as one, in their order.
+// Several data sets as one, in their order, with a line for people about each.
 class JoinedSource : public ExampleSource {
  public:
-  explicit JoinedSource(std::vector<std::unique_ptr<ExampleSource>> sources)
-      : sources_(std::move(sources)) {
+  JoinedSource(std::vector<std::unique_ptr<ExampleSource>> sources,
+               std::vector<std::string> descriptions)
+      : sources_(std::move(sources)), descriptions_(std::move(descriptions)) {
     for (const auto& source : sources_) {
       ends_.push_back(size() + source->size());
     }
@@ -39,8 +41,11 @@ class JoinedSource : public ExampleSource {
         [](const auto& source) { return source->depends_on_key(); });
   }
 
+  const std::vector<std::string>& descriptions() const { return descriptions_; }
+
  private:
   const std::vector<std::unique_ptr<ExampleSource>> sources_;
+  const std::vector<std::string> descriptions_;
   // Records of each source and those before it.
   std::vector<int64_t> ends_;
 };

@@ -15,7 +15,7 @@ absl::Status CheckShare(absl::string_view field, double value) {
 
 absl::Status CheckMaskedLm(const MaskedLmOptions& options,
                            const TokenStore& store) {
-  ETC_RETURN_IF_ERROR(CheckShare("mlm_rate", options.rate));
+  ETC_RETURN_IF_ERROR(CheckShare("mask_rate", options.rate));
   if (options.max_predictions < 0) {
     return InvalidArgument("max_predictions should not be negative, but is ",
                            options.max_predictions);
@@ -33,7 +33,7 @@ absl::Status CheckMaskedLm(const MaskedLmOptions& options,
   if (options.random_min_id < 0 ||
       options.random_min_id >= options.vocab_size) {
     return InvalidArgument(
-        "mlm_random_min_id should be below the ", options.vocab_size,
+        "random_min_id should be below the ", options.vocab_size,
         " pieces of the vocabulary, but is ", options.random_min_id);
   }
   return absl::OkStatus();

@@ -33,6 +33,9 @@ struct PretrainOptions {
 
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
+  // Longer documents are divided into documents of so many sentences, as if the
+  // text had them; 0: they are not.
+  int64_t max_sentences = 0;
   // Where data.dev is empty, one document of so many is held out of data.train
   // for evaluations; 0: none.
   int64_t development_one_in = 1000;
@@ -79,6 +82,7 @@ struct ConfigTable<PretrainOptions> {
       Field("random_min_id", &O::random_min_id, {.least = 0, .most = 1e9}),
       Field("mask_piece", &O::mask_piece),
       Field("min_sentences", &O::min_sentences, {.least = 1, .most = 1e9}),
+      Field("max_sentences", &O::max_sentences, {.least = 0, .most = 1e9}),
       Field("development_one_in", &O::development_one_in,
             {.least = 0, .most = 1e12}),
       Field("short_sequence_rate", &O::short_sequence_rate,

@@ -6,16 +6,18 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "tasks/data/data_files.h"
+#include "tasks/example_writer.h"
 #include "tasks/pretrain/example_text.h"
 #include "tasks/pretrain/joined_source.h"
 #include "tasks/pretrain/packed_source.h"
 #include "tasks/pretrain/pair_source.h"
 #include "tasks/pretrain/pretrain_head.h"
 #include "tasks/pretrain/pretrain_metrics.h"
-#include "tasks/example_writer.h"
+#include "tasks/pretrain/unigram_baseline.h"
 #include "tasks/task_settings.h"
 #include "tasks/typed_head.h"
 
@@ -25,6 +27,9 @@ namespace {
 // Which windows share a sequence, and BERT's static records, are the same for
 // all seeds of a configuration: models are compared on the same data.
 constexpr uint64_t kDataSeed = 1;
+
+// Enough to tell the most frequent token.
+constexpr int64_t kTokensCounted = 10'000'000;
 
 MaskedLmOptions MaskedLmOf(const PretrainOptions& options,
                            const SpecialTokens& special) {
@@ -42,7 +47,8 @@ CorpusPartOptions PartOf(const PretrainOptions& options, bool development,
                          int64_t one_in) {
   return {.development = development,
           .development_one_in = one_in,
-          .min_sentences = options.min_sentences};
+          .min_sentences = options.min_sentences,
+          .max_sentences = options.max_sentences};
 }
 
 // Whether the model has the rows that examples need.
@@ -108,68 +114,120 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::Open(
     part.one_in = options_.development_one_in;
   }
   std::vector<std::unique_ptr<ExampleSource>> sources;
+  std::vector<std::string> descriptions;
   if (!held_out || holds_out()) {
     ETC_ASSIGN_OR_RETURN(
         const std::vector<std::string> paths,
         FindDataFiles(held_out ? config_.data.train : request.patterns));
     for (const std::string& path : paths) {
-      ETC_ASSIGN_OR_RETURN(sources.emplace_back(), OpenStore(path, part));
+      absl::StatusOr<Opened> opened = OpenPart(path, part);
+      if (!opened.ok()) {
+        return opened.status();
+      }
+      sources.push_back(std::move(opened->source));
+      descriptions.push_back(
+          absl::StrCat(part.development ? "evaluation: " : "training: ", path,
+                       ": ", opened->description));
     }
   }
-  return std::make_unique<JoinedSource>(std::move(sources));
+  return std::make_unique<JoinedSource>(std::move(sources),
+                                        std::move(descriptions));
 }
 
-absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenStore(
-    const std::string& path, const Part& part) const {
+absl::StatusOr<std::shared_ptr<const TokenStore>> PretrainTask::OpenStore(
+    const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TokenStore> store,
                        TokenStore::Open(path));
   ETC_RETURN_IF_ERROR(
       CheckSameTokenizer(store->settings(), tokenizer_.settings, path));
-  absl::StatusOr<std::unique_ptr<ExampleSource>> source =
-      ReadsPairs(config_) ? OpenPairs(std::move(store), part)
-                          : OpenPacked(std::move(store), part);
-  if (!source.ok()) {
-    return absl::Status(source.status().code(),
-                        absl::StrCat(path, ": ", source.status().message()));
+  return store;
+}
+
+absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPart(
+    const std::string& path, const Part& part) const {
+  ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TokenStore> store,
+                       OpenStore(path));
+  absl::StatusOr<Opened> opened = ReadsPairs(config_)
+                                      ? OpenPairs(std::move(store), part)
+                                      : OpenPacked(std::move(store), part);
+  if (!opened.ok()) {
+    return absl::Status(opened.status().code(),
+                        absl::StrCat(path, ": ", opened.status().message()));
   }
-  return source;
+  return opened;
 }
 
-absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenPairs(
+absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(
     std::shared_ptr<const TokenStore> store, const Part& part) const {
-  return PairSource::Open(
-      std::move(store),
-      {.corpus = PartOf(options_, part.development, part.one_in),
-       .pairs = {.max_length = config_.data.max_global_length,
-                 .short_sequence_rate = options_.short_sequence_rate,
-                 .cls_id = special_.cls_id,
-                 .separator_id = special_.separator_id,
-                 .mlm = MaskedLmOf(options_, special_)},
-       .next_sentence = options_.objective == "mlm_nsp",
-       .static_versions = options_.static_versions,
-       .seed = kDataSeed,
-       .pattern = InputOptionsOf(TaskSettingsOf(config_)).pattern});
+  const PairSourceOptions options = {
+      .corpus = PartOf(options_, part.development, part.one_in),
+      .pairs = {.max_length = config_.data.max_global_length,
+                .short_sequence_rate = options_.short_sequence_rate,
+                .cls_id = special_.cls_id,
+                .separator_id = special_.separator_id,
+                .mlm = MaskedLmOf(options_, special_)},
+      .next_sentence = options_.objective == "mlm_nsp",
+      .static_versions = options_.static_versions,
+      .seed = kDataSeed,
+      .pattern = InputOptionsOf(TaskSettingsOf(config_)).pattern};
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<PairSource> source,
+                       PairSource::Open(std::move(store), options));
+  std::string description = DescribeCounts(source->counts(), options.corpus);
+  return Opened{.source = std::move(source),
+                .description = std::move(description)};
 }
 
-absl::StatusOr<std::unique_ptr<ExampleSource>> PretrainTask::OpenPacked(
+absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPacked(
     std::shared_ptr<const TokenStore> store, const Part& part) const {
-  const PatternOptions pattern =
-      InputOptionsOf(TaskSettingsOf(config_)).pattern;
-  return PackedSource::Open(
-      std::move(store),
-      {.corpus = PartOf(options_, part.development, part.one_in),
-       .packing = {.max_long = config_.data.max_long_length,
-                   .max_global = config_.data.max_global_length,
-                   .min_fraction = options_.packing_full,
-                   .max_cache = options_.packing_open},
-       .max_sentence_share = options_.max_sentence_share,
-       .example = {.mlm = MaskedLmOf(options_, special_),
-                   .cpc_rate =
-                       options_.objective == "mlm_cpc" ? options_.cpc_rate : 0,
-                   .hidden_global_id =
-                       static_cast<int32_t>(options_.cpc_global_id),
-                   .pattern = pattern},
-       .seed = kDataSeed});
+  const PackedSourceOptions options = {
+      .corpus = PartOf(options_, part.development, part.one_in),
+      .packing = {.max_long = config_.data.max_long_length,
+                  .max_global = config_.data.max_global_length,
+                  .min_fraction = options_.packing_full,
+                  .max_cache = options_.packing_open},
+      .max_sentence_share = options_.max_sentence_share,
+      .example = {.mlm = MaskedLmOf(options_, special_),
+                  .cpc_rate =
+                      options_.objective == "mlm_cpc" ? options_.cpc_rate : 0,
+                  .hidden_global_id =
+                      static_cast<int32_t>(options_.cpc_global_id),
+                  .pattern = InputOptionsOf(TaskSettingsOf(config_)).pattern},
+      .seed = kDataSeed};
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<PackedSource> source,
+                       PackedSource::Open(std::move(store), options));
+  std::string description = DescribeCounts(source->counts(), options.corpus);
+  return Opened{.source = std::move(source),
+                .description = std::move(description)};
+}
+
+absl::StatusOr<std::vector<std::string>> PretrainTask::DescribeData(
+    const ExampleSource& train, const ExampleSource& dev) const {
+  std::vector<std::string> lines;
+  for (const ExampleSource* source : {&train, &dev}) {
+    if (const auto* joined = dynamic_cast<const JoinedSource*>(source)) {
+      lines.insert(lines.end(), joined->descriptions().begin(),
+                   joined->descriptions().end());
+    }
+  }
+  if (dev.size() == 0) {
+    return lines;
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       FindDataFiles(config_.data.train));
+  ETC_ASSIGN_OR_RETURN(const std::shared_ptr<const TokenStore> store,
+                       OpenStore(paths.front()));
+  const bool holds_some = config_.data.dev.empty();
+  ETC_ASSIGN_OR_RETURN(
+      const UnigramBaseline baseline,
+      ComputeUnigramBaseline(
+          *store, dev,
+          {.corpus = PartOf(options_, /*development=*/false,
+                            holds_some ? options_.development_one_in : 0),
+           .max_training_tokens = kTokensCounted}));
+  lines.push_back(absl::StrFormat(
+      "always answering \"%s\" gives masked_lm_accuracy %.4f",
+      tokenizer_.tokenizer->Piece(baseline.token), baseline.accuracy));
+  return lines;
 }
 
 std::shared_ptr<TaskHead> PretrainTask::MakeHead() const {

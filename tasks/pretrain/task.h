@@ -31,6 +31,10 @@ class PretrainTask final : public Task {
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const override;
   bool holds_out() const override { return options_.development_one_in > 0; }
+  // What was left out of each store, and the accuracy of always answering the
+  // most frequent token of the first.
+  absl::StatusOr<std::vector<std::string>> DescribeData(
+      const ExampleSource& train, const ExampleSource& dev) const override;
   std::shared_ptr<TaskHead> MakeHead() const override;
   std::unique_ptr<TaskPredictions> MakePredictions() const override;
   std::string main_metric() const override { return "masked_lm_accuracy"; }
@@ -46,12 +50,19 @@ class PretrainTask final : public Task {
     bool development = false;
     int64_t one_in = 0;
   };
-  absl::StatusOr<std::unique_ptr<ExampleSource>> OpenStore(
-      const std::string& path, const Part& part) const;
-  absl::StatusOr<std::unique_ptr<ExampleSource>> OpenPairs(
-      std::shared_ptr<const TokenStore> store, const Part& part) const;
-  absl::StatusOr<std::unique_ptr<ExampleSource>> OpenPacked(
-      std::shared_ptr<const TokenStore> store, const Part& part) const;
+  // A store's examples, and a line about them.
+  struct Opened {
+    std::unique_ptr<ExampleSource> source;
+    std::string description;
+  };
+  absl::StatusOr<std::shared_ptr<const TokenStore>> OpenStore(
+      const std::string& path) const;
+  absl::StatusOr<Opened> OpenPart(const std::string& path,
+                                  const Part& part) const;
+  absl::StatusOr<Opened> OpenPairs(std::shared_ptr<const TokenStore> store,
+                                   const Part& part) const;
+  absl::StatusOr<Opened> OpenPacked(std::shared_ptr<const TokenStore> store,
+                                    const Part& part) const;
 
   const FinetuneConfig config_;
   const PretrainOptions options_;

@@ -309,6 +309,12 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   ETC_ASSIGN_OR_RETURN(const RunFiles files,
                        FindRunFiles(config, OpeningListener(open)));
   options.reporter->Message(DescribeRuns(config, data, threads));
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<std::string> described,
+      task.DescribeData(*data.train_records, *data.dev_records));
+  for (const std::string& line : described) {
+    options.reporter->Message(line);
+  }
   options.reporter->Message(device.message);
   // Elsewhere it is not this memory that they take.
   if (device.device.is_cpu()) {

@@ -254,7 +254,7 @@ TEST_F(PackedSourceTest, RejectsOptionsOutOfRange) {
   EXPECT_THAT(message([](auto& o) { o.example.cpc_rate = 1.5; }),
               HasSubstr("cpc_rate should be from 0 to 1, but is 1.5"));
   EXPECT_THAT(message([](auto& o) { o.example.mlm.rate = -0.1; }),
-              HasSubstr("mlm_rate should be from 0 to 1, but is -0.1"));
+              HasSubstr("mask_rate should be from 0 to 1, but is -0.1"));
   EXPECT_THAT(message([](auto& o) { o.packing.max_long = 0; }),
               HasSubstr("lengths of an input should be from 1"));
   EXPECT_THAT(message([](auto& o) { o.packing.max_cache = 0; }),
@@ -264,7 +264,7 @@ TEST_F(PackedSourceTest, RejectsOptionsOutOfRange) {
   EXPECT_THAT(message([](auto& o) { o.example.mlm.vocab_size = 999; }),
               HasSubstr("should have the 1000 pieces"));
   EXPECT_THAT(message([](auto& o) { o.example.mlm.random_min_id = 1000; }),
-              HasSubstr("mlm_random_min_id should be below the 1000 pieces"));
+              HasSubstr("random_min_id should be below the 1000 pieces"));
 }
 
 TEST_F(PackedSourceTest, SaysWhyNoDocumentIsLeft) {

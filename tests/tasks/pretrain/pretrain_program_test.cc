@@ -1,0 +1,250 @@
+// Pre-training as people start it, on the bundled corpus: from text to a store
+// to a checkpoint, which is evaluated, inspected, exported and fine-tuned from;
+// killed by SIGKILL in the middle of file operations and resumed to the weights
+// of a run that was left alone; and mistakes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/realetc_program.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kVocabulary[] = "tasks/wikihop/sample/vocab.txt";
+constexpr char kDemo[] = "tasks/pretrain/configs/demo.json";
+// Four updates of the tiny model.
+constexpr char kShort[] =
+    " --set train.steps=4 --set train.checkpoint_every=1 --set "
+    "train.evaluate_every=2 --set train.batch_size=4 --set "
+    "train.micro_batch_size=2";
+
+class PretrainProgramTest : public RealetcTest {
+ protected:
+  PretrainProgramTest() { std::filesystem::current_path(ETC_SOURCE_DIR); }
+
+  // The store of the bundled corpus.
+  std::string Store() {
+    const std::string store = directory_.File("corpus.tokens");
+    const Result result = Run(absl::StrCat(
+        "tokenize tasks/pretrain/sample/corpus.txt.gz --format bert "
+        "--vocabulary ",
+        kVocabulary, " --output ", store));
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("4 000"));
+    return store;
+  }
+
+  // The arguments of a run of `config` on `store`, into `name`.
+  std::string Pretrain(const std::string& config, const std::string& store,
+                       const std::string& name) const {
+    return absl::StrCat("pretrain ", config, " --set data.train='[\"", store,
+                        "\"]'", kShort, " --output ", directory_.File(name));
+  }
+
+  // A BERT that reads what the demo reads.
+  std::string BertConfig() {
+    nlohmann::json config = nlohmann::json::parse(Contents(kDemo));
+    config["model"] = {{"preset", "bert_small"},
+                       {"vocab_size", 75},
+                       {"hidden_size", 32},
+                       {"num_hidden_layers", 2},
+                       {"num_attention_heads", 2},
+                       {"intermediate_size", 48},
+                       {"max_absolute_position_embeddings", 64}};
+    config["data"] = {{"max_global_length", 64}};
+    config["pretrain"] = {{"objective", "mlm_nsp"},
+                          {"development_one_in", 200}};
+    return directory_.Write("bert.json", config.dump());
+  }
+
+  std::string Weights(const std::string& name) const {
+    return Contents(
+        directory_.File(name + "/seed-1/checkpoints/last/model.safetensors"));
+  }
+};
+
+TEST_F(PretrainProgramTest, GoesFromTextToATask) {
+  const std::string store = Store();
+  const Result trained = Run(Pretrain(kDemo, store, "run"));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.err,
+              AllOf(HasSubstr("training: " + store), HasSubstr("evaluation: "),
+                    HasSubstr("always answering \".\" gives"),
+                    HasSubstr("encoder and head: random weights")));
+  for (const char* metric :
+       {"masked_lm_accuracy", "masked_lm_loss", "cpc_accuracy", "cpc_loss",
+        "cpc_chance", "loss"}) {
+    EXPECT_THAT(trained.out, HasSubstr(absl::StrCat("\n", metric, " ")));
+  }
+  const std::string checkpoint = directory_.File("run/seed-1/checkpoints/last");
+  EXPECT_FALSE(std::filesystem::exists(checkpoint + "/predictions.json"));
+
+  // The same numbers as at the end of training, and others in another mode.
+  const Result same = Run("evaluate --json " + checkpoint);
+  ASSERT_EQ(same.code, 0) << same.err;
+  const Result off = Run("evaluate --json --residual off " + checkpoint);
+  ASSERT_EQ(off.code, 0) << off.err;
+  EXPECT_NE(same.out, off.out);
+  const auto last = nlohmann::json::parse(
+      Contents(directory_.File("run/summary.json")))["runs"][0]["last"];
+  EXPECT_EQ(nlohmann::json::parse(same.out)["masked_lm_loss"],
+            last["masked_lm_loss"]);
+
+  const Result example =
+      Run(absl::StrCat("inspect --config ", kDemo, " --data ", store));
+  EXPECT_EQ(example.code, 0) << example.err;
+  EXPECT_THAT(example.out,
+              AllOf(HasSubstr("{[MASK] <- "), HasSubstr("hidden")));
+
+  const std::string exported = directory_.File("exported");
+  EXPECT_EQ(Run("export " + checkpoint + " " + exported).code, 0);
+  const Result imported =
+      Run("import " + exported + " " + directory_.File("imported"));
+  EXPECT_EQ(imported.code, 0) << imported.err;
+  EXPECT_THAT(imported.out, HasSubstr("MLM head"));
+
+  const Result tuned = Run(absl::StrCat(
+      "finetune tasks/wikihop/configs/demo.json --set init=", checkpoint,
+      kShort, " --output ", directory_.File("tuned")));
+  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_THAT(tuned.err,
+              HasSubstr("not used of pre-training: CPC kernel, MLM head"));
+
+  // A second pre-training, from the first one's encoder and heads.
+  const Result further =
+      Run(Pretrain(kDemo, store, "further") + " --set init=" + checkpoint);
+  EXPECT_EQ(further.code, 0) << further.err;
+  EXPECT_THAT(further.err, AllOf(HasSubstr("MLM head: found"),
+                                 HasSubstr("CPC kernel: found"),
+                                 Not(HasSubstr("not used"))));
+}
+
+TEST_F(PretrainProgramTest, TrainsBert) {
+  const std::string store = Store();
+  const std::string config = BertConfig();
+  const Result trained = Run(Pretrain(config, store, "bert"));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_THAT(trained.out, AllOf(HasSubstr("next_sentence_accuracy"),
+                                 Not(HasSubstr("cpc_"))));
+  // To HuggingFace and on from there, heads and all.
+  const std::string exported = directory_.File("exported");
+  const Result out =
+      Run("export " + directory_.File("bert/seed-1/checkpoints/last") + " " +
+          exported + " --format safetensors");
+  ASSERT_EQ(out.code, 0) << out.err;
+  const Result further =
+      Run(Pretrain(config, store, "further") + " --set init=" + exported);
+  EXPECT_EQ(further.code, 0) << further.err;
+  EXPECT_THAT(further.err, AllOf(HasSubstr("MLM head: found"),
+                                 HasSubstr("NSP head: found")));
+}
+
+TEST_F(PretrainProgramTest, GoesOnBitForBitAfterSigkill) {
+  if (ETC_SANITIZED) {
+    GTEST_SKIP() << "a sanitizer's runtime must be loaded before all else";
+  }
+  const std::string store = Store();
+  const std::map<std::string, std::string> configs = {{"etc", kDemo},
+                                                      {"bert", BertConfig()}};
+  for (const auto& [model, config] : configs) {
+    const std::string straight = model + "-straight";
+    const std::string killed = model + "-killed";
+    ASSERT_EQ(Run(Pretrain(config, store, straight)).code, 0);
+    int kills = 0;
+    for (const int kill_at : {5, 61, 38, 97, 24}) {
+      const int status = std::system(
+          absl::StrCat("exec env ETC_SHIM_DIRECTORY=", directory_.File(killed),
+                       " ETC_SHIM_KILL_AT=", kill_at, " LD_PRELOAD=", ETC_SHIM,
+                       " ", ETC_PROGRAM, " ", Pretrain(config, store, killed),
+                       " --resume >/dev/null 2>&1")
+              .c_str());
+      if (status == 0) {
+        break;
+      }
+      ASSERT_TRUE(WIFSIGNALED(status));
+      ASSERT_EQ(WTERMSIG(status), SIGKILL);
+      ++kills;
+    }
+    EXPECT_GE(kills, 3);
+    const Result end = Run(Pretrain(config, store, killed) + " --resume");
+    ASSERT_EQ(end.code, 0) << end.err;
+    EXPECT_TRUE(Weights(killed) == Weights(straight)) << model;
+  }
+}
+
+TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
+  const std::string store = Store();
+  const auto expect = [&](const std::string& arguments,
+                          const std::string& part) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 1) << arguments;
+    EXPECT_EQ(Lines(result.err.substr(result.err.rfind("realetc: "))), 1)
+        << result.err;
+    EXPECT_THAT(result.err, HasSubstr(part)) << arguments;
+  };
+  const std::string run = Pretrain(kDemo, store, "run");
+  expect("finetune " + std::string(kDemo), "`realetc pretrain` trains");
+  expect("pretrain tasks/wikihop/configs/demo.json",
+         "`realetc finetune` trains");
+  expect(run + " --set pretrain.objective=mlm_nsp",
+         "model.has_long_tokens should be false");
+  expect(run + " --set pretrain.objective=mlm --set pretrain.cpc_rate=0.2",
+         "cpc_rate decides nothing with objective mlm");
+  expect(run + " --set pretrain.objective=cpc", "should be \"mlm_nsp\"");
+  expect(run + " --set pretrain.mask_rat=0.2", "mask_rate");
+  expect(run + " --set pretrain.min_sentences=1000000", "min_sentences");
+  expect(run + " --set pretrain.development_one_in=1000000000",
+         "development_one_in");
+  expect(run + " --set data.dev='[\"missing.tokens\"]'", "missing.tokens");
+  expect("score pretrain a b", "has no prediction files");
+
+  // Another vocabulary: two pieces in each other's place.
+  std::string pieces = Contents(kVocabulary);
+  const size_t at = pieces.find("mira\nodo\n");
+  ASSERT_NE(at, std::string::npos);
+  pieces.replace(at, 9, "odo\nmira\n");
+  expect(run + " --set tokenizer.vocabulary=" +
+             directory_.Write("other.txt", pieces),
+         "vocabulary");
+  // One without [MASK].
+  pieces = Contents(kVocabulary);
+  pieces.replace(pieces.find("[MASK]"), 6, "[mask]");
+  expect(run + " --set tokenizer.vocabulary=" +
+             directory_.Write("maskless.txt", pieces),
+         "[MASK]");
+  // Cut off, and no store at all.
+  const std::string contents = Contents(store);
+  const std::string cut =
+      directory_.Write("cut.tokens", contents.substr(0, contents.size() - 100));
+  expect(Pretrain(kDemo, cut, "run"), absl::StrCat(contents.size() - 100));
+  expect(Pretrain(kDemo, kVocabulary, "run"), "should be a token store");
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
+
+  // One document: no random next sentence.
+  const std::string lone = directory_.File("lone.tokens");
+  const std::string text = directory_.Write(
+      "lone.txt", "Mira Dolan lives in North Haven.\nIt is small.\n");
+  ASSERT_EQ(Run("tokenize " + text + " --format bert --vocabulary " +
+                kVocabulary + " --output " + lone)
+                .code,
+            0);
+  expect(Pretrain(BertConfig(), lone, "run") +
+             " --set pretrain.development_one_in=0",
+         "document");
+}
+
+}  // namespace
+}  // namespace etc
