@@ -1,8 +1,8 @@
 // Dense attention within each example, as BERT has it: the fused kernels
 // against LibTorch's operations, softmax(Q K^T / sqrt(d)) V.
 //
-//   Dense/<forward|training>/residual:<off|sum>/dropout:<0|10>/batch:B/tokens:T/
-//     examples:E/threads:T
+//   Dense/<forward|training>/residual:<off|sum>/dropout:<0|10>/batch:B/
+//     tokens:T/examples:E/threads:N
 //
 // 12 heads of 64 features; rows of T tokens, in E examples one behind the
 // other. LibTorch's side works on whole batches, with Q, K and V as it likes
