@@ -12,8 +12,8 @@ namespace etc {
 // The benchmarks, in the order in which they are shown.
 const std::vector<TaskEntry>& Tasks();
 
-// One of these, or pre-training. kNotFound, with the nearest name, if there is no such task. The result lives
-// as long as the program.
+// One of these, or pre-training. kNotFound, with the nearest name, if there is
+// no such task. The result lives as long as the program.
 absl::StatusOr<const TaskEntry*> FindTask(const std::string& name);
 
 }  // namespace etc

@@ -65,7 +65,7 @@ class TypedTask : public RecordTask {
 // Task D with the options in `json`, the object of its name.
 //   kInvalidArgument  what ReadCheckedTaskOptions says
 template <TaskDefinition D>
-absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const nlohmann::json& json, const std::string& source,
     const TaskSettings& settings, std::shared_ptr<const Tokenizer> tokenizer) {
   ETC_ASSIGN_OR_RETURN(

@@ -76,10 +76,9 @@ absl::StatusOr<PretrainOptions> ReadPretrainOptions(
   if (options.objective != "mlm_nsp") {
     RefuseFields({"nsp_weight"}, with, &reader);
   }
-  const char kWithLong[] = "where model.has_long_tokens is true";
-  const char kWithoutLong[] = "where model.has_long_tokens is false";
-  RefuseFields(pairs ? PackingFields() : PairFields(),
-               pairs ? kWithoutLong : kWithLong, &reader);
+  const char* const where = pairs ? "where model.has_long_tokens is false"
+                                  : "where model.has_long_tokens is true";
+  RefuseFields(pairs ? PackingFields() : PairFields(), where, &reader);
   ETC_RETURN_IF_ERROR(reader.Finish());
   if (!config.train.steps.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -13,10 +13,10 @@
 
 namespace etc {
 
-// The file of a token store, version 1 (doc/pretraining.md 10.1). One file, so
-// that one renaming makes it appear and no half of it can be mixed with
-// another. Numbers are little-endian; each section begins at a multiple of 8,
-// zeros in between.
+// The file of a token store, version 1 (doc/pretraining.md 10, step 1). One
+// file, so that one renaming makes it appear and no half of it can be mixed
+// with another. Numbers are little-endian; each section begins at a multiple of
+// 8, zeros in between.
 //
 //   header     4096 bytes:
 //                0  "RETCTOKS"             24  uint64 sentences

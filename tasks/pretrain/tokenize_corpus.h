@@ -41,9 +41,9 @@ struct TokenizeOptions {
 };
 
 // Tokenizes a corpus into a token store at `output` (doc/pretraining.md 1, 8
-// and 10.1), which appears whole at the end and not at all after an error. Its
-// bytes follow from the corpus and the options, not from the number of threads.
-// Documents and sentences without tokens are left out.
+// and 10, step 1), which appears whole at the end and not at all after an
+// error. Its bytes follow from the corpus and the options, not from the number
+// of threads. Documents and sentences without tokens are left out.
 //
 // Memory: some 25 MB and 25 MB a thread, whatever the size of the corpus; more
 // where a line has more than some MB (CorpusOptions::max_line_bytes).

@@ -4,8 +4,8 @@ between documents.
 
 Each document is a world of its own, in the words of WikiHop's sample
 (tasks/wikihop/sample/generate.py), whose vocabulary it is tokenized with: five
-towns in five countries, three people who live in them, and in which country
-each of them therefore is.
+towns in five countries, two people who live in them, and in which country each
+of them therefore is.
 
     Mira Dolan lives in North Haven.
     North Haven is a town in Karsia. It lies on a river.
@@ -22,13 +22,14 @@ Plain Python 3, no arguments; the same bytes at every run:
 
 import gzip
 import importlib.util
+import math
 import pathlib
 import random
 
 SEED = 20260711
 NUM_DOCUMENTS = 4000
 NUM_TOWNS = 5
-NUM_PEOPLE = 3
+NUM_PEOPLE = 2
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 
@@ -49,7 +50,10 @@ def make_document(rng, words):
   people = [f"{first} {last}" for first, last in
             zip(rng.sample(words.FIRST_NAMES, NUM_PEOPLE),
                 rng.sample(words.LAST_NAMES, NUM_PEOPLE))]
-  homes = rng.sample(range(NUM_TOWNS), NUM_PEOPLE)
+  # As in WikiHop's training part, some towns are more frequent than others.
+  weights = [math.prod(weight[word] for weight, word in
+                       zip(words.TOWN_WORDS, town.split())) for town in towns]
+  homes = rng.choices(range(NUM_TOWNS), weights, k=NUM_PEOPLE)
   facts = [[f"{person.title()} lives in {towns[home].title()}."]
            for person, home in zip(people, homes)]
   for town, country in zip(towns, countries):

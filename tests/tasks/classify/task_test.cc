@@ -41,7 +41,7 @@ EtcConfig SmallConfig() {
 
 const nlohmann::json kLabels = {{"labels", {"no", "yes", "maybe"}}};
 
-absl::StatusOr<std::unique_ptr<Task>> MakeClassify(
+absl::StatusOr<std::unique_ptr<RecordTask>> MakeClassify(
     const nlohmann::json& options = kLabels, int64_t max_long_length = 4096,
     std::shared_ptr<const Tokenizer> tokenizer = Words()) {
   return MakeTask<Classify>(

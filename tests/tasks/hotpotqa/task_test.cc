@@ -43,7 +43,7 @@ EtcConfig BertConfig() {
   return config;
 }
 
-absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const nlohmann::json& options, TaskSettings settings,
     std::shared_ptr<const Tokenizer> tokenizer) {
   settings.max_global_length = 256;
@@ -51,13 +51,13 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTask(
                                  std::move(tokenizer));
 }
 
-absl::StatusOr<std::unique_ptr<Task>> MakeSpecTask(
+absl::StatusOr<std::unique_ptr<RecordTask>> MakeSpecTask(
     const nlohmann::json& options, EtcConfig config = BertConfig()) {
   return MakeTask(options, {.model = config},
                   std::make_shared<WordTokenizer>(HotpotqaSpecTokenizer()));
 }
 
-std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
+std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
   EXPECT_EQ(task.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(task.status().message());
 }
@@ -260,7 +260,7 @@ class HotpotqaRealDataTest : public testing::TestWithParam<RealData> {
   }
 
   std::string path_;
-  std::unique_ptr<Task> task_;
+  std::unique_ptr<RecordTask> task_;
   std::vector<std::shared_ptr<const Example>> examples_;
 };
 

@@ -59,14 +59,14 @@ TaskSettings SpecSetup() {
 
 Json SpecOptions() { return {{"stride", 5}, {"question_len", 3}}; }
 
-absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const Json& options, const TaskSettings& setup = SpecSetup(),
     std::shared_ptr<const Tokenizer> tokenizer =
         std::make_shared<NqSpecTokenizer>()) {
   return etc::MakeTask<Nq>(options, "f.json: nq", setup, std::move(tokenizer));
 }
 
-std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
+std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
   EXPECT_EQ(task.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(task.status().message());
 }
@@ -407,7 +407,7 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
 
   std::string path_;
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::unique_ptr<Task> task_;
+  std::unique_ptr<RecordTask> task_;
   std::vector<NqRecord> records_;
   // Whether any document has a short answer, by the official rules.
   bool has_short_ = false;
@@ -497,7 +497,8 @@ TEST_P(NqSamplesTest, GoThroughAModelWithRandomWeights) {
       const Batch batch = MakeBatch({window});
       const std::vector<torch::Tensor> logits = model.Forward(batch);
       if (HasAnnotations()) {
-        EXPECT_TRUE(model.Losses(logits, batch).isfinite().all().item<bool>());
+        EXPECT_TRUE(
+            model.head()->Losses(logits, batch).isfinite().all().item<bool>());
       }
       predictions->Add(batch, logits);
     }

@@ -50,14 +50,14 @@ EtcConfig SmallConfig() {
   return config;
 }
 
-absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const Json& options, EtcConfig config = SmallConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = OpenkpSpecTokenizer()) {
   return etc::MakeTask<Openkp>(options, "f.json: openkp", {.model = config},
                                std::move(tokenizer));
 }
 
-std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
+std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
   EXPECT_EQ(task.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(task.status().message());
 }
@@ -260,7 +260,7 @@ class OpenkpSamplesTest : public testing::TestWithParam<Sample> {
   }
 
   std::string path_;
-  std::unique_ptr<Task> task_;
+  std::unique_ptr<RecordTask> task_;
   std::vector<std::shared_ptr<const Example>> examples_;
 };
 

@@ -49,7 +49,7 @@ std::shared_ptr<const Tokenizer> SmallTokenizer(bool lower_cases = true) {
       std::vector<std::string>{"oslo", "is", "in", "norway", "."}, lower_cases);
 }
 
-absl::StatusOr<std::unique_ptr<Task>> MakeTask(
+absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const nlohmann::json& options, EtcConfig config = BertConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = SmallTokenizer()) {
   return etc::MakeTask<Wikihop>(options, "f.json: wikihop",
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTask(
                                 std::move(tokenizer));
 }
 
-std::string Message(const absl::StatusOr<std::unique_ptr<Task>>& task) {
+std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
   EXPECT_EQ(task.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(task.status().message());
 }
@@ -232,7 +232,7 @@ class WikihopRealDataTest : public testing::TestWithParam<std::string> {
 
   std::string path_;
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::unique_ptr<Task> task_;
+  std::unique_ptr<RecordTask> task_;
   Examples examples_;
 };
 
