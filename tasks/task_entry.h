@@ -13,8 +13,8 @@
 
 namespace etc {
 
-// One benchmark that this program knows, or pre-training. All but `make` can be used without a
-// tokenizer.
+// One benchmark that this program knows, or pre-training. All but `make` can be
+// used without a tokenizer.
 struct TaskEntry {
   // As in the field "task" of a configuration.
   std::string name;
