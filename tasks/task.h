@@ -47,8 +47,8 @@ class TaskHead : public torch::nn::Module {
   // One loss for each example: [B].
   virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
                                const Batch& batch) = 0;
-  // The loss of an update, as TrainableModel has it: the mean of Losses over
-  // the examples, divided by their number + 1e-5 (doc/wikihop.md 6).
+  // The loss of an update, as TrainableModel has it: the sum of Losses over the
+  // examples, divided by their number + 1e-5 (doc/wikihop.md 6).
   virtual LossTotals Totals(const Examples& examples) const;
   virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                              const Batch& batch, const LossTotals& totals);
