@@ -43,12 +43,6 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
   if (!options.data.empty()) {
     config.data.dev = options.data;
   }
-  if (config.data.dev.empty() && config.task != kPretrainingTask) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(directory,
-                     ": its configuration names no dev files; give some with "
-                     "--data"));
-  }
   if (!options.residual_attention.empty()) {
     WarnOfOtherResidual(config.residual_attention, options);
     config.residual_attention = options.residual_attention;
@@ -74,6 +68,12 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   }
   ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
   ETC_ASSIGN_OR_RETURN(run.setup, SetUpTask(run.config));
+  if (run.config.data.dev.empty() && !run.setup.task->holds_out()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(checkpoint.directory,
+                     ": its configuration names no dev files; give some with "
+                     "--data"));
+  }
   for (const std::string& warning : run.setup.warnings) {
     options.warn(warning);
   }

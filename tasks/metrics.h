@@ -22,6 +22,11 @@ inline std::optional<double> FindMetric(const Metrics& metrics,
   return std::nullopt;
 }
 
+// Whether the official scoring is kept where it is of no use: Natural Questions
+// with one annotator, empty key phrases of OpenKP (README.md of the tasks). For
+// other tasks both are the same.
+enum class ScoringRules { kDefault, kOfficial };
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_METRICS_H_

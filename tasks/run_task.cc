@@ -88,14 +88,14 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
 
 absl::StatusOr<Metrics> ScoreTask(const std::string& task,
                                   const std::string& gold,
-                                  const std::string& predictions) {
+                                  const std::string& predictions,
+                                  ScoringRules rules) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(task));
   if (entry->score == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(task, " has no prediction files"));
   }
-  return entry->score({.gold = gold, .predictions = predictions},
-                      ScoringRules::kDefault);
+  return entry->score({.gold = gold, .predictions = predictions}, rules);
 }
 
 }  // namespace etc

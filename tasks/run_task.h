@@ -85,13 +85,15 @@ struct EvaluateTaskResult {
 absl::StatusOr<EvaluateTaskResult> EvaluateTask(
     const EvaluateTaskOptions& options);
 
-// The official scores of a prediction file against the data set `gold`. `task`
-// is a name as in a configuration ("wikihop").
+// The scores of a prediction file against the data set `gold`. `task` is a name
+// as in a configuration ("wikihop").
 //   kNotFound         there is no such task or file
-//   kInvalidArgument  a mistake in a file, or records without prediction
+//   kInvalidArgument  the task has no prediction files; a mistake in one, or
+//                     records without prediction
 absl::StatusOr<Metrics> ScoreTask(const std::string& task,
                                   const std::string& gold,
-                                  const std::string& predictions);
+                                  const std::string& predictions,
+                                  ScoringRules rules = ScoringRules::kDefault);
 
 }  // namespace etc
 

@@ -23,11 +23,6 @@ struct Scores {
   Metrics diagnostics;
 };
 
-// Whether the official scoring is kept where it is of no use: Natural Questions
-// with one annotator, empty key phrases of OpenKP (README.md of the tasks). For
-// other tasks both are the same.
-enum class ScoringRules { kDefault, kOfficial };
-
 // Gold or predictions of a data set, each with the id of its record, in the
 // order of the data. An id may come again.
 template <typename T>

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tasks/commands/commands.h"
 #include "tasks/registry.h"
+#include "tasks/run_task.h"
 #include "tasks/task.h"
 #include "tasks/train/score_table.h"
 
@@ -27,16 +27,11 @@ struct Arguments {
 
 absl::Status Score(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(arguments.task));
-  if (task->score == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(arguments.task, " has no prediction files"));
-  }
   ETC_ASSIGN_OR_RETURN(
       const Metrics metrics,
-      task->score(
-          {.gold = arguments.gold, .predictions = arguments.predictions},
-          arguments.as_official ? ScoringRules::kOfficial
-                                : ScoringRules::kDefault));
+      ScoreTask(arguments.task, arguments.gold, arguments.predictions,
+                arguments.as_official ? ScoringRules::kOfficial
+                                      : ScoringRules::kDefault));
   std::cout << (arguments.json ? ScoresToJson(metrics) + "\n"
                                : FormatScoreTable(metrics, task->main_metric));
   return absl::OkStatus();
