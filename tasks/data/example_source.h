@@ -43,6 +43,10 @@ class ExampleSource {
 
   virtual int64_t size() const = 0;
 
+  // About how many examples all records have together; one each, unless the
+  // source knows better.
+  virtual int64_t expected_examples() const { return size(); }
+
   // The examples of one record, the same at every call with the same request;
   // most records give one. The key may decide what is in the examples
   // (which tokens are masked), and how many there are.
@@ -65,6 +69,9 @@ class CachedSource : public ExampleSource {
       : source_(source), bytes_left_(max_bytes) {}
 
   int64_t size() const override { return source_->size(); }
+  int64_t expected_examples() const override {
+    return source_->expected_examples();
+  }
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
   bool depends_on_key() const override { return source_->depends_on_key(); }
 

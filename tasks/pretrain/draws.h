@@ -60,6 +60,9 @@ enum class DrawPurpose : uint64_t {
   kMaskedWords = 2,
   // The order in which windows are packed.
   kWindowOrder = 3,
+  // Which documents are mixed, and the order of their pairs.
+  kDocumentOrder = 4,
+  kPairOrder = 5,
 };
 
 }  // namespace etc

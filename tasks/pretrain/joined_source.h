@@ -26,6 +26,14 @@ class JoinedSource : public ExampleSource {
 
   int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
 
+  int64_t expected_examples() const override {
+    int64_t sum = 0;
+    for (const auto& source : sources_) {
+      sum += source->expected_examples();
+    }
+    return sum;
+  }
+
   absl::StatusOr<Examples> Make(RecordRequest request) const override {
     const auto end =
         std::upper_bound(ends_.begin(), ends_.end(), request.record);

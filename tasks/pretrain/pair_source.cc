@@ -1,7 +1,9 @@
 #include "tasks/pretrain/pair_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +28,10 @@ absl::Status CheckPairOptions(const PairSourceOptions& options,
   if (options.static_versions < 0) {
     return InvalidArgument("static_versions should not be negative, but is ",
                            options.static_versions);
+  }
+  if (options.mixed_documents < 1) {
+    return InvalidArgument("mixed_documents should be at least 1, but is ",
+                           options.mixed_documents);
   }
   ETC_RETURN_IF_ERROR(
       CheckShare("short_sequence_rate", pairs.short_sequence_rate));
@@ -83,10 +89,19 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
         " part has one document, but next-sentence prediction (mlm_nsp) needs ",
         "two, to draw a random next text from the other"));
   }
+  const auto versions = static_cast<int64_t>(documents.size()) *
+                        std::max<int64_t>(options.static_versions, 1);
+  if (versions > std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument("static_versions make ", versions,
+                           " versions of documents, but at most 2^31 - 1 can "
+                           "be mixed");
+  }
   const int64_t room = options.pairs.max_length - (kShortestPair - 2);
   counts.cut_sentences = CountLongSentences(*store, documents, room);
-  return std::unique_ptr<PairSource>(
+  std::unique_ptr<PairSource> source(
       new PairSource(std::move(store), options, std::move(documents), counts));
+  ETC_RETURN_IF_ERROR(source->ExpectPairs());
+  return source;
 }
 
 PairSource::PairSource(std::shared_ptr<const TokenStore> store,
@@ -99,34 +114,89 @@ PairSource::PairSource(std::shared_ptr<const TokenStore> store,
       num_versions_(options.corpus.development
                         ? std::min<int64_t>(options.static_versions, 1)
                         : options.static_versions),
+      mixed_documents_(options.corpus.development ? 1
+                                                  : options.mixed_documents),
       documents_(store_.get(), std::move(documents)),
-      counts_(counts) {}
+      counts_(counts) {
+  if (mixed_documents_ > 1) {
+    order_ =
+        KeyedDraws({seed_, static_cast<uint64_t>(DrawPurpose::kDocumentOrder)})
+            .Permutation(static_cast<int32_t>(num_versions()));
+  }
+}
 
-int64_t PairSource::size() const {
+int64_t PairSource::num_versions() const {
   return documents_.size() * std::max<int64_t>(num_versions_, 1);
 }
 
-absl::StatusOr<Examples> PairSource::Make(RecordRequest request) const {
+int64_t PairSource::size() const {
+  return (num_versions() + mixed_documents_ - 1) / mixed_documents_;
+}
+
+absl::Status PairSource::ExpectPairs() {
+  constexpr int64_t kDocuments = 100;
+  constexpr size_t kPairs = 2000;
+  Examples examples;
+  int64_t tokens = 0;
+  const int64_t interval = std::max<int64_t>(documents_.size() / kDocuments, 1);
+  for (int64_t d = 0; d < documents_.size() && examples.size() < kPairs;
+       d += interval) {
+    ETC_RETURN_IF_ERROR(AddPairs(d, /*key=*/0, &examples));
+    const SentenceRange range = documents_.Range(d);
+    tokens += store_->first_token(range.end) - store_->first_token(range.begin);
+  }
+  const double per_token = static_cast<double>(examples.size()) /
+                           static_cast<double>(std::max<int64_t>(tokens, 1));
+  expected_examples_ =
+      std::llround(per_token * static_cast<double>(counts_.tokens)) *
+      std::max<int64_t>(num_versions_, 1);
+  return absl::OkStatus();
+}
+
+absl::Status PairSource::AddPairs(int64_t version, uint64_t key,
+                                  Examples* examples) const {
   // Versions of one document are far apart, as those of the passes of BERT's
   // generator.
-  const int64_t document = request.record % documents_.size();
+  const int64_t document = version % documents_.size();
   const auto purpose = static_cast<uint64_t>(DrawPurpose::kInstances);
   KeyedDraws draws =
       depends_on_key()
-          ? KeyedDraws({request.key, static_cast<uint64_t>(document), purpose})
-          : KeyedDraws({seed_, static_cast<uint64_t>(request.record), purpose});
+          ? KeyedDraws({key, static_cast<uint64_t>(document), purpose})
+          : KeyedDraws({seed_, static_cast<uint64_t>(version), purpose});
   ETC_ASSIGN_OR_RETURN(
       std::vector<SentencePair> pairs,
       CreateInstances(documents_, document, options_.pairs, draws));
-  Examples examples;
   for (size_t p = 0; p < pairs.size(); ++p) {
     const auto example = ToExample(std::move(pairs[p]), options_);
     example->record_id =
         absl::StrCat("document at sentence ", documents_.Range(document).begin,
                      ", pair ", p);
-    examples.push_back(example);
+    examples->push_back(example);
   }
-  return examples;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Examples> PairSource::Make(RecordRequest request) const {
+  Examples examples;
+  if (order_.empty()) {
+    ETC_RETURN_IF_ERROR(AddPairs(request.record, request.key, &examples));
+    return examples;
+  }
+  const int64_t begin = request.record * mixed_documents_;
+  const int64_t end = std::min(begin + mixed_documents_, num_versions());
+  for (int64_t i = begin; i < end; ++i) {
+    ETC_RETURN_IF_ERROR(
+        AddPairs(order_[static_cast<size_t>(i)], request.key, &examples));
+  }
+  KeyedDraws draws({depends_on_key() ? request.key : seed_,
+                    static_cast<uint64_t>(request.record),
+                    static_cast<uint64_t>(DrawPurpose::kPairOrder)});
+  Examples mixed;
+  for (const int32_t i :
+       draws.Permutation(static_cast<int32_t>(examples.size()))) {
+    mixed.push_back(examples[static_cast<size_t>(i)]);
+  }
+  return mixed;
 }
 
 }  // namespace etc

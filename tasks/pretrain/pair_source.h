@@ -24,18 +24,22 @@ struct PairSourceOptions {
   // generator writes them: so many versions of each document (dupe_factor),
   // which are the same in every epoch. The development part has one.
   int64_t static_versions = 0;
-  // Of static records; not for the development part, which is the same in all
-  // runs.
+  // Documents whose pairs are mixed: pairs of one document, one after the
+  // other, would share a batch. The development part mixes none.
+  int64_t mixed_documents = 1;
+  // Of mixing and of static records; not for the development part, which is the
+  // same in all runs.
   uint64_t seed = 1;
   // BERT has no local window, and as a rule no relative positions.
   PatternOptions pattern = {.relative_pos_max_distance = 0};
 };
 
-// Pairs of texts: one record is one document (or one static version of one),
-// and gives a PretrainExample for each of its pairs, one at least. All that is
-// random follows from the request's key and the document, or for static records
-// from the seed and the record. How many pairs a document gives depends on it
-// too.
+// Pairs of texts: one record is `mixed_documents` documents (or static versions
+// of them), and gives a PretrainExample for each of their pairs, one a document
+// at least, in random order. Which documents these are follows from the seed.
+// All else that is random follows from the request's key and the document, or
+// for static records from the seed and the document's version. How many pairs a
+// document gives depends on it too. Mixing costs 4 bytes a document.
 class PairSource : public ExampleSource {
  public:
   //   kInvalidArgument     an option is out of range
@@ -47,6 +51,8 @@ class PairSource : public ExampleSource {
       const PairSourceOptions& options);
 
   int64_t size() const override;
+  // By the pairs that some documents give.
+  int64_t expected_examples() const override { return expected_examples_; }
   //   kDataLoss  the store is damaged where the record is
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
   bool depends_on_key() const override { return num_versions_ == 0; }
@@ -58,12 +64,24 @@ class PairSource : public ExampleSource {
              const PairSourceOptions& options,
              std::vector<SentenceRange> documents, CorpusCounts counts);
 
+  int64_t num_versions() const;
+  // Sets expected_examples_.
+  absl::Status ExpectPairs();
+  // Puts the pairs of a version of a document behind `examples`.
+  absl::Status AddPairs(int64_t version, uint64_t key,
+                        Examples* examples) const;
+
   const std::shared_ptr<const TokenStore> store_;
   const PairSourceOptions options_;
   const uint64_t seed_;
   const int64_t num_versions_;
+  const int64_t mixed_documents_;
   const StoreDocuments documents_;
   const CorpusCounts counts_;
+  // Versions of documents in the order in which they are mixed; empty if they
+  // are not.
+  std::vector<int32_t> order_;
+  int64_t expected_examples_ = 0;
 };
 
 }  // namespace etc

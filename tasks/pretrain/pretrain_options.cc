@@ -14,8 +14,8 @@ static_assert(HasAllFields<PretrainOptions>());
 
 // Fields that only some objectives or inputs have.
 const std::vector<std::string>& PairFields() {
-  static const auto* const fields =
-      new std::vector<std::string>{"short_sequence_rate", "static_versions"};
+  static const auto* const fields = new std::vector<std::string>{
+      "short_sequence_rate", "static_versions", "mixed_documents"};
   return *fields;
 }
 const std::vector<std::string>& PackingFields() {

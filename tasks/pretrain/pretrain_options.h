@@ -40,11 +40,12 @@ struct PretrainOptions {
   // for evaluations; 0: none.
   int64_t development_one_in = 1000;
 
-  // BERT: share of the documents whose examples aim at a shorter length, and
-  // versions of each document that are made once (BERT's dupe_factor); 0: other
-  // examples in each epoch.
+  // BERT: share of the documents whose examples aim at a shorter length;
+  // versions of each document that are made once (BERT's dupe_factor), 0: other
+  // examples in each epoch; and documents whose examples are mixed.
   double short_sequence_rate = 0.1;
   int64_t static_versions = 0;
+  int64_t mixed_documents = 16;
 
   // ETC: longest sentence as a share of data.max_long_length; the share of
   // either length from which on a packed input is full, and how many are packed
@@ -88,6 +89,7 @@ struct ConfigTable<PretrainOptions> {
       Field("short_sequence_rate", &O::short_sequence_rate,
             {.least = 0, .most = 1}),
       Field("static_versions", &O::static_versions, {.least = 0, .most = 1e6}),
+      Field("mixed_documents", &O::mixed_documents, {.least = 1, .most = 1e6}),
       Field("max_sentence_share", &O::max_sentence_share,
             {.above = 0, .most = 1}),
       Field("packing_full", &O::packing_full, {.above = 0, .most = 1}),

@@ -168,6 +168,7 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(
                 .mlm = MaskedLmOf(options_, special_)},
       .next_sentence = options_.objective == "mlm_nsp",
       .static_versions = options_.static_versions,
+      .mixed_documents = options_.mixed_documents,
       .seed = kDataSeed,
       .pattern = InputOptionsOf(TaskSettingsOf(config_)).pattern};
   ETC_ASSIGN_OR_RETURN(std::unique_ptr<PairSource> source,

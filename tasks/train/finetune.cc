@@ -194,11 +194,17 @@ absl::Status CheckDataSets(const DataConfig& config, const DataSets& data,
 
 std::string DescribeRuns(const FinetuneConfig& config, const DataSets& data,
                          int64_t threads) {
+  // "14 training records, about 8 000 examples, 6 for evaluation".
+  const int64_t examples = data.train->expected_examples();
+  const std::string expected =
+      examples == data.train->size()
+          ? ""
+          : absl::StrCat("about ", Counted(examples, "example"), ", ");
   return absl::StrCat(
       config.task, ": ", Counted(data.train->size(), "training record"), ", ",
-      data.dev->size(), " for evaluation; ",
-      Counted(NumStepsOf(config, data.train->size()), "update"), " of ",
-      Counted(config.train.batch_size, "example"), ", ",
+      expected, data.dev->size(), " for evaluation; ",
+      Counted(NumStepsOf(config, data.train->expected_examples()), "update"),
+      " of ", Counted(config.train.batch_size, "example"), ", ",
       config.train.micro_batch_size, " at a time; residual attention ",
       config.residual_attention, "; ", Counted(threads, "thread"));
 }
@@ -239,10 +245,12 @@ struct SeedRunner {
   const FinetuneOptions& options;
 
   absl::StatusOr<RunResult> Run(int64_t seed) const {
-    ETC_ASSIGN_OR_RETURN(const RunPlan plan,
-                         PlanRun(config, {.seed = seed,
-                                          .num_records = data.train->size(),
-                                          .files = files}));
+    ETC_ASSIGN_OR_RETURN(
+        const RunPlan plan,
+        PlanRun(config, {.seed = seed,
+                         .num_records = data.train->size(),
+                         .num_examples = data.train->expected_examples(),
+                         .files = files}));
     EvaluateOptions evaluate = EvaluateOptionsFromConfig(config);
     evaluate.reporter = options.reporter;
     evaluate.stop = options.stop;

@@ -12,16 +12,16 @@ namespace {
 
 constexpr int64_t kMegabyte = 1'000'000;
 
-// Examples of one epoch: `train.num_train_examples`, or one for each record.
-int64_t NumExamplesOf(const FinetuneConfig& config, int64_t num_records) {
-  return config.train.num_train_examples.value_or(num_records);
+// Examples of one epoch.
+int64_t NumExamplesOf(const FinetuneConfig& config, int64_t num_examples) {
+  return config.train.num_train_examples.value_or(num_examples);
 }
 
 // `train.evaluate_every`, or the updates of one epoch.
 int64_t EvaluationIntervalOf(const FinetuneConfig& config,
-                             int64_t num_records) {
+                             int64_t num_examples) {
   return config.train.evaluate_every.value_or(std::max<int64_t>(
-      1, NumExamplesOf(config, num_records) / config.train.batch_size));
+      1, NumExamplesOf(config, num_examples) / config.train.batch_size));
 }
 
 LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
@@ -38,7 +38,7 @@ LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
 
 absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
                                 const RunInputs& inputs) {
-  const int64_t num_steps = NumStepsOf(config, inputs.num_records);
+  const int64_t num_steps = NumStepsOf(config, inputs.num_examples);
   if (num_steps < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("train.epochs (", config.train.epochs,
@@ -49,8 +49,8 @@ absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
   return RunPlan{
       .seed = inputs.seed,
       .num_steps = num_steps,
-      .epoch_examples = NumExamplesOf(config, inputs.num_records),
-      .evaluate_every = EvaluationIntervalOf(config, inputs.num_records),
+      .epoch_examples = NumExamplesOf(config, inputs.num_examples),
+      .evaluate_every = EvaluationIntervalOf(config, inputs.num_examples),
       .checkpoint_every = config.train.checkpoint_every,
       .optimizer = config.optimizer,
       .schedule = ScheduleOf(config, num_steps),
@@ -59,9 +59,9 @@ absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
       .example_settings = ExampleSettings(config)};
 }
 
-int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_records) {
+int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples) {
   return config.train.steps.value_or(
-      NumTrainingSteps(NumExamplesOf(config, num_records),
+      NumTrainingSteps(NumExamplesOf(config, num_examples),
                        config.train.batch_size, config.train.epochs));
 }
 

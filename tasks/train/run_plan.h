@@ -44,9 +44,9 @@ struct RunPlan {
 absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
                                 const RunInputs& inputs);
 
-// Updates of a run on `num_records` records: `train.steps`, or those of
-// `train.epochs`.
-int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_records);
+// Updates of a run: `train.steps`, or those of `train.epochs` of
+// `train.num_train_examples`, or else `num_examples`, examples.
+int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples);
 
 // A pool may take half of the process's memory.
 TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,

@@ -16,8 +16,9 @@ namespace etc {
 // What a run depends on beside its configuration.
 struct RunInputs {
   int64_t seed = 1;
-  // Of the training data.
+  // Of the training data; examples as ExampleSource::expected_examples.
   int64_t num_records = 0;
+  int64_t num_examples = 0;
   // What the configuration's files are. A field that has no entry is compared
   // by its value: data that are made in memory have no files.
   const RunFiles& files;

@@ -118,6 +118,81 @@ TEST_F(PairSourceTest, StaticRecordsAreTheSameInEveryEpoch) {
   EXPECT_NE(FieldsOf(*Open(store, options), {.record = 3, .key = 1}), fields);
 }
 
+// The same pairs as without, each once, several documents a record, in an order
+// that the request decides.
+TEST_F(PairSourceTest, MixesThePairsOfDocuments) {
+  const auto store = Store(RandomDocuments({.num_documents = 40, .seed = 11}));
+  for (const int64_t versions : {0, 3}) {
+    PairSourceOptions options = SmallOptions();
+    options.static_versions = versions;
+    const auto plain = Open(store, options);
+    options.mixed_documents = 8;
+    const auto mixed = Open(store, options);
+    ASSERT_TRUE(plain != nullptr && mixed != nullptr);
+    EXPECT_EQ(mixed->size(), (plain->size() + 7) / 8);
+    EXPECT_EQ(mixed->expected_examples(), plain->expected_examples());
+
+    const auto pairs = [](const PairSource& source, int64_t record,
+                          uint64_t key) {
+      std::vector<std::vector<int32_t>> all;
+      std::vector<std::string> documents;
+      for (const auto& example : MakeExamples(source, {record, key})) {
+        all.push_back(example->global_token_ids);
+        documents.push_back(
+            example->record_id.substr(0, example->record_id.find(',')));
+      }
+      return std::pair(all, documents);
+    };
+    std::multiset<std::vector<int32_t>> expected;
+    for (int64_t record = 0; record < plain->size(); ++record) {
+      for (const auto& pair : pairs(*plain, record, 5).first) {
+        expected.insert(pair);
+      }
+    }
+    std::multiset<std::vector<int32_t>> found;
+    int64_t changes = 0;
+    for (int64_t record = 0; record < mixed->size(); ++record) {
+      const auto [all, documents] = pairs(*mixed, record, 5);
+      found.insert(all.begin(), all.end());
+      for (size_t i = 1; i < documents.size(); ++i) {
+        changes += documents[i] != documents[i - 1] ? 1 : 0;
+      }
+      EXPECT_EQ(pairs(*mixed, record, 5).first, all);
+      EXPECT_EQ(pairs(*mixed, record, 6).first == all, versions > 0);
+    }
+    EXPECT_EQ(found, expected);
+    // Seven of eight neighbours are of other documents, but for chance.
+    EXPECT_GT(changes, static_cast<int64_t>(found.size()) * 3 / 4);
+  }
+  // The development part is as it is.
+  PairSourceOptions options = SmallOptions();
+  options.corpus.development = true;
+  const auto one = Open(store, options);
+  options.mixed_documents = 8;
+  const auto eight = Open(store, options);
+  ASSERT_TRUE(one != nullptr && eight != nullptr);
+  EXPECT_EQ(eight->size(), one->size());
+  EXPECT_EQ(FieldsOf(*eight, {0, 5}), FieldsOf(*one, {0, 5}));
+}
+
+TEST_F(PairSourceTest, ExpectsAboutAsManyPairsAsThereAre) {
+  const auto store = Store(RandomDocuments({.num_documents = 200, .seed = 12}));
+  for (const int64_t length : {32, 64}) {
+    PairSourceOptions options = SmallOptions();
+    options.pairs.max_length = length;
+    const auto source = Open(store, options);
+    ASSERT_NE(source, nullptr);
+    int64_t pairs = 0;
+    for (int64_t record = 0; record < source->size(); ++record) {
+      pairs += static_cast<int64_t>(MakeExamples(*source, {record, 1}).size());
+    }
+    EXPECT_NEAR(static_cast<double>(source->expected_examples()) /
+                    static_cast<double>(pairs),
+                1, 0.25)
+        << length;
+  }
+}
+
 TEST_F(PairSourceTest, DevelopmentPartIsTheSameInAllRuns) {
   const auto store = Store(RandomDocuments());
   for (const int64_t static_versions : {0, 5}) {
