@@ -23,29 +23,13 @@
 #include "base/process_memory.h"
 #include "bench/machine.h"
 #include "bench/run_benchmarks.h"
+#include "bench/training.h"
 #include "tasks/data/loader.h"
-#include "tasks/task.h"
-#include "tasks/train/optimizer.h"
 #include "tasks/train/step_memory.h"
 #include "tasks/train/step_time.h"
-#include "tasks/train/task_model.h"
-#include "tasks/train/train_step.h"
 
 namespace etc {
 namespace {
-
-// Layers of a task that has none.
-class MeanHead : public TaskHead {
- public:
-  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
-                                     const Batch& /*batch*/) override {
-    return {encoded.long_output, encoded.global_output};
-  }
-  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
-                       const Batch& /*batch*/) override {
-    return logits[0].square().mean({1, 2}) + logits[1].square().mean({1, 2});
-  }
-};
 
 std::shared_ptr<const Example> LongestExample(const FinetuneConfig& config) {
   auto example = std::make_shared<Example>();
@@ -60,40 +44,6 @@ std::shared_ptr<const Example> LongestExample(const FinetuneConfig& config) {
   return example;
 }
 
-class Training {
- public:
-  explicit Training(const FinetuneConfig& config)
-      : model_(EtcModel(config.model), std::make_shared<MeanHead>()) {
-    const StepOptions options = StepOptionsOf(config);
-    model_.encoder()->set_score_storage(options.storage);
-    model_.encoder()->set_linear_precision(options.precision);
-    for (const auto& [name, parameter] : model_.NamedParameters()) {
-      parameters_ += parameter.numel();
-    }
-    auto optimizer = MakeOptimizer(config.optimizer, model_.NamedParameters());
-    TORCH_CHECK(optimizer.ok(), std::string(optimizer.status().message()));
-    train_step_ = std::make_unique<TrainStep>(
-        &model_, *std::move(optimizer),
-        TrainStep::Options{
-            .schedule = {.learning_rate = 1e-6, .num_steps = 1000000}});
-    for (int64_t i = 0; i < config.train.batch_size; ++i) {
-      batch_.micro_batches.push_back({LongestExample(config)});
-    }
-  }
-
-  void Update() {
-    TORCH_CHECK(train_step_->Run(batch_, step_++, /*stop=*/nullptr).ok());
-  }
-  int64_t parameters() const { return parameters_; }
-
- private:
-  TaskModel model_;
-  std::unique_ptr<TrainStep> train_step_;
-  TrainingBatch batch_;
-  int64_t parameters_ = 0;
-  int64_t step_ = 0;
-};
-
 void RunEstimate(benchmark::State& state, const std::string& residual,
                  const std::string& precision) {
   FinetuneConfig config;
@@ -106,7 +56,11 @@ void RunEstimate(benchmark::State& state, const std::string& residual,
   config.train.precision = precision;
   at::set_num_threads(static_cast<int>(state.range(3)));
   torch::manual_seed(1);
-  Training training(config);
+  TrainingBatch batch;
+  for (int64_t i = 0; i < config.train.batch_size; ++i) {
+    batch.micro_batches.push_back({LongestExample(config)});
+  }
+  Training training(config, std::make_shared<MeanHead>(), std::move(batch));
   // The first updates of a process also pay for memory that is new to it.
   for (int i = 0; i < 3; ++i) {
     training.Update();

@@ -39,7 +39,7 @@ class Results:
                 ["%s: %s" % (name, context[name])
                  for name in ("LibTorch", "linear layers", "BLAS")
                  if name in context])
-            runs = {run["name"].removesuffix("/real_time"): run
+            runs = {re.sub("/(real|manual)_time$", "", run["name"]): run
                     for run in data["benchmarks"]}
             self.files.append(runs)
             for name, run in runs.items():
@@ -124,6 +124,17 @@ def table(r):
                    r.get("Dense/%s/residual:off/dropout:0/batch:%d/tokens:512/"
                          "examples:%d/threads:2" % (what, batch, examples),
                          "speedup"), "times faster")
+    for name, what in (
+            ("base/mlm_cpc/residual:sum/layers:12/length:4096/micro_batch:1",
+             "MLM and CPC, base, 4096 tokens"),
+            ("bert_base/mlm_nsp/residual:sum/layers:12/length:512/"
+             "micro_batch:8", "MLM and NSP, BERT base, 512 tokens")):
+        name = "Pretraining/%s/threads:2" % name
+        yield ("Pre-training over fine-tuning: %s" % what,
+               r.get(name, "of_fine_tuning"), "of its tokens/s")
+        more = r.get(name, "more_bytes")
+        yield ("The same, memory", None if more is None else more / 1e6,
+               "MB more at the peak")
     yield ("Residual sum over off, attention forward",
            r.percent_more(op("forward", "sum"), op("forward", "off")),
            "% more time")

@@ -74,13 +74,13 @@ if [[ ${1:-} != report ]]; then
   cmake --preset release -DETC_BUILD_BENCHMARKS=ON --log-level=WARNING >/dev/null
   cmake --build --preset release --parallel "$(nproc)" --target \
     attention_bench dense_attention_bench encoder_bench layer_bench data_bench \
-    tokenizer_bench estimate_bench
+    tokenizer_bench estimate_bench pretraining_bench
   [[ ${1:-} == more ]] || rm -f "$out"/*.json
 fi
 
 case ${1:-table} in
   table | more)
-    parts=10
+    parts=11
     base='long:4096/global:256/radius:84/threads:2/'
     measure attention_base attention_bench 11 \
       "Attention/(kernel|blocked)/.*/fp32/$base"
@@ -96,13 +96,16 @@ case ${1:-table} in
       'Attention/(kernel|dense)/training/.*/fp32/long:(256|512|1024)/.*threads:2/'
     measure dense dense_attention_bench 3 \
       'Dense/.*/dropout:0/batch:(1|8)/tokens:512/examples:(1|8)/threads:2'
+    measure pretraining pretraining_bench 1 \
+      'Pretraining/(base/mlm_cpc|bert_base/mlm_nsp)/residual:sum/layers:12'
     measure layer layer_bench 1 '.*'
     measure tokenizer tokenizer_bench 3 '.*'
     measure data data_bench 3 '.*'
     ;;
   all)
-    parts=7
-    for name in attention dense_attention encoder layer data tokenizer estimate; do
+    parts=8
+    for name in attention dense_attention encoder layer data tokenizer estimate \
+      pretraining; do
       measure "$name" "${name}_bench" 3 '.*'
     done
     ;;

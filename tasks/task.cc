@@ -22,12 +22,21 @@ EtcInput EncoderInputOf(const Batch& batch) {
   return input;
 }
 
-LossTotals TaskHead::Totals(const Examples& examples) const {
+std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
+                                           const Batch& batch) {
+  EtcInput input = EncoderInputOf(batch);
+  const EmbeddingAdders adders = Adders(batch);
+  input.long_embedding_adder = adders.long_adder;
+  input.global_embedding_adder = adders.global_adder;
+  return forward(encoder->forward(input), batch);
+}
+
+LossTotals OutputHead::Totals(const Examples& examples) const {
   return {static_cast<double>(examples.size())};
 }
 
-torch::Tensor TaskHead::Loss(const std::vector<torch::Tensor>& logits,
-                             const Batch& batch, const LossTotals& totals) {
+torch::Tensor OutputHead::Loss(const std::vector<torch::Tensor>& logits,
+                               const Batch& batch, const LossTotals& totals) {
   const torch::Tensor losses = Losses(logits, batch);
   TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
               "a head's losses should have shape [", batch.size(),

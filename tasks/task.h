@@ -35,23 +35,34 @@ struct EmbeddingAdders {
 // checkpoint.
 class TaskHead : public torch::nn::Module {
  public:
-  // Called once, for heads that need more of the encoder than its output: its
-  // token table, or its output for other inputs. Shares it.
-  virtual void SetEncoder(const EtcModel& /*encoder*/) {}
+  // The task's logits for a batch, by one or several runs of the encoder; the
+  // first axis of each is the batch.
+  virtual std::vector<torch::Tensor> Run(EtcModel encoder,
+                                         const Batch& batch) = 0;
+  // The loss of an update, as TrainableModel has it.
+  virtual LossTotals Totals(const Examples& examples) const = 0;
+  virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                             const Batch& batch, const LossTotals& totals) = 0;
+};
+
+// A head that reads the encoder's output for the batch, and gives each example
+// a loss of its own. That of an update is their sum, divided by the number of
+// examples + 1e-5 (doc/wikihop.md 6).
+class OutputHead : public TaskHead {
+ public:
+  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final;
+  LossTotals Totals(const Examples& examples) const final;
+  torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                     const Batch& batch, const LossTotals& totals) final;
+
   // What goes into the encoder besides tokens: nothing, for most tasks.
   virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
-  // The task's logits from the encoder's output; the first axis of each is the
-  // batch.
+  // The task's logits from the encoder's output.
   virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                              const Batch& batch) = 0;
   // One loss for each example: [B].
   virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
                                const Batch& batch) = 0;
-  // The loss of an update, as TrainableModel has it: the sum of Losses over the
-  // examples, divided by their number + 1e-5 (doc/wikihop.md 6).
-  virtual LossTotals Totals(const Examples& examples) const;
-  virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
-                             const Batch& batch, const LossTotals& totals);
 };
 
 // Collects what the model predicts for a data set and turns it into the

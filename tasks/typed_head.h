@@ -83,9 +83,9 @@ Logits<torch::Tensor> LogitsOfTensors(
   return logits;
 }
 
-// A TaskHead that reads examples of type E and gives Logits.
+// An OutputHead that reads examples of type E and gives Logits.
 template <typename E, template <typename> class Logits>
-class TypedHead : public TaskHead {
+class TypedHead : public OutputHead {
  public:
   using TaskBatch = TypedBatch<E>;
   using Tensors = Logits<torch::Tensor>;

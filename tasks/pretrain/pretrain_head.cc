@@ -8,6 +8,7 @@
 
 #include "base/initializers.h"
 #include "base/to_device.h"
+#include "etc/nn/gradient_checkpoint.h"
 #include "tasks/pretrain/cpc_loss.h"
 #include "tasks/typed_head.h"
 
@@ -50,14 +51,12 @@ struct TermRows {
   }
 };
 
-// The targets of a batch's hidden sentences as a batch of their own, and the
-// row of each among its global tokens, in the order of the sentences.
-struct TargetBatch {
-  Batch batch;
-  std::vector<int64_t> rows;
-};
-
-TargetBatch MakeTargetBatch(const Batch& batch, const torch::Device& device) {
+// What the encoder makes of a batch's hidden sentences, each by itself, in
+// their order: [M, H]; undefined if none is hidden. Nothing is kept for the
+// backward pass. To be called before the encoder runs on the batch: the
+// backward pass goes the other way, and so makes this run again when what is
+// kept of that one is free.
+torch::Tensor RunTargets(EtcModel encoder, const Batch& batch) {
   std::vector<std::shared_ptr<const Example>> targets;
   for (size_t b = 0; b < batch.examples.size(); ++b) {
     const PretrainExample& example = PretrainExampleOf(batch, b);
@@ -65,14 +64,22 @@ TargetBatch MakeTargetBatch(const Batch& batch, const torch::Device& device) {
       targets.push_back(example.targets);
     }
   }
-  TargetBatch result{.batch = MakeBatch(std::move(targets), device)};
-  const int64_t length = result.batch.global_token_ids.size(1);
-  for (size_t b = 0; b < result.batch.examples.size(); ++b) {
-    for (int64_t g = 0; g < result.batch.examples[b]->global_length(); ++g) {
-      result.rows.push_back(static_cast<int64_t>(b) * length + g);
+  if (targets.empty()) {
+    return {};
+  }
+  const torch::Device device = batch.global_token_ids.device();
+  const EtcInput input = EncoderInputOf(MakeBatch(targets, device));
+  TermRows sentences;
+  for (size_t b = 0; b < targets.size(); ++b) {
+    for (int64_t g = 0; g < targets[b]->global_length(); ++g) {
+      sentences.Add(b, g, input.global_token_ids.size(1));
     }
   }
-  return result;
+  return CheckpointGradients(
+      [=](const std::vector<torch::Tensor>&) mutable {
+        return std::vector{sentences.Of(encoder->forward(input).global_output)};
+      },
+      {input.global_token_ids}, encoder->parameters())[0];
 }
 
 }  // namespace
@@ -106,30 +113,31 @@ PretrainHead::PretrainHead(const EtcConfig& model,
   }
 }
 
-void PretrainHead::SetEncoder(const EtcModel& encoder) {
-  encoder_ = encoder;
+std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
+                                             const Batch& batch) {
   mlm_->set_linear_precision(encoder->linear_precision());
-}
-
-std::vector<torch::Tensor> PretrainHead::forward(const EtcOutput& encoded,
-                                                 const Batch& batch) {
-  TORCH_CHECK(!encoder_.is_empty(), "the head should have its encoder");
+  torch::Tensor targets;
+  if (options_.objective == "mlm_cpc") {
+    targets = RunTargets(encoder, batch);
+  }
+  const EtcOutput encoded = encoder->forward(EncoderInputOf(batch));
   const bool pairs = batch.long_token_ids.size(1) == 0;
   const torch::Tensor& tokens =
       pairs ? encoded.global_output : encoded.long_output;
   std::vector<torch::Tensor> sums(
       kPretrainSums, torch::zeros({batch.size()}, tokens.options()));
-  AddMasked(tokens, batch, &sums);
+  AddMasked(encoder->token_embedding_table(), tokens, batch, &sums);
   if (options_.objective == "mlm_nsp") {
     AddNext(tokens, batch, &sums);
   }
-  if (options_.objective == "mlm_cpc") {
-    AddHidden(encoded.global_output, batch, &sums);
+  if (targets.defined()) {
+    AddHidden(targets, encoded.global_output, batch, &sums);
   }
   return sums;
 }
 
-void PretrainHead::AddMasked(const torch::Tensor& tokens, const Batch& batch,
+void PretrainHead::AddMasked(const torch::Tensor& table,
+                             const torch::Tensor& tokens, const Batch& batch,
                              std::vector<torch::Tensor>* sums) {
   TermRows masked;
   std::vector<int64_t> labels;
@@ -143,9 +151,8 @@ void PretrainHead::AddMasked(const torch::Tensor& tokens, const Batch& batch,
   if (masked.empty()) {
     return;
   }
-  const MlmLosses losses =
-      mlm_->forward(masked.Of(tokens), IndexTensor(labels, tokens.device()),
-                    encoder_->token_embedding_table());
+  const MlmLosses losses = mlm_->forward(
+      masked.Of(tokens), IndexTensor(labels, tokens.device()), table);
   (*sums)[kMaskedLosses] = masked.Sum(losses.losses, batch.size());
   (*sums)[kMaskedCorrect] =
       masked.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
@@ -172,7 +179,8 @@ void PretrainHead::AddNext(const torch::Tensor& tokens, const Batch& batch,
       asked.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
 }
 
-void PretrainHead::AddHidden(const torch::Tensor& globals, const Batch& batch,
+void PretrainHead::AddHidden(const torch::Tensor& targets,
+                             const torch::Tensor& globals, const Batch& batch,
                              std::vector<torch::Tensor>* sums) {
   TermRows hidden;
   for (size_t b = 0; b < batch.examples.size(); ++b) {
@@ -180,20 +188,14 @@ void PretrainHead::AddHidden(const torch::Tensor& globals, const Batch& batch,
       hidden.Add(b, g, globals.size(1));
     }
   }
-  if (hidden.empty()) {
-    return;
-  }
-  const TargetBatch targets = MakeTargetBatch(batch, globals.device());
-  TORCH_CHECK(targets.rows.size() == hidden.rows.size(), "there are ",
-              hidden.rows.size(), " hidden sentences, but ",
-              targets.rows.size(), " targets");
-  const EtcOutput encoded = encoder_->forward(EncoderInputOf(targets.batch));
-  const CpcLosses losses = ComputeCpcLosses(
-      {.contexts = hidden.Of(globals),
-       .targets = encoded.global_output.flatten(0, 1).index_select(
-           0, IndexTensor(targets.rows, globals.device())),
-       .kernel = cpc_kernel_,
-       .temperature = options_.cpc_temperature});
+  TORCH_CHECK(targets.size(0) == static_cast<int64_t>(hidden.rows.size()),
+              "there are ", hidden.rows.size(), " hidden sentences, but ",
+              targets.size(0), " targets");
+  const CpcLosses losses =
+      ComputeCpcLosses({.contexts = hidden.Of(globals),
+                        .targets = targets,
+                        .kernel = cpc_kernel_,
+                        .temperature = options_.cpc_temperature});
   (*sums)[kHiddenLosses] = hidden.Sum(losses.losses, batch.size());
   (*sums)[kHiddenCorrect] =
       hidden.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
@@ -219,20 +221,6 @@ torch::Tensor PretrainHead::Loss(const std::vector<torch::Tensor>& sums,
     loss = loss + sums[kHiddenLosses].sum() * (options_.cpc_weight / totals[2]);
   }
   return loss;
-}
-
-torch::Tensor PretrainHead::Losses(const std::vector<torch::Tensor>& sums,
-                                   const Batch& batch) {
-  std::vector<torch::Tensor> losses;
-  for (int64_t b = 0; b < batch.size(); ++b) {
-    std::vector<torch::Tensor> own;
-    for (const torch::Tensor& sum : sums) {
-      own.push_back(sum[b]);
-    }
-    losses.push_back(
-        Loss(own, batch, Totals({batch.examples[static_cast<size_t>(b)]})));
-  }
-  return torch::stack(losses);
 }
 
 }  // namespace etc

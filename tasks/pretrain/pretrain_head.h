@@ -41,7 +41,9 @@ struct PretrainCounts {
 // the encoder's token table as their decoder, and beside it, by the objective,
 // the next sentence or hidden sentences. For the latter the encoder runs a
 // second time, on the targets of the examples; the negatives of a hidden
-// sentence are the other targets of its micro-batch.
+// sentence are the other targets of its micro-batch. That run keeps nothing for
+// the backward pass, which makes it once more when all else is done and freed:
+// it adds nothing to the memory at the peak.
 //
 //   loss = mlm_weight * sum of cross-entropies / (masked tokens + 1e-5)
 //        + nsp_weight * mean cross-entropy of the next sentence
@@ -56,29 +58,23 @@ class PretrainHead final : public TaskHead {
  public:
   PretrainHead(const EtcConfig& model, const PretrainOptions& options);
 
-  // Takes its precision too.
-  void SetEncoder(const EtcModel& encoder) override;
-
-  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
-                                     const Batch& batch) override;
-  // Each as if it were an update of its own.
-  torch::Tensor Losses(const std::vector<torch::Tensor>& sums,
-                       const Batch& batch) override;
+  // In the encoder's precision.
+  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) override;
   LossTotals Totals(const Examples& examples) const override;
   torch::Tensor Loss(const std::vector<torch::Tensor>& sums, const Batch& batch,
                      const LossTotals& totals) override;
 
  private:
-  void AddMasked(const torch::Tensor& tokens, const Batch& batch,
-                 std::vector<torch::Tensor>* sums);
+  // `table` [V, E], the encoder's token table.
+  void AddMasked(const torch::Tensor& table, const torch::Tensor& tokens,
+                 const Batch& batch, std::vector<torch::Tensor>* sums);
   void AddNext(const torch::Tensor& tokens, const Batch& batch,
                std::vector<torch::Tensor>* sums);
-  void AddHidden(const torch::Tensor& globals, const Batch& batch,
-                 std::vector<torch::Tensor>* sums);
+  // `targets` [M, H], of all hidden sentences in the order of the examples.
+  void AddHidden(const torch::Tensor& targets, const torch::Tensor& globals,
+                 const Batch& batch, std::vector<torch::Tensor>* sums);
 
   const PretrainOptions options_;
-  // Not registered: its parameters are those of the encoder.
-  EtcModel encoder_ = nullptr;
   MlmHead mlm_ = nullptr;
   NspLayers next_;
   torch::Tensor cpc_kernel_;

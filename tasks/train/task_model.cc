@@ -139,11 +139,7 @@ std::string PunktFolder(const std::string& directory) {
 }  // namespace
 
 std::vector<torch::Tensor> TaskModel::Forward(const Batch& batch) {
-  EtcInput input = EncoderInputOf(batch);
-  const EmbeddingAdders adders = head_->Adders(batch);
-  input.long_embedding_adder = adders.long_adder;
-  input.global_embedding_adder = adders.global_adder;
-  return head_->forward(encoder_->forward(input), batch);
+  return head_->Run(encoder_, batch);
 }
 
 NamedTensors TaskModel::Tensors() const {

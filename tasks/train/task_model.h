@@ -23,9 +23,7 @@ namespace etc {
 class TaskModel final : public TrainableModel {
  public:
   TaskModel(EtcModel encoder, std::shared_ptr<TaskHead> head)
-      : encoder_(std::move(encoder)), head_(std::move(head)) {
-    head_->SetEncoder(encoder_);
-  }
+      : encoder_(std::move(encoder)), head_(std::move(head)) {}
 
   // Parameters are called "encoder.*" and "head.*".
   NamedTensors NamedParameters() const override;

@@ -235,7 +235,8 @@ class OddRecordsTest
   void Use(const Task& task,
            const std::vector<std::shared_ptr<const Example>>& examples,
            OddRecords* odd) {
-    const std::shared_ptr<TaskHead> head = task.MakeHead();
+    const auto head = std::dynamic_pointer_cast<OutputHead>(task.MakeHead());
+    ASSERT_NE(head, nullptr);
     const std::unique_ptr<TaskPredictions> predictions = task.MakePredictions();
     constexpr size_t kBatch = 2;
     for (size_t first = 0; first < examples.size(); first += kBatch) {

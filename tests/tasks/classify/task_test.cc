@@ -223,7 +223,8 @@ TEST(ClassifyScoreTest, RefusesFilesOfOtherRecords) {
 TEST(ClassifyHeadTest, TrainsEveryParameterByTheGlobalToken) {
   torch::manual_seed(1);
   const auto task = MakeClassify();
-  const auto head = (*task)->MakeHead();
+  const auto head = std::dynamic_pointer_cast<OutputHead>((*task)->MakeHead());
+  ASSERT_NE(head, nullptr);
   const Batch batch = MakeBatch({ExampleOf(R"({"text":"a","label":"yes"})"),
                                  ExampleOf(R"({"text":"b","label":"no"})")});
   EtcOutput encoded;

@@ -80,7 +80,7 @@ void SetResidual(const std::string& mode, FinetuneConfig* config) {
 }
 
 // Layers of a task that has none.
-class MeanHead : public TaskHead {
+class MeanHead : public OutputHead {
  public:
   std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                      const Batch& /*batch*/) override {

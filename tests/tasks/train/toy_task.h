@@ -30,7 +30,7 @@ struct ToyExample : public Example {
   int64_t label = 0;
 };
 
-class ToyHead : public TaskHead {
+class ToyHead : public OutputHead {
  public:
   explicit ToyHead(int64_t hidden_size)
       : output_(register_module("output", torch::nn::Linear(hidden_size, 2))) {}
