@@ -18,6 +18,7 @@
 #include "tasks/data/open_data.h"
 #include "tasks/loss_totals.h"
 #include "tasks/metrics.h"
+#include "tasks/update_context.h"
 
 namespace etc {
 
@@ -35,6 +36,11 @@ struct EmbeddingAdders {
 // checkpoint.
 class TaskHead : public torch::nn::Module {
  public:
+  // What the micro-batches of an update share; null if there is nothing. Run
+  // uses it for as long as it lives; the head must outlive it.
+  virtual std::unique_ptr<UpdateContext> BeginUpdate(EtcModel /*encoder*/) {
+    return nullptr;
+  }
   // The task's logits for a batch, by one or several runs of the encoder; the
   // first axis of each is the batch.
   virtual std::vector<torch::Tensor> Run(EtcModel encoder,

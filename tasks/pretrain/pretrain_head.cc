@@ -8,7 +8,6 @@
 
 #include "base/initializers.h"
 #include "base/to_device.h"
-#include "etc/nn/gradient_checkpoint.h"
 #include "tasks/pretrain/cpc_loss.h"
 #include "tasks/typed_head.h"
 
@@ -51,37 +50,6 @@ struct TermRows {
   }
 };
 
-// What the encoder makes of a batch's hidden sentences, each by itself, in
-// their order: [M, H]; undefined if none is hidden. Nothing is kept for the
-// backward pass. To be called before the encoder runs on the batch: the
-// backward pass goes the other way, and so makes this run again when what is
-// kept of that one is free.
-torch::Tensor RunTargets(EtcModel encoder, const Batch& batch) {
-  std::vector<std::shared_ptr<const Example>> targets;
-  for (size_t b = 0; b < batch.examples.size(); ++b) {
-    const PretrainExample& example = PretrainExampleOf(batch, b);
-    if (example.targets != nullptr) {
-      targets.push_back(example.targets);
-    }
-  }
-  if (targets.empty()) {
-    return {};
-  }
-  const torch::Device device = batch.global_token_ids.device();
-  const EtcInput input = EncoderInputOf(MakeBatch(targets, device));
-  TermRows sentences;
-  for (size_t b = 0; b < targets.size(); ++b) {
-    for (int64_t g = 0; g < targets[b]->global_length(); ++g) {
-      sentences.Add(b, g, input.global_token_ids.size(1));
-    }
-  }
-  return CheckpointGradients(
-      [=](const std::vector<torch::Tensor>&) mutable {
-        return std::vector{sentences.Of(encoder->forward(input).global_output)};
-      },
-      {input.global_token_ids}, encoder->parameters())[0];
-}
-
 }  // namespace
 
 PretrainCounts PretrainCounts::Of(const PretrainExample& example) {
@@ -113,12 +81,23 @@ PretrainHead::PretrainHead(const EtcConfig& model,
   }
 }
 
+std::unique_ptr<UpdateContext> PretrainHead::BeginUpdate(EtcModel encoder) {
+  if (options_.objective != "mlm_cpc") {
+    return nullptr;
+  }
+  return std::make_unique<UpdateTargets>(std::move(encoder), &update_);
+}
+
 std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
                                              const Batch& batch) {
   mlm_->set_linear_precision(encoder->linear_precision());
-  torch::Tensor targets;
-  if (options_.objective == "mlm_cpc") {
-    targets = RunTargets(encoder, batch);
+  UpdateTargets::Share targets;
+  if (update_ != nullptr) {
+    targets = update_->Next();
+  } else if (options_.objective == "mlm_cpc") {
+    targets.targets =
+        RunTargets(encoder, batch.examples, batch.global_token_ids.device());
+    targets.end = targets.targets.defined() ? targets.targets.size(0) : 0;
   }
   const EtcOutput encoded = encoder->forward(EncoderInputOf(batch));
   const bool pairs = batch.long_token_ids.size(1) == 0;
@@ -130,7 +109,7 @@ std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
   if (options_.objective == "mlm_nsp") {
     AddNext(tokens, batch, &sums);
   }
-  if (targets.defined()) {
+  if (targets.end > targets.begin) {
     AddHidden(targets, encoded.global_output, batch, &sums);
   }
   return sums;
@@ -179,7 +158,7 @@ void PretrainHead::AddNext(const torch::Tensor& tokens, const Batch& batch,
       asked.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
 }
 
-void PretrainHead::AddHidden(const torch::Tensor& targets,
+void PretrainHead::AddHidden(const UpdateTargets::Share& targets,
                              const torch::Tensor& globals, const Batch& batch,
                              std::vector<torch::Tensor>* sums) {
   TermRows hidden;
@@ -188,12 +167,15 @@ void PretrainHead::AddHidden(const torch::Tensor& targets,
       hidden.Add(b, g, globals.size(1));
     }
   }
-  TORCH_CHECK(targets.size(0) == static_cast<int64_t>(hidden.rows.size()),
-              "there are ", hidden.rows.size(), " hidden sentences, but ",
-              targets.size(0), " targets");
+  TORCH_CHECK(
+      targets.end - targets.begin == static_cast<int64_t>(hidden.rows.size()),
+      "there are ", hidden.rows.size(), " hidden sentences, but ",
+      targets.end - targets.begin, " targets");
   const CpcLosses losses =
       ComputeCpcLosses({.contexts = hidden.Of(globals),
-                        .targets = targets,
+                        .targets = targets.targets,
+                        .target_rows = torch::arange(targets.begin, targets.end,
+                                                     globals.device()),
                         .kernel = cpc_kernel_,
                         .temperature = options_.cpc_temperature});
   (*sums)[kHiddenLosses] = hidden.Sum(losses.losses, batch.size());

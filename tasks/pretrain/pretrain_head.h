@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include <memory>
 #include <vector>
 
 #include "etc/config.h"
@@ -11,6 +12,7 @@
 #include "tasks/pretrain/nsp_head.h"
 #include "tasks/pretrain/pretrain_example.h"
 #include "tasks/pretrain/pretrain_options.h"
+#include "tasks/pretrain/target_run.h"
 #include "tasks/task.h"
 
 namespace etc {
@@ -41,9 +43,8 @@ struct PretrainCounts {
 // the encoder's token table as their decoder, and beside it, by the objective,
 // the next sentence or hidden sentences. For the latter the encoder runs a
 // second time, on the targets of the examples; the negatives of a hidden
-// sentence are the other targets of its micro-batch. That run keeps nothing for
-// the backward pass, which makes it once more when all else is done and freed:
-// it adds nothing to the memory at the peak.
+// sentence are the other targets of its update, outside training those of its
+// batch.
 //
 //   loss = mlm_weight * sum of cross-entropies / (masked tokens + 1e-5)
 //        + nsp_weight * mean cross-entropy of the next sentence
@@ -58,6 +59,7 @@ class PretrainHead final : public TaskHead {
  public:
   PretrainHead(const EtcConfig& model, const PretrainOptions& options);
 
+  std::unique_ptr<UpdateContext> BeginUpdate(EtcModel encoder) override;
   // In the encoder's precision.
   std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) override;
   LossTotals Totals(const Examples& examples) const override;
@@ -70,14 +72,15 @@ class PretrainHead final : public TaskHead {
                  const Batch& batch, std::vector<torch::Tensor>* sums);
   void AddNext(const torch::Tensor& tokens, const Batch& batch,
                std::vector<torch::Tensor>* sums);
-  // `targets` [M, H], of all hidden sentences in the order of the examples.
-  void AddHidden(const torch::Tensor& targets, const torch::Tensor& globals,
-                 const Batch& batch, std::vector<torch::Tensor>* sums);
+  void AddHidden(const UpdateTargets::Share& targets,
+                 const torch::Tensor& globals, const Batch& batch,
+                 std::vector<torch::Tensor>* sums);
 
   const PretrainOptions options_;
   MlmHead mlm_ = nullptr;
   NspLayers next_;
   torch::Tensor cpc_kernel_;
+  UpdateTargets* update_ = nullptr;
 };
 
 }  // namespace etc

@@ -27,6 +27,9 @@ class TaskModel final : public TrainableModel {
 
   // Parameters are called "encoder.*" and "head.*".
   NamedTensors NamedParameters() const override;
+  std::unique_ptr<UpdateContext> BeginUpdate() override {
+    return head_->BeginUpdate(encoder_);
+  }
   std::vector<torch::Tensor> Forward(const Batch& batch) override;
   LossTotals Totals(const Examples& examples) const override {
     return head_->Totals(examples);

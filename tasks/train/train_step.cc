@@ -60,14 +60,19 @@ TrainStep::TrainStep(TrainableModel* model,
   }
 }
 
+// Of all devices.
+void TrainStep::SeedFor(SeedUse use, int64_t step, size_t micro_batch) const {
+  const auto seed = static_cast<uint64_t>(options_.seed);
+  const auto update = static_cast<uint64_t>(step);
+  torch::manual_seed(use == SeedUse::kForward
+                         ? CombineSeeds({seed, update, micro_batch})
+                         : CombineSeeds({seed, update, micro_batch, 1}));
+}
+
+// Nothing in here waits for a CUDA device, which may still be at the
+// micro-batch before when this one is made and sent.
 torch::Tensor TrainStep::AddGradient(const Examples& examples,
-                                     const LossTotals& totals, int64_t step,
-                                     int64_t micro_batch) {
-  // Of all devices. Nothing in here waits for a CUDA device, which may still be
-  // at the micro-batch before when this one is made and sent.
-  torch::manual_seed(CombineSeeds({static_cast<uint64_t>(options_.seed),
-                                   static_cast<uint64_t>(step),
-                                   static_cast<uint64_t>(micro_batch)}));
+                                     const LossTotals& totals) {
   const Batch batch = MakeBatch(examples, device_);
   const std::vector<torch::Tensor> logits = model_->Forward(batch);
   LossOfLogits loss;
@@ -113,18 +118,28 @@ bool TrainStep::ComputeGradient(const TrainingBatch& batch, int64_t step,
     AddTotals(model_->Totals(examples), &totals);
   }
   torch::Tensor loss;
-  int64_t micro_batch = 0;
-  for (const Examples& examples : batch.micro_batches) {
-    torch::Tensor share;
-    try {
+  try {
+    const std::unique_ptr<UpdateContext> shared = model_->BeginUpdate();
+    if (shared != nullptr) {
+      for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
+        SeedFor(SeedUse::kShared, step, i);
+        shared->Add(batch.micro_batches[i], device_);
+      }
+    }
+    for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
       // Also for models that do not look at the guard between their layers.
       ThrowIfStopped();
-      share = AddGradient(examples, totals, step, micro_batch);
-    } catch (const Stopped&) {
-      return false;
+      SeedFor(SeedUse::kForward, step, i);
+      const torch::Tensor share = AddGradient(batch.micro_batches[i], totals);
+      loss = loss.defined() ? loss + share : share;
     }
-    loss = loss.defined() ? loss + share : share;
-    ++micro_batch;
+    if (shared != nullptr) {
+      shared->AddGradient();
+    }
+  } catch (const Stopped&) {
+    return false;
+  }
+  for (const Examples& examples : batch.micro_batches) {
     result->examples += static_cast<int64_t>(examples.size());
     for (const auto& example : examples) {
       result->tokens += example->long_length() + example->global_length();

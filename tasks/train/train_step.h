@@ -95,10 +95,14 @@ class TrainStep {
   //   kAborted  as Run
   absl::Status ApplyGradient(int64_t step, TrainStepResult* result);
 
+  // Sets LibTorch's random numbers for a micro-batch: for its own run, or for
+  // what is run of it in UpdateContext::Add.
+  enum class SeedUse { kForward, kShared };
+  void SeedFor(SeedUse use, int64_t step, size_t micro_batch) const;
+
   // Adds the gradient of one micro-batch and returns its share of the loss, a
   // scalar.
-  torch::Tensor AddGradient(const Examples& examples, const LossTotals& totals,
-                            int64_t step, int64_t micro_batch);
+  torch::Tensor AddGradient(const Examples& examples, const LossTotals& totals);
 
   // A micro-batch's share of the loss, and its gradient with respect to those
   // of the logits that have one.

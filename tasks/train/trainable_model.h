@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "tasks/data/batch.h"
 #include "tasks/data/example_source.h"
 #include "tasks/loss_totals.h"
+#include "tasks/update_context.h"
 
 namespace etc {
 
@@ -26,6 +28,10 @@ class TrainableModel {
   // checkpoint. The tensors share memory with the model.
   virtual NamedTensors NamedParameters() const = 0;
 
+  // What the micro-batches of an update share; null if there is nothing.
+  // Forward uses it for as long as it lives; the model must outlive it.
+  virtual std::unique_ptr<UpdateContext> BeginUpdate() { return nullptr; }
+
   // The logits of a batch of B examples: tensors [B, ...].
   virtual std::vector<torch::Tensor> Forward(const Batch& batch) = 0;
 
@@ -33,9 +39,9 @@ class TrainableModel {
   virtual LossTotals Totals(const Examples& examples) const = 0;
 
   // What a batch adds to the loss of an update with these totals, a scalar,
-  // from what Forward returned for it. Depends on parameters through `logits`
-  // alone: a train step differentiates it with respect to them, then Forward
-  // with respect to the parameters.
+  // from what Forward returned for it. Depends on parameters, and on what is
+  // shared, through `logits` alone: a train step differentiates it with respect
+  // to them, then Forward with respect to the parameters.
   virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                              const Batch& batch, const LossTotals& totals) = 0;
 

@@ -325,15 +325,28 @@ TEST(PretrainHeadTest, TargetsSeeTheirOwnSentenceAlone) {
 
 // --- Updates -----------------------------------------------------------------
 
-// The masked tokens of the whole update divide, whatever micro-batch they are
-// in.
-TEST(PretrainHeadTest, MicroBatchesMakeTheSameUpdate) {
-  const Examples examples = {PairToy(10, 1), PairToy(7, 0), PairToy(9, 0),
-                             PairToy(10, 1)};
+// The masked tokens of the whole update divide, and all of its hidden sentences
+// are negatives, whatever micro-batch they are in.
+class UpdateOfPretrainHeadTest
+    : public testing::TestWithParam<const char* /*objective*/> {};
+
+TEST_P(UpdateOfPretrainHeadTest, IsTheSameForAllMicroBatches) {
+  const std::string objective = GetParam();
+  const bool pairs = objective == "mlm_nsp";
+  const EtcConfig config = pairs ? SmallBert() : SmallEtc();
+  Examples examples = {PairToy(10, 1), PairToy(7, 0), PairToy(9, 0),
+                       PairToy(10, 1)};
+  if (!pairs) {
+    auto nothing_hidden = PackedToy(config, 8);
+    nothing_hidden->hidden_globals.clear();
+    nothing_hidden->targets = nullptr;
+    examples = {PackedToy(config), nothing_hidden, PackedToy(config, 4),
+                PackedToy(config, 6)};
+  }
   std::vector<NamedTensors> gradients;
   std::vector<double> losses;
   for (const size_t size : {size_t{4}, size_t{1}, size_t{3}}) {
-    TaskModel model = MakeModel(SmallBert(), OptionsOf("mlm_nsp"));
+    TaskModel model = MakeModel(config, OptionsOf(objective));
     auto optimizer = MakeOptimizer({}, model.NamedParameters());
     ASSERT_TRUE(optimizer.ok());
     TrainStep train_step(&model, *std::move(optimizer),
@@ -356,6 +369,17 @@ TEST(PretrainHeadTest, MicroBatchesMakeTheSameUpdate) {
     }
   }
   EXPECT_GT(gradients[0].size(), 20u);
+  // Nor is it another than that of one batch that nothing is shared with.
+  TaskModel whole = MakeModel(config, OptionsOf(objective));
+  const torch::Tensor loss = LossOf(whole, examples);
+  loss.backward();
+  NamedTensors& plain = gradients.emplace_back();
+  for (const auto& [name, parameter] : whole.NamedParameters()) {
+    if (parameter.grad().defined()) {
+      plain.emplace(name, parameter.grad());
+    }
+  }
+  losses.push_back(loss.item<double>());
   for (size_t i = 1; i < losses.size(); ++i) {
     EXPECT_NEAR(losses[i], losses[0], 1e-5);
     for (const auto& [name, gradient] : gradients[0]) {
@@ -365,6 +389,9 @@ TEST(PretrainHeadTest, MicroBatchesMakeTheSameUpdate) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Objectives, UpdateOfPretrainHeadTest,
+                         testing::Values("mlm_nsp", "mlm_cpc"));
 
 // Examples that ask nothing take part without a gradient.
 TEST(PretrainHeadTest, TakesExamplesThatAskNothing) {

@@ -139,6 +139,8 @@ TEST_F(PretrainProgramTest, TrainsBert) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   EXPECT_THAT(trained.out, AllOf(HasSubstr("next_sentence_accuracy"),
                                  Not(HasSubstr("cpc_"))));
+  // Several documents a record, several pairs a document.
+  EXPECT_THAT(trained.err, HasSubstr("249 training records, about "));
   // To HuggingFace and on from there, heads and all.
   const std::string exported = directory_.File("exported");
   const Result out =

@@ -1,0 +1,28 @@
+#ifndef ETC_TASKS_UPDATE_CONTEXT_H_
+#define ETC_TASKS_UPDATE_CONTEXT_H_
+
+#include <torch/types.h>
+
+#include "tasks/data/example_source.h"
+
+namespace etc {
+
+// What the micro-batches of an update share, for losses in which examples of
+// one meet those of another: no micro-batch alone has all of the gradient. It
+// lives from before the first to behind the last of them.
+class UpdateContext {
+ public:
+  virtual ~UpdateContext() = default;
+
+  // Takes in a micro-batch. All are taken in, in their order, before the model
+  // runs on the first.
+  virtual void Add(const Examples& examples, const torch::Device& device) = 0;
+
+  // Adds to the gradients of the parameters what goes through that which is
+  // shared: once, after the backward passes of all micro-batches.
+  virtual void AddGradient() = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_UPDATE_CONTEXT_H_
