@@ -3,6 +3,8 @@
 
 #include <torch/types.h>
 
+#include <cstddef>
+
 #include "tasks/data/example_source.h"
 
 namespace etc {
@@ -18,9 +20,10 @@ class UpdateContext {
   // runs on the first.
   virtual void Add(const Examples& examples, const torch::Device& device) = 0;
 
-  // Adds to the gradients of the parameters what goes through that which is
-  // shared: once, after the backward passes of all micro-batches.
-  virtual void AddGradient() = 0;
+  // Adds to the gradients of the parameters what goes through that which was
+  // made of micro-batch 0, 1, ...: after the backward passes of all, with
+  // LibTorch's random numbers set as they were for its Add.
+  virtual void AddGradient(size_t micro_batch) = 0;
 };
 
 }  // namespace etc

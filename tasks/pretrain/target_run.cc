@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/to_device.h"
-#include "etc/nn/gradient_checkpoint.h"
 #include "tasks/data/batch.h"
 #include "tasks/pretrain/pretrain_example.h"
 #include "tasks/task.h"
@@ -36,15 +35,8 @@ torch::Tensor RunTargets(EtcModel encoder, const Examples& examples,
       rows.push_back(static_cast<int64_t>(b) * length + g);
     }
   }
-  const torch::Tensor row_ids =
-      ToDevice(torch::tensor(rows, torch::kInt64), device);
-  return CheckpointGradients(
-      [=](const std::vector<torch::Tensor>&) mutable {
-        return std::vector{
-            encoder->forward(input).global_output.flatten(0, 1).index_select(
-                0, row_ids)};
-      },
-      {input.global_token_ids}, encoder->parameters())[0];
+  return encoder->forward(input).global_output.flatten(0, 1).index_select(
+      0, ToDevice(torch::tensor(rows, torch::kInt64), device));
 }
 
 UpdateTargets::UpdateTargets(EtcModel encoder, UpdateTargets** user)
@@ -55,39 +47,39 @@ UpdateTargets::UpdateTargets(EtcModel encoder, UpdateTargets** user)
 UpdateTargets::~UpdateTargets() { *user_ = nullptr; }
 
 void UpdateTargets::Add(const Examples& examples, const torch::Device& device) {
-  TORCH_CHECK(!all_.defined(), "a micro-batch came after the first was run");
-  runs_.push_back(RunTargets(encoder_, examples, device));
-  ends_.push_back((ends_.empty() ? 0 : ends_.back()) +
-                  (runs_.back().defined() ? runs_.back().size(0) : 0));
+  TORCH_CHECK(next_ == 0, "a micro-batch came after the first was run");
+  const torch::NoGradGuard no_grad;
+  Part part = {.examples = examples,
+               .targets = RunTargets(encoder_, examples, device),
+               .begin = parts_.empty() ? 0 : parts_.back().end};
+  part.end = part.begin + (part.targets.defined() ? part.targets.size(0) : 0);
+  parts_.push_back(std::move(part));
 }
 
 UpdateTargets::Share UpdateTargets::Next() {
-  TORCH_CHECK(next_ < runs_.size(), "a micro-batch was not added");
-  if (!all_.defined() && ends_.back() > 0) {
-    const torch::NoGradGuard no_grad;
-    std::vector<torch::Tensor> parts;
-    for (const torch::Tensor& run : runs_) {
-      if (run.defined()) {
-        parts.push_back(run.detach());
+  TORCH_CHECK(next_ < parts_.size(), "a micro-batch was not added");
+  if (!all_.defined() && parts_.back().end > 0) {
+    std::vector<torch::Tensor> targets;
+    for (const Part& part : parts_) {
+      if (part.targets.defined()) {
+        targets.push_back(part.targets);
       }
     }
-    all_ = torch::cat(parts).requires_grad_();
+    all_ = torch::cat(targets).requires_grad_();
   }
-  const int64_t begin = next_ == 0 ? 0 : ends_[next_ - 1];
-  return {.targets = all_, .begin = begin, .end = ends_[next_++]};
+  const Part& part = parts_[next_++];
+  return {.targets = all_, .begin = part.begin, .end = part.end};
 }
 
-void UpdateTargets::AddGradient() {
-  if (!all_.defined() || !all_.grad().defined()) {
+void UpdateTargets::AddGradient(size_t micro_batch) {
+  const Part& part = parts_[micro_batch];
+  // No gradient: no sentence was hidden, or only one, which has no negatives.
+  if (part.begin == part.end || !all_.defined() || !all_.grad().defined()) {
     return;
   }
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    if (runs_[i].defined()) {
-      const int64_t begin = i == 0 ? 0 : ends_[i - 1];
-      torch::autograd::backward({runs_[i]},
-                                {all_.grad().slice(0, begin, ends_[i])});
-    }
-  }
+  torch::autograd::backward(
+      {RunTargets(encoder_, part.examples, all_.device())},
+      {all_.grad().slice(0, part.begin, part.end)});
 }
 
 }  // namespace etc

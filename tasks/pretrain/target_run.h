@@ -15,16 +15,15 @@ namespace etc {
 
 // The target run of CPC (doc/pretraining.md 9.1): what the encoder makes of the
 // hidden sentences of some PretrainExamples, each by itself, in their order:
-// [N, H]; undefined if none is hidden.
-//
-// Differentiable in the encoder's parameters; nothing is kept for that, the
-// run is made once more.
+// [N, H]; undefined if none is hidden. Differentiable in the encoder's
+// parameters.
 torch::Tensor RunTargets(EtcModel encoder, const Examples& examples,
                          const torch::Device& device);
 
 // The targets of all micro-batches of an update: the negatives of each other.
-// So the loss does not depend on how an update is divided; and no target run is
-// in memory together with the run of a micro-batch.
+// So the loss does not depend on how an update is divided. Each run is made
+// twice, the second time for its gradient, so that it is not in memory together
+// with the run of a micro-batch.
 class UpdateTargets final : public UpdateContext {
  public:
   // `*user` is this for as long as it lives, then null.
@@ -34,7 +33,7 @@ class UpdateTargets final : public UpdateContext {
   UpdateTargets& operator=(const UpdateTargets&) = delete;
 
   void Add(const Examples& examples, const torch::Device& device) override;
-  void AddGradient() override;
+  void AddGradient(size_t micro_batch) override;
 
   // All targets, a leaf, [N, H], or undefined if there are none; and which of
   // them belong to a micro-batch.
@@ -47,11 +46,17 @@ class UpdateTargets final : public UpdateContext {
   Share Next();
 
  private:
+  // Of a micro-batch; `targets` are undefined where none is hidden.
+  struct Part {
+    Examples examples;
+    torch::Tensor targets;
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+
   EtcModel encoder_;
   UpdateTargets** const user_;
-  // Of each micro-batch; undefined where none is hidden.
-  std::vector<torch::Tensor> runs_;
-  std::vector<int64_t> ends_;
+  std::vector<Part> parts_;
   size_t next_ = 0;
   torch::Tensor all_;
 };

@@ -147,14 +147,8 @@ absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPart(
     const std::string& path, const Part& part) const {
   ETC_ASSIGN_OR_RETURN(std::shared_ptr<const TokenStore> store,
                        OpenStore(path));
-  absl::StatusOr<Opened> opened = ReadsPairs(config_)
-                                      ? OpenPairs(std::move(store), part)
-                                      : OpenPacked(std::move(store), part);
-  if (!opened.ok()) {
-    return absl::Status(opened.status().code(),
-                        absl::StrCat(path, ": ", opened.status().message()));
-  }
-  return opened;
+  return ReadsPairs(config_) ? OpenPairs(std::move(store), part)
+                             : OpenPacked(std::move(store), part);
 }
 
 absl::StatusOr<PretrainTask::Opened> PretrainTask::OpenPairs(

@@ -134,7 +134,10 @@ bool TrainStep::ComputeGradient(const TrainingBatch& batch, int64_t step,
       loss = loss.defined() ? loss + share : share;
     }
     if (shared != nullptr) {
-      shared->AddGradient();
+      for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
+        SeedFor(SeedUse::kShared, step, i);
+        shared->AddGradient(i);
+      }
     }
   } catch (const Stopped&) {
     return false;

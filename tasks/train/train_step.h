@@ -96,7 +96,7 @@ class TrainStep {
   absl::Status ApplyGradient(int64_t step, TrainStepResult* result);
 
   // Sets LibTorch's random numbers for a micro-batch: for its own run, or for
-  // what is run of it in UpdateContext::Add.
+  // what is run of it in UpdateContext.
   enum class SeedUse { kForward, kShared };
   void SeedFor(SeedUse use, int64_t step, size_t micro_batch) const;
 

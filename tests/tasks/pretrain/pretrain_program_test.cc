@@ -209,7 +209,7 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   expect(run + " --set pretrain.mask_rat=0.2", "mask_rate");
   expect(run + " --set pretrain.min_sentences=1000000", "min_sentences");
   expect(run + " --set pretrain.development_one_in=1000000000",
-         "development_one_in");
+         "realetc: " + store + ": of 4 000 documents none is held out");
   expect(run + " --set data.dev='[\"missing.tokens\"]'", "missing.tokens");
   expect("score pretrain a b", "has no prediction files");
 
@@ -234,6 +234,10 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   expect(Pretrain(kDemo, cut, "run"), absl::StrCat(contents.size() - 100));
   expect(Pretrain(kDemo, kVocabulary, "run"), "should be a token store");
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
+
+  // Nothing is held out that could be evaluated.
+  EXPECT_EQ(Run(run + " --set pretrain.development_one_in=0").code, 0);
+  expect("evaluate " + directory_.File("run"), "names no dev files");
 
   // One document: no random next sentence.
   const std::string lone = directory_.File("lone.tokens");

@@ -134,7 +134,7 @@ TEST_F(TrainStepTest, DividesByTheOfficialBatchSize) {
   TaskModel model = MakeModel();
   const TrainingBatch batch = MakeTrainingBatch(8, 8);
   const Batch tensors = MakeBatch(batch.micro_batches[0]);
-  const double sum = model.head()
+  const double sum = std::static_pointer_cast<OutputHead>(model.head())
                          ->Losses(model.Forward(tensors), tensors)
                          .sum()
                          .item<double>();
