@@ -209,7 +209,7 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   expect(run + " --set pretrain.mask_rat=0.2", "mask_rate");
   expect(run + " --set pretrain.min_sentences=1000000", "min_sentences");
   expect(run + " --set pretrain.development_one_in=1000000000",
-         "realetc: " + store + ": of 4 000 documents none is held out");
+         "realetc: " + store + ": of 4000 documents none is held out");
   expect(run + " --set data.dev='[\"missing.tokens\"]'", "missing.tokens");
   expect("score pretrain a b", "has no prediction files");
 
