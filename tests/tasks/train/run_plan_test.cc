@@ -32,10 +32,12 @@ FinetuneConfig SmallBatches() {
   return config;
 }
 
-TEST(RunPlanTest, CountsUpdatesAndEpochsByRecordsOrByStatedExamples) {
+TEST(RunPlanTest, CountsUpdatesAndEpochsByExpectedOrByStatedExamples) {
   FinetuneConfig config = SmallBatches();
   const RunFiles files;
-  auto plan = PlanRun(config, {.seed = 7, .num_records = 10, .files = files});
+  auto plan = PlanRun(
+      config,
+      {.seed = 7, .num_records = 4, .num_examples = 10, .files = files});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->seed, 7);
   EXPECT_EQ(plan->loader.seed, 7u);
@@ -47,7 +49,9 @@ TEST(RunPlanTest, CountsUpdatesAndEpochsByRecordsOrByStatedExamples) {
   EXPECT_TRUE(ChangesExamples(plan->example_settings, "toy.margin"));
 
   config.train.num_train_examples = 20;
-  plan = PlanRun(config, {.seed = 7, .num_records = 10, .files = files});
+  plan = PlanRun(
+      config,
+      {.seed = 7, .num_records = 4, .num_examples = 10, .files = files});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->num_steps, 12);
   EXPECT_EQ(plan->epoch_examples, 20);
@@ -55,7 +59,9 @@ TEST(RunPlanTest, CountsUpdatesAndEpochsByRecordsOrByStatedExamples) {
 
   config.train.steps = 3;
   config.train.evaluate_every = 0;
-  plan = PlanRun(config, {.seed = 7, .num_records = 10, .files = files});
+  plan = PlanRun(
+      config,
+      {.seed = 7, .num_records = 4, .num_examples = 10, .files = files});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->num_steps, 3);
   EXPECT_EQ(plan->evaluate_every, 0);
@@ -66,7 +72,8 @@ TEST(RunPlanTest, RefusesARunWithoutUpdates) {
   config.train.epochs = 0.25;
   const RunFiles files;
   const absl::Status status =
-      PlanRun(config, {.num_records = 10, .files = files}).status();
+      PlanRun(config, {.num_records = 10, .num_examples = 10, .files = files})
+          .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("train.epochs (0.25) come to no update"),
