@@ -125,10 +125,10 @@ def table(r):
                          "examples:%d/threads:2" % (what, batch, examples),
                          "speedup"), "times faster")
     for name, what in (
-            ("base/mlm_cpc/residual:sum/layers:12/length:4096/micro_batch:1",
-             "MLM and CPC, base, 4096 tokens"),
-            ("bert_base/mlm_nsp/residual:sum/layers:12/length:512/"
-             "micro_batch:8", "MLM and NSP, BERT base, 512 tokens")):
+            ("base/mlm_cpc/residual:sum/layers:4/length:4096/micro_batch:1",
+             "MLM and CPC, 4 layers of base, 4096 tokens"),
+            ("bert_base/mlm_nsp/residual:sum/layers:4/length:512/"
+             "micro_batch:8", "MLM and NSP, 4 layers of BERT, 512 tokens")):
         name = "Pretraining/%s/threads:2" % name
         yield ("Pre-training over fine-tuning: %s" % what,
                r.get(name, "of_fine_tuning"), "of its tokens/s")

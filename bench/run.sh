@@ -97,7 +97,7 @@ case ${1:-table} in
     measure dense dense_attention_bench 3 \
       'Dense/.*/dropout:0/batch:(1|8)/tokens:512/examples:(1|8)/threads:2'
     measure pretraining pretraining_bench 1 \
-      'Pretraining/(base/mlm_cpc|bert_base/mlm_nsp)/residual:sum/layers:12'
+      'Pretraining/(base/mlm_cpc|bert_base/mlm_nsp)/residual:sum/layers:4'
     measure layer layer_bench 1 '.*'
     measure tokenizer tokenizer_bench 3 '.*'
     measure data data_bench 3 '.*'
