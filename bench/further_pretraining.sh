@@ -36,7 +36,8 @@ if [[ $# -eq 1 ]]; then
     --output "${stores[0]}"
 fi
 vocabulary=${2:-$1/vocab.txt}
-"$realetc" import "$1" "$out/lifted" --lift --vocabulary "$vocabulary"
+[[ -e $out/lifted/model.safetensors ]] ||
+  "$realetc" import "$1" "$out/lifted" --lift --vocabulary "$vocabulary"
 
 # pretrain MODE FOLDER STEPS: a run, or what is left of it; its output is in a log.
 pretrain() {
