@@ -10,7 +10,8 @@
 # made with its VOCABULARY: without one, of three books from the folder that
 # CONTRIBUTING.md tells of. STUDY_STEPS=300 makes it that many updates instead of
 # 2000, STUDY_PRECISION=bf16 takes half the time where the CPU has that. May be
-# interrupted: started again it goes on.
+# interrupted: started again it goes on. For another BERT or other text remove the
+# folder first.
 #
 # Leaves the runs in runs/further_pretraining and prints a table.
 set -euo pipefail
@@ -56,21 +57,21 @@ pretrain() {
 trap 'jobs -p | xargs -r kill 2>/dev/null; wait' INT TERM EXIT
 for mode in off sum mean; do
   echo "residual scores: $mode"
-  pretrain "$mode" "$out/$mode-before" 1
+  pretrain "$mode" "$out/$mode-1" 1
 done
-echo "$steps updates of each ($out/*-after.log says how far they are)"
+echo "$steps updates of each ($out/*-$steps.log says how far they are)"
 for mode in off sum mean; do
   while [[ $(jobs -rp | wc -l) -ge $(nproc) ]]; do
     wait -n
   done
-  pretrain "$mode" "$out/$mode-after" "$steps" &
+  pretrain "$mode" "$out/$mode-$steps" "$steps" &
 done
 while [[ $(jobs -rp | wc -l) -gt 0 ]]; do
   wait -n
 done
 trap - INT TERM EXIT
 
-python3 - "$out" <<'END'
+python3 - "$out" "$steps" <<'END'
 import json
 import sys
 
@@ -79,8 +80,8 @@ print("| masked words told, % | before | after | loss before | after |"
 print("| --- | --- | --- | --- | --- | --- |")
 for mode in ("off", "sum", "mean"):
     last = []
-    for when in ("before", "after"):
-        path = "%s/%s-%s/summary.json" % (sys.argv[1], mode, when)
+    for steps in ("1", sys.argv[2]):
+        path = "%s/%s-%s/summary.json" % (sys.argv[1], mode, steps)
         with open(path, encoding="utf-8") as file:
             last.append(json.load(file)["runs"][0]["last"])
     print("| %s | %s | %s | %.1f (%.1f) |" % (

@@ -2,7 +2,7 @@
 """What bench/pretraining_study.sh needs beside `realetc`.
 
   python3 bench/pretraining_study.py vocabulary VOCAB.TXT TEXT...
-  python3 bench/pretraining_study.py report runs/pretraining_study
+  python3 bench/pretraining_study.py report runs/pretraining_study/1000
 
 The first writes a small WordPiece vocabulary for some texts: all of their
 characters, alone and within words, and their most frequent words. The second

@@ -10,14 +10,16 @@
 # books and WikiText-2 from the folder that CONTRIBUTING.md tells of, spelled with a
 # vocabulary of their characters and 1,500 most frequent words: half an hour on two
 # cores. STUDY_STEPS=300 makes it that many updates instead of 1000. May be
-# interrupted: started again it goes on.
+# interrupted: started again it goes on. For other text remove the folder first.
 #
-# Leaves the runs in runs/pretraining_study, and there curves.svg and table.md.
+# Leaves the runs in runs/pretraining_study/UPDATES, and there curves.svg and
+# table.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 out=runs/pretraining_study
 steps=${STUDY_STEPS:-1000}
+runs=$out/$steps
 realetc=build/release/bin/realetc
 mkdir -p "$out"
 
@@ -57,7 +59,7 @@ declare -A variants=(
 
 # Pre-trains variant $1 with seed $2, or goes on; its output is in a log.
 run() {
-  local folder=$out/$1/$2 sets=() set
+  local folder=$runs/$1/$2 sets=() set
   [[ ! -e $folder/summary.json ]] || return 0
   for set in ${variants[$1]} "train.seeds=[$2]" "train.steps=$steps" \
     "train.evaluate_every=$((steps / 10))" \
@@ -66,12 +68,12 @@ run() {
     "data.train=[$(printf '"%s",' "${stores[@]}" | sed 's/,$//')]"; do
     sets+=(--set "$set")
   done
-  mkdir -p "$out/$1"
+  mkdir -p "$runs/$1"
   "$realetc" pretrain bench/pretraining_study.json "${sets[@]}" \
     $([[ ! -d $folder/seed-$2 ]] || echo --resume) \
-    --output "$folder" >"$out/$1/$2.log" 2>&1 ||
+    --output "$folder" >"$runs/$1/$2.log" 2>&1 ||
     { echo "pretraining_study: $1, seed $2 failed:" >&2
-      tail -n 3 "$out/$1/$2.log" >&2
+      tail -n 3 "$runs/$1/$2.log" >&2
       return 1; }
 }
 
@@ -107,4 +109,4 @@ trap - INT TERM EXIT
 
 python=python3
 "$python" -c 'import matplotlib' 2>/dev/null || python=/usr/bin/python3
-"$python" bench/pretraining_study.py report "$out"
+"$python" bench/pretraining_study.py report "$runs"
