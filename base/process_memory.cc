@@ -17,6 +17,7 @@
 #include <c10/util/Exception.h>
 #include <malloc.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/torch_version.h"
@@ -30,11 +31,17 @@ namespace {
 // LibTorch's allocator calls posix_memalign, which in glibc before 2.38 asks
 // for more than it then takes, so that no block fits into the hole that one of
 // the same size has left. Here the room for the alignment stays part of the
-// block.
+// block, and its address stands before what is given away, which therefore
+// suffices to free it: raw_allocate(), by which LibTorch gives memory to
+// oneDNN, has nothing else.
 class ReusingAllocator final : public BlockAllocator {
+ public:
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+
  protected:
   c10::DataPtr Allocate(size_t bytes) const override {
     constexpr uintptr_t kAlignment = 64;
+    static_assert(alignof(max_align_t) >= sizeof(void*));
     const c10::Device cpu(c10::DeviceType::CPU);
     if (bytes == 0) {
       return {nullptr, cpu};
@@ -45,10 +52,19 @@ class ReusingAllocator final : public BlockAllocator {
         block != nullptr,
         "DefaultCPUAllocator: not enough memory: you tried to allocate ", bytes,
         " bytes");
+    // At least one pointer behind the block's begin: malloc aligns for those.
     const uintptr_t begin =
-        (reinterpret_cast<uintptr_t>(block) + kAlignment - 1) / kAlignment *
-        kAlignment;
-    return {reinterpret_cast<void*>(begin), block, &free, cpu};
+        (reinterpret_cast<uintptr_t>(block) / kAlignment + 1) * kAlignment;
+    auto* const given = reinterpret_cast<void**>(begin);
+    given[-1] = block;
+    return {given, given, &Free, cpu};
+  }
+
+ private:
+  static void Free(void* given) {
+    if (given != nullptr) {
+      free(static_cast<void**>(given)[-1]);
+    }
   }
 };
 

@@ -1,5 +1,6 @@
 #include "base/process_memory.h"
 
+#include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -7,6 +8,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -85,6 +87,23 @@ TEST(ProcessMemoryTest, TensorsAreAlignedToCacheLines) {
     EXPECT_EQ(tensor.sum().item<int64_t>(), 0) << bytes;
   }
   EXPECT_EQ(torch::empty({0}).numel(), 0);
+}
+
+// As LibTorch takes memory for oneDNN, which computes the exact GELU.
+TEST(ProcessMemoryTest, GivesMemoryThatItsAddressFrees) {
+  KeepFreedMemory();
+  c10::Allocator* const allocator = c10::GetAllocator(c10::kCPU);
+  for (const size_t bytes : {1, 64, 1 << 20}) {
+    void* const memory = allocator->raw_allocate(bytes);
+    ASSERT_NE(memory, nullptr);
+    std::memset(memory, 1, bytes);
+    allocator->raw_deallocate(memory);
+  }
+  allocator->raw_deallocate(allocator->raw_allocate(0));
+  const torch::Tensor input = torch::linspace(-3, 3, 1 << 14);
+  EXPECT_TRUE(torch::allclose(torch::gelu(input),
+                              0.5 * input * (1 + (input / std::sqrt(2)).erf()),
+                              1e-5, 1e-6));
 }
 
 TEST(ProcessMemoryTest, SaysHowMuchThereWasNoMemoryFor) {
