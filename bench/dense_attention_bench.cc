@@ -35,9 +35,7 @@
 
 #include "attention/pattern_builders.h"
 #include "attention/sparse_attention.h"
-#include "base/process_memory.h"
 #include "bench/machine.h"
-#include "bench/run_benchmarks.h"
 
 namespace etc {
 namespace {
@@ -291,8 +289,5 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
-  etc::KeepFreedMemory();
-  etc::AddMachineContext();
-  etc::RegisterAll();
-  return etc::RunBenchmarks(argc, argv);
+  return etc::RunTensorBenchmarks(argc, argv, etc::RegisterAll);
 }

@@ -23,9 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "base/process_memory.h"
 #include "bench/machine.h"
-#include "bench/run_benchmarks.h"
 #include "etc/model.h"
 #include "etc/step_cost.h"
 #include "tasks/train/optimizer.h"
@@ -194,8 +192,5 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
-  etc::KeepFreedMemory();
-  etc::AddMachineContext();
-  etc::RegisterAll();
-  return etc::RunBenchmarks(argc, argv);
+  return etc::RunTensorBenchmarks(argc, argv, etc::RegisterAll);
 }

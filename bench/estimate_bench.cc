@@ -20,9 +20,7 @@
 #include <vector>
 
 #include "attention/pattern.h"
-#include "base/process_memory.h"
 #include "bench/machine.h"
-#include "bench/run_benchmarks.h"
 #include "bench/training.h"
 #include "tasks/data/loader.h"
 #include "tasks/train/step_memory.h"
@@ -70,7 +68,7 @@ void RunEstimate(benchmark::State& state, const std::string& residual,
   double measured = 0;
   for (auto _ : state) {
     const auto estimate = [&] {
-      return EstimateStepTime(config, training.parameters(),
+      return EstimateStepTime(config, training.parameters(), HeadCost(),
                               MeasureRates(config))
           .total();
     };
@@ -111,8 +109,5 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
-  etc::KeepFreedMemory();
-  etc::AddMachineContext();
-  etc::RegisterAll();
-  return etc::RunBenchmarks(argc, argv);
+  return etc::RunTensorBenchmarks(argc, argv, etc::RegisterAll);
 }

@@ -22,9 +22,7 @@
 
 #include "attention/pattern_builders.h"
 #include "base/linear.h"
-#include "base/process_memory.h"
 #include "bench/machine.h"
-#include "bench/run_benchmarks.h"
 #include "etc/config.h"
 #include "etc/encoder_layer.h"
 #include "etc/nn/feed_forward.h"
@@ -215,8 +213,5 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
-  etc::KeepFreedMemory();
-  etc::AddMachineContext();
-  etc::RegisterAll();
-  return etc::RunBenchmarks(argc, argv);
+  return etc::RunTensorBenchmarks(argc, argv, etc::RegisterAll);
 }

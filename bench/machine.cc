@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/machine_description.h"
+#include "base/process_memory.h"
+#include "bench/run_benchmarks.h"
 
 namespace etc {
 namespace {
@@ -57,6 +59,13 @@ void AddMachineContext() {
   for (const MachineFact& fact : DescribeMachine()) {
     benchmark::AddCustomContext(fact.name, fact.value);
   }
+}
+
+int RunTensorBenchmarks(int argc, char** argv, void (*register_all)()) {
+  KeepFreedMemory();
+  AddMachineContext();
+  register_all();
+  return RunBenchmarks(argc, argv);
 }
 
 GemmRate::GemmRate() : before_(MedianGemmRate()) {}

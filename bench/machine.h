@@ -11,6 +11,11 @@ namespace etc {
 // print first, and to the context in their JSON.
 void AddMachineContext();
 
+// main() of a program that computes with tensors: keeps the memory that it
+// frees, as `realetc` does, says what computes, and runs what `register_all`
+// registers, as the flags of Google Benchmark say. Returns the exit code.
+int RunTensorBenchmarks(int argc, char** argv, void (*register_all)());
+
 // FLOP per second of a 1024 x 1024 x 1024 product in float32 (sgemm) at the
 // current number of threads. Machines are noisy: it is measured right before
 // what is compared with it and right behind, as a median of some products each.

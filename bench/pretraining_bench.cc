@@ -14,6 +14,8 @@
 //                      and with what its own parameters keep (themselves, their
 //                      gradients and moments)
 //   tokens_per_second  of pre-training
+//   estimated_of_measured  the time of an update of pre-training that `realetc
+//                      estimate` prints over what one takes
 
 #include <benchmark/benchmark.h>
 #include <torch/types.h>
@@ -27,15 +29,15 @@
 #include <vector>
 
 #include "attention/pattern.h"
-#include "base/process_memory.h"
 #include "bench/machine.h"
-#include "bench/run_benchmarks.h"
 #include "bench/training.h"
 #include "tasks/pretrain/draws.h"
 #include "tasks/pretrain/packed_example.h"
 #include "tasks/pretrain/pretrain_example.h"
 #include "tasks/pretrain/pretrain_head.h"
 #include "tasks/pretrain/pretrain_options.h"
+#include "tasks/train/step_memory.h"
+#include "tasks/train/step_time.h"
 
 namespace etc {
 namespace {
@@ -118,6 +120,7 @@ struct Batches {
   TrainingBatch pretraining;
   TrainingBatch fine_tuning;
   int64_t tokens = 0;
+  int64_t global_tokens = 0;  // of one input
 };
 
 Batches MakeBatches(const FinetuneConfig& config, const Variant& variant,
@@ -135,6 +138,7 @@ Batches MakeBatches(const FinetuneConfig& config, const Variant& variant,
       pretraining.push_back(example);
       fine_tuning.push_back(std::make_shared<Example>(*example));
       batches.tokens += example->long_length() + example->global_length();
+      batches.global_tokens = example->global_length();
     }
     batches.pretraining.micro_batches.push_back(std::move(pretraining));
     batches.fine_tuning.micro_batches.push_back(std::move(fine_tuning));
@@ -153,6 +157,12 @@ double UpdateBytes(Training* training) {
   const PeakMemory memory;
   training->Update();
   return memory.Bytes();
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 void RunPretraining(benchmark::State& state, const Variant& variant) {
@@ -177,17 +187,28 @@ void RunPretraining(benchmark::State& state, const Variant& variant) {
       -UpdateBytes(&fine_tuning) + UpdateBytes(&pretraining) +
       kBytesOfParameter * static_cast<double>(pretraining.parameters() -
                                               fine_tuning.parameters());
+  FinetuneConfig full = config;
+  full.train.micro_batch_size = state.range(2);
+  full.train.batch_size = kMicroBatches * state.range(2);
+  full.data.max_long_length = config.model.has_long_tokens ? state.range(1) : 0;
+  full.data.max_global_length = batches.global_tokens;
+  const HeadCost cost =
+      PretrainHead(config.model, options).CostOf(LargestUpdate(full));
+  const double estimated =
+      EstimateStepTime(full, pretraining.parameters(), cost, MeasureRates(full))
+          .total();
   std::vector<double> ratios;
+  std::vector<double> times;
   for (auto _ : state) {
     const double without = UpdateSeconds(&fine_tuning);
     const double with = UpdateSeconds(&pretraining);
     ratios.push_back(without / with);
+    times.push_back(with);
     state.SetIterationTime(with);
   }
-  std::nth_element(ratios.begin(),
-                   ratios.begin() + static_cast<int64_t>(ratios.size() / 2),
-                   ratios.end());
-  state.counters["of_fine_tuning"] = ratios[ratios.size() / 2];
+  state.counters["of_fine_tuning"] = Median(std::move(ratios));
+  state.counters["estimated_of_measured"] =
+      estimated / Median(std::move(times));
   state.counters["tokens_per_second"] =
       benchmark::Counter(static_cast<double>(batches.tokens),
                          benchmark::Counter::kIsIterationInvariantRate);
@@ -220,8 +241,5 @@ void RegisterAll() {
 }  // namespace etc
 
 int main(int argc, char** argv) {
-  etc::KeepFreedMemory();
-  etc::AddMachineContext();
-  etc::RegisterAll();
-  return etc::RunBenchmarks(argc, argv);
+  return etc::RunTensorBenchmarks(argc, argv, etc::RegisterAll);
 }

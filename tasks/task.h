@@ -16,6 +16,7 @@
 #include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/open_data.h"
+#include "tasks/head_cost.h"
 #include "tasks/loss_totals.h"
 #include "tasks/metrics.h"
 #include "tasks/update_context.h"
@@ -49,6 +50,9 @@ class TaskHead : public torch::nn::Module {
   virtual LossTotals Totals(const Examples& examples) const = 0;
   virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                              const Batch& batch, const LossTotals& totals) = 0;
+  // For an update with inputs of that shape. Heads with a few numbers for each
+  // token need not count them.
+  virtual HeadCost CostOf(const StepShape& /*update*/) const { return {}; }
 };
 
 // A head that reads the encoder's output for the batch, and gives each example

@@ -107,9 +107,8 @@ std::string Gigaflops(double flops) {
   return absl::StrFormat("%.0f GFLOP", flops / 1e9);
 }
 
-void PrintOperations(const FinetuneConfig& config) {
-  StepShape step = LargestMicroBatch(config);
-  step.batch = config.train.batch_size;
+void PrintOperations(const FinetuneConfig& config, const HeadCost& head) {
+  const StepShape step = LargestUpdate(config);
   const ForwardFlops forward = CountForwardFlops(config.model, step);
   std::cout << absl::StreamFormat(
       "\nOperations of one update, %d examples of that length\n", step.batch);
@@ -120,18 +119,23 @@ void PrintOperations(const FinetuneConfig& config) {
     PrintLine("embedding, forward", Gigaflops(forward.embedding));
   }
   PrintLine("forward", Gigaflops(forward.total()));
-  PrintLine("forward and backward",
-            Gigaflops(CountTrainingFlops(config.model, step)));
+  const double encoder = CountTrainingFlops(config.model, step);
+  PrintLine("forward and backward", Gigaflops(encoder));
+  if (const double layers = CountHeadFlops(config.model, head); layers > 0) {
+    PrintLine("head of " + config.task, Gigaflops(layers));
+    PrintLine("update", Gigaflops(encoder + layers));
+  }
 }
 
 void PrintDuration(const std::string& name, double seconds) {
   PrintLine(name, FormatSeconds(seconds));
 }
 
-void PrintTime(const FinetuneConfig& config, int64_t parameters) {
+void PrintTime(const FinetuneConfig& config, int64_t parameters,
+               const HeadCost& head) {
   const int64_t threads = SetThreads(config.train.threads);
   const MachineRates rates = MeasureRates(config);
-  const StepTime time = EstimateStepTime(config, parameters, rates);
+  const StepTime time = EstimateStepTime(config, parameters, head, rates);
   std::cout << absl::StreamFormat(
       "\nTime of one update, as fast as this machine is now with train.threads "
       "%d:\n%.0f GFLOP/s in linear layers (%s), %.0f in other products, %.1f "
@@ -140,6 +144,9 @@ void PrintTime(const FinetuneConfig& config, int64_t parameters) {
       rates.traffic / 1e9);
   PrintDuration("linear layers", time.linear);
   PrintDuration("attention", time.attention);
+  if (time.head > 0) {
+    PrintDuration("head of " + config.task, time.head);
+  }
   PrintDuration("passes over activations", time.passes);
   PrintDuration("passes over parameters", time.parameters);
   PrintDuration("one update", time.total());
@@ -186,8 +193,9 @@ absl::Status Estimate(const Arguments& arguments) {
                        entry->make_head(config));
   const int64_t parameters = PrintParameters(config, *layers);
   PrintMemory(config, parameters);
-  PrintOperations(config);
-  PrintTime(config, parameters);
+  const HeadCost head = layers->CostOf(LargestUpdate(config));
+  PrintOperations(config, head);
+  PrintTime(config, parameters, head);
   return absl::OkStatus();
 }
 

@@ -89,17 +89,11 @@ absl::StatusOr<std::unique_ptr<PairSource>> PairSource::Open(
         " part has one document, but next-sentence prediction (mlm_nsp) needs ",
         "two, to draw a random next text from the other"));
   }
-  const auto versions = static_cast<int64_t>(documents.size()) *
-                        std::max<int64_t>(options.static_versions, 1);
-  if (versions > std::numeric_limits<int32_t>::max()) {
-    return InvalidArgument("static_versions make ", versions,
-                           " versions of documents, but at most 2^31 - 1 can "
-                           "be mixed");
-  }
   const int64_t room = options.pairs.max_length - (kShortestPair - 2);
   counts.cut_sentences = CountLongSentences(*store, documents, room);
   std::unique_ptr<PairSource> source(
       new PairSource(std::move(store), options, std::move(documents), counts));
+  ETC_RETURN_IF_ERROR(source->MixDocuments());
   ETC_RETURN_IF_ERROR(source->ExpectPairs());
   return source;
 }
@@ -117,12 +111,21 @@ PairSource::PairSource(std::shared_ptr<const TokenStore> store,
       mixed_documents_(options.corpus.development ? 1
                                                   : options.mixed_documents),
       documents_(store_.get(), std::move(documents)),
-      counts_(counts) {
-  if (mixed_documents_ > 1) {
-    order_ =
-        KeyedDraws({seed_, static_cast<uint64_t>(DrawPurpose::kDocumentOrder)})
-            .Permutation(static_cast<int32_t>(num_versions()));
+      counts_(counts) {}
+
+absl::Status PairSource::MixDocuments() {
+  if (mixed_documents_ == 1) {
+    return absl::OkStatus();
   }
+  if (num_versions() > std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument("static_versions make ", num_versions(),
+                           " versions of documents, but at most 2^31 - 1 can "
+                           "be mixed");
+  }
+  order_ =
+      KeyedDraws({seed_, static_cast<uint64_t>(DrawPurpose::kDocumentOrder)})
+          .Permutation(static_cast<int32_t>(num_versions()));
+  return absl::OkStatus();
 }
 
 int64_t PairSource::num_versions() const {

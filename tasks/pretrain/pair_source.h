@@ -65,6 +65,8 @@ class PairSource : public ExampleSource {
              std::vector<SentenceRange> documents, CorpusCounts counts);
 
   int64_t num_versions() const;
+  // Sets order_.
+  absl::Status MixDocuments();
   // Sets expected_examples_.
   absl::Status ExpectPairs();
   // Puts the pairs of a version of a document behind `examples`.

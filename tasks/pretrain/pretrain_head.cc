@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -66,7 +68,9 @@ void PretrainCounts::Add(const PretrainCounts& other) {
 
 PretrainHead::PretrainHead(const EtcConfig& model,
                            const PretrainOptions& options)
-    : options_(options), mlm_(register_module("mlm", MlmHead(model))) {
+    : options_(options),
+      model_(model),
+      mlm_(register_module("mlm", MlmHead(model))) {
   if (options_.objective == "mlm_nsp") {
     next_ = MakeNspLayers(model.hidden_size, model.initializer_range);
     register_module("pooler", next_.pooler);
@@ -203,6 +207,32 @@ torch::Tensor PretrainHead::Loss(const std::vector<torch::Tensor>& sums,
     loss = loss + sums[kHiddenLosses].sum() * (options_.cpc_weight / totals[2]);
   }
   return loss;
+}
+
+HeadCost PretrainHead::CostOf(const StepShape& update) const {
+  const bool pairs = update.long_length == 0;
+  const auto share = [](double rate, int64_t count) {
+    return static_cast<int64_t>(std::round(rate * static_cast<double>(count)));
+  };
+  int64_t masked = share(options_.mask_rate,
+                         pairs ? update.global_length : update.long_length);
+  if (pairs && options_.max_predictions > 0) {  // ETC's is of a window
+    masked = std::min(masked, options_.max_predictions);
+  }
+  const auto width = static_cast<double>(model_.token_embedding_size());
+  // Logits once more going back (mlm_loss.h).
+  const double of_token = 2 * width *
+                          (3 * static_cast<double>(model_.hidden_size) +
+                           4 * static_cast<double>(model_.vocab_size));
+  HeadCost cost = {.flops =
+                       static_cast<double>(update.batch * masked) * of_token};
+  if (options_.objective == "mlm_cpc") {
+    cost.targets = {
+        .batch = update.batch,
+        .long_length = share(options_.cpc_rate, update.long_length),
+        .global_length = share(options_.cpc_rate, update.global_length)};
+  }
+  return cost;
 }
 
 }  // namespace etc

@@ -65,6 +65,9 @@ class PretrainHead final : public TaskHead {
   LossTotals Totals(const Examples& examples) const override;
   torch::Tensor Loss(const std::vector<torch::Tensor>& sums, const Batch& batch,
                      const LossTotals& totals) override;
+  // Of examples that are full, and of as many masked tokens and hidden
+  // sentences as the options mean.
+  HeadCost CostOf(const StepShape& update) const override;
 
  private:
   // `table` [V, E], the encoder's token table.
@@ -77,6 +80,7 @@ class PretrainHead final : public TaskHead {
                  std::vector<torch::Tensor>* sums);
 
   const PretrainOptions options_;
+  const EtcConfig model_;
   MlmHead mlm_ = nullptr;
   NspLayers next_;
   torch::Tensor cpc_kernel_;

@@ -203,8 +203,8 @@ std::string DescribeRuns(const FinetuneConfig& config, const DataSets& data,
   return absl::StrCat(
       config.task, ": ", Counted(data.train->size(), "training record"), ", ",
       expected, data.dev->size(), " for evaluation; ",
-      Counted(NumStepsOf(config, data.train->expected_examples()), "update"),
-      " of ", Counted(config.train.batch_size, "example"), ", ",
+      Counted(NumStepsOf(config, examples), "update"), " of ",
+      Counted(config.train.batch_size, "example"), ", ",
       config.train.micro_batch_size, " at a time; residual attention ",
       config.residual_attention, "; ", Counted(threads, "thread"));
 }

@@ -24,6 +24,12 @@ StepShape LargestMicroBatch(const FinetuneConfig& config) {
           .global_length = config.data.max_global_length};
 }
 
+StepShape LargestUpdate(const FinetuneConfig& config) {
+  StepShape shape = LargestMicroBatch(config);
+  shape.batch = config.train.batch_size;
+  return shape;
+}
+
 StepOptions StepOptionsOf(const FinetuneConfig& config) {
   return {.storage = ScoreStorageFromName(config.train.score_storage),
           .precision = PrecisionOn(torch::kCPU, config)};

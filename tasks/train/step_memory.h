@@ -42,6 +42,9 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters);
 // The examples of one micro-batch, as large as the configuration allows.
 StepShape LargestMicroBatch(const FinetuneConfig& config);
 
+// The examples of one update, likewise.
+StepShape LargestUpdate(const FinetuneConfig& config);
+
 // The storage and the precision that they are computed with.
 StepOptions StepOptionsOf(const FinetuneConfig& config);
 

@@ -128,6 +128,30 @@ double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
              WeightTraffic(config, LargestMicroBatch(config));
 }
 
+// Seconds of a run of the encoder and its gradient.
+struct EncoderTime {
+  double linear = 0;
+  double attention = 0;
+  double passes = 0;
+};
+
+// `layer_passes`: in units of a forward pass of the layers.
+EncoderTime TimeOfRun(const FinetuneConfig& config, const StepShape& shape,
+                      double layer_passes, const MachineRates& rates) {
+  const ForwardFlops forward = CountForwardFlops(config.model, shape);
+  const double repeated = layer_passes - LayerPasses(config.model);
+  return {
+      .linear = (layer_passes * (forward.projections + forward.feed_forward) +
+                 (3 + repeated) * forward.embedding) /
+                rates.linear,
+      .attention =
+          layer_passes * forward.attention / (kAttentionShare * rates.product),
+      .passes =
+          layer_passes / LayerPasses(config.model) *
+          CountTrainingTraffic(config.model, shape, StepOptionsOf(config)) /
+          rates.traffic};
+}
+
 }  // namespace
 
 MachineRates MeasureRates(const FinetuneConfig& config) {
@@ -138,23 +162,34 @@ MachineRates MeasureRates(const FinetuneConfig& config) {
 }
 
 StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
-                          const MachineRates& rates) {
-  StepShape shape = LargestMicroBatch(config);
+                          const HeadCost& head, const MachineRates& rates) {
+  const int64_t micro_batch = config.train.micro_batch_size;
   const int64_t micro_batches =
-      (config.train.batch_size + shape.batch - 1) / shape.batch;
-  shape.batch = config.train.batch_size;
-  const ForwardFlops forward = CountForwardFlops(config.model, shape);
-  const double passes = LayerPasses(config.model);
-  return {.linear = (passes * (forward.projections + forward.feed_forward) +
-                     3 * forward.embedding) /
-                    rates.linear,
-          .attention =
-              passes * forward.attention / (kAttentionShare * rates.product),
-          .passes =
-              CountTrainingTraffic(config.model, shape, StepOptionsOf(config)) /
-              rates.traffic,
-          .parameters = ParameterTraffic(config, parameters, micro_batches) /
-                        rates.traffic};
+      (config.train.batch_size + micro_batch - 1) / micro_batch;
+  StepTime time = {
+      .head = head.flops / rates.linear,
+      .parameters =
+          ParameterTraffic(config, parameters, micro_batches) / rates.traffic};
+  const double once = LayerPasses(config.model);
+  const EncoderTime run = TimeOfRun(config, LargestUpdate(config), once, rates);
+  time.linear = run.linear;
+  time.attention = run.attention;
+  time.passes = run.passes;
+  if (head.targets.batch > 0) {
+    const EncoderTime targets =
+        TimeOfRun(config, head.targets, once + 1, rates);
+    time.head += targets.linear + targets.attention + targets.passes;
+  }
+  return time;
+}
+
+double CountHeadFlops(const EtcConfig& model, const HeadCost& head) {
+  double flops = head.flops;
+  if (head.targets.batch > 0) {
+    flops += CountTrainingFlops(model, head.targets) +
+             CountForwardFlops(model, head.targets).total();
+  }
+  return flops;
 }
 
 std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config) {

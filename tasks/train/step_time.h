@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "etc/config.h"
+#include "tasks/head_cost.h"
 #include "tasks/train/config.h"
 
 namespace etc {
@@ -27,17 +29,25 @@ MachineRates MeasureRates(const FinetuneConfig& config);
 struct StepTime {
   double linear = 0;
   double attention = 0;
+  // What the head computes besides, HeadCost.
+  double head = 0;
   // Passes over activations and scores: CountTrainingTraffic.
   double passes = 0;
   // Passes over parameters: gradients, their norm, the optimizer.
   double parameters = 0;
 
-  double total() const { return linear + attention + passes + parameters; }
+  double total() const {
+    return linear + attention + head + passes + parameters;
+  }
 };
 
-// `parameters` are all numbers that are trained.
+// Of updates that LargestUpdate(config) says the shape of. `parameters` are all
+// numbers that are trained; `head` is TaskHead::CostOf.
 StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
-                          const MachineRates& rates);
+                          const HeadCost& head, const MachineRates& rates);
+
+// Operations of `head` in one update, forward and backward.
+double CountHeadFlops(const EtcConfig& model, const HeadCost& head);
 
 // Updates of one run as far as the configuration alone says: `train.steps`, or
 // what `train.epochs` come to with `train.num_train_examples`.

@@ -454,5 +454,28 @@ TEST(PretrainHeadTest, HasTheGradientOfItsLoss) {
   }
 }
 
+// Of each masked token the transform, forward and backward, and its logits, of
+// the encoder's 40 tokens, once more than that.
+TEST(PretrainHeadCostTest, CountsLogitsAndTargets) {
+  constexpr double kOfToken = 3 * 2 * 16 * 16 + 4 * 2 * 16 * kVocabulary;
+  const StepShape packed = {
+      .batch = 2, .long_length = 100, .global_length = 20};
+  const HeadCost etc =
+      PretrainHead(SmallEtc(), OptionsOf("mlm_cpc")).CostOf(packed);
+  EXPECT_DOUBLE_EQ(etc.flops, 2 * 15 * kOfToken);
+  EXPECT_EQ(etc.targets.batch, 2);
+  EXPECT_EQ(etc.targets.long_length, 10);
+  EXPECT_EQ(etc.targets.global_length, 2);
+
+  const StepShape pairs = {.batch = 2, .long_length = 0, .global_length = 60};
+  PretrainOptions options = OptionsOf("mlm_nsp");
+  EXPECT_DOUBLE_EQ(PretrainHead(SmallBert(), options).CostOf(pairs).flops,
+                   2 * 9 * kOfToken);
+  options.max_predictions = 4;
+  const HeadCost bert = PretrainHead(SmallBert(), options).CostOf(pairs);
+  EXPECT_DOUBLE_EQ(bert.flops, 2 * 4 * kOfToken);
+  EXPECT_EQ(bert.targets.batch, 0);
+}
+
 }  // namespace
 }  // namespace etc

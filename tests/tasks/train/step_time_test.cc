@@ -33,11 +33,11 @@ FinetuneConfig Small() {
 // operations, forward and twice that backward.
 TEST(StepTimeTest, OperationsTakeTheirRate) {
   const FinetuneConfig config = Small();
-  StepShape all = LargestMicroBatch(config);
-  all.batch = 4;
-  const ForwardFlops forward = CountForwardFlops(config.model, all);
-  const StepTime time = EstimateStepTime(
-      config, kParameters, {.linear = 1, .product = 1, .traffic = kNever});
+  const ForwardFlops forward =
+      CountForwardFlops(config.model, LargestUpdate(config));
+  const StepTime time =
+      EstimateStepTime(config, kParameters, HeadCost(),
+                       {.linear = 1, .product = 1, .traffic = kNever});
   EXPECT_DOUBLE_EQ(time.linear,
                    3 * (forward.projections + forward.feed_forward));
   // Slower than products.
@@ -55,7 +55,7 @@ TEST(StepTimeTest, ParametersArePassedOnceForEachUpdate) {
   const MachineRates rates = {
       .linear = kNever, .product = kNever, .traffic = 1};
   const auto bytes = [&] {
-    return EstimateStepTime(config, kParameters, rates).parameters;
+    return EstimateStepTime(config, kParameters, HeadCost(), rates).parameters;
   };
   // Each stream has 6 projections of its own, and the feed-forward weights of
   // both layers in common: two reads and a write each, and a sum for these.
@@ -80,19 +80,47 @@ TEST(StepTimeTest, WeightsOfAStreamAreReadOnlyIfItHasTokens) {
   FinetuneConfig config = Small();
   const MachineRates rates = {
       .linear = kNever, .product = kNever, .traffic = 1};
-  const double both = EstimateStepTime(config, kParameters, rates).parameters;
+  const double both =
+      EstimateStepTime(config, kParameters, HeadCost(), rates).parameters;
   config.data.max_global_length = 1;
-  EXPECT_EQ(EstimateStepTime(config, kParameters, rates).parameters, both);
+  EXPECT_EQ(EstimateStepTime(config, kParameters, HeadCost(), rates).parameters,
+            both);
   config.data.max_long_length = 0;
-  EXPECT_LT(EstimateStepTime(config, kParameters, rates).parameters, both);
+  EXPECT_LT(EstimateStepTime(config, kParameters, HeadCost(), rates).parameters,
+            both);
+}
+
+// Its own products, and the targets: forward without a gradient, and forward
+// and backward with one.
+TEST(StepTimeTest, HeadsTakeTimeBesides) {
+  const FinetuneConfig config = Small();
+  const MachineRates rates = {.linear = 1, .product = 1, .traffic = kNever};
+  const auto seconds = [&](const HeadCost& head) {
+    return EstimateStepTime(config, kParameters, head, rates);
+  };
+  const double without = seconds({}).total();
+  EXPECT_EQ(seconds({}).head, 0);
+  EXPECT_EQ(seconds({.flops = 12}).head, 12);
+  EXPECT_DOUBLE_EQ(seconds({.flops = 12}).total(), without + 12);
+  const StepShape targets = {.batch = 2, .long_length = 6, .global_length = 1};
+  const ForwardFlops forward = CountForwardFlops(config.model, targets);
+  const double head = seconds({.flops = 12, .targets = targets}).head;
+  EXPECT_GT(head, 12 + 4 * forward.total());
+  EXPECT_LT(head, 12 + 4 * forward.total() + 4 * forward.attention);
+  EXPECT_DOUBLE_EQ(
+      CountHeadFlops(config.model, {.flops = 12, .targets = targets}),
+      12 + 4 * forward.total());
+  EXPECT_EQ(CountHeadFlops(config.model, {}), 0);
 }
 
 TEST(StepTimeTest, RecomputedLayersTakeTimeAgain) {
   FinetuneConfig config = Small();
   const MachineRates rates = {.linear = 1, .product = 1, .traffic = 1};
-  const StepTime without = EstimateStepTime(config, kParameters, rates);
+  const StepTime without =
+      EstimateStepTime(config, kParameters, HeadCost(), rates);
   config.model.grad_checkpointing_period = 1;
-  const StepTime with = EstimateStepTime(config, kParameters, rates);
+  const StepTime with =
+      EstimateStepTime(config, kParameters, HeadCost(), rates);
   EXPECT_DOUBLE_EQ(with.linear, without.linear * 3.5 / 3);
   EXPECT_DOUBLE_EQ(with.attention, without.attention * 3.5 / 3);
   // Weights are read once more in the first of two layers.
