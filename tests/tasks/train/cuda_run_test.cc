@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,9 @@
 #include "base/linear.h"
 #include "base/to_device.h"
 #include "tasks/checkpoint_run.h"
+#include "tasks/pretrain/corpus_tokenizer.h"
+#include "tasks/pretrain/tokenize_corpus.h"
+#include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/train/device.h"
 #include "tests/support/shipped_config.h"
 #include "tests/support/stand_in_cuda.h"
@@ -147,7 +151,37 @@ std::vector<DemoCase> DemoCases() {
            {"hotpotqa.answer_encoding=bio", "optimizer.type=adamw"}},
           {"openkp", "train.jsonl", {"residual_attention=sum"}},
           {"nq", "train.jsonl.gz", {"model.share_qkv_projections=false"}},
-          {"classify", "train.jsonl", {}}};
+          {"classify", "train.jsonl", {}},
+          {"pretrain",
+           "corpus.txt.gz",
+           {"residual_attention=sum", "model.initializer_range=0.05"}},
+          {"pretrain",
+           "corpus.txt.gz",
+           {"model={\"preset\":\"bert_small\",\"vocab_size\":75,"
+            "\"hidden_size\":32,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":2,\"intermediate_size\":48,"
+            "\"hidden_act\":\"gelu_erf\",\"hidden_dropout_prob\":0,"
+            "\"attention_probs_dropout_prob\":0}",
+            "data={\"max_global_length\":64}",
+            "pretrain={\"objective\":\"mlm_nsp\"}"}}};
+}
+
+// A token store of the sample of pre-training, in words of WikiHop's.
+std::vector<std::string> StoreOfSample(const std::string& sample,
+                                       const std::string& store) {
+  const std::string vocabulary = SourcePath("tasks/wikihop/sample/vocab.txt");
+  const TokenizerConfig tokenizer = {.vocabulary = vocabulary};
+  const auto corpus =
+      MakeCorpusTokenizer(tokenizer, *LoadWordPieceTokenizer(vocabulary, {}));
+  EXPECT_TRUE(corpus.ok()) << corpus.status();
+  const auto written = TokenizeCorpus(
+      *corpus,
+      {.corpus = {.files = {SourcePath("tasks/pretrain/sample/" + sample)},
+                  .format = CorpusFormat::kBert}},
+      store);
+  EXPECT_TRUE(written.ok()) << written.status();
+  return {absl::StrCat("data.train=[\"", store, "\"]"),
+          absl::StrCat("tokenizer.vocabulary=", vocabulary)};
 }
 
 std::vector<double> LossesOn(const std::string& device, const DemoCase& demo,
@@ -162,9 +196,18 @@ std::vector<double> LossesOn(const std::string& device, const DemoCase& demo,
   overrides.insert(overrides.end(), demo.overrides.begin(),
                    demo.overrides.end());
   const TemporaryDirectory directory;
+  if (demo.task == std::string("pretrain")) {
+    for (std::string& line :
+         StoreOfSample(demo.train, directory.File("corpus.tokens"))) {
+      overrides.push_back(std::move(line));
+    }
+  }
   RunDemo(demo.task, demo.train, overrides, directory.path());
   std::vector<double> losses;
   for (const nlohmann::json& line : MetricsLines(directory.File("seed-1"))) {
+    if (line.contains("evaluation")) {
+      continue;
+    }
     losses.push_back(line["loss"].get<double>());
     losses.push_back(line["gradient_norm"].get<double>());
     losses.push_back(line["update_norm"].get<double>());
