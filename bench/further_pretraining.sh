@@ -40,31 +40,33 @@ vocabulary=${2:-$1/vocab.txt}
 [[ -e $out/lifted/model.safetensors ]] ||
   "$realetc" import "$1" "$out/lifted" --lift --vocabulary "$vocabulary"
 
-# pretrain MODE FOLDER STEPS: a run, or what is left of it; its output is in a log.
+# pretrain MODE FOLDER STEPS WARMUP: a run, or what is left of it; its output is in
+# a log.
 pretrain() {
   [[ ! -e $2/summary.json ]] || return 0
   "$realetc" pretrain bench/further_pretraining.json --output "$2" \
     --set "init=$out/lifted" --set "residual_attention=$1" \
-    --set "train.steps=$3" --set "train.precision=${STUDY_PRECISION:-fp32}" \
+    --set "train.steps=$3" --set "schedule.warmup_proportion=$4" \
+    --set "train.precision=${STUDY_PRECISION:-fp32}" \
     --set "data.train=[$(printf '"%s",' "${stores[@]}" | sed 's/,$//')]" \
     $([[ ! -d $2/seed-1 ]] || echo --resume) >"$2.log" 2>&1 ||
     { tail -n 3 "$2.log" >&2; return 1; }
 }
 
 # As many runs at a time as there are cores, each with one thread. The first
-# update of a schedule with warm-up has a learning rate of 0, so that a run of
-# one update says what the model does before.
+# update of a warm-up has a learning rate of 0, so that a run of one update that
+# is all warm-up says what the model does before.
 trap 'jobs -p | xargs -r kill 2>/dev/null; wait' INT TERM EXIT
 for mode in off sum mean; do
   echo "residual scores: $mode"
-  pretrain "$mode" "$out/$mode-1" 1
+  pretrain "$mode" "$out/$mode-1" 1 1
 done
 echo "$steps updates of each ($out/*-$steps.log says how far they are)"
 for mode in off sum mean; do
   while [[ $(jobs -rp | wc -l) -ge $(nproc) ]]; do
     wait -n
   done
-  pretrain "$mode" "$out/$mode-$steps" "$steps" &
+  pretrain "$mode" "$out/$mode-$steps" "$steps" 0.1 &
 done
 while [[ $(jobs -rp | wc -l) -gt 0 ]]; do
   wait -n
