@@ -94,6 +94,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.reporter = options.reporter;
   evaluate.stop = options.stop;
+  evaluate.group = options.group;
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ExampleSource> records,
       OpenRecords(run.config.data.dev, *run.setup.task,

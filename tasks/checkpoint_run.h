@@ -40,6 +40,8 @@ struct CheckpointRunOptions {
   std::function<void(const std::string& warning)> warn;
   // True ends the evaluation (kCancelled). May be null.
   const std::atomic<bool>* stop = nullptr;
+  // See EvaluateOptions.
+  ProcessGroup* group = nullptr;
 };
 
 struct CheckpointRun {

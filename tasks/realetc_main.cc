@@ -114,6 +114,7 @@ int main(int argc, char** argv) {
   etc::AddEstimateCommand(&program, &action);
   etc::AddImportCommand(&program, &action);
   etc::AddExportCommand(&program, &action);
+  etc::AddLaunchCommand(&program, &action);
 
   if (const std::string message = UnknownCommand(program, argc, argv);
       !message.empty()) {

@@ -67,7 +67,8 @@ struct EvaluateTaskOptions {
   // "auto" (CUDA where there is a device, else the CPU), "cpu", "cuda" or
   // "cuda:1".
   std::string device = "auto";
-  // CPU threads; -1: as in training, 0: as many as there are cores.
+  // CPU threads; -1: as in training, 0: OMP_NUM_THREADS, or as many as there
+  // are cores.
   int64_t threads = -1;
   TaskCallbacks callbacks;
 };

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 
+#include "absl/status/status.h"
 #include "tasks/data/example_source.h"
+#include "tasks/distributed/process_group.h"
 
 namespace etc {
 
@@ -19,10 +21,17 @@ class UpdateContext {
   // Takes in a micro-batch. All are taken in, in their order, before the model
   // runs on the first.
   virtual void Add(const Examples& examples, const torch::Device& device) = 0;
+  // Counts a micro-batch that is another process's, in its place.
+  virtual void Skip() = 0;
+  // Exchanges what was made of the micro-batches, after the last of them.
+  virtual absl::Status Exchange(ProcessGroup* group) = 0;
 
+  // After the backward passes of all, sums up what they have come to with
+  // respect to what was exchanged.
+  virtual absl::Status SumGradients(ProcessGroup* group) = 0;
   // Adds to the gradients of the parameters what goes through that which was
-  // made of micro-batch 0, 1, ...: after the backward passes of all, with
-  // LibTorch's random numbers set as they were for its Add.
+  // made of micro-batch 0, 1, ... of this process: after the backward passes of
+  // all, with LibTorch's random numbers set as they were for its Add.
   virtual void AddGradient(size_t micro_batch) = 0;
 };
 

@@ -27,6 +27,7 @@ void AddScoreCommand(CLI::App* program, Action* action);
 void AddInspectCommand(CLI::App* program, Action* action);
 void AddEstimateCommand(CLI::App* program, Action* action);
 void AddImportCommand(CLI::App* program, Action* action);
+void AddLaunchCommand(CLI::App* program, Action* action);
 void AddExportCommand(CLI::App* program, Action* action);
 
 }  // namespace etc

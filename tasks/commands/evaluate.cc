@@ -3,6 +3,7 @@
 #include "tasks/train/evaluate.h"
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "tasks/checkpoint_run.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/process_run.h"
 #include "tasks/train/score_table.h"
 
 namespace etc {
@@ -27,17 +29,35 @@ struct Arguments {
   std::string output;
 };
 
+// For a process to wait for the others: no configuration says it here.
+constexpr double kTimeoutSeconds = 600;
+
 // With progress and warnings on standard error.
-absl::StatusOr<CheckpointRun> Run(CheckpointRunOptions options) {
-  StreamReporter reporter = ConsoleReporter();
+absl::StatusOr<CheckpointRun> Run(CheckpointRunOptions options,
+                                  const ProcessRun& process) {
+  StreamReporter reporter = process.Reporter();
   options.reporter = &reporter;
-  options.warn = [](const std::string& warning) { PrintWarnings({warning}); };
+  options.warn = [&](const std::string& warning) {
+    process.PrintWarnings({warning});
+  };
   options.stop = StopAtInterrupt();
+  options.group = process.group();
   return RunCheckpoint(options);
 }
 
-absl::Status RunEvaluate(const Arguments& arguments) {
-  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, Run(arguments.run));
+// Joins the other processes and runs the checkpoint; the first one hands the
+// result on to `use`.
+absl::Status RunWithOthers(
+    const CheckpointRunOptions& options,
+    const std::function<absl::Status(const CheckpointRun&)>& use) {
+  ProcessRun process;
+  ETC_RETURN_IF_ERROR(process.Join(kTimeoutSeconds));
+  const absl::StatusOr<CheckpointRun> run = Run(options, process);
+  ETC_RETURN_IF_ERROR(process.End(run.status()));
+  return process.is_first() ? use(*run) : absl::OkStatus();
+}
+
+absl::Status PrintScores(const CheckpointRun& run, bool json) {
   std::cerr << absl::StreamFormat(
       "%s in %.1f s, residual attention %s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
@@ -48,23 +68,34 @@ absl::Status RunEvaluate(const Arguments& arguments) {
         "predict");
   }
   const Metrics& metrics = run.evaluation.metrics;
-  std::cout << (arguments.json
-                    ? ScoresToJson(metrics) + "\n"
-                    : FormatScoreTable(metrics, run.setup.entry->main_metric));
+  std::cout << (json ? ScoresToJson(metrics) + "\n"
+                     : FormatScoreTable(metrics, run.setup.entry->main_metric));
+  return absl::OkStatus();
+}
+
+absl::Status RunEvaluate(const Arguments& arguments) {
+  return RunWithOthers(arguments.run, [&](const CheckpointRun& run) {
+    return PrintScores(run, arguments.json);
+  });
+}
+
+absl::Status WritePredictions(const CheckpointRun& run,
+                              const std::string& output) {
+  ETC_RETURN_IF_ERROR(
+      WriteFileAtomically(output, run.evaluation.predictions->FileContents()));
+  std::cerr << absl::StreamFormat(
+      "%s in %.1f s, predictions in %s\n",
+      Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
+      output);
   return absl::OkStatus();
 }
 
 absl::Status RunPredict(const Arguments& arguments) {
   CheckpointRunOptions options = arguments.run;
   options.predicts = true;
-  ETC_ASSIGN_OR_RETURN(const CheckpointRun run, Run(options));
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(
-      arguments.output, run.evaluation.predictions->FileContents()));
-  std::cerr << absl::StreamFormat(
-      "%s in %.1f s, predictions in %s\n",
-      Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
-      arguments.output);
-  return absl::OkStatus();
+  return RunWithOthers(options, [&](const CheckpointRun& run) {
+    return WritePredictions(run, arguments.output);
+  });
 }
 
 // The options that both have.

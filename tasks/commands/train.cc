@@ -15,6 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/process_run.h"
 #include "tasks/task_setup.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/score_table.h"
@@ -82,24 +83,34 @@ absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
       pretrains ? "finetune" : "pretrain", "` trains"));
 }
 
-absl::Status RunTraining(const Arguments& arguments, bool pretrains) {
-  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
-  ETC_RETURN_IF_ERROR(CheckCommand(config, pretrains));
+absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
+                   const ProcessRun& process) {
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
-  PrintWarnings(setup.warnings);
-  StreamReporter reporter = ConsoleReporter();
+  process.PrintWarnings(setup.warnings);
+  StreamReporter reporter = process.Reporter();
   ETC_ASSIGN_OR_RETURN(const FinetuneResult result,
                        Finetune(config, *setup.task,
                                 {.resume = arguments.resume,
                                  .allow_changes = arguments.allow_changes,
                                  .reporter = &reporter,
-                                 .stop = StopAtInterrupt()}));
-  PrintResult(result, setup.entry->main_metric);
+                                 .stop = StopAtInterrupt(),
+                                 .group = process.group()}));
+  if (process.is_first()) {
+    PrintResult(result, setup.entry->main_metric);
+  }
   if (!result.finished) {
     return absl::CancelledError(
         "stopped; everything is saved: the same command with --resume goes on");
   }
   return absl::OkStatus();
+}
+
+absl::Status RunTraining(const Arguments& arguments, bool pretrains) {
+  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
+  ETC_RETURN_IF_ERROR(CheckCommand(config, pretrains));
+  ProcessRun process;
+  ETC_RETURN_IF_ERROR(process.Join(config.train.timeout_s));
+  return process.End(Train(arguments, config, process));
 }
 
 // What the two commands differ by.

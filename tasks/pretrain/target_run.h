@@ -33,6 +33,9 @@ class UpdateTargets final : public UpdateContext {
   UpdateTargets& operator=(const UpdateTargets&) = delete;
 
   void Add(const Examples& examples, const torch::Device& device) override;
+  void Skip() override;
+  absl::Status Exchange(ProcessGroup* group) override;
+  absl::Status SumGradients(ProcessGroup* group) override;
   void AddGradient(size_t micro_batch) override;
 
   // All targets, a leaf, [N, H], or undefined if there are none; and which of
@@ -42,7 +45,7 @@ class UpdateTargets final : public UpdateContext {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  // That of the next micro-batch, in the order in which they were added.
+  // That of the next micro-batch of this process, in their order.
   Share Next();
 
  private:
@@ -50,13 +53,18 @@ class UpdateTargets final : public UpdateContext {
   struct Part {
     Examples examples;
     torch::Tensor targets;
+    bool is_here = true;  // no other process's
     int64_t begin = 0;
     int64_t end = 0;
   };
 
+  // Sets `begin` and `end` of all parts, which have so many targets.
+  void Place(const std::vector<int64_t>& counts);
+
   EtcModel encoder_;
   UpdateTargets** const user_;
   std::vector<Part> parts_;
+  torch::Device device_ = torch::kCPU;
   size_t next_ = 0;
   torch::Tensor all_;
 };

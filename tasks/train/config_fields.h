@@ -117,13 +117,13 @@ struct ConfigTable<TrainConfig> {
       Field("seeds", &C::seeds,
             {.least = 0, .may_change = "each run has a seed of its own"}),
       Field("threads", &C::threads,
-            {.least = 0,
-             .most = 1024,
-             .may_change = "the bits of a step do not depend on it"}),
+            {.least = 0, .most = 1024, .may_change = "no bit depends on it"}),
       Field("device", &C::device, {.may_change = "a run may be moved"}),
       Field("precision", &C::precision, {.one_of = {"fp32", "bf16"}}),
       Field("score_storage", &C::score_storage,
-            {.one_of = {"reverse", "recompute", "store"}}));
+            {.one_of = {"reverse", "recompute", "store"}}),
+      Field("timeout_s", &C::timeout_s,
+            {.above = 0, .most = 1e6, .may_change = "trains nothing"}));
 };
 
 // Calls visit("train.steps", field, value) for each field of all of them.

@@ -96,7 +96,7 @@ struct TrainConfig {
   int64_t evaluation_batch_size = 8;
   // One run for each.
   std::vector<int64_t> seeds = {1};
-  // CPU threads; 0: as many as there are cores.
+  // CPU threads; 0: OMP_NUM_THREADS, or as many as there are cores.
   int64_t threads = 0;
   // Where the model is: "auto", "cpu", "cuda" or "cuda:1"
   // (tasks/train/device_choice.h).
@@ -106,6 +106,8 @@ struct TrainConfig {
   std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";
+  // Of several processes: how long, at most, one waits for the others.
+  double timeout_s = 600;
 
   bool operator==(const TrainConfig&) const = default;
 };

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/loader.h"
+#include "tasks/distributed/tensor_bytes.h"
 #include "tasks/train/device.h"
 #include "tasks/train/run_plan.h"
 
@@ -29,6 +31,11 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
     }
   }
   return std::nullopt;
+}
+
+// For messages.
+std::string WhatIsDone(const EvaluateOptions& options) {
+  return absl::StrCat("evaluating ", options.batch_size, " examples at a time");
 }
 
 absl::Status Cancelled() {
@@ -59,42 +66,157 @@ absl::StatusOr<std::vector<torch::Tensor>> FiniteLogits(TrainableModel* model,
   return logits;
 }
 
+// One batch for each process.
+struct Round {
+  // Those of the first process alone: the others keep only what they compute.
+  std::vector<Batch> batches;
+  int64_t num_batches = 0;
+  int64_t num_examples = 0;
+  std::vector<torch::Tensor> logits;  // of this process's batch
+};
+
+// An evaluation, of which each process runs the batches whose turn it is.
+class EvaluationRun {
+ public:
+  EvaluationRun(TrainableModel* model, const ExampleSource& records,
+                const EvaluateOptions& options)
+      : model_(model),
+        options_(options),
+        device_(DeviceOf(model->NamedParameters())),
+        loader_(&records, {.batch_size = options.batch_size,
+                           .workers = options.workers,
+                           .on_bad_record = options.on_bad_record,
+                           .max_prefetch_bytes = options.max_prefetch_bytes,
+                           .stop = options.stop}) {}
+
+  // Adds the predictions of the next batches; false at the end.
+  absl::StatusOr<bool> Next(Evaluation* evaluation);
+  // Scores all, with the same result in all processes.
+  absl::Status Score(Evaluation* evaluation);
+
+ private:
+  int64_t rank() const {
+    return options_.group == nullptr ? 0 : options_.group->rank();
+  }
+  int64_t processes() const {
+    return options_.group == nullptr ? 1 : options_.group->size();
+  }
+  absl::Status Compute(Round* round);
+  // The logits of all batches of a round, in their order.
+  absl::StatusOr<std::vector<std::vector<torch::Tensor>>> LogitsOfAll(
+      const Round& round);
+
+  TrainableModel* const model_;
+  const EvaluateOptions& options_;
+  const torch::Device device_;
+  EvaluationLoader loader_;
+};
+
+absl::Status EvaluationRun::Compute(Round* round) {
+  if (options_.stop != nullptr && options_.stop->load()) {
+    return Cancelled();
+  }
+  for (int64_t turn = 0; turn < processes(); ++turn) {
+    ETC_ASSIGN_OR_RETURN(Examples examples, loader_.Next());
+    if (examples.empty()) {
+      break;
+    }
+    ++round->num_batches;
+    round->num_examples += static_cast<int64_t>(examples.size());
+    if (turn != rank() && rank() != 0) {
+      continue;
+    }
+    Batch batch =
+        MakeBatch(std::move(examples), turn == rank() ? device_ : torch::kCPU);
+    if (turn == rank()) {
+      ETC_ASSIGN_OR_RETURN(round->logits, FiniteLogits(model_, batch));
+    }
+    round->batches.push_back(std::move(batch));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::vector<torch::Tensor>>>
+EvaluationRun::LogitsOfAll(const Round& round) {
+  if (options_.group == nullptr) {
+    return std::vector<std::vector<torch::Tensor>>{round.logits};
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                       options_.group->Gather(TensorsToBytes(round.logits)));
+  std::vector<std::vector<torch::Tensor>> logits;
+  for (int64_t turn = 0; turn < round.num_batches && rank() == 0; ++turn) {
+    logits.push_back(TensorsFromBytes(all[static_cast<size_t>(turn)]));
+  }
+  return logits;
+}
+
+absl::StatusOr<bool> EvaluationRun::Next(Evaluation* evaluation) {
+  Round round;
+  const absl::Status computed = NamingOutOfMemory(
+      [&] { return WhatIsDone(options_); }, [&] { return Compute(&round); });
+  ETC_RETURN_IF_ERROR(
+      options_.group == nullptr ? computed : options_.group->Agree(computed));
+  if (round.num_batches == 0) {
+    return false;
+  }
+  ETC_ASSIGN_OR_RETURN(const auto logits, LogitsOfAll(round));
+  for (size_t turn = 0; turn < logits.size(); ++turn) {
+    evaluation->predictions->Add(round.batches[turn], logits[turn]);
+  }
+  evaluation->num_examples += round.num_examples;
+  return true;
+}
+
+absl::Status EvaluationRun::Score(Evaluation* evaluation) {
+  if (rank() == 0) {
+    evaluation->metrics = evaluation->predictions->Score();
+  }
+  evaluation->skipped = loader_.skipped();
+  if (options_.group == nullptr) {
+    return absl::OkStatus();
+  }
+  // Names, and values to the bit.
+  std::string names;
+  std::vector<double> values;
+  for (const auto& [name, value] : evaluation->metrics) {
+    absl::StrAppend(&names, name, "\n");
+    values.push_back(value);
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all_names,
+                       options_.group->Gather(names));
+  const std::vector<std::string> first =
+      absl::StrSplit(all_names.front(), '\n', absl::SkipEmpty());
+  values.resize(first.size());
+  const torch::Tensor numbers = torch::tensor(values, torch::kFloat64);
+  ETC_RETURN_IF_ERROR(options_.group->Broadcast({numbers}));
+  evaluation->metrics.clear();
+  for (size_t i = 0; i < first.size(); ++i) {
+    evaluation->metrics.emplace_back(first[i], numbers.data_ptr<double>()[i]);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Evaluation> EvaluateWithinMemory(
     TrainableModel* model, const Task& task, const ExampleSource& records,
     const EvaluateOptions& options) {
   const torch::NoGradGuard no_grad;
   const EvaluationMode mode(model);
-  const torch::Device device = DeviceOf(model->NamedParameters());
   const double begin = SteadySeconds();
   Evaluation evaluation;
   evaluation.predictions = task.MakePredictions();
-  EvaluationLoader loader(&records,
-                          {.batch_size = options.batch_size,
-                           .workers = options.workers,
-                           .on_bad_record = options.on_bad_record,
-                           .max_prefetch_bytes = options.max_prefetch_bytes,
-                           .stop = options.stop});
+  EvaluationRun run(model, records, options);
   const StopGuard guard(options.stop);
   while (true) {
-    if (options.stop != nullptr && options.stop->load()) {
-      return Cancelled();
-    }
-    ETC_ASSIGN_OR_RETURN(Examples examples, loader.Next());
-    if (examples.empty()) {
+    ETC_ASSIGN_OR_RETURN(const bool added, run.Next(&evaluation));
+    if (!added) {
       break;
     }
-    const Batch batch = MakeBatch(std::move(examples), device);
-    ETC_ASSIGN_OR_RETURN(const std::vector<torch::Tensor> logits,
-                         FiniteLogits(model, batch));
-    evaluation.predictions->Add(batch, logits);
-    evaluation.num_examples += batch.size();
     if (options.reporter != nullptr) {
       options.reporter->Evaluating(
           {.examples = evaluation.num_examples, .num_records = records.size()});
     }
   }
-  evaluation.metrics = evaluation.predictions->Score();
-  evaluation.skipped = loader.skipped();
+  ETC_RETURN_IF_ERROR(run.Score(&evaluation));
   evaluation.seconds = SteadySeconds() - begin;
   return evaluation;
 }
@@ -134,10 +256,7 @@ absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options) {
   return NamingOutOfMemory(
-      [&] {
-        return absl::StrCat("evaluating ", options.batch_size,
-                            " examples at a time");
-      },
+      [&] { return WhatIsDone(options); },
       [&] { return EvaluateWithinMemory(model, task, records, options); });
 }
 

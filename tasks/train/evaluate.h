@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_gate.h"
+#include "tasks/distributed/process_group.h"
 #include "tasks/task.h"
 #include "tasks/train/config.h"
 #include "tasks/train/evaluator.h"
@@ -57,12 +58,15 @@ struct EvaluateOptions {
   // Checked before each record and batch: true ends the evaluation. May be
   // null.
   const std::atomic<bool>* stop = nullptr;
+  // The processes among which the batches are dealt out; null: there is one.
+  ProcessGroup* group = nullptr;
 };
 
 // The fields of `config` that evaluations depend on.
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config);
 
-// A model's predictions for a data set, and their scores.
+// A model's predictions for a data set, and their scores. Of several processes
+// the first has the predictions, and all have the scores.
 struct Evaluation : EvaluationSummary {
   std::unique_ptr<TaskPredictions> predictions;
 };

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -254,6 +256,7 @@ struct SeedRunner {
     EvaluateOptions evaluate = EvaluateOptionsFromConfig(config);
     evaluate.reporter = options.reporter;
     evaluate.stop = options.stop;
+    evaluate.group = options.group;
     const TaskEvaluator evaluator(&task, data.dev.get(), evaluate);
     absl::StatusOr<RunResult> result = TrainOneSeed(
         {.plan = plan,
@@ -265,6 +268,7 @@ struct SeedRunner {
          .resume = options.resume,
          .allow_changes = options.allow_changes,
          .reporter = options.reporter,
+         .group = options.group,
          .stop = options.stop});
     if (!result.ok()) {
       return WithAdvice(result.status(), config, device);
@@ -276,9 +280,12 @@ struct SeedRunner {
 }  // namespace
 
 int64_t SetThreads(int64_t threads) {
-  const int64_t cores = std::thread::hardware_concurrency();
-  at::set_num_threads(
-      static_cast<int>(threads > 0 ? threads : std::max<int64_t>(cores, 1)));
+  int64_t all = 0;
+  const char* const said = std::getenv("OMP_NUM_THREADS");
+  if (said == nullptr || !absl::SimpleAtoi(said, &all) || all < 1) {
+    all = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
+  }
+  at::set_num_threads(static_cast<int>(threads > 0 ? threads : all));
   return at::get_num_threads();
 }
 
@@ -329,8 +336,11 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
     ETC_RETURN_IF_ERROR(CheckModelFits(config));
   }
   ETC_RETURN_IF_ERROR(CheckTrainingData(config, *data.train, options));
-  // Left by a process that was killed while it wrote the summary.
-  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
+  const bool writes = options.group == nullptr || options.group->is_first();
+  if (writes) {
+    // Left by a process that was killed while it wrote the summary.
+    ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
+  }
   const SeedRunner runner = {.config = config,
                              .task = task,
                              .data = data,
@@ -348,9 +358,11 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   }
   result.finished = true;
   result.scores = Summarize(result.runs);
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(
-      config.output + "/summary.json",
-      SummaryToJson(config, task.main_metric(), result).dump(2) + "\n"));
+  if (writes) {
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(
+        config.output + "/summary.json",
+        SummaryToJson(config, task.main_metric(), result).dump(2) + "\n"));
+  }
   return result;
 }
 

@@ -15,8 +15,9 @@
 
 namespace etc {
 
-// Sets the CPU threads of LibTorch; 0: as many as there are cores. Returns how
-// many it works with.
+// Sets the CPU threads of LibTorch; 0: as many as OMP_NUM_THREADS says, by
+// which launchers divide the cores, or as there are cores. Returns how many it
+// works with.
 int64_t SetThreads(int64_t threads);
 
 struct FinetuneOptions {
@@ -29,6 +30,7 @@ struct FinetuneOptions {
   RunReporter* reporter = nullptr;  // not null
   // See RunOptions.
   const std::atomic<bool>* stop = nullptr;
+  ProcessGroup* group = nullptr;
 };
 
 // A score over all seeds.

@@ -23,19 +23,23 @@ absl::Status RunReport::ReportUpdate(int64_t step,
                        static_cast<double>(plan.epoch_examples);
   const auto examples = static_cast<double>(update.examples);
   const auto tokens = static_cast<double>(update.tokens);
-  ETC_RETURN_IF_ERROR(
-      log_.Write({{"step", step},
-                  {"epoch", epoch},
-                  {"loss", update.loss},
-                  {"learning_rate", update.learning_rate},
-                  {"gradient_norm", update.gradient_norm},
-                  {"update_norm", update.update_norm},
-                  {"weight_norm", update.weight_norm},
-                  {"examples", update.examples},
-                  {"tokens", update.tokens},
-                  {"examples_per_second", examples / times.seconds},
-                  {"tokens_per_second", tokens / times.seconds},
-                  {"seconds_waited", times.seconds_waited}}));
+  nlohmann::ordered_json line = {
+      {"step", step},
+      {"epoch", epoch},
+      {"loss", update.loss},
+      {"learning_rate", update.learning_rate},
+      {"gradient_norm", update.gradient_norm},
+      {"update_norm", update.update_norm},
+      {"weight_norm", update.weight_norm},
+      {"examples", update.examples},
+      {"tokens", update.tokens},
+      {"examples_per_second", examples / times.seconds},
+      {"tokens_per_second", tokens / times.seconds},
+      {"seconds_waited", times.seconds_waited}};
+  if (options_.group != nullptr) {
+    line["seconds_communicating"] = times.seconds_communicating;
+  }
+  ETC_RETURN_IF_ERROR(log_.Write(line));
   meter_.Add({.loss = update.loss,
               .seconds = times.seconds,
               .seconds_waited = times.seconds_waited,

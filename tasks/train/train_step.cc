@@ -11,11 +11,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/out_of_memory.h"
 #include "base/parallel_tasks.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
+#include "tasks/distributed/deal.h"
 #include "tasks/train/device.h"
 
 namespace etc {
@@ -107,8 +109,109 @@ TrainStep::LossOfLogits TrainStep::BackwardToLogits(
   return result;
 }
 
-bool TrainStep::ComputeGradient(const TrainingBatch& batch, int64_t step,
-                                TrainStepResult* result) {
+absl::StatusOr<bool> TrainStep::Together(int64_t step,
+                                         const std::function<void()>& work) {
+  bool stopped = false;
+  const auto run = [&] {
+    try {
+      work();
+    } catch (const Stopped&) {
+      stopped = true;
+    }
+    return absl::OkStatus();
+  };
+  ProcessGroup* const group = options_.group;
+  if (group == nullptr) {
+    ETC_RETURN_IF_ERROR(run());
+    return !stopped;
+  }
+  // The others learn of it before they wait for this process in vain.
+  const absl::Status done = NamingOutOfMemory(
+      [&] { return absl::StrCat("making update ", step + 1); }, run);
+  return group->AgreeToGoOn(done, !stopped);
+}
+
+absl::Status TrainStep::SumGradients(double* loss) {
+  ProcessGroup& group = *options_.group;
+  // Which parameters have a gradient in any process: the others are left alone,
+  // as in a run of one process.
+  torch::Tensor taken = torch::zeros(
+      {static_cast<int64_t>(parameters_.size()) + 1}, torch::kFloat64);
+  double* numbers = taken.data_ptr<double>();
+  for (const auto& [name, parameter] : parameters_) {
+    *numbers++ = parameter.grad().defined() ? 1 : 0;
+  }
+  *numbers = *loss;
+  ETC_RETURN_IF_ERROR(group.Sum({taken}));
+  *loss = *numbers;
+  numbers = taken.data_ptr<double>();
+  std::vector<torch::Tensor> gradients;
+  for (const auto& [name, parameter] : parameters_) {
+    if (*numbers++ == 0) {
+      continue;
+    }
+    torch::Tensor& gradient = torch::Tensor(parameter).mutable_grad();
+    gradient = gradient.defined() ? gradient.contiguous()
+                                  : torch::zeros_like(parameter);
+    gradients.push_back(gradient);
+  }
+  return group.Sum(gradients);
+}
+
+void TrainStep::ForEachHere(
+    const Share& share, SeedUse use,
+    const std::function<void(size_t, const Examples&)>& function) const {
+  for (size_t i = 0; i < share.is_here.size(); ++i) {
+    if (share.is_here[i]) {
+      // Also for models that do not look at the guard between their layers.
+      ThrowIfStopped();
+      SeedFor(use, share.step, i);
+      function(i, share.batch.micro_batches[i]);
+    }
+  }
+}
+
+absl::StatusOr<bool> TrainStep::AddToContext(const Share& share,
+                                             UpdateContext* context) {
+  if (context == nullptr) {
+    return true;
+  }
+  size_t next = 0;
+  const auto skip_to = [&](size_t end) {
+    for (; next < end; ++next) {
+      context->Skip();
+    }
+  };
+  ETC_ASSIGN_OR_RETURN(const bool made, Together(share.step, [&] {
+                         ForEachHere(share, SeedUse::kShared,
+                                     [&](size_t i, const Examples& examples) {
+                                       skip_to(i);
+                                       context->Add(examples, device_);
+                                       ++next;
+                                     });
+                         skip_to(share.is_here.size());
+                       }));
+  if (made) {
+    ETC_RETURN_IF_ERROR(context->Exchange(options_.group));
+  }
+  return made;
+}
+
+absl::StatusOr<bool> TrainStep::AddGradientOfContext(const Share& share,
+                                                     UpdateContext* context) {
+  if (context == nullptr) {
+    return true;
+  }
+  ETC_RETURN_IF_ERROR(context->SumGradients(options_.group));
+  return Together(share.step, [&] {
+    ForEachHere(share, SeedUse::kShared,
+                [&](size_t i, const Examples&) { context->AddGradient(i); });
+  });
+}
+
+absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
+                                                int64_t step,
+                                                TrainStepResult* result) {
   for (const auto& [name, parameter] : parameters_) {
     // Undefined, not zero: a parameter without a gradient is left alone.
     torch::Tensor(parameter).mutable_grad() = torch::Tensor();
@@ -116,39 +219,44 @@ bool TrainStep::ComputeGradient(const TrainingBatch& batch, int64_t step,
   LossTotals totals;
   for (const Examples& examples : batch.micro_batches) {
     AddTotals(model_->Totals(examples), &totals);
-  }
-  torch::Tensor loss;
-  try {
-    const std::unique_ptr<UpdateContext> shared = model_->BeginUpdate();
-    if (shared != nullptr) {
-      for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
-        SeedFor(SeedUse::kShared, step, i);
-        shared->Add(batch.micro_batches[i], device_);
-      }
-    }
-    for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
-      // Also for models that do not look at the guard between their layers.
-      ThrowIfStopped();
-      SeedFor(SeedUse::kForward, step, i);
-      const torch::Tensor share = AddGradient(batch.micro_batches[i], totals);
-      loss = loss.defined() ? loss + share : share;
-    }
-    if (shared != nullptr) {
-      for (size_t i = 0; i < batch.micro_batches.size(); ++i) {
-        SeedFor(SeedUse::kShared, step, i);
-        shared->AddGradient(i);
-      }
-    }
-  } catch (const Stopped&) {
-    return false;
-  }
-  for (const Examples& examples : batch.micro_batches) {
     result->examples += static_cast<int64_t>(examples.size());
     for (const auto& example : examples) {
       result->tokens += example->long_length() + example->global_length();
     }
   }
-  result->loss = loss.item<double>();
+  ProcessGroup* const group = options_.group;
+  const Share share = {
+      .batch = batch,
+      .step = step,
+      .is_here = DealMicroBatches(batch.micro_batches,
+                                  group == nullptr ? 1 : group->size(),
+                                  group == nullptr ? 0 : group->rank())};
+  const std::unique_ptr<UpdateContext> context = model_->BeginUpdate();
+  ETC_ASSIGN_OR_RETURN(const bool begun, AddToContext(share, context.get()));
+  if (!begun) {
+    return false;
+  }
+  torch::Tensor loss;
+  ETC_ASSIGN_OR_RETURN(
+      const bool made, Together(step, [&] {
+        ForEachHere(share, SeedUse::kForward,
+                    [&](size_t, const Examples& examples) {
+                      const torch::Tensor part = AddGradient(examples, totals);
+                      loss = loss.defined() ? loss + part : part;
+                    });
+      }));
+  if (!made) {
+    return false;
+  }
+  ETC_ASSIGN_OR_RETURN(const bool added,
+                       AddGradientOfContext(share, context.get()));
+  if (!added) {
+    return false;
+  }
+  result->loss = loss.defined() ? loss.item<double>() : 0;
+  if (group != nullptr) {
+    ETC_RETURN_IF_ERROR(SumGradients(&result->loss));
+  }
   return true;
 }
 
@@ -182,7 +290,8 @@ absl::StatusOr<std::optional<TrainStepResult>> TrainStep::Run(
   model_->SetTraining(true);
   const StopGuard guard(stop);
   TrainStepResult result;
-  if (!ComputeGradient(batch, step, &result)) {
+  ETC_ASSIGN_OR_RETURN(const bool made, ComputeGradient(batch, step, &result));
+  if (!made) {
     return std::nullopt;
   }
   ETC_RETURN_IF_ERROR(ApplyGradient(step, &result));

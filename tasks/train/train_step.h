@@ -5,50 +5,23 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/data/loader.h"
+#include "tasks/distributed/process_group.h"
 #include "tasks/loss_totals.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/schedule.h"
+#include "tasks/train/train_step_result.h"
 #include "tasks/train/trainable_model.h"
 
 namespace etc {
-
-// Numbers of one update.
-struct TrainStepResult {
-  double loss = 0;
-  double learning_rate = 0;
-  // Before clipping.
-  double gradient_norm = 0;
-  // 2-norms of what was added to the parameters, and of the parameters after
-  // it, each taken as one vector.
-  double update_norm = 0;
-  double weight_norm = 0;
-  int64_t examples = 0;
-  int64_t tokens = 0;  // long and global, without padding
-  // NormWarning of these numbers; empty: nothing is wrong.
-  std::string warning;
-};
-
-// Beyond these bounds an update has likely ruined the model: one that is longer
-// than the parameters that it changes (update_norm > kMaxRelativeUpdate times
-// their norm before), and parameters whose root mean square is larger than
-// kMaxRootMeanSquare, when random ones have one of about initializer_range.
-inline constexpr double kMaxRelativeUpdate = 1;
-inline constexpr double kMaxRootMeanSquare = 10;
-
-// A message about the norms of `update`, the one after `step` others, which
-// changed `count` parameters of norm `norm_before`; empty if they are within
-// the bounds.
-std::string NormWarning(const TrainStepResult& update, int64_t step,
-                        double norm_before, int64_t count);
 
 // Moves the parameters of a model along the gradient of the loss of one batch
 // (TrainableModel::Loss), by micro-batches whose gradients are added. All
@@ -62,6 +35,8 @@ class TrainStep {
     double clip_norm = 1;
     LearningRateSchedule schedule;
     int64_t seed = 1;
+    // Among which the micro-batches are dealt out; null: there is one process.
+    ProcessGroup* group = nullptr;
   };
 
   // `optimizer` is one of the parameters of `model`, which must outlive the
@@ -72,8 +47,12 @@ class TrainStep {
   // The update after `step` others. Its random numbers follow from the seed,
   // `step` and the micro-batch alone. Nothing, and no change to the model, if
   // `*stop` becomes true before it is made; `stop` may be null.
-  //   kAborted  the loss or the gradient is infinite or not a number, and the
-  //             model is as it was; or the parameters are after the update
+  // Of several processes each runs its share of the micro-batches, and all make
+  // the same update.
+  //   kAborted      the loss or the gradient is infinite or not a number, and
+  //                 the model is as it was; or the parameters are after the
+  //                 update
+  //   kUnavailable  another process has ended
   absl::StatusOr<std::optional<TrainStepResult>> Run(
       const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop);
 
@@ -88,8 +67,15 @@ class TrainStep {
  private:
   // Sets the gradients of the parameters to that of the batch, and in `result`
   // the loss and the counts. False if it was stopped before.
-  bool ComputeGradient(const TrainingBatch& batch, int64_t step,
-                       TrainStepResult* result);
+  absl::StatusOr<bool> ComputeGradient(const TrainingBatch& batch, int64_t step,
+                                       TrainStepResult* result);
+  // Runs what this process does of an update. False if it was stopped before
+  // its end in any process.
+  //   kResourceExhausted  out of memory in one of several processes
+  absl::StatusOr<bool> Together(int64_t step,
+                                const std::function<void()>& work);
+  // Of all processes.
+  absl::Status SumGradients(double* loss);
 
   // Moves the parameters along their gradients, and sets the rest of `result`.
   //   kAborted  as Run
@@ -99,6 +85,22 @@ class TrainStep {
   // what is run of it in UpdateContext.
   enum class SeedUse { kForward, kShared };
   void SeedFor(SeedUse use, int64_t step, size_t micro_batch) const;
+
+  // What this process computes of an update.
+  struct Share {
+    const TrainingBatch& batch;
+    int64_t step = 0;
+    std::vector<bool> is_here;  // by micro-batch
+  };
+  // Calls function(micro-batch, its examples) for those of this process.
+  void ForEachHere(
+      const Share& share, SeedUse use,
+      const std::function<void(size_t, const Examples&)>& function) const;
+  // Take the micro-batches into `context` and through it, if it is not null.
+  // False if it was stopped before.
+  absl::StatusOr<bool> AddToContext(const Share& share, UpdateContext* context);
+  absl::StatusOr<bool> AddGradientOfContext(const Share& share,
+                                            UpdateContext* context);
 
   // Adds the gradient of one micro-batch and returns its share of the loss, a
   // scalar.

@@ -2,6 +2,7 @@
 
 #include <torch/utils.h>
 
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "tasks/train/run_lock.h"
 #include "tasks/train/run_report.h"
 #include "tasks/train/run_settings.h"
+#include "tasks/train/shared_start.h"
 #include "tasks/train/train_step.h"
 #include "tasks/train/training_state.h"
 
@@ -40,13 +42,22 @@ class Trainer {
   absl::StatusOr<RunResult> Run();
 
  private:
-  Trainer(const RunOptions& options, RunLock lock)
+  explicit Trainer(const RunOptions& options)
       : options_(options),
         plan_(options.plan),
-        lock_(std::move(lock)),
         store_(options.directory + "/checkpoints") {}
 
+  bool is_first() const {
+    return options_.group == nullptr || options_.group->is_first();
+  }
+  absl::Status InFirst(const std::function<absl::Status()>& action) const {
+    return InFirstProcess(options_.group, action);
+  }
+  // The right to the run's directory.
+  absl::Status TakeLock();
   absl::Status MakeModel();
+  // From the last checkpoint, or fresh.
+  absl::Status StartModel();
   absl::Status StartFresh();
   absl::Status StartFrom(const std::string& checkpoint);
   // From here on the run's directory is changed.
@@ -60,19 +71,21 @@ class Trainer {
   // diverged or the memory was too little.
   absl::Status WithLastGood(const absl::Status& status) const;
   absl::Status Evaluate();
-  // Sets the scores in the state. Whether they are the best so far.
-  bool UpdateScores(const Metrics& metrics);
   // Adds the files of an evaluation to the last checkpoint.
   absl::Status AddEvaluation(const std::optional<std::string>& predictions,
                              bool is_best);
   absl::Status WriteFiles(const std::string& directory) const;
+  absl::Status WriteCheckpoint();
   absl::Status Save();
   RunResult Result(bool finished) const;
+  double SecondsCommunicating() const {
+    return options_.group == nullptr ? 0 : options_.group->seconds_waited();
+  }
   std::string DeviceName() const { return train_step_->device().str(); }
 
   const RunOptions options_;
   const RunPlan& plan_;
-  const RunLock lock_;
+  std::optional<RunLock> lock_;  // of the first process
   CheckpointStore store_;
 
   std::unique_ptr<RunModel> model_;
@@ -90,27 +103,37 @@ class Trainer {
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
     const RunOptions& options) {
-  ETC_RETURN_IF_ERROR(CreateDirectories(options.directory));
-  ETC_ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(options.directory));
   // The constructor is private: make_unique cannot see it.
-  std::unique_ptr<Trainer> trainer(new Trainer(options, std::move(lock)));
-  const std::optional<std::string> last = trainer->store_.last();
-  if (last.has_value() && !options.resume) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(options.directory,
-                     " has a run already: resume it, or choose another output "
-                     "directory"));
-  }
-  ETC_RETURN_IF_ERROR(trainer->lock_.WriteHolder());
+  std::unique_ptr<Trainer> trainer(new Trainer(options));
+  ETC_RETURN_IF_ERROR(CheckSameRun(options));
+  ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->TakeLock(); }));
   ETC_RETURN_IF_ERROR(trainer->MakeModel());
-  ETC_RETURN_IF_ERROR(last.has_value() ? trainer->StartFrom(*last)
-                                       : trainer->StartFresh());
-  ETC_RETURN_IF_ERROR(trainer->TakeOverDirectory());
+  ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
+  ETC_RETURN_IF_ERROR(ShareStart(
+      options.group, {.parameters = trainer->model_->model()->NamedParameters(),
+                      .optimizer = &trainer->train_step_->optimizer(),
+                      .state = &trainer->state_,
+                      .saved_step = &trainer->saved_step_}));
+  ETC_RETURN_IF_ERROR(
+      trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));
   TrainingLoaderOptions loader = options.plan.loader;
   loader.stop = options.stop;
   trainer->loader_ = std::make_unique<TrainingLoader>(&options.train, loader,
                                                       trainer->state_.position);
   return trainer;
+}
+
+absl::Status Trainer::TakeLock() {
+  ETC_RETURN_IF_ERROR(CreateDirectories(options_.directory));
+  ETC_ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(options_.directory));
+  lock_.emplace(std::move(lock));
+  if (store_.last().has_value() && !options_.resume) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(options_.directory,
+                     " has a run already: resume it, or choose another output "
+                     "directory"));
+  }
+  return lock_->WriteHolder();
 }
 
 absl::Status Trainer::MakeModel() {
@@ -123,8 +146,14 @@ absl::Status Trainer::MakeModel() {
       model_->model(), std::move(optimizer),
       TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
                          .schedule = plan_.schedule,
-                         .seed = plan_.seed});
+                         .seed = plan_.seed,
+                         .group = options_.group});
   return absl::OkStatus();
+}
+
+absl::Status Trainer::StartModel() {
+  const std::optional<std::string> last = store_.last();
+  return last.has_value() ? StartFrom(*last) : StartFresh();
 }
 
 absl::Status Trainer::TakeOverDirectory() {
@@ -221,9 +250,9 @@ absl::StatusOr<RunResult> Trainer::Run() {
     options_.reporter->Message("stopping: saving what was trained so far");
     ETC_RETURN_IF_ERROR(Save());
   }
-  options_.reporter->Message(absl::StrCat("stopped after ", state_.step, " of ",
-                                          Counted(plan_.num_steps, "update"),
-                                          "; saved in ", *store_.last()));
+  options_.reporter->Message(absl::StrCat(
+      "stopped after ", state_.step, " of ", Counted(plan_.num_steps, "update"),
+      "; saved in ", store_.last().value_or("")));
   return Result(/*finished=*/false);
 }
 
@@ -243,43 +272,35 @@ absl::Status Trainer::WithLastGood(const absl::Status& status) const {
 absl::StatusOr<bool> Trainer::MakeUpdate() {
   const double begin = SteadySeconds();
   const double waited_before = loader_->seconds_waited();
-  absl::StatusOr<TrainingBatch> next = loader_->Next();
-  if (absl::IsCancelled(next.status())) {
+  const double communicated = SecondsCommunicating();
+  const absl::StatusOr<TrainingBatch> batch = loader_->Next();
+  ETC_ASSIGN_OR_RETURN(const bool goes_on,
+                       GoesOn(options_.group, batch.status()));
+  if (!goes_on) {
     return false;
   }
-  ETC_ASSIGN_OR_RETURN(const TrainingBatch batch, std::move(next));
   const double waited = loader_->seconds_waited() - waited_before;
-  checked_examples_ = batch.micro_batches.front();
+  checked_examples_ = batch->micro_batches.front();
   const absl::StatusOr<std::optional<TrainStepResult>> update =
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },
-          [&] { return train_step_->Run(batch, state_.step, options_.stop); });
+          [&] { return train_step_->Run(*batch, state_.step, options_.stop); });
   ETC_RETURN_IF_ERROR(WithLastGood(update.status()));
   if (!update->has_value()) {
     return false;
   }
   ++state_.step;
-  state_.position = batch.next;
-  ETC_RETURN_IF_ERROR(report_->ReportUpdate(
-      state_.step, **update,
-      {.seconds = SteadySeconds() - begin, .seconds_waited = waited},
-      loader_->skipped()));
-  state_.metrics_bytes = report_->metrics_bytes();
-  return true;
-}
-
-bool Trainer::UpdateScores(const Metrics& metrics) {
-  state_.evaluated_step = state_.step;
-  state_.evaluation = metrics;
-  const std::string main_metric = options_.evaluator->main_metric();
-  const std::optional<double> now = FindMetric(metrics, main_metric);
-  const std::optional<double> best = FindMetric(state_.best, main_metric);
-  const bool is_best = now.has_value() && (!best.has_value() || *now > *best);
-  if (is_best) {
-    state_.best_step = state_.step;
-    state_.best = metrics;
+  state_.position = batch->next;
+  if (is_first()) {
+    ETC_RETURN_IF_ERROR(report_->ReportUpdate(
+        state_.step, **update,
+        {.seconds = SteadySeconds() - begin,
+         .seconds_waited = waited,
+         .seconds_communicating = SecondsCommunicating() - communicated},
+        loader_->skipped()));
+    state_.metrics_bytes = report_->metrics_bytes();
   }
-  return is_best;
+  return true;
 }
 
 absl::Status Trainer::Evaluate() {
@@ -290,12 +311,16 @@ absl::Status Trainer::Evaluate() {
         evaluation.status().code(),
         absl::StrCat(evaluation.status().message(),
                      "; in the evaluation after ", state_.step,
-                     " updates, which are saved in ", *store_.last()));
+                     " updates, which are saved in ",
+                     store_.last().value_or(options_.directory)));
   }
-  const bool is_best = UpdateScores(evaluation->summary.metrics);
-  ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, evaluation->summary));
-  state_.metrics_bytes = report_->metrics_bytes();
-  return AddEvaluation(evaluation->predictions, is_best);
+  const bool is_best = SetScores(evaluation->summary.metrics,
+                                 options_.evaluator->main_metric(), &state_);
+  return InFirst([&]() -> absl::Status {
+    ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, evaluation->summary));
+    state_.metrics_bytes = report_->metrics_bytes();
+    return AddEvaluation(evaluation->predictions, is_best);
+  });
 }
 
 absl::Status Trainer::AddEvaluation(
@@ -321,6 +346,12 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
 }
 
 absl::Status Trainer::Save() {
+  ETC_RETURN_IF_ERROR(InFirst([this] { return WriteCheckpoint(); }));
+  saved_step_ = state_.step;
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::WriteCheckpoint() {
   // The checkpoint before is kept until this one is known to be as good. A run
   // that is stopped before its first batch has no examples to check with.
   if (!checked_examples_.empty()) {
@@ -332,11 +363,9 @@ absl::Status Trainer::Save() {
   }
   // The lines that the state counts in `metrics_bytes` have to be on disk.
   ETC_RETURN_IF_ERROR(report_->Sync());
-  ETC_RETURN_IF_ERROR(store_.Save(
-      state_.step,
-      [this](const std::string& directory) { return WriteFiles(directory); }));
-  saved_step_ = state_.step;
-  return absl::OkStatus();
+  return store_.Save(state_.step, [this](const std::string& directory) {
+    return WriteFiles(directory);
+  });
 }
 
 RunResult Trainer::Result(bool finished) const {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
+#include "tasks/distributed/process_group.h"
 #include "tasks/metrics.h"
 #include "tasks/train/evaluator.h"
 #include "tasks/train/progress.h"
@@ -36,6 +37,9 @@ struct RunOptions {
   // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};
   RunReporter* reporter = nullptr;  // not null
+  // The processes that make this run together, each of which calls
+  // TrainOneSeed; null: this one alone.
+  ProcessGroup* group = nullptr;
   // Checked before each micro-batch: true makes the run save and return. May be
   // null.
   const std::atomic<bool>* stop = nullptr;
@@ -71,7 +75,15 @@ struct RunResult {
 //                        number; the message names the last good checkpoint
 //   kAlreadyExists       the directory has a run, and `resume` is false
 //   kUnavailable         another process has a run there; the message says who
-//   kFailedPrecondition  the run to resume had other settings
+//   kFailedPrecondition  the run to resume had other settings; a process has
+//                        other settings than the first
+//
+// Of several processes the first has the directory: it alone reads and writes
+// there, and the others get from it what they start from. They make the same
+// updates as one process would, but for the order in which gradients are summed
+// up; with the same number of processes, to the bit. An error of one is one of
+// all.
+//   kUnavailable         another process has ended
 absl::StatusOr<RunResult> TrainOneSeed(const RunOptions& options);
 
 }  // namespace etc

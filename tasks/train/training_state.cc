@@ -44,6 +44,8 @@ void ReadMetrics(const std::string& field, JsonObjectReader* reader,
   }
 }
 
+}  // namespace
+
 Json StateToJson(const TrainingState& state) {
   return {{"step", state.step},
           {"epoch", state.position.epoch},
@@ -75,7 +77,19 @@ absl::StatusOr<TrainingState> StateFromJson(const Json& json,
   return state;
 }
 
-}  // namespace
+bool SetScores(const Metrics& metrics, const std::string& main_metric,
+               TrainingState* state) {
+  state->evaluated_step = state->step;
+  state->evaluation = metrics;
+  const std::optional<double> now = FindMetric(metrics, main_metric);
+  const std::optional<double> best = FindMetric(state->best, main_metric);
+  const bool is_best = now.has_value() && (!best.has_value() || *now > *best);
+  if (is_best) {
+    state->best_step = state->step;
+    state->best = metrics;
+  }
+  return is_best;
+}
 
 absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
     const std::vector<SettingChange>& changes, const RunPlan& plan,

@@ -36,6 +36,16 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
+// All of it; messages of mistakes in `json` begin with `where`.
+nlohmann::json StateToJson(const TrainingState& state);
+absl::StatusOr<TrainingState> StateFromJson(const nlohmann::json& json,
+                                            const std::string& where);
+
+// Makes `metrics` those of an evaluation now. Whether they are the best so far
+// by `main_metric`.
+bool SetScores(const Metrics& metrics, const std::string& main_metric,
+               TrainingState* state);
+
 // Adapts `state` to a run that goes on by `plan`, whose settings changed by
 // `changes`: other examples begin a new pass over the data, and other data to
 // evaluate on discard the best score so far. Returns what happened, a line

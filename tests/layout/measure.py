@@ -37,7 +37,7 @@ import sys
 import tempfile
 
 LAYERS = ["base", "attention", "etc", "tasks"]
-SHARED_IN_TASKS = ["text", "data", "train"]
+SHARED_IN_TASKS = ["text", "data", "distributed", "train"]
 MAX_HEADER, MAX_SOURCE, MAX_FUNCTION = 150, 400, 60
 MAX_REPETITION = 14.0
 MAX_REPETITION_PROPER = 10.0

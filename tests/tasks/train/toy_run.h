@@ -56,8 +56,9 @@ inline std::vector<nlohmann::json> MetricsLines(const std::string& directory) {
   for (const absl::string_view line :
        absl::StrSplit(*text, '\n', absl::SkipEmpty())) {
     lines.push_back(nlohmann::json::parse(line));
-    for (const char* timing : {"examples_per_second", "tokens_per_second",
-                               "seconds_waited", "seconds"}) {
+    for (const char* timing :
+         {"examples_per_second", "tokens_per_second", "seconds_waited",
+          "seconds_communicating", "seconds"}) {
       lines.back().erase(timing);
     }
   }

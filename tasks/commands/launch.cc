@@ -1,0 +1,78 @@
+// `realetc launch`: any command as several processes on this machine.
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tasks/commands/commands.h"
+#include "tasks/distributed/launcher.h"
+
+namespace etc {
+namespace {
+
+// COMMAND is no positional of CLI11 (see below), but stands in the usage line.
+class LaunchFormatter : public CLI::Formatter {
+ public:
+  explicit LaunchFormatter(const CLI::Formatter& other)
+      : CLI::Formatter(other) {}
+  std::string make_usage(const CLI::App*, std::string name) const override {
+    return "Usage: " + name + " --processes N [OPTIONS] COMMAND...\n";
+  }
+};
+
+// The words from COMMAND on.
+std::vector<std::string> CommandWords(const CLI::App& command) {
+  std::vector<std::string> words = command.remaining();
+  if (words.empty()) {
+    throw CLI::RequiredError("COMMAND");
+  }
+  // Not yet COMMAND: an option that launch has not.
+  if (words.front().starts_with("-")) {
+    throw CLI::ExtrasError({words.front()});
+  }
+  return words;
+}
+
+}  // namespace
+
+void AddLaunchCommand(CLI::App* program, Action* action) {
+  auto options = std::make_shared<LaunchOptions>();
+  CLI::App* command = program->add_subcommand(
+      "launch", "Run a command as several processes on this machine");
+  command->footer(
+      "COMMAND is any command of a run with all its options. Its processes "
+      "share the\n"
+      "work; `[rank]` stands before each line they print, and they read no "
+      "input.\n"
+      "Ctrl-C is passed on to all; when one fails, all are ended. Each has its "
+      "share\n"
+      "of the cores, unless OMP_NUM_THREADS says how many threads it has.\n"
+      "\n"
+      "Example:\n"
+      "  realetc launch --processes 2 \\\n"
+      "    finetune tasks/wikihop/configs/demo.json --set train.batch_size=8");
+  if (const auto* formatter =
+          dynamic_cast<const CLI::Formatter*>(program->get_formatter().get());
+      formatter != nullptr) {
+    command->formatter(std::make_shared<LaunchFormatter>(*formatter));
+  }
+  command->add_option("--processes", options->processes, "How many")
+      ->required()
+      ->check(CLI::Range(int64_t{1}, kMostLaunchedProcesses));
+  command
+      ->add_option("--grace-seconds", options->grace_seconds,
+                   "How long the others may take to end after one has failed, "
+                   "before they get SIGTERM, and then SIGKILL")
+      ->capture_default_str();
+  // All from the first word on that is no option, untouched. In a positional of
+  // several words, CLI11 would make two of "[a,b]".
+  command->prefix_command();
+  command->callback([=] {
+    options->command = CommandWords(*command);
+    *action = [options] { return Launch(*options); };
+  });
+}
+
+}  // namespace etc

@@ -1,0 +1,39 @@
+#ifndef ETC_TASKS_DISTRIBUTED_CHILD_PROCESS_H_
+#define ETC_TASKS_DISTRIBUTED_CHILD_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/distributed/descriptor.h"
+
+namespace etc {
+
+// What a process runs.
+struct ChildProgram {
+  std::string path;
+  // From argv[0], its name, on.
+  std::vector<std::string> arguments;
+  // All of it, as "NAME=value".
+  std::vector<std::string> environment;
+};
+
+// A process that was started. Whoever has it must wait for `pid`.
+struct ChildProcess {
+  pid_t pid = -1;
+  // Where its standard output and error can be read; reading does not wait.
+  Descriptor out;
+  Descriptor err;
+};
+
+// Starts a process in a process group of its own, so that a terminal's Ctrl-C
+// does not reach it, with /dev/null as its input and default actions of SIGINT,
+// SIGTERM and SIGCHLD. It gets SIGTERM when the thread that started it ends,
+// however. Fails if it cannot be started; the message says why.
+absl::StatusOr<ChildProcess> StartChild(const ChildProgram& program);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DISTRIBUTED_CHILD_PROCESS_H_

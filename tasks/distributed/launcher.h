@@ -1,0 +1,54 @@
+#ifndef ETC_TASKS_DISTRIBUTED_LAUNCHER_H_
+#define ETC_TASKS_DISTRIBUTED_LAUNCHER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace etc {
+
+inline constexpr int64_t kMostLaunchedProcesses = 1024;
+
+struct LaunchOptions {
+  // How many, in [1, kMostLaunchedProcesses].
+  int64_t processes = 1;
+  // The arguments of each; the first is a command other than "launch".
+  std::vector<std::string> command;
+  // How long the others may take to end after one has failed, in seconds; then
+  // they get SIGTERM, and after the same time again SIGKILL. In [0, 1e6].
+  double grace_seconds = 10;
+  // What is started, by default this very program, and its argv[0].
+  std::string program = "/proc/self/exe";
+  std::string name = "realetc";
+  // Where the lines of standard output and of standard error go. Stay open.
+  int out_fd = 1;
+  int err_fd = 2;
+};
+
+// Runs `processes` copies of a program on this machine as the processes of one
+// run, with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
+// MASTER_PORT set (tasks/distributed/process_place.h): a port of 127.0.0.1 that
+// was free just before. OMP_NUM_THREADS, unless it is set, divides the cores
+// between them.
+//
+// Writes their output line by line with "[rank] " before each, passes SIGINT
+// and SIGTERM on, and returns when all have ended. When one fails, the others
+// are ended after the grace time; but once a signal was passed on, an exit code
+// is what was asked for, and the others have all their time to save. If this
+// process is killed, they get SIGTERM. To be called by one thread of a process
+// at a time; the processes end if that thread does.
+//
+//   kInvalidArgument     the options are wrong
+//   kFailedPrecondition  this process was itself started as one of a run
+//   kAborted             a process failed: "process 2 of 4 ended with exit code
+//                        1", or "... was killed by signal 9 (SIGKILL)", of the
+//                        first that did
+//   kCancelled           the same after a signal was passed on
+//   others               a process cannot be started or its output not written
+absl::Status Launch(const LaunchOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DISTRIBUTED_LAUNCHER_H_

@@ -1,0 +1,29 @@
+#ifndef ETC_TASKS_DISTRIBUTED_LISTEN_ADDRESS_H_
+#define ETC_TASKS_DISTRIBUTED_LISTEN_ADDRESS_H_
+
+#include <string>
+
+namespace etc {
+
+// While it lives, sockets that this thread binds to all addresses of the
+// machine are bound to one instead: c10d's TCPStore has no way to say on which
+// address it listens, and listens on all.
+class ListenAddress {
+ public:
+  // An IPv4 or IPv6 address, not a name; with another text nothing changes.
+  explicit ListenAddress(const std::string& address);
+  ~ListenAddress();
+  ListenAddress(const ListenAddress&) = delete;
+  ListenAddress& operator=(const ListenAddress&) = delete;
+};
+
+// The numeric address of a host, as this machine resolves it; empty: unknown.
+std::string NumericAddress(const std::string& host);
+
+// The address of this machine by which it reaches `address`, a numeric one;
+// empty: it does not.
+std::string AddressTowards(const std::string& address);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DISTRIBUTED_LISTEN_ADDRESS_H_

@@ -1,0 +1,143 @@
+#include "tasks/distributed/missing_process.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <fstream>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<uint8_t> Bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+// A value of the store that is there; empty: it is not, or there is no store.
+std::string ValueOf(c10d::Store& store, const std::string& key) {
+  try {
+    if (!store.check({key})) {
+      return "";
+    }
+    const std::vector<uint8_t> bytes = store.get(key);
+    return {bytes.begin(), bytes.end()};
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+// Which boot of which machine this is: processes with the same one can look for
+// each other.
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+// A process that has ended keeps its number until its parent has asked for it.
+bool IsRunning(int64_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string line;
+  if (!std::getline(file, line)) {
+    return false;
+  }
+  const size_t end = line.rfind(") ");
+  return end == std::string::npos ||
+         (line[end + 2] != 'Z' && line[end + 2] != 'X');
+}
+
+// What the store says of the others. Each process that has lost a connection
+// says there that it is there.
+struct Others {
+  std::string left;                 // "process 2 has ended: no such file"
+  std::vector<std::string> gone;    // do not run any more
+  std::vector<std::string> silent;  // run on another machine, or still compute
+};
+
+Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
+  Others others;
+  const std::string boot = BootId();
+  for (int64_t rank = 0; rank < place.world_size; ++rank) {
+    const auto value = [&](absl::string_view key) {
+      return ValueOf(store, absl::StrCat(key, "/", rank));
+    };
+    const std::string name = absl::StrCat("process ", rank);
+    if (rank == place.rank || !value("there").empty()) {
+      continue;
+    }
+    if (const std::string left = value("left"); !left.empty()) {
+      others.left = absl::StrCat(name, " has ended: ", left);
+      continue;
+    }
+    const std::pair<std::string, std::string> process =
+        absl::StrSplit(value("process"), ' ');
+    int64_t pid = 0;
+    const bool is_gone = process.first == boot && !boot.empty() &&
+                         absl::SimpleAtoi(process.second, &pid) &&
+                         !IsRunning(pid);
+    (is_gone ? others.gone : others.silent).push_back(name);
+  }
+  return others;
+}
+
+}  // namespace
+
+void Introduce(const ProcessPlace& place, c10d::Store& store) {
+  store.set(absl::StrCat("process/", place.rank),
+            Bytes(absl::StrCat(BootId(), " ", getpid())));
+}
+
+void SayWhyItLeaves(const ProcessPlace& place, const std::string& why,
+                    c10d::Store& store) {
+  store.set(absl::StrCat("left/", place.rank), Bytes(why));
+}
+
+std::string NoStore(const ProcessPlace& place) {
+  return absl::StrCat("process 0, at ", place.master_address, ":",
+                      place.master_port, ", has ended or cannot be reached");
+}
+
+std::string NameMissing(const ProcessPlace& place, c10d::Store& store,
+                        const std::string& error) {
+  try {
+    store.set(absl::StrCat("there/", place.rank), Bytes("1"));
+  } catch (const std::exception&) {
+    return NoStore(place);
+  }
+  // Process 0 has the store that the others ask, so it waits for all of them.
+  const bool is_first = place.rank == 0;
+  const auto begin = Clock::now();
+  const auto patience = is_first ? 2 * kPatience : kPatience;
+  Others others = LookForOthers(place, store);
+  while (!others.silent.empty() && Clock::now() - begin < patience &&
+         (is_first || (others.gone.empty() && others.left.empty()))) {
+    usleep(50'000);
+    others = LookForOthers(place, store);
+  }
+  if (!others.left.empty()) {
+    return others.left;
+  }
+  if (!others.gone.empty()) {
+    return absl::StrCat(absl::StrJoin(others.gone, " and "), " has ended");
+  }
+  if (!others.silent.empty()) {
+    return absl::StrCat(absl::StrJoin(others.silent, " or "),
+                        " has ended or cannot be reached: ", error);
+  }
+  return absl::StrCat("lost its connection to another one: ", error);
+}
+
+}  // namespace etc

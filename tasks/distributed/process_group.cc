@@ -1,0 +1,320 @@
+#include "tasks/distributed/process_group.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <future>
+#include <thread>
+#include <utility>
+
+#ifndef USE_C10D_GLOO
+#define USE_C10D_GLOO
+#endif
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "tasks/distributed/listen_address.h"
+#include "tasks/distributed/missing_process.h"
+
+namespace etc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::chrono::milliseconds Milliseconds(absl::Duration duration) {
+  return std::chrono::milliseconds(absl::ToInt64Milliseconds(duration));
+}
+
+// The first line, without what LibTorch adds of its own insides.
+std::string FirstLine(const std::string& text) {
+  return std::vector<std::string>(absl::StrSplit(text, '\n')).front();
+}
+
+}  // namespace
+
+struct ProcessGroup::Backend {
+  c10::intrusive_ptr<c10d::Store> store;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+};
+
+// Adds the time that it lives to that in which the others were waited for.
+class ProcessGroup::Waiting {
+ public:
+  explicit Waiting(ProcessGroup* group) : group_(group), begin_(Clock::now()) {}
+  ~Waiting() {
+    group_->seconds_waited_ +=
+        std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  ProcessGroup* const group_;
+  const Clock::time_point begin_;
+};
+
+ProcessGroup::ProcessGroup(const ProcessPlace& place, absl::Duration timeout)
+    : place_(place), timeout_(timeout), backend_(std::make_unique<Backend>()) {}
+
+ProcessGroup::~ProcessGroup() = default;
+
+absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Join(
+    const ProcessPlace& place, absl::Duration timeout) {
+  // The constructor is private: make_unique cannot see it.
+  std::unique_ptr<ProcessGroup> group(new ProcessGroup(place, timeout));
+  const Waiting waiting(group.get());
+  ETC_RETURN_IF_ERROR(group->Connect());
+  return group;
+}
+
+absl::Status ProcessGroup::Connect() {
+  const std::string meeting =
+      absl::StrCat(place_.master_address, ":", place_.master_port);
+  const std::string address = NumericAddress(place_.master_address);
+  if (address.empty()) {
+    return absl::UnavailableError(absl::StrCat(
+        "the address of process 0, \"", place_.master_address,
+        "\" (MASTER_ADDR), is no address and no host that is known here"));
+  }
+  const std::string own = AddressTowards(address);
+  if (own.empty()) {
+    return absl::UnavailableError(absl::StrCat(
+        "process ", place_.rank, " of ", place_.world_size,
+        ": there is no way to process 0 at ", meeting, " (MASTER_ADDR)"));
+  }
+  if (is_first() && own != address && !place_.launcher_has_store) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "process 0 should be on the machine that has the address ",
+        place_.master_address, " (MASTER_ADDR), but this one has not"));
+  }
+  const auto timeout = Milliseconds(timeout_);
+  try {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<uint16_t>(place_.master_port);
+    options.isServer = is_first() && !place_.launcher_has_store;
+    if (!place_.launcher_has_store) {
+      options.numWorkers = static_cast<size_t>(place_.world_size);
+    }
+    options.timeout = timeout;
+    const ListenAddress listen(address);
+    backend_->store = c10::make_intrusive<c10d::PrefixStore>(
+        absl::StrCat("realetc/", place_.restart),
+        c10::make_intrusive<c10d::TCPStore>(address, options));
+  } catch (const std::exception& error) {
+    if (absl::StrContains(error.what(), "failed to listen")) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "process 0 cannot listen at ", meeting,
+          " (MASTER_ADDR, MASTER_PORT): is the port taken by another run? ",
+          FirstLine(error.what())));
+    }
+    return absl::UnavailableError(absl::StrCat(
+        "process ", place_.rank, " of ", place_.world_size,
+        " waited for the others at ", meeting,
+        " (MASTER_ADDR, MASTER_PORT) for ", absl::FormatDuration(timeout_),
+        " in vain: ", FirstLine(error.what())));
+  }
+  try {
+    auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+    options->devices.push_back(
+        c10d::ProcessGroupGloo::createDeviceForHostname(own));
+    backend_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::PrefixStore>("gloo", backend_->store),
+        static_cast<int>(place_.rank), static_cast<int>(place_.world_size),
+        std::move(options));
+    Introduce(place_, *backend_->store);
+  } catch (const std::exception& error) {
+    return WhoIsMissing(error.what());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProcessGroup::Sum(const std::vector<torch::Tensor>& tensors) {
+  constexpr int64_t kBucketBytes = int64_t{25} << 20;
+  constexpr size_t kUnderway = 2;
+  struct Bucket {
+    std::vector<torch::Tensor> parts;  // flat views of the tensors
+    std::vector<torch::Tensor> sum;    // one tensor, on the CPU
+    c10::intrusive_ptr<c10d::Work> work;
+  };
+  const torch::NoGradGuard no_grad;
+  const Waiting waiting(this);
+  std::deque<Bucket> underway;
+  const auto finish = [&] {
+    Bucket& bucket = underway.front();
+    bucket.work->wait();
+    int64_t begin = 0;
+    for (torch::Tensor& part : bucket.parts) {
+      part.copy_(bucket.sum.front().narrow(0, begin, part.numel()));
+      begin += part.numel();
+    }
+    underway.pop_front();
+  };
+  const auto send = [&](std::vector<torch::Tensor> parts) {
+    Bucket bucket = {.parts = std::move(parts)};
+    bucket.sum = {torch::cat(bucket.parts).cpu()};
+    bytes_summed_ += static_cast<int64_t>(bucket.sum.front().nbytes());
+    bucket.work = backend_->gloo->allreduce(bucket.sum);
+    underway.push_back(std::move(bucket));
+    if (underway.size() > kUnderway) {
+      finish();
+    }
+  };
+  try {
+    std::vector<torch::Tensor> parts;
+    int64_t bytes = 0;
+    for (const torch::Tensor& tensor : tensors) {
+      TORCH_CHECK(tensor.is_contiguous(), "tensors to sum are contiguous");
+      parts.push_back(tensor.detach().view({-1}));
+      bytes += static_cast<int64_t>(tensor.nbytes());
+      if (bytes >= kBucketBytes) {
+        send(std::exchange(parts, {}));
+        bytes = 0;
+      }
+    }
+    if (!parts.empty()) {
+      send(std::move(parts));
+    }
+    while (!underway.empty()) {
+      finish();
+    }
+  } catch (const std::exception& error) {
+    return WhoIsMissing(error.what());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProcessGroup::Broadcast(
+    const std::vector<torch::Tensor>& tensors) {
+  const torch::NoGradGuard no_grad;
+  const Waiting waiting(this);
+  try {
+    for (const torch::Tensor& tensor : tensors) {
+      std::vector<torch::Tensor> sent = {
+          tensor.detach().to(torch::kCPU).contiguous()};
+      backend_->gloo->broadcast(sent)->wait();
+      if (!is_first()) {
+        tensor.detach().copy_(sent.front());
+      }
+    }
+  } catch (const std::exception& error) {
+    return WhoIsMissing(error.what());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ProcessGroup::Gather(
+    const std::string& bytes) {
+  const Waiting waiting(this);
+  const auto count = static_cast<size_t>(size());
+  // As long as the longest, which all learn first.
+  const auto exchange = [&](const torch::Tensor& mine) {
+    std::vector<std::vector<torch::Tensor>> all(1);
+    for (size_t i = 0; i < count; ++i) {
+      all.front().push_back(torch::empty_like(mine));
+    }
+    std::vector<torch::Tensor> own = {mine};
+    backend_->gloo->allgather(all, own)->wait();
+    return all.front();
+  };
+  try {
+    std::vector<int64_t> lengths;
+    for (const torch::Tensor& length : exchange(torch::full(
+             {1}, static_cast<int64_t>(bytes.size()), torch::kInt64))) {
+      lengths.push_back(length.item<int64_t>());
+    }
+    const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+    std::vector<std::string> result(count);
+    if (longest == 0) {
+      return result;
+    }
+    torch::Tensor mine = torch::zeros({longest}, torch::kUInt8);
+    std::memcpy(mine.data_ptr(), bytes.data(), bytes.size());
+    const std::vector<torch::Tensor> all = exchange(mine);
+    for (size_t i = 0; i < count; ++i) {
+      result[i].assign(static_cast<const char*>(all[i].data_ptr()),
+                       static_cast<size_t>(lengths[i]));
+    }
+    return result;
+  } catch (const std::exception& error) {
+    return WhoIsMissing(error.what());
+  }
+}
+
+absl::Status ProcessGroup::Agree(const absl::Status& mine) {
+  return AgreeToGoOn(mine, /*go_on=*/true).status();
+}
+
+absl::StatusOr<bool> ProcessGroup::AgreeToGoOn(const absl::Status& mine,
+                                               bool go_on) {
+  // "0" or "1", and for an error its code and message: "1 3 no such file".
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all,
+      Gather(absl::StrCat(go_on ? "1" : "0",
+                          mine.ok()
+                              ? ""
+                              : absl::StrCat(" ", static_cast<int>(mine.code()),
+                                             " ", mine.message()))));
+  bool all_go_on = true;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(all[rank], absl::MaxSplits(' ', 2));
+    all_go_on = all_go_on && parts.front() == "1";
+    int code = 0;
+    if (parts.size() < 3 || !absl::SimpleAtoi(parts[1], &code)) {
+      continue;
+    }
+    if (static_cast<int64_t>(rank) == place_.rank) {
+      return mine;
+    }
+    return absl::Status(
+        static_cast<absl::StatusCode>(code),
+        absl::StrCat("process ", rank, " of ", size(), ": ", parts[2]));
+  }
+  return all_go_on;
+}
+
+void ProcessGroup::Leave(const absl::Status& why) {
+  if (why.ok() || backend_->store == nullptr) {
+    return;
+  }
+  try {
+    SayWhyItLeaves(place_, std::string(why.message()), *backend_->store);
+  } catch (const std::exception&) {
+    // They will say that this one is missing.
+    return;
+  }
+}
+
+// Whoever notices closes its connections, so that those notice that wait for
+// it. The store of process 0 may not answer, and c10d would wait for it for
+// ever: it is asked by another thread.
+absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
+  backend_->gloo.reset();
+  auto answer = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> found = answer->get_future();
+  std::thread([answer, place = place_, store = backend_->store,
+               line = FirstLine(error)] {
+    answer->set_value(NameMissing(place, *store, line));
+  }).detach();
+  const bool answered =
+      found.wait_for(3 * kPatience) == std::future_status::ready;
+  if (!answered) {
+    // It is in use.
+    static_cast<void>(backend_->store.release());
+  }
+  return absl::UnavailableError(
+      absl::StrCat("process ", place_.rank, " of ", size(), ": ",
+                   answered ? found.get() : NoStore(place_)));
+}
+
+}  // namespace etc

@@ -1,0 +1,92 @@
+#ifndef ETC_TASKS_DISTRIBUTED_PROCESS_GROUP_H_
+#define ETC_TASKS_DISTRIBUTED_PROCESS_GROUP_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tasks/distributed/process_place.h"
+
+namespace etc {
+
+// The processes of a run, joined by LibTorch's c10d over Gloo. What they do
+// together, all of them do, in the same order.
+//
+// c10d knows no authentication: who reaches the ports of a group can take part
+// in it. Its store listens on the address of ProcessPlace alone, and Gloo on
+// that by which a process reaches it.
+//
+// Each function fails on all processes that are left if one of them has ended
+// or does not answer, with kUnavailable and who that is; the group is then of
+// no use any more.
+class ProcessGroup {
+ public:
+  // Waits until all processes have come. `timeout` is for that, and for each
+  // wait after it.
+  //   kUnavailable      the address cannot be reached, or some have not come
+  //   kInvalidArgument  the port is taken, or the address is not of this
+  //                     machine (process 0)
+  static absl::StatusOr<std::unique_ptr<ProcessGroup>> Join(
+      const ProcessPlace& place, absl::Duration timeout);
+
+  ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int64_t rank() const { return place_.rank; }
+  int64_t size() const { return place_.world_size; }
+  // The one that writes and speaks for all.
+  bool is_first() const { return place_.rank == 0; }
+
+  // Sums each tensor over the processes, in place and to the same bits on all
+  // of them. Floating, of one dtype, of the same shapes everywhere. They go in
+  // buckets of some 25 MB, one underway while the next is filled.
+  absl::Status Sum(const std::vector<torch::Tensor>& tensors);
+
+  // Replaces tensors by those of process 0.
+  absl::Status Broadcast(const std::vector<torch::Tensor>& tensors);
+
+  // Everybody's bytes, by rank.
+  absl::StatusOr<std::vector<std::string>> Gather(const std::string& bytes);
+
+  // OK if `mine` is on all processes; else the error of the first that has one,
+  // which names it unless it is this one.
+  absl::Status Agree(const absl::Status& mine);
+
+  // Agree, and whether all want to go on: false if one does not.
+  absl::StatusOr<bool> AgreeToGoOn(const absl::Status& mine, bool go_on);
+
+  // To be called where a process ends with an error that the others do not know
+  // of yet: they will say it when they miss this one.
+  void Leave(const absl::Status& why);
+
+  // Bytes that this process has given to Sum so far, and seconds that it has
+  // waited for the others in all functions.
+  int64_t bytes_summed() const { return bytes_summed_; }
+  double seconds_waited() const { return seconds_waited_; }
+
+ private:
+  struct Backend;
+  class Waiting;
+
+  ProcessGroup(const ProcessPlace& place, absl::Duration timeout);
+  absl::Status Connect();
+  // `error` is of an operation that failed: who is missing.
+  absl::Status WhoIsMissing(const std::string& error);
+
+  const ProcessPlace place_;
+  const absl::Duration timeout_;
+  std::unique_ptr<Backend> backend_;
+  int64_t bytes_summed_ = 0;
+  double seconds_waited_ = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DISTRIBUTED_PROCESS_GROUP_H_

@@ -1,0 +1,63 @@
+#ifndef ETC_TASKS_DISTRIBUTED_PROCESS_PLACE_H_
+#define ETC_TASKS_DISTRIBUTED_PROCESS_PLACE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+// Which of the W processes of a run this one is, and where they meet.
+struct ProcessPlace {
+  // Among all processes, in [0, world_size).
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  // Among those on this machine, from 0.
+  int64_t local_rank = 0;
+  // Host name or address of the machine of rank 0, and a TCP port there, in
+  // [1, 65535]. Empty and 0 if world_size is 1.
+  std::string master_address;
+  int64_t master_port = 0;
+  // Whether the launcher runs c10d's store there, as torchrun does, and how
+  // often it has started the processes again, which find what they have left in
+  // it.
+  bool launcher_has_store = false;
+  std::string restart;
+  // What started this process, for messages: "torchrun" (also for `realetc
+  // launch`, which sets the same variables), "Open MPI", "Slurm"; empty: none.
+  std::string launcher;
+};
+
+// The value of an environment variable, or nothing if it is not set.
+using Environment =
+    std::function<std::optional<std::string>(const std::string& name)>;
+
+// That of this process.
+Environment ProcessEnvironment();
+
+// Reads the variables of the first launcher of these that has set its own:
+//
+//   torchrun, `realetc launch`   RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
+//   mpirun of Open MPI           OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK,
+//                                _LOCAL_SIZE
+//   srun of Slurm                SLURM_PROCID, SLURM_STEP_NUM_TASKS,
+//                                SLURM_LOCALID
+//
+// and of torchrun also TORCHELASTIC_USE_AGENT_STORE and
+// TORCHELASTIC_RESTART_COUNT. Processes meet at MASTER_ADDR and MASTER_PORT.
+// Open MPI and Slurm set neither; without them the address is 127.0.0.1 if Open
+// MPI has all processes on this machine, or the first host of Slurm's step, and
+// the port one from 20000 to 29999 that follows from the job. A batch script
+// that Slurm runs is one process unless it calls srun. Without any of these
+// there is one process.
+//
+//   kInvalidArgument  a variable is missing or has a wrong value; the message
+//                     names it, its value and what was expected
+absl::StatusOr<ProcessPlace> FindProcessPlace(const Environment& environment);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DISTRIBUTED_PROCESS_PLACE_H_

@@ -1,0 +1,289 @@
+#include "tasks/distributed/process_watch.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace etc {
+namespace {
+
+constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr int64_t kLongestPoll = 3'600'000;  // milliseconds
+
+// "SIGTERM"
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? absl::StrCat("signal ", signal)
+                         : absl::StrCat("SIG", name);
+}
+
+// "process 2 of 4 ended with exit code 1"
+std::string DescribeEnd(int64_t rank, size_t processes, int status) {
+  const std::string process = absl::StrCat("process ", rank, " of ", processes);
+  if (WIFSIGNALED(status)) {
+    return absl::StrCat(process, " was killed by signal ", WTERMSIG(status),
+                        " (", SignalName(WTERMSIG(status)), ")");
+  }
+  return absl::StrCat(process, " ended with exit code ", WEXITSTATUS(status));
+}
+
+// Also where `descriptor` does not block, as a terminal that another program
+// has set so.
+absl::Status WriteAll(int descriptor, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(descriptor, text.data(), text.size());
+    if (count >= 0) {
+      text.remove_prefix(static_cast<size_t>(count));
+    } else if (errno == EAGAIN) {
+      pollfd writable{.fd = descriptor, .events = POLLOUT, .revents = 0};
+      poll(&writable, 1, /*timeout=*/-1);
+    } else if (errno != EINTR) {
+      return absl::ErrnoToStatus(errno, "cannot write the processes' output");
+    }
+  }
+  return absl::OkStatus();
+}
+
+int Wait(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// Whether `pid` has ended; it can still be waited for.
+bool HasEnded(pid_t pid) {
+  siginfo_t info = {};
+  return waitid(P_PID, static_cast<id_t>(pid), &info,
+                WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid;
+}
+
+}  // namespace
+
+ProcessWatch::ProcessWatch(const WatchOptions& options) : options_(options) {}
+
+ProcessWatch::~ProcessWatch() {
+  SendToRunning(SIGKILL);
+  for (const Process& process : processes_) {
+    if (process.is_running) {
+      Wait(process.pid);
+    }
+  }
+}
+
+void ProcessWatch::Add(ChildProcess child) {
+  const auto rank = static_cast<int64_t>(processes_.size());
+  const LinePrefixer lines(absl::StrCat("[", rank, "] "));
+  processes_.push_back({.rank = rank,
+                        .pid = child.pid,
+                        .is_running = true,
+                        .streams = {{{.source = std::move(child.out),
+                                      .sink = options_.out_fd,
+                                      .lines = lines},
+                                     {.source = std::move(child.err),
+                                      .sink = options_.err_fd,
+                                      .lines = lines}}}});
+  ++running_;
+}
+
+absl::Status ProcessWatch::Run(SignalPipe* signals) {
+  // A process may have ended before its signal could be taken.
+  ReapEnded();
+  while (running_ > 0) {
+    WaitForEvents(signals->descriptor());
+    for (const int signal : signals->Take()) {
+      if (signal != SIGCHLD) {
+        PassOn(signal);
+      }
+    }
+    ReapEnded();
+    SendDueSignal();
+  }
+  return result_.ok() ? output_status_ : result_;
+}
+
+// Waits for output, which it writes, a signal, or the time of the next one.
+void ProcessWatch::WaitForEvents(int signals) {
+  std::vector<pollfd> polled = {
+      {.fd = signals, .events = POLLIN, .revents = 0}};
+  std::vector<Stream*> streams;
+  for (Process& process : processes_) {
+    for (Stream& stream : process.streams) {
+      if (stream.source.is_open()) {
+        streams.push_back(&stream);
+        polled.push_back(
+            {.fd = stream.source.get(), .events = POLLIN, .revents = 0});
+      }
+    }
+  }
+  int timeout = -1;
+  if (due_.has_value()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(*due_ - Clock::now());
+    timeout =
+        static_cast<int>(std::clamp<int64_t>(left.count(), 0, kLongestPoll));
+  }
+  if (poll(polled.data(), polled.size(), timeout) <= 0) {
+    return;
+  }
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (polled[i + 1].revents != 0) {
+      Read(streams[i], kReadBytes);
+    }
+  }
+}
+
+// Writes the lines that at most `most_bytes` bytes complete. False if there
+// is nothing to read now.
+bool ProcessWatch::Read(Stream* stream, size_t most_bytes) {
+  std::array<char, kReadBytes> bytes;
+  const ssize_t count = read(stream->source.get(), bytes.data(),
+                             std::min(most_bytes, bytes.size()));
+  if (count > 0) {
+    Write(*stream,
+          stream->lines.Add({bytes.data(), static_cast<size_t>(count)}));
+    return true;
+  }
+  if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
+    Write(*stream, stream->lines.Finish());
+    stream->source.Close();
+  }
+  return false;
+}
+
+// What is in the pipe now: a process that was left running elsewhere may hold
+// its other end, and write for ever.
+void ProcessWatch::ReadRest(Stream* stream) {
+  int rest = 0;
+  if (stream->source.is_open()) {
+    ioctl(stream->source.get(), FIONREAD, &rest);
+  }
+  auto left = static_cast<int64_t>(rest);
+  while (left > 0) {
+    const size_t bytes =
+        std::min<size_t>(static_cast<size_t>(left), kReadBytes);
+    if (!Read(stream, bytes)) {
+      break;
+    }
+    left -= static_cast<int64_t>(bytes);
+  }
+  Write(*stream, stream->lines.Finish());
+  stream->source.Close();
+}
+
+void ProcessWatch::Write(const Stream& stream, const std::string& lines) {
+  if (!output_status_.ok()) {
+    return;
+  }
+  output_status_ = WriteAll(stream.sink, lines);
+  if (!output_status_.ok()) {
+    EndAllAfter(0);
+  }
+}
+
+void ProcessWatch::PassOn(int signal) {
+  passed_on_.push_back(signal);
+  SendToRunning(signal);
+}
+
+void ProcessWatch::ReapEnded() {
+  std::vector<Failure> failures;
+  for (Process& process : processes_) {
+    if (process.is_running && HasEnded(process.pid)) {
+      if (const auto failure = Reap(&process); failure.has_value()) {
+        failures.push_back(*failure);
+      }
+    }
+  }
+  NoteFailures(failures);
+}
+
+std::optional<ProcessWatch::Failure> ProcessWatch::Reap(Process* process) {
+  // What it has started and left; before it is waited for, its number cannot be
+  // that of another process group.
+  kill(-process->pid, SIGKILL);
+  for (Stream& stream : process->streams) {
+    ReadRest(&stream);
+  }
+  const int status = Wait(process->pid);
+  process->is_running = false;
+  --running_;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    return std::nullopt;
+  }
+  const bool was_killed = WIFSIGNALED(status);
+  const bool is_expected =
+      !passed_on_.empty() &&
+      (!was_killed ||
+       std::count(passed_on_.begin(), passed_on_.end(), WTERMSIG(status)) > 0);
+  return Failure{
+      .message = DescribeEnd(process->rank, processes_.size(), status),
+      .was_killed = was_killed,
+      .is_expected = is_expected};
+}
+
+void ProcessWatch::NoteFailures(const std::vector<Failure>& failures) {
+  if (failures.empty()) {
+    return;
+  }
+  if (result_.ok() && output_status_.ok()) {
+    // Among those that are seen at once: an exit code may be that of a process
+    // that another one has lost, a signal hardly.
+    auto first =
+        std::find_if(failures.begin(), failures.end(),
+                     [](const Failure& failure) { return failure.was_killed; });
+    first = first == failures.end() ? failures.begin() : first;
+    result_ = passed_on_.empty()
+                  ? absl::AbortedError(first->message)
+                  : absl::CancelledError(absl::StrCat(
+                        first->message, " after ", SignalName(passed_on_[0]),
+                        " was passed on to all processes"));
+  }
+  // Processes that were asked to stop may take their time to save.
+  if (!std::all_of(
+          failures.begin(), failures.end(),
+          [](const Failure& failure) { return failure.is_expected; })) {
+    EndAllAfter(options_.grace_seconds);
+  }
+}
+
+void ProcessWatch::EndAllAfter(double seconds) {
+  if (next_signal_ == 0) {
+    next_signal_ = SIGTERM;
+    due_ = Clock::now() + std::chrono::ceil<Clock::duration>(
+                              std::chrono::duration<double>(seconds));
+  }
+}
+
+void ProcessWatch::SendDueSignal() {
+  if (!due_.has_value() || Clock::now() < *due_) {
+    return;
+  }
+  SendToRunning(next_signal_);
+  due_.reset();
+  if (next_signal_ == SIGTERM) {
+    next_signal_ = SIGKILL;
+    due_ = Clock::now() +
+           std::chrono::ceil<Clock::duration>(
+               std::chrono::duration<double>(options_.grace_seconds));
+  }
+}
+
+void ProcessWatch::SendToRunning(int signal) const {
+  for (const Process& process : processes_) {
+    if (process.is_running) {
+      kill(-process.pid, signal);
+    }
+  }
+}
+
+}  // namespace etc

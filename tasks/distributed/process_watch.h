@@ -1,0 +1,92 @@
+#ifndef ETC_TASKS_DISTRIBUTED_PROCESS_WATCH_H_
+#define ETC_TASKS_DISTRIBUTED_PROCESS_WATCH_H_
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tasks/distributed/child_process.h"
+#include "tasks/distributed/line_prefixer.h"
+#include "tasks/distributed/signal_pipe.h"
+
+namespace etc {
+
+struct WatchOptions {
+  // How long the others may take to end after a failure, in seconds; then they
+  // get SIGTERM, and after the same time again SIGKILL.
+  double grace_seconds = 10;
+  // Where lines of standard output and error go. Stay open.
+  int out_fd = 1;
+  int err_fd = 2;
+};
+
+// Processes that end together. Those that still run when it is destroyed are
+// killed.
+class ProcessWatch {
+ public:
+  explicit ProcessWatch(const WatchOptions& options);
+  ~ProcessWatch();
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
+
+  // The process of the next rank, from 0 on.
+  void Add(ChildProcess child);
+
+  // Writes the lines of all processes, "[rank] " before each, and passes SIGINT
+  // and SIGTERM from `signals` on to them, until all have ended. What a process
+  // leaves running in its process group is killed.
+  //   kAborted    a process failed: the first of them
+  //   kCancelled  the same after a signal was passed on
+  //   others      output cannot be written; the processes were ended
+  absl::Status Run(SignalPipe* signals);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Stream {
+    Descriptor source;
+    int sink;
+    LinePrefixer lines;
+  };
+  struct Process {
+    int64_t rank;
+    pid_t pid;
+    bool is_running;
+    std::array<Stream, 2> streams;
+  };
+  struct Failure {
+    std::string message;
+    bool was_killed;   // by a signal
+    bool is_expected;  // as a signal that was passed on asks for
+  };
+
+  void WaitForEvents(int signals);
+  bool Read(Stream* stream, size_t most_bytes);
+  void ReadRest(Stream* stream);
+  void Write(const Stream& stream, const std::string& lines);
+  void PassOn(int signal);
+  void ReapEnded();
+  std::optional<Failure> Reap(Process* process);
+  void NoteFailures(const std::vector<Failure>& failures);
+  void EndAllAfter(double seconds);
+  void SendDueSignal();
+  void SendToRunning(int signal) const;
+
+  const WatchOptions options_;
+  std::vector<Process> processes_;
+  int64_t running_ = 0;
+  std::vector<int> passed_on_;
+  absl::Status result_;
+  absl::Status output_status_;
+  // The signal that ends all, and when it is due.
+  int next_signal_ = 0;  // 0: nothing has failed
+  std::optional<Clock::time_point> due_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DISTRIBUTED_PROCESS_WATCH_H_

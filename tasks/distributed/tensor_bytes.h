@@ -1,0 +1,20 @@
+#ifndef ETC_TASKS_DISTRIBUTED_TENSOR_BYTES_H_
+#define ETC_TASKS_DISTRIBUTED_TENSOR_BYTES_H_
+
+#include <torch/types.h>
+
+#include <string>
+#include <vector>
+
+namespace etc {
+
+// Tensors as bytes, for processes of one program on machines of one kind:
+// dtype, shape and values, all of them to the bit. Tensors are on the CPU.
+std::string TensorsToBytes(const std::vector<torch::Tensor>& tensors);
+
+// What they were. Throws c10::Error if it is not what TensorsToBytes gives.
+std::vector<torch::Tensor> TensorsFromBytes(const std::string& bytes);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DISTRIBUTED_TENSOR_BYTES_H_

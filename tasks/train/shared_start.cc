@@ -1,0 +1,129 @@
+#include "tasks/train/shared_start.h"
+
+#include <torch/utils.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/train/run_settings.h"
+
+namespace etc {
+namespace {
+
+using Json = nlohmann::json;
+
+absl::StatusOr<Json> JsonOfFirst(const Json& mine, ProcessGroup* group) {
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all,
+      group->Gather(group->is_first() ? mine.dump() : std::string()));
+  return ParseJson(all.front(), "what process 0 has sent");
+}
+
+absl::Status ShareFromFirst(const NamedTensors& tensors, ProcessGroup* group) {
+  std::vector<torch::Tensor> values;
+  for (const auto& [name, tensor] : tensors) {
+    values.push_back(tensor);
+  }
+  return group->Broadcast(values);
+}
+
+absl::Status ShareOptimizerState(Optimizer* optimizer, ProcessGroup* group) {
+  NamedTensors state = optimizer->State();
+  Json names = Json::array();
+  for (const auto& [name, tensor] : state) {
+    names.push_back(
+        {name, tensor.sizes().vec(), static_cast<int>(tensor.scalar_type())});
+  }
+  ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(names, group));
+  if (!group->is_first()) {
+    state.clear();
+    for (const Json& entry : first) {
+      state[entry[0].get<std::string>()] =
+          torch::empty(entry[1].get<std::vector<int64_t>>(),
+                       static_cast<torch::ScalarType>(entry[2].get<int>()));
+    }
+  }
+  ETC_RETURN_IF_ERROR(ShareFromFirst(state, group));
+  return group->is_first() ? absl::OkStatus() : optimizer->LoadState(state);
+}
+
+absl::Status ShareState(TrainingState* state,
+                        std::optional<int64_t>* saved_step,
+                        ProcessGroup* group) {
+  const Json mine = {{"state", StateToJson(*state)},
+                     {"saved", saved_step->value_or(-1)}};
+  ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(mine, group));
+  ETC_ASSIGN_OR_RETURN(
+      *state, StateFromJson(first["state"], "what process 0 has sent"));
+  const auto saved = first["saved"].get<int64_t>();
+  *saved_step = saved < 0 ? std::nullopt : std::optional<int64_t>(saved);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckSameRun(const RunOptions& options) {
+  ProcessGroup* const group = options.group;
+  if (group == nullptr) {
+    return absl::OkStatus();
+  }
+  const TrainingLoaderOptions& loader = options.plan.loader;
+  const int64_t micro_batches =
+      (loader.batch_size + loader.micro_batch_size - 1) /
+      loader.micro_batch_size;
+  if (micro_batches < group->size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an update of ", loader.batch_size, " examples (train.batch_size), ",
+        loader.micro_batch_size, " at a time (train.micro_batch_size), is ",
+        micro_batches, " micro-batches, too few for ", group->size(),
+        " processes"));
+  }
+  const Json mine = {{"settings", options.plan.settings},
+                     {"seed", options.plan.seed}};
+  ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(mine, group));
+  absl::Status same = absl::OkStatus();
+  if (first != mine) {
+    same = CheckSameSettings(first["settings"], mine["settings"], {}).status();
+    same = absl::FailedPreconditionError(absl::StrCat(
+        "this process and process 0 should have the same configuration and "
+        "data, but differ: ",
+        same.ok() ? absl::StrCat("seed ", mine["seed"].dump(), " and ",
+                                 first["seed"].dump())
+                  : std::string(same.message())));
+  }
+  return group->Agree(same);
+}
+
+absl::Status InFirstProcess(ProcessGroup* group,
+                            const std::function<absl::Status()>& action) {
+  if (group == nullptr) {
+    return action();
+  }
+  return group->Agree(group->is_first() ? action() : absl::OkStatus());
+}
+
+absl::StatusOr<bool> GoesOn(ProcessGroup* group, const absl::Status& status) {
+  const bool goes_on = !absl::IsCancelled(status);
+  const absl::Status error = goes_on ? status : absl::OkStatus();
+  if (group != nullptr) {
+    return group->AgreeToGoOn(error, goes_on);
+  }
+  ETC_RETURN_IF_ERROR(error);
+  return goes_on;
+}
+
+absl::Status ShareStart(ProcessGroup* group, const RunStart& start) {
+  if (group == nullptr) {
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(ShareFromFirst(start.parameters, group));
+  ETC_RETURN_IF_ERROR(ShareOptimizerState(start.optimizer, group));
+  return ShareState(start.state, start.saved_step, group);
+}
+
+}  // namespace etc

@@ -1,0 +1,49 @@
+#ifndef ETC_TASKS_TRAIN_SHARED_START_H_
+#define ETC_TASKS_TRAIN_SHARED_START_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/weights/checkpoint.h"
+#include "tasks/distributed/process_group.h"
+#include "tasks/train/optimizer.h"
+#include "tasks/train/trainer.h"
+#include "tasks/train/training_state.h"
+
+namespace etc {
+
+// What the processes of a run begin it with, all the same, and how they go on
+// together.
+
+// Whether they have the same settings, and the micro-batches of an update
+// suffice for all.
+//   kFailedPrecondition  names the process and the fields that differ
+//   kInvalidArgument     an update has fewer micro-batches than processes
+absl::Status CheckSameRun(const RunOptions& options);
+
+// What `action`, of the first process alone, comes to, in all of them. `group`
+// is null where there is one process.
+absl::Status InFirstProcess(ProcessGroup* group,
+                            const std::function<absl::Status()>& action);
+
+// Whether to go on, in all processes: not where `status` is kCancelled. Other
+// errors are returned by all. `group` may be null.
+absl::StatusOr<bool> GoesOn(ProcessGroup* group, const absl::Status& status);
+
+// Gives all processes the weights, the state of the optimizer and that of the
+// run that the first has. Weights have the same names and shapes in all.
+// `group` may be null.
+struct RunStart {
+  NamedTensors parameters;
+  Optimizer* optimizer;
+  TrainingState* state;
+  std::optional<int64_t>* saved_step;  // Trainer's
+};
+absl::Status ShareStart(ProcessGroup* group, const RunStart& start);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_SHARED_START_H_

@@ -1,0 +1,137 @@
+// Commands of a run as two processes, as people start them on one machine:
+// pre-training and fine-tuning with the losses of one process, predictions with
+// its bytes, the output of the first process alone; and what is said of a
+// mistake.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/support/realetc_program.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kLaunch[] = "launch --processes 2 ";
+constexpr char kShort[] =
+    " --set train.steps=4 --set train.evaluate_every=2 --set "
+    "train.batch_size=6 --set train.micro_batch_size=2 --set train.threads=1";
+
+class LaunchTest : public RealetcTest {
+ protected:
+  LaunchTest() { std::filesystem::current_path(ETC_SOURCE_DIR); }
+
+  // Runs `command` into the directory `name`.
+  Result Train(const std::string& command, const std::string& name) {
+    Result result =
+        Run(command + kShort + " --output " + directory_.File(name));
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result;
+  }
+
+  void ExpectSameNumbers(const std::string& name, const std::string& expected) {
+    const auto lines = [&](const std::string& run) {
+      return std::vector<std::string>(absl::StrSplit(
+          Contents(directory_.File(run + "/seed-1/metrics.jsonl")), '\n',
+          absl::SkipEmpty()));
+    };
+    const std::vector<std::string> some = lines(name);
+    const std::vector<std::string> others = lines(expected);
+    ASSERT_EQ(some.size(), others.size());
+    for (size_t i = 0; i < some.size(); ++i) {
+      const auto line = nlohmann::json::parse(some[i]);
+      const auto other = nlohmann::json::parse(others[i]);
+      for (const char* number : {"loss", "gradient_norm", "update_norm"}) {
+        ASSERT_EQ(line.contains(number), other.contains(number)) << i;
+        if (other.contains(number)) {
+          EXPECT_NEAR(line[number].get<double>(), other[number].get<double>(),
+                      1e-4 * other[number].get<double>())
+              << number << " of line " << i;
+        }
+      }
+      EXPECT_EQ(line.contains("evaluation"), other.contains("evaluation"));
+      if (other.contains("evaluation")) {
+        for (const auto& [metric, value] : other["evaluation"].items()) {
+          EXPECT_NEAR(line["evaluation"][metric].get<double>(),
+                      value.get<double>(), 1e-3)
+              << metric << " of line " << i;
+        }
+      }
+    }
+  }
+};
+
+// With hidden sentences that are each other's negatives across processes.
+TEST_F(LaunchTest, PretrainsAsOneProcessDoes) {
+  const std::string store = directory_.File("corpus.tokens");
+  ASSERT_EQ(Run("tokenize tasks/pretrain/sample/corpus.txt.gz --format bert "
+                "--vocabulary tasks/wikihop/sample/vocab.txt --output " +
+                store)
+                .code,
+            0);
+  const std::string command =
+      "pretrain tasks/pretrain/configs/demo.json --set data.train='[\"" +
+      store + "\"]' --set model.hidden_dropout_prob=0.1";
+  Train(command, "one");
+  const Result two = Train(kLaunch + command, "two");
+  EXPECT_THAT(two.err, AllOf(HasSubstr("[0] seed 1\n"), Not(HasSubstr("[1]"))));
+  EXPECT_THAT(two.out,
+              AllOf(HasSubstr("[0] masked_lm_accuracy"),
+                    HasSubstr("[0] cpc_accuracy"), Not(HasSubstr("[1]"))));
+  ExpectSameNumbers("two", "one");
+}
+
+TEST_F(LaunchTest, FineTunesAndPredictsAsOneProcessDoes) {
+  const std::string command = "finetune tasks/wikihop/configs/demo.json";
+  Train(command, "one");
+  Train(kLaunch + command, "two");
+  ExpectSameNumbers("two", "one");
+
+  const std::string checkpoint = directory_.File("one/seed-1/checkpoints/last");
+  const std::string predict =
+      "predict " + checkpoint +
+      " --data tasks/wikihop/sample/dev.json --batch-size 7 --output ";
+  const std::string expected = directory_.File("expected.json");
+  ASSERT_EQ(Run(predict + expected).code, 0);
+  for (const int processes : {2, 3}) {
+    const std::string file = directory_.File("predictions.json");
+    const Result result =
+        Run(absl::StrCat("launch --processes ", processes, " ", predict, file));
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(Contents(file) == Contents(expected)) << processes;
+  }
+  const Result one = Run("evaluate --json " + checkpoint);
+  const Result two = Run(kLaunch + ("evaluate --json " + checkpoint));
+  EXPECT_EQ("[0] " + one.out, two.out);
+}
+
+TEST_F(LaunchTest, EndsAllAtAMistake) {
+  const std::string output = " --output " + directory_.File("run");
+  const Result result =
+      Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json --set "
+                     "train.batch_size=1 --set train.micro_batch_size=1" +
+                     output));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("1 micro-batches, too few for 2"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("run/seed-1/lock")));
+
+  // A run that is there is not overwritten, and says so once.
+  Train("finetune tasks/wikihop/configs/demo.json", "run");
+  const Result again =
+      Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json" +
+                     std::string(kShort) + output));
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr("has a run already"));
+}
+
+}  // namespace
+}  // namespace etc

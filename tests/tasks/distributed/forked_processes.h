@@ -1,0 +1,78 @@
+#ifndef ETC_TESTS_TASKS_DISTRIBUTED_FORKED_PROCESSES_H_
+#define ETC_TESTS_TASKS_DISTRIBUTED_FORKED_PROCESSES_H_
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tasks/distributed/process_place.h"
+
+namespace etc {
+
+// A port of the loopback that nobody has.
+inline int64_t FreePort() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(bind(descriptor, reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(
+      getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length),
+      0);
+  close(descriptor);
+  return ntohs(address.sin_port);
+}
+
+inline ProcessPlace PlaceOf(int64_t rank, int64_t world_size, int64_t port) {
+  return {.rank = rank,
+          .world_size = world_size,
+          .local_rank = rank,
+          .master_address = "127.0.0.1",
+          .master_port = port};
+}
+
+// Runs `work` in so many processes of this program, which have no threads yet.
+// What EXPECT says in one of them is printed, and fails the test. Returns how
+// each ended, as waitpid says it.
+inline std::vector<int> RunProcesses(
+    int64_t count, const std::function<void(const ProcessPlace&)>& work) {
+  const int64_t port = FreePort();
+  std::vector<pid_t> children;
+  for (int64_t rank = 0; rank < count; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(120);  // a test that hangs ends
+      work(PlaceOf(rank, count, port));
+      _exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    EXPECT_GT(child, 0);
+    children.push_back(child);
+  }
+  std::vector<int> ends;
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    ends.push_back(status);
+  }
+  return ends;
+}
+
+// The same where all of them are to end well.
+inline void ExpectProcesses(
+    int64_t count, const std::function<void(const ProcessPlace&)>& work) {
+  for (const int status : RunProcesses(count, work)) {
+    EXPECT_EQ(status, 0);
+  }
+}
+
+}  // namespace etc
+
+#endif  // ETC_TESTS_TASKS_DISTRIBUTED_FORKED_PROCESSES_H_

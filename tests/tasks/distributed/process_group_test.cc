@@ -1,0 +1,233 @@
+// What processes do together over c10d, in processes of this program on the
+// loopback: sums to the same bits, bytes and errors of all; and that the others
+// learn of one that has ended, of whatever kind its end was, and say which.
+
+#include "tasks/distributed/process_group.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <torch/utils.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/tasks/distributed/forked_processes.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr absl::Duration kTimeout = absl::Seconds(60);
+
+std::unique_ptr<ProcessGroup> JoinOrDie(const ProcessPlace& place) {
+  auto group = ProcessGroup::Join(place, kTimeout);
+  if (!group.ok()) {
+    ADD_FAILURE() << group.status();
+    _exit(1);
+  }
+  return *std::move(group);
+}
+
+TEST(ProcessGroupTest, SumsTensorsOfAll) {
+  for (const int64_t count : {2, 3, 4}) {
+    ExpectProcesses(count, [](const ProcessPlace& place) {
+      const auto group = JoinOrDie(place);
+      EXPECT_EQ(group->is_first(), place.rank == 0);
+      const auto rank = static_cast<double>(place.rank);
+      const auto size = static_cast<double>(place.world_size);
+      const double sum = size * (size - 1) / 2;
+      // More than two buckets, with tensors on both sides of their bounds.
+      std::vector<torch::Tensor> tensors = {
+          torch::full({3, 5}, rank), torch::full({5'000'000}, rank),
+          torch::zeros({0}), torch::full({9'000'000}, 2 * rank),
+          torch::full({7}, 1.0)};
+      EXPECT_TRUE(group->Sum(tensors).ok());
+      EXPECT_TRUE(torch::equal(tensors[0], torch::full({3, 5}, sum)));
+      EXPECT_TRUE(torch::equal(tensors[1], torch::full({5'000'000}, sum)));
+      EXPECT_TRUE(torch::equal(tensors[3], torch::full({9'000'000}, 2 * sum)));
+      EXPECT_TRUE(torch::equal(tensors[4], torch::full({7}, size)));
+      EXPECT_EQ(group->bytes_summed(), 4 * (15 + 5'000'000 + 9'000'000 + 7));
+      const torch::Tensor doubles =
+          torch::full({3}, rank + 1e-12, torch::kFloat64);
+      EXPECT_TRUE(group->Sum({doubles}).ok());
+      EXPECT_NEAR(doubles[2].item<double>(), sum + size * 1e-12, 1e-15);
+      EXPECT_TRUE(group->Sum({}).ok());
+    });
+  }
+}
+
+// Rounding depends on the order of a sum: all have that of one process.
+TEST(ProcessGroupTest, SumsToTheSameBits) {
+  ExpectProcesses(3, [](const ProcessPlace& place) {
+    const auto group = JoinOrDie(place);
+    torch::manual_seed(place.rank);
+    const torch::Tensor sum = torch::randn({100'003});
+    EXPECT_TRUE(group->Sum({sum}).ok());
+    const auto all =
+        group->Gather({static_cast<const char*>(sum.data_ptr()), sum.nbytes()});
+    ASSERT_TRUE(all.ok()) << all.status();
+    EXPECT_TRUE((*all)[0] == (*all)[1]);
+    EXPECT_TRUE((*all)[0] == (*all)[2]);
+  });
+}
+
+TEST(ProcessGroupTest, BroadcastsAndGathers) {
+  ExpectProcesses(3, [](const ProcessPlace& place) {
+    const auto group = JoinOrDie(place);
+    const torch::Tensor numbers = torch::full({2, 2}, place.rank + 5);
+    const torch::Tensor doubles =
+        torch::full({3}, 0.1 * static_cast<double>(place.rank + 1),
+                    torch::kFloat64)
+            .requires_grad_();
+    EXPECT_TRUE(group->Broadcast({numbers, doubles}).ok());
+    EXPECT_TRUE(torch::equal(numbers, torch::full({2, 2}, 5)));
+    EXPECT_TRUE(torch::equal(doubles, torch::full({3}, 0.1, torch::kFloat64)));
+    EXPECT_THAT(
+        *group->Gather(std::string(static_cast<size_t>(3 * place.rank), 'a')),
+        ElementsAre("", "aaa", "aaaaaa"));
+    EXPECT_THAT(*group->Gather(""), ElementsAre("", "", ""));
+    EXPECT_THAT(*group->Gather(std::string("\0x", 2)),
+                ElementsAre(std::string("\0x", 2), std::string("\0x", 2),
+                            std::string("\0x", 2)));
+  });
+}
+
+TEST(ProcessGroupTest, AgreesOnTheFirstError) {
+  ExpectProcesses(3, [](const ProcessPlace& place) {
+    const auto group = JoinOrDie(place);
+    EXPECT_TRUE(group->Agree(absl::OkStatus()).ok());
+    const absl::Status mine =
+        place.rank == 0
+            ? absl::OkStatus()
+            : absl::NotFoundError(absl::StrCat("no file of ", place.rank));
+    const absl::Status agreed = group->Agree(mine);
+    EXPECT_EQ(agreed.code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(agreed.message(), place.rank == 1
+                                    ? "no file of 1"
+                                    : "process 1 of 3: no file of 1");
+    EXPECT_TRUE(*group->AgreeToGoOn(absl::OkStatus(), true));
+    EXPECT_FALSE(*group->AgreeToGoOn(absl::OkStatus(), place.rank != 2));
+  });
+}
+
+// Whichever it is, at whatever it is, the others name it, within seconds.
+TEST(ProcessGroupTest, NamesTheProcessThatWasKilled) {
+  for (const int64_t victim : {0, 1, 3}) {
+    const std::vector<int> ends =
+        RunProcesses(4, [=](const ProcessPlace& place) {
+          const auto group = JoinOrDie(place);
+          ASSERT_TRUE(group->Agree(absl::OkStatus()).ok());
+          if (place.rank == victim) {
+            raise(SIGKILL);
+          }
+          const absl::Time begin = absl::Now();
+          const absl::Status status = group->Sum({torch::ones({1'000'000})});
+          EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+          EXPECT_THAT(std::string(status.message()),
+                      AllOf(HasSubstr(absl::StrCat("process ", place.rank,
+                                                   " of 4: process ", victim)),
+                            HasSubstr("has ended")));
+          EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
+        });
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      const int status = ends[static_cast<size_t>(rank)];
+      EXPECT_TRUE(rank == victim ? WIFSIGNALED(status) : status == 0) << rank;
+    }
+  }
+}
+
+TEST(ProcessGroupTest, PassesOnWhyAProcessLeft) {
+  ExpectProcesses(3, [](const ProcessPlace& place) {
+    auto group = JoinOrDie(place);
+    ASSERT_TRUE(group->Agree(absl::OkStatus()).ok());
+    if (place.rank == 2) {
+      group->Leave(absl::NotFoundError("there is no file a.json"));
+      return;
+    }
+    const absl::Status status = group->Agree(absl::OkStatus());
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("process 2 has ended: there is no file a.json"));
+  });
+}
+
+TEST(ProcessGroupTest, WaitsForNoOneForEver) {
+  ExpectProcesses(2, [](const ProcessPlace& place) {
+    const auto group = ProcessGroup::Join(place, absl::Seconds(3));
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (place.rank == 1) {
+      sleep(12);  // alive, but never there
+      return;
+    }
+    const absl::Time begin = absl::Now();
+    const absl::Status status = (*group)->Agree(absl::OkStatus());
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("process 1 "));
+    EXPECT_LT(absl::Now() - begin, absl::Seconds(11));
+  });
+}
+
+TEST(ProcessGroupTest, SaysWhereNobodyWas) {
+  const int64_t port = FreePort();
+  const auto group =
+      ProcessGroup::Join(PlaceOf(1, 2, port), absl::Milliseconds(500));
+  EXPECT_EQ(group.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(group.status().message()),
+              HasSubstr(absl::StrCat("127.0.0.1:", port)));
+  ProcessPlace nowhere = PlaceOf(1, 2, port);
+  nowhere.master_address = "no.such.host.invalid";
+  EXPECT_THAT(std::string(ProcessGroup::Join(nowhere, absl::Milliseconds(500))
+                              .status()
+                              .message()),
+              HasSubstr("\"no.such.host.invalid\" (MASTER_ADDR)"));
+}
+
+TEST(ProcessGroupTest, RefusesAPortThatIsTaken) {
+  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(bind(descriptor, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(descriptor, 1), 0);
+  ASSERT_EQ(
+      getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length),
+      0);
+  const auto group = ProcessGroup::Join(PlaceOf(0, 2, ntohs(address.sin_port)),
+                                        absl::Seconds(1));
+  EXPECT_EQ(group.status().code(), absl::StatusCode::kInvalidArgument)
+      << group.status();
+  EXPECT_THAT(std::string(group.status().message()), HasSubstr("taken"));
+  close(descriptor);
+}
+
+// 127.0.0.2 is an address of the loopback as well; what listens on all
+// addresses answers there.
+TEST(ProcessGroupTest, ListensOnTheAddressThatItIsTold) {
+  ExpectProcesses(2, [](const ProcessPlace& place) {
+    const auto group = JoinOrDie(place);
+    const auto answers = [&](const char* text) {
+      const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+      sockaddr_in address = {};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<uint16_t>(place.master_port));
+      inet_pton(AF_INET, text, &address.sin_addr);
+      const bool connected =
+          connect(descriptor, reinterpret_cast<sockaddr*>(&address),
+                  sizeof(address)) == 0;
+      close(descriptor);
+      return connected;
+    };
+    EXPECT_TRUE(answers("127.0.0.1"));
+    EXPECT_FALSE(answers("127.0.0.2"));
+    EXPECT_TRUE(group->Agree(absl::OkStatus()).ok());
+  });
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,223 @@
+// Runs of several processes, forked from this one, against a run of one: the
+// same updates but for the order of sums, the same predictions; the same bits
+// if they are stopped, killed and resumed with as many processes; and what is
+// refused. The toy task has dropout here, whose random numbers belong to a
+// micro-batch, wherever it is computed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tasks/distributed/process_group.h"
+#include "tests/support/tensor_matchers.h"
+#include "tests/tasks/distributed/forked_processes.h"
+#include "tests/tasks/train/toy_run.h"
+#include "tests/tasks/train/toy_run_fixture.h"
+
+namespace etc {
+namespace {
+
+using testing::HasSubstr;
+
+class DistributedRunTest : public ToyRunTest {
+ protected:
+  DistributedRunTest() {
+    at::set_num_threads(1);  // before a fork
+    json_["train"]["batch_size"] = 8;
+    json_["train"]["micro_batch_size"] = 2;
+    json_["train"]["threads"] = 1;
+    json_["train"]["steps"] = 20;
+    json_["train"].erase("epochs");
+    json_["train"]["evaluate_every"] = 10;
+    json_["train"]["checkpoint_every"] = 5;
+    json_["train"]["evaluation_batch_size"] = 3;
+    json_["model"]["hidden_dropout_prob"] = 0.1;
+  }
+
+  // What one of the processes of a run does.
+  absl::Status RunHere(
+      const nlohmann::json& json, const ProcessPlace& place,
+      FakeReporter* reporter, bool resume,
+      const std::function<void()>& when_joined = [] {}) {
+    std::unique_ptr<ProcessGroup> group;
+    if (place.world_size > 1) {
+      auto joined = ProcessGroup::Join(place, absl::Seconds(60));
+      if (!joined.ok()) {
+        return joined.status();
+      }
+      group = *std::move(joined);
+    }
+    when_joined();
+    const auto config = FinetuneConfigFromJson(json, "toy");
+    if (!config.ok()) {
+      return config.status();
+    }
+    const ToyTask task(config->model);
+    const auto result = Finetune(*config, task,
+                                 {.resume = resume,
+                                  .reporter = reporter,
+                                  .stop = &reporter->stop,
+                                  .group = group.get()});
+    if (group != nullptr) {
+      group->Leave(result.status());
+    }
+    return result.status();
+  }
+
+  // A run of so many processes into the directory `name`, which ends well.
+  void RunWith(int64_t processes, const std::string& name, bool resume = false,
+               int64_t stop_after = -1) {
+    json_["output"] = Output(name);
+    ExpectProcesses(processes, [&](const ProcessPlace& place) {
+      FakeReporter reporter;
+      // Of one of them: all stop.
+      reporter.stop_after = place.rank == 0 ? stop_after : -1;
+      const absl::Status status = RunHere(json_, place, &reporter, resume);
+      EXPECT_TRUE(status.ok()) << status;
+    });
+  }
+
+  std::string Seed(const std::string& name) const {
+    return Output(name) + "/seed-1";
+  }
+
+  void ExpectSameUpdates(const std::string& name, const std::string& expected) {
+    const auto lines = MetricsLines(Seed(name));
+    const auto others = MetricsLines(Seed(expected));
+    ASSERT_EQ(lines.size(), others.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+      for (const char* number :
+           {"loss", "gradient_norm", "update_norm", "weight_norm"}) {
+        if (others[i].contains(number)) {
+          EXPECT_NEAR(lines[i][number].get<double>(),
+                      others[i][number].get<double>(),
+                      1e-5 * (1 + others[i][number].get<double>()))
+              << number << " of line " << i;
+        }
+      }
+      EXPECT_EQ(lines[i].value("tokens", 0), others[i].value("tokens", 0));
+      EXPECT_EQ(lines[i].contains("evaluation"),
+                others[i].contains("evaluation"));
+    }
+    const std::string last = "/checkpoints/last/";
+    const NamedTensors left = ReadAll(Seed(name) + last + "model.safetensors");
+    const NamedTensors right =
+        ReadAll(Seed(expected) + last + "model.safetensors");
+    ASSERT_EQ(left.size(), right.size());
+    // As one vector: biases of keys, whose gradient is but rounding, are a
+    // millionth of it.
+    double difference = 0;
+    double length = 0;
+    for (const auto& [tensor_name, tensor] : left) {
+      difference +=
+          (tensor - right.at(tensor_name)).square().sum().item<double>();
+      length += tensor.square().sum().item<double>();
+    }
+    EXPECT_LE(std::sqrt(difference), 1e-5 * std::sqrt(length));
+    EXPECT_EQ(*ReadFile(Seed(name) + last + "predictions.json"),
+              *ReadFile(Seed(expected) + last + "predictions.json"));
+  }
+};
+
+TEST_F(DistributedRunTest, MakesTheUpdatesOfOneProcess) {
+  RunWith(1, "one");
+  for (const int64_t processes : {2, 3, 4}) {
+    const std::string name = absl::StrCat("of-", processes);
+    RunWith(processes, name);
+    ExpectSameUpdates(name, "one");
+  }
+}
+
+TEST_F(DistributedRunTest, GoesOnWithFewerProcesses) {
+  RunWith(1, "one");
+  RunWith(4, "fewer", /*resume=*/false, /*stop_after=*/6);
+  RunWith(2, "fewer", /*resume=*/true, /*stop_after=*/13);
+  RunWith(1, "fewer", /*resume=*/true);
+  ExpectSameUpdates("fewer", "one");
+}
+
+TEST_F(DistributedRunTest, GoesOnBitForBit) {
+  RunWith(2, "straight");
+  RunWith(2, "stopped", /*resume=*/false, /*stop_after=*/7);
+  RunWith(2, "stopped", /*resume=*/true);
+  ExpectSameRun(Seed("stopped"), Seed("straight"));
+}
+
+TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
+  RunWith(3, "straight");
+  json_["output"] = Output("killed");
+  int killed = 0;
+  for (const int64_t victim : {2, 0, 1}) {
+    const std::vector<int> ends =
+        RunProcesses(3, [&](const ProcessPlace& place) {
+          FakeReporter reporter;
+          const auto begin_to_die = [&] {
+            const pid_t parent = getpid();
+            // Wherever the run is by then.
+            if (place.rank == victim && fork() == 0) {
+              usleep(300'000);
+              kill(parent, SIGKILL);
+              _exit(0);
+            }
+          };
+          const absl::Status status = RunHere(json_, place, &reporter,
+                                              /*resume=*/true, begin_to_die);
+          if (!status.ok()) {
+            EXPECT_THAT(std::string(status.message()),
+                        HasSubstr(absl::StrCat("process ", victim)));
+          }
+        });
+    killed += WIFSIGNALED(ends[static_cast<size_t>(victim)]) ? 1 : 0;
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      if (rank != victim) {
+        EXPECT_EQ(ends[static_cast<size_t>(rank)], 0) << rank;
+      }
+    }
+  }
+  EXPECT_GE(killed, 1) << "the runs ended before";
+  RunWith(3, "killed", /*resume=*/true);
+  ExpectSameRun(Seed("killed"), Seed("straight"));
+}
+
+TEST_F(DistributedRunTest, RefusesProcessesWithOtherSettings) {
+  json_["output"] = Output("other");
+  ExpectProcesses(2, [&](const ProcessPlace& place) {
+    if (place.rank == 1) {
+      json_["train"]["learning_rate"] = 0.125;
+    }
+    FakeReporter reporter;
+    const absl::Status status =
+        RunHere(json_, place, &reporter, /*resume=*/false);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("train.learning_rate"));
+  });
+  EXPECT_FALSE(std::filesystem::exists(Seed("other") + "/metrics.jsonl"));
+}
+
+TEST_F(DistributedRunTest, RefusesMoreProcessesThanMicroBatches) {
+  json_["output"] = Output("many");
+  json_["train"]["batch_size"] = 2;
+  json_["train"]["micro_batch_size"] = 1;
+  ExpectProcesses(3, [&](const ProcessPlace& place) {
+    FakeReporter reporter;
+    const absl::Status status =
+        RunHere(json_, place, &reporter, /*resume=*/false);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("is 2 micro-batches, too few for 3 processes"));
+  });
+}
+
+}  // namespace
+}  // namespace etc
