@@ -98,6 +98,9 @@ absl::Status ProcessGroup::Connect() {
         place_.master_address, " (MASTER_ADDR), but this one has not"));
   }
   const auto timeout = Milliseconds(timeout_);
+  // So that who is missing is found out within the time.
+  const auto wait = Milliseconds(
+      std::max(timeout_ - absl::FromChrono(3 * kPatience), 0.5 * timeout_));
   try {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place_.master_port);
@@ -107,9 +110,10 @@ absl::Status ProcessGroup::Connect() {
     }
     options.timeout = timeout;
     const ListenAddress listen(address);
+    auto store = c10::make_intrusive<c10d::TCPStore>(address, options);
+    store->setTimeout(wait);
     backend_->store = c10::make_intrusive<c10d::PrefixStore>(
-        absl::StrCat("realetc/", place_.restart),
-        c10::make_intrusive<c10d::TCPStore>(address, options));
+        absl::StrCat("realetc/", place_.restart), std::move(store));
   } catch (const std::exception& error) {
     if (absl::StrContains(error.what(), "failed to listen")) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -124,7 +128,7 @@ absl::Status ProcessGroup::Connect() {
         " in vain: ", FirstLine(error.what())));
   }
   try {
-    auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+    auto options = c10d::ProcessGroupGloo::Options::create(wait);
     options->devices.push_back(
         c10d::ProcessGroupGloo::createDeviceForHostname(own));
     backend_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
