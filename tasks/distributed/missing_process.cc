@@ -21,6 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr useconds_t kPause = 50'000;  // microseconds
+
 std::vector<uint8_t> Bytes(const std::string& text) {
   return {text.begin(), text.end()};
 }
@@ -93,6 +95,31 @@ Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
   return others;
 }
 
+// Whether a process that has come to ask has not yet found out.
+bool SomeStillAsk(const ProcessPlace& place, c10d::Store& store) {
+  for (int64_t rank = 0; rank < place.world_size; ++rank) {
+    if (!ValueOf(store, absl::StrCat("there/", rank)).empty() &&
+        ValueOf(store, absl::StrCat("knows/", rank)).empty()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string Describe(const Others& others, const std::string& error) {
+  if (!others.left.empty()) {
+    return others.left;
+  }
+  if (!others.gone.empty()) {
+    return absl::StrCat(absl::StrJoin(others.gone, " and "), " has ended");
+  }
+  if (!others.silent.empty()) {
+    return absl::StrCat(absl::StrJoin(others.silent, " or "),
+                        " has ended or cannot be reached: ", error);
+  }
+  return absl::StrCat("lost its connection to another one: ", error);
+}
+
 }  // namespace
 
 void Introduce(const ProcessPlace& place, c10d::Store& store) {
@@ -112,32 +139,28 @@ std::string NoStore(const ProcessPlace& place) {
 
 std::string NameMissing(const ProcessPlace& place, c10d::Store& store,
                         const std::string& error) {
-  try {
-    store.set(absl::StrCat("there/", place.rank), Bytes("1"));
-  } catch (const std::exception&) {
-    return NoStore(place);
-  }
   // Process 0 has the store that the others ask, so it waits for all of them.
   const bool is_first = place.rank == 0;
-  const auto begin = Clock::now();
-  const auto patience = is_first ? 2 * kPatience : kPatience;
-  Others others = LookForOthers(place, store);
-  while (!others.silent.empty() && Clock::now() - begin < patience &&
-         (is_first || (others.gone.empty() && others.left.empty()))) {
-    usleep(50'000);
+  const auto end = Clock::now() + (is_first ? 2 * kPatience : kPatience);
+  Others others;
+  try {
+    store.set(absl::StrCat("there/", place.rank), Bytes("1"));
     others = LookForOthers(place, store);
+    while (!others.silent.empty() && Clock::now() < end &&
+           (is_first || (others.gone.empty() && others.left.empty()))) {
+      usleep(kPause);
+      others = LookForOthers(place, store);
+    }
+    store.set(absl::StrCat("knows/", place.rank), Bytes("1"));
+    while (is_first && SomeStillAsk(place, store) && Clock::now() < end) {
+      usleep(kPause);
+    }
+  } catch (const std::exception&) {
+    if (others.left.empty() && others.gone.empty()) {
+      return NoStore(place);
+    }
   }
-  if (!others.left.empty()) {
-    return others.left;
-  }
-  if (!others.gone.empty()) {
-    return absl::StrCat(absl::StrJoin(others.gone, " and "), " has ended");
-  }
-  if (!others.silent.empty()) {
-    return absl::StrCat(absl::StrJoin(others.silent, " or "),
-                        " has ended or cannot be reached: ", error);
-  }
-  return absl::StrCat("lost its connection to another one: ", error);
+  return Describe(others, error);
 }
 
 }  // namespace etc

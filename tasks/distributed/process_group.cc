@@ -97,10 +97,19 @@ absl::Status ProcessGroup::Connect() {
         "process 0 should be on the machine that has the address ",
         place_.master_address, " (MASTER_ADDR), but this one has not"));
   }
-  const auto timeout = Milliseconds(timeout_);
-  // So that who is missing is found out within the time.
-  const auto wait = Milliseconds(
+  ETC_RETURN_IF_ERROR(OpenStore(address));
+  return ConnectToAll(own);
+}
+
+// So that who is missing is found out within the timeout.
+std::chrono::milliseconds ProcessGroup::LongestWait() const {
+  return Milliseconds(
       std::max(timeout_ - absl::FromChrono(3 * kPatience), 0.5 * timeout_));
+}
+
+absl::Status ProcessGroup::OpenStore(const std::string& address) {
+  const std::string meeting =
+      absl::StrCat(place_.master_address, ":", place_.master_port);
   try {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place_.master_port);
@@ -108,10 +117,10 @@ absl::Status ProcessGroup::Connect() {
     if (!place_.launcher_has_store) {
       options.numWorkers = static_cast<size_t>(place_.world_size);
     }
-    options.timeout = timeout;
+    options.timeout = Milliseconds(timeout_);
     const ListenAddress listen(address);
     auto store = c10::make_intrusive<c10d::TCPStore>(address, options);
-    store->setTimeout(wait);
+    store->setTimeout(LongestWait());
     backend_->store = c10::make_intrusive<c10d::PrefixStore>(
         absl::StrCat("realetc/", place_.restart), std::move(store));
   } catch (const std::exception& error) {
@@ -127,8 +136,12 @@ absl::Status ProcessGroup::Connect() {
         " (MASTER_ADDR, MASTER_PORT) for ", absl::FormatDuration(timeout_),
         " in vain: ", FirstLine(error.what())));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ProcessGroup::ConnectToAll(const std::string& own) {
   try {
-    auto options = c10d::ProcessGroupGloo::Options::create(wait);
+    auto options = c10d::ProcessGroupGloo::Options::create(LongestWait());
     options->devices.push_back(
         c10d::ProcessGroupGloo::createDeviceForHostname(own));
     backend_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(

@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -77,6 +78,10 @@ class ProcessGroup {
 
   ProcessGroup(const ProcessPlace& place, absl::Duration timeout);
   absl::Status Connect();
+  // `address` is that of process 0, `own` that by which this one reaches it.
+  absl::Status OpenStore(const std::string& address);
+  absl::Status ConnectToAll(const std::string& own);
+  std::chrono::milliseconds LongestWait() const;
   // `error` is of an operation that failed: who is missing.
   absl::Status WhoIsMissing(const std::string& error);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <vector>
 
@@ -46,11 +47,13 @@ inline std::vector<int> RunProcesses(
     int64_t count, const std::function<void(const ProcessPlace&)>& work) {
   const int64_t port = FreePort();
   std::vector<pid_t> children;
+  std::fflush(nullptr);  // or each process would write it
   for (int64_t rank = 0; rank < count; ++rank) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(120);  // a test that hangs ends
       work(PlaceOf(rank, count, port));
+      std::fflush(nullptr);
       _exit(testing::Test::HasFailure() ? 1 : 0);
     }
     EXPECT_GT(child, 0);
