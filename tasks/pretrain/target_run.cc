@@ -50,7 +50,6 @@ UpdateTargets::~UpdateTargets() { *user_ = nullptr; }
 void UpdateTargets::Add(const Examples& examples, const torch::Device& device) {
   TORCH_CHECK(next_ == 0, "a micro-batch came after the first was run");
   const torch::NoGradGuard no_grad;
-  device_ = device;
   parts_.push_back({.examples = examples,
                     .targets = RunTargets(encoder_, examples, device)});
 }

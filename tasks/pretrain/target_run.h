@@ -64,7 +64,6 @@ class UpdateTargets final : public UpdateContext {
   EtcModel encoder_;
   UpdateTargets** const user_;
   std::vector<Part> parts_;
-  torch::Device device_ = torch::kCPU;
   size_t next_ = 0;
   torch::Tensor all_;
 };

@@ -17,8 +17,8 @@
 
 namespace etc {
 
-// A port of the loopback that nobody has.
-inline int64_t FreePort() {
+// A socket at a port of the loopback that nobody had; sets `*port`.
+inline int BindToFreePort(int64_t* port) {
   const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -28,8 +28,15 @@ inline int64_t FreePort() {
   EXPECT_EQ(
       getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length),
       0);
-  close(descriptor);
-  return ntohs(address.sin_port);
+  *port = ntohs(address.sin_port);
+  return descriptor;
+}
+
+// A port of the loopback that nobody has.
+inline int64_t FreePort() {
+  int64_t port = 0;
+  close(BindToFreePort(&port));
+  return port;
 }
 
 inline ProcessPlace PlaceOf(int64_t rank, int64_t world_size, int64_t port) {

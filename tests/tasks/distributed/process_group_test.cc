@@ -192,18 +192,10 @@ TEST(ProcessGroupTest, SaysWhereNobodyWas) {
 }
 
 TEST(ProcessGroupTest, RefusesAPortThatIsTaken) {
-  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  ASSERT_EQ(bind(descriptor, reinterpret_cast<sockaddr*>(&address), length), 0);
+  int64_t port = 0;
+  const int descriptor = BindToFreePort(&port);
   ASSERT_EQ(listen(descriptor, 1), 0);
-  ASSERT_EQ(
-      getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &length),
-      0);
-  const auto group = ProcessGroup::Join(PlaceOf(0, 2, ntohs(address.sin_port)),
-                                        absl::Seconds(1));
+  const auto group = ProcessGroup::Join(PlaceOf(0, 2, port), absl::Seconds(1));
   EXPECT_EQ(group.status().code(), absl::StatusCode::kInvalidArgument)
       << group.status();
   EXPECT_THAT(std::string(group.status().message()), HasSubstr("taken"));
