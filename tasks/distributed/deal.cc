@@ -24,6 +24,7 @@ int64_t CostOf(const Examples& examples) {
 std::vector<bool> DealMicroBatches(const std::vector<Examples>& micro_batches,
                                    int64_t processes, int64_t rank) {
   std::vector<int64_t> costs;
+  costs.reserve(micro_batches.size());
   for (const Examples& examples : micro_batches) {
     // One that costs nothing is still a turn.
     costs.push_back(std::max<int64_t>(CostOf(examples), 1));

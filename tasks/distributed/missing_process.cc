@@ -66,7 +66,9 @@ bool IsRunning(int64_t pid) {
 struct Others {
   std::string left;                 // "process 2 has ended: no such file"
   std::vector<std::string> gone;    // do not run any more
+  std::vector<std::string> absent;  // have never come
   std::vector<std::string> silent;  // run on another machine, or still compute
+  bool some_ask = false;            // who is missing
 };
 
 Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
@@ -77,15 +79,24 @@ Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
       return ValueOf(store, absl::StrCat(key, "/", rank));
     };
     const std::string name = absl::StrCat("process ", rank);
-    if (rank == place.rank || !value("there").empty()) {
+    if (rank == place.rank) {
+      continue;
+    }
+    if (!value("there").empty()) {
+      others.some_ask = true;
       continue;
     }
     if (const std::string left = value("left"); !left.empty()) {
       others.left = absl::StrCat(name, " has ended: ", left);
       continue;
     }
+    const std::string introduction = value("process");
+    if (introduction.empty()) {
+      others.absent.push_back(name);
+      continue;
+    }
     const std::pair<std::string, std::string> process =
-        absl::StrSplit(value("process"), ' ');
+        absl::StrSplit(introduction, ' ');
     int64_t pid = 0;
     const bool is_gone = process.first == boot && !boot.empty() &&
                          absl::SimpleAtoi(process.second, &pid) &&
@@ -113,6 +124,11 @@ std::string Describe(const Others& others, const std::string& error) {
   if (!others.gone.empty()) {
     return absl::StrCat(absl::StrJoin(others.gone, " and "), " has ended");
   }
+  if (!others.absent.empty()) {
+    return absl::StrCat(absl::StrJoin(others.absent, " and "),
+                        others.absent.size() == 1 ? " has" : " have",
+                        " not come: ", error);
+  }
   if (!others.silent.empty()) {
     return absl::StrCat(absl::StrJoin(others.silent, " or "),
                         " has ended or cannot be reached: ", error);
@@ -125,6 +141,28 @@ std::string Describe(const Others& others, const std::string& error) {
 void Introduce(const ProcessPlace& place, c10d::Store& store) {
   store.set(absl::StrCat("process/", place.rank),
             Bytes(absl::StrCat(BootId(), " ", getpid())));
+}
+
+bool AwaitAll(const ProcessPlace& place, Clock::time_point deadline,
+              c10d::Store& store) {
+  constexpr int kPausesToLook = 20;
+  std::vector<std::string> introductions;
+  for (int64_t rank = 0; rank < place.world_size; ++rank) {
+    introductions.push_back(absl::StrCat("process/", rank));
+  }
+  for (int pauses = 1; !store.check(introductions); ++pauses) {
+    if (Clock::now() >= deadline) {
+      return false;
+    }
+    if (pauses % kPausesToLook == 0) {
+      const Others others = LookForOthers(place, store);
+      if (!others.left.empty() || !others.gone.empty() || others.some_ask) {
+        return false;
+      }
+    }
+    usleep(kPause);
+  }
+  return true;
 }
 
 void SayWhyItLeaves(const ProcessPlace& place, const std::string& why,

@@ -18,6 +18,12 @@ namespace etc {
 // Who this process is, for those on the same machine to see whether it runs.
 void Introduce(const ProcessPlace& place, c10d::Store& store);
 
+// Waits until all processes have introduced themselves: false if some have not
+// by `deadline`, or if one that had come has ended or has given up.
+bool AwaitAll(const ProcessPlace& place,
+              std::chrono::steady_clock::time_point deadline,
+              c10d::Store& store);
+
 // Why it ends before the others.
 void SayWhyItLeaves(const ProcessPlace& place, const std::string& why,
                     c10d::Store& store);

@@ -1,5 +1,6 @@
 #include "tasks/distributed/process_group.h"
 
+#include <signal.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -40,6 +41,16 @@ std::string FirstLine(const std::string& text) {
   return std::vector<std::string>(absl::StrSplit(text, '\n')).front();
 }
 
+// c10d and Gloo write to sockets whose other end may have died.
+void IgnoreBrokenPipes() {
+  struct sigaction action = {};
+  if (sigaction(SIGPIPE, nullptr, &action) == 0 &&
+      action.sa_handler == SIG_DFL) {
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, nullptr);
+  }
+}
+
 }  // namespace
 
 struct ProcessGroup::Backend {
@@ -72,6 +83,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Join(
     const ProcessPlace& place, absl::Duration timeout) {
   // The constructor is private: make_unique cannot see it.
   std::unique_ptr<ProcessGroup> group(new ProcessGroup(place, timeout));
+  IgnoreBrokenPipes();
   const Waiting waiting(group.get());
   ETC_RETURN_IF_ERROR(group->Connect());
   return group;
@@ -114,10 +126,9 @@ absl::Status ProcessGroup::OpenStore(const std::string& address) {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place_.master_port);
     options.isServer = is_first() && !place_.launcher_has_store;
-    if (!place_.launcher_has_store) {
-      options.numWorkers = static_cast<size_t>(place_.world_size);
-    }
-    options.timeout = Milliseconds(timeout_);
+    // AwaitAll does, and says who has not come.
+    options.waitWorkers = false;
+    options.timeout = LongestWait();
     const ListenAddress listen(address);
     auto store = c10::make_intrusive<c10d::TCPStore>(address, options);
     store->setTimeout(LongestWait());
@@ -130,17 +141,22 @@ absl::Status ProcessGroup::OpenStore(const std::string& address) {
           " (MASTER_ADDR, MASTER_PORT): is the port taken by another run? ",
           FirstLine(error.what())));
     }
-    return absl::UnavailableError(absl::StrCat(
-        "process ", place_.rank, " of ", place_.world_size,
-        " waited for the others at ", meeting,
-        " (MASTER_ADDR, MASTER_PORT) for ", absl::FormatDuration(timeout_),
-        " in vain: ", FirstLine(error.what())));
+    return absl::UnavailableError(
+        absl::StrCat("process ", place_.rank, " of ", place_.world_size,
+                     " waited for process 0 at ", meeting,
+                     " (MASTER_ADDR, MASTER_PORT) for ",
+                     absl::FormatDuration(absl::FromChrono(LongestWait())),
+                     " in vain: ", FirstLine(error.what())));
   }
   return absl::OkStatus();
 }
 
 absl::Status ProcessGroup::ConnectToAll(const std::string& own) {
   try {
+    Introduce(place_, *backend_->store);
+    if (!AwaitAll(place_, Clock::now() + LongestWait(), *backend_->store)) {
+      return WhoIsMissing("all should come to the address of process 0");
+    }
     auto options = c10d::ProcessGroupGloo::Options::create(LongestWait());
     options->devices.push_back(
         c10d::ProcessGroupGloo::createDeviceForHostname(own));
@@ -148,7 +164,6 @@ absl::Status ProcessGroup::ConnectToAll(const std::string& own) {
         c10::make_intrusive<c10d::PrefixStore>("gloo", backend_->store),
         static_cast<int>(place_.rank), static_cast<int>(place_.world_size),
         std::move(options));
-    Introduce(place_, *backend_->store);
   } catch (const std::exception& error) {
     return WhoIsMissing(error.what());
   }

@@ -29,7 +29,7 @@ namespace etc {
 class ProcessGroup {
  public:
   // Waits until all processes have come. `timeout` is for that, and for each
-  // wait after it.
+  // wait after it. SIGPIPE is ignored from then on, if nobody had taken it.
   //   kUnavailable      the address cannot be reached, or some have not come
   //   kInvalidArgument  the port is taken, or the address is not of this
   //                     machine (process 0)

@@ -176,6 +176,41 @@ TEST(ProcessGroupTest, WaitsForNoOneForEver) {
   });
 }
 
+TEST(ProcessGroupTest, NamesWhoHasNotCome) {
+  ExpectProcesses(3, [](const ProcessPlace& place) {
+    if (place.rank == 2) {
+      return;
+    }
+    const auto group = ProcessGroup::Join(place, absl::Seconds(4));
+    EXPECT_EQ(group.status().code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(group.status().message()),
+                HasSubstr("process 2 has not come"));
+  });
+}
+
+// Nobody waits for the others if one of those that have come is gone.
+TEST(ProcessGroupTest, NamesTheProcessThatWasKilledBeforeAllHadCome) {
+  const std::vector<int> ends = RunProcesses(4, [](const ProcessPlace& place) {
+    if (place.rank == 3) {
+      return;
+    }
+    const pid_t self = getpid();
+    if (place.rank == 1 && fork() == 0) {
+      usleep(kUntilOthersAreDone);
+      kill(self, SIGKILL);
+      _exit(0);
+    }
+    const absl::Time begin = absl::Now();
+    const auto group = ProcessGroup::Join(place, kTimeout);
+    EXPECT_THAT(std::string(group.status().message()),
+                HasSubstr("process 1 has ended"));
+    EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
+  });
+  EXPECT_EQ(ends[0], 0);
+  EXPECT_TRUE(WIFSIGNALED(ends[1]));
+  EXPECT_EQ(ends[2], 0);
+}
+
 TEST(ProcessGroupTest, SaysWhereNobodyWas) {
   const int64_t port = FreePort();
   const auto group =
