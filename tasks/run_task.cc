@@ -5,7 +5,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/file.h"
+#include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "tasks/checkpoint_run.h"
 #include "tasks/registry.h"
 #include "tasks/task_setup.h"
@@ -89,13 +92,23 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
 absl::StatusOr<Metrics> ScoreTask(const std::string& task,
                                   const std::string& gold,
                                   const std::string& predictions,
-                                  ScoringRules rules) {
+                                  ScoringRules rules,
+                                  const std::string& config) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(task));
   if (entry->score == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(task, " has no prediction files"));
   }
-  return entry->score({.gold = gold, .predictions = predictions}, rules);
+  nlohmann::json options;
+  if (!config.empty()) {
+    ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(config));
+    ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, config));
+    options = json.is_object() && json.contains(task)
+                  ? json.at(task)
+                  : nlohmann::json::object();
+  }
+  return entry->score({.gold = gold, .predictions = predictions}, rules,
+                      options, absl::StrCat(config, ": ", task));
 }
 
 }  // namespace etc

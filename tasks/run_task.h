@@ -87,14 +87,16 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
     const EvaluateTaskOptions& options);
 
 // The scores of a prediction file against the data set `gold`. `task` is a name
-// as in a configuration ("wikihop").
+// as in a configuration ("wikihop"); `config` is such a file, for tasks whose
+// options decide how they are scored, or empty.
 //   kNotFound         there is no such task or file
-//   kInvalidArgument  the task has no prediction files; a mistake in one, or
+//   kInvalidArgument  the task has no prediction files; a mistake in a file, or
 //                     records without prediction
 absl::StatusOr<Metrics> ScoreTask(const std::string& task,
                                   const std::string& gold,
                                   const std::string& predictions,
-                                  ScoringRules rules = ScoringRules::kDefault);
+                                  ScoringRules rules = ScoringRules::kDefault,
+                                  const std::string& config = "");
 
 }  // namespace etc
 

@@ -5,11 +5,13 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tasks/data/file_records.h"
 #include "tasks/record_json.h"
 #include "tasks/scoring.h"
 #include "tasks/task_definition.h"
@@ -38,8 +40,9 @@ absl::StatusOr<std::pair<std::string, typename D::Gold>> ParseGold(
 // kUniqueIdField, an id that comes again is a mistake.
 //   kInvalidArgument  that, and what ParseGold says
 template <TaskDefinition D>
-absl::StatusOr<ById<typename D::Gold>> ReadGold(const std::string& pattern,
-                                                ScoringRules rules) {
+absl::StatusOr<ById<typename D::Gold>> ReadGold(
+    const std::string& pattern, ScoringRules rules,
+    const typename D::Options& options = {}) {
   std::set<std::string> seen;
   const auto read = [&](const std::string& text, const std::string& where)
       -> absl::StatusOr<std::pair<std::string, typename D::Gold>> {
@@ -53,7 +56,20 @@ absl::StatusOr<ById<typename D::Gold>> ReadGold(const std::string& pattern,
     }
     return record;
   };
-  return ReadById<typename D::Gold>(pattern, read);
+  if constexpr (requires { D::ReadFile(pattern, options); }) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
+                         ReadAllFiles({pattern}, [&](const std::string& path) {
+                           return D::ReadFile(path, options);
+                         }));
+    ById<typename D::Gold> gold;
+    for (const FileRecord& record : records) {
+      ETC_ASSIGN_OR_RETURN(gold.emplace_back(),
+                           read(record.json, record.where));
+    }
+    return gold;
+  } else {
+    return ReadById<typename D::Gold>(pattern, read);
+  }
 }
 
 // All scores of a prediction file by the metric of task D. Where D has a
@@ -62,19 +78,20 @@ absl::StatusOr<ById<typename D::Gold>> ReadGold(const std::string& pattern,
 //                     answer; files that do not belong together
 template <TaskDefinition D>
 absl::StatusOr<Metrics> ScoreFiles(const ScoredFiles& files,
-                                   ScoringRules rules = {}) {
+                                   ScoringRules rules = {},
+                                   const typename D::Options& options = {}) {
   // The small file first: its mistakes should not take long to be seen.
   typename D::Answers answers = {.rules = rules};
   ETC_ASSIGN_OR_RETURN(answers.predictions,
                        D::ReadPredictions(files.predictions));
-  ETC_ASSIGN_OR_RETURN(answers.gold, ReadGold<D>(files.gold, rules));
+  ETC_ASSIGN_OR_RETURN(answers.gold, ReadGold<D>(files.gold, rules, options));
   if constexpr (requires { D::kPredictionUnit; }) {
     ETC_RETURN_IF_ERROR(CheckSameRecords(answers, files, D::kPredictionUnit));
   }
   if constexpr (requires { D::CheckFiles(answers, files); }) {
     ETC_RETURN_IF_ERROR(D::CheckFiles(answers, files));
   }
-  Scores scores = D::Score(answers);
+  Scores scores = ScoreOf<D>(answers, options);
   scores.metrics.insert(scores.metrics.end(), scores.diagnostics.begin(),
                         scores.diagnostics.end());
   return std::move(scores.metrics);

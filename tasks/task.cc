@@ -59,6 +59,12 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
     }
     return examples;
   };
+  if (const FileReader reader = Reader(); reader != nullptr) {
+    ETC_ASSIGN_OR_RETURN(
+        std::vector<FileRecord> records,
+        ReadAllFiles(request.patterns, reader, request.listener));
+    return std::make_unique<FileRecordSource>(std::move(records), make);
+  }
   return RecordSource::Open(request.patterns, make, request.listener,
                             {.max_record_bytes = request.max_record_bytes,
                              .max_record_field = "data.max_record_megabytes"});

@@ -15,6 +15,7 @@
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
+#include "tasks/data/file_records.h"
 #include "tasks/data/open_data.h"
 #include "tasks/head_cost.h"
 #include "tasks/loss_totals.h"
@@ -139,6 +140,10 @@ class RecordTask : public Task {
 
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const final;
+
+ protected:
+  // Reads a file that has no JSON records; null: this task's have.
+  virtual FileReader Reader() const { return nullptr; }
 };
 
 }  // namespace etc

@@ -38,6 +38,13 @@ namespace etc {
 //   CheckFiles(answers, files)         another rule for which files belong
 //                                      together
 //   kUniqueIdField                     the field of the id that occurs once
+//   ReadFile(path, options)            the records of a file that does not have
+//                                      them as JSON objects: FileRecords
+//                                      (tasks/data/file_records.h)
+//   MainMetric(options)                instead of kMainMetric, where options
+//                                      decide it
+//   Score(answers, options) and FileContents(answers, options), instead of
+//                                      those without options
 
 // What D::MakeExamples may return: one example or several, or a status.
 template <typename E>
@@ -126,14 +133,43 @@ concept ScoresPredictions = requires(const typename D::Example& example,
                                      const std::string& path) {
   { D::GoldOf(example) } -> std::convertible_to<typename D::Gold>;
   { D::ReadPredictions(path) } -> std::same_as<typename D::PredictionsOr>;
+};
+template <typename D>
+concept NeedsNoOptions = requires(const typename D::Answers& answers) {
   { D::FileContents(answers) } -> std::same_as<std::string>;
   { D::Score(answers) } -> std::same_as<Scores>;
 };
+template <typename D>
+concept NeedsOptions = requires(const typename D::Answers& answers,
+                                const typename D::Options& options) {
+  { D::FileContents(answers, options) } -> std::same_as<std::string>;
+  { D::Score(answers, options) } -> std::same_as<Scores>;
+};
 
 template <typename D>
-concept TaskDefinition = CanBeDescribed<D> && HasOptions<D> &&
-    MakesExamples<D> &&
-    (DecodesOne<D> || DecodesSeveral<D>)&&ReadsGold<D>&& ScoresPredictions<D>;
+Scores ScoreOf(const typename D::Answers& answers,
+               const typename D::Options& options) {
+  if constexpr (NeedsOptions<D>) {
+    return D::Score(answers, options);
+  } else {
+    return D::Score(answers);
+  }
+}
+template <typename D>
+std::string FileContentsOf(const typename D::Answers& answers,
+                           const typename D::Options& options) {
+  if constexpr (NeedsOptions<D>) {
+    return D::FileContents(answers, options);
+  } else {
+    return D::FileContents(answers);
+  }
+}
+
+template <typename D>
+concept TaskDefinition =
+    CanBeDescribed<D> && HasOptions<D> && MakesExamples<D> &&
+    (DecodesOne<D> || DecodesSeveral<D>)&&ReadsGold<D>&& ScoresPredictions<D> &&
+    (NeedsNoOptions<D> || NeedsOptions<D>);
 
 }  // namespace etc
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
 #include "tasks/scoring.h"
 #include "tasks/task.h"
 #include "tasks/text/tokenizer.h"
@@ -35,9 +36,12 @@ struct TaskEntry {
   std::function<absl::StatusOr<std::shared_ptr<TaskHead>>(
       const FinetuneConfig& config)>
       make_head;
-  // The official scores of a prediction file; null if there are none.
-  std::function<absl::StatusOr<Metrics>(const ScoredFiles& files,
-                                        ScoringRules rules)>
+  // The official scores of a prediction file; null if there are none. `options`
+  // is the object of the task's name in a configuration, or null, and `source`
+  // starts each message about it.
+  std::function<absl::StatusOr<Metrics>(
+      const ScoredFiles& files, ScoringRules rules,
+      const nlohmann::json& options, const std::string& source)>
       score;
 };
 

@@ -22,6 +22,8 @@ class TypedHead;
 struct InputOptions {
   int64_t max_long_length = 4096;
   int64_t max_global_length = 512;
+  // False for BERT, whose tokens are all global.
+  bool has_long_tokens = true;
   TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
   PatternOptions pattern = {};
 };

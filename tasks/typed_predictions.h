@@ -64,11 +64,12 @@ class TypedPredictions : public TaskPredictions {
   }
 
   Metrics Score() const override {
-    return answers_.gold.empty() ? Metrics() : D::Score(answers_).metrics;
+    return answers_.gold.empty() ? Metrics()
+                                 : ScoreOf<D>(answers_, options_).metrics;
   }
 
   std::string FileContents() const override {
-    return D::FileContents(answers_);
+    return FileContentsOf<D>(answers_, options_);
   }
 
  private:

@@ -46,10 +46,27 @@ class TypedTask : public RecordTask {
     return std::make_unique<TypedPredictions<D>>(options_, tokenizer_);
   }
 
-  std::string main_metric() const override { return D::kMainMetric; }
+  std::string main_metric() const override {
+    if constexpr (requires { D::MainMetric(options_); }) {
+      return D::MainMetric(options_);
+    } else {
+      return D::kMainMetric;
+    }
+  }
 
   std::string Describe(const Example& example) const override {
     return D::Describe(ExampleAs<typename D::Example>(example), Context());
+  }
+
+ protected:
+  FileReader Reader() const override {
+    if constexpr (requires { D::ReadFile(std::string(), options_); }) {
+      return [this](const std::string& path) {
+        return D::ReadFile(path, options_);
+      };
+    } else {
+      return nullptr;
+    }
   }
 
  private:
@@ -111,6 +128,18 @@ absl::StatusOr<std::shared_ptr<TaskHead>> MakeHeadOfConfig(
   return D::MakeHead(config.model, options);
 }
 
+template <TaskDefinition D>
+absl::StatusOr<Metrics> ScoreFilesOfTask(const ScoredFiles& files,
+                                         ScoringRules rules,
+                                         const nlohmann::json& json,
+                                         const std::string& source) {
+  typename D::Options options;
+  if (!json.is_null()) {
+    ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<D>(json, source));
+  }
+  return ScoreFiles<D>(files, rules, options);
+}
+
 // The entry of task D in the registry.
 template <TaskDefinition D>
 TaskEntry TaskEntryOf() {
@@ -120,7 +149,7 @@ TaskEntry TaskEntryOf() {
           .make = MakeTaskOfConfig<D>,
           .splits_sentences = SplitsSentences<D>(),
           .make_head = MakeHeadOfConfig<D>,
-          .score = ScoreFiles<D>};
+          .score = ScoreFilesOfTask<D>};
 }
 
 }  // namespace etc

@@ -20,6 +20,7 @@ struct Arguments {
   std::string task;
   std::string gold;
   std::string predictions;
+  std::string config;
   bool as_official = false;
   // All digits, for programs.
   bool json = false;
@@ -31,7 +32,8 @@ absl::Status Score(const Arguments& arguments) {
       const Metrics metrics,
       ScoreTask(arguments.task, arguments.gold, arguments.predictions,
                 arguments.as_official ? ScoringRules::kOfficial
-                                      : ScoringRules::kDefault));
+                                      : ScoringRules::kDefault,
+                arguments.config));
   std::cout << (arguments.json ? ScoresToJson(metrics) + "\n"
                                : FormatScoreTable(metrics, task->main_metric));
   return absl::OkStatus();
@@ -60,6 +62,9 @@ void AddScoreCommand(CLI::App* program, Action* action) {
       ->add_option("PREDICTIONS", arguments->predictions,
                    "Prediction file in the official format")
       ->required();
+  command->add_option("--config", arguments->config,
+                      "Configuration whose options of the task decide how it "
+                      "is scored");
   command->add_flag("--as-official", arguments->as_official,
                     "Score as the official program also where that is of no "
                     "use: nq with one annotator a page, for whom no page has "

@@ -251,8 +251,8 @@ int64_t NqExample::TaskBytes() const {
 std::vector<std::shared_ptr<const NqExample>> Nq::MakeExamples(
     Record record, const Context& context) {
   const NqOptions& options = context.options;
-  const auto& [max_long_length, max_global_length, kind, pattern] =
-      options.input;
+  const int64_t max_long_length = options.input.max_long_length;
+  const int64_t max_global_length = options.input.max_global_length;
   const Tokenizer& tokenizer = context.tokenizer;
   TORCH_CHECK(options.stride > 0 &&
                   max_long_length >= options.max_question_length +

@@ -1,0 +1,49 @@
+#ifndef ETC_TASKS_DATA_FILE_RECORDS_H_
+#define ETC_TASKS_DATA_FILE_RECORDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/data/record_source.h"
+
+namespace etc {
+
+// A record of a file whose records are not JSON objects one beside the other
+// (tables, nested lists), as the JSON object that a task reads.
+struct FileRecord {
+  std::string json;
+  // How messages call it: "dev.tsv:17".
+  std::string where;
+};
+
+// All records of a file.
+using FileReader = std::function<absl::StatusOr<std::vector<FileRecord>>(
+    const std::string& path)>;
+
+// The records of the files that `patterns` name (tasks/data/data_files.h), one
+// file after the other, all in memory.
+//   kNotFound, and what `read` says
+absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
+    const std::vector<std::string>& patterns, const FileReader& read,
+    const RecordSource::Listener& listener = nullptr);
+
+// A data set of such records.
+class FileRecordSource final : public ExampleSource {
+ public:
+  FileRecordSource(std::vector<FileRecord> records, ExampleMaker maker);
+
+  int64_t size() const override;
+  absl::StatusOr<Examples> Make(RecordRequest request) const override;
+
+ private:
+  const std::vector<FileRecord> records_;
+  const ExampleMaker maker_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DATA_FILE_RECORDS_H_

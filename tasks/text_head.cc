@@ -1,0 +1,30 @@
+#include "tasks/text_head.h"
+
+#include "base/apply_linear.h"
+#include "tasks/pretrain/nsp_head.h"
+#include "tasks/typed_head.h"
+
+namespace etc {
+
+torch::Tensor TextStates(const EtcOutput& encoded) {
+  // BERT has no long tokens.
+  return encoded.long_output.defined() && encoded.long_output.size(1) > 0
+             ? encoded.long_output
+             : encoded.global_output;
+}
+
+PooledClassifier::PooledClassifier(const EtcConfig& encoder, int64_t outputs,
+                                   double dropout, torch::nn::Module* head)
+    : dropout_(dropout),
+      pooler_(RegisterHeadLinear("pooler", encoder, encoder.hidden_size, head)),
+      classifier_(RegisterHeadLinear("classifier", encoder, outputs, head)) {}
+
+torch::Tensor PooledClassifier::Logits(const EtcOutput& encoded,
+                                       bool is_training) {
+  const torch::Tensor pooled =
+      Pool(encoded.global_output.select(1, 0), pooler_);
+  return ApplyLinear(torch::dropout(pooled, dropout_, is_training),
+                     classifier_);
+}
+
+}  // namespace etc
