@@ -142,6 +142,12 @@ function(etc_add_library name torch sources deps)
     if(each_target)
       set_source_files_properties("${source}" PROPERTIES
         SKIP_UNITY_BUILD_INCLUSION ON)
+      if(ETC_SANITIZE MATCHES undefined)
+        # Checks of each access, which the address sanitizer makes as well, cost
+        # templates for many instruction sets minutes to compile.
+        set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
+          "-fno-sanitize=null,alignment,object-size,pointer-overflow,vptr")
+      endif()
     endif()
   endforeach()
   set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})

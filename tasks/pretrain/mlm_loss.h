@@ -25,6 +25,9 @@ struct MlmDecoderOptions {
   // its cache, and 128 MiB elsewhere. (One column of at most 4096 rows is
   // computed in any case.)
   int64_t slice_bytes = 0;
+  // Of slices that are kept for the backward pass, if there is one, instead of
+  // being computed again.
+  int64_t kept_bytes = int64_t{64} << 20;
 };
 
 struct MlmLosses {
@@ -42,7 +45,7 @@ struct MlmLosses {
 // Cross-entropies of the predictions (doc/pretraining.md 5). Of [M, V] logits
 // only a slice exists at a time, [rows, columns]: the losses need of the others
 // the running maximum and sum of exponentials of each row, and the backward
-// pass computes each slice again,
+// pass computes each slice again, but for the first, which are kept,
 //
 //   d logits = (softmax(logits) - onehot(label)) d loss
 //
@@ -51,7 +54,7 @@ struct MlmLosses {
 //
 // Memory at a time, beside inputs and gradients: `slice_bytes` once, in
 // bfloat16 once and a half, and at the end of a slice its [columns, E]. For the
-// backward pass it keeps the inputs and M numbers.
+// backward pass it keeps the inputs, M numbers, and `kept_bytes`.
 //
 // Differentiable in hidden, table and bias, once (c10::Error). Throws
 // c10::Error for other shapes and, on the CPU, for labels out of range.

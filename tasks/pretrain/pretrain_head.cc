@@ -220,7 +220,7 @@ HeadCost PretrainHead::CostOf(const StepShape& update) const {
     masked = std::min(masked, options_.max_predictions);
   }
   const auto width = static_cast<double>(model_.token_embedding_size());
-  // Logits once more going back (mlm_loss.h).
+  // Logits once more going back: but the first are kept (mlm_loss.h).
   const double of_token = 2 * width *
                           (3 * static_cast<double>(model_.hidden_size) +
                            4 * static_cast<double>(model_.vocab_size));

@@ -15,6 +15,7 @@
 #include <torch/utils.h>
 
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/bfloat16.h"
@@ -65,8 +66,13 @@ TEST(MlmLossTest, MatchesAllLogitsAtOnceInAnySlices) {
     const MlmDecoderInput input = RandomInput(rows, 5, 37, torch::kFloat64);
     const MlmLosses expected = ComputeMlmLossesReference(input);
     const auto gradients = WithGradients(input, expected);
-    for (const int64_t bytes : {1, 8 * 64 * 3, 8 * 64 * 10, 1 << 20, 0}) {
-      const MlmLosses actual = ComputeMlmLosses(input, {.slice_bytes = bytes});
+    // With all slices kept, none, and some.
+    for (const auto& [bytes, kept_bytes] :
+         {std::pair(1, 1 << 20), std::pair(8 * 64 * 3, 0),
+          std::pair(8 * 64 * 10, static_cast<int>(rows) * 8 * 20),
+          std::pair(1 << 20, 1 << 20), std::pair(0, 0)}) {
+      const MlmLosses actual = ComputeMlmLosses(
+          input, {.slice_bytes = bytes, .kept_bytes = kept_bytes});
       EXPECT_TRUE(actual.correct.equal(expected.correct));
       EXPECT_NEAR(actual.Sum().item<double>(),
                   expected.losses.sum().item<double>(), 1e-11);
@@ -76,6 +82,22 @@ TEST(MlmLossTest, MatchesAllLogitsAtOnceInAnySlices) {
             << rows << " rows, slices of " << bytes << " bytes, tensor " << i;
       }
     }
+  }
+}
+
+// What was kept is overwritten by the first pass.
+TEST(MlmLossTest, CanGoBackTwice) {
+  const MlmDecoderInput input = RandomInput(7, 5, 37, torch::kFloat64);
+  const torch::Tensor sum =
+      ComputeMlmLosses(input, {.slice_bytes = 8 * 7 * 10}).Sum();
+  const std::vector<torch::Tensor> inputs = {input.hidden, input.table,
+                                             input.bias};
+  const auto first =
+      torch::autograd::grad({sum}, inputs, {}, /*retain_graph=*/true);
+  const auto second = torch::autograd::grad({sum}, inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_GT(first[i].abs().max().item<double>(), 0);
+    EXPECT_TRUE(IsClose(second[i], first[i], /*atol=*/1e-14)) << i;
   }
 }
 
@@ -95,7 +117,11 @@ TEST(MlmLossTest, MatchesWithMoreRowsThanASliceHas) {
 TEST(MlmLossTest, GradientsMatchDifferences) {
   const MlmDecoderInput input = RandomInput(6, 4, 11, torch::kFloat64);
   EXPECT_TRUE(GradientsMatchDifferences(
-      [&] { return ComputeMlmLosses(input, {.slice_bytes = 8 * 6 * 4}).Sum(); },
+      [&] {
+        return ComputeMlmLosses(
+                   input, {.slice_bytes = 8 * 6 * 4, .kept_bytes = 8 * 6 * 5})
+            .Sum();
+      },
       {{"hidden", input.hidden},
        {"table", input.table},
        {"bias", input.bias}}));
