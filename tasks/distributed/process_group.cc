@@ -54,8 +54,15 @@ void IgnoreBrokenPipes() {
 }  // namespace
 
 struct ProcessGroup::Backend {
+  struct Bucket {
+    std::vector<torch::Tensor> parts;  // flat views of the tensors
+    std::vector<torch::Tensor> sum;    // one tensor, on the CPU
+    c10::intrusive_ptr<c10d::Work> work;
+  };
+
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  std::deque<Bucket> underway;
 };
 
 // Adds the time that it lives to that in which the others were waited for.
@@ -170,59 +177,79 @@ absl::Status ProcessGroup::ConnectToAll(const std::string& own) {
   return absl::OkStatus();
 }
 
-absl::Status ProcessGroup::Sum(const std::vector<torch::Tensor>& tensors) {
-  constexpr int64_t kBucketBytes = int64_t{25} << 20;
-  constexpr size_t kUnderway = 2;
-  struct Bucket {
-    std::vector<torch::Tensor> parts;  // flat views of the tensors
-    std::vector<torch::Tensor> sum;    // one tensor, on the CPU
-    c10::intrusive_ptr<c10d::Work> work;
-  };
-  const torch::NoGradGuard no_grad;
+void ProcessGroup::FinishBucket() {
+  Backend::Bucket& bucket = backend_->underway.front();
   const Waiting waiting(this);
-  std::deque<Bucket> underway;
-  const auto finish = [&] {
-    Bucket& bucket = underway.front();
-    bucket.work->wait();
-    int64_t begin = 0;
-    for (torch::Tensor& part : bucket.parts) {
-      part.copy_(bucket.sum.front().narrow(0, begin, part.numel()));
-      begin += part.numel();
+  bucket.work->wait();
+  int64_t begin = 0;
+  for (torch::Tensor& part : bucket.parts) {
+    part.copy_(bucket.sum.front().narrow(0, begin, part.numel()));
+    begin += part.numel();
+  }
+  backend_->underway.pop_front();
+}
+
+void ProcessGroup::BeginSum(const std::vector<torch::Tensor>& tensors) {
+  constexpr size_t kUnderway = 4;
+  const torch::NoGradGuard no_grad;
+  if (!sum_error_.empty() || tensors.empty()) {
+    return;
+  }
+  try {
+    while (backend_->underway.size() >= kUnderway) {
+      FinishBucket();
     }
-    underway.pop_front();
-  };
-  const auto send = [&](std::vector<torch::Tensor> parts) {
-    Bucket bucket = {.parts = std::move(parts)};
+    Backend::Bucket bucket;
+    for (const torch::Tensor& tensor : tensors) {
+      TORCH_CHECK(tensor.is_contiguous(), "tensors to sum are contiguous");
+      bucket.parts.push_back(tensor.detach().view({-1}));
+    }
     bucket.sum = {torch::cat(bucket.parts).cpu()};
     bytes_summed_ += static_cast<int64_t>(bucket.sum.front().nbytes());
     bucket.work = backend_->gloo->allreduce(bucket.sum);
-    underway.push_back(std::move(bucket));
-    if (underway.size() > kUnderway) {
-      finish();
-    }
-  };
+    backend_->underway.push_back(std::move(bucket));
+  } catch (const std::exception& error) {
+    sum_error_ = error.what();
+  }
+}
+
+absl::Status ProcessGroup::FinishSums() {
+  const torch::NoGradGuard no_grad;
   try {
-    std::vector<torch::Tensor> parts;
-    int64_t bytes = 0;
-    for (const torch::Tensor& tensor : tensors) {
-      TORCH_CHECK(tensor.is_contiguous(), "tensors to sum are contiguous");
-      parts.push_back(tensor.detach().view({-1}));
-      bytes += static_cast<int64_t>(tensor.nbytes());
-      if (bytes >= kBucketBytes) {
-        send(std::exchange(parts, {}));
-        bytes = 0;
-      }
-    }
-    if (!parts.empty()) {
-      send(std::move(parts));
-    }
-    while (!underway.empty()) {
-      finish();
+    while (!backend_->underway.empty() && sum_error_.empty()) {
+      FinishBucket();
     }
   } catch (const std::exception& error) {
-    return WhoIsMissing(error.what());
+    sum_error_ = error.what();
   }
-  return absl::OkStatus();
+  if (sum_error_.empty()) {
+    return absl::OkStatus();
+  }
+  backend_->underway.clear();
+  return WhoIsMissing(sum_error_);
+}
+
+absl::Status ProcessGroup::Sum(const std::vector<torch::Tensor>& tensors) {
+  for (const std::vector<torch::Tensor>& bucket : BucketsOf(tensors)) {
+    BeginSum(bucket);
+  }
+  return FinishSums();
+}
+
+std::vector<std::vector<torch::Tensor>> BucketsOf(
+    const std::vector<torch::Tensor>& tensors) {
+  constexpr size_t kBucketBytes = size_t{25} << 20;
+  std::vector<std::vector<torch::Tensor>> buckets;
+  size_t bytes = kBucketBytes;
+  for (const torch::Tensor& tensor : tensors) {
+    if (bytes >= kBucketBytes) {
+      buckets.emplace_back();
+      bytes = 0;
+    }
+    buckets.back().push_back(tensor);
+    bytes += tensor.nbytes();
+  }
+  return buckets;
 }
 
 absl::Status ProcessGroup::Broadcast(

@@ -46,9 +46,13 @@ class ProcessGroup {
   bool is_first() const { return place_.rank == 0; }
 
   // Sums each tensor over the processes, in place and to the same bits on all
-  // of them. Floating, of one dtype, of the same shapes everywhere. They go in
-  // buckets of some 25 MB, one underway while the next is filled.
+  // of them. Floating, of one dtype, of the same shapes everywhere, contiguous.
   absl::Status Sum(const std::vector<torch::Tensor>& tensors);
+  // The same while other work goes on, for one bucket of Sum's at a time: what
+  // goes wrong is said by FinishSums, which waits for all that were begun.
+  // Until then nobody may touch the tensors.
+  void BeginSum(const std::vector<torch::Tensor>& tensors);
+  absl::Status FinishSums();
 
   // Replaces tensors by those of process 0.
   absl::Status Broadcast(const std::vector<torch::Tensor>& tensors);
@@ -67,7 +71,7 @@ class ProcessGroup {
   // of yet: they will say it when they miss this one.
   void Leave(const absl::Status& why);
 
-  // Bytes that this process has given to Sum so far, and seconds that it has
+  // Bytes that this process has given to sums so far, and seconds that it has
   // waited for the others in all functions.
   int64_t bytes_summed() const { return bytes_summed_; }
   double seconds_waited() const { return seconds_waited_; }
@@ -82,15 +86,23 @@ class ProcessGroup {
   absl::Status OpenStore(const std::string& address);
   absl::Status ConnectToAll(const std::string& own);
   std::chrono::milliseconds LongestWait() const;
+  // Waits for the first bucket under way, and copies its sums to the tensors.
+  void FinishBucket();
   // `error` is of an operation that failed: who is missing.
   absl::Status WhoIsMissing(const std::string& error);
 
   const ProcessPlace place_;
   const absl::Duration timeout_;
   std::unique_ptr<Backend> backend_;
+  std::string sum_error_;
   int64_t bytes_summed_ = 0;
   double seconds_waited_ = 0;
 };
+
+// Tensors in the groups that are summed at a time, in their order: some 25 MB,
+// of one dtype.
+std::vector<std::vector<torch::Tensor>> BucketsOf(
+    const std::vector<torch::Tensor>& tensors);
 
 }  // namespace etc
 

@@ -60,6 +60,9 @@ TrainStep::TrainStep(TrainableModel* model,
   for (const auto& [name, parameter] : parameters_) {
     num_parameters_ += parameter.numel();
   }
+  if (options_.group != nullptr) {
+    sums_ = std::make_unique<GradientSums>(parameters_, options_.group);
+  }
 }
 
 // Of all devices.
@@ -110,7 +113,8 @@ TrainStep::LossOfLogits TrainStep::BackwardToLogits(
 }
 
 absl::StatusOr<bool> TrainStep::Together(int64_t step,
-                                         const std::function<void()>& work) {
+                                         const std::function<void()>& work,
+                                         bool makes_gradients) {
   bool stopped = false;
   const auto run = [&] {
     try {
@@ -125,37 +129,21 @@ absl::StatusOr<bool> TrainStep::Together(int64_t step,
     ETC_RETURN_IF_ERROR(run());
     return !stopped;
   }
+  const auto name = [&] { return absl::StrCat("making update ", step + 1); };
   // The others learn of it before they wait for this process in vain.
-  const absl::Status done = NamingOutOfMemory(
-      [&] { return absl::StrCat("making update ", step + 1); }, run);
-  return group->AgreeToGoOn(done, !stopped);
-}
-
-absl::Status TrainStep::SumGradients(double* loss) {
-  ProcessGroup& group = *options_.group;
-  // Which parameters have a gradient in any process: the others are left alone,
-  // as in a run of one process.
-  torch::Tensor taken = torch::zeros(
-      {static_cast<int64_t>(parameters_.size()) + 1}, torch::kFloat64);
-  double* numbers = taken.data_ptr<double>();
-  for (const auto& [name, parameter] : parameters_) {
-    *numbers++ = parameter.grad().defined() ? 1 : 0;
+  const absl::Status done = NamingOutOfMemory(name, run);
+  if (!makes_gradients) {
+    return group->AgreeToGoOn(done, !stopped);
   }
-  *numbers = *loss;
-  ETC_RETURN_IF_ERROR(group.Sum({taken}));
-  *loss = *numbers;
-  numbers = taken.data_ptr<double>();
-  std::vector<torch::Tensor> gradients;
-  for (const auto& [name, parameter] : parameters_) {
-    if (*numbers++ == 0) {
-      continue;
-    }
-    torch::Tensor& gradient = torch::Tensor(parameter).mutable_grad();
-    gradient = gradient.defined() ? gradient.contiguous()
-                                  : torch::zeros_like(parameter);
-    gradients.push_back(gradient);
+  ETC_RETURN_IF_ERROR(NamingOutOfMemory(name, [&] {
+    sums_->SendRest();
+    return absl::OkStatus();
+  }));
+  ETC_ASSIGN_OR_RETURN(const bool go_on, group->AgreeToGoOn(done, !stopped));
+  if (!go_on) {
+    ETC_RETURN_IF_ERROR(sums_->Drop());
   }
-  return group.Sum(gradients);
+  return go_on;
 }
 
 void TrainStep::ForEachHere(
@@ -163,6 +151,9 @@ void TrainStep::ForEachHere(
     const std::function<void(size_t, const Examples&)>& function) const {
   for (size_t i = 0; i < share.is_here.size(); ++i) {
     if (share.is_here[i]) {
+      if (sums_ != nullptr && use == share.last_use && i == share.last_here()) {
+        sums_->BeginLastPass();
+      }
       // Also for models that do not look at the guard between their layers.
       ThrowIfStopped();
       SeedFor(use, share.step, i);
@@ -182,15 +173,20 @@ absl::StatusOr<bool> TrainStep::AddToContext(const Share& share,
       context->Skip();
     }
   };
-  ETC_ASSIGN_OR_RETURN(const bool made, Together(share.step, [&] {
-                         ForEachHere(share, SeedUse::kShared,
-                                     [&](size_t i, const Examples& examples) {
-                                       skip_to(i);
-                                       context->Add(examples, device_);
-                                       ++next;
-                                     });
-                         skip_to(share.is_here.size());
-                       }));
+  ETC_ASSIGN_OR_RETURN(const bool made,
+                       Together(
+                           share.step,
+                           [&] {
+                             ForEachHere(
+                                 share, SeedUse::kShared,
+                                 [&](size_t i, const Examples& examples) {
+                                   skip_to(i);
+                                   context->Add(examples, device_);
+                                   ++next;
+                                 });
+                             skip_to(share.is_here.size());
+                           },
+                           /*makes_gradients=*/false));
   if (made) {
     ETC_RETURN_IF_ERROR(context->Exchange(options_.group));
   }
@@ -203,10 +199,11 @@ absl::StatusOr<bool> TrainStep::AddGradientOfContext(const Share& share,
     return true;
   }
   ETC_RETURN_IF_ERROR(context->SumGradients(options_.group));
-  return Together(share.step, [&] {
+  const auto add = [&] {
     ForEachHere(share, SeedUse::kShared,
                 [&](size_t i, const Examples&) { context->AddGradient(i); });
-  });
+  };
+  return Together(share.step, add, /*makes_gradients=*/true);
 }
 
 absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
@@ -225,26 +222,29 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
     }
   }
   ProcessGroup* const group = options_.group;
+  const std::unique_ptr<UpdateContext> context = model_->BeginUpdate();
   const Share share = {
       .batch = batch,
       .step = step,
       .is_here = DealMicroBatches(batch.micro_batches,
                                   group == nullptr ? 1 : group->size(),
-                                  group == nullptr ? 0 : group->rank())};
-  const std::unique_ptr<UpdateContext> context = model_->BeginUpdate();
+                                  group == nullptr ? 0 : group->rank()),
+      .last_use = context == nullptr ? SeedUse::kForward : SeedUse::kShared};
   ETC_ASSIGN_OR_RETURN(const bool begun, AddToContext(share, context.get()));
   if (!begun) {
     return false;
   }
   torch::Tensor loss;
+  const auto run = [&] {
+    ForEachHere(share, SeedUse::kForward,
+                [&](size_t, const Examples& examples) {
+                  const torch::Tensor part = AddGradient(examples, totals);
+                  loss = loss.defined() ? loss + part : part;
+                });
+  };
   ETC_ASSIGN_OR_RETURN(
-      const bool made, Together(step, [&] {
-        ForEachHere(share, SeedUse::kForward,
-                    [&](size_t, const Examples& examples) {
-                      const torch::Tensor part = AddGradient(examples, totals);
-                      loss = loss.defined() ? loss + part : part;
-                    });
-      }));
+      const bool made,
+      Together(step, run, /*makes_gradients=*/context == nullptr));
   if (!made) {
     return false;
   }
@@ -254,8 +254,8 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
     return false;
   }
   result->loss = loss.defined() ? loss.item<double>() : 0;
-  if (group != nullptr) {
-    ETC_RETURN_IF_ERROR(SumGradients(&result->loss));
+  if (sums_ != nullptr) {
+    ETC_RETURN_IF_ERROR(sums_->Finish(&result->loss));
   }
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/loss_totals.h"
+#include "tasks/train/gradient_sums.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/schedule.h"
 #include "tasks/train/train_step_result.h"
@@ -70,12 +72,11 @@ class TrainStep {
   absl::StatusOr<bool> ComputeGradient(const TrainingBatch& batch, int64_t step,
                                        TrainStepResult* result);
   // Runs what this process does of an update. False if it was stopped before
-  // its end in any process.
+  // its end in any process. `makes_gradients`: all of them are there then, and
+  // their sums under way.
   //   kResourceExhausted  out of memory in one of several processes
-  absl::StatusOr<bool> Together(int64_t step,
-                                const std::function<void()>& work);
-  // Of all processes.
-  absl::Status SumGradients(double* loss);
+  absl::StatusOr<bool> Together(int64_t step, const std::function<void()>& work,
+                                bool makes_gradients);
 
   // Moves the parameters along their gradients, and sets the rest of `result`.
   //   kAborted  as Run
@@ -91,6 +92,14 @@ class TrainStep {
     const TrainingBatch& batch;
     int64_t step = 0;
     std::vector<bool> is_here;  // by micro-batch
+    // Of the last backward pass.
+    SeedUse last_use = SeedUse::kForward;
+
+    size_t last_here() const {
+      return static_cast<size_t>(
+          is_here.rend() - std::find(is_here.rbegin(), is_here.rend(), true) -
+          1);
+    }
   };
   // Calls function(micro-batch, its examples) for those of this process.
   void ForEachHere(
@@ -124,6 +133,7 @@ class TrainStep {
   std::optional<double> weight_norm_;
   const std::unique_ptr<Optimizer> optimizer_;
   const Options options_;
+  std::unique_ptr<GradientSums> sums_;  // null: there is one process
 };
 
 }  // namespace etc

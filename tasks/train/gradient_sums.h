@@ -1,0 +1,87 @@
+#ifndef ETC_TASKS_TRAIN_GRADIENT_SUMS_H_
+#define ETC_TASKS_TRAIN_GRADIENT_SUMS_H_
+
+#include <torch/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "etc/weights/checkpoint.h"
+#include "tasks/distributed/process_group.h"
+
+namespace torch::autograd {
+struct Node;
+}  // namespace torch::autograd
+
+namespace etc {
+
+// The gradients of an update, summed over the processes of a run, in buckets
+// that are sent off while the last backward pass still runs, as in Li et al.
+// 2020 (PyTorch Distributed), 3.2. Buckets are the same in all updates and in
+// all processes, in the order in which the encoder's layers come in a backward
+// pass, so that sums do not depend on what was sent early.
+//
+// That a gradient is complete is learnt from the update before. One that comes
+// after its bucket was sent (a part of the model that some batches do not use)
+// is summed by itself at the end.
+class GradientSums {
+ public:
+  // `parameters` are the model's. `group` must outlive this.
+  GradientSums(const NamedTensors& parameters, ProcessGroup* group);
+  ~GradientSums();
+  GradientSums(const GradientSums&) = delete;
+  GradientSums& operator=(const GradientSums&) = delete;
+
+  // What comes now is the last backward pass of this process in an update.
+  void BeginLastPass();
+  // Sends the buckets that are left. To be called in all processes, also if
+  // the pass did not come to its end.
+  void SendRest();
+  // Waits for the sums, which become the gradients, those of parameters that
+  // have one in no process being undefined; and sums up `*number` as well.
+  absl::Status Finish(double* number);
+  // Instead, for an update that is given up.
+  absl::Status Drop();
+
+  // Buckets that went off in the last pass of the last update, and all.
+  size_t sent_early() const { return sent_early_; }
+  size_t buckets() const { return buckets_.size(); }
+
+ private:
+  struct Parameter {
+    torch::Tensor tensor;
+    std::shared_ptr<torch::autograd::Node> accumulator;  // has the hook
+    uintptr_t hook = 0;
+    size_t bucket = 0;
+    // How often its gradient grew in the last pass, and in the one before.
+    int64_t grew = 0;
+    int64_t expected = 0;
+    // The gradient, once its bucket is sent.
+    torch::Tensor sum;
+    bool had_gradient = false;
+  };
+
+  void GradientGrew(Parameter* parameter);
+  // Sends buckets as long as the next one is complete.
+  void SendComplete();
+  void Send(size_t bucket);
+  // Adds what came after its bucket was sent. `late` says which parameters have
+  // that in any process.
+  absl::Status AddLate(const std::vector<bool>& late);
+
+  ProcessGroup* const group_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;  // in sending order
+  std::vector<std::vector<Parameter*>> buckets_;
+  std::vector<size_t> missing_;  // parameters of each bucket to wait for
+  bool has_learnt_ = false;
+  bool is_last_pass_ = false;
+  size_t sent_ = 0;
+  size_t sent_early_ = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_GRADIENT_SUMS_H_
