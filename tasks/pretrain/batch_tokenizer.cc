@@ -164,13 +164,7 @@ void BatchTokenizer::AddRunningText(absl::string_view text,
 void BatchTokenizer::AddSentence(absl::string_view text,
                                  TokenizedBatch* result) {
   const size_t before = result->ids.size();
-  if (tokenizer_->words_are_independent) {
-    cache_.Encode(text, &result->ids);
-  } else {
-    for (const Token& token : tokenizer_->tokenizer->Encode(text)) {
-      result->ids.push_back(token.id);
-    }
-  }
+  cache_.Encode(text, &result->ids);
   if (result->ids.size() > before) {
     result->sentences.push_back(
         {.end = result->ids.size(), .text_hash = HashText(text)});

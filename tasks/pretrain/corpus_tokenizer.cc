@@ -54,7 +54,6 @@ absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
     const std::string& mask_piece) {
   const bool is_wordpiece = config.type == "wordpiece";
   CorpusTokenizer made;
-  made.words_are_independent = is_wordpiece || config.split_punctuation;
   TokenStoreSettings& settings = made.settings;
   settings.tokenizer_kind =
       is_wordpiece ? TokenizerKind::kWordPiece : TokenizerKind::kSentencePiece;

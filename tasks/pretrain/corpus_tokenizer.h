@@ -21,10 +21,6 @@ struct CorpusTokenizer {
   // [vocab_size]: 1 for a piece that continues a word: a WordPiece with "##", a
   // SentencePiece that does not begin with U+2581 (doc/pretraining.md 8).
   std::vector<uint8_t> is_continuation;
-  // Whether what stands between two ASCII spaces has the same pieces wherever
-  // it stands. Not SentencePiece without split_punctuation: which of two
-  // equally likely segmentations wins depends on the rounding of all before.
-  bool words_are_independent = false;
 };
 
 // What a tokenizer that was loaded as `config` says means for a store; also to

@@ -1,5 +1,9 @@
 #include "tasks/pretrain/word_cache.h"
 
+#include <algorithm>
+
+#include "absl/strings/match.h"
+
 namespace etc {
 namespace {
 
@@ -8,22 +12,40 @@ constexpr size_t kLongestCachedWord = 32;
 // When there are so many, it begins anew; the frequent ones are back at once.
 constexpr size_t kMostCachedWords = size_t{1} << 17;
 
-bool IsAsciiSpace(char byte) {
-  return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r';
-}
-
 }  // namespace
 
+WordCache::WordCache(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {
+  for (const char blank : tokenizer->cutting_places().blanks) {
+    is_blank_[static_cast<unsigned char>(blank)] = true;
+  }
+}
+
+bool WordCache::MayCut(absl::string_view text) const {
+  const CuttingPlaces& places = tokenizer_->cutting_places();
+  return !places.blanks.empty() &&
+         std::none_of(places.joining.begin(), places.joining.end(),
+                      [text](const std::string& joining) {
+                        return absl::StrContains(text, joining);
+                      });
+}
+
 void WordCache::Encode(absl::string_view text, std::vector<int32_t>* ids) {
+  if (!MayCut(text)) {
+    EncodeAnew(text, ids);
+    return;
+  }
+  const auto is_blank = [this](char byte) {
+    return is_blank_[static_cast<unsigned char>(byte)];
+  };
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at != end) {
-    if (IsAsciiSpace(*at)) {
+    if (is_blank(*at)) {
       ++at;
       continue;
     }
     const char* const begin = at;
-    while (at != end && !IsAsciiSpace(*at)) {
+    while (at != end && !is_blank(*at)) {
       ++at;
     }
     EncodeWord({begin, static_cast<size_t>(at - begin)}, ids);

@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_PRETRAIN_WORD_CACHE_H_
 #define ETC_TASKS_PRETRAIN_WORD_CACHE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,15 +13,14 @@
 
 namespace etc {
 
-// The ids of a text's pieces, for a tokenizer whose words do not depend on what
-// is around them (CorpusTokenizer::words_are_independent): text is cut at ASCII
-// white space, and what lies between, most of which was seen before, is looked
-// up. Equal to Tokenizer::Encode, id by id. Memory: 20 MB at most. For one
-// thread.
+// The ids of a text's pieces: text is cut where the tokenizer says that it may
+// be (Tokenizer::cutting_places), and what lies between, most of which was seen
+// before, is looked up. Equal to Tokenizer::Encode, id by id. Memory: 20 MB at
+// most. For one thread.
 class WordCache {
  public:
   // `tokenizer` must outlive it.
-  explicit WordCache(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  explicit WordCache(const Tokenizer* tokenizer);
 
   // Adds the ids of the pieces of `text` to `*ids`.
   void Encode(absl::string_view text, std::vector<int32_t>* ids);
@@ -32,10 +32,12 @@ class WordCache {
     uint32_t size = 0;
   };
 
+  bool MayCut(absl::string_view text) const;
   void EncodeWord(absl::string_view word, std::vector<int32_t>* ids);
   void EncodeAnew(absl::string_view text, std::vector<int32_t>* ids) const;
 
   const Tokenizer* const tokenizer_;
+  std::array<bool, 256> is_blank_ = {};
   absl::flat_hash_map<std::string, Range> words_;
   std::vector<int32_t> ids_;
 };

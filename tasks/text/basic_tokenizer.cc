@@ -268,6 +268,11 @@ void VisitBasicWords(absl::string_view text,
   WordScanner(text, options, visit).Scan();
 }
 
+const CuttingPlaces& CuttingPlacesOfBasicWords() {
+  static const auto* const places = new CuttingPlaces{.blanks = " \n\t\r"};
+  return *places;
+}
+
 std::vector<std::string> BasicWords(absl::string_view text,
                                     const BasicTokenizerOptions& options) {
   std::vector<std::string> words;

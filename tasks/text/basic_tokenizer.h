@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "tasks/text/byte_range.h"
+#include "tasks/text/tokenizer.h"
 
 namespace etc {
 
@@ -55,6 +56,9 @@ class BasicWord {
 void VisitBasicWords(absl::string_view text,
                      const BasicTokenizerOptions& options,
                      absl::FunctionRef<void(const BasicWord&)> visit);
+
+// Between two of these characters words do not depend on what is around them.
+const CuttingPlaces& CuttingPlacesOfBasicWords();
 
 // The texts of those words.
 std::vector<std::string> BasicWords(absl::string_view text,

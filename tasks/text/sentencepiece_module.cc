@@ -32,6 +32,8 @@ class Model final : public SentencePieceModel {
     return piece.data();
   }
 
+  float Score(int32_t id) const override { return processor_.GetScore(id); }
+
   int32_t Id(const char* piece, size_t piece_size) const override {
     return processor_.PieceToId(std::string_view(piece, piece_size));
   }

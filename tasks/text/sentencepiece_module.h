@@ -34,6 +34,8 @@ class SentencePieceModel {
   virtual int32_t size() const = 0;
   // The text of a piece, 0 <= id < size(); lives as long as the model.
   virtual const char* Piece(int32_t id, size_t* text_size) const = 0;
+  // What a piece adds to the score of a segmentation, 0 <= id < size().
+  virtual float Score(int32_t id) const = 0;
   // The id of a piece, or that of the unknown piece.
   virtual int32_t Id(const char* piece, size_t piece_size) const = 0;
 
@@ -48,7 +50,7 @@ class SentencePieceModel {
 };
 
 // Grows with every change of this file.
-constexpr int32_t kSentencePieceModuleVersion = 2;
+constexpr int32_t kSentencePieceModuleVersion = 3;
 constexpr char kSentencePieceModuleFunction[] = "RealEtcSentencePieceModule";
 
 struct SentencePieceModule {

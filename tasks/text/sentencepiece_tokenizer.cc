@@ -3,6 +3,7 @@
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -15,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -74,7 +76,12 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(SentencePieceModelPtr model,
                          const SentencePieceOptions& options)
-      : model_(std::move(model)), options_(options) {}
+      : model_(std::move(model)),
+        options_(options),
+        places_(options.split_punctuation ? CuttingPlacesOfBasicWords()
+                                          : FindCuttingPlaces()) {}
+
+  const CuttingPlaces& cutting_places() const override { return places_; }
 
   std::vector<Token> Encode(absl::string_view text) const override {
     if (options_.split_punctuation) {
@@ -215,8 +222,52 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
+  // Blanks, if no sum of scores is ever rounded (all of them are whole numbers,
+  // as in ETC's own vocabulary, where all are 0): which of several
+  // segmentations wins would else depend on the rounding of all before.
+  CuttingPlaces FindCuttingPlaces() const {
+    constexpr float kLargest = 1000;
+    CuttingPlaces places;
+    for (int32_t id = 0; id < model_->size(); ++id) {
+      const float score = model_->Score(id);
+      if (score != std::round(score) || std::abs(score) > kLargest) {
+        return {};
+      }
+      const std::string piece = Piece(id);
+      if (absl::string_view(piece).find(kMark, 1) == absl::string_view::npos) {
+        continue;
+      }
+      // It goes over a blank, where all that is between its marks occurs.
+      std::string longest;
+      for (const absl::string_view part : absl::StrSplit(piece, kMark)) {
+        if (part.size() > longest.size()) {
+          longest = std::string(part);
+        }
+      }
+      if (longest.empty()) {
+        return {};
+      }
+      places.joining.push_back(std::move(longest));
+    }
+    // The model's own rules for blanks are the usual ones.
+    const auto ids = [this](absl::string_view text) {
+      std::vector<int32_t> result;
+      for (const Token& token : EncodeRun(text)) {
+        result.push_back(token.id);
+      }
+      return result;
+    };
+    std::vector<int32_t> twice = ids("a");
+    twice.insert(twice.end(), twice.begin(), twice.end());
+    if (Id(kMark) >= 0 && ids(" a  a ") == twice && ids("a a") == twice) {
+      places.blanks = " ";
+    }
+    return places;
+  }
+
   const SentencePieceModelPtr model_;
   const SentencePieceOptions options_;
+  const CuttingPlaces places_;
 };
 
 }  // namespace

@@ -25,6 +25,15 @@ enum class TokenizerKind { kWordPiece, kSentencePiece };
 // Of a file with a vocabulary: doc/formats.md 0.2.
 inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
 
+// Where a text may be cut so that its parts have the pieces that they have in
+// it.
+struct CuttingPlaces {
+  // Any run of these characters, which has no pieces itself. Empty: nowhere.
+  absl::string_view blanks = "";
+  // But not in a text that has one of these in it.
+  std::vector<std::string> joining = {};
+};
+
 // Text to pieces. Implementations are immutable after construction: all methods
 // may be called from several threads.
 class Tokenizer {
@@ -47,6 +56,11 @@ class Tokenizer {
 
   // Whether upper case is folded to lower case.
   virtual bool lower_cases() const = 0;
+
+  virtual const CuttingPlaces& cutting_places() const {
+    static const CuttingPlaces* const nowhere = new CuttingPlaces();
+    return *nowhere;
+  }
 };
 
 }  // namespace etc

@@ -36,6 +36,11 @@ class WordPieceTokenizer : public Tokenizer {
         continuation_(trie_.Walk(PieceTrie::kRoot, kContinuation)),
         unknown_id_(trie_.Id(kUnknown)) {}
 
+  // Its words are VisitBasicWords'.
+  const CuttingPlaces& cutting_places() const override {
+    return CuttingPlacesOfBasicWords();
+  }
+
   std::vector<Token> Encode(absl::string_view text) const override {
     std::vector<Token> pieces;
     VisitBasicWords(

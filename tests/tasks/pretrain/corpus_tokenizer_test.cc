@@ -64,7 +64,6 @@ TEST_F(CorpusTokenizerTest, KnowsThePiecesOfWordPiece) {
   const auto made = WordPiece(vocabulary);
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_THAT(made->is_continuation, ElementsAre(0, 0, 0, 0, 0, 0, 1, 0, 1));
-  EXPECT_TRUE(made->words_are_independent);
   const TokenStoreSettings& settings = made->settings;
   EXPECT_EQ(settings.tokenizer_kind, TokenizerKind::kWordPiece);
   EXPECT_EQ(settings.vocab_size, 9);
@@ -94,7 +93,6 @@ TEST_F(CorpusTokenizerTest, KnowsThePiecesOfSentencePiece) {
   ASSERT_TRUE(made.ok()) << made.status();
   // <unk>, <s> and </s> come first.
   EXPECT_THAT(made->is_continuation, ElementsAre(1, 1, 1, 0, 1, 1, 0, 1));
-  EXPECT_FALSE(made->words_are_independent);
   EXPECT_EQ(made->settings.tokenizer_kind, TokenizerKind::kSentencePiece);
   EXPECT_EQ(made->settings.unknown_id, 0);
   EXPECT_EQ(made->settings.cls_id, -1);
@@ -105,7 +103,6 @@ TEST_F(CorpusTokenizerTest, KnowsThePiecesOfSentencePiece) {
   const auto split = SentencePiece({{"▁the", -2.0F}, {"[MASK]", -9.0F}},
                                    /*split_punctuation=*/true);
   ASSERT_TRUE(split.ok()) << split.status();
-  EXPECT_TRUE(split->words_are_independent);
   EXPECT_TRUE(split->settings.split_punctuation);
 }
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -126,6 +127,62 @@ TEST(WordCacheTest, HasTheIdsOfSentencePieceWordByWord) {
                                  {.split_punctuation = true});
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   ExpectSameIds(**tokenizer);
+}
+
+using Pieces = std::vector<std::pair<std::string, float>>;
+
+std::unique_ptr<Tokenizer> TinySentencePiece(const Pieces& pieces) {
+  TemporaryDirectory directory;
+  auto tokenizer = LoadSentencePieceTokenizer(
+      directory.Write("tiny.model", TinySentencePieceModel(pieces).bytes()));
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+// Scores that are never rounded; "ab" goes over blanks.
+TEST(WordCacheTest, HasTheIdsOfSentencePieceWithWholeScores) {
+  for (const float score : {0.0F, -7.0F}) {
+    Pieces pieces = {{"▁", 0.0F},    {"▁the", 0.0F},   {"▁12", score},
+                     {"▁12,", 0.0F}, {"12", 0.0F},     {"a", score},
+                     {"▁a", 0.0F},   {"aa", 0.0F},     {"b", -3.0F},
+                     {",", 0.0F},    {"é", score},     {"博", 0.0F},
+                     {"t", -1.0F},   {"▁ab▁ab", 0.0F}, {"▁t", -1.0F}};
+    const auto tokenizer = TinySentencePiece(pieces);
+    EXPECT_EQ(tokenizer->cutting_places().blanks, " ");
+    EXPECT_EQ(tokenizer->cutting_places().joining,
+              std::vector<std::string>{"ab"});
+    ExpectSameIds(*tokenizer);
+    // One that is rounded, one that is all marks.
+    for (const auto& piece : {std::pair("b,", -0.5F), std::pair("▁▁", 0.0F)}) {
+      pieces.emplace_back(piece);
+      const auto other = TinySentencePiece(pieces);
+      EXPECT_EQ(other->cutting_places().blanks, "");
+      ExpectSameIds(*other);
+      pieces.pop_back();
+    }
+  }
+}
+
+// 2 MB of books and articles with the vocabulary of ETC.
+TEST(WordCacheTest, HasTheIdsOfRealTextInSentencePieces) {
+  ETC_SHARED_DATA_OR_SKIP(const std::string model,
+                          "data/vocab/sentencepiece/bigbird_gpt2.model");
+  ETC_SHARED_DATA_OR_SKIP(const std::string articles,
+                          "data/wikitext-2/valid.txt");
+  ETC_SHARED_DATA_OR_SKIP(const std::string book, "data/books/moby_dick.txt");
+  const auto tokenizer = *LoadSentencePieceTokenizer(model);
+  EXPECT_EQ(tokenizer->cutting_places().blanks, " ");
+  WordCache cache(tokenizer.get());
+  int64_t lines = 0;
+  for (const std::string& path : {articles, book}) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line); ++lines) {
+      std::vector<int32_t> ids;
+      cache.Encode(line, &ids);
+      ASSERT_EQ(ids, Ids(*tokenizer, line)) << line;
+    }
+  }
+  EXPECT_GT(lines, 10'000);
 }
 
 // 0.8 MB of articles with the vocabulary of BERT.
