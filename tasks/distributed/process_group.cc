@@ -252,16 +252,18 @@ std::vector<std::vector<torch::Tensor>> BucketsOf(
   return buckets;
 }
 
-absl::Status ProcessGroup::Broadcast(
-    const std::vector<torch::Tensor>& tensors) {
+absl::Status ProcessGroup::Broadcast(const std::vector<torch::Tensor>& tensors,
+                                     int64_t root) {
   const torch::NoGradGuard no_grad;
   const Waiting waiting(this);
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
   try {
     for (const torch::Tensor& tensor : tensors) {
       std::vector<torch::Tensor> sent = {
           tensor.detach().to(torch::kCPU).contiguous()};
-      backend_->gloo->broadcast(sent)->wait();
-      if (!is_first()) {
+      backend_->gloo->broadcast(sent, options)->wait();
+      if (rank() != root) {
         tensor.detach().copy_(sent.front());
       }
     }

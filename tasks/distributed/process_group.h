@@ -54,8 +54,9 @@ class ProcessGroup {
   void BeginSum(const std::vector<torch::Tensor>& tensors);
   absl::Status FinishSums();
 
-  // Replaces tensors by those of process 0.
-  absl::Status Broadcast(const std::vector<torch::Tensor>& tensors);
+  // Replaces tensors by those of process `root`.
+  absl::Status Broadcast(const std::vector<torch::Tensor>& tensors,
+                         int64_t root = 0);
 
   // Everybody's bytes, by rank.
   absl::StatusOr<std::vector<std::string>> Gather(const std::string& bytes);

@@ -122,6 +122,8 @@ struct ConfigTable<TrainConfig> {
       Field("precision", &C::precision, {.one_of = {"fp32", "bf16"}}),
       Field("score_storage", &C::score_storage,
             {.one_of = {"reverse", "recompute", "store"}}),
+      Field("shard_optimizer", &C::shard_optimizer,
+            {.may_change = "no update depends on it"}),
       Field("timeout_s", &C::timeout_s,
             {.above = 0, .most = 1e6, .may_change = "trains nothing"}));
 };

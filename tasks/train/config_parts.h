@@ -106,6 +106,9 @@ struct TrainConfig {
   std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";
+  // Of several processes: whether each keeps the optimizer's state of a share
+  // of the parameters (tasks/train/optimizer_shards.h).
+  bool shard_optimizer = false;
   // Of several processes: how long, at most, one waits for the others.
   double timeout_s = 600;
 

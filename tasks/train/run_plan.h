@@ -30,6 +30,8 @@ struct RunPlan {
   // Updates between checkpoints; 0: only at evaluations.
   int64_t checkpoint_every = 0;
   OptimizerConfig optimizer;
+  // Of several processes: see OptimizerShards.
+  bool shard_optimizer = false;
   LearningRateSchedule schedule;
   TrainingLoaderOptions loader;
   // RunSettings: what a run that is resumed has to have in common with this.

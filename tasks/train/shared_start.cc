@@ -10,6 +10,7 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/train/optimizer_shards.h"
 #include "tasks/train/run_settings.h"
 
 namespace etc {
@@ -30,26 +31,6 @@ absl::Status ShareFromFirst(const NamedTensors& tensors, ProcessGroup* group) {
     values.push_back(tensor);
   }
   return group->Broadcast(values);
-}
-
-absl::Status ShareOptimizerState(Optimizer* optimizer, ProcessGroup* group) {
-  NamedTensors state = optimizer->State();
-  Json names = Json::array();
-  for (const auto& [name, tensor] : state) {
-    names.push_back(
-        {name, tensor.sizes().vec(), static_cast<int>(tensor.scalar_type())});
-  }
-  ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(names, group));
-  if (!group->is_first()) {
-    state.clear();
-    for (const Json& entry : first) {
-      state[entry[0].get<std::string>()] =
-          torch::empty(entry[1].get<std::vector<int64_t>>(),
-                       static_cast<torch::ScalarType>(entry[2].get<int>()));
-    }
-  }
-  ETC_RETURN_IF_ERROR(ShareFromFirst(state, group));
-  return group->is_first() ? absl::OkStatus() : optimizer->LoadState(state);
 }
 
 absl::Status ShareState(TrainingState* state,
@@ -122,7 +103,11 @@ absl::Status ShareStart(ProcessGroup* group, const RunStart& start) {
     return absl::OkStatus();
   }
   ETC_RETURN_IF_ERROR(ShareFromFirst(start.parameters, group));
-  ETC_RETURN_IF_ERROR(ShareOptimizerState(start.optimizer, group));
+  ETC_RETURN_IF_ERROR(ShareNamedTensors(
+      [&](const std::string& entry) {
+        return start.shards == nullptr || start.shards->IsOwn(entry);
+      },
+      group, start.optimizer_state));
   return ShareState(start.state, start.saved_step, group);
 }
 

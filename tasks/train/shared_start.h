@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/distributed/process_group.h"
-#include "tasks/train/optimizer.h"
+#include "tasks/train/optimizer_shards.h"
 #include "tasks/train/trainer.h"
 #include "tasks/train/training_state.h"
 
@@ -38,7 +38,9 @@ absl::StatusOr<bool> GoesOn(ProcessGroup* group, const absl::Status& status);
 // `group` may be null.
 struct RunStart {
   NamedTensors parameters;
-  Optimizer* optimizer;
+  NamedTensors* optimizer_state;
+  // Null: each process has all of the optimizer's state; else its own.
+  const OptimizerShards* shards;
   TrainingState* state;
   std::optional<int64_t>* saved_step;  // Trainer's
 };

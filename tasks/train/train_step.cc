@@ -276,6 +276,9 @@ absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
   result->update_norm =
       optimizer_->Step(result->learning_rate,
                        ClipFactor(result->gradient_norm, options_.clip_norm));
+  if (options_.shards != nullptr) {
+    ETC_RETURN_IF_ERROR(options_.shards->ShareUpdate(&result->update_norm));
+  }
   result->weight_norm = ParameterNorm(parameters_);
   weight_norm_ = result->weight_norm;
   if (!std::isfinite(result->weight_norm)) {

@@ -19,6 +19,7 @@
 #include "tasks/loss_totals.h"
 #include "tasks/train/gradient_sums.h"
 #include "tasks/train/optimizer.h"
+#include "tasks/train/optimizer_shards.h"
 #include "tasks/train/schedule.h"
 #include "tasks/train/train_step_result.h"
 #include "tasks/train/trainable_model.h"
@@ -39,6 +40,8 @@ class TrainStep {
     int64_t seed = 1;
     // Among which the micro-batches are dealt out; null: there is one process.
     ProcessGroup* group = nullptr;
+    // Of which process the optimizer's parameters are; null: it has all.
+    OptimizerShards* shards = nullptr;
   };
 
   // `optimizer` is one of the parameters of `model`, which must outlive the

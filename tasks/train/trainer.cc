@@ -60,6 +60,7 @@ class Trainer {
   absl::Status StartModel();
   absl::Status StartFresh();
   absl::Status StartFrom(const std::string& checkpoint);
+  absl::Status LoadOptimizerState();
   // From here on the run's directory is changed.
   absl::Status TakeOverDirectory();
 
@@ -89,7 +90,10 @@ class Trainer {
   CheckpointStore store_;
 
   std::unique_ptr<RunModel> model_;
+  std::optional<OptimizerShards> shards_;  // if it is sharded
   std::unique_ptr<TrainStep> train_step_;
+  // Of all processes, in the first, while a checkpoint is read or written.
+  NamedTensors optimizer_state_;
   TrainingState state_;
   std::unique_ptr<TrainingLoader> loader_;
   std::unique_ptr<RunReport> report_;
@@ -110,10 +114,13 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   ETC_RETURN_IF_ERROR(trainer->MakeModel());
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
   ETC_RETURN_IF_ERROR(ShareStart(
-      options.group, {.parameters = trainer->model_->model()->NamedParameters(),
-                      .optimizer = &trainer->train_step_->optimizer(),
-                      .state = &trainer->state_,
-                      .saved_step = &trainer->saved_step_}));
+      options.group,
+      {.parameters = trainer->model_->model()->NamedParameters(),
+       .optimizer_state = &trainer->optimizer_state_,
+       .shards = trainer->shards_.has_value() ? &*trainer->shards_ : nullptr,
+       .state = &trainer->state_,
+       .saved_step = &trainer->saved_step_}));
+  ETC_RETURN_IF_ERROR(trainer->LoadOptimizerState());
   ETC_RETURN_IF_ERROR(
       trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));
   TrainingLoaderOptions loader = options.plan.loader;
@@ -139,21 +146,33 @@ absl::Status Trainer::TakeLock() {
 absl::Status Trainer::MakeModel() {
   torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan_.seed)}));
   ETC_ASSIGN_OR_RETURN(model_, options_.make_model());
+  const NamedTensors parameters = model_->model()->NamedParameters();
+  if (plan_.shard_optimizer && options_.group != nullptr) {
+    shards_.emplace(parameters, options_.group);
+  }
   ETC_ASSIGN_OR_RETURN(
       auto optimizer,
-      MakeOptimizer(plan_.optimizer, model_->model()->NamedParameters()));
+      MakeOptimizer(plan_.optimizer,
+                    shards_.has_value() ? shards_->own() : parameters));
   train_step_ = std::make_unique<TrainStep>(
       model_->model(), std::move(optimizer),
       TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
                          .schedule = plan_.schedule,
                          .seed = plan_.seed,
-                         .group = options_.group});
+                         .group = options_.group,
+                         .shards = shards_.has_value() ? &*shards_ : nullptr});
   return absl::OkStatus();
 }
 
 absl::Status Trainer::StartModel() {
   const std::optional<std::string> last = store_.last();
   return last.has_value() ? StartFrom(*last) : StartFresh();
+}
+
+absl::Status Trainer::LoadOptimizerState() {
+  const absl::Status loaded = train_step_->optimizer().LoadState(
+      std::exchange(optimizer_state_, NamedTensors()));
+  return options_.group == nullptr ? loaded : options_.group->Agree(loaded);
 }
 
 absl::Status Trainer::TakeOverDirectory() {
@@ -187,7 +206,7 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
                                          options_.allow_changes));
   ETC_RETURN_IF_ERROR(model_->Load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
-  ETC_RETURN_IF_ERROR(train_step_->optimizer().LoadState(saved.optimizer));
+  optimizer_state_ = std::move(saved.optimizer);
   ETC_ASSIGN_OR_RETURN(const std::optional<TrainingState> evaluated,
                        ReadStateAfterEvaluation(checkpoint + kEvaluation));
   state_ = evaluated.value_or(std::move(saved.state));
@@ -338,15 +357,23 @@ absl::Status Trainer::AddEvaluation(
 
 absl::Status Trainer::WriteFiles(const std::string& directory) const {
   ETC_RETURN_IF_ERROR(model_->Save(directory));
-  return WriteTrainingState({.state = state_,
-                             .settings = plan_.settings,
-                             .device = DeviceName(),
-                             .optimizer = train_step_->optimizer().State()},
-                            directory + kTrainingState);
+  return WriteTrainingState(
+      {.state = state_,
+       .settings = plan_.settings,
+       .device = DeviceName(),
+       .optimizer = shards_.has_value() ? optimizer_state_
+                                        : train_step_->optimizer().State()},
+      directory + kTrainingState);
 }
 
 absl::Status Trainer::Save() {
+  if (shards_.has_value()) {
+    ETC_ASSIGN_OR_RETURN(
+        optimizer_state_,
+        shards_->GatherState(train_step_->optimizer().State()));
+  }
   ETC_RETURN_IF_ERROR(InFirst([this] { return WriteCheckpoint(); }));
+  optimizer_state_.clear();
   saved_step_ = state_.step;
   return absl::OkStatus();
 }

@@ -47,7 +47,8 @@ constexpr char kComplete[] = R"({
             "evaluate_every": 10, "checkpoint_every": 7,
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
             "device": "cuda:1", "precision": "fp32",
-            "score_storage": "store", "timeout_s": 7.5},
+            "score_storage": "store", "shard_optimizer": true,
+            "timeout_s": 7.5},
   "wikihop": {"anything": 1},
   "output": "runs/x"
 })";
@@ -109,6 +110,7 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->train.device, "cuda:1");
   EXPECT_EQ(config->train.precision, "fp32");
   EXPECT_EQ(config->train.score_storage, "store");
+  EXPECT_TRUE(config->train.shard_optimizer);
   EXPECT_EQ(config->train.timeout_s, 7.5);
   EXPECT_EQ(config->task_options.dump(), R"({"anything":1})");
   EXPECT_EQ(config->output, "runs/x");

@@ -146,6 +146,28 @@ TEST_F(DistributedRunTest, GoesOnWithFewerProcesses) {
   ExpectSameUpdates("fewer", "one");
 }
 
+// Each process updates a share of the parameters: the same to the bit (but for
+// the norm of an update, a sum in another order), from and to checkpoints
+// without shares.
+TEST_F(DistributedRunTest, SharesTheOptimizer) {
+  const auto expect_same = [this](const std::string& name) {
+    for (const char* file :
+         {"/model.safetensors", "/training_state.safetensors"}) {
+      ExpectSameTensors(Seed(name) + "/checkpoints/last" + file,
+                        Seed("whole") + "/checkpoints/last" + file);
+    }
+  };
+  RunWith(3, "whole");
+  json_["train"]["shard_optimizer"] = true;
+  RunWith(3, "shared");
+  expect_same("shared");
+  RunWith(3, "resumed", /*resume=*/false, /*stop_after=*/5);
+  RunWith(3, "resumed", /*resume=*/true, /*stop_after=*/11);
+  json_["train"]["shard_optimizer"] = false;
+  RunWith(3, "resumed", /*resume=*/true);
+  expect_same("resumed");
+}
+
 TEST_F(DistributedRunTest, GoesOnBitForBit) {
   RunWith(2, "straight");
   RunWith(2, "stopped", /*resume=*/false, /*stop_after=*/7);
