@@ -111,7 +111,7 @@ absl::Status ProcessGroup::Connect() {
         "process ", place_.rank, " of ", place_.world_size,
         ": there is no way to process 0 at ", meeting, " (MASTER_ADDR)"));
   }
-  if (is_first() && own != address && !place_.launcher_has_store) {
+  if (is_first() && own != address) {
     return absl::InvalidArgumentError(absl::StrCat(
         "process 0 should be on the machine that has the address ",
         place_.master_address, " (MASTER_ADDR), but this one has not"));
@@ -132,7 +132,7 @@ absl::Status ProcessGroup::OpenStore(const std::string& address) {
   try {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place_.master_port);
-    options.isServer = is_first() && !place_.launcher_has_store;
+    options.isServer = is_first();
     // AwaitAll does, and says who has not come.
     options.waitWorkers = false;
     options.timeout = LongestWait();

@@ -157,8 +157,9 @@ absl::StatusOr<ProcessPlace> PlaceFromTorchrun(const Environment& environment) {
       InvalidArgument("MASTER_ADDR", but, "address of the machine of rank 0"),
       InvalidArgument("MASTER_PORT", but, "port at which all processes meet"),
       &place));
-  place.launcher_has_store =
-      environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (environment("TORCHELASTIC_USE_AGENT_STORE") == "True") {
+    place.master_port += place.master_port < kLargestPort ? 1 : -1;
+  }
   place.restart = environment("TORCHELASTIC_RESTART_COUNT").value_or("");
   return place;
 }

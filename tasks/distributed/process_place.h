@@ -21,10 +21,7 @@ struct ProcessPlace {
   // [1, 65535]. Empty and 0 if world_size is 1.
   std::string master_address;
   int64_t master_port = 0;
-  // Whether the launcher runs c10d's store there, as torchrun does, and how
-  // often it has started the processes again, which find what they have left in
-  // it.
-  bool launcher_has_store = false;
+  // How often the launcher has started the processes again.
   std::string restart;
   // What started this process, for messages: "torchrun" (also for `realetc
   // launch`, which sets the same variables), "Open MPI", "Slurm"; empty: none.
@@ -47,7 +44,9 @@ Environment ProcessEnvironment();
 //                                SLURM_LOCALID
 //
 // and of torchrun also TORCHELASTIC_USE_AGENT_STORE and
-// TORCHELASTIC_RESTART_COUNT. Processes meet at MASTER_ADDR and MASTER_PORT.
+// TORCHELASTIC_RESTART_COUNT. Processes meet at MASTER_ADDR and MASTER_PORT; at
+// the next port, where torchrun has a store of its own at that one, which a
+// LibTorch of another version could not talk to.
 // Open MPI and Slurm set neither; without them the address is 127.0.0.1 if Open
 // MPI has all processes on this machine, or the first host of Slurm's step, and
 // the port one from 20000 to 29999 that follows from the job. A batch script

@@ -50,7 +50,8 @@ const Variables& Torchrun() {
   return variables;
 }
 
-TEST(ProcessPlaceTest, KnowsTheStoreOfTorchrun) {
+// Which is at MASTER_PORT: the processes meet beside it.
+TEST(ProcessPlaceTest, LeavesTorchrunItsStore) {
   const auto place = Find({{"RANK", "0"},
                            {"WORLD_SIZE", "2"},
                            {"MASTER_ADDR", "10.0.0.7"},
@@ -58,14 +59,20 @@ TEST(ProcessPlaceTest, KnowsTheStoreOfTorchrun) {
                            {"TORCHELASTIC_USE_AGENT_STORE", "True"},
                            {"TORCHELASTIC_RESTART_COUNT", "2"}});
   ASSERT_TRUE(place.ok()) << place.status();
-  EXPECT_TRUE(place->launcher_has_store);
+  EXPECT_EQ(place->master_port, 29501);
   EXPECT_EQ(place->restart, "2");
   const auto other = Find({{"RANK", "0"},
                            {"WORLD_SIZE", "2"},
                            {"MASTER_ADDR", "10.0.0.7"},
                            {"MASTER_PORT", "29500"},
                            {"TORCHELASTIC_USE_AGENT_STORE", "False"}});
-  EXPECT_FALSE(other->launcher_has_store);
+  EXPECT_EQ(other->master_port, 29500);
+  const auto last = Find({{"RANK", "0"},
+                          {"WORLD_SIZE", "2"},
+                          {"MASTER_ADDR", "10.0.0.7"},
+                          {"MASTER_PORT", "65535"},
+                          {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  EXPECT_EQ(last->master_port, 65534);
 }
 
 const Variables& OpenMpi() {
