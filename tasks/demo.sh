@@ -4,7 +4,8 @@
 # part. Installs what it needs and builds only the program.
 #
 #   bash tasks/demo.sh             # WikiHop
-#   bash tasks/demo.sh TASK...     # wikihop, hotpotqa, openkp, nq, classify
+#   bash tasks/demo.sh TASK...     # wikihop, hotpotqa, openkp, nq, classify,
+#                                  # glue
 #   bash tasks/demo.sh pretrain    # pre-trains a small ETC, and fine-tunes it
 #   bash tasks/demo.sh all
 #
@@ -15,15 +16,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # The metrics of each task, and what the model with residual scores must reach
 # in each of them.
 declare -A metrics=([wikihop]=accuracy [hotpotqa]=joint_f1 [openkp]=f1@3
-  [nq]="long_f1 short_f1" [classify]=accuracy)
+  [nq]="long_f1 short_f1" [classify]=accuracy
+  [glue]=accuracy)
 declare -A needed=([wikihop]=0.9 [hotpotqa]=0.8 [openkp]=0.8 [nq]=0.8
-  [classify]=0.9)
+  [classify]=0.9 [glue]=0.9)
 realetc=build/release/bin/realetc
 
 step() { printf '\n== %s\n' "$*"; }
 
-# The held-out part of task $1: one array, or one record a line.
-held_out_part() { ls "tasks/$1"/sample/dev.json*; }
+# The held-out part of task $1: one array, one record a line, or a table.
+held_out_part() { ls "tasks/$1"/sample/dev.*; }
 
 # Trains task $1 with residual scores in mode $2 and predicts the held-out
 # answers.
@@ -40,7 +42,8 @@ train() {
 # Metric $3 of those predictions, officially.
 score() {
   "$realetc" score "$1" "$(held_out_part "$1")" \
-    "runs/demo/$1/residual_$2/predictions.json" |
+    "runs/demo/$1/residual_$2/predictions.json" \
+    --config "tasks/$1/configs/demo.json" |
     awk -v metric="$3" '$1 == metric { print $2 }'
 }
 
@@ -152,7 +155,7 @@ END
 
 tasks=("${@:-wikihop}")
 if [[ ${tasks[*]} == all ]]; then
-  tasks=(wikihop hotpotqa openkp nq classify pretrain)
+  tasks=(wikihop hotpotqa openkp nq classify glue pretrain)
 fi
 for task in "${tasks[@]}"; do
   if [[ $task != pretrain && -z ${metrics[$task]:-} ]]; then

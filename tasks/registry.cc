@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
 #include "tasks/classify/task.h"
+#include "tasks/glue/task.h"
 #include "tasks/hotpotqa/task.h"
 #include "tasks/nq/task.h"
 #include "tasks/openkp/task.h"
@@ -17,7 +18,7 @@ namespace etc {
 const std::vector<TaskEntry>& Tasks() {
   static const auto* tasks = new std::vector<TaskEntry>{
       TaskEntryOf<Wikihop>(), TaskEntryOf<Hotpotqa>(), TaskEntryOf<Openkp>(),
-      TaskEntryOf<Nq>(), TaskEntryOf<Classify>()};
+      TaskEntryOf<Nq>(),      TaskEntryOf<Classify>(), TaskEntryOf<Glue>()};
   return *tasks;
 }
 

@@ -62,7 +62,11 @@ absl::StatusOr<ById<typename D::Gold>> ReadGold(
                            return D::ReadFile(path, options);
                          }));
     ById<typename D::Gold> gold;
+    gold.reserve(records.size());
     for (const FileRecord& record : records) {
+      if (!record.broken.empty()) {
+        continue;
+      }
       ETC_ASSIGN_OR_RETURN(gold.emplace_back(),
                            read(record.json, record.where));
     }

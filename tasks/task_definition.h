@@ -31,6 +31,8 @@ namespace etc {
 //
 //   Lengths(options)                   lengths below which it cannot be
 //                                      configured (NeededLengths)
+//   Tables(input)                      instead of Tables(kind), where ETC and
+//                                      BERT need others
 //   UseVocabulary(tokenizer, &options) looks tokens up, or refuses the
 //                                      vocabulary by kInvalidArgument
 //   kPredictionUnit                    what a file of predictions has for each

@@ -21,7 +21,7 @@ struct TaskEntry {
   std::string name;
   // One line for people.
   std::string description;
-  // Task::main_metric().
+  // Task::main_metric(); empty: options of the task decide.
   std::string main_metric;
   // The task as the configuration has it.
   //   kInvalidArgument  a mistake in the object of the task's name

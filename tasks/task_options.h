@@ -49,8 +49,12 @@ absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
     ETC_RETURN_IF_ERROR(
         CheckLengths(options.input, D::Lengths(options), source));
   }
+  TableSizes tables = D::Tables(settings.tokenizer_kind);
+  if constexpr (requires { D::Tables(options.input); }) {
+    tables = D::Tables(options.input);
+  }
   ETC_RETURN_IF_ERROR(
-      CheckTables(settings.model, D::Tables(settings.tokenizer_kind),
+      CheckTables(settings.model, tables,
                   tokenizer == nullptr ? 0 : tokenizer->vocab_size(), source));
   if constexpr (requires { D::UseVocabulary(*tokenizer, &options); }) {
     const absl::Status status = tokenizer == nullptr

@@ -51,13 +51,22 @@ struct Target {
 
 // HuggingFace's class of a BERT with these heads.
 const char* ArchitectureOf(const HeadPlan& heads) {
-  const auto has = [&](PretrainingHead head) {
-    return std::find(heads.found.begin(), heads.found.end(), head) !=
-           heads.found.end();
-  };
-  return !has(PretrainingHead::kMlm)  ? "BertModel"
-         : has(PretrainingHead::kNsp) ? "BertForPreTraining"
-                                      : "BertForMaskedLM";
+  using enum PretrainingHead;
+  return heads.Has(kClassifier)   ? "BertForSequenceClassification"
+         : heads.Has(kAnswerSpan) ? "BertForQuestionAnswering"
+         : !heads.Has(kMlm)       ? "BertModel"
+         : heads.Has(kNsp)        ? "BertForPreTraining"
+                                  : "BertForMaskedLM";
+}
+
+// Of a classifier; 0 if there is none.
+int64_t NumOutputs(const HeadPlan& heads) {
+  for (const WeightStep& step : heads.steps) {
+    if (step.target.name == "head.classifier.bias") {
+      return step.target.shape[0];
+    }
+  }
+  return 0;
 }
 
 Target TargetOf(const EtcConfig& config, const HeadPlan& heads,
@@ -70,10 +79,10 @@ Target TargetOf(const EtcConfig& config, const HeadPlan& heads,
   return is_tensorflow
              ? Target{NameStyle::kGoogleBert, "bert_config.json",
                       GoogleBertConfigToJson(config), "bert_model.ckpt"}
-             : Target{
-                   NameStyle::kHuggingFace, "config.json",
-                   HuggingFaceBertConfigToJson(config, ArchitectureOf(heads)),
-                   kWeights};
+             : Target{NameStyle::kHuggingFace, "config.json",
+                      HuggingFaceBertConfigToJson(config, ArchitectureOf(heads),
+                                                  NumOutputs(heads)),
+                      kWeights};
 }
 
 // The TensorFlow code supports one gelu and one epsilon, and BERT's code, also
@@ -119,7 +128,7 @@ const char* PrefixOf(NameStyle style) {
 absl::StatusOr<HeadPlan> PlanImportedHeads(const SourceWeights& source,
                                            const EtcConfig& config,
                                            const ImportOptions& options) {
-  HeadPlanOptions heads{.token_rows = options.token_rows};
+  HeadPlanOptions heads{.heads = AllHeads(), .token_rows = options.token_rows};
   if (!options.heads) {
     heads.heads.clear();
   } else if (options.lift) {
@@ -270,7 +279,7 @@ absl::StatusOr<std::vector<std::string>> ExportWeights(
   ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
   const EtcConfig& config = file.source.config;
   ETC_ASSIGN_OR_RETURN(const HeadPlan head_plan,
-                       PlanHeads(file.source, config));
+                       PlanHeads(file.source, config, {.heads = AllHeads()}));
   const Target target = TargetOf(config, head_plan, format);
   ETC_RETURN_IF_ERROR(CheckExpressible(config, target.style, source));
   const std::string weights = absl::StrCat(directory, "/", target.weights_file);

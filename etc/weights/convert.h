@@ -28,9 +28,9 @@ struct ImportOptions {
   // For each row of the result's token table the row of the source with the
   // same piece, or -1. Empty: the vocabularies are the same.
   std::vector<int64_t> token_rows;
-  // Whether heads of pre-training and the pooler come along, as far as the
-  // source has them. Lifting leaves out the pooler and the NSP head, which ETC
-  // is not pre-trained with.
+  // Whether heads come along (pretraining_heads.h), as far as the source has
+  // them. Lifting leaves out the pooler and what reads it, and the answer span:
+  // ETC is not pre-trained with them.
   bool heads = true;
   // Of the random numbers for parameters that the source lacks.
   uint64_t seed = 1;
@@ -67,8 +67,8 @@ enum class ExportFormat { kSafetensors, kTensorFlow };
 //            and bert_config.json               HuggingFace's names and
 //                                               config.json
 //
-// and the vocabulary; heads of pre-training, which the source may have, by
-// BERT's names. Returns the paths written, the weights last.
+// and the vocabulary; heads (pretraining_heads.h), which the source may have,
+// by BERT's names. Returns the paths written, the weights last.
 //   kAlreadyExists    `directory` has such weights
 //   kInvalidArgument  the project's code cannot compute the model: its gelu or
 //                     the epsilon of its LayerNorms

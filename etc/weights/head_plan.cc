@@ -47,14 +47,41 @@ absl::Status CheckHeadTensor(const SourceWeights& source,
   return absl::OkStatus();
 }
 
+// The outputs of the file's classifier; 1 if it has none.
+int64_t OutputsInFile(const SourceWeights& source) {
+  for (const PretrainingParameter& parameter :
+       TaskHeadParameters(source.config, 1)) {
+    if (parameter.head != PretrainingHead::kClassifier) {
+      continue;
+    }
+    for (const std::string& name :
+         InFile(source, NamesInFile(parameter, source.names))) {
+      const std::vector<int64_t>& shape = source.tensors.at(name).shape;
+      if (!shape.empty() && shape[0] > 0) {
+        return shape[0];
+      }
+    }
+  }
+  return 1;
+}
+
+std::vector<PretrainingParameter> AllParameters(const EtcConfig& config,
+                                                int64_t outputs) {
+  std::vector<PretrainingParameter> all = PretrainingParameters(config);
+  for (PretrainingParameter& parameter : TaskHeadParameters(config, outputs)) {
+    all.push_back(std::move(parameter));
+  }
+  return all;
+}
+
 class HeadPlanner {
  public:
   HeadPlanner(const SourceWeights& source, const EtcConfig& target,
               const HeadPlanOptions& options)
       : source_(source),
         options_(options),
-        from_(PretrainingParameters(source.config)),
-        to_(PretrainingParameters(target)) {}
+        from_(AllParameters(source.config, OutputsInFile(source))),
+        to_(AllParameters(target, OutputsInFile(source))) {}
 
   absl::StatusOr<HeadPlan> Plan() {
     for (const PretrainingHead head : options_.heads) {
@@ -72,6 +99,9 @@ class HeadPlanner {
         continue;
       }
       const auto names = NamesInFile(parameter, source_.names);
+      if (names.empty()) {
+        continue;
+      }
       const auto found = InFile(source_, names);
       if (found.empty()) {
         absent.push_back(QuotedName(names.front()));
@@ -166,6 +196,10 @@ bool HeadPlan::Uses(const std::string& name) const {
          });
 }
 
+bool HeadPlan::Has(PretrainingHead head) const {
+  return std::find(found.begin(), found.end(), head) != found.end();
+}
+
 std::vector<std::string> HeadPlan::Messages() const {
   std::vector<std::string> messages;
   for (const PretrainingHead head : found) {
@@ -177,6 +211,13 @@ std::vector<std::string> HeadPlan::Messages() const {
                                     ": not in the file, starts at random"));
   }
   return messages;
+}
+
+std::vector<PretrainingHead> AllHeads() {
+  std::vector<PretrainingHead> all(std::begin(kAllPretrainingHeads),
+                                   std::end(kAllPretrainingHeads));
+  all.insert(all.end(), std::begin(kTaskHeads), std::end(kTaskHeads));
+  return all;
 }
 
 absl::StatusOr<HeadPlan> PlanHeads(const SourceWeights& source,

@@ -18,7 +18,7 @@ struct TiedTensor {
   std::string same_as;
 };
 
-// How heads of pre-training are filled from a file, without reading any tensor.
+// How heads are filled from a file, without reading any tensor.
 struct HeadPlan {
   std::vector<PretrainingHead> found;
   std::vector<PretrainingHead> missing;  // wanted, but not in the file
@@ -29,9 +29,13 @@ struct HeadPlan {
   std::vector<TiedTensor> tied;
 
   bool Uses(const std::string& name) const;
+  bool Has(PretrainingHead head) const;
   // "MLM head: found", "NSP head: not in the file, starts at random".
   std::vector<std::string> Messages() const;
 };
+
+// The heads of pre-training and those of fine-tuned models.
+std::vector<PretrainingHead> AllHeads();
 
 struct HeadPlanOptions {
   std::vector<PretrainingHead> heads = {std::begin(kAllPretrainingHeads),
@@ -41,7 +45,8 @@ struct HeadPlanOptions {
 };
 
 // Plans which of the wanted heads are filled from the source, for an encoder of
-// the configuration `target`, whose sizes PlanWeights has found to fit.
+// the configuration `target`, whose sizes PlanWeights has found to fit. A
+// classifier has as many outputs as in the file.
 //   kInvalidArgument  the file has some tensors of a head, but not all; or
 //                     tensors of another shape or that are not floating; the
 //                     message names them

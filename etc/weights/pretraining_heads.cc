@@ -18,10 +18,13 @@ namespace {
 std::vector<PretrainingHead> HeadsOf(const EtcConfig& config,
                                      const NamedTensors& tensors) {
   std::vector<PretrainingHead> heads;
-  for (const PretrainingParameter& parameter : PretrainingParameters(config)) {
-    if (tensors.contains(parameter.parameter.name) &&
-        std::find(heads.begin(), heads.end(), parameter.head) == heads.end()) {
-      heads.push_back(parameter.head);
+  for (const auto& parameters :
+       {PretrainingParameters(config), TaskHeadParameters(config, 1)}) {
+    for (const PretrainingParameter& parameter : parameters) {
+      if (tensors.contains(parameter.parameter.name) &&
+          (heads.empty() || heads.back() != parameter.head)) {
+        heads.push_back(parameter.head);
+      }
     }
   }
   return heads;
@@ -80,13 +83,16 @@ absl::StatusOr<NamedTensors> ReadHeads(const WeightFile& file,
 NamedTensors HeadsInStyle(const NamedTensors& heads, const EtcConfig& config,
                           NameStyle style) {
   NamedTensors result;
-  for (const auto& [head, parameter, others] : PretrainingParameters(config)) {
-    const auto found = heads.find(parameter.name);
-    if (found != heads.end()) {
-      const torch::Tensor tensor = found->second.detach();
-      result.emplace(
-          NameInStyle(parameter, style),
-          IsTransposedInStyle(parameter, style) ? tensor.t() : tensor);
+  for (const auto& parameters :
+       {PretrainingParameters(config), TaskHeadParameters(config, 1)}) {
+    for (const auto& [head, parameter, others] : parameters) {
+      const auto found = heads.find(parameter.name);
+      const std::string& name = NameInStyle(parameter, style);
+      if (found != heads.end() && !name.empty()) {
+        const torch::Tensor tensor = found->second.detach();
+        result.emplace(
+            name, IsTransposedInStyle(parameter, style) ? tensor.t() : tensor);
+      }
     }
   }
   return result;

@@ -13,9 +13,11 @@
 
 namespace etc {
 
-// The heads of pre-training in files: what weights.h does for the encoder.
-// Their tensors are called as PretrainingParameters says: "head.mlm.*",
-// "head.pooler.*", "head.nsp.*", "head.cpc.kernel".
+// The heads of pre-training, and those of fine-tuned models that other codes
+// have too, in files: what weights.h does for the encoder. Their tensors are
+// called as PretrainingParameters and TaskHeadParameters say: "head.mlm.*",
+// "head.pooler.*", "head.nsp.*", "head.cpc.kernel", "head.classifier.*",
+// "head.qa_outputs.*".
 
 // An error unless each tied tensor of the plan has the elements of the tensor
 // that is read in its place (kInvalidArgument, with both names).

@@ -20,6 +20,8 @@ int64_t HeadWidth(const EtcConfig& c) { return c.token_embedding_size(); }
 int64_t HeadHidden(const EtcConfig& c) { return c.hidden_size; }
 int64_t HeadTokens(const EtcConfig& c) { return c.vocab_size; }
 int64_t HeadClasses(const EtcConfig&) { return 2; }
+// Of a classifier: the file says how many.
+int64_t HeadOutputs(const EtcConfig&) { return 0; }
 
 struct HeadRow {
   PretrainingHead head;
@@ -61,6 +63,17 @@ constexpr HeadRow kHeadRows[] = {
     {kCpc, false, HeadHidden, HeadHidden, "cpc.kernel", "cpc/kernel",
      "cpc.kernel", ""},
 };
+// Of run_classifier.py and run_squad.py, whose matrices are [out, in], too.
+constexpr HeadRow kTaskHeadRows[] = {
+    {kClassifier, false, HeadOutputs, HeadHidden, "classifier.weight",
+     "output_weights", "classifier.weight", ""},
+    {kClassifier, false, HeadOutputs, nullptr, "classifier.bias", "output_bias",
+     "classifier.bias", ""},
+    {kAnswerSpan, false, HeadClasses, HeadHidden, "qa_outputs.weight",
+     "cls/squad/output_weights", "qa_outputs.weight", ""},
+    {kAnswerSpan, false, HeadClasses, nullptr, "qa_outputs.bias",
+     "cls/squad/output_bias", "qa_outputs.bias", ""},
+};
 
 // What precedes the prefix of the encoder: "module." of "module.bert.".
 std::string PrefixOfHeads(const RecognizedNames& names) {
@@ -99,6 +112,22 @@ void AddSpellings(absl::string_view name, const RecognizedNames& names,
   }
 }
 
+PretrainingParameter ParameterOf(const HeadRow& row, const EtcConfig& config) {
+  PretrainingParameter entry{
+      .head = row.head,
+      .parameter = {.name = absl::StrCat("head.", row.ours),
+                    .shape = {row.rows(config)},
+                    .is_kernel = row.is_kernel,
+                    .official_etc = row.tensorflow,
+                    .google_bert = row.tensorflow,
+                    .hugging_face = row.hugging_face},
+      .other_hugging_face = absl::StrSplit(row.others, ',', absl::SkipEmpty())};
+  if (row.columns != nullptr) {
+    entry.parameter.shape.push_back(row.columns(config));
+  }
+  return entry;
+}
+
 }  // namespace
 
 const char* PretrainingHeadDescription(PretrainingHead head) {
@@ -111,6 +140,10 @@ const char* PretrainingHeadDescription(PretrainingHead head) {
       return "NSP head";
     case PretrainingHead::kCpc:
       return "CPC kernel";
+    case PretrainingHead::kClassifier:
+      return "classifier";
+    case PretrainingHead::kAnswerSpan:
+      return "answer span";
   }
   return "";
 }
@@ -128,23 +161,23 @@ std::vector<PretrainingParameter> PretrainingParameters(
     const EtcConfig& config) {
   std::vector<PretrainingParameter> all;
   for (const HeadRow& row : kHeadRows) {
-    PretrainingParameter entry{
-        .head = row.head,
-        .parameter = {.name = absl::StrCat("head.", row.ours),
-                      .shape = {row.rows(config)},
-                      .is_kernel = row.is_kernel,
-                      .official_etc = row.tensorflow,
-                      .google_bert = row.tensorflow,
-                      .hugging_face = row.hugging_face},
-        .other_hugging_face =
-            absl::StrSplit(row.others, ',', absl::SkipEmpty())};
-    if (row.columns != nullptr) {
-      entry.parameter.shape.push_back(row.columns(config));
-    }
+    all.push_back(ParameterOf(row, config));
     if (row.rows == HeadTokens) {
-      entry.parameter.role = ParameterRole::kTokenBias;
+      all.back().parameter.role = ParameterRole::kTokenBias;
     }
-    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+std::vector<PretrainingParameter> TaskHeadParameters(const EtcConfig& config,
+                                                     int64_t outputs) {
+  std::vector<PretrainingParameter> all;
+  for (const HeadRow& row : kTaskHeadRows) {
+    all.push_back(ParameterOf(row, config));
+    all.back().parameter.official_etc.clear();
+    if (row.rows == HeadOutputs) {
+      all.back().parameter.shape[0] = outputs;
+    }
   }
   return all;
 }
@@ -152,8 +185,11 @@ std::vector<PretrainingParameter> PretrainingParameters(
 std::vector<std::string> NamesInFile(const PretrainingParameter& parameter,
                                      const RecognizedNames& names) {
   std::vector<std::string> spellings;
-  AddSpellings(NameInStyle(parameter.parameter, names.style), names,
-               &spellings);
+  const std::string& name = NameInStyle(parameter.parameter, names.style);
+  if (name.empty()) {
+    return spellings;
+  }
+  AddSpellings(name, names, &spellings);
   if (names.style == NameStyle::kHuggingFace) {
     for (const std::string& other : parameter.other_hugging_face) {
       AddSpellings(other, names, &spellings);
@@ -174,9 +210,13 @@ std::vector<std::string> DecoderNamesInFile(const RecognizedNames& names) {
 std::map<std::string, PretrainingHead> PretrainingTensors(
     const EtcConfig& config, const RecognizedNames& names) {
   std::map<std::string, PretrainingHead> tensors;
-  for (const PretrainingParameter& parameter : PretrainingParameters(config)) {
-    for (const std::string& name : NamesInFile(parameter, names)) {
-      tensors.emplace(name, parameter.head);
+  // Names do not depend on the number of outputs.
+  for (const auto& parameters :
+       {PretrainingParameters(config), TaskHeadParameters(config, 1)}) {
+    for (const PretrainingParameter& parameter : parameters) {
+      for (const std::string& name : NamesInFile(parameter, names)) {
+        tensors.emplace(name, parameter.head);
+      }
     }
   }
   for (const std::string& name : DecoderNamesInFile(names)) {

@@ -11,20 +11,29 @@
 namespace etc {
 
 // What pre-training has beside the encoder, in the order of names in files
-// (doc/pretraining.md 5, 9.1). A file has each of them as a whole or not at
-// all.
+// (doc/pretraining.md 5, 9.1), and the heads of fine-tuned models that other
+// codes have too. A file has each of them as a whole or not at all.
 enum class PretrainingHead {
   kMlm,     // masked tokens; its decoder is the encoder's token table
   kPooler,  // tanh layer of the first token
   kNsp,     // next sentence, of what the pooler gives
   kCpc,     // the kernel of the contrastive loss
+  // BertForSequenceClassification: classes, or a score, of what the pooler
+  // gives.
+  kClassifier,
+  // BertForQuestionAnswering: begin and end of the answer, of each token.
+  kAnswerSpan,
 };
 
 inline constexpr PretrainingHead kAllPretrainingHeads[] = {
     PretrainingHead::kMlm, PretrainingHead::kPooler, PretrainingHead::kNsp,
     PretrainingHead::kCpc};
 
-// "MLM head", "pooler", "NSP head", "CPC kernel".
+// The heads of fine-tuned models.
+inline constexpr PretrainingHead kTaskHeads[] = {PretrainingHead::kClassifier,
+                                                 PretrainingHead::kAnswerSpan};
+
+// "MLM head", "pooler", "NSP head", "CPC kernel", "classifier", "answer span".
 const char* PretrainingHeadDescription(PretrainingHead head);
 // "MLM head, pooler"; "none" for none.
 std::string JoinPretrainingHeads(const std::vector<PretrainingHead>& heads);
@@ -42,12 +51,17 @@ struct PretrainingParameter {
   std::vector<std::string> other_hugging_face;
 };
 
-// All parameters of all heads for an encoder of this configuration, in the
-// order of PretrainingHead.
+// All parameters of the heads of pre-training for an encoder of this
+// configuration, in the order of PretrainingHead.
 std::vector<PretrainingParameter> PretrainingParameters(
     const EtcConfig& config);
+// The same of kTaskHeads: a classifier with so many outputs, and the answer
+// span. ETC's code has no names for them.
+std::vector<PretrainingParameter> TaskHeadParameters(const EtcConfig& config,
+                                                     int64_t outputs);
 
-// The names that a file may have for `parameter`, the usual one first, if
+// The names that a file may have for `parameter`, the usual one first, none if
+// its style has none, if
 // RecognizeNames found `names` in it: a prefix before that of the encoder
 // ("module.bert.") is before the heads too ("module.cls."), the pooler shares
 // that of the encoder, and older files of HuggingFace end LayerNorms as

@@ -221,7 +221,8 @@ std::string GoogleBertConfigToJson(const EtcConfig& config) {
 }
 
 std::string HuggingFaceBertConfigToJson(const EtcConfig& config,
-                                        const std::string& architecture) {
+                                        const std::string& architecture,
+                                        int64_t num_labels) {
   json fields = CommonFields(config);
   if (config.hidden_act == "gelu") {
     fields["hidden_act"] = "gelu_new";
@@ -230,6 +231,11 @@ std::string HuggingFaceBertConfigToJson(const EtcConfig& config,
   }
   fields["model_type"] = "bert";
   fields["architectures"] = {architecture};
+  for (int64_t i = 0; i < num_labels; ++i) {
+    const std::string name = absl::StrCat("LABEL_", i);
+    fields["id2label"][absl::StrCat(i)] = name;
+    fields["label2id"][name] = i;
+  }
   fields["layer_norm_eps"] = config.layer_norm_epsilon;
   fields["pad_token_id"] = 0;
   return fields.dump(/*indent=*/2) + "\n";
@@ -245,9 +251,9 @@ EtcConfig LiftedConfig(const EtcConfig& bert) {
   config.att_size_per_head = bert.att_size_per_head;
   config.intermediate_size = bert.intermediate_size;
   config.residual_attention = bert.residual_attention;
-  if (bert.hidden_act != "gelu_erf") {
-    config.hidden_act = bert.hidden_act;
-  }
+  // The official ETC knows the tanh form of gelu only, but the weights of
+  // HuggingFace's BERT were trained with the exact one.
+  config.hidden_act = bert.hidden_act;
   return config;
 }
 

@@ -61,14 +61,16 @@ bool HasOnlyAbsolutePositions(const EtcConfig& config);
 
 // The configuration files of Google's code and of HuggingFace for a
 // configuration that HasOnlyAbsolutePositions. `architecture` is HuggingFace's
-// class of the model: "BertForPreTraining" has heads.
+// class of the model: "BertForPreTraining" has heads. `num_labels` is the
+// number of outputs of a classifier; 0: there is none.
 std::string GoogleBertConfigToJson(const EtcConfig& config);
 std::string HuggingFaceBertConfigToJson(
-    const EtcConfig& config, const std::string& architecture = "BertModel");
+    const EtcConfig& config, const std::string& architecture = "BertModel",
+    int64_t num_labels = 0);
 
-// The ETC that BERT or RoBERTa is lifted to by default: its sizes, vocabulary
-// and residual attention, all else as in ETC's published base model (
-// doc/model.md 11; ETC's gelu and epsilon).
+// The ETC that BERT or RoBERTa is lifted to by default: its sizes, vocabulary,
+// activation and residual attention, all else as in ETC's published base model
+// (doc/model.md 11; ETC's epsilon).
 EtcConfig LiftedConfig(const EtcConfig& bert);
 
 // The default configuration of a model that starts from these weights: the

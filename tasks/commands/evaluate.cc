@@ -68,8 +68,9 @@ absl::Status PrintScores(const CheckpointRun& run, bool json) {
         "predict");
   }
   const Metrics& metrics = run.evaluation.metrics;
-  std::cout << (json ? ScoresToJson(metrics) + "\n"
-                     : FormatScoreTable(metrics, run.setup.entry->main_metric));
+  std::cout << (json
+                    ? ScoresToJson(metrics) + "\n"
+                    : FormatScoreTable(metrics, run.setup.task->main_metric()));
   return absl::OkStatus();
 }
 

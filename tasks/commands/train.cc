@@ -96,7 +96,7 @@ absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
                                  .stop = StopAtInterrupt(),
                                  .group = process.group()}));
   if (process.is_first()) {
-    PrintResult(result, setup.entry->main_metric);
+    PrintResult(result, setup.task->main_metric());
   }
   if (!result.finished) {
     return absl::CancelledError(

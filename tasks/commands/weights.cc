@@ -168,7 +168,20 @@ void PrintSome(const std::string& what, const std::vector<std::string>& names) {
   std::cout << "\n";
 }
 
-// Which heads of pre-training come along, and which do not.
+// The heads of pre-training, and those of fine-tuned models.
+std::pair<std::vector<PretrainingHead>, std::vector<PretrainingHead>> ByUse(
+    std::vector<PretrainingHead> heads) {
+  const auto of_tasks = std::stable_partition(
+      heads.begin(), heads.end(), [](PretrainingHead head) {
+        return std::find(std::begin(kTaskHeads), std::end(kTaskHeads), head) ==
+               std::end(kTaskHeads);
+      });
+  std::vector<PretrainingHead> tasks(of_tasks, heads.end());
+  heads.erase(of_tasks, heads.end());
+  return {std::move(heads), std::move(tasks)};
+}
+
+// Which heads come along, and which do not.
 void PrintHeads(const ImportPlan& plan) {
   std::set<std::string> left_out;
   for (const DroppedTensor& tensor : plan.plan.dropped) {
@@ -176,18 +189,27 @@ void PrintHeads(const ImportPlan& plan) {
       left_out.insert(tensor.head);
     }
   }
-  std::cout << "heads of pre-training: "
-            << JoinPretrainingHeads(plan.heads.found);
-  if (plan.heads.found.empty() && left_out.empty()) {
+  const auto [found, of_tasks] = ByUse(plan.heads.found);
+  const auto [missing, ignored] = ByUse(plan.heads.missing);
+  std::cout << "heads of pre-training: " << JoinPretrainingHeads(found);
+  if (found.empty() && left_out.empty()) {
     std::cout << " in the source";
-  } else if (!plan.heads.missing.empty()) {
-    std::cout << "; not in the source: "
-              << JoinPretrainingHeads(plan.heads.missing);
+  } else if (!missing.empty()) {
+    std::cout << "; not in the source: " << JoinPretrainingHeads(missing);
   }
   if (!left_out.empty()) {
     std::cout << "; left out: " << absl::StrJoin(left_out, ", ");
   }
   std::cout << "\n";
+  if (!of_tasks.empty()) {
+    std::cout << "heads of fine-tuning: " << JoinPretrainingHeads(of_tasks);
+    for (const WeightStep& step : plan.heads.steps) {
+      if (step.target.name == "head.classifier.bias") {
+        std::cout << " of " << Counted(step.target.shape[0], "output");
+      }
+    }
+    std::cout << "\n";
+  }
 }
 
 // The totals, and what stands in the table of parameters unless that was shown.
@@ -216,6 +238,11 @@ void PrintSummary(const ImportPlan& plan, bool table_shown) {
   }
   PrintHeads(plan);
   std::cout << "residual attention: " << plan.config.residual_attention << "\n";
+  std::cout << "activation: " << plan.config.hidden_act
+            << (plan.config.hidden_act == "gelu_erf" ? " (the exact gelu)"
+                : plan.config.hidden_act == "gelu"   ? " (its tanh form)"
+                                                     : "")
+            << "\n";
   for (const std::string& notice : plan.plan.notices) {
     std::cout << "note: " << notice << "\n";
   }
@@ -304,7 +331,7 @@ void AddImportCommand(CLI::App* program, Action* action) {
       ".model, instead of the source's; with --lift, RoBERTa's embeddings are "
       "matched to a .model piece by piece");
   command->add_flag("--no-heads{false}", arguments->options.heads,
-                    "Leave out the heads of pre-training and the pooler");
+                    "Leave out the heads of pre-training and of fine-tuning");
   command->add_flag("--cased", arguments->cased,
                     "WordPiece: do not fold to lower case");
   command->add_flag("--split-punctuation", arguments->split_punctuation,
@@ -323,9 +350,10 @@ void AddExportCommand(CLI::App* program, Action* action) {
       "export", "Write an encoder for the official codes or HuggingFace");
   command->footer(
       "ETC gets the names of its TensorFlow code, BERT those of Google's\n"
-      "(tensorflow) or HuggingFace's (safetensors). Heads of pre-training "
-      "come\n"
-      "along, the head of a task stays behind.\n"
+      "(tensorflow) or HuggingFace's (safetensors). Heads that BERT's code "
+      "has\n"
+      "come along (of pre-training, glue, squad), those of other tasks stay\n"
+      "behind.\n"
       "\n"
       "Example:\n"
       "  realetc export runs/demo/seed-1/checkpoints/best exported");

@@ -9,6 +9,7 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "tasks/data/data_files.h"
+#include "tasks/data/record_gate.h"
 
 namespace etc {
 
@@ -54,6 +55,9 @@ int64_t FileRecordSource::size() const {
 
 absl::StatusOr<Examples> FileRecordSource::Make(RecordRequest request) const {
   const FileRecord& record = records_[static_cast<size_t>(request.record)];
+  if (!record.broken.empty()) {
+    return KnownDefect(record.broken);
+  }
   return NamingOutOfMemory(
       [&] { return absl::StrCat("making examples of ", record.where); },
       [&] { return maker_(record.json, record.where); });

@@ -18,6 +18,10 @@ struct FileRecord {
   std::string json;
   // How messages call it: "dev.tsv:17".
   std::string where;
+  // What is wrong with a record that everyone leaves out, since the official
+  // file itself is broken there: it is skipped and counted, whatever
+  // data.on_bad_record says. Empty: nothing.
+  std::string broken = {};
 };
 
 // All records of a file.

@@ -4,8 +4,21 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 
 namespace etc {
+namespace {
+
+// What marks the status of KnownDefect.
+constexpr char kKnownDefect[] = "etc.known_defect";
+
+}  // namespace
+
+absl::Status KnownDefect(const std::string& message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kKnownDefect, absl::Cord());
+  return status;
+}
 
 RecordGate::RecordGate(RecordUse use, OnBadRecord on_bad_record,
                        int64_t num_records)
@@ -17,10 +30,12 @@ absl::StatusOr<Examples> RecordGate::Pass(ExampleStream::Made made) {
   const auto record = static_cast<size_t>(made.record);
   const bool is_new = !is_counted_[record];
   is_counted_[record] = true;
-  if (absl::IsInvalidArgument(made.examples.status()) &&
-      on_bad_record_ == OnBadRecord::kSkip) {
+  const absl::Status status = made.examples.status();
+  if (absl::IsInvalidArgument(status) &&
+      (on_bad_record_ == OnBadRecord::kSkip ||
+       status.GetPayload(kKnownDefect).has_value())) {
     if (skipped_.count == 0) {
-      skipped_.first_message = std::string(made.examples.status().message());
+      skipped_.first_message = std::string(status.message());
     }
     skipped_.count += is_new ? 1 : 0;
     return Examples();

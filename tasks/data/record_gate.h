@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/example_stream.h"
@@ -16,9 +17,13 @@ namespace etc {
 // run, or skip the record.
 enum class OnBadRecord { kError, kSkip };
 
+// The status of a record that is skipped and counted in any case
+// (FileRecord::broken): kInvalidArgument.
+absl::Status KnownDefect(const std::string& message);
+
 // What was not used, each record counted once however often it is read.
 struct SkippedRecords {
-  // Bad records, with OnBadRecord::kSkip.
+  // Bad records, with OnBadRecord::kSkip or KnownDefect.
   int64_t count = 0;
   // What is wrong with the first of them.
   std::string first_message;

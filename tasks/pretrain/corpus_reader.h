@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "tasks/pretrain/text_file.h"
+#include "tasks/data/text_file.h"
 
 namespace etc {
 

@@ -19,6 +19,7 @@
 #include "etc/config.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/pretraining_parameters.h"
+#include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
@@ -123,7 +124,7 @@ std::vector<std::string> EncoderMessages(const std::string& init,
   }
   if (!heads.empty()) {
     messages.push_back(
-        absl::StrCat("not used of pre-training: ", absl::StrJoin(heads, ", ")));
+        absl::StrCat("heads not used: ", absl::StrJoin(heads, ", ")));
   }
   for (const std::string& notice : plan.notices) {
     messages.push_back(absl::StrCat("encoder: ", notice));
@@ -185,19 +186,82 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
 
 namespace {
 
-// Fills the head of a task, if the file has one for it. Returns what was done.
-absl::StatusOr<std::string> FillTaskHead(const FinetuneConfig& config,
-                                         const WeightFile& file,
-                                         const NamedTensors& head) {
+// Of the heads that have the same names in all files, those that the model has
+// too, in the same shape: the pooler of pre-training, and what other codes
+// fine-tune.
+absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
+                                        const WeightFile& file,
+                                        const NamedTensors& head) {
+  using enum PretrainingHead;
+  NamedTensors known;
+  // Lifted outputs are others than those that a head of BERT was trained on.
+  if (HasOnlyAbsolutePositions(file.source.config) &&
+      !HasOnlyAbsolutePositions(config.model)) {
+    return known;
+  }
+  for (const auto& [kind, name] :
+       {std::pair(kPooler, "head.pooler.weight"),
+        std::pair(kClassifier, "head.classifier.weight"),
+        std::pair(kAnswerSpan, "head.qa_outputs.weight")}) {
+    if (!head.contains(name)) {
+      continue;
+    }
+    ETC_ASSIGN_OR_RETURN(
+        const HeadPlan plan,
+        PlanHeads(file.source, config.model, {.heads = {kind}}));
+    NamedTensors tensors;
+    for (const WeightStep& step : plan.steps) {
+      const auto found = head.find(step.target.name);
+      if (found != head.end() && found->second.sizes() == step.target.shape) {
+        tensors.insert(*found);
+      }
+    }
+    if (tensors.size() == plan.steps.size()) {
+      known.merge(tensors);
+    }
+  }
+  return known;
+}
+
+// What was done for the head of a task.
+struct FilledHead {
+  HeadPlan plan;  // of heads with names of their own
+  std::string message;
+};
+
+// Fills the head of a task: from one for this task as a whole, or from those of
+// its parts that the file has.
+absl::StatusOr<FilledHead> FillTaskHead(const FinetuneConfig& config,
+                                        const WeightFile& file,
+                                        const NamedTensors& head) {
   const TensorReader reader(file.tensors);
   ETC_ASSIGN_OR_RETURN(const std::string unusable,
                        UnusableHeadReason(reader, config.task, head));
-  if (!unusable.empty()) {
-    return absl::StrCat("head: random weights; ", config.init, " ", unusable);
+  FilledHead filled;
+  if (unusable.empty()) {
+    ETC_RETURN_IF_ERROR(
+        LoadTensors(reader, head, NameMatch::kDestination).status());
+    filled.message = absl::StrCat("head: from ", config.init);
+    return filled;
   }
-  ETC_RETURN_IF_ERROR(
-      LoadTensors(reader, head, NameMatch::kDestination).status());
-  return absl::StrCat("head: from ", config.init);
+  ETC_ASSIGN_OR_RETURN(const NamedTensors known,
+                       KnownHeads(config, file, head));
+  if (known.empty()) {
+    filled.message =
+        absl::StrCat("head: random weights; ", config.init, " ", unusable);
+    return filled;
+  }
+  ETC_ASSIGN_OR_RETURN(filled.plan, FillHeads(file, config.model, known));
+  std::vector<std::string> random;
+  for (const auto& [name, tensor] : head) {
+    if (!known.contains(name)) {
+      random.push_back(name);
+    }
+  }
+  filled.message = absl::StrCat(
+      "head: ", JoinPretrainingHeads(filled.plan.found), " from ", config.init,
+      random.empty() ? "" : "; random weights: ", Some(random));
+  return filled;
 }
 
 }  // namespace
@@ -216,8 +280,10 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     ETC_ASSIGN_OR_RETURN(heads, FillHeads(file, config.model, head));
     head_messages = heads.Messages();
   } else {
-    ETC_ASSIGN_OR_RETURN(head_messages.emplace_back(),
+    ETC_ASSIGN_OR_RETURN(FilledHead filled_head,
                          FillTaskHead(config, file, head));
+    heads = std::move(filled_head.plan);
+    head_messages.push_back(std::move(filled_head.message));
   }
   ETC_RETURN_IF_ERROR(CheckFinite(config.init, model.Tensors()));
   std::vector<std::string> messages =

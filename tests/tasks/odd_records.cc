@@ -44,6 +44,7 @@ std::string OddRecords::Record(const std::string& task) {
                 : task == "hotpotqa" ? Hotpotqa()
                 : task == "openkp"   ? Openkp()
                 : task == "classify" ? Classify()
+                : task == "glue"     ? Glue()
                                      : Nq();
   if (OneIn(20)) {
     auto field = record.begin();
@@ -215,6 +216,21 @@ json OddRecords::Classify() {
   }
   if (!OneIn(4)) {
     record["label"] = OneIn(8) ? Fragment() : OneIn(2) ? "yes" : "no";
+  }
+  return record;
+}
+
+json OddRecords::Glue() {
+  json record = {{"task", OneIn(20) ? "wnli" : "rte"},
+                 {"id", absl::StrCat(Below(5))},
+                 {"text", Text()}};
+  if (!OneIn(4)) {
+    record["text_b"] = Text();
+  }
+  if (!OneIn(4)) {
+    record["label"] = OneIn(8)   ? Fragment()
+                      : OneIn(2) ? "entailment"
+                                 : "not_entailment";
   }
   return record;
 }

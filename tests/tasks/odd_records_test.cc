@@ -150,6 +150,11 @@ nlohmann::json OddOptions(const std::string& task, OddRecords* odd) {
     return {{"labels", yes ? nlohmann::json{"yes", "no"}
                            : nlohmann::json{"no", "\u2581", "yes", ""}}};
   }
+  if (task == "glue") {
+    return {{"name", "rte"},
+            {"labels", yes ? nlohmann::json{"entailment", "not_entailment"}
+                           : nlohmann::json{"not_entailment", "entailment"}}};
+  }
   const char* const methods[] = {"joint", "disjoint", "joint_exhaustive"};
   return {{"stride", 1 + odd->Below(8)},
           {"question_len", odd->Below(4)},
@@ -183,7 +188,7 @@ FinetuneConfig OddConfig(const std::string& task, bool is_wordpiece,
     config.data.max_long_length += 30;
     config.data.max_global_length += 30;
   }
-  if (task == "classify") {
+  if (task == "classify" || task == "glue") {
     config.data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
   }
   if (task == "nq") {  // which has least lengths

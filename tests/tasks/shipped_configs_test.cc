@@ -175,8 +175,9 @@ TEST_P(ShippedConfigsTest,
                              " --output ", predictions))
                 .code,
             0);
-  const Result score = Run(
-      absl::StrCat("score ", shipped.task, " ", shipped.dev, " ", predictions));
+  const Result score =
+      Run(absl::StrCat("score ", shipped.task, " ", shipped.dev, " ",
+                       predictions, " --config ", shipped.path));
   EXPECT_EQ(score.code, 0) << score.err;
   EXPECT_EQ(Run(absl::StrCat("inspect ", checkpoint)).code, 0);
   EXPECT_EQ(

@@ -128,6 +128,49 @@ TEST_F(PretrainingHeadsTest, ComeBackToTheBitFromEveryFormat) {
   }
 }
 
+// Heads of BertForSequenceClassification and BertForQuestionAnswering, also by
+// the names of Google's programs.
+TEST_F(PretrainingHeadsTest, OfFineTunedModelsComeBackToTheBit) {
+  constexpr int64_t kOutputs = 3;
+  for (const PretrainingHead head : kTaskHeads) {
+    NamedTensors heads = RandomHeads(BertOf(), {kPooler});
+    for (const PretrainingParameter& parameter :
+         TaskHeadParameters(BertOf(), kOutputs)) {
+      if (parameter.head == head) {
+        heads[parameter.parameter.name] =
+            torch::randn(parameter.parameter.shape);
+      }
+    }
+    const std::string ours =
+        Write(RandomModel(BertOf()), heads,
+              absl::StrCat("ours", PretrainingHeadDescription(head)));
+    for (const ExportFormat format :
+         {ExportFormat::kTensorFlow, ExportFormat::kSafetensors}) {
+      const std::string there =
+          absl::StrCat(ours, format == ExportFormat::kTensorFlow);
+      const auto written = ExportWeights(ours, format, there);
+      ASSERT_TRUE(written.ok()) << written.status();
+      const auto plan = PlanImport({.source = there});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_THAT(plan->heads.found, ElementsAre(kPooler, head));
+      EXPECT_THAT(plan->plan.dropped, IsEmpty());
+      const auto read = ReadHeads(*OpenWeights(there), plan->heads);
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_TRUE(SameTensors(*read, heads));
+      // ETC has outputs that these heads were not trained on.
+      const auto lifted = PlanImport({.source = there, .lift = true});
+      ASSERT_TRUE(lifted.ok()) << lifted.status();
+      EXPECT_THAT(lifted->heads.found, IsEmpty());
+    }
+    const auto json = nlohmann::json::parse(*ReadFile(ours + "0/config.json"));
+    EXPECT_EQ(json["architectures"][0], head == kClassifier
+                                            ? "BertForSequenceClassification"
+                                            : "BertForQuestionAnswering");
+    EXPECT_EQ(json.value("id2label", nlohmann::json::object()).size(),
+              head == kClassifier ? kOutputs : 0);
+  }
+}
+
 TEST_F(PretrainingHeadsTest, HaveTheLayoutOfOtherCodes) {
   const NamedTensors heads = RandomHeads(ToyConfig());
   const NamedTensors google =

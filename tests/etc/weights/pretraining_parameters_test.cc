@@ -205,7 +205,9 @@ TEST(PretrainingParametersTest, KnowsWhichHeadATensorBelongsTo) {
   EXPECT_EQ(tensors.at("lm_head.decoder.weight"), PretrainingHead::kMlm);
   EXPECT_EQ(tensors.at("bert.pooler.dense.weight"), PretrainingHead::kPooler);
   EXPECT_EQ(tensors.at("cls.seq_relationship.bias"), PretrainingHead::kNsp);
-  EXPECT_FALSE(tensors.contains("classifier.weight"));
+  EXPECT_EQ(tensors.at("classifier.weight"), PretrainingHead::kClassifier);
+  EXPECT_EQ(tensors.at("qa_outputs.bias"), PretrainingHead::kAnswerSpan);
+  EXPECT_FALSE(tensors.contains("classifier.dense.weight"));
   EXPECT_EQ(JoinPretrainingHeads({}), "none");
   EXPECT_EQ(
       JoinPretrainingHeads({PretrainingHead::kMlm, PretrainingHead::kCpc}),

@@ -144,7 +144,7 @@ TEST(BertConfigTest, LiftsToEtcOfTheSameSizes) {
   EXPECT_EQ(lifted.relative_vocab_size, 32);
   EXPECT_EQ(lifted.max_absolute_position_embeddings, 0);
   EXPECT_FALSE(lifted.share_qkv_projections);
-  EXPECT_EQ(lifted.hidden_act, "gelu");
+  EXPECT_EQ(lifted.hidden_act, "gelu_erf");
   EXPECT_EQ(lifted.layer_norm_epsilon, 1e-12);
   EXPECT_EQ(lifted.residual_attention, "sum");
 }

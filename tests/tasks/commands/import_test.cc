@@ -55,13 +55,14 @@ class ImportCommandTest : public RealetcTest {
 TEST_F(ImportCommandTest, PrintsASummaryUnlessVerbose) {
   const Result brief = Run("import " + source_ + " --dry-run");
   EXPECT_EQ(brief.code, 0) << brief.err;
-  EXPECT_LE(Lines(brief.out), 6) << brief.out;
+  EXPECT_LE(Lines(brief.out), 7) << brief.out;
   EXPECT_THAT(brief.out,
               AllOf(HasSubstr("official ETC"),
                     HasSubstr("0 freshly initialised; 0 tensors dropped"),
                     HasSubstr("vocab.txt, 19 pieces, lower case"),
                     HasSubstr("heads of pre-training: none in the source"),
                     HasSubstr("residual attention: sum"),
+                    HasSubstr("activation: gelu (its tanh form)"),
                     Not(HasSubstr("transposed"))));
   const Result verbose = Run("import " + source_ + " --dry-run --verbose");
   EXPECT_GT(Lines(verbose.out), 20);

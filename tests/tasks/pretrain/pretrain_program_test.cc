@@ -120,8 +120,7 @@ TEST_F(PretrainProgramTest, GoesFromTextToATask) {
       "finetune tasks/wikihop/configs/demo.json --set init=", checkpoint,
       kShort, " --output ", directory_.File("tuned")));
   EXPECT_EQ(tuned.code, 0) << tuned.err;
-  EXPECT_THAT(tuned.err,
-              HasSubstr("not used of pre-training: CPC kernel, MLM head"));
+  EXPECT_THAT(tuned.err, HasSubstr("heads not used: CPC kernel, MLM head"));
 
   // A second pre-training, from the first one's encoder and heads.
   const Result further =

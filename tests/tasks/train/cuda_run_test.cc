@@ -152,6 +152,7 @@ std::vector<DemoCase> DemoCases() {
           {"openkp", "train.jsonl", {"residual_attention=sum"}},
           {"nq", "train.jsonl.gz", {"model.share_qkv_projections=false"}},
           {"classify", "train.jsonl", {}},
+          {"glue", "train.tsv", {}},
           {"pretrain",
            "corpus.txt.gz",
            {"residual_attention=sum", "model.initializer_range=0.05"}},

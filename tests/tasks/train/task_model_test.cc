@@ -230,7 +230,7 @@ TEST_F(TaskModelTest, StartsFromPretrainingAndSaysWhatItLeaves) {
     EXPECT_TRUE(SameTensors(Head(model), Head(MakeModel(config, 2))));
     EXPECT_THAT(*messages,
                 ElementsAre(HasSubstr("encoder: from " + config.init),
-                            "not used of pre-training: CPC kernel, MLM head, "
+                            "heads not used: CPC kernel, MLM head, "
                             "NSP head, pooler",
                             HasSubstr(is_ours ? "has those of pre-training"
                                               : "has none")));

@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_PRETRAIN_TEXT_FILE_H_
-#define ETC_TASKS_PRETRAIN_TEXT_FILE_H_
+#ifndef ETC_TASKS_DATA_TEXT_FILE_H_
+#define ETC_TASKS_DATA_TEXT_FILE_H_
 
 #include <cstdint>
 #include <memory>
@@ -62,4 +62,4 @@ class TextFile {
 
 }  // namespace etc
 
-#endif  // ETC_TASKS_PRETRAIN_TEXT_FILE_H_
+#endif  // ETC_TASKS_DATA_TEXT_FILE_H_

@@ -1,4 +1,4 @@
-#include "tasks/pretrain/text_file.h"
+#include "tasks/data/text_file.h"
 
 #include <algorithm>
 #include <utility>

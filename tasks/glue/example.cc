@@ -1,0 +1,88 @@
+#include "tasks/glue/example.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/utf8.h"
+#include "tasks/glue/task.h"
+#include "tasks/invalid_argument.h"
+
+namespace etc {
+namespace {
+
+TextPieces PiecesOf(const std::vector<Token>& tokens) {
+  TextPieces pieces;
+  pieces.ids.reserve(tokens.size());
+  for (const Token& token : tokens) {
+    pieces.ids.push_back(token.id);
+  }
+  return pieces;
+}
+
+}  // namespace
+
+void Glue::ReadRecord(JsonObjectReader& reader, Record* record) {
+  std::string task;
+  reader.Required("task", &task);
+  reader.Required("id", &record->id);
+  reader.Required("text", &record->text);
+  reader.Optional("text_b", &record->text_b);
+  GlueGold& gold = record->gold;
+  reader.Optional("set", &gold.set);
+  std::optional<std::string> label;
+  reader.Optional("label", &label);
+  const auto found = FindGlueTask(task);
+  if (!found.ok()) {
+    reader.Fail("task", found.status().message());
+    return;
+  }
+  gold.task = *found;
+  if (!label.has_value()) {
+    return;
+  }
+  if (!IsGlueLabel(*gold.task, *label)) {
+    reader.Fail(gold.task->label,
+                absl::StrCat("should be ", gold.task->ExpectedLabels(),
+                             ", but is ", QuotedName(*label)));
+    return;
+  }
+  if (gold.task->is_regression()) {
+    ParseGlueScore(*label, &gold.score);
+  }
+  gold.label = *std::move(label);
+  record->has_label = true;
+}
+
+ExampleOr<GlueExample> Glue::MakeExamples(Record record,
+                                          const Context& context) {
+  const auto& [options, tokenizer, where] = context;
+  if (record.gold.task != options.task) {
+    return InvalidArgument(where, " should be of ", options.task->title,
+                           ", but is of ", record.gold.task->title);
+  }
+  auto example = std::make_shared<GlueExample>();
+  example->record_id = std::move(record.id);
+  example->has_answer = record.has_label;
+  example->gold = std::move(record.gold);
+  if (record.has_label && !options.task->is_regression()) {
+    example->label = std::find(options.labels.begin(), options.labels.end(),
+                               example->gold.label) -
+                     options.labels.begin();
+  }
+  std::vector<Token> a = tokenizer.Encode(record.text);
+  std::vector<Token> b;
+  if (record.text_b.has_value()) {
+    b = tokenizer.Encode(*record.text_b);
+  }
+  const bool is_pair = !b.empty();
+  example->dropped_pieces =
+      CutLongerText(RoomForPieces(options.input, is_pair), &a, &b);
+  WriteTexts(PiecesOf(a),
+             is_pair ? std::optional<TextPieces>(PiecesOf(b)) : std::nullopt,
+             options.marks, options.input, &*example);
+  return example;
+}
+
+}  // namespace etc

@@ -1,0 +1,61 @@
+#ifndef ETC_TASKS_GLUE_EXAMPLE_H_
+#define ETC_TASKS_GLUE_EXAMPLE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tasks/data/example.h"
+#include "tasks/glue/benchmark.h"
+#include "tasks/task_types.h"
+#include "tasks/text_input.h"
+
+namespace etc {
+
+// What a row says, with what is needed to score it.
+struct GlueGold {
+  const GlueTask* task = nullptr;
+  // As in the file; for STS-B `score` is the number.
+  std::string label;
+  double score = 0;
+  // MNLI: "matched" or "mismatched"; empty: not known, or another task.
+  std::string set;
+};
+
+// A row of one of GLUE's files (tasks/glue/official_files.h).
+struct GlueRecord {
+  // The row's number, as the prediction file has it.
+  std::string id;
+  std::string text;
+  std::optional<std::string> text_b;
+  // Whether `gold` has a label; it has the task and the set in any case.
+  bool has_label = false;
+  GlueGold gold;
+};
+
+// The object "glue" of a configuration: {"name": "mrpc"}.
+struct GlueOptions {
+  InputOptions input = {};
+  // Null: not given.
+  const GlueTask* task = nullptr;
+  // The task's labels by class, in another order than BERT's if the
+  // configuration says so: HuggingFace's models of MNLI often have one of
+  // their own (doc/glue.md 3). Empty for STS-B.
+  std::vector<std::string> labels = {};
+  TextMarks marks = {};
+};
+
+// A text, or two, as BERT or ETC reads them (tasks/text_input.h). What does not
+// fit is cut from the end of the longer text, of b where they are equal. A text
+// b without pieces is left out, as the official code does (doc/glue.md 2.2).
+struct GlueExample : Example {
+  GlueGold gold;
+  // Index of the label; -1 without one, and for STS-B.
+  int64_t label = -1;
+  int64_t dropped_pieces = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_GLUE_EXAMPLE_H_

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "base/counted.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "tasks/data/text_file.h"
+#include "tasks/glue/task.h"
+#include "tasks/invalid_argument.h"
+
+namespace etc {
+namespace {
+
+constexpr char kHeader[] = "index\tprediction";
+
+// The line of a prediction, below the header.
+std::string LineOf(const ScoredFiles& files, size_t prediction) {
+  return absl::StrCat(files.predictions, ":", prediction + 2);
+}
+
+bool IsPredictionOf(const GlueTask& task, const GluePrediction& prediction) {
+  return task.is_regression() ? std::isfinite(prediction.score)
+                              : IsGlueLabel(task, prediction.label);
+}
+
+}  // namespace
+
+Glue::PredictionsOr Glue::ReadPredictions(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
+                       TextFile::Open(path, {}));
+  ById<GluePrediction> predictions;
+  absl::string_view line;
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(const bool is_line, file->NextLine(&line));
+    if (!is_line) {
+      break;
+    }
+    const std::string where = absl::StrCat(path, ":", file->line_number());
+    if (file->line_number() == 1) {
+      if (line != kHeader) {
+        return InvalidArgument(where,
+                               " should be \"index<tab>prediction\", but is ",
+                               QuotedName(line));
+      }
+      continue;
+    }
+    const std::pair<absl::string_view, absl::string_view> cells =
+        absl::StrSplit(line, absl::MaxSplits('\t', 1));
+    if (cells.first.empty() || cells.second.empty() ||
+        absl::StrContains(cells.second, '\t')) {
+      return InvalidArgument(
+          where,
+          " should be the number of a row, a tab and a prediction, but "
+          "is ",
+          QuotedName(line));
+    }
+    GluePrediction prediction = {.label = std::string(cells.second)};
+    if (!absl::SimpleAtod(prediction.label, &prediction.score)) {
+      prediction.score = std::numeric_limits<double>::quiet_NaN();
+    }
+    predictions.emplace_back(std::string(cells.first), std::move(prediction));
+  }
+  if (file->line_number() == 0) {
+    return InvalidArgument(path,
+                           " should begin with \"index<tab>prediction\", but "
+                           "is empty");
+  }
+  return predictions;
+}
+
+std::string Glue::FileContents(const Answers& answers, const Options& options) {
+  std::string contents = absl::StrCat(kHeader, "\n");
+  for (const auto& [id, prediction] : answers.predictions) {
+    absl::StrAppend(
+        &contents, id, "\t",
+        options.task->is_regression()
+            ? absl::StrFormat("%.3f", std::clamp(prediction.score,
+                                                 kMinGlueScore, kMaxGlueScore))
+            : prediction.label,
+        "\n");
+  }
+  return contents;
+}
+
+absl::Status Glue::CheckFiles(const Answers& answers,
+                              const ScoredFiles& files) {
+  if (answers.predictions.size() != answers.gold.size()) {
+    return InvalidArgument(
+        files.predictions, " should have a line for each row of ", files.gold,
+        ", ", answers.gold.size(), ", but has ", answers.predictions.size());
+  }
+  for (size_t i = 0; i < answers.predictions.size(); ++i) {
+    const GlueTask& task = *answers.gold[i].second.task;
+    const GluePrediction& prediction = answers.predictions[i].second;
+    if (!IsPredictionOf(task, prediction)) {
+      return InvalidArgument(
+          LineOf(files, i), " should be ",
+          task.is_regression() ? "a number" : task.ExpectedLabels(), ", for ",
+          task.title, ", but is ", QuotedName(prediction.label));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace etc

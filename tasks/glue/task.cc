@@ -1,0 +1,187 @@
+#include "tasks/glue/task.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tasks/description.h"
+#include "tasks/glue/metric.h"
+#include "tasks/glue/official_files.h"
+#include "tasks/invalid_argument.h"
+
+namespace etc {
+namespace {
+
+// Gold and predictions as the metrics read them.
+struct GlueAnswers {
+  std::vector<std::string> labels;
+  std::vector<std::string> predicted_labels;
+  std::vector<double> scores;
+  std::vector<double> predicted_scores;
+};
+
+// Those of the rows from the files of a set; of all rows, if that is empty.
+GlueAnswers AnswersOf(const Glue::Answers& answers, const std::string& set) {
+  const auto predictions = PredictionsFor(answers.gold, answers.predictions);
+  GlueAnswers chosen;
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    const GlueGold& gold = answers.gold[i].second;
+    if (!set.empty() && gold.set != set) {
+      continue;
+    }
+    // What is not predicted is wrong.
+    const GluePrediction prediction =
+        predictions[i] == nullptr ? GluePrediction() : *predictions[i];
+    chosen.labels.push_back(gold.label);
+    chosen.predicted_labels.push_back(prediction.label);
+    chosen.scores.push_back(gold.score);
+    chosen.predicted_scores.push_back(prediction.score);
+  }
+  return chosen;
+}
+
+// The mean of two metrics goes before them.
+Metrics WithMean(Metrics pair) {
+  pair.insert(pair.begin(),
+              {"combined", (pair[0].second + pair[1].second) / 2});
+  return pair;
+}
+
+Metrics MetricsOf(const GlueTask& task, const Glue::Answers& answers) {
+  const GlueAnswers all = AnswersOf(answers, "");
+  const double accuracy = LabelAccuracy(all.labels, all.predicted_labels);
+  switch (task.metrics) {
+    case GlueMetrics::kAccuracyAndF1:
+      // Class 1 is positive.
+      return WithMean(
+          {{"accuracy", accuracy},
+           {"f1", LabelF1(all.labels, all.predicted_labels, task.labels[1])}});
+    case GlueMetrics::kCorrelations:
+      return WithMean(
+          {{"pearson", PearsonCorrelation(all.scores, all.predicted_scores)},
+           {"spearman",
+            SpearmanCorrelation(all.scores, all.predicted_scores)}});
+    case GlueMetrics::kMatthews:
+      return {
+          {"matthews", MatthewsCorrelation(all.labels, all.predicted_labels)},
+          {"accuracy", accuracy}};
+    case GlueMetrics::kAccuracy:
+      break;
+  }
+  Metrics metrics = {{"accuracy", accuracy}};
+  for (const char* set : {"matched", "mismatched"}) {
+    const GlueAnswers some = AnswersOf(answers, set);
+    if (!some.labels.empty()) {
+      metrics.emplace_back(absl::StrCat("accuracy_", set),
+                           LabelAccuracy(some.labels, some.predicted_labels));
+    }
+  }
+  return metrics;
+}
+
+std::string DroppedPieces(int64_t dropped) {
+  return absl::StrCat(dropped, " pieces cut from the end of the longer text");
+}
+
+}  // namespace
+
+NeededLengths Glue::Lengths(const Options& options) {
+  constexpr int64_t kMarks = 3;
+  constexpr char kUse[] = "[CLS] and two [SEP]";
+  return options.input.has_long_tokens
+             ? NeededLengths{.long_tokens = kMarks,
+                             .long_use = kUse,
+                             .global_tokens = 1,
+                             .global_use = "the token that all belong to"}
+             : NeededLengths{.global_tokens = kMarks, .global_use = kUse};
+}
+
+void Glue::ReadOptions(JsonObjectReader& reader, Options* options) {
+  std::string name;
+  reader.Required("name", &name);
+  const auto task = FindGlueTask(name);
+  if (!task.ok()) {
+    reader.Fail("name", task.status().message());
+    return;
+  }
+  options->task = *task;
+  options->labels = (*task)->labels;
+  reader.Optional("labels", &options->labels);
+  if (!std::is_permutation(options->labels.begin(), options->labels.end(),
+                           (*task)->labels.begin(), (*task)->labels.end())) {
+    reader.Fail("labels",
+                (*task)->is_regression()
+                    ? "should not be given: STS-B has scores"
+                    : absl::StrCat("should be the labels of ", (*task)->title,
+                                   " in any order, each once: ",
+                                   (*task)->ExpectedLabels()));
+  }
+}
+
+absl::Status Glue::UseVocabulary(const Tokenizer& tokenizer, Options* options) {
+  ETC_ASSIGN_OR_RETURN(options->marks, FindTextMarks(tokenizer));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<FileRecord>> Glue::ReadFile(const std::string& path,
+                                                       const Options& options) {
+  if (options.task == nullptr) {
+    return InvalidArgument(
+        path,
+        " can only be read when it is known which task of GLUE it is "
+        "of: give a configuration whose glue.name says so (--config)");
+  }
+  return ReadGlueFile(path, *options.task);
+}
+
+std::string Glue::Describe(const Example& example, const Context& context) {
+  const auto& [options, tokenizer, where] = context;
+  GlobalTokenTable table = {.token = [&](size_t i) {
+    return tokenizer.Piece(example.long_token_ids[i]);
+  }};
+  if (!options.input.has_long_tokens) {
+    table.kind = [&](size_t g) {
+      return tokenizer.Piece(example.global_token_ids[g]);
+    };
+    for (const int32_t id : example.global_token_ids) {
+      table.kind_width = std::max(table.kind_width,
+                                  static_cast<int>(tokenizer.Piece(id).size()));
+    }
+  }
+  return DescribeExample(
+      example,
+      {.title = absl::StrCat(options.task->title, ", row ", example.record_id),
+       .answer_name = options.task->is_regression() ? "score" : "label",
+       .answer = example.gold.label,
+       .size = absl::StrCat(
+           DescribeLengths(example), "; ",
+           DescribeTruncation(example.dropped_pieces, DroppedPieces))},
+      table);
+}
+
+GluePrediction Glue::Decode(const Output& output, const Context& context) {
+  const LogitRow logits = output.logits.classes;
+  if (context.options.task->is_regression()) {
+    return {.score = static_cast<double>(logits[0])};
+  }
+  const auto best = std::max_element(logits.begin(), logits.end());
+  return {.label = context.options.labels.at(
+              static_cast<size_t>(best - logits.begin()))};
+}
+
+Scores Glue::Score(const Answers& answers, const Options& options) {
+  std::set<std::pair<std::string, double>> distinct;
+  for (const auto& [id, prediction] : answers.predictions) {
+    const bool is_regression = options.task->is_regression();
+    distinct.emplace(is_regression ? "" : prediction.label,
+                     is_regression ? prediction.score : 0);
+  }
+  return {.metrics = MetricsOf(*options.task, answers),
+          .diagnostics = {
+              {"distinct_predictions", static_cast<double>(distinct.size())}}};
+}
+
+}  // namespace etc

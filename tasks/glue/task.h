@@ -1,0 +1,109 @@
+#ifndef ETC_TASKS_GLUE_TASK_H_
+#define ETC_TASKS_GLUE_TASK_H_
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/json_reader.h"
+#include "etc/config.h"
+#include "tasks/data/file_records.h"
+#include "tasks/example_writer.h"
+#include "tasks/glue/example.h"
+#include "tasks/task_definition.h"
+
+namespace etc {
+
+// See tasks/logits.h.
+template <typename T>
+struct GlueLogits {
+  // [C], in the order of the option `labels`; of STS-B [1], the score.
+  T classes;
+
+  static constexpr auto kMembers = std::make_tuple(&GlueLogits::classes);
+};
+
+// What the model, or a file, says of a row.
+struct GluePrediction {
+  // Of a file: the text, whatever the task.
+  std::string label;
+  // STS-B: as the model says, without bounds. NaN: the file has no number.
+  double score = 0;
+
+  bool operator==(const GluePrediction&) const = default;
+};
+
+// One of the tasks of GLUE (doc/glue.md), which the option `name` says, on BERT
+// or ETC.
+struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
+                        GlueGold, GluePrediction> {
+  static constexpr char kName[] = "glue";
+  static constexpr char kDescription[] =
+      "GLUE: the class or the score of a text or two; the configuration says "
+      "which task";
+  // Each of GLUE's tasks has its own: see MainMetric.
+  static constexpr char kMainMetric[] = "";
+  static constexpr char kPredictionUnit[] = "line";
+  static constexpr char kAnswerField[] = "label";
+  // Of ETC; BERT has fewer types, and no tokens that stand for no text.
+  static constexpr TableSizes Tables(TokenizerKind) {
+    return {.tokens = kSentenceOfTextToken + 1,
+            .token_names = "the global tokens 1 and 2",
+            .types = kSecondTextType + 1};
+  }
+  static TableSizes Tables(const InputOptions& input) {
+    return input.has_long_tokens ? Tables(input.tokenizer_kind)
+                                 : TableSizes{.types = 2};
+  }
+
+  static NeededLengths Lengths(const Options& options);
+  // Required: `name`.
+  static void ReadOptions(JsonObjectReader& reader, Options* options);
+  // Looks up what stands around texts (FindTextMarks).
+  static absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                                    Options* options);
+
+  // The rows of an official file.
+  //   kInvalidArgument  `options` say no task, and what ReadGlueFile says
+  static absl::StatusOr<std::vector<FileRecord>> ReadFile(
+      const std::string& path, const Options& options);
+  static void ReadRecord(JsonObjectReader& reader, Record* record);
+  static ExampleOr<Example> MakeExamples(Record record, const Context& context);
+  // The label, what truncation took, and the tokens.
+  static std::string Describe(const Example& example, const Context& context);
+  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
+  // The label with the largest logit, of equals the first; or the score.
+  static Prediction Decode(const Output& output, const Context& context);
+
+  static Gold GoldOf(const Example& example) { return example.gold; }
+  static std::optional<Gold> GoldOf(const Record& record) {
+    return record.has_label ? std::optional<Gold>(record.gold) : std::nullopt;
+  }
+  // A file of the GLUE server (doc/glue.md 8): "index<TAB>prediction", and a
+  // line for each row. Scores are in it with 3 decimals, and from 0 to 5.
+  static PredictionsOr ReadPredictions(const std::string& path);
+  static std::string FileContents(const Answers& answers,
+                                  const Options& options);
+  // Whether there are as many predictions as rows, and each is a label, or a
+  // number, as the task has it.
+  static absl::Status CheckFiles(const Answers& answers,
+                                 const ScoredFiles& files);
+
+  static std::string MainMetric(const Options& options) {
+    return options.task->main_metric();
+  }
+  // The metrics of the task (GlueMetrics). MNLI has "accuracy" of all rows, and
+  // "accuracy_matched" and "accuracy_mismatched" of those from files with these
+  // names. Correlations are those of the scores as the model says them. As a
+  // diagnostic "distinct_predictions": with one, correlations are not defined,
+  // and are 0.
+  static Scores Score(const Answers& answers, const Options& options);
+};
+static_assert(TaskDefinition<Glue>);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_GLUE_TASK_H_
