@@ -21,6 +21,7 @@
 #include "bench/run_benchmarks.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
+#include "tasks/record_task.h"
 #include "tasks/registry.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/train/config.h"
@@ -42,7 +43,8 @@ std::string SharedFolder() {
              : absl::StrCat(ETC_SOURCE_DIR, "/../shared");
 }
 
-// The bundled sample of each task, and the real one where it is.
+// The bundled sample of each task that has one in JSON, and the real one where
+// it is.
 std::vector<Source> Sources() {
   const std::vector<std::pair<std::string, std::string>> real_files = {
       {"wikihop", "wikihop/dev.sample.json"},
@@ -74,11 +76,8 @@ std::vector<Source> Sources() {
 }
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Source& source) {
-  nlohmann::json json = {{"task", source.task},
-                         {"model", {{"preset", "base"}}}};
-  if (source.task == "classify") {  // which has no labels of its own
-    json["classify"] = {{"labels", {"food", "music", "sport"}}};
-  }
+  const nlohmann::json json = {{"task", source.task},
+                               {"model", {{"preset", "base"}}}};
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
                        FinetuneConfigFromJson(json, "data_bench"));
   ETC_ASSIGN_OR_RETURN(auto tokenizer,

@@ -74,9 +74,17 @@ absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read) {
 
 // A record of task D.
 template <typename D>
-absl::StatusOr<typename D::Record> ParseRecord(absl::string_view text,
-                                               const std::string& where) {
-  return ParseObject<typename D::Record>(text, where, D::ReadRecord);
+absl::StatusOr<typename D::Record> ParseRecord(
+    absl::string_view text, const std::string& where,
+    const typename D::Options& options = {}) {
+  return ParseObject<typename D::Record>(
+      text, where, [&](JsonObjectReader& reader, typename D::Record* record) {
+        if constexpr (requires { D::ReadRecord(reader, options, record); }) {
+          D::ReadRecord(reader, options, record);
+        } else {
+          D::ReadRecord(reader, record);
+        }
+      });
 }
 
 }  // namespace etc

@@ -10,7 +10,8 @@
 #include "tasks/nq/task.h"
 #include "tasks/openkp/task.h"
 #include "tasks/pretrain/task.h"
-#include "tasks/typed_task.h"
+#include "tasks/squad/task.h"
+#include "tasks/typed_entry.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {
@@ -18,7 +19,8 @@ namespace etc {
 const std::vector<TaskEntry>& Tasks() {
   static const auto* tasks = new std::vector<TaskEntry>{
       TaskEntryOf<Wikihop>(), TaskEntryOf<Hotpotqa>(), TaskEntryOf<Openkp>(),
-      TaskEntryOf<Nq>(),      TaskEntryOf<Classify>(), TaskEntryOf<Glue>()};
+      TaskEntryOf<Nq>(),      TaskEntryOf<Classify>(), TaskEntryOf<Glue>(),
+      TaskEntryOf<Squad>()};
   return *tasks;
 }
 

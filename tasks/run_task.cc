@@ -46,9 +46,9 @@ class CallbackReporter final : public RunReporter {
 
 absl::StatusOr<FinetuneTaskResult> FinetuneTask(
     const FinetuneTaskOptions& options) {
-  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
                        ReadTaskConfig(options.config, options.overrides));
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
   CallbackReporter reporter(options.callbacks);
   for (const std::string& warning : setup.warnings) {
     reporter.Warn(warning);

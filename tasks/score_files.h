@@ -22,12 +22,13 @@ namespace etc {
 //   kInvalidArgument  the record is not as the format has it, or has no answer
 template <TaskDefinition D>
 absl::StatusOr<std::pair<std::string, typename D::Gold>> ParseGold(
-    const std::string& text, const std::string& where, ScoringRules rules) {
+    const std::string& text, const std::string& where, ScoringRules rules,
+    const typename D::Options& options = {}) {
   if constexpr (requires { D::ParseGold(text, where, rules); }) {
     return D::ParseGold(text, where, rules);
   } else {
     ETC_ASSIGN_OR_RETURN(typename D::Record record,
-                         ParseRecord<D>(text, where));
+                         ParseRecord<D>(text, where, options));
     std::optional<typename D::Gold> gold = D::GoldOf(record);
     if (!gold.has_value()) {
       return AnswerIsMissing(where, D::kAnswerField);
@@ -46,7 +47,8 @@ absl::StatusOr<ById<typename D::Gold>> ReadGold(
   std::set<std::string> seen;
   const auto read = [&](const std::string& text, const std::string& where)
       -> absl::StatusOr<std::pair<std::string, typename D::Gold>> {
-    ETC_ASSIGN_OR_RETURN(auto record, ParseGold<D>(text, where, rules));
+    ETC_ASSIGN_OR_RETURN(auto record,
+                         ParseGold<D>(text, where, rules, options));
     if constexpr (requires { D::kUniqueIdField; }) {
       if (!seen.insert(record.first).second) {
         return absl::InvalidArgumentError(absl::StrCat(

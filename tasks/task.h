@@ -15,11 +15,11 @@
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
-#include "tasks/data/file_records.h"
 #include "tasks/data/open_data.h"
 #include "tasks/head_cost.h"
 #include "tasks/loss_totals.h"
 #include "tasks/metrics.h"
+#include "tasks/prediction_file.h"
 #include "tasks/update_context.h"
 
 namespace etc {
@@ -90,6 +90,8 @@ class TaskPredictions {
   // Contents of the prediction file in the official format; empty: the task has
   // none.
   virtual std::string FileContents() const = 0;
+  // What is written beside that file.
+  virtual std::vector<PredictionFile> MoreFiles() const { return {}; }
 };
 
 // What is trained for, as the trainer knows it: data -> examples -> head ->
@@ -126,24 +128,6 @@ class Task {
   // A person's view of one example: tokens with their globals, masks as ranges,
   // the gold answer.
   virtual std::string Describe(const Example& example) const = 0;
-};
-
-// One of the benchmarks, whose data are official files of JSON records. Written
-// with types of its own: see tasks/task_definition.h.
-class RecordTask : public Task {
- public:
-  // The examples of one record, given its JSON text. Most records give one
-  // example. `where` starts each message.
-  //   kInvalidArgument  the record is not as the official format has it
-  virtual absl::StatusOr<Examples> MakeExamples(
-      const std::string& record, const std::string& where) const = 0;
-
-  absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
-      const DataRequest& request) const final;
-
- protected:
-  // Reads a file that has no JSON records; null: this task's have.
-  virtual FileReader Reader() const { return nullptr; }
 };
 
 }  // namespace etc

@@ -12,12 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/json_reader.h"
-#include "base/status_macros.h"
 #include "etc/config.h"
 #include "tasks/data/example.h"
 #include "tasks/data/example_source.h"
 #include "tasks/scoring.h"
-#include "tasks/task_settings.h"
+#include "tasks/task_members.h"
 #include "tasks/task_types.h"
 
 namespace etc {
@@ -43,36 +42,29 @@ namespace etc {
 //   ReadFile(path, options)            the records of a file that does not have
 //                                      them as JSON objects: FileRecords
 //                                      (tasks/data/file_records.h)
+//   MoreFiles(answers, options)        the files that it writes beside that of
+//                                      its predictions: PredictionFile
+//   ReadRecord(reader, options, &record)
+//                                      instead of that without options
+//   CompleteOptions(options, data, &json)  adds to `json`, the object that the
+//                                      options were read from, what the files
+//                                      of `data` (DataConfig) say of them;
+//                                      before training only
 //   MainMetric(options)                instead of kMainMetric, where options
 //                                      decide it
 //   Score(answers, options) and FileContents(answers, options), instead of
 //                                      those without options
 
-// What D::MakeExamples may return: one example or several, or a status.
-template <typename E>
-Examples AsExamples(std::shared_ptr<const E> example) {
-  return {std::move(example)};
-}
-template <typename E>
-Examples AsExamples(const std::vector<std::shared_ptr<const E>>& examples) {
-  return {examples.begin(), examples.end()};
-}
-template <typename T>
-absl::StatusOr<Examples> AsExamples(absl::StatusOr<T> made) {
-  ETC_RETURN_IF_ERROR(made.status());
-  return AsExamples(*std::move(made));
-}
-
 // What a task can be described by without a tokenizer. kName is its directory,
-// the field "task" and the object with its options; Tables says which ids it
-// needs rows for.
+// the field "task" and the object with its options.
 template <typename D>
-concept CanBeDescribed = requires(TokenizerKind kind, const EtcConfig& model,
+concept CanBeDescribed = requires(const InputOptions& input,
+                                  const EtcConfig& model,
                                   const typename D::Options& options) {
   { D::kName } -> std::convertible_to<absl::string_view>;
   { D::kDescription } -> std::convertible_to<absl::string_view>;
   { D::kMainMetric } -> std::convertible_to<absl::string_view>;
-  { D::Tables(kind) } -> std::same_as<TableSizes>;
+  { TablesOf<D>(input) } -> std::same_as<TableSizes>;
   { D::MakeHead(model, options) } -> std::same_as<typename D::HeadPtr>;
 };
 
@@ -93,7 +85,9 @@ concept MakesExamples = requires(JsonObjectReader& reader,
                                  const typename D::Example& example,
                                  const typename D::Context& context) {
   requires std::derived_from<typename D::Example, Example>;
-  D::ReadRecord(reader, &record);
+  requires requires { D::ReadRecord(reader, &record); } || requires {
+    D::ReadRecord(reader, context.options, &record);
+  };
   {
     AsExamples(D::MakeExamples(std::move(record), context))
     } -> std::convertible_to<absl::StatusOr<Examples>>;
@@ -136,37 +130,6 @@ concept ScoresPredictions = requires(const typename D::Example& example,
   { D::GoldOf(example) } -> std::convertible_to<typename D::Gold>;
   { D::ReadPredictions(path) } -> std::same_as<typename D::PredictionsOr>;
 };
-template <typename D>
-concept NeedsNoOptions = requires(const typename D::Answers& answers) {
-  { D::FileContents(answers) } -> std::same_as<std::string>;
-  { D::Score(answers) } -> std::same_as<Scores>;
-};
-template <typename D>
-concept NeedsOptions = requires(const typename D::Answers& answers,
-                                const typename D::Options& options) {
-  { D::FileContents(answers, options) } -> std::same_as<std::string>;
-  { D::Score(answers, options) } -> std::same_as<Scores>;
-};
-
-template <typename D>
-Scores ScoreOf(const typename D::Answers& answers,
-               const typename D::Options& options) {
-  if constexpr (NeedsOptions<D>) {
-    return D::Score(answers, options);
-  } else {
-    return D::Score(answers);
-  }
-}
-template <typename D>
-std::string FileContentsOf(const typename D::Answers& answers,
-                           const typename D::Options& options) {
-  if constexpr (NeedsOptions<D>) {
-    return D::FileContents(answers, options);
-  } else {
-    return D::FileContents(answers);
-  }
-}
-
 template <typename D>
 concept TaskDefinition =
     CanBeDescribed<D> && HasOptions<D> && MakesExamples<D> &&

@@ -28,6 +28,11 @@ struct TaskEntry {
   std::function<absl::StatusOr<std::unique_ptr<Task>>(
       const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer)>
       make;
+  // Adds to the object of the task's name what the task takes from the training
+  // data where the configuration does not say it, such as the names of classes:
+  // in `task_options`, and in `json`, which checkpoints keep. Null: nothing.
+  //   kInvalidArgument  a mistake in that object or in the data
+  std::function<absl::Status(FinetuneConfig* config)> complete = nullptr;
   // Whether `data.sentences` decides anything.
   bool splits_sentences = false;
   // Its layers around the encoder alone, so that what they cost can be said

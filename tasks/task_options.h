@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_TASK_OPTIONS_H_
 #define ETC_TASKS_TASK_OPTIONS_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,6 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/task_definition.h"
 #include "tasks/task_settings.h"
+#include "tasks/train/config.h"
 
 namespace etc {
 
@@ -49,12 +51,8 @@ absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
     ETC_RETURN_IF_ERROR(
         CheckLengths(options.input, D::Lengths(options), source));
   }
-  TableSizes tables = D::Tables(settings.tokenizer_kind);
-  if constexpr (requires { D::Tables(options.input); }) {
-    tables = D::Tables(options.input);
-  }
   ETC_RETURN_IF_ERROR(
-      CheckTables(settings.model, tables,
+      CheckTables(settings.model, TablesOf<D>(options.input),
                   tokenizer == nullptr ? 0 : tokenizer->vocab_size(), source));
   if constexpr (requires { D::UseVocabulary(*tokenizer, &options); }) {
     const absl::Status status = tokenizer == nullptr
@@ -66,6 +64,28 @@ absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
     }
   }
   return options;
+}
+
+// D::CompleteOptions, if there is one; null otherwise.
+template <TaskDefinition D>
+std::function<absl::Status(FinetuneConfig*)> CompletionOf() {
+  if constexpr (requires(FinetuneConfig config, typename D::Options options) {
+                  D::CompleteOptions(options, config.data,
+                                     &config.task_options);
+                }) {
+    return [](FinetuneConfig* config) -> absl::Status {
+      ETC_ASSIGN_OR_RETURN(
+          const typename D::Options options,
+          ReadTaskOptions<D>(config->task_options,
+                             absl::StrCat(config->source, ": ", D::kName)));
+      ETC_RETURN_IF_ERROR(
+          D::CompleteOptions(options, config->data, &config->task_options));
+      config->json[D::kName] = config->task_options;
+      return absl::OkStatus();
+    };
+  } else {
+    return nullptr;
+  }
 }
 
 }  // namespace etc

@@ -63,9 +63,16 @@ absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
 
 namespace {
 
-// Why the vocabulary beside the weights to start from cannot be taken, if it is
-// needed.
-absl::Status CheckVocabularyOfInit(const FinetuneConfig& config) {
+// Whether the weights to start from are there, and the vocabulary beside them
+// can be taken, if it is needed.
+absl::Status CheckInit(const FinetuneConfig& config) {
+  // What is not there itself may be the prefix of a TensorFlow checkpoint.
+  if (!config.init.empty() && !std::filesystem::exists(config.init) &&
+      !std::filesystem::exists(config.init + ".index")) {
+    return absl::NotFoundError(
+        absl::StrCat("init names ", config.init,
+                     ", but there is no such file or directory"));
+  }
   if (config.init.empty() || !config.tokenizer.vocabulary.empty()) {
     return absl::OkStatus();
   }
@@ -80,16 +87,9 @@ absl::Status CheckVocabularyOfInit(const FinetuneConfig& config) {
 }  // namespace
 
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
-  // What is not there itself may be the prefix of a TensorFlow checkpoint.
-  if (!config.init.empty() && !std::filesystem::exists(config.init) &&
-      !std::filesystem::exists(config.init + ".index")) {
-    return absl::NotFoundError(
-        absl::StrCat("init names ", config.init,
-                     ", but there is no such file or directory"));
-  }
+  ETC_RETURN_IF_ERROR(CheckInit(config));
   TaskSetup setup;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
-  ETC_RETURN_IF_ERROR(CheckVocabularyOfInit(config));
   ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
   ETC_RETURN_IF_ERROR(CheckVocabularySize(
       config.tokenizer.vocabulary, setup.tokenizer->vocab_size(),
@@ -104,6 +104,16 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
                      " takes the sentences that its data have, or none"));
   }
   return setup;
+}
+
+absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config) {
+  // Data may take long to read, so what is quickly seen comes first.
+  ETC_RETURN_IF_ERROR(CheckInit(*config));
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));
+  if (entry->complete != nullptr) {
+    ETC_RETURN_IF_ERROR(entry->complete(config));
+  }
+  return SetUpTask(*config);
 }
 
 }  // namespace etc

@@ -45,6 +45,10 @@ absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
 //   kInvalidArgument  what CheckVocabularySize and the loading itself say
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
 
+// The same for a training, before which the task completes its options from the
+// training data (TaskEntry::complete).
+absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config);
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_TASK_SETUP_H_

@@ -17,7 +17,7 @@ class TextWriter {
   void AddText(const TextPieces& text, int32_t separator, int32_t type) {
     for (size_t i = 0; i < text.ids.size(); ++i) {
       Add(text.ids[i], type,
-          text.sentences.empty() ? -1 : sentences_ + text.sentences[i]);
+          i < text.sentences.size() ? sentences_ + text.sentences[i] : -1);
     }
     Add(separator, type, -1);
     if (!text.sentences.empty()) {

@@ -72,6 +72,14 @@ class TypedPredictions : public TaskPredictions {
     return FileContentsOf<D>(answers_, options_);
   }
 
+  std::vector<PredictionFile> MoreFiles() const override {
+    if constexpr (requires { D::MoreFiles(answers_, options_); }) {
+      return D::MoreFiles(answers_, options_);
+    } else {
+      return {};
+    }
+  }
+
  private:
   using ExamplePtr = std::shared_ptr<const typename D::Example>;
   using Row = typename D::template Logits<LogitRow>;

@@ -11,10 +11,8 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/record_json.h"
-#include "tasks/score_files.h"
-#include "tasks/task.h"
+#include "tasks/record_task.h"
 #include "tasks/task_definition.h"
-#include "tasks/task_entry.h"
 #include "tasks/task_options.h"
 #include "tasks/typed_head.h"
 #include "tasks/typed_predictions.h"
@@ -34,7 +32,7 @@ class TypedTask : public RecordTask {
   absl::StatusOr<Examples> MakeExamples(
       const std::string& record, const std::string& where) const override {
     ETC_ASSIGN_OR_RETURN(typename D::Record parsed,
-                         ParseRecord<D>(record, where));
+                         ParseRecord<D>(record, where, options_));
     return AsExamples(D::MakeExamples(std::move(parsed), Context(where)));
   }
 
@@ -90,66 +88,6 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
       ReadCheckedTaskOptions<D>(json, source, settings, tokenizer.get()));
   return std::make_unique<TypedTask<D>>(std::move(options), settings.model,
                                         std::move(tokenizer));
-}
-
-// Whether D reads texts that are to be split into sentences.
-template <TaskDefinition D>
-constexpr bool SplitsSentences() {
-  return requires(typename D::Options options) { options.split_sentences; };
-}
-
-template <TaskDefinition D>
-absl::StatusOr<std::unique_ptr<Task>> MakeTaskOfConfig(
-    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
-  TaskSettings settings = TaskSettingsOf(config);
-  if constexpr (SplitsSentences<D>()) {
-    absl::StatusOr<SentenceSplitter> split =
-        LoadSentenceSplitter(config.data.sentences);
-    if (!split.ok()) {
-      return absl::Status(split.status().code(),
-                          absl::StrCat(config.source, ": data.sentences: ",
-                                       split.status().message()));
-    }
-    settings.split_sentences = *std::move(split);
-  }
-  return MakeTask<D>(config.task_options,
-                     absl::StrCat(config.source, ": ", D::kName), settings,
-                     std::move(tokenizer));
-}
-
-template <TaskDefinition D>
-absl::StatusOr<std::shared_ptr<TaskHead>> MakeHeadOfConfig(
-    const FinetuneConfig& config) {
-  ETC_ASSIGN_OR_RETURN(
-      const typename D::Options options,
-      ReadCheckedTaskOptions<D>(config.task_options,
-                                absl::StrCat(config.source, ": ", D::kName),
-                                TaskSettingsOf(config), /*tokenizer=*/nullptr));
-  return D::MakeHead(config.model, options);
-}
-
-template <TaskDefinition D>
-absl::StatusOr<Metrics> ScoreFilesOfTask(const ScoredFiles& files,
-                                         ScoringRules rules,
-                                         const nlohmann::json& json,
-                                         const std::string& source) {
-  typename D::Options options;
-  if (!json.is_null()) {
-    ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<D>(json, source));
-  }
-  return ScoreFiles<D>(files, rules, options);
-}
-
-// The entry of task D in the registry.
-template <TaskDefinition D>
-TaskEntry TaskEntryOf() {
-  return {.name = D::kName,
-          .description = D::kDescription,
-          .main_metric = D::kMainMetric,
-          .make = MakeTaskOfConfig<D>,
-          .splits_sentences = SplitsSentences<D>(),
-          .make_head = MakeHeadOfConfig<D>,
-          .score = ScoreFilesOfTask<D>};
 }
 
 }  // namespace etc

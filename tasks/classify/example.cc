@@ -1,80 +1,98 @@
-#include <algorithm>
-#include <cstddef>
+#include "tasks/classify/example.h"
 
-#include "absl/strings/str_join.h"
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "tasks/classify/records.h"
 #include "tasks/classify/task.h"
-#include "tasks/example_writer.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {
 
-// Cuts the longer of two texts, of equals the second, until both have at most
-// `most` pieces. Returns how many were cut.
-int64_t Truncate(int64_t most, std::vector<Token>* a, std::vector<Token>* b) {
-  int64_t cut = 0;
-  while (static_cast<int64_t>(a->size() + b->size()) > most) {
-    (a->size() > b->size() ? a : b)->pop_back();
-    ++cut;
+// Texts that are read one after the other, in pieces.
+struct Pieces {
+  std::vector<Token> tokens;
+  // Of each piece, from 0 on without gaps.
+  std::vector<int32_t> sentences;
+
+  void Add(std::vector<Token> sentence) {
+    if (sentence.empty()) {
+      return;
+    }
+    const int32_t number = sentences.empty() ? 0 : sentences.back() + 1;
+    tokens.insert(tokens.end(), sentence.begin(), sentence.end());
+    sentences.resize(tokens.size(), number);
   }
-  return cut;
+};
+
+Pieces PiecesOf(const std::vector<std::string>& texts,
+                const Classify::Context& context) {
+  Pieces pieces;
+  for (const std::string& text : texts) {
+    if (!context.options.input.has_long_tokens) {
+      pieces.Add(context.tokenizer.Encode(text));
+      continue;
+    }
+    for (const auto& [begin, end] : context.options.split_sentences(text)) {
+      pieces.Add(context.tokenizer.Encode(absl::string_view(text).substr(
+          static_cast<size_t>(begin), static_cast<size_t>(end - begin))));
+    }
+  }
+  return pieces;
 }
 
-void AddText(const std::vector<Token>& pieces, int32_t separator, int32_t type,
-             ClassifyExample* example) {
-  for (const Token& piece : pieces) {
-    example->long_token_ids.push_back(piece.id);
+// What is left of `pieces` after some were cut, with up to `room` sentences,
+// which it takes from there.
+TextPieces WithinRoom(Pieces pieces, int64_t* room, ClassifyExample* example) {
+  TextPieces text;
+  text.ids.reserve(pieces.tokens.size());
+  for (const Token& token : pieces.tokens) {
+    text.ids.push_back(token.id);
   }
-  example->long_token_ids.push_back(separator);
-  example->long_type_ids.resize(example->long_token_ids.size(), type);
+  std::vector<int32_t>& sentences = pieces.sentences;
+  sentences.resize(pieces.tokens.size());
+  const int64_t all = sentences.empty() ? 0 : sentences.back() + 1;
+  const int64_t kept = std::min(all, *room);
+  sentences.erase(std::lower_bound(sentences.begin(), sentences.end(), kept),
+                  sentences.end());
+  text.sentences = std::move(sentences);
+  *room -= kept;
+  example->dropped_sentences += all - kept;
+  return text;
 }
 
 }  // namespace
-
-void Classify::ReadRecord(JsonObjectReader& reader, Record* record) {
-  // "dev.jsonl: record 17"
-  record->id = reader.where().substr(reader.where().rfind(' ') + 1);
-  reader.Optional("id", &record->id);
-  reader.Required("text", &record->text);
-  reader.Optional("text_b", &record->text_b);
-  reader.Optional("label", &record->label);
-}
 
 ExampleOr<ClassifyExample> Classify::MakeExamples(const Record& record,
                                                   const Context& context) {
   const auto& [options, tokenizer, where] = context;
   auto example = std::make_shared<ClassifyExample>();
   example->record_id = record.id;
-  example->has_answer = record.label.has_value();
-  if (record.label.has_value()) {
-    const auto begin = options.labels.begin();
-    const auto found = std::find(begin, options.labels.end(), *record.label);
-    if (found == options.labels.end()) {
-      return InvalidArgument(where, ".label should be one of ",
-                             absl::StrJoin(options.labels, ", "), ", but is ",
-                             *record.label);
+  example->has_answer = record.answer.has_value();
+  if (record.answer.has_value()) {
+    example->answer = *record.answer;
+    if (!options.labels.empty()) {
+      ETC_ASSIGN_OR_RETURN(example->labels,
+                           IndicesOfLabels(*record.answer, options, where));
     }
-    example->label = found - begin;
-    example->label_name = *record.label;
   }
-  std::vector<Token> text = tokenizer.Encode(record.text);
-  std::vector<Token> text_b;
-  if (record.text_b.has_value()) {
-    text_b = tokenizer.Encode(*record.text_b);
+  const bool is_pair = record.text_b.has_value();
+  Pieces a = PiecesOf(record.texts, context);
+  Pieces b = is_pair ? PiecesOf({*record.text_b}, context) : Pieces();
+  example->dropped_pieces = CutLongerText(RoomForPieces(options.input, is_pair),
+                                          &a.tokens, &b.tokens);
+  int64_t room = RoomForSentences(options.input);
+  if (!options.input.has_long_tokens) {
+    a.sentences.clear();
+    b.sentences.clear();
   }
-  const int64_t special = record.text_b.has_value() ? 3 : 2;
-  example->dropped_pieces =
-      Truncate(options.input.max_long_length - special, &text, &text_b);
-  example->long_token_ids = {options.cls};
-  AddText(text, options.separator, kPlainLongType, &*example);
-  if (record.text_b.has_value()) {
-    AddText(text_b, options.separator, kClassifyTextBType, &*example);
+  const TextPieces text = WithinRoom(std::move(a), &room, example.get());
+  std::optional<TextPieces> text_b;
+  if (is_pair) {
+    text_b = WithinRoom(std::move(b), &room, example.get());
   }
-  example->global_token_ids = {kClassifyGlobalToken};
-  const std::vector<int32_t> types = example->long_type_ids;
-  const std::vector<int32_t> owners(types.size(), 0);
-  SetTypesAndPattern(owners, options.input.pattern, &*example);
-  example->long_type_ids = types;
+  WriteTexts(text, text_b, options.marks, options.input, example.get());
   return example;
 }
 

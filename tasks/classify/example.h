@@ -6,49 +6,43 @@
 #include <string>
 #include <vector>
 
+#include "tasks/classify/options.h"
 #include "tasks/data/example.h"
-#include "tasks/task_types.h"
 
 namespace etc {
 
-// One line of a data file: {"id": "7", "text": "...", "text_b": "...",
-// "label": "yes"}.
+// What is said of a document, by people or by a model.
+struct ClassifyAnswer {
+  ClassifyType type = ClassifyType::kOne;
+  // One; or all that apply, sorted, each once; or none of a number.
+  std::vector<std::string> labels = {};
+  double number = 0;
+
+  bool operator==(const ClassifyAnswer&) const = default;
+};
+
+// One row of a table, or one JSON object.
 struct ClassifyRecord {
-  // Absent in the file: the number of the record in it.
+  // Absent in the file: the number of the record in it, from 0 on.
   std::string id;
-  std::string text;
+  // At least one; a sentence ends with its text.
+  std::vector<std::string> texts;
   std::optional<std::string> text_b;
   // Absent in data to predict for.
-  std::optional<std::string> label;
+  std::optional<ClassifyAnswer> answer;
 };
 
-inline constexpr int32_t kClassifyGlobalToken = 1;
-// The type of text_b with its [SEP].
-inline constexpr int32_t kClassifyTextBType = 2;
-
-// The object "classify" of a fine-tuning configuration: {"labels": ["yes",
-// "no"]}.
-struct ClassifyOptions {
-  InputOptions input = {};
-  // All that a record may be. At least two.
-  std::vector<std::string> labels = {};
-  // Ids of [CLS] and [SEP].
-  int32_t cls = 101;
-  int32_t separator = 102;
-};
-
-// A text, or two, as the model reads them:
-//
-//   long:    [CLS], pieces of text, [SEP], and pieces of text_b, [SEP]
-//   global:  one token, which all long tokens belong to, so that it sees all of
-//            them in every layer, under the hard g2l mask as well
-//
-// What does not fit is cut from the end of the longer text.
+// A document as the model reads it (tasks/text_input.h). ETC gets a global
+// token for each sentence, of text b after those of the others, as long as
+// there is room. Texts that are too long are cut as CutLongerText does.
 struct ClassifyExample : Example {
-  // Index of the label, and the label; -1 and empty if the record has none.
-  int64_t label = -1;
-  std::string label_name;
+  ClassifyAnswer answer;
+  // Indices of its labels among those of the options; empty if these are not
+  // known yet.
+  std::vector<int64_t> labels;
   int64_t dropped_pieces = 0;
+  // Sentences in the input without a global token of their own.
+  int64_t dropped_sentences = 0;
 };
 
 }  // namespace etc

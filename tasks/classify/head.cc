@@ -1,46 +1,113 @@
-#include <torch/nn/modules/linear.h>
+#include <c10/util/Exception.h>
 #include <torch/types.h>
 
-#include "base/apply_linear.h"
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "tasks/classify/task.h"
+#include "tasks/text_head.h"
 #include "tasks/typed_head.h"
 
 namespace etc {
 namespace {
 
-// g w + b, [B, C], of the global output g of the encoder, [B, 1, H], with
-// dropout of g as in the encoder. w is truncated normal.
+int64_t NumOutputs(const ClassifyOptions& options) {
+  if (options.type == ClassifyType::kNumber) {
+    return 1;
+  }
+  return options.labels.empty() ? 2
+                                : static_cast<int64_t>(options.labels.size());
+}
+
+// Classify::MakeHead says what it computes.
 class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits> {
  public:
-  ClassifyHead(const EtcConfig& config, int64_t num_labels)
-      : dropout_(config.hidden_dropout_prob),
-        label_(RegisterHeadLinear("label", config, num_labels, this)) {}
+  ClassifyHead(const EtcConfig& config, ClassifyOptions options)
+      : options_(std::move(options)),
+        classifier_(config, NumOutputs(options_), config.hidden_dropout_prob,
+                    this) {}
 
   Tensors LogitsOf(const EtcOutput& encoded,
                    const TaskBatch& /*batch*/) override {
-    return {.labels =
-                ApplyLinear(torch::dropout(encoded.global_output.select(1, 0),
-                                           dropout_, is_training()),
-                            label_)};
+    return {.outputs = classifier_.Logits(encoded, is_training())};
   }
 
-  // Cross entropy: [B].
   torch::Tensor LossesOf(const Tensors& logits,
                          const TaskBatch& batch) override {
-    return CrossEntropies(logits.labels, batch.Each(&ClassifyExample::label));
+    TORCH_CHECK(
+        options_.type == ClassifyType::kNumber || !options_.labels.empty(),
+        "there is no loss before the labels are known: complete the "
+        "options first");
+    switch (options_.type) {
+      case ClassifyType::kOne:
+        return WeightedCrossEntropies(logits.outputs, batch);
+      case ClassifyType::kSeveral:
+        return torch::binary_cross_entropy_with_logits(
+                   logits.outputs, Targets(logits.outputs, batch),
+                   /*weight=*/{}, /*pos_weight=*/{}, at::Reduction::None)
+            .mean(1);
+      case ClassifyType::kNumber:
+        break;
+    }
+    return (logits.outputs.select(1, 0) - Numbers(logits.outputs, batch))
+        .square();
   }
 
  private:
-  const double dropout_;
-  torch::nn::Linear label_;
+  torch::Tensor WeightedCrossEntropies(const torch::Tensor& logits,
+                                       const TaskBatch& batch) const {
+    std::vector<int64_t> labels;
+    std::vector<float> weights;
+    labels.reserve(batch.examples.size());
+    weights.reserve(batch.examples.size());
+    for (const auto& example : batch.examples) {
+      labels.push_back(example->labels.at(0));
+      const auto weight =
+          options_.class_weights.find(example->answer.labels.at(0));
+      weights.push_back(weight == options_.class_weights.end()
+                            ? 1.0F
+                            : static_cast<float>(weight->second));
+    }
+    const torch::Tensor losses = CrossEntropies(logits, labels);  // [B]
+    return losses * torch::tensor(weights).to(losses.device());
+  }
+
+  // 1 at each label of each document: [B, C].
+  static torch::Tensor Targets(const torch::Tensor& logits,
+                               const TaskBatch& batch) {
+    torch::Tensor targets = torch::zeros(logits.sizes(), torch::kFloat32);
+    for (int64_t b = 0; b < batch.size(); ++b) {
+      for (const int64_t label : batch.example(b).labels) {
+        targets[b][label] = 1;
+      }
+    }
+    return targets.to(logits.device());
+  }
+
+  // What the outputs should be: [B].
+  torch::Tensor Numbers(const torch::Tensor& logits,
+                        const TaskBatch& batch) const {
+    std::vector<float> numbers;
+    numbers.reserve(batch.examples.size());
+    for (const auto& example : batch.examples) {
+      numbers.push_back(static_cast<float>(
+          (example->answer.number - options_.mean.value_or(0)) /
+          options_.deviation.value_or(1)));
+    }
+    return torch::tensor(numbers).to(logits.device());
+  }
+
+  const ClassifyOptions options_;
+  PooledClassifier classifier_;
 };
 
 }  // namespace
 
 Classify::HeadPtr Classify::MakeHead(const EtcConfig& model,
                                      const Options& options) {
-  return std::make_shared<ClassifyHead>(
-      model, static_cast<int64_t>(options.labels.size()));
+  return std::make_shared<ClassifyHead>(model, options);
 }
 
 }  // namespace etc

@@ -1,119 +1,116 @@
 #include "tasks/classify/task.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "tasks/description.h"
 #include "tasks/invalid_argument.h"
-#include "tasks/prediction_json.h"
-#include "tasks/record_json.h"
-#include "tasks/text/answer_normalization.h"
 
 namespace etc {
+namespace {
 
-void Classify::ReadOptions(JsonObjectReader& reader, Options* options) {
-  std::vector<std::string>& labels = options->labels;
-  reader.Required("labels", &labels);
-  const std::set<std::string> different(labels.begin(), labels.end());
-  if (different.size() < 2 || different.size() < labels.size()) {
-    reader.Fail("labels", "should name at least two labels, each once");
+std::string TextOf(const ClassifyAnswer& answer) {
+  return answer.type == ClassifyType::kNumber
+             ? absl::StrCat(answer.number)
+             : absl::StrJoin(answer.labels, ", ");
+}
+
+const char* FieldOf(ClassifyType type) {
+  switch (type) {
+    case ClassifyType::kOne:
+      return "label";
+    case ClassifyType::kSeveral:
+      return "labels";
+    case ClassifyType::kNumber:
+      return "value";
   }
+  return "";
+}
+
+std::string DescribeSize(const ClassifyExample& example) {
+  std::string size = absl::StrCat(
+      DescribeLengths(example), "; ",
+      DescribeTruncation(example.dropped_pieces, [](int64_t dropped) {
+        return absl::StrCat(Counted(dropped, "token"), " truncated");
+      }));
+  if (example.dropped_sentences > 0) {
+    absl::StrAppend(&size, "; no global token for ",
+                    Counted(example.dropped_sentences, "sentence"));
+  }
+  return size;
+}
+
+}  // namespace
+
+NeededLengths Classify::Lengths(const Options& options) {
+  constexpr char kMarks[] = "[CLS] and two [SEP]";
+  if (options.input.has_long_tokens) {
+    return {.long_tokens = 3,
+            .long_use = kMarks,
+            .global_tokens = 1,
+            .global_use = "the token of the whole text"};
+  }
+  return {.global_tokens = 3, .global_use = kMarks};
+}
+
+std::string Classify::MainMetric(const Options& options) {
+  switch (options.type) {
+    case ClassifyType::kOne:
+      break;
+    case ClassifyType::kSeveral:
+      return "micro_f1";
+    case ClassifyType::kNumber:
+      return "pearson";
+  }
+  return kMainMetric;
 }
 
 absl::Status Classify::UseVocabulary(const Tokenizer& tokenizer,
                                      Options* options) {
-  for (const auto& [cls, separator] :
-       {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>")}) {
-    options->cls = tokenizer.Id(cls);
-    options->separator = tokenizer.Id(separator);
-    if (options->cls >= 0 && options->separator >= 0) {
-      return absl::OkStatus();
-    }
-  }
-  return InvalidArgument(
-      "the vocabulary should have the pieces \"[CLS]\" and \"[SEP]\", or "
-      "\"<unused_63>\" and \"<unused_2>\", but has neither pair");
+  ETC_ASSIGN_OR_RETURN(options->marks, FindTextMarks(tokenizer));
+  return absl::OkStatus();
 }
 
 std::string Classify::Describe(const Example& example, const Context& context) {
-  return DescribeExample(
-      example,
-      {.title = absl::StrCat("record ", example.record_id),
-       .answer_name = "label",
-       .answer = example.label_name,
-       .size = absl::StrCat(DescribeLengths(example), "; ",
-                            DescribeTruncation(example.dropped_pieces,
-                                               [](int64_t dropped) {
-                                                 return absl::StrCat(
-                                                     dropped,
-                                                     " tokens truncated");
-                                               }))},
-      {.token = [&](size_t i) {
-        return context.tokenizer.Piece(example.long_token_ids[i]);
-      }});
-}
-
-std::string Classify::Decode(const Output& output, const Context& context) {
-  const LogitRow logits = output.logits.labels;
-  const auto best = std::max_element(logits.begin(), logits.end());
-  return context.options.labels.at(static_cast<size_t>(best - logits.begin()));
-}
-
-Classify::PredictionsOr Classify::ReadPredictions(const std::string& path) {
-  using Line = std::pair<std::string, std::string>;
-  return ReadById<Prediction>(
-      path,
-      [](const std::string& text,
-         const std::string& where) -> absl::StatusOr<Line> {
-        ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
-        JsonObjectReader fields(json, where);
-        Line line;
-        fields.Required("id", &line.first);
-        fields.Required("label", &line.second);
-        ETC_RETURN_IF_ERROR(fields.Finish());
-        return line;
-      });
-}
-
-std::string Classify::FileContents(const Answers& answers) {
-  return AsciiLines(answers.predictions, [](const auto& id, const auto& label) {
-    return nlohmann::ordered_json{{"id", id}, {"label", label}};
-  });
-}
-
-Scores Classify::Score(const Answers& answers) {
-  struct Counts {
-    double right = 0;
-    int64_t gold = 0;
-    int64_t predicted = 0;
+  const auto piece = [&context](const std::vector<int32_t>& ids, size_t i) {
+    return context.tokenizer.Piece(ids[i]);
   };
-  const auto by_id = LastOfEachId(answers.predictions);
-  std::map<std::string, Counts> labels;
-  double right = 0;
-  for (const auto& [id, label] : answers.gold) {
-    ++labels[label].gold;
-    if (const std::string* predicted = FindById(by_id, id)) {
-      const double is_right = *predicted == label ? 1 : 0;
-      ++labels[*predicted].predicted;
-      labels[label].right += is_right;
-      right += is_right;
+  GlobalTokenTable table = {
+      .token = [&](size_t i) { return piece(example.long_token_ids, i); }};
+  if (!context.options.input.has_long_tokens) {
+    constexpr int kPieceWidth = 15;
+    table.kind_width = kPieceWidth;
+    table.kind = [&](size_t g) { return piece(example.global_token_ids, g); };
+  }
+  return DescribeExample(example,
+                         {.title = absl::StrCat("record ", example.record_id),
+                          .answer_name = FieldOf(context.options.type),
+                          .answer = TextOf(example.answer),
+                          .size = DescribeSize(example)},
+                         table);
+}
+
+absl::Status Classify::CheckFiles(const Answers& answers,
+                                  const ScoredFiles& files) {
+  if (answers.gold.empty()) {
+    return absl::OkStatus();
+  }
+  const ClassifyType type = answers.gold.front().second.type;
+  for (const auto& [id, prediction] : answers.predictions) {
+    if (prediction.answer.type != type) {
+      return InvalidArgument(
+          files.predictions, " should have \"", FieldOf(type),
+          "\" for each document, but has \"", FieldOf(prediction.answer.type),
+          "\" for ", id,
+          "; where the configuration has another classify.type, give it with "
+          "--config");
     }
   }
-  double f1 = 0;
-  for (const auto& [label, counts] : labels) {
-    f1 += PrecisionRecall{.precision = Share(counts.right, counts.predicted),
-                          .recall = Share(counts.right, counts.gold)}
-              .f1();
-  }
-  return {
-      .metrics = {
-          {"accuracy", Share(right, static_cast<int64_t>(answers.gold.size()))},
-          {"macro_f1", Share(f1, static_cast<int64_t>(labels.size()))}}};
+  return absl::OkStatus();
 }
 
 }  // namespace etc

@@ -1,15 +1,21 @@
 #ifndef ETC_TASKS_CLASSIFY_TASK_H_
 #define ETC_TASKS_CLASSIFY_TASK_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
 #include "tasks/classify/example.h"
+#include "tasks/classify/metric.h"
+#include "tasks/classify/options.h"
+#include "tasks/classify/prediction.h"
+#include "tasks/classify/records.h"
 #include "tasks/task_definition.h"
 
 namespace etc {
@@ -17,60 +23,87 @@ namespace etc {
 // See tasks/logits.h.
 template <typename T>
 struct ClassifyLogits {
-  T labels;  // [C], in the order of the option `labels`
+  T outputs;  // [C], in the order of the labels; [1] of a number
 
-  static constexpr auto kMembers = std::make_tuple(&ClassifyLogits::labels);
+  static constexpr auto kMembers = std::make_tuple(&ClassifyLogits::outputs);
 };
 
-// A class for each text, or pair of texts. Gold and predictions are labels.
-//
-// The label is read off the global token, logits = g w + b, and not off the
-// long [CLS]: with a single global token that one alone sees the whole input in
-// every layer, while a long token sees only its neighbours and that token.
-struct Classify : TaskTypes<ClassifyRecord, ClassifyExample, ClassifyLogits,
-                            ClassifyOptions, std::string, std::string> {
+// Labels or a number for documents of any origin, from tables or JSON.
+struct Classify
+    : TaskTypes<ClassifyRecord, ClassifyExample, ClassifyLogits,
+                ClassifyOptions, ClassifyAnswer, ClassifyPrediction> {
   static constexpr char kName[] = "classify";
   static constexpr char kDescription[] =
-      "JSON lines: choose one of several labels for a text or two";
+      "your own documents, CSV, TSV or JSON: say labels or a number of each";
   static constexpr char kMainMetric[] = "accuracy";
   static constexpr char kPredictionUnit[] = "line";
   static constexpr char kAnswerField[] = "label";
-  static constexpr TableSizes Tables(TokenizerKind) {
-    return {.tokens = kClassifyGlobalToken + 1,
-            .token_names = "the global token 1",
-            .types = kClassifyTextBType + 1};
+  // BERT has two types, and no global tokens of its own.
+  static TableSizes Tables(const InputOptions& input) {
+    return {.tokens = kSentenceOfTextToken + 1,
+            .token_names = "the global tokens 1 and 2",
+            .types = input.has_long_tokens ? kSecondTextType + 1 : 2};
   }
+  static NeededLengths Lengths(const Options& options);
+  static std::string MainMetric(const Options& options);
 
-  static NeededLengths Lengths(const Options& /*options*/) {
-    return {.long_tokens = 3, .long_use = "[CLS] and two [SEP]"};
+  static void ReadOptions(JsonObjectReader& reader, Options* options) {
+    ReadClassifyOptions(reader, options);
   }
-  static void ReadOptions(JsonObjectReader& reader, Options* options);
-  // Looks up [CLS] and [SEP], or <unused_63> and <unused_2>, which ETC's
-  // SentencePiece model has for them; kInvalidArgument if both are missing.
+  static absl::Status CompleteOptions(const Options& options,
+                                      const DataConfig& data,
+                                      nlohmann::json* json) {
+    return CompleteClassifyOptions(options, data, json);
+  }
+  // FindTextMarks.
   static absl::Status UseVocabulary(const Tokenizer& tokenizer,
                                     Options* options);
 
-  // `where` of the reader ends with the number of the record.
-  static void ReadRecord(JsonObjectReader& reader, Record* record);
+  static absl::StatusOr<std::vector<FileRecord>> ReadFile(
+      const std::string& path, const Options& options) {
+    return ReadClassifyFile(path, options);
+  }
+  static void ReadRecord(JsonObjectReader& reader, const Options& options,
+                         Record* record) {
+    ReadClassifyRecord(reader, options, record);
+  }
   //   kInvalidArgument  a label that is none of `options.labels`
   static ExampleOr<Example> MakeExamples(const Record& record,
                                          const Context& context);
-  // The label, what truncation took, and the tokens.
+  // The answer, what did not fit, and the tokens: of ETC a line for each global
+  // token with those that belong to it, of BERT a line for each.
   static std::string Describe(const Example& example, const Context& context);
-  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
-  // The label with the largest logit, of equals the first.
-  static Prediction Decode(const Output& output, const Context& context);
 
-  static Gold GoldOf(const Example& example) { return example.label_name; }
-  static std::optional<Gold> GoldOf(const Record& record) {
-    return record.label;
+  // PooledClassifier with the dropout of the encoder, and as the loss of a
+  // document
+  //
+  //   one      its class weight times the cross entropy
+  //   several  the mean binary cross entropy over labels
+  //   number   the square of what (number - mean) / deviation differs by
+  //
+  // While the labels are not known it has two outputs, enough to be described.
+  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
+  static Prediction Decode(const Output& output, const Context& context) {
+    return DecodeClassify(output.logits.outputs, context.options);
   }
-  // A line for each record: {"id": "7", "label": "yes"}.
-  static PredictionsOr ReadPredictions(const std::string& path);
-  static std::string FileContents(const Answers& answers);
-  // "accuracy", and "macro_f1", the mean of F1 = 2PR / (P + R) (0 if nothing is
-  // right) over the labels that occur in gold or predictions.
-  static Scores Score(const Answers& answers);
+
+  static Gold GoldOf(const Example& example) { return example.answer; }
+  static std::optional<Gold> GoldOf(const Record& record) {
+    return record.answer;
+  }
+  static PredictionsOr ReadPredictions(const std::string& path) {
+    return ReadClassifyPredictions(path);
+  }
+  static std::string FileContents(const Answers& answers,
+                                  const Options& /*options*/) {
+    return ClassifyPredictionsToJson(answers.predictions);
+  }
+  // Whether predictions are of the type of the gold.
+  static absl::Status CheckFiles(const Answers& answers,
+                                 const ScoredFiles& files);
+  static Scores Score(const Answers& answers, const Options& options) {
+    return ScoreClassify(answers.gold, answers.predictions, options.type);
+  }
 };
 static_assert(TaskDefinition<Classify>);
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
 #include "base/file.h"
@@ -16,6 +17,7 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/process_run.h"
+#include "tasks/prediction_file.h"
 #include "tasks/train/score_table.h"
 
 namespace etc {
@@ -84,10 +86,16 @@ absl::Status WritePredictions(const CheckpointRun& run,
                               const std::string& output) {
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(output, run.evaluation.predictions->FileContents()));
+  std::string more;
+  for (const PredictionFile& file : run.evaluation.predictions->MoreFiles()) {
+    const std::string path = file.PathBeside(output);
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(path, file.contents));
+    absl::StrAppend(&more, ", ", path);
+  }
   std::cerr << absl::StreamFormat(
-      "%s in %.1f s, predictions in %s\n",
+      "%s in %.1f s, predictions in %s%s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
-      output);
+      output, more);
   return absl::OkStatus();
 }
 

@@ -60,7 +60,8 @@ void AddScoreCommand(CLI::App* program, Action* action) {
       ->required();
   command
       ->add_option("PREDICTIONS", arguments->predictions,
-                   "Prediction file in the official format")
+                   "Prediction file in the official format; of squad also the "
+                   "n-best file, from which the best threshold follows")
       ->required();
   command->add_option("--config", arguments->config,
                       "Configuration whose options of the task decide how it "
@@ -68,7 +69,8 @@ void AddScoreCommand(CLI::App* program, Action* action) {
   command->add_flag("--as-official", arguments->as_official,
                     "Score as the official program also where that is of no "
                     "use: nq with one annotator a page, for whom no page has "
-                    "an answer then, and empty key phrases of openkp");
+                    "an answer then, empty key phrases of openkp, and "
+                    "questions of squad without a prediction");
   command->add_flag("--json", arguments->json,
                     "One JSON object with all digits");
   command->callback(

@@ -83,9 +83,9 @@ absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
       pretrains ? "finetune" : "pretrain", "` trains"));
 }
 
-absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
+absl::Status Train(const Arguments& arguments, FinetuneConfig config,
                    const ProcessRun& process) {
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
   process.PrintWarnings(setup.warnings);
   StreamReporter reporter = process.Reporter();
   ETC_ASSIGN_OR_RETURN(const FinetuneResult result,

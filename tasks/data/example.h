@@ -27,6 +27,10 @@ struct Example {
   // Why training leaves the example out although nothing is wrong with its
   // record ("the answer is not in the input"); empty: it does not.
   std::string left_out;
+  // What is wrong with the record for training alone, as the end of a message
+  // that begins with its place (".answers should have one answer"); empty:
+  // nothing. To training, the record is a bad one.
+  std::string training_error;
 
   // About the memory that the task's own part takes, in bytes.
   virtual int64_t TaskBytes() const { return 1024; }

@@ -11,6 +11,7 @@
 #include "tasks/glue/metric.h"
 #include "tasks/glue/official_files.h"
 #include "tasks/invalid_argument.h"
+#include "tasks/text_metrics.h"
 
 namespace etc {
 namespace {

@@ -22,11 +22,6 @@ std::string OriginalAnswerText(const HotpotqaExample& example, PieceSpan span);
 std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
                                TokenizerKind kind, const Tokenizer& tokenizer);
 
-// The part of `raw` whose lower-case pieces are `pieces` (joined by blanks,
-// "##" removed), or all of `raw` where the two cannot be aligned character by
-// character (doc/hotpotqa.md 6.1, step 3).
-std::string ProjectAnswer(absl::string_view pieces, absl::string_view raw);
-
 }  // namespace etc
 
 #endif  // ETC_TASKS_HOTPOTQA_ANSWER_TEXT_H_

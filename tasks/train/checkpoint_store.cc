@@ -192,4 +192,18 @@ absl::Status CheckpointStore::DeleteUnlinked() const {
   return absl::OkStatus();
 }
 
+absl::Status CheckpointStore::WithLastGood(const absl::Status& status) const {
+  if (!absl::IsAborted(status) && !absl::IsResourceExhausted(status)) {
+    return status;
+  }
+  const std::optional<std::string> good = last();
+  return absl::Status(
+      status.code(),
+      absl::StrCat(std::filesystem::path(directory_).parent_path().string(),
+                   ": ", status.message(), "; ",
+                   good.has_value()
+                       ? absl::StrCat("the last good checkpoint is ", *good)
+                       : "there is no checkpoint yet"));
+}
+
 }  // namespace etc

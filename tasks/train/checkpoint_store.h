@@ -58,6 +58,10 @@ class CheckpointStore {
   std::optional<std::string> last() const { return Directory("last"); }
   std::optional<std::string> best() const { return Directory("best"); }
 
+  // With the checkpoint to go back to, if `status` is that the model has
+  // diverged (kAborted) or that the memory was too little.
+  absl::Status WithLastGood(const absl::Status& status) const;
+
  private:
   // The name that the link holds.
   std::optional<std::string> Target(const std::string& link) const;

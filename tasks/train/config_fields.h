@@ -13,8 +13,8 @@
 namespace etc {
 
 // The tables of all structs of a configuration (tasks/train/config_table.h),
-// but for FinetuneConfig::model, whose own is in etc/config.cc, and
-// task_options, which a task reads.
+// but for FinetuneConfig::model (etc/config.cc) and task_options, which a task
+// reads.
 
 // The fields of the file outside its objects.
 template <>
@@ -111,9 +111,7 @@ struct ConfigTable<TrainConfig> {
       Field("checkpoint_every", &C::checkpoint_every,
             {.least = 0, .may_change = "a checkpoint trains nothing"}),
       Field("evaluation_batch_size", &C::evaluation_batch_size,
-            {.least = 1,
-             .most = 1e9,
-             .may_change = "an evaluation trains nothing"}),
+            {.least = 1, .most = 1e9, .may_change = "it trains nothing"}),
       Field("seeds", &C::seeds,
             {.least = 0, .may_change = "each run has a seed of its own"}),
       Field("threads", &C::threads,

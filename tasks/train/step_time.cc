@@ -48,7 +48,10 @@ double MedianSeconds(double seconds, const std::function<void()>& work) {
 double LinearRate(const FinetuneConfig& config) {
   constexpr int64_t kMostTokens = 512;
   const StepShape shape = LargestMicroBatch(config);
-  const int64_t tokens = std::min(kMostTokens, shape.batch * shape.long_length);
+  // BERT's are all global.
+  const int64_t tokens =
+      std::min(kMostTokens,
+               shape.batch * std::max(shape.long_length, shape.global_length));
   const int64_t hidden = config.model.hidden_size;
   const int64_t intermediate = config.model.intermediate_size;
   const auto operand = [&](int64_t rows, int64_t columns) {

@@ -68,9 +68,6 @@ class Trainer {
   bool SaveIsDue() const;
   // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
-  // Adds the checkpoint to go back to, if `status` is that the model has
-  // diverged or the memory was too little.
-  absl::Status WithLastGood(const absl::Status& status) const;
   absl::Status Evaluate();
   // Adds the files of an evaluation to the last checkpoint.
   absl::Status AddEvaluation(const std::optional<std::string>& predictions,
@@ -90,7 +87,7 @@ class Trainer {
   CheckpointStore store_;
 
   std::unique_ptr<RunModel> model_;
-  std::optional<OptimizerShards> shards_;  // if it is sharded
+  std::unique_ptr<OptimizerShards> shards_;  // null: it is not sharded
   std::unique_ptr<TrainStep> train_step_;
   // Of all processes, in the first, while a checkpoint is read or written.
   NamedTensors optimizer_state_;
@@ -100,8 +97,7 @@ class Trainer {
 
   // The step of the last checkpoint.
   std::optional<int64_t> saved_step_;
-  // A micro-batch of the last update, on which the loss of the weights is
-  // checked before they are saved.
+  // Of the last update: what weights are checked on before they are saved.
   Examples checked_examples_;
 };
 
@@ -114,12 +110,11 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   ETC_RETURN_IF_ERROR(trainer->MakeModel());
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
   ETC_RETURN_IF_ERROR(ShareStart(
-      options.group,
-      {.parameters = trainer->model_->model()->NamedParameters(),
-       .optimizer_state = &trainer->optimizer_state_,
-       .shards = trainer->shards_.has_value() ? &*trainer->shards_ : nullptr,
-       .state = &trainer->state_,
-       .saved_step = &trainer->saved_step_}));
+      options.group, {.parameters = trainer->model_->model()->NamedParameters(),
+                      .optimizer_state = &trainer->optimizer_state_,
+                      .shards = trainer->shards_.get(),
+                      .state = &trainer->state_,
+                      .saved_step = &trainer->saved_step_}));
   ETC_RETURN_IF_ERROR(trainer->LoadOptimizerState());
   ETC_RETURN_IF_ERROR(
       trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));
@@ -148,19 +143,19 @@ absl::Status Trainer::MakeModel() {
   ETC_ASSIGN_OR_RETURN(model_, options_.make_model());
   const NamedTensors parameters = model_->model()->NamedParameters();
   if (plan_.shard_optimizer && options_.group != nullptr) {
-    shards_.emplace(parameters, options_.group);
+    shards_ = std::make_unique<OptimizerShards>(parameters, options_.group);
   }
   ETC_ASSIGN_OR_RETURN(
       auto optimizer,
       MakeOptimizer(plan_.optimizer,
-                    shards_.has_value() ? shards_->own() : parameters));
+                    shards_ != nullptr ? shards_->own() : parameters));
   train_step_ = std::make_unique<TrainStep>(
       model_->model(), std::move(optimizer),
       TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
                          .schedule = plan_.schedule,
                          .seed = plan_.seed,
                          .group = options_.group,
-                         .shards = shards_.has_value() ? &*shards_ : nullptr});
+                         .shards = shards_.get()});
   return absl::OkStatus();
 }
 
@@ -275,19 +270,6 @@ absl::StatusOr<RunResult> Trainer::Run() {
   return Result(/*finished=*/false);
 }
 
-absl::Status Trainer::WithLastGood(const absl::Status& status) const {
-  if (!absl::IsAborted(status) && !absl::IsResourceExhausted(status)) {
-    return status;
-  }
-  const std::optional<std::string> last = store_.last();
-  return absl::Status(
-      status.code(),
-      absl::StrCat(options_.directory, ": ", status.message(), "; ",
-                   last.has_value()
-                       ? absl::StrCat("the last good checkpoint is ", *last)
-                       : "there is no checkpoint yet"));
-}
-
 absl::StatusOr<bool> Trainer::MakeUpdate() {
   const double begin = SteadySeconds();
   const double waited_before = loader_->seconds_waited();
@@ -304,7 +286,7 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },
           [&] { return train_step_->Run(*batch, state_.step, options_.stop); });
-  ETC_RETURN_IF_ERROR(WithLastGood(update.status()));
+  ETC_RETURN_IF_ERROR(store_.WithLastGood(update.status()));
   if (!update->has_value()) {
     return false;
   }
@@ -349,8 +331,7 @@ absl::Status Trainer::AddEvaluation(
   if (predictions.has_value()) {
     ETC_RETURN_IF_ERROR(WriteFileAtomically(last + kPredictions, *predictions));
   }
-  // Last of the files, because a checkpoint with it counts as evaluated: a run
-  // that is killed before evaluates again.
+  // The last file, because a checkpoint with it counts as evaluated.
   ETC_RETURN_IF_ERROR(WriteStateAfterEvaluation(state_, last + kEvaluation));
   return is_best ? store_.MarkLastAsBest() : absl::OkStatus();
 }
@@ -361,13 +342,13 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
       {.state = state_,
        .settings = plan_.settings,
        .device = DeviceName(),
-       .optimizer = shards_.has_value() ? optimizer_state_
-                                        : train_step_->optimizer().State()},
+       .optimizer = shards_ != nullptr ? optimizer_state_
+                                       : train_step_->optimizer().State()},
       directory + kTrainingState);
 }
 
 absl::Status Trainer::Save() {
-  if (shards_.has_value()) {
+  if (shards_ != nullptr) {
     ETC_ASSIGN_OR_RETURN(
         optimizer_state_,
         shards_->GatherState(train_step_->optimizer().State()));
@@ -382,14 +363,13 @@ absl::Status Trainer::WriteCheckpoint() {
   // The checkpoint before is kept until this one is known to be as good. A run
   // that is stopped before its first batch has no examples to check with.
   if (!checked_examples_.empty()) {
-    ETC_RETURN_IF_ERROR(WithLastGood(NamingOutOfMemory(
+    ETC_RETURN_IF_ERROR(store_.WithLastGood(NamingOutOfMemory(
         [&] { return absl::StrCat("checking update ", state_.step); },
         [&] {
           return train_step_->CheckLoss(checked_examples_, state_.step);
         })));
   }
-  // The lines that the state counts in `metrics_bytes` have to be on disk.
-  ETC_RETURN_IF_ERROR(report_->Sync());
+  ETC_RETURN_IF_ERROR(report_->Sync());  // what `metrics_bytes` counts
   return store_.Save(state_.step, [this](const std::string& directory) {
     return WriteFiles(directory);
   });

@@ -68,11 +68,15 @@ inline void RunDemo(const std::string& task, const std::string& train,
       absl::StrCat("tokenizer.vocabulary=", sample, "vocab.txt")};
   overrides.insert(overrides.end(), more_overrides.begin(),
                    more_overrides.end());
-  const FinetuneConfig config = ReadShipped(task, "demo.json", overrides);
+  FinetuneConfig config = ReadShipped(task, "demo.json", overrides);
   auto tokenizer = LoadWordPieceTokenizer(config.tokenizer.vocabulary, {});
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto entry = FindTask(task);
   EXPECT_TRUE(entry.ok()) << entry.status();
+  if ((*entry)->complete != nullptr) {
+    const absl::Status completed = (*entry)->complete(&config);
+    EXPECT_TRUE(completed.ok()) << completed;
+  }
   const auto made = (*entry)->make(config, *std::move(tokenizer));
   EXPECT_TRUE(made.ok()) << made.status();
   std::ostringstream progress;

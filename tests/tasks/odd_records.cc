@@ -45,6 +45,7 @@ std::string OddRecords::Record(const std::string& task) {
                 : task == "openkp"   ? Openkp()
                 : task == "classify" ? Classify()
                 : task == "glue"     ? Glue()
+                : task == "squad"    ? Squad()
                                      : Nq();
   if (OneIn(20)) {
     auto field = record.begin();
@@ -215,7 +216,10 @@ json OddRecords::Classify() {
     record["text_b"] = Text();
   }
   if (!OneIn(4)) {
-    record["label"] = OneIn(8) ? Fragment() : OneIn(2) ? "yes" : "no";
+    record["label"] = OneIn(8)   ? json(Fragment())
+                      : OneIn(6) ? json(Below(5))
+                      : OneIn(2) ? json("yes")
+                                 : json("no");
   }
   return record;
 }
@@ -231,6 +235,23 @@ json OddRecords::Glue() {
     record["label"] = OneIn(8)   ? Fragment()
                       : OneIn(2) ? "entailment"
                                  : "not_entailment";
+  }
+  return record;
+}
+
+json OddRecords::Squad() {
+  const std::string context = OneIn(8) ? Text() : absl::StrJoin(Texts(6), " ");
+  json answers = json::array();
+  for (int64_t i = OneIn(4) ? Below(3) : 1; i > 0; --i) {
+    answers.push_back({{"text", OneIn(2) ? Fragment() : Text()},
+                       {"answer_start", Below(20) - 2}});
+  }
+  json record = {{"id", Text()}, {"question", Text()}, {"context", context}};
+  if (!OneIn(6)) {
+    record["answers"] = answers;
+  }
+  if (OneIn(2)) {
+    record["is_impossible"] = OneIn(3);
   }
   return record;
 }

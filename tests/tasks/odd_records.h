@@ -48,6 +48,7 @@ class OddRecords {
   nlohmann::json Features();
   nlohmann::json Classify();
   nlohmann::json Glue();
+  nlohmann::json Squad();
   nlohmann::json Nq();
   // The field with the text of a document of so many tokens.
   void AddNqDocument(int64_t tokens, nlohmann::json* record);

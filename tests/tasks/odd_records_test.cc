@@ -34,6 +34,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/batch.h"
+#include "tasks/record_task.h"
 #include "tasks/registry.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
@@ -147,13 +148,26 @@ nlohmann::json OddOptions(const std::string& task, OddRecords* odd) {
             {"official_compatibility", odd->OneIn(2)}};
   }
   if (task == "classify") {
-    return {{"labels", yes ? nlohmann::json{"yes", "no"}
-                           : nlohmann::json{"no", "\u2581", "yes", ""}}};
+    if (odd->OneIn(4)) {
+      return {{"type", "number"}};
+    }
+    return {{"type", odd->OneIn(2) ? "one" : "several"},
+            {"threshold", 0.1 + 0.2 * static_cast<double>(odd->Below(5))},
+            {"labels", yes ? nlohmann::json{"yes", "no"}
+                           : nlohmann::json{"no", "\u2581", "yes"}}};
   }
   if (task == "glue") {
     return {{"name", "rte"},
             {"labels", yes ? nlohmann::json{"entailment", "not_entailment"}
                            : nlohmann::json{"not_entailment", "entailment"}}};
+  }
+  if (task == "squad") {
+    return {{"version", yes ? "1.1" : "2.0"},
+            {"doc_stride", 1 + odd->Below(8)},
+            {"max_query_length", odd->Below(4)},
+            {"n_best_size", 1 + odd->Below(20)},
+            {"max_answer_length", 1 + odd->Below(30)},
+            {"several_answers", odd->OneIn(2) ? "error" : "first"}};
   }
   const char* const methods[] = {"joint", "disjoint", "joint_exhaustive"};
   return {{"stride", 1 + odd->Below(8)},
@@ -190,6 +204,13 @@ FinetuneConfig OddConfig(const std::string& task, bool is_wordpiece,
   }
   if (task == "classify" || task == "glue") {
     config.data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
+  }
+  if (task == "squad") {  // which has least lengths, too
+    const auto question =
+        config.task_options["max_query_length"].get<int64_t>();
+    config.model.has_long_tokens = !odd->OneIn(3);
+    config.data.max_long_length += question + 3;
+    config.data.max_global_length += question + 3;
   }
   if (task == "nq") {  // which has least lengths
     config.data.max_long_length +=
@@ -259,7 +280,9 @@ class OddRecordsTest
       const std::vector<torch::Tensor> logits = head->forward(encoded, batch);
       if (std::all_of(batch.examples.begin(), batch.examples.end(),
                       [](const auto& example) {
-                        return example->has_answer && example->left_out.empty();
+                        return example->has_answer &&
+                               example->left_out.empty() &&
+                               example->training_error.empty();
                       })) {
         EXPECT_TRUE(head->Losses(logits, batch).isfinite().all().item<bool>());
       }

@@ -1,6 +1,8 @@
-// The classifier from a line of JSON to its scores: the layout of examples,
-// what is cut, labels and options that make no sense, gold labels fed back,
-// scores computed by hand, and gradients that reach every parameter.
+// The classifier from a record to its scores: the layout of examples for ETC
+// and BERT, what is cut, options and vocabularies that make no sense, gold fed
+// back, the losses of each type against their formulas, gradients that reach
+// every parameter; and a whole run from a CSV, whose checkpoint needs the
+// training data no more.
 
 #include "tasks/classify/task.h"
 
@@ -8,11 +10,17 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "tasks/run_task.h"
+#include "tasks/score_files.h"
 #include "tasks/typed_task.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
@@ -20,9 +28,12 @@
 namespace etc {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Key;
 using ::testing::Pair;
 
 // [CLS] is 10, [SEP] 11, the words from 12 on.
@@ -31,54 +42,112 @@ std::shared_ptr<const Tokenizer> Words() {
       std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"});
 }
 
-EtcConfig SmallConfig() {
-  EtcConfig config;
-  config.vocab_size = 20;
-  config.hidden_size = 6;
-  config.num_attention_heads = 2;
-  return config;
+TaskSettings Settings(int64_t max_long_length = 4096,
+                      int64_t max_global_length = 512) {
+  EtcConfig model;
+  model.vocab_size = 20;
+  model.hidden_size = 6;
+  model.num_attention_heads = 2;
+  return {.model = model,
+          .max_long_length = max_long_length,
+          .max_global_length = max_global_length,
+          .split_sentences = SplitAtFullStops};
+}
+
+TaskSettings BertSettings(int64_t length) {
+  TaskSettings settings = Settings(/*max_long_length=*/1, length);
+  settings.model.has_long_tokens = false;
+  settings.model.segment_vocab_size = 2;
+  return settings;
 }
 
 const nlohmann::json kLabels = {{"labels", {"no", "yes", "maybe"}}};
 
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeClassify(
-    const nlohmann::json& options = kLabels, int64_t max_long_length = 4096,
+    const nlohmann::json& options = kLabels,
+    const TaskSettings& settings = Settings(),
     std::shared_ptr<const Tokenizer> tokenizer = Words()) {
-  return MakeTask<Classify>(
-      options, "f.json: classify",
-      {.model = SmallConfig(), .max_long_length = max_long_length},
-      std::move(tokenizer));
+  return MakeTask<Classify>(options, "f.json: classify", settings,
+                            std::move(tokenizer));
 }
 
-// The example of a line.
-std::shared_ptr<const Example> ExampleOf(const std::string& line,
-                                         int64_t max_long_length = 4096) {
-  const auto task = MakeClassify(kLabels, max_long_length);
+// The example of a record in JSON.
+std::shared_ptr<const Example> ExampleOf(
+    const std::string& line, const TaskSettings& settings = Settings(),
+    const nlohmann::json& options = kLabels) {
+  const auto task = MakeClassify(options, settings);
+  EXPECT_TRUE(task.ok()) << task.status();
   const auto examples = (*task)->MakeExamples(line, "f: record 3");
   EXPECT_TRUE(examples.ok()) << examples.status();
   return examples->front();
 }
 
-TEST(ClassifyExampleTest, HasTextsBetweenMarksAndOneGlobalToken) {
+TEST(ClassifyExampleTest, HasAGlobalTokenForTheTextAndEachSentence) {
   const auto pair =
-      ExampleOf(R"({"text": "a b", "text_b": "c", "label": "yes"})");
+      ExampleOf(R"({"text": "a b. c.", "text_b": "d", "label": "yes"})");
   EXPECT_EQ(pair->record_id, "3");
-  EXPECT_THAT(pair->long_token_ids, ElementsAre(10, 12, 13, 11, 14, 11));
-  EXPECT_THAT(pair->long_type_ids, ElementsAre(1, 1, 1, 1, 2, 2));
-  EXPECT_THAT(pair->global_token_ids, ElementsAre(1));
-  EXPECT_THAT(pair->global_type_ids, ElementsAre(0));
-  EXPECT_THAT(pair->pattern.sentence, ElementsAre(0, 0, 0, 0, 0, 0));
-  EXPECT_EQ(ExampleAs<ClassifyExample>(*pair).label, 1);
+  EXPECT_THAT(pair->long_token_ids,
+              ElementsAre(10, 12, 13, 6, 14, 6, 11, 15, 11));
+  EXPECT_THAT(pair->long_type_ids, ElementsAre(1, 1, 1, 1, 1, 1, 1, 2, 2));
+  EXPECT_THAT(pair->global_token_ids, ElementsAre(1, 2, 2, 2));
+  EXPECT_THAT(pair->global_type_ids, Each(0));
+  EXPECT_THAT(pair->pattern.sentence, ElementsAre(0, 1, 1, 1, 2, 2, 0, 3, 0));
+  EXPECT_THAT(pair->pattern.paragraph, Each(0));
+  EXPECT_THAT(ExampleAs<ClassifyExample>(*pair).labels, ElementsAre(1));
+}
 
-  const auto one = ExampleOf(R"({"id": "x", "text": "a"})");
-  EXPECT_EQ(one->record_id, "x");
-  EXPECT_THAT(one->long_token_ids, ElementsAre(10, 12, 11));
-  EXPECT_FALSE(one->has_answer);
+TEST(ClassifyExampleTest, BeginsASentenceWithEachText) {
+  const auto example =
+      ExampleOf(R"({"x": "a", "y": ["b", "", "c"]})", Settings(),
+                {{"labels", {"no", "yes"}}, {"text", {"x", "y"}}});
+  EXPECT_THAT(example->long_token_ids, ElementsAre(10, 12, 13, 14, 11));
+  EXPECT_THAT(example->pattern.sentence, ElementsAre(0, 1, 2, 3, 0));
+  EXPECT_FALSE(example->has_answer);
+}
+
+TEST(ClassifyExampleTest, GivesTokensToTheSentencesThatHaveRoom) {
+  const std::string line = R"({"text": "a. b. c.", "text_b": "d. a."})";
+  const auto some = ExampleOf(line, Settings(4096, 3));
+  EXPECT_THAT(some->global_token_ids, ElementsAre(1, 2, 2));
+  EXPECT_THAT(some->pattern.sentence,
+              ElementsAre(0, 1, 1, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_EQ(ExampleAs<ClassifyExample>(*some).dropped_sentences, 3);
+  const auto more = ExampleOf(line, Settings(4096, 5));
+  EXPECT_THAT(more->pattern.sentence,
+              ElementsAre(0, 1, 1, 2, 2, 3, 3, 0, 4, 4, 0, 0, 0));
+  const auto none = ExampleOf(line, Settings(4096, 1));
+  EXPECT_THAT(none->global_token_ids, ElementsAre(1));
+  EXPECT_THAT(none->pattern.sentence, Each(0));
+}
+
+TEST(ClassifyExampleTest, CutsTheLongerText) {
+  const std::string line = R"({"text": "a b c", "text_b": "d d"})";
+  EXPECT_THAT(ExampleOf(line, Settings(6))->long_token_ids,
+              ElementsAre(10, 12, 13, 11, 15, 11));
+  const auto least = ExampleOf(line, Settings(3));
+  EXPECT_THAT(least->long_token_ids, ElementsAre(10, 11, 11));
+  EXPECT_THAT(least->global_token_ids, ElementsAre(1));
+  EXPECT_EQ(ExampleAs<ClassifyExample>(*least).dropped_pieces, 5);
+  // A sentence of which nothing is left has no token.
+  EXPECT_THAT(
+      ExampleOf(R"({"text": "a. b. c."})", Settings(5))->pattern.sentence,
+      ElementsAre(0, 1, 1, 2, 0));
+}
+
+TEST(ClassifyExampleTest, IsOneSequenceForBert) {
+  const auto pair =
+      ExampleOf(R"({"text": "a. b", "text_b": "c"})", BertSettings(7));
+  EXPECT_THAT(pair->long_token_ids, IsEmpty());
+  EXPECT_THAT(pair->global_token_ids, ElementsAre(10, 12, 6, 13, 11, 14, 11));
+  EXPECT_THAT(pair->global_type_ids, ElementsAre(0, 0, 0, 0, 0, 1, 1));
+  EXPECT_THAT(
+      ExampleOf(R"({"text": "a. b"})", BertSettings(4))->global_token_ids,
+      ElementsAre(10, 12, 6, 11));
 }
 
 TEST(ClassifyExampleTest, HasOtherMarksWhereThereIsNoCls) {
   const auto task =
-      MakeClassify(kLabels, 64,
+      MakeClassify(kLabels, Settings(),
                    std::make_shared<WordTokenizer>(std::vector<std::string>{
                        "<unused_2>", "<unused_63>", "a"}));
   ASSERT_TRUE(task.ok()) << task.status();
@@ -88,161 +157,290 @@ TEST(ClassifyExampleTest, HasOtherMarksWhereThereIsNoCls) {
   EXPECT_THAT(examples->front()->long_token_ids, ElementsAre(11, 12, 10));
 }
 
-TEST(ClassifyExampleTest, CutsTheLongerText) {
-  const std::string line = R"({"text": "a b c", "text_b": "d d"})";
-  EXPECT_THAT(ExampleOf(line, 6)->long_token_ids,
-              ElementsAre(10, 12, 13, 11, 15, 11));
-  EXPECT_THAT(ExampleOf(line, 3)->long_token_ids, ElementsAre(10, 11, 11));
-  EXPECT_EQ(ExampleAs<ClassifyExample>(*ExampleOf(line, 6)).dropped_pieces, 2);
-}
-
 std::string Message(const absl::Status& status) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   return std::string(status.message());
 }
 
 TEST(ClassifyTaskTest, RefusesWhatMakesNoSense) {
-  EXPECT_THAT(Message(MakeClassify(nlohmann::json::object()).status()),
-              HasSubstr("classify.labels is missing"));
-  for (const auto& labels : {nlohmann::json{"one"}, {"two", "two"}}) {
-    EXPECT_THAT(Message(MakeClassify({{"labels", labels}}).status()),
-                HasSubstr("classify.labels should name at least two labels"));
-  }
-  EXPECT_THAT(Message(MakeClassify(kLabels, 2).status()),
+  EXPECT_THAT(Message(MakeClassify(kLabels, Settings(2)).status()),
               HasSubstr("max_long_length should be at least 3"));
+  EXPECT_THAT(Message(MakeClassify(kLabels, BertSettings(2)).status()),
+              HasSubstr("max_global_length should be at least 3"));
+  TaskSettings few_types = Settings();
+  few_types.model.segment_vocab_size = 2;
+  EXPECT_THAT(Message(MakeClassify(kLabels, few_types).status()),
+              HasSubstr("segment_vocab_size should be at least 3"));
   EXPECT_THAT(
-      Message(MakeClassify(kLabels, 64,
+      Message(MakeClassify(kLabels, Settings(),
                            std::make_shared<WordTokenizer>(
                                std::vector<std::string>{"[CLS]", "a"}))
                   .status()),
       HasSubstr("f.json: classify: the vocabulary should have the pieces"));
   const auto task = MakeClassify();
-  for (const auto& [line, words] :
-       {std::pair(R"({"label": "yes"})", "f: record 3.text is missing"),
-        std::pair(R"({"text": "a", "label": "often"})",
-                  "f: record 3.label should be one of no, yes, maybe, but is "
-                  "often")}) {
-    EXPECT_THAT(Message((*task)->MakeExamples(line, "f: record 3").status()),
-                HasSubstr(words));
-  }
+  EXPECT_THAT(
+      Message((*task)
+                  ->MakeExamples(R"({"text": "a", "label": "often"})",
+                                 "f: record 3")
+                  .status()),
+      HasSubstr("f: record 3.label should be one of no, yes, maybe, but is "
+                "\"often\""));
 }
 
 TEST(ClassifyTaskTest, DescribesAnExampleForPeople) {
-  const auto task = MakeClassify();
-  EXPECT_EQ((*task)->Describe(*ExampleOf(R"({"text": "a", "label": "no"})")),
+  const std::string line = R"({"text": "a. b.", "label": "no"})";
+  EXPECT_EQ((*MakeClassify())->Describe(*ExampleOf(line, Settings(5, 2))),
             R"(record 3
 label: no
-3 long tokens, 1 global token; nothing truncated
+5 long tokens, 2 global tokens; 1 token truncated; no global token for 1 sentence
 local radius 84, soft g2l mask, soft l2g mask
 
 global  owns         sees         tokens
-     0  0-2          0-2          [CLS] a [SEP]
+     0  0-4          0-4          [CLS] b [SEP]
+     1  1-2          0-4          a [UNK]
 )");
+  EXPECT_THAT((*MakeClassify(kLabels, BertSettings(9)))
+                  ->Describe(*ExampleOf(line, BertSettings(9))),
+              HasSubstr("     2 [UNK]"));
 }
 
-TEST(ClassifyTaskTest, ScoresGoldFedBackWithOneInTrainingAndByFile) {
-  const auto task = MakeClassify();
-  TemporaryDirectory directory;
-  const std::string gold = directory.Write(
-      "gold.jsonl",
-      "{\"text\": \"a\", \"label\": \"yes\"}\n{\"text\": \"b\", \"label\": "
-      "\"no\"}\n");
+// The predictions of a task for records without ids, from logits [B, C].
+std::unique_ptr<TaskPredictions> Predict(const RecordTask& task,
+                                         const std::vector<std::string>& lines,
+                                         const torch::Tensor& logits) {
   std::vector<std::shared_ptr<const Example>> examples;
-  for (const char* line : {R"({"text": "a", "label": "yes"})",
-                           R"({"text": "b", "label": "no"})"}) {
-    const std::string where =
-        "gold.jsonl: record " + std::to_string(examples.size());
-    examples.push_back((*task)->MakeExamples(line, where)->front());
+  for (const std::string& line : lines) {
+    const auto made = task.MakeExamples(
+        line, absl::StrCat("gold.jsonl: record ", examples.size()));
+    EXPECT_TRUE(made.ok()) << made.status();
+    examples.push_back(made->front());
   }
-  const auto predictions = (*task)->MakePredictions();
-  predictions->Add(MakeBatch(examples),
-                   {torch::tensor({{0.F, 2.F, 1.F}, {1.F, 0.F, 1.F}})});
-  EXPECT_EQ(predictions->FileContents(),
-            "{\"id\":\"0\",\"label\":\"yes\"}\n{\"id\":\"1\",\"label\":\"no\"}"
-            "\n");
+  auto predictions = task.MakePredictions();
+  predictions->Add(MakeBatch(examples), {logits});
+  return predictions;
+}
+
+TEST(ClassifyTaskTest, ScoresTheSameInTrainingAndByFile) {
+  const std::vector<std::string> lines = {R"({"text": "a", "label": "yes"})",
+                                          R"({"text": "b", "label": "no"})",
+                                          R"({"text": "c", "label": "no"})"};
+  const auto task = MakeClassify();
+  const auto predictions = Predict(
+      **task, lines,
+      torch::tensor({{0.F, 2.F, 1.F}, {1.F, 0.F, 1.F}, {0.F, 0.F, 3.F}}));
+  TemporaryDirectory directory;
   const auto scores = ScoreFiles<Classify>(
-      {.gold = gold,
+      {.gold = directory.Write("gold.jsonl", absl::StrJoin(lines, "\n")),
        .predictions = directory.Write("p.jsonl", predictions->FileContents())});
   ASSERT_TRUE(scores.ok()) << scores.status();
-  EXPECT_THAT(*scores,
-              ElementsAre(Pair("accuracy", 1.0), Pair("macro_f1", 1.0)));
-  EXPECT_EQ(predictions->Score(), *scores);
+  for (const auto& [name, score] : predictions->Score()) {
+    EXPECT_THAT(*scores, Contains(Pair(name, score)));
+  }
+  EXPECT_THAT(*scores, Contains(Pair("accuracy", 2.0 / 3)));
+  EXPECT_THAT(*scores, Contains(Pair("confusion[no,maybe]", 1.0)));
 }
 
-TEST(ClassifyTaskTest, HasNoScoreWithoutLabels) {
-  const auto task = MakeClassify();
-  const auto predictions = (*task)->MakePredictions();
-  predictions->Add(MakeBatch({ExampleOf(R"({"text": "a"})")}),
-                   {torch::zeros({1, 3})});
-  EXPECT_THAT(predictions->Score(), IsEmpty());
-}
-
-TEST(ClassifyScoreTest, IsTheMeanOverLabels) {
-  // no: P 1/2, R 1, F1 2/3; yes: P 1, R 1/2, F1 2/3; maybe: only predicted, 0.
-  const Scores scores = Classify::Score({.gold = {{"1", "no"},
-                                                  {"2", "yes"},
-                                                  {"3", "yes"},
-                                                  {"4", "yes"},
-                                                  {"5", "yes"}},
-                                         .predictions = {{"1", "no"},
-                                                         {"2", "no"},
-                                                         {"3", "yes"},
-                                                         {"4", "yes"},
-                                                         {"5", "maybe"}}});
-  EXPECT_THAT(scores.metrics,
-              ElementsAre(Pair("accuracy", 0.6),
-                          Pair("macro_f1", testing::DoubleEq(4.0 / 9))));
-}
-
-TEST(ClassifyScoreTest, CountsTheLastOfSeveralPredictions) {
-  const Scores scores = Classify::Score(
-      {.gold = {{"1", "no"}}, .predictions = {{"1", "yes"}, {"1", "no"}}});
-  EXPECT_THAT(scores.metrics,
-              ElementsAre(Pair("accuracy", 1.0), Pair("macro_f1", 1.0)));
-}
-
-TEST(ClassifyScoreTest, RefusesFilesOfOtherRecords) {
-  TemporaryDirectory directory;
-  const std::string gold =
-      directory.Write("gold.jsonl", R"({"id":"x","text":"","label":"no"})");
-  const auto message = [&](const std::string& predictions) {
-    return Message(ScoreFiles<Classify>(
-                       {.gold = gold,
-                        .predictions = directory.Write("p.jsonl", predictions)})
-                       .status());
+TEST(ClassifyTaskTest, HasTheMainMetricOfItsType) {
+  const auto main = [](const nlohmann::json& options) {
+    const auto task = MakeClassify(options);
+    EXPECT_TRUE(task.ok()) << task.status();
+    return (*task)->main_metric();
   };
-  EXPECT_THAT(message(R"({"id":"y","label":"no"})"),
-              HasSubstr("should have a line for each document of"));
-  EXPECT_THAT(message(R"({"id":"x"})"),
-              HasSubstr("p.jsonl: record 0.label is missing"));
-  directory.Write("gold.jsonl", R"({"id":"x","text":""})");
-  EXPECT_THAT(message(R"({"id":"x","label":"no"})"),
-              HasSubstr("gold.jsonl: record 0.label is missing"));
+  EXPECT_EQ(main(kLabels), "accuracy");
+  EXPECT_EQ(main({{"type", "several"}, {"labels", {"a", "b"}}}), "micro_f1");
+  EXPECT_EQ(main({{"type", "number"}}), "pearson");
 }
 
-TEST(ClassifyHeadTest, TrainsEveryParameterByTheGlobalToken) {
-  torch::manual_seed(1);
+TEST(ClassifyTaskTest, HasNoScoreWithoutAnswers) {
   const auto task = MakeClassify();
+  EXPECT_THAT(
+      Predict(**task, {R"({"text": "a"})"}, torch::zeros({1, 3}))->Score(),
+      IsEmpty());
+}
+
+// --- The head ----------------------------------------------------------------
+
+struct HeadRun {
+  torch::Tensor logits;
+  torch::Tensor losses;
+};
+
+// Logits and losses of two records; checks that their gradients reach all that
+// should have one.
+HeadRun RunHead(const nlohmann::json& options,
+                const std::vector<std::string>& lines) {
+  torch::manual_seed(1);
+  const auto task = MakeClassify(options);
+  EXPECT_TRUE(task.ok()) << task.status();
   const auto head = std::dynamic_pointer_cast<OutputHead>((*task)->MakeHead());
-  ASSERT_NE(head, nullptr);
-  const Batch batch = MakeBatch({ExampleOf(R"({"text":"a","label":"yes"})"),
-                                 ExampleOf(R"({"text":"b","label":"no"})")});
+  std::vector<std::shared_ptr<const Example>> examples;
+  for (const std::string& line : lines) {
+    examples.push_back(ExampleOf(line, Settings(), options));
+  }
+  head->eval();
+  const Batch batch = MakeBatch(examples);
   EtcOutput encoded;
-  encoded.global_output = torch::randn({2, 1, 6}).requires_grad_();
+  encoded.global_output =
+      torch::randn({batch.size(), 2, Settings().model.hidden_size})
+          .requires_grad_();
   const auto logits = head->forward(encoded, batch);
-  ASSERT_EQ(logits.at(0).sizes(), torch::IntArrayRef({2, 3}));
   const torch::Tensor losses = head->Losses(logits, batch);
-  const torch::Tensor log_probabilities = logits[0].log_softmax(-1);
-  EXPECT_NEAR(losses[0].item<double>(), -log_probabilities[0][1].item<double>(),
-              1e-6);
-  EXPECT_NEAR(losses[1].item<double>(), -log_probabilities[1][0].item<double>(),
-              1e-6);
   losses.sum().backward();
   for (const auto& parameter : head->named_parameters()) {
     EXPECT_GT(parameter.value().grad().abs().sum().item<double>(), 0)
         << parameter.key();
   }
-  EXPECT_GT(encoded.global_output.grad().abs().sum().item<double>(), 0);
+  const torch::Tensor gradient = encoded.global_output.grad();
+  EXPECT_GT(gradient.select(1, 0).abs().sum().item<double>(), 0);
+  EXPECT_EQ(gradient.select(1, 1).abs().sum().item<double>(), 0);
+  return {logits.at(0).detach(), losses.detach()};
+}
+
+constexpr double kTolerance = 1e-6;
+
+TEST(ClassifyHeadTest, WeighsTheCrossEntropyOfOneLabel) {
+  nlohmann::json options = kLabels;
+  options["class_weights"] = {{"yes", 3}};
+  const HeadRun run = RunHead(options, {R"({"text":"a","label":"yes"})",
+                                        R"({"text":"b","label":"no"})"});
+  ASSERT_EQ(run.logits.sizes(), torch::IntArrayRef({2, 3}));
+  const torch::Tensor log = run.logits.log_softmax(-1);
+  EXPECT_NEAR(run.losses[0].item<double>(), -3 * log[0][1].item<double>(),
+              kTolerance);
+  EXPECT_NEAR(run.losses[1].item<double>(), -log[1][0].item<double>(),
+              kTolerance);
+}
+
+TEST(ClassifyHeadTest, AveragesTheBinaryCrossEntropyOfSeveralLabels) {
+  const HeadRun run = RunHead(
+      {{"type", "several"}, {"labels", {"a", "b", "c"}}},
+      {R"({"text":"a","label":["c","a"]})", R"({"text":"b","label":[]})"});
+  const torch::Tensor targets =
+      torch::tensor({{1.F, 0.F, 1.F}, {0.F, 0.F, 0.F}});
+  const torch::Tensor probabilities = run.logits.sigmoid();
+  const torch::Tensor expected = -(targets * probabilities.log() +
+                                   (1 - targets) * (1 - probabilities).log())
+                                      .mean(1);
+  EXPECT_TRUE(torch::allclose(run.losses, expected, /*rtol=*/0, kTolerance));
+}
+
+TEST(ClassifyHeadTest, SquaresTheDistanceOfNumbers) {
+  const HeadRun run =
+      RunHead({{"type", "number"}, {"mean", 10}, {"deviation", 2}},
+              {R"({"text":"a","label":13})", R"({"text":"b","label":10})"});
+  ASSERT_EQ(run.logits.sizes(), torch::IntArrayRef({2, 1}));
+  const torch::Tensor targets = torch::tensor({1.5F, 0.F});
+  EXPECT_TRUE(torch::allclose(run.losses,
+                              (run.logits.select(1, 0) - targets).square(),
+                              /*rtol=*/0, kTolerance));
+}
+
+TEST(ClassifyHeadTest, HasNoLossBeforeTheLabelsAreKnown) {
+  EXPECT_THROW(
+      RunHead(nlohmann::json::object(), {R"({"text":"a","label":"yes"})"}),
+      c10::Error);
+}
+
+// --- From a CSV to predictions -----------------------------------------------
+
+class ClassifyRunTest : public testing::Test {
+ protected:
+  // The configuration of a run of two steps.
+  std::string WriteConfig(const nlohmann::json& options) {
+    const std::string vocabulary = directory_.Write(
+        "vocab.txt",
+        "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\na\nb\n.\n");
+    const nlohmann::json config = {{"task", "classify"},
+                                   {"model",
+                                    {{"vocab_size", 9},
+                                     {"hidden_size", 8},
+                                     {"num_hidden_layers", 1},
+                                     {"num_attention_heads", 2},
+                                     {"local_radius", 2},
+                                     {"intermediate_size", 8}}},
+                                   {"tokenizer", {{"vocabulary", vocabulary}}},
+                                   {"data",
+                                    {{"train", {directory_.File("train.csv")}},
+                                     {"dev", {directory_.File("dev.tsv")}},
+                                     {"max_long_length", 16},
+                                     {"max_global_length", 4}}},
+                                   {"train",
+                                    {{"batch_size", 2},
+                                     {"micro_batch_size", 1},
+                                     {"steps", 2},
+                                     {"threads", 1},
+                                     {"device", "cpu"}}},
+                                   {"classify", options},
+                                   {"output", directory_.File("run")}};
+    return directory_.Write("run.json", config.dump());
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ClassifyRunTest, KeepsTheLabelsWithTheCheckpoint) {
+  directory_.Write("train.csv",
+                   "text,topic\n\"a, b\",x\nb,y\n\"a\nb\",x\nb b,z\n");
+  directory_.Write("dev.tsv", "text\ttopic\na\tx\nb\tz\n");
+  const std::string config =
+      WriteConfig({{"label", "topic"}, {"class_weights", "balanced"}});
+  const auto tuned = FinetuneTask({.config = config});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_THAT(tuned->scores, Contains(Key("accuracy")));
+  std::filesystem::remove(directory_.File("train.csv"));
+  const auto evaluated =
+      EvaluateTask({.checkpoint = directory_.File("run"), .device = "cpu"});
+  ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+  EXPECT_THAT(evaluated->scores, Contains(Key("mcc")));
+  const auto predicted =
+      EvaluateTask({.checkpoint = directory_.File("run"),
+                    .data = {directory_.Write("new.csv", "text\na b\n")},
+                    .device = "cpu"});
+  ASSERT_TRUE(predicted.ok()) << predicted.status();
+  EXPECT_THAT(predicted->scores, IsEmpty());
+  const auto json = nlohmann::json::parse(predicted->predictions);
+  EXPECT_EQ(json["id"], "0");
+  EXPECT_EQ(json["probabilities"].size(), 3u);
+  EXPECT_TRUE(json["probabilities"].contains(json["label"]));
+}
+
+TEST_F(ClassifyRunTest, ResumesWithTheSameLabels) {
+  directory_.Write("train.csv", "text,label\na,x\nb,y\n");
+  directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
+  const std::string config = WriteConfig(nlohmann::json::object());
+  ASSERT_TRUE(FinetuneTask({.config = config}).ok());
+  const auto resumed = FinetuneTask({.config = config, .resume = true});
+  EXPECT_TRUE(resumed.ok()) << resumed.status();
+  directory_.Write("train.csv", "text,label\na,x\nb,z\n");
+  const auto other = FinetuneTask({.config = config, .resume = true});
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(other.status().message()),
+              HasSubstr("classify.labels"));
+}
+
+TEST_F(ClassifyRunTest, TrainsForSeveralLabelsAndNumbers) {
+  directory_.Write("dev.tsv", "text\tlabel\na\t1\nb\t2\n");
+  directory_.Write("train.csv", "text,label\na,1;2\nb,2\n");
+  auto tuned = FinetuneTask({.config = WriteConfig({{"type", "several"}})});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_THAT(tuned->scores, Contains(Key("exact_match")));
+  directory_.Write("train.csv", "text,label\na,1\nb,2\n");
+  const std::string config = WriteConfig({{"type", "number"}});
+  tuned = FinetuneTask({.config = config,
+                        .overrides = {"output=" + directory_.File("numbers")}});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_THAT(tuned->scores, Contains(Key("spearman")));
+}
+
+TEST_F(ClassifyRunTest, SaysWhichLabelTrainingDoesNotHave) {
+  directory_.Write("train.csv", "text,label\na,x\nb,y\n");
+  directory_.Write("dev.tsv", "text\tlabel\na\tx\nb\tq\n");
+  const auto tuned =
+      FinetuneTask({.config = WriteConfig(nlohmann::json::object())});
+  EXPECT_THAT(
+      Message(tuned.status()),
+      HasSubstr("dev.tsv:3: label should be one of x, y, but is \"q\""));
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
 }
 
 }  // namespace

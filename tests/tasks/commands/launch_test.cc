@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/support/realetc_program.h"
@@ -61,8 +62,10 @@ class LaunchTest : public RealetcTest {
       EXPECT_EQ(line.contains("evaluation"), other.contains("evaluation"));
       if (other.contains("evaluation")) {
         for (const auto& [metric, value] : other["evaluation"].items()) {
+          // Of a few hundred answers one or two may be nearly a tie.
+          const bool is_share = absl::StrContains(metric, "accuracy");
           EXPECT_NEAR(line["evaluation"][metric].get<double>(),
-                      value.get<double>(), 1e-3)
+                      value.get<double>(), is_share ? 1e-2 : 1e-3)
               << metric << " of line " << i;
         }
       }

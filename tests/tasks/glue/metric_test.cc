@@ -18,6 +18,7 @@
 #include "tasks/glue/task.h"
 #include "tasks/score_files.h"
 #include "tasks/task_options.h"
+#include "tasks/text_metrics.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 

@@ -22,6 +22,7 @@
 #include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_gate.h"
+#include "tasks/score_files.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/text_head.h"
 #include "tasks/train/config.h"

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tasks/hotpotqa/task.h"
+#include "tasks/text/answer_projection.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/shared_data.h"
 #include "tests/tasks/hotpotqa/spec_record.h"

@@ -23,6 +23,7 @@
 #include "etc/model.h"
 #include "nlohmann/json.hpp"
 #include "tasks/hotpotqa/task.h"
+#include "tasks/score_files.h"
 #include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"

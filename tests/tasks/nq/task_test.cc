@@ -24,6 +24,7 @@
 #include "tasks/data/record_file.h"
 #include "tasks/record_json.h"
 #include "tasks/train/task_model.h"
+#include "tasks/score_files.h"
 #include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"

@@ -142,6 +142,10 @@ TEST(StepTimeTest, MeasuresRatesOfThisMachine) {
   EXPECT_GT(rates.linear, 0);
   EXPECT_GT(rates.product, 0);
   EXPECT_GT(rates.traffic, 0);
+  FinetuneConfig bert = Small();
+  bert.model.has_long_tokens = false;
+  bert.data.max_long_length = 0;
+  EXPECT_GT(MeasureRates(bert).linear, 0);
 }
 
 }  // namespace

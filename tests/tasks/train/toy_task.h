@@ -19,7 +19,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/shuffle.h"
-#include "tasks/task.h"
+#include "tasks/record_task.h"
 #include "tasks/train/config.h"
 
 namespace etc {

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/score_files.h"
 #include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"

@@ -1,0 +1,189 @@
+#include "tasks/classify/metric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tasks/text_metrics.h"
+
+namespace etc {
+namespace {
+
+struct Counts {
+  int64_t right = 0;
+  int64_t gold = 0;
+  int64_t predicted = 0;
+
+  double precision() const {
+    return Share(static_cast<double>(right), predicted);
+  }
+  double recall() const { return Share(static_cast<double>(right), gold); }
+  // 2 TP / (2 TP + FP + FN)
+  double f1() const {
+    return Share(2 * static_cast<double>(right), gold + predicted);
+  }
+};
+
+// Gold and prediction of each document that has both.
+struct Pair {
+  const ClassifyAnswer& gold;
+  const ClassifyAnswer& predicted;
+};
+
+std::vector<Pair> Pairs(const ById<ClassifyAnswer>& gold,
+                        const ById<ClassifyPrediction>& predictions) {
+  const auto found = PredictionsFor(gold, predictions);
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < gold.size(); ++i) {
+    if (found[i] != nullptr) {
+      pairs.push_back({gold[i].second, found[i]->answer});
+    }
+  }
+  return pairs;
+}
+
+std::map<std::string, Counts> CountLabels(const std::vector<Pair>& pairs) {
+  std::map<std::string, Counts> counts;
+  for (const auto& [gold, predicted] : pairs) {
+    for (const std::string& label : gold.labels) {
+      ++counts[label].gold;
+    }
+    for (const std::string& label : predicted.labels) {
+      ++counts[label].predicted;
+    }
+    std::vector<std::string> right;
+    std::set_intersection(gold.labels.begin(), gold.labels.end(),
+                          predicted.labels.begin(), predicted.labels.end(),
+                          std::back_inserter(right));
+    for (const std::string& label : right) {
+      ++counts[label].right;
+    }
+  }
+  return counts;
+}
+
+double MicroF1(const std::map<std::string, Counts>& labels) {
+  Counts sum;
+  for (const auto& [label, counts] : labels) {
+    sum.right += counts.right;
+    sum.gold += counts.gold;
+    sum.predicted += counts.predicted;
+  }
+  return sum.f1();
+}
+
+double MacroF1(const std::map<std::string, Counts>& labels) {
+  double sum = 0;
+  for (const auto& [label, counts] : labels) {
+    sum += counts.f1();
+  }
+  return Share(sum, static_cast<int64_t>(labels.size()));
+}
+
+Metrics LabelTable(const std::map<std::string, Counts>& labels) {
+  Metrics table;
+  for (const auto& [label, counts] : labels) {
+    const auto add = [&table, &name = label](const char* metric, double value) {
+      table.emplace_back(absl::StrCat(metric, "[", name, "]"), value);
+    };
+    add("precision", counts.precision());
+    add("recall", counts.recall());
+    add("f1", counts.f1());
+    add("support", static_cast<double>(counts.gold));
+  }
+  return table;
+}
+
+// The share of documents whose labels are those of the gold.
+double Exact(const std::vector<Pair>& pairs, size_t documents) {
+  const auto right =
+      std::count_if(pairs.begin(), pairs.end(), [](const Pair& pair) {
+        return pair.gold.labels == pair.predicted.labels;
+      });
+  return Share(static_cast<double>(right), static_cast<int64_t>(documents));
+}
+
+void AddConfusion(const std::vector<Pair>& pairs, Metrics* metrics) {
+  std::map<std::pair<std::string, std::string>, int64_t> cells;
+  for (const auto& [gold, predicted] : pairs) {
+    ++cells[{gold.labels.at(0), predicted.labels.at(0)}];
+  }
+  for (const auto& [cell, count] : cells) {
+    metrics->emplace_back(
+        absl::StrCat("confusion[", cell.first, ",", cell.second, "]"),
+        static_cast<double>(count));
+  }
+}
+
+double Mcc(const std::vector<Pair>& pairs) {
+  std::map<std::string, int64_t> numbers;
+  const auto number = [&numbers](const ClassifyAnswer& answer) {
+    return numbers
+        .try_emplace(answer.labels.at(0), static_cast<int64_t>(numbers.size()))
+        .first->second;
+  };
+  std::vector<int64_t> gold;
+  std::vector<int64_t> predicted;
+  gold.reserve(pairs.size());
+  predicted.reserve(pairs.size());
+  for (const Pair& pair : pairs) {
+    gold.push_back(number(pair.gold));
+    predicted.push_back(number(pair.predicted));
+  }
+  return MatthewsCorrelation(gold, predicted);
+}
+
+Scores ScoreNumbers(const std::vector<Pair>& pairs) {
+  std::vector<double> gold;
+  std::vector<double> predicted;
+  gold.reserve(pairs.size());
+  predicted.reserve(pairs.size());
+  double squares = 0;
+  double distances = 0;
+  for (const Pair& pair : pairs) {
+    gold.push_back(pair.gold.number);
+    predicted.push_back(pair.predicted.number);
+    const double distance = pair.gold.number - pair.predicted.number;
+    squares += distance * distance;
+    distances += std::abs(distance);
+  }
+  const auto size = static_cast<int64_t>(pairs.size());
+  return {.metrics = {{"pearson", PearsonCorrelation(gold, predicted)},
+                      {"spearman", SpearmanCorrelation(gold, predicted)},
+                      {"mse", Share(squares, size)},
+                      {"mae", Share(distances, size)}}};
+}
+
+}  // namespace
+
+Scores ScoreClassify(const ById<ClassifyAnswer>& gold,
+                     const ById<ClassifyPrediction>& predictions,
+                     ClassifyType type) {
+  const std::vector<Pair> pairs = Pairs(gold, predictions);
+  if (type == ClassifyType::kNumber) {
+    return ScoreNumbers(pairs);
+  }
+  const std::map<std::string, Counts> labels = CountLabels(pairs);
+  const double micro_f1 = MicroF1(labels);
+  const double macro_f1 = MacroF1(labels);
+  const double exact = Exact(pairs, gold.size());
+  Scores scores = {.diagnostics = LabelTable(labels)};
+  if (type == ClassifyType::kSeveral) {
+    scores.metrics = {
+        {"micro_f1", micro_f1}, {"macro_f1", macro_f1}, {"exact_match", exact}};
+    return scores;
+  }
+  scores.metrics = {{"accuracy", exact},
+                    {"macro_f1", macro_f1},
+                    {"micro_f1", micro_f1},
+                    {"mcc", Mcc(pairs)}};
+  AddConfusion(pairs, &scores.diagnostics);
+  return scores;
+}
+
+}  // namespace etc

@@ -1,0 +1,30 @@
+#ifndef ETC_TASKS_CLASSIFY_METRIC_H_
+#define ETC_TASKS_CLASSIFY_METRIC_H_
+
+#include "tasks/classify/prediction.h"
+#include "tasks/scoring.h"
+
+namespace etc {
+
+// The scores of predictions of one type. Of several records with one id the
+// first prediction is for the first, and so on.
+//
+//   one      accuracy, macro_f1, micro_f1, mcc (doc/glue.md 7)
+//   several  micro_f1, macro_f1, exact_match: the share of documents with all
+//            labels right and no other
+//   number   pearson, spearman (doc/glue.md 7), mse, mae
+//
+// F1 = 2 TP / (2 TP + FP + FN), 0 if that is 0 / 0: micro_f1 is that of the
+// sums over labels, macro_f1 the mean over those that occur in gold or
+// predictions.
+//
+// The diagnostics are precision[a], recall[a], f1[a] and support[a], the number
+// of gold documents, of each of those labels; and of one label a document
+// confusion[a,b], how many were a and predicted b, where there are any.
+Scores ScoreClassify(const ById<ClassifyAnswer>& gold,
+                     const ById<ClassifyPrediction>& predictions,
+                     ClassifyType type);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_CLASSIFY_METRIC_H_

@@ -1,0 +1,141 @@
+#include "tasks/classify/options.h"
+
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+// One of a few names for values of T.
+template <typename T>
+void ReadName(JsonObjectReader& reader, const std::string& field,
+              const std::vector<std::pair<std::string, T>>& names, T* value) {
+  std::string name;
+  reader.Optional(field, &name);
+  if (!reader.Has(field)) {
+    return;
+  }
+  std::string choices;
+  for (const auto& [choice, meaning] : names) {
+    if (choice == name) {
+      *value = meaning;
+      return;
+    }
+    absl::StrAppend(&choices, choices.empty() ? "" : ", ", "\"", choice, "\"");
+  }
+  reader.Fail(field, absl::StrCat("should be one of ", choices, ", but is \"",
+                                  name, "\""));
+}
+
+void ReadOptionalNumber(JsonObjectReader& reader, const std::string& field,
+                        std::optional<double>* value) {
+  double number = 0;
+  reader.Optional(field, &number);
+  if (reader.Has(field)) {
+    *value = number;
+  }
+}
+
+void ReadFields(JsonObjectReader& reader, ClassifyOptions* options) {
+  reader.OneOrMore("text", &options->text);
+  reader.Optional("text_b", &options->text_b);
+  reader.Optional("id", &options->id);
+  reader.Optional("label", &options->label);
+  const std::set<std::string> different(options->text.begin(),
+                                        options->text.end());
+  if (different.empty() || different.size() < options->text.size()) {
+    reader.Fail("text", "should name at least one field, each once");
+  }
+}
+
+void ReadLabels(JsonObjectReader& reader, ClassifyOptions* options) {
+  std::vector<std::string>& labels = options->labels;
+  reader.Optional("labels", &labels);
+  if (!reader.Has("labels")) {
+    return;
+  }
+  const size_t least = options->type == ClassifyType::kOne ? 2 : 1;
+  const std::set<std::string> different(labels.begin(), labels.end());
+  if (options->type == ClassifyType::kNumber) {
+    reader.Fail("labels", "should be absent where type is \"number\"");
+  } else if (different.size() < least || different.size() < labels.size() ||
+             different.contains("")) {
+    reader.Fail("labels", absl::StrCat("should name at least ",
+                                       least == 2 ? "two labels" : "one label",
+                                       ", each once, and none empty"));
+  }
+}
+
+void ReadClassWeights(JsonObjectReader& reader, ClassifyOptions* options) {
+  const nlohmann::json* weights =
+      reader.Raw("class_weights", /*required=*/false);
+  if (weights == nullptr) {
+    return;
+  }
+  if (options->type != ClassifyType::kOne) {
+    reader.Fail("class_weights", "should be absent unless type is \"one\"");
+    return;
+  }
+  if (*weights == "balanced") {
+    options->balances_classes = true;
+    return;
+  }
+  if (!weights->is_object()) {
+    reader.Fail("class_weights",
+                "should be \"balanced\", or an object with a number for each "
+                "label");
+    return;
+  }
+  const std::set<std::string> labels(options->labels.begin(),
+                                     options->labels.end());
+  for (const auto& [label, weight] : weights->items()) {
+    const std::string field = absl::StrCat("class_weights.", label);
+    if (!labels.empty() && !labels.contains(label)) {
+      reader.Fail(field, "is the weight of no label");
+    } else if (!weight.is_number() || !(weight.get<double>() >= 0) ||
+               !std::isfinite(weight.get<double>())) {
+      reader.Fail(field, "should be a number that is not negative");
+    } else {
+      options->class_weights[label] = weight.get<double>();
+    }
+  }
+}
+
+}  // namespace
+
+void ReadClassifyOptions(JsonObjectReader& reader, ClassifyOptions* options) {
+  ReadName<ClassifyFormat>(reader, "format",
+                           {{"json", ClassifyFormat::kJson},
+                            {"csv", ClassifyFormat::kCsv},
+                            {"tsv", ClassifyFormat::kTsv}},
+                           &options->format);
+  ReadName<ClassifyType>(reader, "type",
+                         {{"one", ClassifyType::kOne},
+                          {"several", ClassifyType::kSeveral},
+                          {"number", ClassifyType::kNumber}},
+                         &options->type);
+  ReadFields(reader, options);
+  ReadLabels(reader, options);
+  ReadClassWeights(reader, options);
+  reader.Optional("label_separator", &options->label_separator);
+  if (options->label_separator.empty()) {
+    reader.Fail("label_separator", "should not be empty");
+  }
+  reader.Optional("threshold", &options->threshold);
+  if (!(options->threshold > 0 && options->threshold < 1)) {
+    reader.Fail("threshold", absl::StrCat("should be in (0, 1), but is ",
+                                          options->threshold));
+  }
+  ReadOptionalNumber(reader, "mean", &options->mean);
+  ReadOptionalNumber(reader, "deviation", &options->deviation);
+  if (!(options->deviation.value_or(1) > 0)) {
+    reader.Fail("deviation", absl::StrCat("should be more than 0, but is ",
+                                          *options->deviation));
+  }
+}
+
+}  // namespace etc

@@ -1,0 +1,146 @@
+#include "tasks/classify/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_format.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "tasks/prediction_json.h"
+#include "tasks/record_json.h"
+
+namespace etc {
+namespace {
+
+double WithSixDecimals(double probability) {
+  return std::round(probability * 1e6) / 1e6;
+}
+
+// As many digits as a float has.
+double WithSevenDigits(double number) {
+  return std::strtod(absl::StrFormat("%.7g", number).c_str(), nullptr);
+}
+
+// exp(x) / sum of exp(x)
+std::vector<double> Softmax(absl::Span<const float> outputs) {
+  const double largest = *std::max_element(outputs.begin(), outputs.end());
+  std::vector<double> shares;
+  shares.reserve(outputs.size());
+  double sum = 0;
+  for (const float output : outputs) {
+    sum += shares.emplace_back(std::exp(output - largest));
+  }
+  for (double& share : shares) {
+    share /= sum;
+  }
+  return shares;
+}
+
+ClassifyPrediction DecodeOne(absl::Span<const float> outputs,
+                             const ClassifyOptions& options) {
+  const auto best = std::max_element(outputs.begin(), outputs.end());
+  ClassifyPrediction prediction = {
+      .answer = {.type = ClassifyType::kOne,
+                 .labels = {options.labels.at(
+                     static_cast<size_t>(best - outputs.begin()))}}};
+  const std::vector<double> probabilities = Softmax(outputs);
+  for (size_t i = 0; i < options.labels.size(); ++i) {
+    prediction.probabilities.emplace_back(options.labels[i],
+                                          WithSixDecimals(probabilities.at(i)));
+  }
+  return prediction;
+}
+
+ClassifyPrediction DecodeSeveral(absl::Span<const float> outputs,
+                                 const ClassifyOptions& options) {
+  ClassifyPrediction prediction = {.answer = {.type = ClassifyType::kSeveral}};
+  for (size_t i = 0; i < options.labels.size(); ++i) {
+    const double probability = 1 / (1 + std::exp(-double{outputs.at(i)}));
+    if (probability >= options.threshold) {
+      prediction.answer.labels.push_back(options.labels[i]);
+    }
+    prediction.probabilities.emplace_back(options.labels[i],
+                                          WithSixDecimals(probability));
+  }
+  std::sort(prediction.answer.labels.begin(), prediction.answer.labels.end());
+  return prediction;
+}
+
+using Line = std::pair<std::string, ClassifyPrediction>;
+
+absl::StatusOr<Line> ParseLine(const std::string& text,
+                               const std::string& where) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+  JsonObjectReader fields(json, where);
+  Line line;
+  ClassifyAnswer& answer = line.second.answer;
+  fields.Required("id", &line.first);
+  fields.Raw("probabilities", /*required=*/false);
+  if (fields.Has("labels")) {
+    answer.type = ClassifyType::kSeveral;
+    fields.Required("labels", &answer.labels);
+    std::sort(answer.labels.begin(), answer.labels.end());
+  } else if (fields.Has("value")) {
+    answer.type = ClassifyType::kNumber;
+    fields.Required("value", &answer.number);
+  } else {
+    fields.Required("label", &answer.labels.emplace_back());
+  }
+  ETC_RETURN_IF_ERROR(fields.Finish());
+  return line;
+}
+
+nlohmann::ordered_json ToJson(const std::string& id,
+                              const ClassifyPrediction& prediction) {
+  nlohmann::ordered_json json = {{"id", id}};
+  const ClassifyAnswer& answer = prediction.answer;
+  switch (answer.type) {
+    case ClassifyType::kOne:
+      json["label"] = answer.labels.at(0);
+      break;
+    case ClassifyType::kSeveral:
+      json["labels"] = answer.labels;
+      break;
+    case ClassifyType::kNumber:
+      json["value"] = answer.number;
+      return json;
+  }
+  nlohmann::ordered_json& probabilities = json["probabilities"];
+  probabilities = nlohmann::ordered_json::object();
+  for (const auto& [label, probability] : prediction.probabilities) {
+    probabilities[label] = probability;
+  }
+  return json;
+}
+
+}  // namespace
+
+ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
+                                  const ClassifyOptions& options) {
+  switch (options.type) {
+    case ClassifyType::kOne:
+      return DecodeOne(outputs, options);
+    case ClassifyType::kSeveral:
+      return DecodeSeveral(outputs, options);
+    case ClassifyType::kNumber:
+      break;
+  }
+  return {.answer = {.type = ClassifyType::kNumber,
+                     .number = WithSevenDigits(options.mean.value_or(0) +
+                                               options.deviation.value_or(1) *
+                                                   outputs.at(0))}};
+}
+
+absl::StatusOr<ById<ClassifyPrediction>> ReadClassifyPredictions(
+    const std::string& path) {
+  return ReadById<ClassifyPrediction>(path, ParseLine);
+}
+
+std::string ClassifyPredictionsToJson(
+    const ById<ClassifyPrediction>& predictions) {
+  return AsciiLines(predictions, ToJson);
+}
+
+}  // namespace etc

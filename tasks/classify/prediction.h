@@ -1,0 +1,45 @@
+#ifndef ETC_TASKS_CLASSIFY_PREDICTION_H_
+#define ETC_TASKS_CLASSIFY_PREDICTION_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "tasks/classify/example.h"
+#include "tasks/scoring.h"
+
+namespace etc {
+
+// What a model says of a document.
+struct ClassifyPrediction {
+  ClassifyAnswer answer;
+  // Of each label, in the order of the options; empty of a number.
+  std::vector<std::pair<std::string, double>> probabilities = {};
+};
+
+// The prediction from the head's outputs, which are finite: the label with the
+// largest one, of equals the first, and the softmax; the labels whose logistic
+// function is at least `options.threshold`; or mean + deviation * output.
+// Probabilities have 6 decimals, numbers 7 digits.
+ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
+                                  const ClassifyOptions& options);
+
+// Reads and writes a line for each document:
+//
+//   {"id": "7", "label": "food", "probabilities": {"food": 0.93, "music":
+//   0.07}}
+//   {"id": "7", "labels": ["food", "music"], "probabilities": {...}}
+//   {"id": "7", "value": 3.25}
+//
+// Reading does without the probabilities.
+//   kInvalidArgument  a line that is none of these, by its number
+absl::StatusOr<ById<ClassifyPrediction>> ReadClassifyPredictions(
+    const std::string& path);
+std::string ClassifyPredictionsToJson(
+    const ById<ClassifyPrediction>& predictions);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_CLASSIFY_PREDICTION_H_

@@ -1,0 +1,283 @@
+#include "tasks/classify/records.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "base/gzip_file.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "tasks/classify/table.h"
+#include "tasks/data/record_file.h"
+#include "tasks/invalid_argument.h"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+absl::StatusOr<ClassifyFormat> FormatOf(const std::string& path,
+                                        const ClassifyOptions& options) {
+  if (options.format != ClassifyFormat::kByName) {
+    return options.format;
+  }
+  absl::string_view name = path;
+  absl::ConsumeSuffix(&name, ".gz");
+  for (const auto& [ending, format] :
+       {std::pair(".csv", ClassifyFormat::kCsv),
+        std::pair(".tsv", ClassifyFormat::kTsv),
+        std::pair(".json", ClassifyFormat::kJson),
+        std::pair(".jsonl", ClassifyFormat::kJson)}) {
+    if (absl::EndsWithIgnoreCase(name, ending)) {
+      return format;
+    }
+  }
+  return InvalidArgument(
+      path,
+      " should end in .csv, .tsv, .jsonl or .json, or in one of them and .gz; "
+      "or classify.format should say what it is");
+}
+
+// All of a file, unpacked.
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
+  ETC_ASSIGN_OR_RETURN(const bool is_packed, GzipFile::IsGzip(file));
+  if (!is_packed) {
+    return file.Read(0, file.size());
+  }
+  std::string text;
+  const auto append = [&text](absl::string_view part, uint64_t) {
+    text.append(part.data(), part.size());
+    return absl::OkStatus();
+  };
+  ETC_RETURN_IF_ERROR(
+      GzipFile::Open(std::move(file), append, GzipFile::Options{}).status());
+  return text;
+}
+
+// The columns of a table that are read, by the field of the record.
+absl::StatusOr<std::map<std::string, size_t>> ColumnsOf(
+    const TableReader& table, const ClassifyOptions& options,
+    ClassifyFileUse use) {
+  std::map<std::string, bool> needed;
+  for (const std::string& text : options.text) {
+    needed[text] = true;
+  }
+  needed.emplace(options.text_b_or_default(), options.text_b.has_value());
+  needed.emplace(options.id_or_default(), options.id.has_value());
+  needed.emplace(options.label, use == ClassifyFileUse::kTraining);
+  std::map<std::string, size_t> columns;
+  for (const auto& [name, is_needed] : needed) {
+    if (const std::optional<size_t> column = table.Find(name)) {
+      columns[name] = *column;
+    } else if (is_needed) {
+      return table.MissingColumn(name);
+    }
+  }
+  return columns;
+}
+
+absl::StatusOr<std::vector<FileRecord>> ReadTable(
+    const std::string& path, TableFormat format, const ClassifyOptions& options,
+    ClassifyFileUse use) {
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  ETC_ASSIGN_OR_RETURN(TableReader table,
+                       TableReader::Open(text, format, path));
+  ETC_ASSIGN_OR_RETURN(const auto columns, ColumnsOf(table, options, use));
+  std::vector<FileRecord> records;
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(const auto row, table.Next());
+    if (!row.has_value()) {
+      return records;
+    }
+    json record = json::object();
+    for (const auto& [name, column] : columns) {
+      record[name] = (*row)[column];
+    }
+    if (const std::string id = options.id_or_default(); !columns.contains(id)) {
+      record[id] = absl::StrCat(records.size());
+    }
+    // A table has no other way to say that there is no second text.
+    const std::string text_b = options.text_b_or_default();
+    if (columns.contains(text_b) && record[text_b] == "") {
+      record.erase(text_b);
+    }
+    records.push_back({.json = record.dump(), .where = table.Where()});
+  }
+}
+
+absl::StatusOr<std::vector<FileRecord>> ReadJson(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(path));
+  std::vector<FileRecord> records;
+  records.reserve(static_cast<size_t>(file.size()));
+  for (int64_t i = 0; i < file.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(std::string text, file.Read(i));
+    records.push_back({.json = std::move(text), .where = file.Where(i)});
+  }
+  return records;
+}
+
+// A string, or a number or boolean as JSON spells it.
+std::optional<std::string> ScalarOf(const json& value) {
+  if (value.is_string()) {
+    return value.get<std::string>();
+  }
+  if (value.is_number() || value.is_boolean()) {
+    return value.dump();
+  }
+  return std::nullopt;
+}
+
+void ReadOne(JsonObjectReader& reader, const ClassifyOptions& options,
+             const json& value, ClassifyRecord* record) {
+  const std::optional<std::string> label = ScalarOf(value);
+  if (!label.has_value()) {
+    reader.Fail(options.label, "should be a label, but is no string");
+  } else if (!label->empty()) {
+    record->answer = {.type = ClassifyType::kOne, .labels = {*label}};
+  }
+}
+
+void ReadSeveral(JsonObjectReader& reader, const ClassifyOptions& options,
+                 const json& value, ClassifyRecord* record) {
+  std::vector<std::string> labels;
+  if (value.is_array()) {
+    for (const json& element : value) {
+      labels.push_back(ScalarOf(element).value_or(""));
+      if (labels.back().empty()) {
+        reader.Fail(options.label, "should be a list of labels");
+      }
+    }
+  } else if (const std::optional<std::string> list = ScalarOf(value)) {
+    for (const absl::string_view label :
+         absl::StrSplit(*list, options.label_separator)) {
+      labels.emplace_back(absl::StripAsciiWhitespace(label));
+    }
+    std::erase(labels, "");
+  } else {
+    reader.Fail(options.label, "should be a list of labels, or a string");
+  }
+  std::sort(labels.begin(), labels.end());
+  labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
+  record->answer = {.type = ClassifyType::kSeveral,
+                    .labels = std::move(labels)};
+}
+
+void ReadNumber(JsonObjectReader& reader, const ClassifyOptions& options,
+                const json& value, ClassifyRecord* record) {
+  const std::optional<std::string> text = ScalarOf(value);
+  if (text.has_value() && text->empty()) {
+    return;
+  }
+  double number = 0;
+  if (value.is_boolean() || !text.has_value() ||
+      !absl::SimpleAtod(*text, &number) || !std::isfinite(number)) {
+    reader.Fail(
+        options.label,
+        absl::StrCat("should be a number, but is ",
+                     text.has_value() ? QuotedName(*text) : value.type_name()));
+    return;
+  }
+  record->answer = {.type = ClassifyType::kNumber, .number = number};
+}
+
+void ReadAnswer(JsonObjectReader& reader, const ClassifyOptions& options,
+                ClassifyRecord* record) {
+  const json* value = reader.Raw(options.label, /*required=*/false);
+  if (value == nullptr || value->is_null()) {
+    return;
+  }
+  switch (options.type) {
+    case ClassifyType::kOne:
+      return ReadOne(reader, options, *value, record);
+    case ClassifyType::kSeveral:
+      return ReadSeveral(reader, options, *value, record);
+    case ClassifyType::kNumber:
+      return ReadNumber(reader, options, *value, record);
+  }
+}
+
+void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
+               ClassifyRecord* record) {
+  bool has_text = false;
+  for (const std::string& field : options.text) {
+    std::vector<std::string> texts;
+    if (reader.Raw(field, /*required=*/true) != nullptr) {
+      reader.OneOrMore(field, &texts);
+    }
+    for (std::string& text : texts) {
+      has_text = has_text || !absl::StripAsciiWhitespace(text).empty();
+      record->texts.push_back(std::move(text));
+    }
+  }
+  const std::string text_b = options.text_b_or_default();
+  reader.Optional(text_b, &record->text_b);
+  if (!has_text) {
+    reader.Fail(absl::StrJoin(options.text, " and "),
+                "should have a text, but has none");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
+    const std::string& path, const ClassifyOptions& options,
+    ClassifyFileUse use) {
+  ETC_ASSIGN_OR_RETURN(const ClassifyFormat format, FormatOf(path, options));
+  return format == ClassifyFormat::kJson ? ReadJson(path)
+         : format == ClassifyFormat::kCsv
+             ? ReadTable(path, TableFormat::kCsv, options, use)
+             : ReadTable(path, TableFormat::kTsv, options, use);
+}
+
+void ReadClassifyRecord(JsonObjectReader& reader,
+                        const ClassifyOptions& options,
+                        ClassifyRecord* record) {
+  // "dev.jsonl: record 17"
+  record->id = reader.where().substr(reader.where().rfind(' ') + 1);
+  const std::string id = options.id_or_default();
+  if (const json* value = reader.Raw(id, options.id.has_value())) {
+    const std::optional<std::string> text = ScalarOf(*value);
+    if (text.has_value()) {
+      record->id = *text;
+    } else {
+      reader.Fail(id, "should be a string or a number");
+    }
+  }
+  ReadTexts(reader, options, record);
+  ReadAnswer(reader, options, record);
+}
+
+absl::StatusOr<std::vector<int64_t>> IndicesOfLabels(
+    const ClassifyAnswer& answer, const ClassifyOptions& options,
+    const std::string& where) {
+  constexpr size_t kMostShown = 20;
+  const std::vector<std::string>& labels = options.labels;
+  std::vector<int64_t> indices;
+  for (const std::string& label : answer.labels) {
+    const auto found = std::find(labels.begin(), labels.end(), label);
+    if (found == labels.end()) {
+      const auto shown = labels.begin() + static_cast<ptrdiff_t>(std::min(
+                                              labels.size(), kMostShown));
+      return InvalidArgument(
+          where, where.find(": ") == std::string::npos ? ": " : ".",
+          options.label, " should be one of ",
+          absl::StrJoin(labels.begin(), shown, ", "),
+          shown == labels.end() ? "" : ", ...", ", but is ", QuotedName(label));
+    }
+    indices.push_back(found - labels.begin());
+  }
+  return indices;
+}
+
+}  // namespace etc

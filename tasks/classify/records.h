@@ -1,0 +1,39 @@
+#ifndef ETC_TASKS_CLASSIFY_RECORDS_H_
+#define ETC_TASKS_CLASSIFY_RECORDS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/json_reader.h"
+#include "tasks/classify/example.h"
+#include "tasks/data/file_records.h"
+
+namespace etc {
+
+// What a file must have besides texts.
+enum class ClassifyFileUse { kAny, kTraining };
+
+// The records of a file: JSON objects as they are, rows of a table as objects
+// with the columns that `options` name. Any of it may be packed by gzip.
+//   kInvalidArgument  a name that does not say what the file is; a mistake in
+//                     it; a table without a column that is needed, which for
+//                     training is that of the answers as well
+absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
+    const std::string& path, const ClassifyOptions& options,
+    ClassifyFileUse use = ClassifyFileUse::kAny);
+
+// The fields of a record. Labels may be numbers and booleans as well, and are
+// then spelt as in JSON; so may ids.
+void ReadClassifyRecord(JsonObjectReader& reader,
+                        const ClassifyOptions& options, ClassifyRecord* record);
+
+// The indices of an answer's labels among those of the options.
+//   kInvalidArgument  "<where>: label should be one of a, b, but is "c""
+absl::StatusOr<std::vector<int64_t>> IndicesOfLabels(
+    const ClassifyAnswer& answer, const ClassifyOptions& options,
+    const std::string& where);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_CLASSIFY_RECORDS_H_

@@ -1,0 +1,217 @@
+#include "tasks/classify/table.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/counted.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+
+namespace etc {
+namespace {
+
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+int64_t LinesBefore(absl::string_view text, size_t position) {
+  return std::count(text.begin(),
+                    text.begin() + static_cast<ptrdiff_t>(position), '\n');
+}
+
+// The position of the first line that is not UTF-8.
+size_t FirstLineThatIsNotUtf8(absl::string_view text) {
+  size_t begin = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!IsUtf8(line)) {
+      return begin;
+    }
+    begin += line.size() + 1;
+  }
+  return begin;
+}
+
+}  // namespace
+
+TableReader::TableReader(absl::string_view text, TableFormat format,
+                         std::string path)
+    : text_(text), format_(format), path_(std::move(path)) {}
+
+absl::StatusOr<TableReader> TableReader::Open(absl::string_view text,
+                                              TableFormat format,
+                                              const std::string& path) {
+  if (text.substr(0, 2) == "\xFF\xFE" || text.substr(0, 2) == "\xFE\xFF") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " should be UTF-8, but begins as UTF-16 does"));
+  }
+  absl::ConsumePrefix(&text, kByteOrderMark);
+  TableReader reader(text, format, path);
+  if (const size_t nul = text.find('\0'); nul != absl::string_view::npos) {
+    return reader.Mistake(1 + LinesBefore(text, nul),
+                          "there should be no NUL bytes");
+  }
+  if (!IsUtf8(text)) {
+    return reader.Mistake(1 + LinesBefore(text, FirstLineThatIsNotUtf8(text)),
+                          "the line should be UTF-8, but is not");
+  }
+  const size_t last = text.find_last_not_of("\r\n");
+  reader.text_ = text.substr(0, last == absl::string_view::npos ? 0 : last + 1);
+  ETC_RETURN_IF_ERROR(reader.ReadHeader());
+  return reader;
+}
+
+absl::Status TableReader::ReadHeader() {
+  if (text_.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path_, " is empty, but its first line should name its columns"));
+  }
+  ETC_ASSIGN_OR_RETURN(columns_, TakeRow());
+  std::set<absl::string_view> names;
+  for (const std::string& column : columns_) {
+    // Programs name an index "", or leave empty columns behind.
+    if (!column.empty() && !names.insert(column).second) {
+      return Mistake(1, absl::StrCat("the column ", QuotedName(column),
+                                     " is there twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::optional<size_t> TableReader::Find(absl::string_view column) const {
+  const auto found = std::find(columns_.begin(), columns_.end(), column);
+  return found == columns_.end()
+             ? std::nullopt
+             : std::optional(static_cast<size_t>(found - columns_.begin()));
+}
+
+absl::Status TableReader::MissingColumn(absl::string_view column) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      path_, " has no column ", QuotedName(column), "; its columns are ",
+      absl::StrJoin(columns_, ", ", [](std::string* out, const auto& name) {
+        absl::StrAppend(out, QuotedName(name));
+      })));
+}
+
+absl::StatusOr<std::optional<std::vector<std::string>>> TableReader::Next() {
+  if (AtEnd()) {
+    return std::optional<std::vector<std::string>>();
+  }
+  row_line_ = line_;
+  ETC_ASSIGN_OR_RETURN(std::vector<std::string> fields, TakeRow());
+  if (fields.size() != columns_.size()) {
+    return Mistake(
+        row_line_,
+        absl::StrCat("the row has ",
+                     Counted(static_cast<int64_t>(fields.size()), "field"),
+                     ", but the header names ",
+                     Counted(static_cast<int64_t>(columns_.size()), "column"),
+                     ": ", absl::StrJoin(columns_, ", ")));
+  }
+  return std::optional(std::move(fields));
+}
+
+std::string TableReader::WhereLine(int64_t line) const {
+  return absl::StrCat(path_, ":", line);
+}
+
+absl::Status TableReader::Mistake(int64_t line,
+                                  absl::string_view message) const {
+  return absl::InvalidArgumentError(
+      absl::StrCat(WhereLine(line), ": ", message));
+}
+
+bool TableReader::TakeLineEnd() {
+  absl::string_view rest = text_.substr(position_);
+  if (!absl::ConsumePrefix(&rest, "\r\n") &&
+      !absl::ConsumePrefix(&rest, "\n")) {
+    return false;
+  }
+  position_ = text_.size() - rest.size();
+  ++line_;
+  return true;
+}
+
+absl::StatusOr<std::vector<std::string>> TableReader::TakeRow() {
+  if (format_ == TableFormat::kTsv) {
+    return TakeTsvRow();
+  }
+  return TakeCsvRow();
+}
+
+std::vector<std::string> TableReader::TakeTsvRow() {
+  const size_t end = std::min(text_.find('\n', position_), text_.size());
+  absl::string_view line = text_.substr(position_, end - position_);
+  absl::ConsumeSuffix(&line, "\r");
+  position_ = end + 1;
+  ++line_;
+  return absl::StrSplit(line, '\t');
+}
+
+absl::StatusOr<std::vector<std::string>> TableReader::TakeCsvRow() {
+  std::vector<std::string> fields;
+  fields.reserve(columns_.size());
+  while (true) {
+    const bool is_quoted = !AtEnd() && text_[position_] == '"';
+    const size_t number = fields.size() + 1;
+    ETC_ASSIGN_OR_RETURN(fields.emplace_back(), is_quoted
+                                                    ? TakeQuotedField(number)
+                                                    : TakePlainField(number));
+    if (AtEnd() || TakeLineEnd()) {
+      return fields;
+    }
+    if (text_[position_] != ',') {
+      return Mistake(
+          line_,
+          absl::StrCat("behind the closing quote of field ", number,
+                       " should be a comma or the end of the line; a quote "
+                       "within quotes is written twice"));
+    }
+    ++position_;
+  }
+}
+
+absl::StatusOr<std::string> TableReader::TakeQuotedField(size_t field) {
+  const int64_t first_line = line_;
+  std::string value;
+  ++position_;
+  while (true) {
+    const size_t quote = text_.find('"', position_);
+    if (quote == absl::string_view::npos) {
+      return Mistake(first_line, absl::StrCat("the quote that begins field ",
+                                              field, " is never closed"));
+    }
+    const absl::string_view part = text_.substr(position_, quote - position_);
+    line_ += std::count(part.begin(), part.end(), '\n');
+    value.append(part.data(), part.size());
+    position_ = quote + 1;
+    if (AtEnd() || text_[position_] != '"') {
+      return value;
+    }
+    value += '"';
+    ++position_;
+  }
+}
+
+absl::StatusOr<std::string> TableReader::TakePlainField(size_t field) {
+  const size_t end =
+      std::min(text_.find_first_of(",\"\r\n", position_), text_.size());
+  const absl::string_view value = text_.substr(position_, end - position_);
+  position_ = end;
+  const absl::string_view next = text_.substr(end, 2);
+  if (absl::StartsWith(next, "\"")) {
+    return Mistake(line_, absl::StrCat("field ", field,
+                                       " has a quote, so it should be in "
+                                       "quotes, and that one written twice"));
+  }
+  if (absl::StartsWith(next, "\r") && next != "\r\n") {
+    return Mistake(line_, absl::StrCat("field ", field,
+                                       " has a carriage return without a line "
+                                       "feed, so it should be in quotes"));
+  }
+  return std::string(value);
+}
+
+}  // namespace etc

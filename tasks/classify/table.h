@@ -1,0 +1,76 @@
+#ifndef ETC_TASKS_CLASSIFY_TABLE_H_
+#define ETC_TASKS_CLASSIFY_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// Comma-separated as in RFC 4180: fields may be in quotes, and then have
+// commas, line ends and quotes written twice. Tab-separated: without quotes.
+enum class TableFormat { kCsv, kTsv };
+
+// The rows of a table in UTF-8 whose first line names its columns. Lines end
+// with LF or CR LF; a byte order mark at the beginning, and empty lines at the
+// end, are no part of it.
+class TableReader {
+ public:
+  // Reads the header. `text` must outlive the reader; `path` starts each
+  // message.
+  //   kInvalidArgument  NUL, what is not UTF-8, by its line; no text; a column
+  //                     that is there twice
+  static absl::StatusOr<TableReader> Open(absl::string_view text,
+                                          TableFormat format,
+                                          const std::string& path);
+
+  const std::vector<std::string>& columns() const { return columns_; }
+  // The index of a column, or nothing.
+  std::optional<size_t> Find(absl::string_view column) const;
+  // That a column is missing, with the names of those that there are.
+  absl::Status MissingColumn(absl::string_view column) const;
+
+  // The fields of the next row, as many as there are columns; nothing at the
+  // end.
+  //   kInvalidArgument  another number of fields, or quotes out of place, by
+  //                     the line; a quote that is never closed, by the line
+  //                     where it opens
+  absl::StatusOr<std::optional<std::vector<std::string>>> Next();
+  // Where that row begins: "dev.csv:17".
+  std::string Where() const { return WhereLine(row_line_); }
+
+ private:
+  TableReader(absl::string_view text, TableFormat format, std::string path);
+
+  std::string WhereLine(int64_t line) const;
+  absl::Status Mistake(int64_t line, absl::string_view message) const;
+  absl::Status ReadHeader();
+  bool AtEnd() const { return position_ >= text_.size(); }
+  // Whether a line ends here; then it is taken.
+  bool TakeLineEnd();
+  absl::StatusOr<std::vector<std::string>> TakeRow();
+  std::vector<std::string> TakeTsvRow();
+  absl::StatusOr<std::vector<std::string>> TakeCsvRow();
+  // Field number `field`, from 1 on.
+  absl::StatusOr<std::string> TakeQuotedField(size_t field);
+  absl::StatusOr<std::string> TakePlainField(size_t field);
+
+  absl::string_view text_;
+  TableFormat format_;
+  std::string path_;
+  std::vector<std::string> columns_;
+  size_t position_ = 0;
+  // Counted from 1.
+  int64_t line_ = 1;
+  int64_t row_line_ = 1;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_CLASSIFY_TABLE_H_

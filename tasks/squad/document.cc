@@ -1,0 +1,174 @@
+#include "tasks/squad/document.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tasks/text/text_folding.h"
+#include "tasks/text/unicode.h"
+
+namespace etc {
+namespace {
+
+constexpr CodePoint kNarrowNoBreakSpace = 0x202F;
+
+bool IsSquadSpace(CodePoint c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n' ||
+         c == kNarrowNoBreakSpace;
+}
+
+absl::string_view TextOf(absl::string_view text, ByteRange bytes) {
+  return text.substr(static_cast<size_t>(bytes.begin),
+                     static_cast<size_t>(bytes.end - bytes.begin));
+}
+
+// Python's " ".join(text.split()).
+std::string CollapseWhiteSpace(absl::string_view text) {
+  std::string collapsed;
+  bool is_within_word = false;
+  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
+    const CodePoint c = NextCodePoint(text, &at);
+    const bool is_of_word = c >= 0 && !IsPythonSpace(c);
+    if (is_of_word) {
+      if (!is_within_word && !collapsed.empty()) {
+        collapsed += ' ';
+      }
+      AppendUtf8(c, &collapsed);
+    }
+    is_within_word = is_of_word;
+  }
+  return collapsed;
+}
+
+}  // namespace
+
+SquadWords FindSquadWords(absl::string_view context) {
+  SquadWords found;
+  bool is_within_word = false;
+  for (int64_t at = 0; at < static_cast<int64_t>(context.size());) {
+    const int64_t begin = at;
+    const CodePoint c = NextCodePoint(context, &at);
+    const bool is_of_word = !IsSquadSpace(c);
+    if (is_of_word && !is_within_word) {
+      found.words.push_back({.begin = begin, .end = begin});
+    }
+    if (is_of_word) {
+      found.words.back().end = at;
+    }
+    is_within_word = is_of_word;
+    found.word_of.push_back(static_cast<int32_t>(found.words.size()) - 1);
+  }
+  return found;
+}
+
+std::string JoinSquadWords(absl::string_view context,
+                           const std::vector<ByteRange>& words,
+                           SquadSpan span) {
+  std::string joined;
+  for (int64_t i = span.first; i <= span.last; ++i) {
+    absl::StrAppend(&joined, i == span.first ? "" : " ",
+                    TextOf(context, words[static_cast<size_t>(i)]));
+  }
+  return joined;
+}
+
+std::optional<SquadSpan> FindAnswerWords(absl::string_view context,
+                                         const SquadWords& words,
+                                         const SquadAnswer& answer) {
+  const int64_t length = CountCodePoints(answer.text);
+  const int64_t start = answer.start.value_or(-1);
+  const auto size = static_cast<int64_t>(words.word_of.size());
+  if (start < 0 || length < 1 || start > size - length) {
+    return std::nullopt;
+  }
+  const SquadSpan span = {
+      .first = words.word_of[static_cast<size_t>(start)],
+      .last = words.word_of[static_cast<size_t>(start + length - 1)]};
+  if (span.first < 0 ||
+      !absl::StrContains(JoinSquadWords(context, words.words, span),
+                         CollapseWhiteSpace(answer.text))) {
+    return std::nullopt;
+  }
+  return span;
+}
+
+std::vector<SquadPiece> SplitSquadWords(absl::string_view context,
+                                        const std::vector<ByteRange>& words,
+                                        const Tokenizer& tokenizer) {
+  std::vector<SquadPiece> pieces;
+  for (size_t w = 0; w < words.size(); ++w) {
+    const int64_t begin = words[w].begin;
+    for (const Token& token : tokenizer.Encode(TextOf(context, words[w]))) {
+      pieces.push_back(
+          {.id = token.id,
+           .word = static_cast<int32_t>(w),
+           .bytes = {.begin = begin + token.begin, .end = begin + token.end}});
+    }
+  }
+  return pieces;
+}
+
+SquadSpan FindAnswerPieces(const std::vector<SquadPiece>& pieces,
+                           SquadSpan words, absl::string_view answer,
+                           const Tokenizer& tokenizer) {
+  const auto first_of_word = [&pieces](int64_t word) {
+    return std::partition_point(
+        pieces.begin(), pieces.end(),
+        [word](const SquadPiece& piece) { return piece.word < word; });
+  };
+  const auto first = first_of_word(words.first);
+  const auto end = first_of_word(words.last + 1);
+  const std::vector<Token> wanted = tokenizer.Encode(answer);
+  const auto found =
+      wanted.empty() ? end
+                     : std::search(first, end, wanted.begin(), wanted.end(),
+                                   [](const auto& piece, const auto& token) {
+                                     return piece.id == token.id;
+                                   });
+  const int64_t whole = first - pieces.begin();
+  if (found == end) {
+    return {.first = whole, .last = end - pieces.begin() - 1};
+  }
+  const int64_t begin = found - pieces.begin();
+  return {.first = begin,
+          .last = begin + static_cast<int64_t>(wanted.size()) - 1};
+}
+
+std::vector<SquadPart> SquadWindows(int64_t num_pieces, int64_t room,
+                                    int64_t stride) {
+  std::vector<SquadPart> windows;
+  for (int64_t begin = 0; begin < num_pieces;) {
+    const int64_t length = std::min(room, num_pieces - begin);
+    windows.push_back({.begin = begin, .length = length});
+    if (begin + length == num_pieces) {
+      break;
+    }
+    begin += std::min(length, stride);
+  }
+  return windows;
+}
+
+std::vector<int32_t> WindowsOfMostContext(const std::vector<SquadPart>& windows,
+                                          int64_t num_pieces) {
+  constexpr double kLengthWeight = 0.01;
+  const auto size = static_cast<size_t>(num_pieces);
+  std::vector<int32_t> best(size, -1);
+  std::vector<double> best_scores(size, -1);
+  for (size_t w = 0; w < windows.size(); ++w) {
+    const SquadPart window = windows[w];
+    for (int64_t i = 0; i < window.length; ++i) {
+      const double score =
+          static_cast<double>(std::min(i, window.length - 1 - i)) +
+          kLengthWeight * static_cast<double>(window.length);
+      const auto piece = static_cast<size_t>(window.begin + i);
+      if (score > best_scores[piece]) {
+        best_scores[piece] = score;
+        best[piece] = static_cast<int32_t>(w);
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace etc

@@ -1,0 +1,107 @@
+#ifndef ETC_TASKS_SQUAD_EXAMPLE_H_
+#define ETC_TASKS_SQUAD_EXAMPLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/data/example.h"
+#include "tasks/squad/document.h"
+#include "tasks/squad/metric.h"
+#include "tasks/squad/raw.h"
+#include "tasks/task_types.h"
+#include "tasks/text/sentence_splitter.h"
+#include "tasks/text_input.h"
+
+namespace etc {
+
+// In 2.0 questions may have no answer.
+enum class SquadVersion { k1, k2 };
+
+// What training does with a question that has several answers.
+enum class SquadSeveralAnswers { kError, kFirst };
+
+// The object "squad" of a fine-tuning configuration. Absent fields keep their
+// default.
+struct SquadOptions {
+  // An input is as long as data.max_global_length of BERT and
+  // data.max_long_length of ETC say.
+  InputOptions input = {};
+  SquadVersion version = SquadVersion::k1;
+  // Pieces from the beginning of a window to that of the next one.
+  int64_t doc_stride = 128;
+  // Pieces of the question that the model reads.
+  int64_t max_query_length = 64;
+  // Starts, ends and answers that are considered.
+  int64_t n_best_size = 20;
+  // Pieces of an answer.
+  int64_t max_answer_length = 30;
+  // How much better no answer must be than the best one, in version 2.0.
+  double null_score_diff_threshold = 0;
+  SquadSeveralAnswers several_answers = SquadSeveralAnswers::kError;
+  // Makes the sentences that ETC has global tokens for.
+  SentenceSplitter split_sentences = SplitSentences;
+  TextMarks marks = {};
+};
+
+// ETC's global token for a piece of the question; sentences of the context
+// have kSentenceOfTextToken.
+inline constexpr int32_t kSquadQuestionToken = 3;
+
+// What the windows over a context share.
+struct SquadDocument {
+  std::string question;
+  std::string context;
+  std::vector<ByteRange> words;
+  // Empty if the words have none.
+  std::vector<SquadPiece> pieces;
+  int64_t num_windows = 1;
+  SquadGold gold;
+};
+
+// A question and a window over its context (doc/squad.md 3):
+//
+//   [CLS] pieces of the question [SEP] pieces of the window [SEP]
+//
+// as WriteTexts has it, for ETC with global tokens for the whole text, each
+// piece of the question and each sentence of the window. If these are too many,
+// the last one stands for all further sentences. Positions are those of the
+// text tokens, [CLS] being 0.
+struct SquadExample : Example {
+  std::shared_ptr<const SquadDocument> document;
+  // Of document->num_windows, from 0 on.
+  int64_t window = 0;
+  SquadPart part;
+  // Pieces of the question that it has.
+  int64_t question_length = 0;
+  // [part.length]: whether a piece has most context in this window.
+  std::vector<bool> has_most_context;
+
+  // Target, both included; (0, 0), [CLS], where the window does not have all of
+  // the answer.
+  SquadSpan answer = {.first = 0, .last = 0};
+
+  // Position of the window's first piece.
+  int64_t first_position() const { return question_length + 2; }
+  // The piece of the document at `position`, or nothing.
+  std::optional<int64_t> PieceAt(int64_t position) const;
+
+  // The share of the document, and the flags.
+  int64_t TaskBytes() const override;
+};
+
+// What the metric knows of a record; nothing if it lacks its answers.
+std::optional<SquadGold> GoldOfSquadRecord(const SquadRecord& record);
+
+// The windows of a record, at least one: that of a context without pieces is
+// empty. What is wrong with its answers is a mistake in training alone.
+//   kInvalidArgument  the lengths in the options have no room for a piece
+absl::StatusOr<std::vector<std::shared_ptr<const SquadExample>>>
+MakeSquadExamples(SquadRecord record, const TaskContext<SquadOptions>& context);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_SQUAD_EXAMPLE_H_

@@ -1,0 +1,88 @@
+#ifndef ETC_TASKS_SQUAD_PREDICTION_H_
+#define ETC_TASKS_SQUAD_PREDICTION_H_
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "tasks/scoring.h"
+#include "tasks/squad/example.h"
+#include "tasks/squad/metric.h"
+#include "tasks/task_types.h"
+
+namespace etc {
+
+// See tasks/logits.h.
+template <typename T>
+struct SquadLogits {
+  // [2, T], of starts and of ends, T tokens of the text, padding among them.
+  T ends;
+
+  static constexpr auto kMembers = std::make_tuple(&SquadLogits::ends);
+};
+
+// An answer that was considered.
+struct SquadCandidate {
+  // Empty for no answer.
+  std::string text;
+  // Among the candidates of the question.
+  double probability = 0;
+  double start_logit = 0;
+  double end_logit = 0;
+
+  double score() const { return start_logit + end_logit; }
+};
+
+struct SquadPrediction {
+  std::string text;
+  // The best first; empty where only the text is known.
+  std::vector<SquadCandidate> candidates;
+};
+
+// What the model says of a window: [T] of starts and of ends.
+struct SquadWindowLogits {
+  std::shared_ptr<const SquadExample> example;
+  std::vector<double> starts;
+  std::vector<double> ends;
+};
+
+// The answers that the windows over a context, in any order, give together
+// (doc/squad.md 6 and 7). Sums of logits are compared in double, and of equals
+// the first comes first: by window, start rank, end rank.
+//
+// The text of an answer is the part of the context's words that ProjectAnswer
+// finds for its pieces. SentencePiece has no such rule: there it is what stands
+// between the first byte of the first piece and the last of the last one.
+//
+// A context without pieces has the answer "empty", in version 2.0 none.
+SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
+                            const TaskContext<SquadOptions>& context);
+
+// What is scored of a prediction. Candidates with no answer among them decide:
+// it is chosen if null odds, its score less that of the best answer, are above
+// `threshold`. They are 1e6 where there is no other candidate.
+SquadVerdict JudgeSquad(const SquadPrediction& prediction, double threshold);
+
+// The official files (doc/squad.md 8), one JSON object each:
+//
+//   predictions        {"ID": "text", ...}
+//   n-best             {"ID": [{"text": ..., "probability": ..., "start_logit":
+//                       ..., "end_logit": ...}, ...], ...}
+//   null odds          {"ID": -1.5, ...}, of questions that have them
+std::string SquadPredictionsToJson(const ById<SquadPrediction>& predictions);
+std::string SquadCandidatesToJson(const ById<SquadPrediction>& predictions);
+std::string SquadNullOddsToJson(const ById<SquadPrediction>& predictions);
+
+// Reads one of the first two, by id.
+//   kInvalidArgument  a value is neither a text nor a list of candidates, one
+//                     at least
+absl::StatusOr<ById<SquadPrediction>> ReadSquadPredictions(
+    const std::string& path);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_SQUAD_PREDICTION_H_

@@ -1,0 +1,104 @@
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "tasks/invalid_argument.h"
+#include "tasks/record_json.h"
+#include "tasks/squad/prediction.h"
+
+namespace etc {
+namespace {
+
+// As Python's json.dumps(..., indent=4).
+std::string Dump(const nlohmann::ordered_json& json) {
+  constexpr int kIndent = 4;
+  return json.dump(kIndent, ' ', /*ensure_ascii=*/true,
+                   nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+absl::StatusOr<SquadCandidate> ReadCandidate(const nlohmann::json& json,
+                                             const std::string& where) {
+  return ReadObject<SquadCandidate>(
+      json, where, [](JsonObjectReader& reader, SquadCandidate* candidate) {
+        reader.Required("text", &candidate->text);
+        reader.Optional("probability", &candidate->probability);
+        reader.Required("start_logit", &candidate->start_logit);
+        reader.Required("end_logit", &candidate->end_logit);
+      });
+}
+
+absl::StatusOr<SquadPrediction> ReadPrediction(const nlohmann::json& json,
+                                               const std::string& where) {
+  SquadPrediction prediction;
+  if (json.is_string()) {
+    prediction.text = json.get<std::string>();
+    return prediction;
+  }
+  if (!json.is_array() || json.empty()) {
+    return InvalidArgument(where,
+                           " should be the text of an answer, or a list of "
+                           "n-best answers");
+  }
+  ETC_ASSIGN_OR_RETURN(
+      prediction.candidates,
+      ReadList<SquadCandidate>(json, where, "n-best answers", ReadCandidate));
+  return prediction;
+}
+
+}  // namespace
+
+std::string SquadPredictionsToJson(const ById<SquadPrediction>& predictions) {
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [id, prediction] : predictions) {
+    json[id] = prediction.text;
+  }
+  return Dump(json);
+}
+
+std::string SquadCandidatesToJson(const ById<SquadPrediction>& predictions) {
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [id, prediction] : predictions) {
+    auto& list = json[id] = nlohmann::ordered_json::array();
+    for (const SquadCandidate& candidate : prediction.candidates) {
+      list.push_back({{"text", candidate.text},
+                      {"probability", candidate.probability},
+                      {"start_logit", candidate.start_logit},
+                      {"end_logit", candidate.end_logit}});
+    }
+  }
+  return Dump(json);
+}
+
+std::string SquadNullOddsToJson(const ById<SquadPrediction>& predictions) {
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [id, prediction] : predictions) {
+    const SquadVerdict verdict = JudgeSquad(prediction, /*threshold=*/0);
+    if (verdict.null_odds.has_value()) {
+      json[id] = *verdict.null_odds;
+    }
+  }
+  return Dump(json);
+}
+
+absl::StatusOr<ById<SquadPrediction>> ReadSquadPredictions(
+    const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
+  if (!json.is_object()) {
+    return InvalidArgument(path,
+                           " should be a JSON object with an answer for each "
+                           "id of a question");
+  }
+  ById<SquadPrediction> predictions;
+  predictions.reserve(json.size());
+  for (const auto& [id, value] : json.items()) {
+    ETC_ASSIGN_OR_RETURN(SquadPrediction prediction,
+                         ReadPrediction(value, absl::StrCat(path, ": ", id)));
+    predictions.emplace_back(id, std::move(prediction));
+  }
+  return predictions;
+}
+
+}  // namespace etc

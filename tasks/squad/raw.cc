@@ -1,0 +1,93 @@
+#include "tasks/squad/raw.h"
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tasks/record_json.h"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+// Calls visit(element, where) for each object in the list `field` of `object`.
+template <typename Visit>
+absl::Status ForEachObject(const json& object, const std::string& where,
+                           const std::string& field, Visit visit) {
+  JsonObjectReader reader(object, where);
+  const json* const list = reader.Raw(field, /*required=*/true);
+  if (list != nullptr && !list->is_array()) {
+    reader.Fail(field, "should be a list of objects");
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  for (size_t i = 0; i < list->size(); ++i) {
+    ETC_RETURN_IF_ERROR(
+        visit((*list)[i], absl::StrCat(reader.Where(field), "[", i, "]")));
+  }
+  return absl::OkStatus();
+}
+
+// The questions of a paragraph.
+absl::Status AddQuestions(const json& paragraph, const std::string& where,
+                          std::vector<FileRecord>* records) {
+  JsonObjectReader reader(paragraph, where);
+  std::string context;
+  reader.Required("context", &context);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  return ForEachObject(
+      paragraph, where, "qas",
+      [&](const json& question, const std::string& place) -> absl::Status {
+        if (!question.is_object()) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(place, " should be an object"));
+        }
+        json record = question;
+        record["context"] = context;
+        records->push_back({.json = record.dump(), .where = place});
+        return absl::OkStatus();
+      });
+}
+
+absl::StatusOr<SquadAnswer> ReadAnswer(const json& answer,
+                                       const std::string& where) {
+  return ReadObject<SquadAnswer>(
+      answer, where, [](JsonObjectReader& reader, SquadAnswer* read) {
+        reader.Required("text", &read->text);
+        reader.Optional("answer_start", &read->start);
+      });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<FileRecord>> ReadSquadFile(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const json file, ReadJsonFile(path));
+  std::vector<FileRecord> records;
+  ETC_RETURN_IF_ERROR(ForEachObject(
+      file, path, "data", [&](const json& article, const std::string& where) {
+        return ForEachObject(
+            article, where, "paragraphs",
+            [&](const json& paragraph, const std::string& place) {
+              return AddQuestions(paragraph, place, &records);
+            });
+      }));
+  return records;
+}
+
+void ReadSquadRecord(JsonObjectReader& reader, SquadRecord* record) {
+  reader.Required("id", &record->id);
+  reader.Required("question", &record->question);
+  reader.Required("context", &record->context);
+  if (const json* answers = reader.Raw("answers", /*required=*/false)) {
+    reader.Assign(ReadList<SquadAnswer>(*answers, reader.Where("answers"),
+                                        "objects", ReadAnswer),
+                  &record->answers.emplace());
+  }
+  if (reader.Has("is_impossible")) {
+    reader.Required("is_impossible", &record->is_impossible.emplace());
+  }
+}
+
+}  // namespace etc

@@ -1,0 +1,177 @@
+#include "tasks/squad/task.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/status_macros.h"
+#include "tasks/description.h"
+#include "tasks/text_input.h"
+
+namespace etc {
+namespace {
+
+// Reads a field that names one of two values, the second of which is `*value`
+// by then.
+template <typename Enum>
+void ReadChoice(JsonObjectReader& reader, const std::string& field,
+                const char* first, const char* second, Enum chosen,
+                Enum* value) {
+  std::string name = first;
+  reader.Optional(field, &name);
+  if (name == second) {
+    *value = chosen;
+  } else if (name != first) {
+    reader.Fail(field, absl::StrCat("should be \"", first, "\" or \"", second,
+                                    "\", but is \"", name, "\""));
+  }
+}
+
+// Reads a whole number from `least` to what lengths can be.
+void ReadCount(JsonObjectReader& reader, const std::string& field,
+               int64_t least, int64_t* value) {
+  reader.Optional(field, value);
+  CheckAtLeast(reader, field, *value, least);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (*value > kMost) {
+    reader.Fail(field,
+                absl::StrCat("should be at most ", kMost, ", but is ", *value));
+  }
+}
+
+// Text token `position` of an example, the answer in brackets.
+std::string WithAnswer(const SquadExample& example, int64_t position,
+                       const std::string& piece) {
+  const SquadSpan& answer = example.answer;
+  if (answer.first == 0) {
+    return piece;
+  }
+  return absl::StrCat(position == answer.first ? "[ " : "", piece,
+                      position == answer.last ? " ]" : "");
+}
+
+std::string DescribeAnswer(const SquadExample& example) {
+  const std::vector<std::string>& answers = example.document->gold.answers;
+  if (answers.empty()) {
+    return "none";
+  }
+  return absl::StrCat(answers.front(),
+                      example.answer.first == 0 ? " (not in this window)" : "");
+}
+
+}  // namespace
+
+NeededLengths Squad::Lengths(const Options& options) {
+  const int64_t text = options.max_query_length + 4;
+  static constexpr char kTextUse[] =
+      "the question, [CLS], two [SEP] and a piece of the context";
+  if (!options.input.has_long_tokens) {
+    return {.global_tokens = text, .global_use = kTextUse};
+  }
+  return {.long_tokens = text,
+          .long_use = kTextUse,
+          .global_tokens = options.max_query_length + 2,
+          .global_use = "the whole text, the question and a sentence"};
+}
+
+void Squad::ReadOptions(JsonObjectReader& reader, Options* options) {
+  ReadChoice(reader, "version", "1.1", "2.0", SquadVersion::k2,
+             &options->version);
+  ReadCount(reader, "doc_stride", 1, &options->doc_stride);
+  ReadCount(reader, "max_query_length", 0, &options->max_query_length);
+  ReadCount(reader, "n_best_size", 1, &options->n_best_size);
+  ReadCount(reader, "max_answer_length", 1, &options->max_answer_length);
+  reader.Optional("null_score_diff_threshold",
+                  &options->null_score_diff_threshold);
+  ReadChoice(reader, "several_answers", "error", "first",
+             SquadSeveralAnswers::kFirst, &options->several_answers);
+}
+
+absl::Status Squad::UseVocabulary(const Tokenizer& tokenizer,
+                                  Options* options) {
+  ETC_ASSIGN_OR_RETURN(options->marks, FindTextMarks(tokenizer));
+  return absl::OkStatus();
+}
+
+std::string Squad::Describe(const Example& example, const Context& context) {
+  const SquadDocument& document = *example.document;
+  const InputOptions& input = context.options.input;
+  const std::vector<int32_t>& text = TextTokens(example, input);
+  const auto token = [&](size_t i) {
+    return WithAnswer(example, static_cast<int64_t>(i),
+                      context.tokenizer.Piece(text[i]));
+  };
+  const auto kind = [&](size_t g) -> std::string {
+    if (!input.has_long_tokens) {
+      return token(g);
+    }
+    return g == 0                                               ? "text"
+           : example.global_token_ids[g] == kSquadQuestionToken ? "question"
+                                                                : "sentence";
+  };
+  return DescribeExample(
+      example,
+      {.title = absl::StrCat("question ", example.record_id, ", window ",
+                             example.window, " of ", document.num_windows, ": ",
+                             document.question),
+       .answer = DescribeAnswer(example),
+       .size = absl::StrCat(
+           Counted(static_cast<int64_t>(document.pieces.size()), "piece"),
+           " in the context; ", DescribeLengths(example))},
+      {.kind_width = 9, .kind = kind, .token = token});
+}
+
+SquadPrediction Squad::Decode(const Outputs& windows, const Context& context) {
+  std::vector<SquadWindowLogits> logits;
+  logits.reserve(windows.size());
+  for (const auto& window : windows) {
+    const std::vector<float>& ends = window.logits.ends;
+    const auto middle = ends.begin() + static_cast<int64_t>(ends.size() / 2);
+    logits.push_back({.example = window.example,
+                      .starts = {ends.begin(), middle},
+                      .ends = {middle, ends.end()}});
+  }
+  return DecodeSquad(std::move(logits), context);
+}
+
+std::optional<SquadGold> Squad::GoldOf(const Record& record) {
+  return GoldOfSquadRecord(record);
+}
+
+std::vector<PredictionFile> Squad::MoreFiles(const Answers& answers,
+                                             const Options& options) {
+  std::vector<PredictionFile> files = {
+      {.prefix = "nbest_",
+       .contents = SquadCandidatesToJson(answers.predictions)}};
+  if (options.version == SquadVersion::k2) {
+    files.push_back({.prefix = "null_odds_",
+                     .contents = SquadNullOddsToJson(answers.predictions)});
+  }
+  return files;
+}
+
+absl::Status Squad::CheckFiles(const Answers& answers,
+                               const ScoredFiles& files) {
+  return answers.rules == ScoringRules::kOfficial
+             ? absl::OkStatus()
+             : CheckSameRecords(answers, files, "prediction");
+}
+
+Scores Squad::Score(const Answers& answers, const Options& options) {
+  ById<SquadVerdict> verdicts;
+  verdicts.reserve(answers.predictions.size());
+  for (const auto& [id, prediction] : answers.predictions) {
+    verdicts.emplace_back(
+        id, JudgeSquad(prediction, options.null_score_diff_threshold));
+  }
+  const bool is_version_2 =
+      options.version == SquadVersion::k2 ||
+      std::any_of(answers.gold.begin(), answers.gold.end(),
+                  [](const auto& gold) { return gold.second.is_version_2; });
+  return {.metrics = is_version_2 ? ScoreSquad2(answers.gold, verdicts)
+                                  : ScoreSquad1(answers.gold, verdicts)};
+}
+
+}  // namespace etc

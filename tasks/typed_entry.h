@@ -1,0 +1,84 @@
+#ifndef ETC_TASKS_TYPED_ENTRY_H_
+#define ETC_TASKS_TYPED_ENTRY_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/score_files.h"
+#include "tasks/task_definition.h"
+#include "tasks/task_entry.h"
+#include "tasks/task_options.h"
+#include "tasks/typed_task.h"
+
+namespace etc {
+
+// Whether D reads texts that are to be split into sentences.
+template <TaskDefinition D>
+constexpr bool SplitsSentences() {
+  return requires(typename D::Options options) { options.split_sentences; };
+}
+
+template <TaskDefinition D>
+absl::StatusOr<std::unique_ptr<Task>> MakeTaskOfConfig(
+    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+  TaskSettings settings = TaskSettingsOf(config);
+  if constexpr (SplitsSentences<D>()) {
+    absl::StatusOr<SentenceSplitter> split =
+        LoadSentenceSplitter(config.data.sentences);
+    if (!split.ok()) {
+      return absl::Status(split.status().code(),
+                          absl::StrCat(config.source, ": data.sentences: ",
+                                       split.status().message()));
+    }
+    settings.split_sentences = *std::move(split);
+  }
+  return MakeTask<D>(config.task_options,
+                     absl::StrCat(config.source, ": ", D::kName), settings,
+                     std::move(tokenizer));
+}
+
+template <TaskDefinition D>
+absl::StatusOr<std::shared_ptr<TaskHead>> MakeHeadOfConfig(
+    const FinetuneConfig& config) {
+  ETC_ASSIGN_OR_RETURN(
+      const typename D::Options options,
+      ReadCheckedTaskOptions<D>(config.task_options,
+                                absl::StrCat(config.source, ": ", D::kName),
+                                TaskSettingsOf(config), /*tokenizer=*/nullptr));
+  return D::MakeHead(config.model, options);
+}
+
+template <TaskDefinition D>
+absl::StatusOr<Metrics> ScoreFilesOfTask(const ScoredFiles& files,
+                                         ScoringRules rules,
+                                         const nlohmann::json& json,
+                                         const std::string& source) {
+  typename D::Options options;
+  if (!json.is_null()) {
+    ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<D>(json, source));
+  }
+  return ScoreFiles<D>(files, rules, options);
+}
+
+// The entry of task D in the registry.
+template <TaskDefinition D>
+TaskEntry TaskEntryOf() {
+  return {.name = D::kName,
+          .description = D::kDescription,
+          .main_metric = D::kMainMetric,
+          .make = MakeTaskOfConfig<D>,
+          .complete = CompletionOf<D>(),
+          .splits_sentences = SplitsSentences<D>(),
+          .make_head = MakeHeadOfConfig<D>,
+          .score = ScoreFilesOfTask<D>};
+}
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TYPED_ENTRY_H_

@@ -1,0 +1,590 @@
+// From files of all three kinds to records, and from predictions to scores,
+// without a model: RFC 4180 case by case, what options take from the training
+// data, one clear message for each mistake, and scores computed by hand.
+
+#include "tasks/classify/records.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/classify/metric.h"
+#include "tasks/classify/prediction.h"
+#include "tasks/classify/table.h"
+#include "tasks/classify/task.h"
+#include "tasks/score_files.h"
+#include "tasks/task_options.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/gzip_member.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::DoubleEq;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string Message(const absl::Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  return std::string(status.message());
+}
+
+// The rows of a table behind its header.
+absl::StatusOr<Rows> ReadRows(const std::string& text, TableFormat format) {
+  ETC_ASSIGN_OR_RETURN(TableReader table, TableReader::Open(text, format, "f"));
+  Rows rows;
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(auto row, table.Next());
+    if (!row.has_value()) {
+      return rows;
+    }
+    rows.push_back(*std::move(row));
+  }
+}
+
+absl::StatusOr<Rows> Csv(const std::string& text) {
+  return ReadRows(text, TableFormat::kCsv);
+}
+
+TEST(TableReaderTest, ReadsWhatRfc4180Says) {
+  // Its own examples, 2.1 to 2.7.
+  const Rows rows = {{"zzz", "yyy", "xxx"}};
+  for (const char* text :
+       {"a,b,c\r\nzzz,yyy,xxx\r\n", "a,b,c\r\nzzz,yyy,xxx",
+        "a,b,c\nzzz,yyy,xxx\n\n\r\n", "\"a\",\"b\",c\n\"zzz\",\"yyy\",xxx",
+        "\xEF\xBB\xBF\"a\",b,c\nzzz,yyy,xxx"}) {
+    EXPECT_EQ(*Csv(text), rows) << text;
+  }
+  EXPECT_EQ(*Csv("a,b,c\r\n\"aaa\",\"b \r\nbb\",\"ccc\"\r\nz,y,x"),
+            (Rows{{"aaa", "b \r\nbb", "ccc"}, {"z", "y", "x"}}));
+  EXPECT_EQ(*Csv("a,b,c\n\"aaa\",\"b\"\"bb\",\"c,\"\"\"\n"),
+            (Rows{{"aaa", "b\"bb", "c,\""}}));
+  EXPECT_EQ(*Csv("a,b\n,\n\"\",\" x \""), (Rows{{"", ""}, {"", " x "}}));
+  EXPECT_EQ(*Csv("a\n\nb"), (Rows{{""}, {"b"}}));
+  EXPECT_THAT(*Csv("a,b\n"), IsEmpty());
+}
+
+TEST(TableReaderTest, KeepsQuotesOfTabSeparatedText) {
+  EXPECT_EQ(*ReadRows("\xEF\xBB\xBF"
+                      "a\tb\r\n\"x\t5\", y\r\n\t\n",
+                      TableFormat::kTsv),
+            (Rows{{"\"x", "5\", y"}, {"", ""}}));
+}
+
+TEST(TableReaderTest, SaysWhereATableIsWrong) {
+  const std::string nul(1, '\0');
+  for (const auto& [text, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"", "f is empty, but its first line should name its columns"},
+           {"\xEF\xBB\xBF\r\n", "f is empty"},
+           {"a,b\nx,y\n1,2,3\n",
+            "f:3: the row has 3 fields, but the header names 2 columns: a, b"},
+           {"a,b\n\nx,y", "f:2: the row has 1 field"},
+           {"a,b\n\"x\ny\",z\nx\n", "f:4: the row has 1 field"},
+           {"a,b\nx,\"y\nz\n\nu,v\n",
+            "f:2: the quote that begins field 2 is never closed"},
+           {"a,b\nx,\"y\nz\"u\n",
+            "f:3: behind the closing quote of field 2 should be a comma"},
+           {"a,b\n5\" nail,x\n", "f:2: field 1 has a quote, so it should be"},
+           {"a,b\nx\ry,z\n", "f:2: field 1 has a carriage return"},
+           {"a,b,a\n", "f:1: the column \"a\" is there twice"},
+           {"a,b\nx,y\n" + nul + ",z\n", "f:3: there should be no NUL bytes"},
+           {"a,b\nx,y\nx,\xE9\n", "f:3: the line should be UTF-8"},
+           {"\xFF\xFE"
+            "a",
+            "f should be UTF-8, but begins as UTF-16"}}) {
+    EXPECT_THAT(Message(Csv(text).status()), HasSubstr(message)) << text;
+  }
+  EXPECT_THAT(Message(ReadRows("a\tb\nx\n", TableFormat::kTsv).status()),
+              HasSubstr("f:2: the row has 1 field"));
+}
+
+// --- Records -----------------------------------------------------------------
+
+ClassifyOptions Options(const nlohmann::json& json) {
+  const auto options = ReadTaskOptions<Classify>(json, "c.json: classify");
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.ok() ? *options : ClassifyOptions();
+}
+
+// The records of a file with that name and text.
+absl::StatusOr<std::vector<ClassifyRecord>> Read(const std::string& name,
+                                                 const std::string& text,
+                                                 const nlohmann::json& json) {
+  TemporaryDirectory directory;
+  const ClassifyOptions options = Options(json);
+  ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> files,
+                       ReadClassifyFile(directory.Write(name, text), options));
+  std::vector<ClassifyRecord> records;
+  for (const FileRecord& file : files) {
+    // Without the directory.
+    const std::string where = file.where.substr(file.where.rfind('/') + 1);
+    ETC_ASSIGN_OR_RETURN(records.emplace_back(),
+                         ParseRecord<Classify>(file.json, where, options));
+  }
+  return records;
+}
+
+TEST(ClassifyRecordsTest, AreTheSameFromTablesAndJson) {
+  const std::string csv =
+      "key,title,body,also,topic,other\n"
+      "7,\"A, b\",\"say \"\"c\"\"\",d,food,x\n"
+      "8,e,,,,y\n";
+  const std::string tsv =
+      "topic\talso\tbody\ttitle\tkey\n"
+      "food\td\tsay \"c\"\tA, b\t7\n\t\t\te\t8\n";
+  const std::string json =
+      R"({"key": 7, "title": "A, b", "body": ["say \"c\""], "also": "d", "topic": "food"})"
+      "\n"
+      R"({"key": "8", "title": "e", "body": "", "topic": null})";
+  const nlohmann::json options = {{"text", {"title", "body"}},
+                                  {"text_b", "also"},
+                                  {"id", "key"},
+                                  {"label", "topic"}};
+  const std::string packed = GzipMember(csv);
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"d.csv", csv},
+           {"d.CSV", csv},
+           {"d.csv.gz", packed},
+           {"d.tsv", tsv},
+           {"d.jsonl", json},
+           {"d.json", "[" + absl::StrReplaceAll(json, {{"\n", ","}}) + "]"}}) {
+    SCOPED_TRACE(name);
+    const auto records = Read(name, text, options);
+    ASSERT_TRUE(records.ok()) << records.status();
+    ASSERT_EQ(records->size(), 2u);
+    const ClassifyRecord& first = records->front();
+    EXPECT_EQ(first.id, "7");
+    EXPECT_THAT(first.texts, ElementsAre("A, b", "say \"c\""));
+    EXPECT_EQ(first.text_b, "d");
+    EXPECT_THAT(first.answer->labels, ElementsAre("food"));
+    const ClassifyRecord& second = records->back();
+    EXPECT_EQ(second.id, "8");
+    EXPECT_EQ(second.text_b, std::nullopt);
+    EXPECT_EQ(second.answer, std::nullopt);
+  }
+}
+
+TEST(ClassifyRecordsTest, AreNumberedWithoutIds) {
+  for (const auto& [name, text] :
+       {std::pair("d.tsv", "text\na\nb\n"),
+        std::pair("d.jsonl", "{\"text\":\"a\"}\n{\"text\":\"b\"}")}) {
+    const auto records = Read(name, text, nlohmann::json::object());
+    ASSERT_TRUE(records.ok()) << records.status();
+    EXPECT_EQ(records->at(0).id, "0");
+    EXPECT_EQ(records->at(1).id, "1");
+  }
+}
+
+TEST(ClassifyRecordsTest, HaveSeveralLabelsOrANumber) {
+  const nlohmann::json several = {{"type", "several"}};
+  const auto labels = [&](const char* name, const std::string& text,
+                          const nlohmann::json& options) {
+    const auto records = Read(name, text, options);
+    EXPECT_TRUE(records.ok()) << records.status();
+    return records->front().answer->labels;
+  };
+  EXPECT_THAT(labels("d.csv", "text,label\nx,b; a;b\n", several),
+              ElementsAre("a", "b"));
+  EXPECT_THAT(labels("d.csv", "text,label\nx,\n", several), IsEmpty());
+  EXPECT_THAT(labels("d.csv", "text,label\nx,b|a;c\n",
+                     {{"type", "several"}, {"label_separator", "|"}}),
+              ElementsAre("a;c", "b"));
+  EXPECT_THAT(
+      labels("d.jsonl", R"({"text": "x", "label": ["b", 1, true]})", several),
+      ElementsAre("1", "b", "true"));
+  const nlohmann::json number = {{"type", "number"}};
+  for (const auto& [name, text] :
+       {std::pair("d.csv", "text,label\nx, -2.5e1 \n"),
+        std::pair("d.jsonl", R"({"text": "x", "label": -25})")}) {
+    EXPECT_EQ(Read(name, text, number)->front().answer->number, -25);
+  }
+  EXPECT_EQ(Read("d.csv", "text,label\nx,\n", number)->front().answer,
+            std::nullopt);
+}
+
+TEST(ClassifyRecordsTest, SayWhatIsWrongWithThem) {
+  struct Case {
+    const char* name;
+    std::string text;
+    nlohmann::json options;
+    std::string message;
+  };
+  const nlohmann::json none = nlohmann::json::object();
+  for (const auto& [name, text, options, message] : std::vector<Case>{
+           {"d.txt", "a", none, "d.txt should end in .csv, .tsv, .jsonl or"},
+           {"d.csv", "txt,label\nx,y\n", none,
+            "has no column \"text\"; its columns are \"txt\", \"label\""},
+           {"d.csv",
+            "text,label\nx,y\n",
+            {{"id", "key"}},
+            "has no column \"key\""},
+           {"d.csv",
+            "text,label\nx,y\n",
+            {{"text_b", "b"}},
+            "has no column \"b\""},
+           {"d.csv", "text,label\nx,y\n \t,y\n", none,
+            "d.csv:3: text should have a text, but has none"},
+           {"d.csv",
+            "text,label\nx,high\n",
+            {{"type", "number"}},
+            "d.csv:2: label should be a number, but is \"high\""},
+           {"d.csv",
+            "text,label\nx,inf\n",
+            {{"type", "number"}},
+            "d.csv:2: label should be a number"},
+           {"d.jsonl", R"({"text": 5})", none,
+            "d.jsonl: record 0.text should be a string or an array"},
+           {"d.jsonl", "{}", none, "d.jsonl: record 0.text is missing"},
+           {"d.jsonl", R"({"text": "x", "id": []})", none,
+            "record 0.id should be a string or a number"},
+           {"d.jsonl", R"({"text": "x", "label": ["a"]})", none,
+            "record 0.label should be a label"},
+           {"d.jsonl",
+            R"({"text": "x", "label": [[]]})",
+            {{"type", "several"}},
+            "record 0.label should be a list of labels"},
+           {"d.jsonl",
+            R"({"text": "x", "label": true})",
+            {{"type", "number"}},
+            "record 0.label should be a number"},
+           {"d.jsonl", "{\"text\": \"\xE9\"}", none, "d.jsonl"}}) {
+    EXPECT_THAT(Message(Read(name, text, options).status()),
+                HasSubstr(message));
+  }
+}
+
+TEST(ClassifyOptionsTest, SayWhatIsWrongWithThem) {
+  const auto message = [](const nlohmann::json& json) {
+    return Message(
+        ReadTaskOptions<Classify>(json, "c.json: classify").status());
+  };
+  for (const auto& [json, words] :
+       std::vector<std::pair<nlohmann::json, std::string>>{
+           {{{"format", "xls"}}, "format should be one of \"json\", \"csv\""},
+           {{{"type", "two"}}, "type should be one of \"one\", \"several\""},
+           {{{"text", nlohmann::json::array()}}, "text should name at least"},
+           {{{"text", {"a", "a"}}},
+            "text should name at least one field, each"},
+           {{{"labels", {"a"}}}, "labels should name at least two labels"},
+           {{{"labels", {"a", "a"}}}, "labels should name at least two"},
+           {{{"labels", {"a", "b", ""}}}, "each once, and none empty"},
+           {{{"labels", {"a", "b"}}, {"type", "number"}}, "labels should be"},
+           {{{"class_weights", 2}}, "class_weights should be \"balanced\""},
+           {{{"class_weights", "balanced"}, {"type", "several"}},
+            "class_weights should be absent unless type is \"one\""},
+           {{{"labels", {"a", "b"}}, {"class_weights", {{"c", 1}}}},
+            "class_weights.c is the weight of no label"},
+           {{{"class_weights", {{"c", -1}}}}, "class_weights.c should be a"},
+           {{{"threshold", 1}}, "threshold should be in (0, 1), but is 1"},
+           {{{"label_separator", ""}}, "label_separator should not be empty"},
+           {{{"deviation", 0}}, "deviation should be more than 0"},
+           {{{"lable", "x"}}, "did you mean \"label\"?"}}) {
+    EXPECT_THAT(message(json), HasSubstr(words)) << json;
+  }
+}
+
+// --- What options take from the training data --------------------------------
+
+class ClassifyCompletionTest : public testing::Test {
+ protected:
+  absl::StatusOr<nlohmann::json> Complete(nlohmann::json json) {
+    const ClassifyOptions options = Options(json);
+    DataConfig data = {.on_bad_record = on_bad_record_};
+    data.train = {directory_.Write("train.csv", train_)};
+    data.dev = {directory_.Write("dev.csv", dev_)};
+    ETC_RETURN_IF_ERROR(Classify::CompleteOptions(options, data, &json));
+    return json;
+  }
+
+  TemporaryDirectory directory_;
+  std::string on_bad_record_ = "error";
+  std::string train_ = "text,label\nx,b\ny,a\nz,b\nu,b\n";
+  std::string dev_ = "text,label\nx,a\n";
+};
+
+TEST_F(ClassifyCompletionTest, CollectsLabelsAndWeights) {
+  EXPECT_EQ(*Complete({{"class_weights", "balanced"}}),
+            (nlohmann::json{{"labels", {"a", "b"}},
+                            {"class_weights", {{"a", 2.0}, {"b", 4.0 / 6}}}}));
+  const nlohmann::json listed = {{"labels", {"b", "a"}}};
+  EXPECT_EQ(*Complete(listed), listed);
+  // A second time, as when a run is resumed, it is as it was.
+  EXPECT_EQ(*Complete(*Complete({{"class_weights", "balanced"}})),
+            *Complete({{"class_weights", "balanced"}}));
+  train_ = "text,label\nx,b;c\ny,\n";
+  dev_ = "text,label\nx,\n";
+  EXPECT_EQ((*Complete({{"type", "several"}}))["labels"],
+            (nlohmann::json{"b", "c"}));
+}
+
+TEST_F(ClassifyCompletionTest, MeasuresNumbers) {
+  train_ = "text,label\nx,10\ny,30\n";
+  dev_ = "text\nx\n";
+  const auto json = Complete({{"type", "number"}});
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ((*json)["mean"], 20);
+  EXPECT_EQ((*json)["deviation"], 10);
+  EXPECT_EQ(
+      (*Complete({{"type", "number"}, {"mean", 0}, {"deviation", 1}})),
+      (nlohmann::json{{"type", "number"}, {"mean", 0}, {"deviation", 1}}));
+}
+
+TEST_F(ClassifyCompletionTest, SaysWhatIsWrongWithTheData) {
+  const nlohmann::json none = nlohmann::json::object();
+  dev_ = "text,label\nx,a\ny,c\n";
+  EXPECT_THAT(
+      Message(Complete(none).status()),
+      HasSubstr("dev.csv:3: label should be one of a, b, but is \"c\""));
+  EXPECT_THAT(
+      Message(Complete({{"labels", {"a", "c"}}}).status()),
+      HasSubstr("train.csv:2: label should be one of a, c, but is \"b\""));
+  EXPECT_THAT(Message(Complete({{"labels", {"a", "b", "c"}},
+                                {"class_weights", "balanced"}})
+                          .status()),
+              HasSubstr("need a document of each label, but there is none of "
+                        "c"));
+  EXPECT_THAT(Message(Complete({{"label", "topic"}}).status()),
+              AllOf(HasSubstr("train.csv has no column \"topic\""),
+                    HasSubstr("\"text\", \"label\"")));
+  train_ = "text,label\nx,b\ny,\n";
+  EXPECT_THAT(Message(Complete(none).status()), HasSubstr("has only b"));
+  train_ = "text,label\n";
+  for (int i = 0; i < 30; ++i) {
+    absl::StrAppend(&train_, "x,label ", i, "\n");
+  }
+  EXPECT_THAT(Message(Complete(none).status()),
+              HasSubstr("has 30 different labels in 30 documents"));
+  train_ = "text,label\nx,\n";
+  EXPECT_THAT(Message(Complete({{"type", "number"}}).status()),
+              HasSubstr("should have a number, but no record has one"));
+}
+
+TEST_F(ClassifyCompletionTest, SkipsBadRecordsWhereTheRunDoes) {
+  train_ = "text,label\nx,b\n,c\ny,a\n";
+  EXPECT_THAT(Message(Complete(nlohmann::json::object()).status()),
+              HasSubstr("train.csv:3: text should have a text"));
+  on_bad_record_ = "skip";
+  EXPECT_EQ((*Complete(nlohmann::json::object()))["labels"],
+            (nlohmann::json{"a", "b"}));
+}
+
+// --- The bundled sample ------------------------------------------------------
+
+std::string SamplePath(const std::string& name) {
+  return absl::StrCat(ETC_SOURCE_DIR, "/tasks/classify/sample/", name);
+}
+
+// Records of the sample.
+std::vector<ClassifyRecord> ReadSample(const std::string& name) {
+  const ClassifyOptions options =
+      Options({{"text", {"title", "text"}}, {"label", "outcome"}});
+  const auto files = ReadClassifyFile(SamplePath(name), options);
+  EXPECT_TRUE(files.ok()) << files.status();
+  std::vector<ClassifyRecord> records;
+  for (const FileRecord& file : *files) {
+    const auto record = ParseRecord<Classify>(file.json, file.where, options);
+    EXPECT_TRUE(record.ok()) << record.status();
+    records.push_back(*record);
+  }
+  return records;
+}
+
+TEST(ClassifySampleTest, NeedsTwoPlacesThatAreFarApart) {
+  const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  EXPECT_EQ(ReadSample("train.csv.gz").size(), 900u);
+  const std::vector<ClassifyRecord> dev = ReadSample("dev.csv.gz");
+  ASSERT_EQ(dev.size(), 80u);
+  // Documents by who won at court, whether that was annulled, the outcome.
+  std::map<std::string, int> documents;
+  for (const ClassifyRecord& record : dev) {
+    const std::string& text = record.texts.at(1);
+    const size_t appeal = text.find("On appeal the ruling was ");
+    ASSERT_NE(appeal, std::string::npos) << record.id;
+    EXPECT_GT((*tokenizer)->Encode(text.substr(0, appeal)).size(), 1500u);
+    EXPECT_LT((*tokenizer)->Encode(text).size(), 2030u);
+    for (const Token& token : (*tokenizer)->Encode(text)) {
+      EXPECT_NE((*tokenizer)->Piece(token.id), "[UNK]") << record.id;
+    }
+    const bool is_owner =
+        absl::StartsWith(text, "The court ruled for the owner");
+    const bool is_annulled = text.find("annulled", appeal) != std::string::npos;
+    ++documents[absl::StrCat(is_owner, is_annulled,
+                             record.answer->labels.at(0))];
+  }
+  EXPECT_THAT(documents,
+              ElementsAre(Pair("00tenant", 20), Pair("01retrial", 20),
+                          Pair("10owner", 20), Pair("11retrial", 20)));
+}
+
+// --- Predictions and scores --------------------------------------------------
+
+TEST(ClassifyPredictionTest, IsDecodedByType) {
+  ClassifyOptions options = Options({{"labels", {"no", "yes", "so"}}});
+  const auto one = DecodeClassify({0.F, 2.F, 2.F}, options);
+  EXPECT_THAT(one.answer.labels, ElementsAre("yes"));
+  // 1 / (1 + 2 e^2)
+  EXPECT_THAT(one.probabilities,
+              ElementsAre(Pair("no", 0.063379), Pair("yes", 0.468311),
+                          Pair("so", 0.468311)));
+  options = Options(
+      {{"type", "several"}, {"labels", {"yes", "no"}}, {"threshold", 0.25}});
+  const auto several = DecodeClassify({0.F, -1.F}, options);
+  EXPECT_THAT(several.answer.labels, ElementsAre("no", "yes"));
+  EXPECT_THAT(several.probabilities,
+              ElementsAre(Pair("yes", 0.5), Pair("no", 0.268941)));
+  EXPECT_THAT(DecodeClassify({-2.F, 1e30F}, options).answer.labels,
+              ElementsAre("no"));
+  options = Options({{"type", "number"}, {"mean", 3}, {"deviation", 0.1}});
+  EXPECT_EQ(DecodeClassify({2.F}, options).answer.number, 3.2);
+}
+
+TEST(ClassifyPredictionTest, IsWrittenAndReadBack) {
+  const ById<ClassifyPrediction> predictions = {
+      {"a", {{.labels = {"food"}}, {{"food", 0.75}, {"\u00e9", 0.25}}}},
+      {"b", {{.type = ClassifyType::kSeveral, .labels = {"x", "y"}}, {}}},
+      {"c", {{.type = ClassifyType::kNumber, .number = -2.5}, {}}}};
+  const std::string text = ClassifyPredictionsToJson(predictions);
+  EXPECT_EQ(
+      text,
+      R"({"id":"a","label":"food","probabilities":{"food":0.75,"\u00e9":0.25}}
+{"id":"b","labels":["x","y"],"probabilities":{}}
+{"id":"c","value":-2.5}
+)");
+  TemporaryDirectory directory;
+  const auto read = ReadClassifyPredictions(directory.Write("p.jsonl", text));
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->size(), predictions.size());
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    EXPECT_EQ((*read)[i].first, predictions[i].first);
+    EXPECT_EQ((*read)[i].second.answer, predictions[i].second.answer);
+  }
+}
+
+ById<ClassifyPrediction> Predicted(const ById<ClassifyAnswer>& answers) {
+  ById<ClassifyPrediction> predictions;
+  for (const auto& [id, answer] : answers) {
+    predictions.push_back({id, {.answer = answer}});
+  }
+  return predictions;
+}
+
+ById<ClassifyAnswer> Labels(const std::vector<std::string>& labels) {
+  ById<ClassifyAnswer> answers;
+  for (const std::string& label : labels) {
+    answers.push_back({absl::StrCat(answers.size()), {.labels = {label}}});
+  }
+  return answers;
+}
+
+TEST(ClassifyScoreTest, OfOneLabelIsAccuracyF1AndMatthews) {
+  // no: P 1/2, R 1, F1 2/3; yes: P 1, R 1/2, F1 2/3; maybe: only predicted, 0.
+  const Scores scores =
+      ScoreClassify(Labels({"no", "yes", "yes", "yes", "yes"}),
+                    Predicted(Labels({"no", "no", "yes", "yes", "maybe"})),
+                    ClassifyType::kOne);
+  // c = 3, s = 5; p = 2, 2, 1; t = 1, 4, 0: (15 - 10) / sqrt(16 * 8)
+  EXPECT_THAT(
+      scores.metrics,
+      ElementsAre(Pair("accuracy", 0.6), Pair("macro_f1", DoubleEq(4.0 / 9)),
+                  Pair("micro_f1", DoubleEq(0.6)),
+                  Pair("mcc", DoubleEq(5 / std::sqrt(128)))));
+  EXPECT_THAT(
+      scores.diagnostics,
+      ElementsAre(
+          Pair("precision[maybe]", 0.0), Pair("recall[maybe]", 0.0),
+          Pair("f1[maybe]", 0.0), Pair("support[maybe]", 0.0),
+          Pair("precision[no]", 0.5), Pair("recall[no]", 1.0),
+          Pair("f1[no]", DoubleEq(2.0 / 3)), Pair("support[no]", 1.0),
+          Pair("precision[yes]", 1.0), Pair("recall[yes]", 0.5),
+          Pair("f1[yes]", DoubleEq(2.0 / 3)), Pair("support[yes]", 4.0),
+          Pair("confusion[no,no]", 1.0), Pair("confusion[yes,maybe]", 1.0),
+          Pair("confusion[yes,no]", 1.0), Pair("confusion[yes,yes]", 2.0)));
+}
+
+TEST(ClassifyScoreTest, OfSeveralLabelsIsF1AndExactMatch) {
+  const auto answers = [](const std::vector<std::vector<std::string>>& all) {
+    ById<ClassifyAnswer> made;
+    for (const auto& labels : all) {
+      made.push_back({absl::StrCat(made.size()),
+                      {.type = ClassifyType::kSeveral, .labels = labels}});
+    }
+    return made;
+  };
+  // a: TP 1, FN 1; b: TP 1, FP 1; c: FP 1.
+  const Scores scores = ScoreClassify(
+      answers({{"a", "b"}, {"a"}, {}}),
+      Predicted(answers({{"a", "b"}, {"b", "c"}, {}})), ClassifyType::kSeveral);
+  EXPECT_THAT(scores.metrics,
+              ElementsAre(Pair("micro_f1", DoubleEq(4.0 / 7)),
+                          Pair("macro_f1", DoubleEq(4.0 / 9)),
+                          Pair("exact_match", DoubleEq(2.0 / 3))));
+  EXPECT_THAT(scores.diagnostics, Contains(Pair("support[a]", 2.0)));
+}
+
+TEST(ClassifyScoreTest, OfNumbersIsCorrelationAndDistance) {
+  const auto answers = [](const std::vector<double>& numbers) {
+    ById<ClassifyAnswer> made;
+    for (const double number : numbers) {
+      made.push_back({absl::StrCat(made.size()),
+                      {.type = ClassifyType::kNumber, .number = number}});
+    }
+    return made;
+  };
+  const Scores scores =
+      ScoreClassify(answers({1, 2, 3, 4}), Predicted(answers({10, 20, 30, 41})),
+                    ClassifyType::kNumber);
+  constexpr double kTolerance = 6e-8;
+  EXPECT_THAT(
+      scores.metrics,
+      ElementsAre(Pair("pearson", testing::DoubleNear(0.9997173, kTolerance)),
+                  Pair("spearman", DoubleEq(1)),
+                  Pair("mse", DoubleEq((81 + 324 + 729 + 1369) / 4.0)),
+                  Pair("mae", DoubleEq((9 + 18 + 27 + 37) / 4.0))));
+}
+
+TEST(ClassifyScoreTest, ComparesFilesOfTheSameDocuments) {
+  TemporaryDirectory directory;
+  const std::string gold =
+      directory.Write("gold.csv", "id,text,label\nx,t,no\n");
+  const auto score = [&](const std::string& predictions) {
+    return ScoreFiles<Classify>(
+        {.gold = gold, .predictions = directory.Write("p.jsonl", predictions)});
+  };
+  const auto scores = score(R"({"id":"x","label":"no"})");
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_THAT(*scores, AllOf(Contains(Pair("accuracy", 1.0)),
+                             Contains(Pair("confusion[no,no]", 1.0))));
+  EXPECT_THAT(Message(score(R"({"id":"y","label":"no"})").status()),
+              HasSubstr("should have a line for each document of"));
+  EXPECT_THAT(Message(score(R"({"id":"x"})").status()),
+              HasSubstr("p.jsonl: record 0.label is missing"));
+  EXPECT_THAT(Message(score(R"({"id":"x","value":3})").status()),
+              HasSubstr("should have \"label\" for each document, but has "
+                        "\"value\" for x"));
+  directory.Write("gold.csv", "id,text\nx,t\n");
+  EXPECT_THAT(Message(score(R"({"id":"x","label":"no"})").status()),
+              HasSubstr("gold.csv:2.label is missing"));
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,474 @@
+// From questions to inputs and from logits back to texts, exactly as the
+// official program does it: words, answers, windows, targets, projected texts
+// and predictions are compared with what its functions gave (squad.json in the
+// folder of shared data; doc/squad.md 13), the counts of windows with those of
+// real data. Small cases by hand say what these do not: what training refuses
+// and leaves out, ETC's global tokens, SentencePiece.
+//
+// Logits and their sums are in double, as golden ones are; texts and their
+// order must be equal, probabilities to 1e-9.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tasks/squad/task.h"
+#include "tasks/text/answer_projection.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/squad/golden_data.h"
+#include "tests/tasks/text/word_tokenizer.h"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kGolden[] = "golden/text_tasks/squad.json";
+constexpr char kGoldenInput[] = "golden/text_tasks/squad_train_input.json";
+constexpr char kUncased[] = "data/vocab/bert-uncased/vocab.txt";
+
+std::unique_ptr<Tokenizer> Uncased() {
+  auto tokenizer = LoadWordPieceTokenizer(SharedDataPath(kUncased));
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+// Of BERT, with inputs of 48 tokens as the golden ones have.
+SquadOptions GoldenOptions() {
+  return {.input = {.max_global_length = 48, .has_long_tokens = false},
+          .doc_stride = 16,
+          .max_query_length = 10};
+}
+
+class SquadGoldenTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ETC_SHARED_DATA_OR_SKIP(const std::string path, kGolden);
+    ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary, kUncased);
+    golden_ = ReadJsonOrFail(path);
+    records_ = ReadSquadRecords(SharedDataPath(kGoldenInput));
+    tokenizer_ = Uncased();
+  }
+
+  json golden_;
+  std::vector<SquadRecord> records_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+TEST_F(SquadGoldenTest, HasTheWordsAndAnswersOfExamples) {
+  const json& golden = golden_["examples"];
+  size_t next = 0;
+  for (const SquadRecord& record : records_) {
+    const SquadWords words = FindSquadWords(record.context);
+    const SquadAnswer& answer = record.answers->front();
+    const auto found = FindAnswerWords(record.context, words, answer);
+    if (next == golden.size() || golden[next]["id"] != record.id) {
+      EXPECT_EQ(found, std::nullopt) << record.id;  // officially dropped
+      continue;
+    }
+    const json& example = golden[next++];
+    std::vector<std::string> texts;
+    for (int64_t w = 0; w < static_cast<int64_t>(words.words.size()); ++w) {
+      texts.push_back(
+          JoinSquadWords(record.context, words.words, {.first = w, .last = w}));
+    }
+    EXPECT_EQ(texts, example["doc_tokens"].get<std::vector<std::string>>());
+    ASSERT_TRUE(found.has_value()) << record.id;
+    EXPECT_EQ(found->first, example["start"]) << record.id;
+    EXPECT_EQ(found->last, example["end"]) << record.id;
+    EXPECT_EQ(answer.text, example["text"]) << record.id;
+  }
+  EXPECT_EQ(next, 15u);
+}
+
+// Compares a window with a golden feature.
+void ExpectFeature(const SquadExample& example, const json& feature,
+                   const Tokenizer& tokenizer) {
+  SCOPED_TRACE(feature["unique_id"]);
+  EXPECT_EQ(example.window, feature["doc_span_index"]);
+  std::vector<std::string> tokens;
+  std::vector<int32_t> ids = example.global_token_ids;
+  for (const int32_t id : ids) {
+    tokens.push_back(tokenizer.Piece(id));
+  }
+  EXPECT_EQ(tokens, feature["tokens"].get<std::vector<std::string>>());
+  EXPECT_EQ(example.global_length(), feature["length"]);
+  ids.resize(feature["input_ids"].size(), 0);
+  EXPECT_EQ(ids, feature["input_ids"].get<std::vector<int32_t>>());
+  EXPECT_EQ(std::count(example.global_type_ids.begin(),
+                       example.global_type_ids.end(), 1),
+            feature["segment_ones"].get<int64_t>());
+  json words = json::array();
+  json most = json::array();
+  for (int64_t p = 0; p < example.global_length(); ++p) {
+    if (const auto piece = example.PieceAt(p)) {
+      const auto at = static_cast<size_t>(*piece);
+      words.push_back({p, example.document->pieces[at].word});
+      if (example.has_most_context[static_cast<size_t>(
+              p - example.first_position())]) {
+        most.push_back(p);
+      }
+    }
+  }
+  EXPECT_EQ(words, feature["token_to_orig_map"]);
+  EXPECT_EQ(most, feature["max_context"]);
+  EXPECT_EQ(example.answer.first, feature["start_position"]);
+  EXPECT_EQ(example.answer.last, feature["end_position"]);
+}
+
+TEST_F(SquadGoldenTest, HasTheFeatures) {
+  const json& features = golden_["features"]["list"];
+  size_t next = 0;
+  for (const SquadRecord& record : records_) {
+    for (const auto& example :
+         SquadExamplesOf(record, GoldenOptions(), *tokenizer_)) {
+      EXPECT_EQ(example->training_error, "");
+      if (example->left_out.empty()) {
+        ASSERT_LT(next, features.size());
+        ExpectFeature(*example, features[next++], *tokenizer_);
+      } else {
+        EXPECT_EQ(example->left_out, "the answer is not at its offset");
+        EXPECT_EQ(record.id, "q6");
+      }
+    }
+  }
+  EXPECT_EQ(next, 42u);
+  EXPECT_EQ(next, features.size());
+}
+
+TEST_F(SquadGoldenTest, HasTheProjectedTexts) {
+  ASSERT_EQ(golden_["get_final_text"].size(), 16u);
+  for (const json& pair : golden_["get_final_text"]) {
+    EXPECT_EQ(ProjectAnswer(pair["pred"].get<std::string>(),
+                            pair["orig"].get<std::string>()),
+              pair["expect"].get<std::string>());
+  }
+}
+
+// Compares a prediction with golden n-best answers.
+void ExpectCandidates(const SquadPrediction& prediction, const json& golden) {
+  ASSERT_EQ(prediction.candidates.size(), golden.size());
+  for (size_t i = 0; i < golden.size(); ++i) {
+    const SquadCandidate& candidate = prediction.candidates[i];
+    EXPECT_EQ(candidate.text, golden[i]["text"]) << i;
+    EXPECT_NEAR(candidate.probability, golden[i]["probability"], 1e-9) << i;
+    EXPECT_EQ(candidate.start_logit, golden[i]["start_logit"]) << i;
+    EXPECT_EQ(candidate.end_logit, golden[i]["end_logit"]) << i;
+  }
+}
+
+TEST_F(SquadGoldenTest, HasThePredictions) {
+  ASSERT_EQ(golden_["predictions"].size(), 3u);
+  for (const json& run : golden_["predictions"]) {
+    SquadOptions options = GoldenOptions();
+    options.version = run["v2"] ? SquadVersion::k2 : SquadVersion::k1;
+    options.n_best_size = run["n_best_size"];
+    options.max_answer_length = run["max_answer_length"];
+    options.null_score_diff_threshold = run["null_score_diff_threshold"];
+    const TaskContext<SquadOptions> context = {.options = options,
+                                               .tokenizer = *tokenizer_};
+    auto logits = run["logits"].begin();
+    for (const SquadRecord& record : records_) {
+      SCOPED_TRACE(record.id);
+      std::vector<SquadWindowLogits> windows;
+      for (const auto& example :
+           SquadExamplesOf(record, options, *tokenizer_)) {
+        ASSERT_NE(logits, run["logits"].end());
+        windows.push_back({.example = example,
+                           .starts = (*logits)[1].get<std::vector<double>>(),
+                           .ends = (*logits)[2].get<std::vector<double>>()});
+        ++logits;
+      }
+      // In any order.
+      std::reverse(windows.begin(), windows.end());
+      const SquadPrediction prediction = DecodeSquad(windows, context);
+      EXPECT_EQ(prediction.text, run["predictions"][record.id]);
+      ExpectCandidates(prediction, run["nbest"][record.id]);
+      const auto odds =
+          JudgeSquad(prediction, options.null_score_diff_threshold).null_odds;
+      EXPECT_EQ(odds.has_value(), run["v2"].get<bool>());
+      if (odds.has_value()) {
+        EXPECT_EQ(*odds, run["null_odds"][record.id].get<double>());
+      }
+    }
+    EXPECT_EQ(logits, run["logits"].end());
+  }
+}
+
+// The windows of all questions of a file with the sizes of doc/squad.md 13.6.
+int64_t CountWindows(const std::string& path) {
+  const SquadOptions options = {
+      .input = {.max_global_length = 384, .has_long_tokens = false}};
+  const std::unique_ptr<Tokenizer> tokenizer = Uncased();
+  int64_t windows = 0;
+  for (const SquadRecord& record : ReadSquadRecords(path)) {
+    windows += static_cast<int64_t>(
+        SquadExamplesOf(record, options, *tokenizer).size());
+  }
+  return windows;
+}
+
+TEST(SquadRealDataTest, HasTheCountsOfWindows) {  // doc/squad.md 13.6
+  ETC_SHARED_DATA_OR_SKIP(const std::string first, "data/squad/dev-v1.1.json");
+  ETC_SHARED_DATA_OR_SKIP(const std::string second, "data/squad/dev-v2.0.json");
+  ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary, kUncased);
+  EXPECT_EQ(CountWindows(first), 7157);
+  EXPECT_EQ(CountWindows(second), 4053);
+}
+
+// All answers lie at their offsets (doc/squad.md 1).
+TEST(SquadRealDataTest, HasItsAnswersInTheContexts) {
+  ETC_SHARED_DATA_OR_SKIP(const std::string path, "data/squad/dev-v1.1.json");
+  int64_t answers = 0;
+  int64_t missed = 0;
+  for (const SquadRecord& record : ReadSquadRecords(path)) {
+    const SquadWords words = FindSquadWords(record.context);
+    for (const SquadAnswer& answer : *record.answers) {
+      ++answers;
+      missed += FindAnswerWords(record.context, words, answer) ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(answers, 23350);
+  EXPECT_EQ(missed, 0);
+}
+
+// [CLS] is 10, [SEP] 11, the words from 12 on.
+const WordTokenizer& Words() {
+  static const auto* words = new WordTokenizer(
+      {"[CLS]", "[SEP]", "a", "b", "c", "d", ".", "who", "q"});
+  return *words;
+}
+
+SquadOptions BertOptions(int64_t length) {
+  return {.input = {.max_global_length = length, .has_long_tokens = false},
+          .doc_stride = 2,
+          .max_query_length = 2,
+          .marks = {.cls = 10, .separator = 11}};
+}
+
+SquadRecord Record(const std::string& context,
+                   std::vector<SquadAnswer> answers) {
+  return {.id = "1",
+          .question = "who q",
+          .context = context,
+          .answers = std::move(answers)};
+}
+
+TEST(SquadExampleTest, TrainsOnTheAnswerWhereTheWindowHasIt) {
+  const SquadExamples windows =
+      SquadExamplesOf(Record("a b c d a", {{.text = "c d", .start = 4}}),
+                      BertOptions(8), Words());
+  ASSERT_EQ(windows.size(), 2u);
+  EXPECT_THAT(windows[0]->global_token_ids,
+              ElementsAre(10, 17, 18, 11, 12, 13, 14, 11));
+  EXPECT_THAT(windows[0]->global_type_ids, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_EQ(windows[0]->answer, (SquadSpan{.first = 0, .last = 0}));
+  EXPECT_THAT(windows[1]->global_token_ids,
+              ElementsAre(10, 17, 18, 11, 14, 15, 12, 11));
+  EXPECT_EQ(windows[1]->answer, (SquadSpan{.first = 4, .last = 5}));
+  EXPECT_EQ(windows[0]->document, windows[1]->document);
+  EXPECT_EQ(windows[0]->document->num_windows, 2);
+}
+
+TEST(SquadExampleTest, LeavesOutWhatTrainingCannotUse) {
+  const SquadOptions options = BertOptions(20);
+  const auto left_out = [&](const std::string& context, SquadAnswer answer) {
+    return SquadExamplesOf(Record(context, {std::move(answer)}), options,
+                           Words())
+        .front()
+        ->left_out;
+  };
+  EXPECT_EQ(left_out("a b", {.text = "b", .start = 2}), "");
+  for (const int64_t start : {0, 1, 3, 1000}) {
+    EXPECT_EQ(left_out("a  b", {.text = "c", .start = start}),
+              "the answer is not at its offset");
+  }
+  EXPECT_EQ(left_out(" \t ", {.text = "c", .start = 0}),
+            "the context has no text");
+}
+
+TEST(SquadExampleTest, RefusesToTrainOnOtherThanOneAnswer) {
+  SquadOptions options = BertOptions(20);
+  const auto error = [&](const SquadRecord& record) {
+    return SquadExamplesOf(record, options, Words()).front()->training_error;
+  };
+  const SquadRecord two =
+      Record("a b", {{.text = "a", .start = 0}, {.text = "b", .start = 2}});
+  SquadRecord none = Record("a b", {});
+  EXPECT_EQ(error(two),
+            ".answers should have one answer for training, but has 2; "
+            "squad.several_answers \"first\" takes the first");
+  EXPECT_EQ(error(none),
+            ".answers should have one answer for training, but has 0; "
+            "squad.version \"2.0\" is for questions without answer");
+  EXPECT_EQ(error(Record("a", {{.text = "", .start = 0}})),
+            ".answers[0].text should not be empty");
+  EXPECT_EQ(error(Record("a", {{.text = "a"}})),
+            ".answers[0].answer_start is missing");
+  EXPECT_EQ(error(Record("a", {{.text = "a", .start = -1}})),
+            ".answers[0].answer_start should be at least 0, but is -1");
+  options.several_answers = SquadSeveralAnswers::kFirst;
+  EXPECT_EQ(error(two), "");
+  options.version = SquadVersion::k2;
+  EXPECT_THAT(error(none), HasSubstr(".is_impossible is missing"));
+  none.is_impossible = false;
+  EXPECT_THAT(error(none), HasSubstr("although is_impossible is false"));
+  none.is_impossible = true;
+  EXPECT_EQ(error(none), "");
+}
+
+TEST(SquadExampleTest, HasNoAnswerWhereTheQuestionIsImpossible) {
+  SquadOptions options = BertOptions(20);
+  options.version = SquadVersion::k2;
+  SquadRecord record = Record("a b", {{.text = "b", .start = 2}});
+  record.is_impossible = true;
+  const auto example = SquadExamplesOf(record, options, Words()).front();
+  EXPECT_EQ(example->answer, (SquadSpan{.first = 0, .last = 0}));
+  EXPECT_EQ(example->left_out, "");
+}
+
+TEST(SquadExampleTest, GivesEtcTokensForQuestionAndSentences) {
+  SquadOptions options = BertOptions(0);
+  options.input = {.max_long_length = 20, .max_global_length = 5};
+  options.split_sentences = SplitAtFullStops;
+  const auto example =
+      SquadExamplesOf(Record("a b . c . d .", {{.text = "c", .start = 6}}),
+                      options, Words())
+          .front();
+  EXPECT_THAT(example->long_token_ids,
+              ElementsAre(10, 17, 18, 11, 12, 13, 16, 14, 16, 15, 16, 11));
+  EXPECT_THAT(example->long_type_ids,
+              ElementsAre(1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2));
+  // The third sentence belongs to the last token.
+  EXPECT_THAT(example->global_token_ids, ElementsAre(1, 3, 3, 2, 2));
+  EXPECT_THAT(example->pattern.sentence,
+              ElementsAre(0, 1, 2, 0, 3, 3, 3, 4, 4, 4, 4, 0));
+  EXPECT_EQ(example->answer, (SquadSpan{.first = 7, .last = 7}));
+}
+
+TEST(SquadExampleTest, SaysWhereLengthsHaveNoRoom) {
+  const SquadOptions options = BertOptions(5);
+  const auto examples = MakeSquadExamples(
+      Record("a", {}),
+      {.options = options, .tokenizer = Words(), .where = "f.json: data[0]"});
+  EXPECT_THAT(std::string(examples.status().message()),
+              HasSubstr("f.json: data[0]: an input has no room"));
+}
+
+// A prediction for "a b c d", of which start and end logits are given.
+SquadPrediction Predict(const SquadOptions& options, const std::string& context,
+                        std::vector<double> starts, std::vector<double> ends) {
+  const SquadExamples examples =
+      SquadExamplesOf(Record(context, {}), options, Words());
+  return DecodeSquad({{.example = examples.front(),
+                       .starts = std::move(starts),
+                       .ends = std::move(ends)}},
+                     {.options = options, .tokenizer = Words()});
+}
+
+TEST(SquadPredictionTest, IsEmptyWhereTheContextIs) {  // doc/squad.md 6
+  SquadOptions options = BertOptions(20);
+  const std::vector<double> logits = {3, 0, 0, 0, 0};
+  const SquadPrediction first = Predict(options, " ", logits, logits);
+  EXPECT_EQ(first.text, "empty");
+  EXPECT_EQ(first.candidates.front().probability, 1);
+  options.version = SquadVersion::k2;
+  const SquadPrediction second = Predict(options, " ", logits, logits);
+  EXPECT_EQ(second.text, "");
+  ASSERT_EQ(second.candidates.size(), 1u);
+  EXPECT_EQ(second.candidates.front().score(), 0);
+  EXPECT_EQ(JudgeSquad(second, 0).null_odds, 1e6);
+}
+
+TEST(SquadPredictionTest, TakesTheFirstOfEqualLogits) {  // doc/squad.md 14
+  SquadOptions options = BertOptions(20);
+  options.n_best_size = 1;
+  // Places 0 to 3 and 8 are no part of the window.
+  const SquadPrediction prediction =
+      Predict(options, "a b c d", {0, 0, 0, 0, 1, 1, 1, 1, 0},
+              {0, 0, 0, 0, 1, 1, 1, 1, 0});
+  ASSERT_EQ(prediction.candidates.size(), 1u);
+  EXPECT_EQ(prediction.text, "a");
+}
+
+TEST(SquadPredictionTest, IsTheOriginalTextBetweenSentencePieces) {
+  SquadOptions options = BertOptions(20);
+  options.input.tokenizer_kind = TokenizerKind::kSentencePiece;
+  std::vector<double> starts(9, 0);
+  std::vector<double> ends(9, 0);
+  starts[5] = 9;
+  ends[6] = 9;
+  EXPECT_EQ(Predict(options, "a (b  C) d.", starts, ends).text, "(b");
+  ends[6] = 0;
+  ends[7] = 9;
+  EXPECT_EQ(Predict(options, "a (b  C) d.", starts, ends).text, "(b  C");
+}
+
+TEST(SquadFileTest, NamesTheQuestionsByTheirPlace) {
+  TemporaryDirectory directory;
+  const auto read = [&](const std::string& contents) {
+    return ReadSquadFile(directory.Write("f.json", contents));
+  };
+  const auto records = read(
+      R"({"data": [{"paragraphs": []}, {"paragraphs": [{"context": "a",
+          "qas": [{"id": "x", "question": "b"}, {"id": "y", "more": 1}]}]}]})");
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_EQ(records->size(), 2u);
+  EXPECT_THAT((*records)[1].where,
+              testing::EndsWith("f.json: data[1].paragraphs[0].qas[1]"));
+  const auto record = ParseRecord<Squad>((*records)[0].json, "here");
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->context, "a");
+  EXPECT_EQ(record->answers, std::nullopt);
+
+  const std::map<std::string, std::string> mistakes = {
+      {R"([])", "f.json should be an object"},
+      {R"({})", "f.json: data is missing"},
+      {R"({"data": {}})", "f.json: data should be a list of objects"},
+      {R"({"data": [{}]})", "f.json: data[0].paragraphs is missing"},
+      {R"({"data": [{"paragraphs": [{"qas": []}]}]})",
+       "f.json: data[0].paragraphs[0].context is missing"},
+      {R"({"data": [{"paragraphs": [{"context": 5, "qas": []}]}]})",
+       "f.json: data[0].paragraphs[0].context should be a string"},
+      {R"({"data": [{"paragraphs": [{"context": "", "qas": [7]}]}]})",
+       "f.json: data[0].paragraphs[0].qas[0] should be an object"}};
+  for (const auto& [contents, message] : mistakes) {
+    EXPECT_THAT(std::string(read(contents).status().message()),
+                HasSubstr(message));
+  }
+}
+
+TEST(SquadFileTest, NamesTheFieldOfARecord) {
+  const std::map<std::string, std::string> mistakes = {
+      {R"({"question": "", "context": ""})", "here.id is missing"},
+      {R"({"id": "", "context": ""})", "here.question is missing"},
+      {R"({"id": "", "question": "", "context": "", "answers": {}})",
+       "here.answers should be a list of objects"},
+      {R"({"id": "", "question": "", "context": "", "answers": [{}]})",
+       "here.answers[0].text is missing"},
+      {R"({"id": "", "question": "", "context": "",
+           "answers": [{"text": "", "answer_start": "5"}]})",
+       "here.answers[0].answer_start should be an integer"},
+      {R"({"id": "", "question": "", "context": "", "is_impossible": 1})",
+       "here.is_impossible should be true or false"}};
+  for (const auto& [text, message] : mistakes) {
+    EXPECT_THAT(
+        std::string(ParseRecord<Squad>(text, "f: here").status().message()),
+        HasSubstr(message));
+  }
+}
+
+}  // namespace
+}  // namespace etc

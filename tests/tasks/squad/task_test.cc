@@ -1,0 +1,362 @@
+// SQuAD as a task: the head against its formula in loops and its gradients
+// against central differences, for BERT and ETC; the way from the files of the
+// sample over perfect logits to prediction files and their scores; options and
+// records that make no sense; what the shipped configurations say, and the
+// losses of the demo's first updates, to 5e-4, which other CPUs and thread
+// counts stay within. Tolerance 1e-10 where all is float64.
+
+#include "tasks/squad/task.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tasks/data/batch.h"
+#include "tasks/score_files.h"
+#include "tasks/typed_task.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/initial_values.h"
+#include "tests/support/shipped_config.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/text/word_tokenizer.h"
+
+namespace etc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+constexpr int64_t kHidden = 6;
+
+// [CLS] is 10, [SEP] 11, the words from 12 on.
+std::shared_ptr<const Tokenizer> Words() {
+  return std::make_shared<WordTokenizer>(
+      std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"});
+}
+
+EtcConfig SmallConfig(bool is_bert) {
+  EtcConfig config;
+  config.vocab_size = 20;
+  config.segment_vocab_size = is_bert ? 2 : 3;
+  config.hidden_size = kHidden;
+  config.num_attention_heads = 2;
+  config.has_long_tokens = !is_bert;
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<RecordTask>> MakeSquad(
+    bool is_bert, nlohmann::json options = nlohmann::json::object(),
+    int64_t length = 9) {
+  options["max_query_length"] = options.value("max_query_length", 2);
+  return MakeTask<Squad>(options, "f.json: squad",
+                         {.model = SmallConfig(is_bert),
+                          .max_long_length = length,
+                          .max_global_length = is_bert ? length : 6},
+                         Words());
+}
+
+constexpr char kRecord[] =
+    R"({"id": "7", "question": "a b", "context": "c d a b c d",
+        "answers": [{"text": "a b", "answer_start": 4}]})";
+
+// Two windows of four and two pieces.
+Batch TwoWindows(const Task& task) {
+  const auto examples =
+      dynamic_cast<const RecordTask&>(task).MakeExamples(kRecord, "f: here");
+  EXPECT_TRUE(examples.ok()) << examples.status();
+  EXPECT_EQ(examples->size(), 2u);
+  return MakeBatch(*examples);
+}
+
+// Outputs of an encoder, random.
+EtcOutput RandomOutput(const Batch& batch) {
+  const auto random = [&batch](int64_t length) {
+    return torch::randn({batch.size(), length, kHidden}, torch::kFloat64);
+  };
+  return {.long_output = random(batch.long_token_ids.size(1)),
+          .global_output = random(batch.global_token_ids.size(1))};
+}
+
+class SquadHeadTest : public testing::TestWithParam<bool> {
+ protected:
+  SquadHeadTest() {
+    torch::manual_seed(5);
+    task_ = *MakeSquad(GetParam(), {{"doc_stride", 4}});
+    head_ = std::dynamic_pointer_cast<OutputHead>(task_->MakeHead());
+    head_->to(torch::kFloat64);
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor& parameter : head_->parameters()) {
+      parameter.copy_(torch::randn_like(parameter));
+    }
+  }
+
+  std::unique_ptr<RecordTask> task_;
+  std::shared_ptr<OutputHead> head_;
+};
+INSTANTIATE_TEST_SUITE_P(Encoders, SquadHeadTest, testing::Bool(),
+                         [](const auto& is_bert) {
+                           return is_bert.param ? "Bert" : "Etc";
+                         });
+
+TEST_P(SquadHeadTest, IsThePlainFormula) {  // doc/squad.md 4
+  const Batch batch = TwoWindows(*task_);
+  const EtcOutput output = RandomOutput(batch);
+  const torch::Tensor& text =
+      GetParam() ? output.global_output : output.long_output;
+  const std::vector<torch::Tensor> logits = head_->forward(output, batch);
+  const torch::Tensor losses = head_->Losses(logits, batch);
+  const auto parameters = head_->named_parameters();
+  const int64_t length = text.size(1);
+  EXPECT_EQ(length, 9);
+  EXPECT_EQ(logits.at(0).sizes().vec(), (std::vector<int64_t>{2, 2, length}));
+  for (int64_t b = 0; b < batch.size(); ++b) {
+    const SquadSpan& answer =
+        ExampleAs<SquadExample>(*batch.examples[static_cast<size_t>(b)]).answer;
+    // The second window has no answer.
+    EXPECT_EQ(answer, (b == 0 ? SquadSpan{.first = 6, .last = 7}
+                              : SquadSpan{.first = 0, .last = 0}));
+    double loss = 0;
+    for (int64_t end = 0; end < 2; ++end) {
+      double sum = 0;
+      double of_target = 0;
+      for (int64_t i = 0; i < length; ++i) {
+        double logit = parameters["ends.bias"][end].item<double>();
+        for (int64_t h = 0; h < kHidden; ++h) {
+          logit += parameters["ends.weight"][end][h].item<double>() *
+                   text[b][i][h].item<double>();
+        }
+        EXPECT_NEAR(logits[0][b][end][i].item<double>(), logit, 1e-10);
+        sum += std::exp(logit);
+        of_target =
+            i == (end == 0 ? answer.first : answer.last) ? logit : of_target;
+      }
+      loss += (std::log(sum) - of_target) / 2;
+    }
+    EXPECT_NEAR(losses[b].item<double>(), loss, 1e-10) << b;
+  }
+}
+
+TEST_P(SquadHeadTest, HasTheGradientsOfItsLoss) {
+  const Batch batch = TwoWindows(*task_);
+  EtcOutput output = RandomOutput(batch);
+  torch::Tensor& text = GetParam() ? output.global_output : output.long_output;
+  text.requires_grad_();
+  std::vector<std::pair<std::string, torch::Tensor>> variables = {
+      {"text", text}};
+  for (const auto& parameter : head_->named_parameters()) {
+    variables.emplace_back(parameter.key(), parameter.value());
+  }
+  EXPECT_TRUE(GradientsMatchDifferences(
+      [&] { return head_->Losses(head_->forward(output, batch), batch).sum(); },
+      variables));
+}
+
+TEST_P(SquadHeadTest, StartsWithTheFixedInitializer) {  // doc/squad.md 4
+  EtcConfig config = SmallConfig(GetParam());
+  config.hidden_size = 4000;
+  config.initializer_range = 0.5;
+  torch::manual_seed(1);
+  ExpectFixedInitialValues(*Squad::MakeHead(config, {}));
+}
+
+// Logits that say each window's target, or [CLS].
+std::vector<torch::Tensor> PerfectLogits(const Batch& batch, int64_t length) {
+  torch::Tensor ends = torch::zeros({batch.size(), 2, length});
+  for (int64_t b = 0; b < batch.size(); ++b) {
+    const SquadSpan& answer =
+        ExampleAs<SquadExample>(*batch.examples[static_cast<size_t>(b)]).answer;
+    ends[b][0][answer.first] = 10;
+    ends[b][1][answer.last] = 10;
+  }
+  return {ends};
+}
+
+// The demo's task, without its lengths of time.
+std::unique_ptr<Task> DemoTask(const std::vector<std::string>& overrides) {
+  const FinetuneConfig config = ReadShipped("squad", "demo.json", overrides);
+  const auto entry = FindTask("squad");
+  auto tokenizer =
+      LoadWordPieceTokenizer(SourcePath("tasks/squad/sample/vocab.txt"));
+  auto task = (*entry)->make(config, *std::move(tokenizer));
+  EXPECT_TRUE(task.ok()) << task.status();
+  return *std::move(task);
+}
+
+TEST(SquadWholeWayTest, PerfectLogitsGiveAPerfectScore) {
+  const std::string path = SourcePath("tasks/squad/sample/dev.json");
+  const auto task = DemoTask({});
+  const auto source = task->Open({.patterns = {path}});
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ((*source)->size(), 160);
+  const auto predictions = task->MakePredictions();
+  int64_t windows = 0;
+  for (int64_t r = 0; r < (*source)->size(); ++r) {
+    const auto examples = (*source)->Make(RequestForEvaluation(r));
+    ASSERT_TRUE(examples.ok()) << examples.status();
+    // Each by itself: the windows of a record need not come together.
+    for (const auto& example : *examples) {
+      EXPECT_THAT(task->Describe(*example), HasSubstr("Where does"));
+      const Batch batch = MakeBatch({example});
+      predictions->Add(batch, PerfectLogits(batch, example->long_length()));
+      ++windows;
+    }
+  }
+  EXPECT_GT(windows, (*source)->size());
+  const Metrics metrics = predictions->Score();
+  EXPECT_EQ(FindMetric(metrics, "f1"), 100);
+  EXPECT_EQ(FindMetric(metrics, "exact"), 100);
+  EXPECT_EQ(FindMetric(metrics, "best_f1"), 100);
+  EXPECT_EQ(task->main_metric(), "f1");
+
+  TemporaryDirectory directory;
+  const std::string file =
+      directory.Write("p.json", predictions->FileContents());
+  EXPECT_EQ(
+      FindMetric(*ScoreFiles<Squad>({.gold = path, .predictions = file}), "f1"),
+      100);
+  const std::vector<PredictionFile> more = predictions->MoreFiles();
+  ASSERT_EQ(more.size(), 2u);
+  EXPECT_EQ(more[1].PathBeside("a/b.json"), "a/null_odds_b.json");
+  EXPECT_EQ(more[0].PathBeside("b.json"), "nbest_b.json");
+  // The n-best answers give the very scores that an evaluation has.
+  const auto of_nbest = ScoreFiles<Squad>(
+      {.gold = path,
+       .predictions = directory.Write("n.json", more[0].contents)});
+  ASSERT_TRUE(of_nbest.ok()) << of_nbest.status();
+  EXPECT_EQ(*of_nbest, metrics);
+}
+
+TEST(SquadTrainingTest, NeedsOneAnswerOfEachQuestion) {
+  const std::string dev = SourcePath("tasks/squad/sample/dev.json");
+  const auto first_mistake = [&](const std::vector<std::string>& overrides) {
+    const auto task = DemoTask(overrides);
+    const auto source =
+        task->Open({.patterns = {dev}, .use = RecordUse::kTraining});
+    EXPECT_TRUE(source.ok()) << source.status();
+    for (int64_t r = 0; r < (*source)->size(); ++r) {
+      const auto examples = (*source)->Make(RequestForEvaluation(r));
+      if (!examples.ok()) {
+        return std::string(examples.status().message());
+      }
+    }
+    return std::string();
+  };
+  EXPECT_THAT(
+      first_mistake({}),
+      HasSubstr("dev.json: data[0].paragraphs[0].qas[1].answers should have "
+                "one answer for training, but has 3"));
+  EXPECT_EQ(first_mistake({"squad.several_answers=first"}), "");
+}
+
+TEST(SquadOptionsTest, SayWhatIsWrong) {
+  const std::map<std::string, std::string> mistakes = {
+      {R"({"version": "2"})",
+       "f.json: squad.version should be \"1.1\" or \"2.0\", but is \"2\""},
+      {R"({"several_answers": "all"})",
+       "squad.several_answers should be \"error\" or \"first\""},
+      {R"({"doc_stride": 0})", "squad.doc_stride should be at least 1"},
+      {R"({"n_best_size": 0})", "squad.n_best_size should be at least 1"},
+      {R"({"max_answer_length": 3000000000})",
+       "squad.max_answer_length should be at most 2147483647"},
+      {R"({"max_query_length": -1})",
+       "squad.max_query_length should be at least 0"},
+      {R"({"max_query_length": 6})", "data.max_global_length should be"},
+      {R"({"null_threshold": 1})", "has no field \"null_threshold\""}};
+  for (const auto& [options, message] : mistakes) {
+    const auto task =
+        MakeSquad(/*is_bert=*/true, nlohmann::json::parse(options));
+    EXPECT_THAT(std::string(task.status().message()), HasSubstr(message));
+  }
+  const auto too_short =
+      MakeSquad(/*is_bert=*/false, {{"max_query_length", 4}}, 7);
+  EXPECT_THAT(std::string(too_short.status().message()),
+              HasSubstr("data.max_long_length should be at least 8, for the "
+                        "question, [CLS], two [SEP] and a piece of the "
+                        "context, but is 7"));
+  EtcConfig two_types = SmallConfig(/*is_bert=*/false);
+  two_types.segment_vocab_size = 2;
+  const auto task = MakeTask<Squad>(nlohmann::json::object(), "f",
+                                    {.model = two_types}, Words());
+  EXPECT_THAT(std::string(task.status().message()),
+              HasSubstr("model.segment_vocab_size should be at least 3"));
+}
+
+TEST(SquadConfigsTest, HaveTheOfficialHyperParameters) {  // doc/squad.md 5, 12
+  const FinetuneConfig config =
+      ReadShipped("squad", "squad_bert_base.json", {"init="});
+  EXPECT_FALSE(config.model.has_long_tokens);
+  EXPECT_EQ(config.data.max_global_length, 384);
+  EXPECT_EQ(config.train.batch_size, 32);
+  EXPECT_EQ(config.train.learning_rate, 3e-5);
+  EXPECT_EQ(config.train.epochs, 2);
+  EXPECT_EQ(config.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(config.optimizer.clip_norm, 1.0);
+  EXPECT_EQ(config.schedule.warmup_proportion, 0.1);
+  const auto options = ReadTaskOptions<Squad>(config.task_options, "f");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->doc_stride, 128);
+  EXPECT_EQ(options->max_query_length, 64);
+  EXPECT_EQ(options->n_best_size, 20);
+  EXPECT_EQ(options->max_answer_length, 30);
+  EXPECT_EQ(options->version, SquadVersion::k1);
+  EXPECT_THAT(ShippedConfigs("squad"),
+              UnorderedElementsAre("demo.json", "squad_bert_base.json",
+                                   "squad_etc_base.json"));
+}
+
+// Every question is answered in its paragraph, or has a person that it does not
+// name; no paragraph of the held-out part is one of the training's.
+TEST(SquadSampleTest, IsWhatItsGeneratorSays) {
+  std::set<std::string> contexts;
+  for (const char* name : {"train.json", "dev.json"}) {
+    SCOPED_TRACE(name);
+    const auto records =
+        ReadSquadFile(SourcePath(absl::StrCat("tasks/squad/sample/", name)));
+    ASSERT_TRUE(records.ok()) << records.status();
+    int64_t impossible = 0;
+    std::set<std::string> own;
+    for (const FileRecord& file : *records) {
+      const auto record = ParseRecord<Squad>(file.json, file.where);
+      ASSERT_TRUE(record.ok()) << record.status();
+      own.insert(record->context);
+      EXPECT_FALSE(contexts.contains(record->context));
+      const std::string person = record->question.substr(
+          std::string("Where does ").size(),
+          record->question.find(" live?") - std::string("Where does ").size());
+      EXPECT_EQ(record->context.find(person) == std::string::npos,
+                *record->is_impossible);
+      EXPECT_EQ(record->answers->empty(), *record->is_impossible);
+      impossible += *record->is_impossible ? 1 : 0;
+      const SquadWords words = FindSquadWords(record->context);
+      for (const SquadAnswer& answer : *record->answers) {
+        EXPECT_TRUE(FindAnswerWords(record->context, words, answer));
+      }
+    }
+    EXPECT_EQ(impossible * 4, static_cast<int64_t>(records->size()));
+    contexts.insert(own.begin(), own.end());
+  }
+}
+
+TEST(SquadLossCurveTest, IsAsItWas) {
+  const std::vector<double> expected = {3.49008, 3.80251, 3.59604, 3.47567,
+                                        3.34358, 3.34178, 3.29574, 3.28509,
+                                        3.28894, 3.20642};
+  constexpr double kTolerance = 5e-4;
+  EXPECT_THAT(
+      DemoLosses("squad", "train.json", "sum", {"train.learning_rate=1e-4"}),
+      testing::Pointwise(testing::DoubleNear(kTolerance), expected));
+}
+
+}  // namespace
+}  // namespace etc
