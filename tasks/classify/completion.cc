@@ -160,7 +160,7 @@ absl::Status CompleteClassifyOptions(const ClassifyOptions& options,
       data.train, options, ClassifyFileUse::kTraining, skips,
       [&](const ClassifyAnswer& answer, const std::string& where) {
         // Those that are listed are all.
-        const absl::Status status =
+        absl::Status status =
             options.labels.empty() ? absl::OkStatus() : check(answer, where);
         if (status.ok()) {
           train.Add(answer);

@@ -109,7 +109,8 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
     }
     // A table has no other way to say that there is no second text.
     const std::string text_b = options.text_b_or_default();
-    if (columns.contains(text_b) && record[text_b] == "") {
+    if (columns.contains(text_b) &&
+        record[text_b].get_ref<const std::string&>().empty()) {
       record.erase(text_b);
     }
     records.push_back({.json = record.dump(), .where = table.Where()});

@@ -47,7 +47,7 @@ std::string DescribeSize(const ClassifyExample& example) {
 }  // namespace
 
 NeededLengths Classify::Lengths(const Options& options) {
-  constexpr char kMarks[] = "[CLS] and two [SEP]";
+  static constexpr char kMarks[] = "[CLS] and two [SEP]";
   if (options.input.has_long_tokens) {
     return {.long_tokens = 3,
             .long_use = kMarks,

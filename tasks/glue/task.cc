@@ -91,7 +91,7 @@ std::string DroppedPieces(int64_t dropped) {
 
 NeededLengths Glue::Lengths(const Options& options) {
   constexpr int64_t kMarks = 3;
-  constexpr char kUse[] = "[CLS] and two [SEP]";
+  static constexpr char kUse[] = "[CLS] and two [SEP]";
   return options.input.has_long_tokens
              ? NeededLengths{.long_tokens = kMarks,
                              .long_use = kUse,
@@ -139,7 +139,8 @@ absl::StatusOr<std::vector<FileRecord>> Glue::ReadFile(const std::string& path,
 }
 
 std::string Glue::Describe(const Example& example, const Context& context) {
-  const auto& [options, tokenizer, where] = context;
+  const Options& options = context.options;
+  const Tokenizer& tokenizer = context.tokenizer;
   GlobalTokenTable table = {.token = [&](size_t i) {
     return tokenizer.Piece(example.long_token_ids[i]);
   }};

@@ -24,8 +24,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/task_model.h"
 #include "tasks/score_files.h"
+#include "tasks/train/task_model.h"
 #include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
