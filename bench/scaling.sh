@@ -47,7 +47,8 @@ for turn in 1 2 3; do
   run "all-$turn" 1 launch --processes "$cores"
 done
 build/release/bin/sum_bench --benchmark_min_time=2 \
-  --benchmark_out="$out/sums.json" --benchmark_out_format=json >/dev/null
+  --benchmark_out="$out/sums.json" --benchmark_out_format=json \
+  >"$out/sums.log" 2>&1
 "$realetc" estimate tasks/wikihop/configs/demo.json "${model[@]}" \
   2>/dev/null >"$out/estimate-here"
 for size in base large; do
