@@ -37,6 +37,8 @@ void WordCache::Encode(absl::string_view text, std::vector<int32_t>* ids) {
   const auto is_blank = [this](char byte) {
     return is_blank_[static_cast<unsigned char>(byte)];
   };
+  const size_t ids_before = ids->size();
+  double before = 0;
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at != end) {
@@ -48,29 +50,47 @@ void WordCache::Encode(absl::string_view text, std::vector<int32_t>* ids) {
     while (at != end && !is_blank(*at)) {
       ++at;
     }
-    EncodeWord({begin, static_cast<size_t>(at - begin)}, ids);
+    if (!EncodeWord({begin, static_cast<size_t>(at - begin)}, &before, ids)) {
+      ids->resize(ids_before);
+      EncodeAnew(text, ids);
+      return;
+    }
   }
 }
 
-void WordCache::EncodeWord(absl::string_view word, std::vector<int32_t>* ids) {
+bool WordCache::EncodeWord(absl::string_view word, double* before,
+                           std::vector<int32_t>* ids) {
+  const auto is_sure = [before](const PartScore& score) {
+    const bool sure = *before < score.sure_below;
+    *before += score.size;
+    return sure;
+  };
   if (word.size() > kLongestCachedWord) {
     EncodeAnew(word, ids);
-    return;
+    return is_sure(tokenizer_->ScoreOf(word));
   }
-  auto found = words_.find(word);
-  if (found == words_.end()) {
-    if (words_.size() == kMostCachedWords) {
-      words_.clear();
-      ids_.clear();
-    }
-    const size_t begin = ids_.size();
-    EncodeAnew(word, &ids_);
-    const Range range = {.begin = static_cast<uint32_t>(begin),
-                         .size = static_cast<uint32_t>(ids_.size() - begin)};
-    found = words_.emplace(word, range).first;
+  const Word& found = Find(word);
+  const auto first = ids_.begin() + found.begin;
+  ids->insert(ids->end(), first, first + found.size);
+  return is_sure(found.score);
+}
+
+const WordCache::Word& WordCache::Find(absl::string_view word) {
+  const auto found = words_.find(word);
+  if (found != words_.end()) {
+    return found->second;
   }
-  const auto first = ids_.begin() + found->second.begin;
-  ids->insert(ids->end(), first, first + found->second.size);
+  if (words_.size() == kMostCachedWords) {
+    words_.clear();
+    ids_.clear();
+  }
+  const size_t begin = ids_.size();
+  EncodeAnew(word, &ids_);
+  return words_
+      .emplace(word, Word{.begin = static_cast<uint32_t>(begin),
+                          .size = static_cast<uint32_t>(ids_.size() - begin),
+                          .score = tokenizer_->ScoreOf(word)})
+      .first->second;
 }
 
 void WordCache::EncodeAnew(absl::string_view text,

@@ -25,6 +25,15 @@ struct SentencePiece {
   uint32_t end;
 };
 
+// The two best segmentations of a text, of which each has the sum of the scores
+// of its pieces.
+struct BestSegmentations {
+  float best;
+  float second;  // minus infinity: there is only one
+  // Bytes of the text, normalized.
+  size_t text_size;
+};
+
 // A loaded SentencePiece model. Methods may be called from several threads.
 class SentencePieceModel {
  public:
@@ -45,12 +54,17 @@ class SentencePieceModel {
   virtual bool Encode(const char* text, size_t text_size, void* context,
                       Visit visit) const = 0;
 
+  // False if the model does not rank segmentations by such sums (BPE), or has
+  // none of `text`, or memory ran out.
+  virtual bool FindBest(const char* text, size_t text_size,
+                        BestSegmentations* found) const = 0;
+
  protected:
   ~SentencePieceModel() = default;
 };
 
 // Grows with every change of this file.
-constexpr int32_t kSentencePieceModuleVersion = 3;
+constexpr int32_t kSentencePieceModuleVersion = 4;
 constexpr char kSentencePieceModuleFunction[] = "RealEtcSentencePieceModule";
 
 struct SentencePieceModule {

@@ -3,6 +3,7 @@
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -76,12 +77,32 @@ class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(SentencePieceModelPtr model,
                          const SentencePieceOptions& options)
-      : model_(std::move(model)),
-        options_(options),
-        places_(options.split_punctuation ? CuttingPlacesOfBasicWords()
-                                          : FindCuttingPlaces()) {}
+      : model_(std::move(model)), options_(options) {
+    MeasureScores();
+    places_ = options.split_punctuation ? CuttingPlacesOfBasicWords()
+                                        : FindCuttingPlaces();
+  }
 
   const CuttingPlaces& cutting_places() const override { return places_; }
+
+  PartScore ScoreOf(absl::string_view part) const override {
+    if (options_.split_punctuation || sums_are_exact_) {
+      return {};
+    }
+    BestSegmentations found;
+    if (!model_->FindBest(part.data(), part.size(), &found)) {
+      return {.sure_below = 0};
+    }
+    // Of two sums of as many scores as there are bytes at most, added up
+    // as floats.
+    const auto most = static_cast<double>(found.text_size);
+    const double rounding =
+        2 * most * 0.5 * std::numeric_limits<float>::epsilon();
+    const double margin =
+        static_cast<double>(found.best) - static_cast<double>(found.second);
+    return {.size = std::abs(static_cast<double>(found.best)),
+            .sure_below = margin / rounding - 2 * most * largest_score_};
+  }
 
   std::vector<Token> Encode(absl::string_view text) const override {
     if (options_.split_punctuation) {
@@ -222,17 +243,31 @@ class SentencePieceTokenizer : public Tokenizer {
     }
   }
 
-  // Blanks, if no sum of scores is ever rounded (all of them are whole numbers,
-  // as in ETC's own vocabulary, where all are 0): which of several
-  // segmentations wins would else depend on the rounding of all before.
-  CuttingPlaces FindCuttingPlaces() const {
-    constexpr float kLargest = 1000;
-    CuttingPlaces places;
+  // Looks at the scores of all pieces.
+  void MeasureScores() {
+    // Sums of whole numbers, as in ETC's own vocabulary, where all are 0, are
+    // never rounded.
+    constexpr float kLargestExact = 1000;
+    // What SentencePiece takes off the lowest score for an unknown character.
+    constexpr double kUnknownPenalty = 10;
     for (int32_t id = 0; id < model_->size(); ++id) {
       const float score = model_->Score(id);
-      if (score != std::round(score) || std::abs(score) > kLargest) {
-        return {};
-      }
+      sums_are_exact_ = sums_are_exact_ && score == std::round(score) &&
+                        std::abs(score) <= kLargestExact;
+      largest_score_ =
+          std::max(largest_score_, static_cast<double>(std::abs(score)));
+    }
+    largest_score_ += kUnknownPenalty;
+  }
+
+  // Blanks, if the scores of what is between them decide.
+  CuttingPlaces FindCuttingPlaces() const {
+    BestSegmentations found;
+    if (!sums_are_exact_ && !model_->FindBest("a", 1, &found)) {
+      return {};
+    }
+    CuttingPlaces places;
+    for (int32_t id = 0; id < model_->size(); ++id) {
       const std::string piece = Piece(id);
       if (absl::string_view(piece).find(kMark, 1) == absl::string_view::npos) {
         continue;
@@ -267,7 +302,9 @@ class SentencePieceTokenizer : public Tokenizer {
 
   const SentencePieceModelPtr model_;
   const SentencePieceOptions options_;
-  const CuttingPlaces places_;
+  bool sums_are_exact_ = true;
+  double largest_score_ = 0;  // absolute, of a piece or of what is unknown
+  CuttingPlaces places_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #define ETC_TASKS_TEXT_TOKENIZER_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,16 @@ struct CuttingPlaces {
   std::vector<std::string> joining = {};
 };
 
+// How sure it is that a part of a text has the pieces there that it has alone,
+// where the best segmentation is that with the largest sum of scores: a part
+// adds to what those before it have come to, and each sum is rounded.
+struct PartScore {
+  // The absolute value of its own sum.
+  double size = 0;
+  // It is sure as long as the sizes of the parts before add up to less.
+  double sure_below = std::numeric_limits<double>::infinity();
+};
+
 // Text to pieces. Implementations are immutable after construction: all methods
 // may be called from several threads.
 class Tokenizer {
@@ -61,6 +72,8 @@ class Tokenizer {
     static const CuttingPlaces* const nowhere = new CuttingPlaces();
     return *nowhere;
   }
+  // Of a part between cutting places.
+  virtual PartScore ScoreOf(absl::string_view /*part*/) const { return {}; }
 };
 
 }  // namespace etc
