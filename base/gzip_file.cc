@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/gzip_inflater.h"
@@ -21,12 +20,14 @@ constexpr size_t kMostIdleInflaters = 4;
 // Behind a pointer, because inflaters refer to the file.
 class GzipFile::Contents {
  public:
-  explicit Contents(RandomAccessFile file) : file_(std::move(file)) {}
+  explicit Contents(RandomAccessFile file, GzipIndex index = {})
+      : file_(std::move(file)), index_(std::move(index)) {}
 
   const std::string& path() const { return file_.path(); }
-  uint64_t size() const { return size_; }
+  uint64_t file_size() const { return file_.size(); }
+  const GzipIndex& index() const { return index_; }
 
-  // Sets the size and the points.
+  // Sets the index.
   absl::Status Scan(const Consumer& consume, uint64_t span_bytes) {
     ETC_ASSIGN_OR_RETURN(const auto inflater,
                          GzipInflater::AtBeginning(&file_));
@@ -38,9 +39,10 @@ class GzipFile::Contents {
           inflater->Next(chunk.data() + filled, chunk.size() - filled));
       filled += produced;
       if (inflater->at_point() &&
-          (points_.empty() ||
-           inflater->offset() >= points_.back().offset + span_bytes)) {
-        ETC_ASSIGN_OR_RETURN(points_.emplace_back(), inflater->MakePoint());
+          (index_.points.empty() ||
+           inflater->offset() >= index_.points.back().offset + span_bytes)) {
+        ETC_ASSIGN_OR_RETURN(index_.points.emplace_back(),
+                             inflater->MakePoint());
       }
       if (filled == chunk.size() || inflater->at_end()) {
         ETC_RETURN_IF_ERROR(
@@ -48,7 +50,7 @@ class GzipFile::Contents {
         filled = 0;
       }
     }
-    size_ = inflater->offset();
+    index_.size = inflater->offset();
     return absl::OkStatus();
   }
 
@@ -90,7 +92,7 @@ class GzipFile::Contents {
   absl::StatusOr<Inflater> TakeInflaterBefore(uint64_t offset) {
     // There is a point at 0: before the first block of the first member.
     const GzipPoint& point = *std::prev(std::upper_bound(
-        points_.begin(), points_.end(), offset,
+        index_.points.begin(), index_.points.end(), offset,
         [](uint64_t at, const GzipPoint& other) { return at < other.offset; }));
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -122,20 +124,23 @@ class GzipFile::Contents {
   }
 
   const RandomAccessFile file_;
-  uint64_t size_ = 0;
-  std::vector<GzipPoint> points_;
+  GzipIndex index_;
   std::mutex mutex_;
   std::vector<Inflater> idle_;  // the oldest first; guarded by mutex_
 };
 
 GzipFile::GzipFile(std::unique_ptr<Contents> contents)
     : contents_(std::move(contents)) {}
+GzipFile::GzipFile(RandomAccessFile file, GzipIndex index)
+    : contents_(std::make_unique<Contents>(std::move(file), std::move(index))) {
+}
 GzipFile::GzipFile(GzipFile&& other) noexcept = default;
 GzipFile& GzipFile::operator=(GzipFile&& other) noexcept = default;
 GzipFile::~GzipFile() = default;
 
 const std::string& GzipFile::path() const { return contents_->path(); }
-uint64_t GzipFile::size() const { return contents_->size(); }
+uint64_t GzipFile::file_size() const { return contents_->file_size(); }
+const GzipIndex& GzipFile::index() const { return contents_->index(); }
 
 absl::StatusOr<bool> GzipFile::IsGzip(const RandomAccessFile& file) {
   constexpr absl::string_view kMagic = "\x1f\x8b";

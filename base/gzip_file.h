@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/file.h"
+#include "base/gzip_index.h"
 
 namespace etc {
 
@@ -47,13 +48,19 @@ class GzipFile {
                                        const Consumer& consume,
                                        const Options& options);
 
+  // Opens a file by what Open has found in the same file, without reading it.
+  GzipFile(RandomAccessFile file, GzipIndex index);
+
   GzipFile(GzipFile&& other) noexcept;
   GzipFile& operator=(GzipFile&& other) noexcept;
   ~GzipFile();
 
   const std::string& path() const;
   // Bytes of the contents.
-  uint64_t size() const;
+  uint64_t size() const { return index().size; }
+  // Bytes of the file itself.
+  uint64_t file_size() const;
+  const GzipIndex& index() const;
 
   // As RandomAccessFile::Read, in bytes of the contents. Safe to call from
   // several threads. kDataLoss also if the file has changed so that it cannot

@@ -10,17 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/file.h"
+#include "base/gzip_index.h"
 
 namespace etc {
-
-// A place in a gzip file where reading can begin: between two blocks of a
-// deflate stream, which refers back to at most 32 KiB of what came before.
-struct GzipPoint {
-  uint64_t offset = 0;       // bytes of the contents before it
-  uint64_t file_offset = 0;  // bytes of the file before it...
-  int bits = 0;        // ...of the last of which so many bits belong to it
-  std::string window;  // the contents just before it, deflated
-};
 
 // Walks forward through the contents of a gzip file, over all its members.
 // Memory: about 64 KiB.

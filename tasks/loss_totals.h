@@ -8,7 +8,9 @@ namespace etc {
 
 // Numbers by which the loss of an update is divided, added up over all of its
 // examples, whatever micro-batch they are in: how many there are, how many of
-// their tokens are masked. Which they are, and in which order, the model says.
+// their tokens are masked. Which they are, and in which order, the model says;
+// they are whole numbers, so that their sums do not depend on the order of
+// adding.
 using LossTotals = std::vector<double>;
 
 // Adds `part` to `totals`, which are empty or as many.

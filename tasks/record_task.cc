@@ -36,7 +36,8 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
   }
   return RecordSource::Open(request.patterns, make, request.listener,
                             {.max_record_bytes = request.max_record_bytes,
-                             .max_record_field = "data.max_record_megabytes"});
+                             .max_record_field = "data.max_record_megabytes"},
+                            request.group);
 }
 
 }  // namespace etc

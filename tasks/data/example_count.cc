@@ -1,10 +1,10 @@
 #include "tasks/data/example_count.h"
 
 #include <optional>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tasks/data/example_outline.h"
 
 namespace etc {
 
@@ -22,11 +22,14 @@ absl::StatusOr<ExampleCount> CountTrainingExamples(
       options.stream);
   ExampleCount count;
   for (int64_t done = 1; count.examples < options.enough; ++done) {
-    std::optional<ExampleStream::Made> made = stream.Next();
+    const std::optional<ExampleStream::Made> made = stream.Next();
     if (!made.has_value()) {
       break;
     }
-    ETC_ASSIGN_OR_RETURN(const Examples examples, gate.Pass(*std::move(made)));
+    const RecordRequest request = RequestForEvaluation(made->record);
+    ETC_ASSIGN_OR_RETURN(
+        const ExampleOutlines examples,
+        gate.Pass(made->record, OutlinesOf(request, made->examples)));
     count.examples += static_cast<int64_t>(examples.size());
     if (options.listener) {
       options.listener(done);

@@ -64,10 +64,9 @@ void ExampleStream::StopWorkers() {
 void ExampleStream::FillSlots() {
   const auto wanted = static_cast<size_t>(options_.prefetch) + 1;
   // Only this thread adds slots and takes them away.
-  while (!at_end_ && slots_.size() < wanted) {
+  while (slots_.size() < wanted) {
     const std::optional<RecordRequest> request = sequence_();
     if (!request.has_value()) {
-      at_end_ = true;
       return;
     }
     {

@@ -37,8 +37,8 @@ struct ExampleStreamOptions {
 // finishes first.
 class ExampleStream {
  public:
-  // The next record to make, or nothing at the end. Called by the thread that
-  // calls Next().
+  // The next record to make, or nothing: there is none, or none yet. Called by
+  // the thread that calls Next() or Prefetch().
   using Sequence = std::function<std::optional<RecordRequest>()>;
 
   // `source` must outlive the stream.
@@ -57,9 +57,12 @@ class ExampleStream {
     //   kResourceExhausted  the threads could not be started
     absl::StatusOr<Examples> examples;
   };
-  // The next record of the sequence; nothing at the end. Rethrows what the
-  // source threw in a worker.
+  // The next record of the sequence, if it has one. Rethrows what the source
+  // threw in a worker.
   std::optional<Made> Next();
+
+  // Has the workers begin what the sequence has by now, as Next() does.
+  void Prefetch() { FillSlots(); }
 
   // Seconds that Next() spent waiting or making.
   double seconds_waited() const { return seconds_waited_; }
@@ -90,7 +93,6 @@ class ExampleStream {
   const Sequence sequence_;
   const ExampleStreamOptions options_;
   double seconds_waited_ = 0;
-  bool at_end_ = false;
   absl::Status started_;
 
   std::mutex mutex_;

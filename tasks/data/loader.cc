@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -12,13 +11,15 @@
 #include "base/status_macros.h"
 #include "tasks/data/example_count.h"
 #include "tasks/data/shuffle.h"
+#include "tasks/distributed/deal.h"
 
 namespace etc {
 namespace {
 
 // Cuts `examples` into parts of `size`; the last has what is left.
-std::vector<Examples> Cut(const Examples& examples, int64_t size) {
-  std::vector<Examples> parts;
+std::vector<ExampleOutlines> Cut(const ExampleOutlines& examples,
+                                 int64_t size) {
+  std::vector<ExampleOutlines> parts;
   for (auto begin = examples.begin(); begin != examples.end();) {
     const auto end = begin + std::min<int64_t>(size, examples.end() - begin);
     parts.emplace_back(begin, end);
@@ -36,6 +37,17 @@ int64_t PoolSize(const TrainingLoaderOptions& options) {
              : size;
 }
 
+// A process's part of the prefetched records of a pool. Where there are several
+// processes, the memory is for two streams.
+ExampleStreamOptions StreamOptions(const TrainingLoaderOptions& options) {
+  const int64_t processes = options.group.size;
+  return {.workers = options.workers,
+          .prefetch = PoolSize(options) / processes + (processes > 1 ? 1 : 0),
+          .max_prefetch_bytes =
+              options.max_prefetch_bytes / (processes > 1 ? 2 : 1),
+          .stop = options.stop};
+}
+
 absl::Status PoolTakesTooMuch(const TrainingLoaderOptions& options,
                               size_t examples) {
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -50,7 +62,7 @@ absl::Status PoolTakesTooMuch(const TrainingLoaderOptions& options,
 }  // namespace
 
 TrainingLoader::TrainingLoader(const ExampleSource* source,
-                               TrainingLoaderOptions options,
+                               const TrainingLoaderOptions& options,
                                LoaderPosition start)
     : options_(options),
       num_records_(source->size()),
@@ -58,12 +70,23 @@ TrainingLoader::TrainingLoader(const ExampleSource* source,
       requested_(start),
       pool_end_(start),
       next_batch_(start.batch),
-      stream_(source, [this] { return NextRequest(); },
-              {.workers = options.workers,
-               .prefetch = PoolSize(options),
-               .max_prefetch_bytes = options.max_prefetch_bytes,
-               .stop = options.stop}) {
+      outlines_(
+          source, [this] { return NextRequest(); }, StreamOptions(options),
+          options.group, options.batch_size) {
   pool_end_.batch = 0;
+  if (options.group.size > 1) {
+    stream_ = std::make_unique<ExampleStream>(
+        source,
+        [this]() -> std::optional<RecordRequest> {
+          if (wanted_.empty()) {
+            return std::nullopt;
+          }
+          const RecordRequest request = wanted_.front();
+          wanted_.pop_front();
+          return request;
+        },
+        StreamOptions(options));
+  }
 }
 
 RecordRequest TrainingLoader::NextRequest() {
@@ -82,17 +105,17 @@ RecordRequest TrainingLoader::NextRequest() {
   return request;
 }
 
-void TrainingLoader::CutPool(Examples examples) {
+void TrainingLoader::CutPool(ExampleOutlines examples) {
   const auto batch_size = static_cast<size_t>(options_.batch_size);
   // Before sorting, or the longest examples would be the ones left out.
   examples.resize(examples.size() / batch_size * batch_size);
-  std::stable_sort(
-      examples.begin(), examples.end(),
-      [](const auto& left, const auto& right) {
-        return std::make_tuple(left->long_length(), left->global_length()) <
-               std::make_tuple(right->long_length(), right->global_length());
-      });
-  std::vector<Examples> batches = Cut(examples, options_.batch_size);
+  std::stable_sort(examples.begin(), examples.end(),
+                   [](const auto& left, const auto& right) {
+                     return std::tie(left.long_length, left.global_length) <
+                            std::tie(right.long_length, right.global_length);
+                   });
+  const std::vector<ExampleOutlines> batches =
+      Cut(examples, options_.batch_size);
   pool_.clear();
   for (const int64_t batch :
        RandomOrder(static_cast<int64_t>(batches.size()),
@@ -100,19 +123,68 @@ void TrainingLoader::CutPool(Examples examples) {
                        {options_.seed, static_cast<uint64_t>(pool_begin_.epoch),
                         static_cast<uint64_t>(pool_begin_.record),
                         static_cast<uint64_t>(pool_begin_.example)}))) {
-    pool_.push_back(std::move(batches[static_cast<size_t>(batch)]));
+    pool_.push_back(
+        Cut(batches[static_cast<size_t>(batch)], options_.micro_batch_size));
   }
+  // A start in the middle of a pool needs no batch before it.
+  for (auto i = static_cast<size_t>(next_batch_); i < pool_.size(); ++i) {
+    TakeShare(&pool_[i]);
+  }
+  if (stream_ != nullptr) {
+    stream_->Prefetch();
+  }
+}
+
+void TrainingLoader::TakeShare(MicroBatches* batch) {
+  const std::vector<bool> is_here =
+      DealMicroBatches(*batch, options_.group.size, options_.group.rank);
+  for (size_t i = 0; i < batch->size(); ++i) {
+    if (!is_here[i]) {
+      (*batch)[i].clear();
+    }
+    for (ExampleOutline& outline : (*batch)[i]) {
+      if (outline.example != nullptr) {
+        continue;
+      }
+      std::vector<ExampleOutline*>& of_record =
+          incomplete_[outline.request.record];
+      if (of_record.empty()) {
+        wanted_.push_back(outline.request);
+      }
+      of_record.push_back(&outline);
+    }
+  }
+}
+
+absl::Status TrainingLoader::MakeWanted() {
+  const std::optional<ExampleStream::Made> made = stream_->Next();
+  ETC_RETURN_IF_ERROR(made->examples.status());
+  const auto of_record = incomplete_.extract(made->record);
+  for (ExampleOutline* const outline : of_record.mapped()) {
+    ETC_RETURN_IF_ERROR(Complete(*made->examples, outline));
+  }
+  return absl::OkStatus();
+}
+
+double TrainingLoader::seconds_waited() const {
+  return outlines_.seconds_waited() +
+         (stream_ == nullptr ? 0 : stream_->seconds_waited());
 }
 
 absl::Status TrainingLoader::FillPool() {
   pool_begin_ = pool_end_;
   const auto wanted = static_cast<size_t>(PoolSize(options_));
-  Examples examples;
-  int64_t bytes = 0;
+  ExampleOutlines examples;
+  int64_t bytes = 0;  // of those that each process makes, on average
   while (examples.size() < wanted && pool_end_.record < num_records_) {
     if (!record_.has_value()) {
-      ETC_ASSIGN_OR_RETURN(record_, gate_.Pass(*stream_.Next()));
-      bytes += ExampleBytes(*record_);
+      ETC_ASSIGN_OR_RETURN(OutlineStream::Outlined* const next,
+                           outlines_.Next());
+      ETC_ASSIGN_OR_RETURN(record_,
+                           gate_.Pass(next->record, std::move(next->examples)));
+      for (const ExampleOutline& example : *record_) {
+        bytes += example.bytes / options_.group.size;
+      }
       if (bytes > options_.max_pool_bytes) {
         return PoolTakesTooMuch(options_, examples.size());
       }
@@ -160,47 +232,22 @@ absl::StatusOr<TrainingBatch> TrainingLoader::Next() {
   }
   TrainingBatch batch;
   batch.epoch = pool_begin_.epoch;
-  batch.micro_batches =
-      Cut(pool_[static_cast<size_t>(next_batch_)], options_.micro_batch_size);
+  MicroBatches& next = pool_[static_cast<size_t>(next_batch_)];
+  for (const ExampleOutlines& outlines : next) {
+    for (const ExampleOutline& outline : outlines) {
+      while (outline.example == nullptr) {
+        ETC_RETURN_IF_ERROR(MakeWanted());
+      }
+    }
+    batch.micro_batches.push_back(ExamplesOf(outlines));
+  }
+  next.clear();
   ++next_batch_;
   batch.next = pool_end_;
   if (next_batch_ < static_cast<int64_t>(pool_.size())) {
     batch.next = pool_begin_;
     batch.next.batch = next_batch_;
   }
-  return batch;
-}
-
-EvaluationLoader::EvaluationLoader(const ExampleSource* source, Options options)
-    : options_(options),
-      gate_(RecordUse::kEvaluation, options.on_bad_record, source->size()),
-      stream_(source,
-              [this, size = source->size()]() -> std::optional<RecordRequest> {
-                if (requested_ == size) {
-                  return std::nullopt;
-                }
-                return RequestForEvaluation(requested_++);
-              },
-              {.workers = options.workers,
-               .prefetch = std::min(options.batch_size, source->size()) * 2,
-               .max_prefetch_bytes = options.max_prefetch_bytes,
-               .stop = options.stop}) {}
-
-absl::StatusOr<Examples> EvaluationLoader::Next() {
-  const auto batch_size = static_cast<size_t>(options_.batch_size);
-  while (left_.size() < batch_size) {
-    std::optional<ExampleStream::Made> made = stream_.Next();
-    if (!made.has_value()) {
-      break;
-    }
-    ETC_ASSIGN_OR_RETURN(const Examples examples, gate_.Pass(*std::move(made)));
-    left_.insert(left_.end(), examples.begin(), examples.end());
-  }
-  const auto end = left_.begin() + static_cast<std::ptrdiff_t>(
-                                       std::min(batch_size, left_.size()));
-  Examples batch(std::make_move_iterator(left_.begin()),
-                 std::make_move_iterator(end));
-  left_.erase(left_.begin(), end);
   return batch;
 }
 

@@ -1,16 +1,23 @@
 #ifndef ETC_TASKS_DATA_LOADER_H_
 #define ETC_TASKS_DATA_LOADER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tasks/data/data_group.h"
+#include "tasks/data/example_outline.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/example_stream.h"
+#include "tasks/data/outline_stream.h"
 #include "tasks/data/record_gate.h"
 
 namespace etc {
@@ -35,16 +42,27 @@ struct TrainingLoaderOptions {
   int64_t bucket_batches = 16;
   int64_t workers = 1;
   OnBadRecord on_bad_record = OnBadRecord::kError;
-  // Memory for prefetched examples, and for those of a pool.
+  // Memory for prefetched examples, and for those of a pool; of each process,
+  // and the latter the same in all.
   int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
   int64_t max_pool_bytes = std::numeric_limits<int64_t>::max();
   // True ends the waiting for examples. May be null.
   const std::atomic<bool>* stop = nullptr;
+  // Among which the micro-batches of a batch are dealt out.
+  DataGroup group = {};
 };
 
 struct TrainingBatch {
+  // The first micro-batch of this process.
+  const Examples& first_here() const {
+    return *std::find_if(
+        micro_batches.begin(), micro_batches.end(),
+        [](const auto& examples) { return !examples.empty(); });
+  }
+
   // Of `micro_batch_size` examples each, the last of what is left; shorter
-  // examples come first. `batch_size` examples in all.
+  // examples come first. `batch_size` examples in all. Those that another
+  // process computes are empty.
   std::vector<Examples> micro_batches;
   int64_t epoch = 0;
   // Where the batch after this one begins.
@@ -58,30 +76,47 @@ struct TrainingBatch {
 // so a batch holds examples of about the same length. The examples at the end
 // of an epoch that fill no batch are left out. All of this follows from the
 // seed, the batch size, bucket_batches and the position: not from time, the
-// number of workers or the micro-batch size. So a loader that starts at
-// `TrainingBatch::next` gives the very batches, with the very examples, that
-// the first one would have given.
+// number of workers or of processes or the micro-batch size. So a loader that
+// starts at `TrainingBatch::next` gives the very batches, with the very
+// examples, that the first one would have given.
+//
+// Of several processes each makes its records (MakerOf) and tells the others
+// their outlines, by which all of them cut the same pools and deal the same
+// micro-batches. Besides, a process makes again the records of others that the
+// micro-batches dealt to it need, ahead of time as the rest.
 class TrainingLoader {
  public:
   // `source` must outlive the loader.
-  TrainingLoader(const ExampleSource* source, TrainingLoaderOptions options,
+  TrainingLoader(const ExampleSource* source,
+                 const TrainingLoaderOptions& options,
                  LoaderPosition start = {});
 
+  // Called in all processes, as often. What goes wrong in the making of
+  // outlines is an error of all; in the making of this process's examples, its
+  // alone.
   //   kInvalidArgument    a bad record, with OnBadRecord::kError
-  //   kFailedPrecondition all the data do not fill one batch
+  //   kFailedPrecondition all the data do not fill one batch; or a process has
+  //                       other data
   //   kResourceExhausted  a pool takes more than max_pool_bytes
   //   kCancelled          `options.stop` is true; a loader that starts at the
   //                       last batch's `next` goes on
   absl::StatusOr<TrainingBatch> Next();
 
   // Seconds that Next() waited for examples.
-  double seconds_waited() const { return stream_.seconds_waited(); }
+  double seconds_waited() const;
   const SkippedRecords& skipped() const { return gate_.skipped(); }
 
  private:
+  using MicroBatches = std::vector<ExampleOutlines>;
+
   RecordRequest NextRequest();
   absl::Status FillPool();
-  void CutPool(Examples examples);
+  void CutPool(ExampleOutlines examples);
+  // Leaves of a batch what this process computes, and wants what it has not
+  // made of that.
+  void TakeShare(MicroBatches* batch);
+  // Makes the next record that is wanted.
+  absl::Status MakeWanted();
 
   const TrainingLoaderOptions options_;
   const int64_t num_records_;
@@ -95,40 +130,16 @@ class TrainingLoader {
   LoaderPosition pool_begin_;
   LoaderPosition pool_end_;
   // The record at `pool_end_`, if it was taken from the stream.
-  std::optional<Examples> record_;
-  std::vector<Examples> pool_;  // batches
+  std::optional<ExampleOutlines> record_;
+  std::vector<MicroBatches> pool_;  // batches
   int64_t next_batch_ = 0;
 
-  ExampleStream stream_;
-};
-
-// A data set in batches of `batch_size` in the order of its files; the last
-// one has what is left.
-class EvaluationLoader {
- public:
-  struct Options {
-    int64_t batch_size = 8;
-    int64_t workers = 1;
-    OnBadRecord on_bad_record = OnBadRecord::kError;
-    // As in TrainingLoaderOptions.
-    int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
-    const std::atomic<bool>* stop = nullptr;
-  };
-
-  // `source` must outlive the loader.
-  EvaluationLoader(const ExampleSource* source, Options options);
-
-  // The next batch; empty at the end.
-  absl::StatusOr<Examples> Next();
-
-  const SkippedRecords& skipped() const { return gate_.skipped(); }
-
- private:
-  const Options options_;
-  RecordGate gate_;
-  int64_t requested_ = 0;
-  ExampleStream stream_;
-  Examples left_;  // made, but not yet returned
+  OutlineStream outlines_;
+  // Records of other processes to make, in the order of the batches, and the
+  // outlines in the pool that they complete.
+  std::deque<RecordRequest> wanted_;
+  std::unordered_map<int64_t, std::vector<ExampleOutline*>> incomplete_;
+  std::unique_ptr<ExampleStream> stream_;  // null: there is one process
 };
 
 }  // namespace etc

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tasks/data/data_group.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/data/record_source.h"
 
@@ -20,6 +21,8 @@ struct DataRequest {
   RecordSource::Listener listener = nullptr;
   // Longest record of a file of records: data.max_record_megabytes, in bytes.
   uint64_t max_record_bytes = 64'000'000;
+  // The processes that open it, all at the same time.
+  DataGroup group = {};
 };
 
 }  // namespace etc

@@ -7,9 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
+
+using Json = nlohmann::json;
 
 constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
 
@@ -62,6 +65,74 @@ absl::StatusOr<RecordFile> RecordFile::OpenWithin(const std::string& path,
   ETC_RETURN_IF_ERROR(ReadPlain(plain, consume));
   ETC_RETURN_IF_ERROR(scanner.Finish());
   return RecordFile(std::move(plain), scanner.TakeExtents());
+}
+
+// As CBOR: [bytes of the file, places of the records, is it gzip, bytes of its
+// contents, points].
+std::string RecordFile::Index() const {
+  std::vector<uint64_t> places;
+  places.reserve(2 * extents_.size());
+  for (const auto& [begin, length] : extents_) {
+    places.push_back(begin);
+    places.push_back(length);
+  }
+  const auto* const gzip = std::get_if<GzipFile>(&file_);
+  Json points = Json::array();
+  for (const GzipPoint& point :
+       gzip == nullptr ? std::vector<GzipPoint>() : gzip->index().points) {
+    points.push_back(
+        {point.offset, point.file_offset, point.bits, point.window});
+  }
+  const uint64_t bytes = gzip == nullptr
+                             ? std::get<RandomAccessFile>(file_).size()
+                             : gzip->file_size();
+  std::string index;
+  Json::to_cbor({bytes, places, gzip != nullptr,
+                 gzip == nullptr ? uint64_t{0} : gzip->size(), points},
+                index);
+  return index;
+}
+
+absl::StatusOr<RecordFile> RecordFile::OpenByIndex(const std::string& path,
+                                                   const std::string& index,
+                                                   const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
+  try {
+    const Json json = Json::from_cbor(index);
+    if (const auto bytes = json.at(0).get<uint64_t>(); file.size() != bytes) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": the file should be the same in all processes, ",
+                       "but has ", file.size(), " bytes here and ", bytes,
+                       " where its records were looked for"));
+    }
+    const auto places = json.at(1).get<std::vector<uint64_t>>();
+    std::vector<Extent> extents(places.size() / 2);
+    if (limits.index != nullptr && !limits.index->Take(static_cast<int64_t>(
+                                       extents.size() * sizeof(Extent)))) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          path, ": there is no memory left for the places of its ",
+          extents.size(), " records; name fewer or smaller files"));
+    }
+    for (size_t i = 0; i < extents.size(); ++i) {
+      extents[i] = {places[2 * i], places[2 * i + 1]};
+    }
+    if (!json.at(2).get<bool>()) {
+      return RecordFile(std::move(file), std::move(extents));
+    }
+    GzipIndex gzip = {.size = json.at(3).get<uint64_t>()};
+    for (const Json& point : json.at(4)) {
+      gzip.points.push_back({.offset = point.at(0).get<uint64_t>(),
+                             .file_offset = point.at(1).get<uint64_t>(),
+                             .bits = point.at(2).get<int>(),
+                             .window = point.at(3).get<std::string>()});
+    }
+    return RecordFile(GzipFile(std::move(file), std::move(gzip)),
+                      std::move(extents));
+  } catch (const Json::exception& error) {
+    return absl::InternalError(absl::StrCat(
+        path,
+        ": what another process says of it cannot be read: ", error.what()));
+  }
 }
 
 const std::string& RecordFile::path() const {

@@ -37,6 +37,14 @@ class RecordFile {
                                          const Listener& listener = nullptr,
                                          const RecordLimits& limits = {});
 
+  // Opens a file by the Index() that another process has of it, without
+  // scanning it.
+  //   kFailedPrecondition  the file is another one here
+  static absl::StatusOr<RecordFile> OpenByIndex(const std::string& path,
+                                                const std::string& index,
+                                                const RecordLimits& limits);
+  std::string Index() const;
+
   const std::string& path() const;
   int64_t size() const { return static_cast<int64_t>(extents_.size()); }
 

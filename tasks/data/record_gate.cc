@@ -20,35 +20,39 @@ absl::Status KnownDefect(const std::string& message) {
   return status;
 }
 
+bool IsKnownDefect(const absl::Status& status) {
+  return status.GetPayload(kKnownDefect).has_value();
+}
+
 RecordGate::RecordGate(RecordUse use, OnBadRecord on_bad_record,
                        int64_t num_records)
     : use_(use),
       on_bad_record_(on_bad_record),
       is_counted_(static_cast<size_t>(num_records)) {}
 
-absl::StatusOr<Examples> RecordGate::Pass(ExampleStream::Made made) {
-  const auto record = static_cast<size_t>(made.record);
-  const bool is_new = !is_counted_[record];
-  is_counted_[record] = true;
-  const absl::Status status = made.examples.status();
+absl::StatusOr<ExampleOutlines> RecordGate::Pass(
+    int64_t record, absl::StatusOr<ExampleOutlines> examples) {
+  const auto index = static_cast<size_t>(record);
+  const bool is_new = !is_counted_[index];
+  is_counted_[index] = true;
+  const absl::Status status = examples.status();
   if (absl::IsInvalidArgument(status) &&
-      (on_bad_record_ == OnBadRecord::kSkip ||
-       status.GetPayload(kKnownDefect).has_value())) {
+      (on_bad_record_ == OnBadRecord::kSkip || IsKnownDefect(status))) {
     if (skipped_.count == 0) {
       skipped_.first_message = std::string(status.message());
     }
     skipped_.count += is_new ? 1 : 0;
-    return Examples();
+    return ExampleOutlines();
   }
-  if (made.examples.ok() && use_ == RecordUse::kTraining) {
-    std::erase_if(*made.examples, [&](const auto& example) {
-      if (is_new && !example->left_out.empty()) {
-        ++skipped_.left_out[example->left_out];
+  if (examples.ok() && use_ == RecordUse::kTraining) {
+    std::erase_if(*examples, [&](const ExampleOutline& example) {
+      if (is_new && !example.left_out.empty()) {
+        ++skipped_.left_out[example.left_out];
       }
-      return !example->left_out.empty();
+      return !example.left_out.empty();
     });
   }
-  return std::move(made.examples);
+  return examples;
 }
 
 }  // namespace etc

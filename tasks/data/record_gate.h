@@ -8,8 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tasks/data/example_source.h"
-#include "tasks/data/example_stream.h"
+#include "tasks/data/example_outline.h"
 
 namespace etc {
 
@@ -20,6 +19,7 @@ enum class OnBadRecord { kError, kSkip };
 // The status of a record that is skipped and counted in any case
 // (FileRecord::broken): kInvalidArgument.
 absl::Status KnownDefect(const std::string& message);
+bool IsKnownDefect(const absl::Status& status);
 
 // What was not used, each record counted once however often it is read.
 struct SkippedRecords {
@@ -34,14 +34,16 @@ struct SkippedRecords {
 // What records are read for.
 enum class RecordUse { kTraining, kEvaluation };
 
-// Filters what a stream makes: applies OnBadRecord, and for training leaves out
-// the examples that it cannot use.
+// Filters what is made of records: applies OnBadRecord, and for training leaves
+// out the examples that it cannot use.
 class RecordGate {
  public:
   RecordGate(RecordUse use, OnBadRecord on_bad_record, int64_t num_records);
 
-  // The examples of `made`, none for a bad record that is skipped.
-  absl::StatusOr<Examples> Pass(ExampleStream::Made made);
+  // Those of the examples of `record` that are used; none of a bad record that
+  // is skipped.
+  absl::StatusOr<ExampleOutlines> Pass(
+      int64_t record, absl::StatusOr<ExampleOutlines> examples);
   const SkippedRecords& skipped() const { return skipped_; }
 
  private:

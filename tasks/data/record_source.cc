@@ -14,31 +14,56 @@
 #include "absl/strings/str_cat.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "tasks/data/data_files.h"
 
 namespace etc {
 namespace {
 
-// Opens many files on several threads.
+using Json = nlohmann::json;
+
+// Opens many files on several threads, or scans of them what is this process's
+// share and has the others tell of the rest.
 class FileOpener {
  public:
   FileOpener(const std::vector<std::string>& paths,
-             const RecordSource::Listener& listener, RecordLimits limits)
+             const RecordSource::Listener& listener, RecordLimits limits,
+             const DataGroup& group)
       : paths_(paths),
         listener_(listener),
         limits_(std::move(limits)),
+        group_(group),
         index_(RecordIndexBudget::ShareOfProcess()),
         files_(paths.size()) {
     limits_.index = limits_.index != nullptr ? limits_.index : &index_;
-    for (const std::string& path : paths) {
+    for (size_t i = 0; i < paths.size(); ++i) {
       // A file without a size cannot be opened either: Open() returns why.
       std::error_code error;
-      const uint64_t bytes = std::filesystem::file_size(path, error);
-      num_bytes_ += error ? 0 : bytes;
+      const uint64_t bytes = std::filesystem::file_size(paths[i], error);
+      num_bytes_ += error || !IsOwn(i) ? 0 : bytes;
     }
   }
 
   absl::StatusOr<std::vector<RecordFile>> OpenAll() {
+    ScanOwn();
+    if (group_.size > 1) {
+      ETC_RETURN_IF_ERROR(TellOthers());
+    }
+    std::vector<RecordFile> files;
+    for (std::optional<absl::StatusOr<RecordFile>>& file : files_) {
+      // Every file that was not opened comes after one that failed.
+      ETC_RETURN_IF_ERROR(file->status());
+      files.push_back(**std::move(file));
+    }
+    return files;
+  }
+
+ private:
+  bool IsOwn(size_t file) const {
+    return static_cast<int64_t>(file) % group_.size == group_.rank;
+  }
+
+  void ScanOwn() {
     const size_t threads = std::min<size_t>(
         std::max(1U, std::thread::hardware_concurrency()), paths_.size());
     std::vector<std::future<void>> others;
@@ -54,19 +79,66 @@ class FileOpener {
     for (std::future<void>& other : others) {
       other.get();
     }
-    std::vector<RecordFile> files;
-    for (std::optional<absl::StatusOr<RecordFile>>& file : files_) {
-      // Every file that was not opened comes after one that failed.
-      ETC_RETURN_IF_ERROR(file->status());
-      files.push_back(**std::move(file));
-    }
-    return files;
   }
 
- private:
+  // Of each process, by file, a message and its code, or the file's index; what
+  // was not opened is null.
+  absl::Status TellOthers() {
+    Json own = Json::array();
+    for (const std::optional<absl::StatusOr<RecordFile>>& file : files_) {
+      if (!file.has_value()) {
+        own.push_back(nullptr);
+      } else if (file->ok()) {
+        own.push_back((*file)->Index());
+      } else {
+        own.push_back({static_cast<int>(file->status().code()),
+                       std::string(file->status().message())});
+      }
+    }
+    std::string bytes;
+    Json::to_cbor(own, bytes);
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                         group_.gather(bytes));
+    try {
+      for (size_t rank = 0; rank < all.size(); ++rank) {
+        ETC_RETURN_IF_ERROR(Learn(Json::from_cbor(all[rank]), rank));
+      }
+    } catch (const Json::exception& error) {
+      return absl::InternalError(
+          absl::StrCat("what another process says of the data cannot be read: ",
+                       error.what()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Learn(const Json& told, size_t rank) {
+    if (told.size() != paths_.size()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the processes should have the same data, but process ", rank,
+          " finds ", told.size(), " files and this one ", paths_.size()));
+    }
+    for (size_t i = 0; i < paths_.size(); ++i) {
+      if (told[i].is_null() || static_cast<int64_t>(rank) == group_.rank) {
+        continue;
+      }
+      if (told[i].is_array()) {
+        files_[i] = absl::Status(
+            static_cast<absl::StatusCode>(told[i].at(0).get<int>()),
+            told[i].at(1).get<std::string>());
+      } else {
+        files_[i] = RecordFile::OpenByIndex(
+            paths_[i], told[i].get_ref<const std::string&>(), limits_);
+      }
+    }
+    return absl::OkStatus();
+  }
+
   void OpenUntilDone() {
     size_t index = 0;
     while (!failed_ && (index = next_++) < paths_.size()) {
+      if (!IsOwn(index)) {
+        continue;
+      }
       files_[index] = RecordFile::Open(
           paths_[index], [this](uint64_t bytes) { return Report(bytes); },
           limits_);
@@ -88,6 +160,7 @@ class FileOpener {
   const std::vector<std::string>& paths_;
   const RecordSource::Listener& listener_;
   RecordLimits limits_;
+  const DataGroup& group_;
   RecordIndexBudget index_;
   uint64_t num_bytes_ = 0;
   std::atomic<size_t> next_ = 0;
@@ -109,12 +182,12 @@ RecordSource::RecordSource(std::vector<RecordFile> files, ExampleMaker maker)
 
 absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
     const std::vector<std::string>& patterns, ExampleMaker maker,
-    const Listener& listener, RecordLimits limits) {
+    const Listener& listener, RecordLimits limits, const DataGroup& group) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles(patterns));
   ETC_ASSIGN_OR_RETURN(
       std::vector<RecordFile> files,
-      FileOpener(paths, listener, std::move(limits)).OpenAll());
+      FileOpener(paths, listener, std::move(limits), group).OpenAll());
   // The constructor is private: make_unique cannot see it.
   return std::unique_ptr<RecordSource>(
       new RecordSource(std::move(files), std::move(maker)));

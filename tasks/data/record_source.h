@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tasks/data/data_group.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_file.h"
 
@@ -32,9 +33,15 @@ class RecordSource : public ExampleSource {
   // that of the first file is returned.
   // Without an index in `limits`, all files share
   // RecordIndexBudget::ShareOfProcess().
+  //
+  // Of several processes, which all open the same files at the same time, each
+  // scans every so manieth one, and they tell each other what they found. A
+  // mistake is one of all.
+  //   kFailedPrecondition  they have other files
   static absl::StatusOr<std::unique_ptr<RecordSource>> Open(
       const std::vector<std::string>& patterns, ExampleMaker maker,
-      const Listener& listener = nullptr, RecordLimits limits = {});
+      const Listener& listener = nullptr, RecordLimits limits = {},
+      const DataGroup& group = {});
 
   int64_t size() const override { return size_; }
   absl::StatusOr<Examples> Make(RecordRequest request) const override;

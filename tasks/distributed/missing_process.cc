@@ -61,6 +61,16 @@ bool IsRunning(int64_t pid) {
          (line[end + 2] != 'Z' && line[end + 2] != 'X');
 }
 
+// Whether the process that has introduced itself so does not run any more;
+// false if it is on another machine than that of `boot`.
+bool HasEnded(const std::string& introduction, const std::string& boot) {
+  const std::pair<std::string, std::string> process =
+      absl::StrSplit(introduction, ' ');
+  int64_t pid = 0;
+  return process.first == boot && !boot.empty() &&
+         absl::SimpleAtoi(process.second, &pid) && !IsRunning(pid);
+}
+
 // What the store says of the others. Each process that has lost a connection
 // says there that it is there.
 struct Others {
@@ -82,6 +92,9 @@ Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
     if (rank == place.rank) {
       continue;
     }
+    const std::string introduction = value("process");
+    // Before what it says, which it says before it ends.
+    const bool is_gone = HasEnded(introduction, boot);
     if (!value("there").empty()) {
       others.some_ask = true;
       continue;
@@ -90,18 +103,10 @@ Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
       others.left = absl::StrCat(name, " has ended: ", left);
       continue;
     }
-    const std::string introduction = value("process");
-    if (introduction.empty()) {
-      others.absent.push_back(name);
-      continue;
-    }
-    const std::pair<std::string, std::string> process =
-        absl::StrSplit(introduction, ' ');
-    int64_t pid = 0;
-    const bool is_gone = process.first == boot && !boot.empty() &&
-                         absl::SimpleAtoi(process.second, &pid) &&
-                         !IsRunning(pid);
-    (is_gone ? others.gone : others.silent).push_back(name);
+    (introduction.empty() ? others.absent
+     : is_gone            ? others.gone
+                          : others.silent)
+        .push_back(name);
   }
   return others;
 }
@@ -122,7 +127,8 @@ std::string Describe(const Others& others, const std::string& error) {
     return others.left;
   }
   if (!others.gone.empty()) {
-    return absl::StrCat(absl::StrJoin(others.gone, " and "), " has ended");
+    return absl::StrCat(absl::StrJoin(others.gone, " and "),
+                        others.gone.size() == 1 ? " has" : " have", " ended");
   }
   if (!others.absent.empty()) {
     return absl::StrCat(absl::StrJoin(others.absent, " and "),

@@ -1,6 +1,5 @@
 #include "tasks/distributed/process_group.h"
 
-#include <signal.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <future>
 #include <thread>
 #include <utility>
@@ -24,8 +24,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "tasks/distributed/broken_pipes.h"
+#include "tasks/distributed/buckets.h"
 #include "tasks/distributed/listen_address.h"
 #include "tasks/distributed/missing_process.h"
+#include "tasks/distributed/nccl_sums.h"
 
 namespace etc {
 namespace {
@@ -41,29 +44,33 @@ std::string FirstLine(const std::string& text) {
   return std::vector<std::string>(absl::StrSplit(text, '\n')).front();
 }
 
-// c10d and Gloo write to sockets whose other end may have died.
-void IgnoreBrokenPipes() {
-  struct sigaction action = {};
-  if (sigaction(SIGPIPE, nullptr, &action) == 0 &&
-      action.sa_handler == SIG_DFL) {
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &action, nullptr);
-  }
-}
-
 }  // namespace
 
 struct ProcessGroup::Backend {
   struct Bucket {
     std::vector<torch::Tensor> parts;  // flat views of the tensors
-    std::vector<torch::Tensor> sum;    // one tensor, on the CPU
-    c10::intrusive_ptr<c10d::Work> work;
+    std::vector<torch::Tensor> sum;    // one tensor
+    std::function<void()> wait;        // for the end of the sum
   };
+
+  // Begins to sum `bucket->sum`, if it is where this can be done; else a copy.
+  void Begin(Bucket* bucket);
 
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+  std::unique_ptr<NcclSums> nccl;  // null: there is none
   std::deque<Bucket> underway;
 };
+
+void ProcessGroup::Backend::Begin(Bucket* bucket) {
+  torch::Tensor& sum = bucket->sum.front();
+  if (nccl != nullptr && sum.is_cuda()) {
+    bucket->wait = nccl->Begin(sum);
+    return;
+  }
+  sum = sum.cpu();
+  bucket->wait = [work = gloo->allreduce(bucket->sum)] { work->wait(); };
+}
 
 // Adds the time that it lives to that in which the others were waited for.
 class ProcessGroup::Waiting {
@@ -177,10 +184,22 @@ absl::Status ProcessGroup::ConnectToAll(const std::string& own) {
   return absl::OkStatus();
 }
 
+absl::Status ProcessGroup::UseNccl() {
+  if (backend_->nccl != nullptr) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(backend_->nccl,
+                       MakeNcclSums(place_,
+                                    c10::make_intrusive<c10d::PrefixStore>(
+                                        "nccl", backend_->store),
+                                    LongestWait()));
+  return absl::OkStatus();
+}
+
 void ProcessGroup::FinishBucket() {
   Backend::Bucket& bucket = backend_->underway.front();
   const Waiting waiting(this);
-  bucket.work->wait();
+  bucket.wait();
   int64_t begin = 0;
   for (torch::Tensor& part : bucket.parts) {
     part.copy_(bucket.sum.front().narrow(0, begin, part.numel()));
@@ -192,7 +211,7 @@ void ProcessGroup::FinishBucket() {
 void ProcessGroup::BeginSum(const std::vector<torch::Tensor>& tensors) {
   constexpr size_t kUnderway = 4;
   const torch::NoGradGuard no_grad;
-  if (!sum_error_.empty() || tensors.empty()) {
+  if (!missing_.ok() || !sum_error_.empty() || tensors.empty()) {
     return;
   }
   try {
@@ -204,9 +223,9 @@ void ProcessGroup::BeginSum(const std::vector<torch::Tensor>& tensors) {
       TORCH_CHECK(tensor.is_contiguous(), "tensors to sum are contiguous");
       bucket.parts.push_back(tensor.detach().view({-1}));
     }
-    bucket.sum = {torch::cat(bucket.parts).cpu()};
+    bucket.sum = {torch::cat(bucket.parts)};
     bytes_summed_ += static_cast<int64_t>(bucket.sum.front().nbytes());
-    bucket.work = backend_->gloo->allreduce(bucket.sum);
+    backend_->Begin(&bucket);
     backend_->underway.push_back(std::move(bucket));
   } catch (const std::exception& error) {
     sum_error_ = error.what();
@@ -214,6 +233,7 @@ void ProcessGroup::BeginSum(const std::vector<torch::Tensor>& tensors) {
 }
 
 absl::Status ProcessGroup::FinishSums() {
+  ETC_RETURN_IF_ERROR(missing_);
   const torch::NoGradGuard no_grad;
   try {
     while (!backend_->underway.empty() && sum_error_.empty()) {
@@ -225,7 +245,6 @@ absl::Status ProcessGroup::FinishSums() {
   if (sum_error_.empty()) {
     return absl::OkStatus();
   }
-  backend_->underway.clear();
   return WhoIsMissing(sum_error_);
 }
 
@@ -236,24 +255,9 @@ absl::Status ProcessGroup::Sum(const std::vector<torch::Tensor>& tensors) {
   return FinishSums();
 }
 
-std::vector<std::vector<torch::Tensor>> BucketsOf(
-    const std::vector<torch::Tensor>& tensors) {
-  constexpr size_t kBucketBytes = size_t{25} << 20;
-  std::vector<std::vector<torch::Tensor>> buckets;
-  size_t bytes = kBucketBytes;
-  for (const torch::Tensor& tensor : tensors) {
-    if (bytes >= kBucketBytes) {
-      buckets.emplace_back();
-      bytes = 0;
-    }
-    buckets.back().push_back(tensor);
-    bytes += tensor.nbytes();
-  }
-  return buckets;
-}
-
 absl::Status ProcessGroup::Broadcast(const std::vector<torch::Tensor>& tensors,
                                      int64_t root) {
+  ETC_RETURN_IF_ERROR(missing_);
   const torch::NoGradGuard no_grad;
   const Waiting waiting(this);
   c10d::BroadcastOptions options;
@@ -275,6 +279,7 @@ absl::Status ProcessGroup::Broadcast(const std::vector<torch::Tensor>& tensors,
 
 absl::StatusOr<std::vector<std::string>> ProcessGroup::Gather(
     const std::string& bytes) {
+  ETC_RETURN_IF_ERROR(missing_);
   const Waiting waiting(this);
   const auto count = static_cast<size_t>(size());
   // As long as the longest, which all learn first.
@@ -360,6 +365,8 @@ void ProcessGroup::Leave(const absl::Status& why) {
 // it. The store of process 0 may not answer, and c10d would wait for it for
 // ever: it is asked by another thread.
 absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
+  backend_->underway.clear();
+  backend_->nccl.reset();
   backend_->gloo.reset();
   auto answer = std::make_shared<std::promise<std::string>>();
   std::future<std::string> found = answer->get_future();
@@ -373,9 +380,10 @@ absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
     // It is in use.
     static_cast<void>(backend_->store.release());
   }
-  return absl::UnavailableError(
+  missing_ = absl::UnavailableError(
       absl::StrCat("process ", place_.rank, " of ", size(), ": ",
                    answered ? found.get() : NoStore(place_)));
+  return missing_;
 }
 
 }  // namespace etc

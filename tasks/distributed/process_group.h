@@ -41,12 +41,20 @@ class ProcessGroup {
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
   int64_t rank() const { return place_.rank; }
+  // Among the processes of this machine, from 0.
+  int64_t local_rank() const { return place_.local_rank; }
   int64_t size() const { return place_.world_size; }
   // The one that writes and speaks for all.
   bool is_first() const { return place_.rank == 0; }
 
+  // From now on sums tensors of CUDA devices on the devices, by NCCL, instead
+  // of in the memory of the CPU. Each process has a device of its own.
+  //   kFailedPrecondition  this program was built without NCCL
+  absl::Status UseNccl();
+
   // Sums each tensor over the processes, in place and to the same bits on all
-  // of them. Floating, of one dtype, of the same shapes everywhere, contiguous.
+  // of them. Floating, of one dtype and on one device, of the same shapes
+  // everywhere, contiguous.
   absl::Status Sum(const std::vector<torch::Tensor>& tensors);
   // The same while other work goes on, for one bucket of Sum's at a time: what
   // goes wrong is said by FinishSums, which waits for all that were begun.
@@ -89,21 +97,17 @@ class ProcessGroup {
   std::chrono::milliseconds LongestWait() const;
   // Waits for the first bucket under way, and copies its sums to the tensors.
   void FinishBucket();
-  // `error` is of an operation that failed: who is missing.
+  // `error` is of an operation that failed: who is missing, from here on.
   absl::Status WhoIsMissing(const std::string& error);
 
   const ProcessPlace place_;
   const absl::Duration timeout_;
   std::unique_ptr<Backend> backend_;
   std::string sum_error_;
+  absl::Status missing_;  // what all operations return, once one has failed
   int64_t bytes_summed_ = 0;
   double seconds_waited_ = 0;
 };
-
-// Tensors in the groups that are summed at a time, in their order: some 25 MB,
-// of one dtype.
-std::vector<std::vector<torch::Tensor>> BucketsOf(
-    const std::vector<torch::Tensor>& tensors);
 
 }  // namespace etc
 

@@ -11,10 +11,11 @@
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
-#include "tasks/data/loader.h"
+#include "tasks/data/evaluation_loader.h"
 #include "tasks/distributed/tensor_bytes.h"
 #include "tasks/train/device.h"
 #include "tasks/train/run_plan.h"
+#include "tasks/train/shared_start.h"
 
 namespace etc {
 namespace {
@@ -68,9 +69,9 @@ absl::StatusOr<std::vector<torch::Tensor>> FiniteLogits(TrainableModel* model,
 
 // One batch for each process.
 struct Round {
-  // Those of the first process alone: the others keep only what they compute.
+  // Of the first process alone.
   std::vector<Batch> batches;
-  int64_t num_batches = 0;
+  size_t num_batches = 0;
   int64_t num_examples = 0;
   std::vector<torch::Tensor> logits;  // of this process's batch
 };
@@ -87,7 +88,8 @@ class EvaluationRun {
                            .workers = options.workers,
                            .on_bad_record = options.on_bad_record,
                            .max_prefetch_bytes = options.max_prefetch_bytes,
-                           .stop = options.stop}) {}
+                           .stop = options.stop,
+                           .group = DataGroupOf(options.group)}) {}
 
   // Adds the predictions of the next batches; false at the end.
   absl::StatusOr<bool> Next(Evaluation* evaluation);
@@ -97,9 +99,6 @@ class EvaluationRun {
  private:
   int64_t rank() const {
     return options_.group == nullptr ? 0 : options_.group->rank();
-  }
-  int64_t processes() const {
-    return options_.group == nullptr ? 1 : options_.group->size();
   }
   absl::Status Compute(Round* round);
   // The logits of all batches of a round, in their order.
@@ -113,22 +112,21 @@ class EvaluationRun {
 };
 
 absl::Status EvaluationRun::Compute(Round* round) {
+  // First what all processes do together.
+  ETC_ASSIGN_OR_RETURN(EvaluationRound examples, loader_.Next());
   if (options_.stop != nullptr && options_.stop->load()) {
     return Cancelled();
   }
-  for (int64_t turn = 0; turn < processes(); ++turn) {
-    ETC_ASSIGN_OR_RETURN(Examples examples, loader_.Next());
-    if (examples.empty()) {
-      break;
-    }
-    ++round->num_batches;
-    round->num_examples += static_cast<int64_t>(examples.size());
-    if (turn != rank() && rank() != 0) {
+  round->num_batches = examples.batches.size();
+  round->num_examples = examples.num_examples;
+  for (size_t turn = 0; turn < examples.batches.size(); ++turn) {
+    const bool is_own = static_cast<int64_t>(turn) == rank();
+    if (!is_own && rank() != 0) {
       continue;
     }
-    Batch batch =
-        MakeBatch(std::move(examples), turn == rank() ? device_ : torch::kCPU);
-    if (turn == rank()) {
+    Batch batch = MakeBatch(std::move(examples.batches[turn]),
+                            is_own ? device_ : torch::kCPU);
+    if (is_own) {
       ETC_ASSIGN_OR_RETURN(round->logits, FiniteLogits(model_, batch));
     }
     round->batches.push_back(std::move(batch));
@@ -144,8 +142,8 @@ EvaluationRun::LogitsOfAll(const Round& round) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                        options_.group->Gather(TensorsToBytes(round.logits)));
   std::vector<std::vector<torch::Tensor>> logits;
-  for (int64_t turn = 0; turn < round.num_batches && rank() == 0; ++turn) {
-    logits.push_back(TensorsFromBytes(all[static_cast<size_t>(turn)]));
+  for (size_t turn = 0; turn < round.num_batches && rank() == 0; ++turn) {
+    logits.push_back(TensorsFromBytes(all[turn]));
   }
   return logits;
 }
@@ -242,7 +240,8 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
   return task.Open({.patterns = patterns,
                     .use = options.use,
                     .listener = OpeningListener(options),
-                    .max_record_bytes = options.max_record_bytes});
+                    .max_record_bytes = options.max_record_bytes,
+                    .group = DataGroupOf(options.group)});
 }
 
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {

@@ -29,6 +29,8 @@ struct OpenOptions {
   RunReporter* reporter = nullptr;
   // True ends the opening. May be null.
   const std::atomic<bool>* stop = nullptr;
+  // The processes that open the data, all at the same time; null: there is one.
+  ProcessGroup* group = nullptr;
   // Longest record: data.max_record_megabytes, in bytes.
   uint64_t max_record_bytes = 64'000'000;
 };
@@ -66,7 +68,8 @@ struct EvaluateOptions {
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config);
 
 // A model's predictions for a data set, and their scores. Of several processes
-// the first has the predictions, and all have the scores.
+// the first has the predictions and knows what was skipped, and all have the
+// scores.
 struct Evaluation : EvaluationSummary {
   std::unique_ptr<TaskPredictions> predictions;
 };

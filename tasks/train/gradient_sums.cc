@@ -6,7 +6,6 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "base/status_macros.h"
+#include "tasks/distributed/buckets.h"
 
 namespace etc {
 namespace {
@@ -21,8 +21,8 @@ namespace {
 using torch::autograd::variable_list;
 
 // Where a parameter's gradient comes in a backward pass: those of the encoder
-// without a layer are behind its last one or before its first. Heads come last,
-// since what they use of a batch varies.
+// without a layer are behind its last one, which comes first, or before its
+// first. Heads come last, since what they use of a batch varies.
 int64_t PlaceInPass(const std::string& name) {
   constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
   if (!absl::StartsWith(name, "encoder.")) {
@@ -49,9 +49,7 @@ GradientSums::GradientSums(const NamedTensors& parameters, ProcessGroup* group)
     : group_(group) {
   std::vector<std::pair<int64_t, torch::Tensor>> order;
   for (const auto& [name, tensor] : parameters) {
-    // The last layer first.
-    const int64_t place = PlaceInPass(name);
-    order.emplace_back(place, tensor);
+    order.emplace_back(PlaceInPass(name), tensor);
   }
   std::stable_sort(
       order.begin(), order.end(),
@@ -100,7 +98,7 @@ void GradientSums::GradientGrew(Parameter* parameter) {
     return;
   }
   ++parameter->grew;
-  if (has_learnt_ && parameter->grew == parameter->expected) {
+  if (parameter->grew == parameter->expected) {
     --missing_[parameter->bucket];
     SendComplete();
   }
@@ -130,20 +128,16 @@ void GradientSums::Send(size_t bucket) {
 
 void GradientSums::SendRest() {
   is_last_pass_ = false;
-  sent_early_ = std::exchange(sent_, 0);
-  for (size_t bucket = sent_early_; bucket < buckets_.size(); ++bucket) {
-    Send(bucket);
+  sent_early_ = sent_;
+  while (sent_ < buckets_.size()) {
+    Send(sent_);
   }
   sent_ = 0;
 }
 
 absl::Status GradientSums::Finish(double* number) {
   for (const auto& parameter : parameters_) {
-    // A pass that asked for nothing teaches nothing.
-    if (parameter->grew > 0) {
-      has_learnt_ = true;
-      parameter->expected = std::max(parameter->expected, parameter->grew);
-    }
+    parameter->expected = std::max(parameter->expected, parameter->grew);
   }
   ETC_RETURN_IF_ERROR(group_->FinishSums());
   const size_t count = parameters_.size();

@@ -56,7 +56,8 @@ class GradientSums {
     std::shared_ptr<torch::autograd::Node> accumulator;  // has the hook
     uintptr_t hook = 0;
     size_t bucket = 0;
-    // How often its gradient grew in the last pass, and in the one before.
+    // How often its gradient grew in the last pass, and at most in those of
+    // other updates; 0: it is not waited for.
     int64_t grew = 0;
     int64_t expected = 0;
     // The gradient, once its bucket is sent.
@@ -76,7 +77,6 @@ class GradientSums {
   std::vector<std::unique_ptr<Parameter>> parameters_;  // in sending order
   std::vector<std::vector<Parameter*>> buckets_;
   std::vector<size_t> missing_;  // parameters of each bucket to wait for
-  bool has_learnt_ = false;
   bool is_last_pass_ = false;
   size_t sent_ = 0;
   size_t sent_early_ = 0;

@@ -48,13 +48,18 @@ std::string FormatDuration(double seconds) {
 }  // namespace
 
 std::string FormatProgress(const Progress& progress) {
-  return absl::StrFormat(
+  std::string line = absl::StrFormat(
       "step %d/%d  epoch %s  loss %.4f  lr %.1e  %s examples/s  "
       "%s tokens/s  waiting %.0f%%  %s left",
       progress.step, progress.num_steps, FormatEpoch(progress), progress.loss,
       progress.learning_rate, FormatRate(progress.examples_per_second),
       FormatRate(progress.tokens_per_second), 100 * progress.waiting,
       FormatDuration(progress.seconds_left));
+  if (progress.later_steps > 0) {
+    absl::StrAppend(&line, ", ", FormatDuration(progress.seconds_left_in_all),
+                    " with the runs after it");
+  }
+  return line;
 }
 
 void ProgressMeter::Add(const Update& update) {
@@ -75,9 +80,12 @@ void ProgressMeter::Fill(Progress* progress) const {
   progress->examples_per_second = sums_.examples / sums_.seconds;
   progress->tokens_per_second = sums_.tokens / sums_.seconds;
   progress->waiting = sums_.seconds_waited / sums_.seconds;
+  const double seconds = sums_.seconds / weight_;  // of an update
   progress->seconds_left =
-      static_cast<double>(progress->num_steps - progress->step) *
-      sums_.seconds / weight_;
+      static_cast<double>(progress->num_steps - progress->step) * seconds;
+  progress->seconds_left_in_all =
+      progress->seconds_left +
+      static_cast<double>(progress->later_steps) * seconds;
 }
 
 double SteadySeconds() {

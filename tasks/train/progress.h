@@ -15,20 +15,24 @@ namespace etc {
 
 // Progress of a run, after an update.
 struct Progress {
-  int64_t step = 0;       // updates made
-  int64_t num_steps = 0;  // of the whole run
-  double epoch = 0;       // passes over the data
-  double loss = 0;        // smoothed over the last updates
+  int64_t step = 0;         // updates made
+  int64_t num_steps = 0;    // of the whole run
+  int64_t later_steps = 0;  // of the runs after it
+  double epoch = 0;         // passes over the data
+  double loss = 0;          // smoothed over the last updates
   double learning_rate = 0;
   double examples_per_second = 0;
   double tokens_per_second = 0;  // long and global, without padding
   // Share of the time in which training waited for examples.
   double waiting = 0;
   double seconds_left = 0;  // estimated
+  // The same with the runs after it, if their updates take as long.
+  double seconds_left_in_all = 0;
 };
 
 // "step 12/400  epoch 0.30  loss 1.2345  lr 3.0e-05  8.1 examples/s
-// 12.3k tokens/s  waiting 2%  1:02:03 left", on one line.
+// 12.3k tokens/s  waiting 2%  1:02:03 left", on one line; where there are runs
+// after it, also "3:02:03 with the runs after it".
 std::string FormatProgress(const Progress& progress);
 
 // Averages over about the last twenty updates.

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "tasks/data/data_files.h"
 #include "tasks/train/config_fields.h"
@@ -66,6 +67,10 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {
   }
   return paths;
 }
+
+// What is read of a file that another process reads too.
+constexpr FileDigestOptions kSamples = {
+    .largest_whole = 0, .sample_bytes = uint64_t{1} << 16, .num_samples = 16};
 
 // Reads many files on several threads.
 class FileReader {
@@ -137,10 +142,54 @@ class FileReader {
   uint64_t bytes_ = 0;  // guarded by mutex_
 };
 
+// Has each process read its share of the files, and tell the others.
+absl::Status ReadTogether(const std::vector<RunFile*>& files,
+                          const RunFilesListener& listener,
+                          const DataGroup& group) {
+  const auto owner = [&](size_t file) {
+    return file % static_cast<size_t>(group.size);
+  };
+  std::vector<RunFile*> own;
+  std::vector<std::string> samples;
+  std::string mine;  // a line for each file: its samples, and its digest
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (static_cast<int64_t>(owner(i)) == group.rank) {
+      own.push_back(files[i]);
+    }
+    ETC_ASSIGN_OR_RETURN(const FileDigest of_samples,
+                         DigestFile(files[i]->path, nullptr, kSamples));
+    samples.push_back(absl::StrCat(of_samples.bytes, " ", of_samples.digest));
+  }
+  ETC_RETURN_IF_ERROR(FileReader(std::move(own), listener).ReadAll());
+  for (size_t i = 0; i < files.size(); ++i) {
+    absl::StrAppend(&mine, samples[i], "\t", files[i]->digest.digest, "\n");
+  }
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all, group.gather(mine));
+  std::vector<RunFile*> others;
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (static_cast<int64_t>(owner(i)) == group.rank) {
+      continue;
+    }
+    const std::vector<std::string> lines =
+        absl::StrSplit(all[owner(i)], '\n', absl::SkipEmpty());
+    const std::vector<std::string> parts = absl::StrSplit(
+        i < lines.size() ? lines[i] : "", '\t', absl::SkipEmpty());
+    if (parts.size() == 2 && parts[0] == samples[i]) {
+      std::error_code error;
+      files[i]->digest = {.bytes = fs::file_size(files[i]->path, error),
+                          .digest = parts[1]};
+    } else {
+      others.push_back(files[i]);
+    }
+  }
+  return FileReader(std::move(others), listener).ReadAll();
+}
+
 }  // namespace
 
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
-                                      const RunFilesListener& listener) {
+                                      const RunFilesListener& listener,
+                                      const DataGroup& group) {
   RunFiles files;
   absl::Status status;
   ForEachConfigField(config, [&](const std::string& name, const auto& field,
@@ -174,7 +223,9 @@ absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
       all.push_back(&file);
     }
   }
-  ETC_RETURN_IF_ERROR(FileReader(std::move(all), listener).ReadAll());
+  ETC_RETURN_IF_ERROR(group.size > 1
+                          ? ReadTogether(all, listener, group)
+                          : FileReader(std::move(all), listener).ReadAll());
   return files;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/file_digest.h"
+#include "tasks/data/data_group.h"
 #include "tasks/train/config.h"
 
 namespace etc {
@@ -34,9 +35,16 @@ using RunFilesListener =
 // of names (tasks/data/data_files.h); a single string is a file, a directory,
 // of which all files are meant, or the prefix of a TensorFlow checkpoint. A
 // field whose value names no file at all has no entry.
+//
+// Of several processes, which all call it at the same time, each reads every so
+// manieth file and tells the others its digest. They take it if samples of
+// their own file, 1 MiB in all, are the same; else they read theirs, so that
+// the digests differ as the files do.
 //   kNotFound         there is no such file; the message names the field
+//   kUnavailable      another process has ended
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
-                                      const RunFilesListener& listener);
+                                      const RunFilesListener& listener,
+                                      const DataGroup& group = {});
 
 }  // namespace etc
 

@@ -47,6 +47,7 @@ absl::Status RunReport::ReportUpdate(int64_t step,
               .tokens = tokens});
   Progress progress{.step = step,
                     .num_steps = plan.num_steps,
+                    .later_steps = options_.later_steps,
                     .epoch = epoch,
                     .learning_rate = update.learning_rate};
   meter_.Fill(&progress);

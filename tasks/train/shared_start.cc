@@ -2,10 +2,12 @@
 
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
@@ -48,6 +50,29 @@ absl::Status ShareState(TrainingState* state,
 
 }  // namespace
 
+CudaDevices CudaDevicesOf(const ProcessGroup* group) {
+  return FindCudaDevices(group == nullptr ? 0 : group->local_rank());
+}
+
+absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
+                                     ProcessGroup* group) {
+  ETC_ASSIGN_OR_RETURN(RunDevice device,
+                       DeviceOfRun(config, CudaDevicesOf(group)));
+  if (group == nullptr || config.train.backend != "nccl") {
+    return device;
+  }
+  const std::string asked = "train.backend is \"nccl\", but ";
+  if (!device.device.is_cuda()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(asked, "that sums on CUDA devices, and ", device.message));
+  }
+  const absl::Status joined = group->UseNccl();
+  if (!joined.ok()) {
+    return absl::Status(joined.code(), absl::StrCat(asked, joined.message()));
+  }
+  return device;
+}
+
 absl::Status CheckSameRun(const RunOptions& options) {
   ProcessGroup* const group = options.group;
   if (group == nullptr) {
@@ -78,6 +103,36 @@ absl::Status CheckSameRun(const RunOptions& options) {
                   : std::string(same.message())));
   }
   return group->Agree(same);
+}
+
+absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
+    const RunOptions& options) {
+  TrainingLoaderOptions loader = options.plan.loader;
+  loader.stop = options.stop;
+  loader.group = DataGroupOf(options.group);
+  if (options.group != nullptr) {
+    ETC_ASSIGN_OR_RETURN(
+        const std::vector<std::string> all,
+        options.group->Gather(absl::StrCat(loader.max_pool_bytes)));
+    for (const std::string& text : all) {
+      int64_t bytes = 0;
+      if (absl::SimpleAtoi(text, &bytes)) {
+        loader.max_pool_bytes = std::min(loader.max_pool_bytes, bytes);
+      }
+    }
+  }
+  return loader;
+}
+
+DataGroup DataGroupOf(ProcessGroup* group) {
+  if (group == nullptr) {
+    return {};
+  }
+  return {.rank = group->rank(),
+          .size = group->size(),
+          .gather = [group](const std::string& bytes) {
+            return group->Gather(bytes);
+          }};
 }
 
 absl::Status InFirstProcess(ProcessGroup* group,

@@ -8,7 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
+#include "tasks/data/data_group.h"
+#include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
+#include "tasks/train/config.h"
+#include "tasks/train/device.h"
 #include "tasks/train/optimizer_shards.h"
 #include "tasks/train/trainer.h"
 #include "tasks/train/training_state.h"
@@ -18,11 +22,29 @@ namespace etc {
 // What the processes of a run begin it with, all the same, and how they go on
 // together.
 
+// The CUDA devices that LibTorch finds, for this process. `group` may be null.
+CudaDevices CudaDevicesOf(const ProcessGroup* group);
+
+// The device of this process, on which gradients are summed up as
+// `train.backend` says. `group` may be null.
+//   kFailedPrecondition  NCCL is asked for on a CPU, or without NCCL
+//   others               those of DeviceOfRun
+absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
+                                     ProcessGroup* group);
+
 // Whether they have the same settings, and the micro-batches of an update
 // suffice for all.
 //   kFailedPrecondition  names the process and the fields that differ
 //   kInvalidArgument     an update has fewer micro-batches than processes
 absl::Status CheckSameRun(const RunOptions& options);
+
+// The loader's options of this process, which belongs to those of the run: a
+// pool may take what the process that may take least has for it.
+absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
+    const RunOptions& options);
+
+// What data sets are to know of `group`, which may be null.
+DataGroup DataGroupOf(ProcessGroup* group);
 
 // What `action`, of the first process alone, comes to, in all of them. `group`
 // is null where there is one process.

@@ -17,7 +17,6 @@
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
 #include "tasks/data/batch.h"
-#include "tasks/distributed/deal.h"
 #include "tasks/train/device.h"
 
 namespace etc {
@@ -206,6 +205,35 @@ absl::StatusOr<bool> TrainStep::AddGradientOfContext(const Share& share,
   return Together(share.step, add, /*makes_gradients=*/true);
 }
 
+absl::StatusOr<LossTotals> TrainStep::TotalsOf(const TrainingBatch& batch,
+                                               TrainStepResult* result) const {
+  LossTotals totals;
+  double examples_here = 0;
+  double tokens = 0;
+  for (const Examples& examples : batch.micro_batches) {
+    AddTotals(model_->Totals(examples), &totals);
+    examples_here += static_cast<double>(examples.size());
+    for (const auto& example : examples) {
+      tokens += static_cast<double>(example->long_length() +
+                                    example->global_length());
+    }
+  }
+  totals.push_back(examples_here);
+  totals.push_back(tokens);
+  if (options_.group != nullptr) {
+    // Whole numbers: the same however they are added up.
+    const torch::Tensor sums = torch::tensor(totals, torch::kFloat64);
+    ETC_RETURN_IF_ERROR(options_.group->Sum({sums}));
+    totals.assign(sums.data_ptr<double>(),
+                  sums.data_ptr<double>() + sums.numel());
+  }
+  result->tokens = static_cast<int64_t>(totals.back());
+  totals.pop_back();
+  result->examples = static_cast<int64_t>(totals.back());
+  totals.pop_back();
+  return totals;
+}
+
 absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
                                                 int64_t step,
                                                 TrainStepResult* result) {
@@ -213,23 +241,15 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
     // Undefined, not zero: a parameter without a gradient is left alone.
     torch::Tensor(parameter).mutable_grad() = torch::Tensor();
   }
-  LossTotals totals;
-  for (const Examples& examples : batch.micro_batches) {
-    AddTotals(model_->Totals(examples), &totals);
-    result->examples += static_cast<int64_t>(examples.size());
-    for (const auto& example : examples) {
-      result->tokens += example->long_length() + example->global_length();
-    }
-  }
-  ProcessGroup* const group = options_.group;
+  ETC_ASSIGN_OR_RETURN(const LossTotals totals, TotalsOf(batch, result));
   const std::unique_ptr<UpdateContext> context = model_->BeginUpdate();
-  const Share share = {
+  Share share = {
       .batch = batch,
       .step = step,
-      .is_here = DealMicroBatches(batch.micro_batches,
-                                  group == nullptr ? 1 : group->size(),
-                                  group == nullptr ? 0 : group->rank()),
       .last_use = context == nullptr ? SeedUse::kForward : SeedUse::kShared};
+  for (const Examples& examples : batch.micro_batches) {
+    share.is_here.push_back(!examples.empty());
+  }
   ETC_ASSIGN_OR_RETURN(const bool begun, AddToContext(share, context.get()));
   if (!begun) {
     return false;

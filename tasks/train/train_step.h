@@ -38,7 +38,8 @@ class TrainStep {
     double clip_norm = 1;
     LearningRateSchedule schedule;
     int64_t seed = 1;
-    // Among which the micro-batches are dealt out; null: there is one process.
+    // Each of which runs its own micro-batches of a batch; null: there is one
+    // process.
     ProcessGroup* group = nullptr;
     // Of which process the optimizer's parameters are; null: it has all.
     OptimizerShards* shards = nullptr;
@@ -52,7 +53,7 @@ class TrainStep {
   // The update after `step` others. Its random numbers follow from the seed,
   // `step` and the micro-batch alone. Nothing, and no change to the model, if
   // `*stop` becomes true before it is made; `stop` may be null.
-  // Of several processes each runs its share of the micro-batches, and all make
+  // Of several processes each runs the micro-batches that it has, and all make
   // the same update.
   //   kAborted      the loss or the gradient is infinite or not a number, and
   //                 the model is as it was; or the parameters are after the
@@ -74,6 +75,9 @@ class TrainStep {
   // the loss and the counts. False if it was stopped before.
   absl::StatusOr<bool> ComputeGradient(const TrainingBatch& batch, int64_t step,
                                        TrainStepResult* result);
+  // The totals of a batch, and in `result` its counts, over all processes.
+  absl::StatusOr<LossTotals> TotalsOf(const TrainingBatch& batch,
+                                      TrainStepResult* result) const;
   // Runs what this process does of an update. False if it was stopped before
   // its end in any process. `makes_gradients`: all of them are there then, and
   // their sums under way.

@@ -118,8 +118,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   ETC_RETURN_IF_ERROR(trainer->LoadOptimizerState());
   ETC_RETURN_IF_ERROR(
       trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));
-  TrainingLoaderOptions loader = options.plan.loader;
-  loader.stop = options.stop;
+  ETC_ASSIGN_OR_RETURN(const TrainingLoaderOptions loader,
+                       LoaderOptionsHere(options));
   trainer->loader_ = std::make_unique<TrainingLoader>(&options.train, loader,
                                                       trainer->state_.position);
   return trainer;
@@ -281,7 +281,7 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
     return false;
   }
   const double waited = loader_->seconds_waited() - waited_before;
-  checked_examples_ = batch->micro_batches.front();
+  checked_examples_ = batch->first_here();
   const absl::StatusOr<std::optional<TrainStepResult>> update =
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },

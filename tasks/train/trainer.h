@@ -43,6 +43,8 @@ struct RunOptions {
   // Checked before each micro-batch: true makes the run save and return. May be
   // null.
   const std::atomic<bool>* stop = nullptr;
+  // Updates of the runs after this one, for the time left.
+  int64_t later_steps = 0;
 };
 
 struct RunResult {

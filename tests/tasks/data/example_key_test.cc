@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/data/evaluation_loader.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 
@@ -64,7 +65,7 @@ Tokens TokensOf(const TrainingBatch& batch) {
 
 constexpr int64_t kRecords = 24;
 // Six batches an epoch, in two pools.
-constexpr TrainingLoaderOptions kOptions{
+const TrainingLoaderOptions kOptions{
     .seed = 3, .batch_size = 4, .micro_batch_size = 2, .bucket_batches = 3};
 constexpr size_t kBatchesPerEpoch = 6;
 
@@ -164,8 +165,9 @@ TEST(ExampleKeyTest, MasksTheSameInEveryEvaluation) {
   const auto evaluate = [&](int64_t workers) {
     EvaluationLoader loader(&source, {.batch_size = 5, .workers = workers});
     Tokens tokens;
-    for (auto batch = loader.Next(); !batch->empty(); batch = loader.Next()) {
-      for (const auto& example : *batch) {
+    for (auto round = loader.Next(); !round->batches.empty();
+         round = loader.Next()) {
+      for (const auto& example : round->batches.front()) {
         tokens.push_back(example->long_token_ids);
       }
     }

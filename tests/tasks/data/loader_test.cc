@@ -16,6 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/data/evaluation_loader.h"
+#include "tests/tasks/data/fake_source.h"
 
 namespace etc {
 namespace {
@@ -25,47 +27,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-// Record i has `counts[i % counts.size()]` examples, called "i/0", "i/1"; their
-// lengths are in [0, 10).
-class FakeSource : public ExampleSource {
- public:
-  FakeSource(int64_t size, std::vector<int> counts)
-      : size_(size), counts_(std::move(counts)) {}
-
-  int64_t size() const override { return size_; }
-  absl::StatusOr<Examples> Make(RecordRequest request) const override {
-    const int64_t record = request.record;
-    if (bad_records.count(record) > 0) {
-      return absl::InvalidArgumentError(absl::StrCat("bad record ", record));
-    }
-    if (record == unreadable_record) {
-      return absl::DataLossError("disk on fire");
-    }
-    Examples examples;
-    for (int i = 0; i < counts_[static_cast<size_t>(record) % counts_.size()];
-         ++i) {
-      auto example = std::make_shared<Example>();
-      example->record_id = absl::StrCat(record, "/", i);
-      example->long_token_ids.resize(
-          static_cast<size_t>((record * 7 + i * 3) % 10));
-      if (left_out.contains(example->record_id)) {
-        example->left_out = left_out.at(example->record_id);
-      }
-      examples.push_back(std::move(example));
-    }
-    return examples;
-  }
-
-  std::set<int64_t> bad_records;
-  int64_t unreadable_record = -1;
-  // Reasons by example.
-  std::map<std::string, std::string> left_out;
-
- private:
-  int64_t size_;
-  std::vector<int> counts_;
-};
 
 std::vector<std::string> Ids(const TrainingBatch& batch) {
   std::vector<std::string> ids;
@@ -88,7 +49,7 @@ std::vector<std::vector<std::string>> Take(TrainingLoader& loader, int count) {
   return batches;
 }
 
-constexpr TrainingLoaderOptions kOptions{
+const TrainingLoaderOptions kOptions{
     .seed = 3, .batch_size = 4, .micro_batch_size = 2, .bucket_batches = 3};
 
 TEST(TrainingLoaderTest, GivesTheSameOrderForAnyWorkersAndMicroBatches) {
@@ -248,9 +209,9 @@ TEST(EvaluationLoaderTest, KeepsWhatTrainingLeavesOut) {
   FakeSource source(2, {1});
   source.left_out = {{"0/0", "too long"}};
   EvaluationLoader loader(&source, {.batch_size = 3});
-  const auto batch = loader.Next();
-  ASSERT_TRUE(batch.ok()) << batch.status();
-  EXPECT_THAT(*batch, SizeIs(2));
+  const auto round = loader.Next();
+  ASSERT_TRUE(round.ok()) << round.status();
+  EXPECT_THAT(round->batches, ElementsAre(SizeIs(2)));
   EXPECT_THAT(loader.skipped().left_out, testing::IsEmpty());
 }
 
@@ -347,13 +308,14 @@ TEST(EvaluationLoaderTest, KeepsFileOrderAndDropsNothing) {
     std::vector<std::string> ids;
     std::vector<size_t> sizes;
     while (true) {
-      const auto batch = loader.Next();
-      ASSERT_TRUE(batch.ok());
-      if (batch->empty()) {
+      const auto round = loader.Next();
+      ASSERT_TRUE(round.ok());
+      if (round->batches.empty()) {
         break;
       }
-      sizes.push_back(batch->size());
-      for (const auto& example : *batch) {
+      sizes.push_back(round->batches.front().size());
+      EXPECT_EQ(round->num_examples, sizes.back());
+      for (const auto& example : round->batches.front()) {
         ids.push_back(example->record_id);
       }
     }

@@ -7,18 +7,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
+#include "tests/support/gzip_member.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/data/thread_group.h"
 
 namespace etc {
 namespace {
 
 using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // Keeps the text of each record in `seen`, and makes nothing of it.
@@ -123,6 +128,84 @@ TEST_F(RecordSourceTest, NamesAPatternWithoutFiles) {
   std::vector<std::string> seen;
   EXPECT_EQ(RecordSource::Open({Shards()}, Remember(&seen)).status().message(),
             "there is no file that matches " + Shards());
+}
+
+TEST_F(RecordSourceTest, IsScannedOnceByAllProcesses) {
+  WriteShards(40);
+  // Large enough for some places to begin at.
+  std::string text;
+  for (uint64_t i = 0; i < 300'000; ++i) {
+    const std::string record = absl::StrCat("{\"", CombineSeeds({i}), "\":1}");
+    absl::StrAppend(&text, record, "\n");
+    expected_.push_back(absl::StrCat(directory_.File("shard-900"), ": record ",
+                                     i, " ", record));
+  }
+  const std::string packed = GzipMember(text, {.level = 1});
+  num_bytes_ += packed.size();
+  directory_.Write("shard-900", packed);
+  std::atomic<uint64_t> scanned = 0;
+  RunAsGroup(3, [&](const DataGroup& group) {
+    std::vector<std::string> seen;
+    uint64_t scanned_here = 0;
+    const auto source = RecordSource::Open(
+        {Shards()}, Remember(&seen),
+        [&](uint64_t bytes, uint64_t num_bytes) {
+          EXPECT_LE(bytes, num_bytes);
+          scanned_here = bytes;
+          return absl::OkStatus();
+        },
+        {}, group);
+    ASSERT_TRUE(source.ok()) << source.status();
+    scanned += scanned_here;
+    ASSERT_EQ((*source)->size(), static_cast<int64_t>(expected_.size()));
+    // Backwards, so that each read begins at a place of the index.
+    for (int64_t i = (*source)->size() - 1; i >= 0; i -= 1 + i / 50) {
+      EXPECT_TRUE((*source)->Make({.record = i}).ok());
+      EXPECT_EQ(seen.back(), expected_[static_cast<size_t>(i)]);
+    }
+  });
+  EXPECT_EQ(scanned, num_bytes_);
+}
+
+TEST_F(RecordSourceTest, NamesTheFirstMistakeInAllProcesses) {
+  WriteShards(30);
+  const std::string first = directory_.Write("shard-105", "[");
+  directory_.Write("shard-106", "{");
+  directory_.Write("shard-127", "}");
+  RunAsGroup(3, [&](const DataGroup& group) {
+    std::vector<std::string> seen;
+    const auto source =
+        RecordSource::Open({Shards()}, Remember(&seen), nullptr, {}, group);
+    EXPECT_EQ(source.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(source.status().message()),
+                StartsWith(first + ":"));
+  });
+}
+
+TEST_F(RecordSourceTest, RefusesOtherFilesInOtherProcesses) {
+  WriteShards(9);
+  directory_.Write("other-100", "{}");
+  directory_.Write("longer", "[  ]");
+  RunAsGroup(2, [&](const DataGroup& group) {
+    const bool is_first = group.rank == 0;
+    std::vector<std::string> seen;
+    const auto fewer =
+        RecordSource::Open({is_first ? Shards() : directory_.File("other-*")},
+                           Remember(&seen), nullptr, {}, group);
+    EXPECT_EQ(fewer.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(fewer.status().message()),
+                HasSubstr("should have the same data"));
+    const auto longer =
+        RecordSource::Open({directory_.File(is_first ? "longer" : "shard-100")},
+                           Remember(&seen), nullptr, {}, group);
+    EXPECT_EQ(longer.ok(), is_first);  // who has scanned it
+    EXPECT_EQ(longer.status().message(),
+              is_first ? ""
+                       : directory_.File("shard-100") +
+                             ": the file should be the same in all processes, "
+                             "but has 2 bytes here and 4 where its records "
+                             "were looked for");
+  });
 }
 
 }  // namespace

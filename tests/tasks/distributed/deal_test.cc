@@ -4,19 +4,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace etc {
 namespace {
 
-// Micro-batches of one example of so many long and no global tokens.
-std::vector<Examples> MicroBatches(const std::vector<int64_t>& lengths) {
-  std::vector<Examples> micro_batches;
+// Micro-batches of one example of so many long and no global tokens, whose
+// records process 0 makes, whatever the processes.
+std::vector<ExampleOutlines> MicroBatches(const std::vector<int64_t>& lengths) {
+  std::vector<ExampleOutlines> micro_batches;
   for (const int64_t length : lengths) {
-    auto example = std::make_shared<Example>();
-    example->long_token_ids.resize(static_cast<size_t>(length));
-    micro_batches.push_back({example});
+    micro_batches.push_back({{.long_length = length}});
   }
   return micro_batches;
 }
@@ -57,16 +55,35 @@ TEST(DealMicroBatchesTest, LeavesNobodyWithoutWork) {
 }
 
 TEST(DealMicroBatchesTest, CountsPaddingAndGlobalTokens) {
-  std::vector<Examples> micro_batches = MicroBatches({40, 79, 40});
+  std::vector<ExampleOutlines> micro_batches = MicroBatches({40, 79, 40});
   // Two rows of 40, of which one is padded.
-  micro_batches[0].push_back(MicroBatches({1}).front().front());
+  micro_batches[0].push_back({.long_length = 1});
   EXPECT_EQ(DealMicroBatches(micro_batches, 2, 0),
             std::vector<bool>({true, false, false}));
-  auto example = std::make_shared<Example>();
-  example->global_token_ids.resize(21);  // 84
-  micro_batches.push_back({example});
+  micro_batches.push_back({{.global_length = 21}});  // 84
   EXPECT_EQ(DealMicroBatches(micro_batches, 2, 0),
             std::vector<bool>({false, false, true, true}));
+}
+
+TEST(DealMicroBatchesTest, GivesAProcessWhatItHasMade) {
+  // Records 0 to 7, in another order: even ones are made by process 0.
+  std::vector<ExampleOutlines> micro_batches;
+  for (const int64_t record : {4, 6, 1, 0, 3, 5, 2, 7}) {
+    micro_batches.push_back(
+        {{.request = {.record = record}, .long_length = 10}});
+  }
+  EXPECT_EQ(
+      DealMicroBatches(micro_batches, 2, 0),
+      std::vector<bool>({true, true, false, true, false, false, true, false}));
+  // What one has made beyond its share is another's.
+  micro_batches[2].front().request.record = 8;
+  micro_batches[4].front().request.record = 10;
+  std::vector<bool> first = DealMicroBatches(micro_batches, 2, 0);
+  std::vector<bool> second = DealMicroBatches(micro_batches, 2, 1);
+  EXPECT_EQ(std::count(first.begin(), first.end(), true), 4);
+  EXPECT_TRUE(second[5] && second[7]);
+  second.flip();
+  EXPECT_EQ(first, second);
 }
 
 }  // namespace

@@ -63,6 +63,21 @@ TEST(ProcessGroupTest, SumsTensorsOfAll) {
   }
 }
 
+// What is on the CPU is summed there, with NCCL or without.
+TEST(ProcessGroupTest, SaysWhereItHasNoNccl) {
+  ExpectProcesses(2, [](const ProcessPlace& place) {
+    const auto group = JoinOrDie(place);
+    const absl::Status status = group->UseNccl();
+    if (!status.ok()) {
+      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("-DETC_NCCL=ON"));
+    }
+    const torch::Tensor one = torch::ones({3});
+    EXPECT_TRUE(group->Sum({one}).ok());
+    EXPECT_EQ(one[2].item<double>(), 2);
+  });
+}
+
 // Rounding depends on the order of a sum: all have that of one process.
 TEST(ProcessGroupTest, SumsToTheSameBits) {
   ExpectProcesses(3, [](const ProcessPlace& place) {

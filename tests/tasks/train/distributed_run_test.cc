@@ -9,7 +9,10 @@
 #include <signal.h>
 #include <torch/utils.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -17,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tasks/distributed/process_group.h"
 #include "tests/support/tensor_matchers.h"
@@ -28,6 +32,19 @@ namespace etc {
 namespace {
 
 using testing::HasSubstr;
+
+// Counts the records that are made.
+class CountingTask final : public ToyTask {
+ public:
+  using ToyTask::ToyTask;
+  absl::StatusOr<Examples> MakeExamples(
+      const std::string& record, const std::string& where) const override {
+    ++made;
+    return ToyTask::MakeExamples(record, where);
+  }
+
+  mutable std::atomic<int64_t> made = 0;
+};
 
 class DistributedRunTest : public ToyRunTest {
  protected:
@@ -62,12 +79,13 @@ class DistributedRunTest : public ToyRunTest {
     if (!config.ok()) {
       return config.status();
     }
-    const ToyTask task(config->model);
+    const CountingTask task(config->model);
     const auto result = Finetune(*config, task,
                                  {.resume = resume,
                                   .reporter = reporter,
                                   .stop = &reporter->stop,
                                   .group = group.get()});
+    made_ = task.made;
     if (group != nullptr) {
       group->Leave(result.status());
     }
@@ -86,6 +104,20 @@ class DistributedRunTest : public ToyRunTest {
       EXPECT_TRUE(status.ok()) << status;
     });
   }
+
+  // A new run of three processes, of which each checks what it has come to.
+  void CheckThree(const std::function<
+                  void(const ProcessPlace& place, const FakeReporter& reporter,
+                       const absl::Status& status)>& check) {
+    ExpectProcesses(3, [&](const ProcessPlace& place) {
+      FakeReporter reporter;
+      const absl::Status status =
+          RunHere(json_, place, &reporter, /*resume=*/false);
+      check(place, reporter, status);
+    });
+  }
+
+  int64_t made_ = 0;  // records, by the last RunHere
 
   std::string Seed(const std::string& name) const {
     return Output(name) + "/seed-1";
@@ -136,6 +168,80 @@ TEST_F(DistributedRunTest, MakesTheUpdatesOfOneProcess) {
     RunWith(processes, name);
     ExpectSameUpdates(name, "one");
   }
+}
+
+// Two epochs of the cheapest records, of which nothing is kept.
+TEST_F(DistributedRunTest, MakesItsShareOfTheRecords) {
+  json_["output"] = Output("shares");
+  train_ = temporary_.Write("many.jsonl", ToyRecords(400, 1));
+  json_["data"] = {{"train", {train_}},
+                   {"dev", nlohmann::json::array()},
+                   {"workers", 1},
+                   {"cache_megabytes", 0},
+                   {"bucket_batches", 5}};
+  json_["train"]["micro_batch_size"] = 1;
+  json_["train"]["steps"] = 100;
+  json_["train"].erase("evaluate_every");
+  CheckThree([&](const ProcessPlace& place, const FakeReporter& /*reporter*/,
+                 const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_GE(made_, 2 * 400 / 3);
+    EXPECT_LE(made_, 2 * 400 * 0.55) << "process " << place.rank;
+  });
+}
+
+TEST_F(DistributedRunTest, MeetsABadRecordInAllProcesses) {
+  temporary_.Write("train.jsonl",
+                   ToyRecords(20, 1) + "{\"id\": 5}\n" + ToyRecords(17, 3));
+  json_["output"] = Output("error");
+  CheckThree([&](const ProcessPlace& /*place*/,
+                 const FakeReporter& /*reporter*/, const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("train.jsonl: record 20"));
+  });
+  json_["data"]["on_bad_record"] = "skip";
+  RunWith(1, "one");
+  json_["output"] = Output("skip");
+  CheckThree([&](const ProcessPlace& place, const FakeReporter& reporter,
+                 const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(std::count_if(reporter.messages.begin(), reporter.messages.end(),
+                            [](const std::string& message) {
+                              return absl::StrContains(
+                                  message, "training: skipped 1 bad record");
+                            }),
+              place.rank == 0 ? 1 : 0);
+  });
+  ExpectSameUpdates("skip", "one");
+}
+
+TEST_F(DistributedRunTest, MeetsABadRecordOfAnEvaluationInAllProcesses) {
+  temporary_.Write("dev.jsonl", ToyRecords(8, 2) + "{\"id\": 5}\n");
+  json_["output"] = Output("dev-error");
+  CheckThree([&](const ProcessPlace& /*place*/,
+                 const FakeReporter& /*reporter*/, const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("dev.jsonl: record 8"));
+  });
+}
+
+// Of which only one was told to.
+TEST_F(DistributedRunTest, StopsAnEvaluationInAllProcesses) {
+  RunWith(3, "straight");
+  json_["output"] = Output("evaluation");
+  ExpectProcesses(3, [&](const ProcessPlace& place) {
+    FakeReporter reporter;
+    reporter.stop_after_evaluation_batch = place.rank == 2 ? 1 : -1;
+    const absl::Status status =
+        RunHere(json_, place, &reporter, /*resume=*/false);
+    EXPECT_TRUE(status.ok()) << status;
+  });
+  EXPECT_LT(MetricsLines(Seed("evaluation")).size(),
+            MetricsLines(Seed("straight")).size());
+  RunWith(3, "evaluation", /*resume=*/true);
+  ExpectSameRun(Seed("evaluation"), Seed("straight"));
 }
 
 TEST_F(DistributedRunTest, GoesOnWithFewerProcesses) {
@@ -231,10 +337,8 @@ TEST_F(DistributedRunTest, RefusesMoreProcessesThanMicroBatches) {
   json_["output"] = Output("many");
   json_["train"]["batch_size"] = 2;
   json_["train"]["micro_batch_size"] = 1;
-  ExpectProcesses(3, [&](const ProcessPlace& place) {
-    FakeReporter reporter;
-    const absl::Status status =
-        RunHere(json_, place, &reporter, /*resume=*/false);
+  CheckThree([&](const ProcessPlace& /*place*/,
+                 const FakeReporter& /*reporter*/, const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("is 2 micro-batches, too few for 3 processes"));

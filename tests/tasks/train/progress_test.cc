@@ -30,6 +30,11 @@ TEST(ProgressTest, SaysWhereTheRunStands) {
   EXPECT_EQ(FormatProgress(kProgress),
             "step 12/400  epoch 0.30  loss 1.2346  lr 3.0e-05  8.1 examples/s  "
             "12.3k tokens/s  waiting 2%  1:02:03 left");
+  Progress with_others = kProgress;
+  with_others.later_steps = 800;
+  with_others.seconds_left_in_all = 11523;
+  EXPECT_EQ(FormatProgress(with_others),
+            FormatProgress(kProgress) + ", 3:12:03 with the runs after it");
   // An epoch that takes 10 000 updates and more.
   Progress large = kProgress;
   large.epoch = 12e-4;
@@ -59,6 +64,11 @@ TEST(ProgressMeterTest, AveragesOverTheLastUpdates) {
   EXPECT_DOUBLE_EQ(progress.tokens_per_second, 100);
   EXPECT_DOUBLE_EQ(progress.waiting, 0.25);
   EXPECT_DOUBLE_EQ(progress.seconds_left, 80);
+  EXPECT_DOUBLE_EQ(progress.seconds_left_in_all, 80);
+  progress.later_steps = 5;
+  meter.Fill(&progress);
+  EXPECT_DOUBLE_EQ(progress.seconds_left, 80);
+  EXPECT_DOUBLE_EQ(progress.seconds_left_in_all, 100);
   for (int i = 0; i < 200; ++i) {
     meter.Add({.loss = 1, .seconds = 1, .examples = 8, .tokens = 400});
   }

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "tasks/data/loader.h"
+#include "tasks/data/evaluation_loader.h"
 #include "tasks/train/evaluator.h"
 #include "tasks/train/trainable_model.h"
 
@@ -159,11 +159,11 @@ class MaskedEvaluator final : public Evaluator {
     Result result;
     int64_t correct = 0;
     while (true) {
-      ETC_ASSIGN_OR_RETURN(Examples examples, loader.Next());
-      if (examples.empty()) {
+      ETC_ASSIGN_OR_RETURN(EvaluationRound round, loader.Next());
+      if (round.batches.empty()) {
         break;
       }
-      const Batch batch = MakeBatch(std::move(examples));
+      const Batch batch = MakeBatch(std::move(round.batches.front()));
       const torch::Tensor tokens = model->Forward(batch)[0].argmax(1);
       for (int64_t i = 0; i < batch.size(); ++i) {
         const auto& example = static_cast<const MaskedExample&>(
