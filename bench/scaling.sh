@@ -13,7 +13,9 @@
 # etc_large of pre-training: an update takes what `realetc estimate` says, divided
 # by the nodes, and behind it the part of the sums, a ring's 2 (N - 1) / N times the
 # bytes of all gradients at the rate of the network, that the last micro-batch's
-# backward pass does not hide.
+# backward pass does not hide. The same for two machines of eight GPUs, which nobody
+# has measured: for devices of several speeds, and the sums of a machine before those
+# over the network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 unset OPENBLAS_CORETYPE
@@ -113,27 +115,53 @@ def seconds(text):
                             "days": 86400}[unit]
 
 
-print("\nefficiency by the model, of N nodes like this one")
-nodes = [1, 2, 4, 8, 16, 32, 64]
-print("| model, network | GB of gradients | " +
-      " | ".join(f"N = {n}" for n in nodes) + " |")
-print("| --- |" + " --- |" * (len(nodes) + 1))
-for size in ("base", "large"):
+def settings_of(size):
+    """Seconds of an update here, its micro-batches, bytes of gradients."""
     with open(f"{folder}/estimate-{size}", encoding="utf-8") as file:
         update = next(seconds(line[28:].strip()) for line in file
                       if line.startswith("  one update "))
     with open(f"tasks/pretrain/configs/etc_{size}.json", encoding="utf-8") as file:
         train = json.load(file)["train"]
-    micro_batches = train["batch_size"] // train["micro_batch_size"]
-    parameters = parameters_of(size)
+    return (update, train["batch_size"] // train["micro_batch_size"],
+            4 * parameters_of(size))
+
+
+def efficiency(size, processes, per_process, networks):
+    """Of processes that are each so many times as fast as this machine; networks
+    are (ends of the ring, bytes a second) whose sums follow each other."""
+    update, micro_batches, gradients = settings_of(size)
+    update /= per_process
+    sums = sum(2 * (ends - 1) / ends * gradients / rate for ends, rate in networks)
+    here = update * -(-micro_batches // processes) / micro_batches
     # Two thirds of a micro-batch are its backward pass.
-    hides = 2 / 3 * update / micro_batches
-    for gigabits in (10, 100):
-        cells = []
-        for n in nodes:
-            sums = 2 * (n - 1) / n * 4 * parameters / (gigabits * 1e9 / 8)
-            here = update * -(-micro_batches // n) / micro_batches
-            cells.append(f"{update / n / (here + max(0, sums - hides)):.3f}")
-        print(f"| {size}, {gigabits} Gbit/s | {4 * parameters / 1e9:.2f} | " +
-              " | ".join(cells) + " |")
+    hidden = 2 / 3 * update / micro_batches
+    return update / processes / (here + max(0, sums - hidden))
+
+
+def table(title, head, rows):
+    print(f"\n{title}")
+    print("| " + " | ".join(head) + " |")
+    print("|" + " --- |" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+GBIT = 1e9 / 8
+nodes = [1, 2, 4, 8, 16, 32, 64]
+table("efficiency by the model, of N nodes like this one",
+      ["model, network", "GB of gradients"] + [f"N = {n}" for n in nodes],
+      [[f"{size}, {gigabits} Gbit/s", f"{settings_of(size)[2] / 1e9:.2f}"] +
+       [f"{efficiency(size, n, 1, [(n, gigabits * GBIT)]):.3f}" for n in nodes]
+       for size in ("base", "large") for gigabits in (10, 100)])
+
+# NCCL sums within a machine first, then over the network.
+table("on paper: 2 machines of 8 GPUs, each N times as fast as this machine; 200 "
+      "GB/s within a machine",
+      ["model, network", "an update here", "GB sent by a machine"] +
+      [f"N = {n}" for n in (10, 30, 100, 300)],
+      [[f"{size}, {gigabits} Gbit/s", f"{settings_of(size)[0] / 60:.0f} min",
+        f"{settings_of(size)[2] / 1e9:.2f}"] +
+       [f"{efficiency(size, 16, n, [(8, 200e9), (2, gigabits * GBIT)]):.3f}"
+        for n in (10, 30, 100, 300)]
+       for size in ("base", "large") for gigabits in (10, 100)])
 END

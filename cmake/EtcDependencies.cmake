@@ -25,6 +25,12 @@ cmake_path(SET dnnl_beside NORMALIZE "${dnnl_dir}/../include")
 cmake_path(SET dnnl_above NORMALIZE "${dnnl_dir}/../../include")
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED NO_DEFAULT_PATH
   PATHS "${dnnl_beside}" "${dnnl_above}")
+# LibTorch's header for NCCL includes those of both, which it does not bring.
+if(ETC_NCCL)
+  find_package(CUDAToolkit REQUIRED)
+  find_path(NCCL_INCLUDE_DIR nccl.h REQUIRED
+    PATHS "${etc_torch_prefix}/../nvidia/nccl/include")
+endif()
 
 if(ETC_BUILD_TESTS)
   find_package(GTest 1.12 REQUIRED)

@@ -43,11 +43,12 @@ std::vector<int64_t> ComputeCapabilityMajors(int64_t devices) {
 
 }  // namespace
 
-CudaDevices FindCudaDevices() {
+CudaDevices FindCudaDevices(int64_t local_rank) {
   const auto count = static_cast<int64_t>(torch::cuda::device_count());
   return {.built = at::Context::hasCUDART(),
           .count = count,
-          .compute_capability_majors = ComputeCapabilityMajors(count)};
+          .compute_capability_majors = ComputeCapabilityMajors(count),
+          .local_rank = local_rank};
 }
 
 std::optional<DeviceMemory> MemoryOf(const torch::Device& device) {

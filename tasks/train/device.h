@@ -15,8 +15,9 @@
 
 namespace etc {
 
-// The devices that LibTorch finds on this machine.
-CudaDevices FindCudaDevices();
+// The devices that LibTorch finds, for the process of that number among those
+// of a run on this machine.
+CudaDevices FindCudaDevices(int64_t local_rank = 0);
 
 // Where the model of a run is.
 struct RunDevice {

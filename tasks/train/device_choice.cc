@@ -77,25 +77,29 @@ absl::StatusOr<ChosenDevice> ChooseDevice(const std::string& field,
         absl::StrCat(field, " ", choice.status().message()));
   }
   ChosenDevice chosen = {.reason = absl::StrCat(field, " is \"", text, "\"")};
-  switch (choice->kind) {
-    case DeviceChoice::Kind::kAuto:
-      absl::StrAppend(&chosen.reason, ", and ", CountText(found));
-      if (found.count > 0) {
-        chosen.cuda = 0;
-      }
-      return chosen;
-    case DeviceChoice::Kind::kCpu:
-      return chosen;
-    case DeviceChoice::Kind::kCuda:
-      break;
+  if (choice->kind == DeviceChoice::Kind::kCpu) {
+    return chosen;
   }
-  if (choice->index >= found.count) {
+  if (choice->kind == DeviceChoice::Kind::kAuto) {
+    absl::StrAppend(&chosen.reason, ", and ", CountText(found));
+    if (found.count == 0) {
+      return chosen;
+    }
+  }
+  chosen.cuda = choice->index.value_or(found.count == 1 ? 0 : found.local_rank);
+  if (*chosen.cuda < found.count) {
+    return chosen;
+  }
+  if (choice->index.has_value() || found.count == 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(chosen.reason, ", but ", CountText(found),
                      "; what can be used here: ", Names(found)));
   }
-  chosen.cuda = choice->index;
-  return chosen;
+  return absl::FailedPreconditionError(absl::StrCat(
+      field, " is \"", text, "\", which gives each process of this machine a ",
+      "CUDA device of its own, but ", CountText(found),
+      ", and this is process ", found.local_rank + 1,
+      ": start as many as there are devices, or name one for all, \"cuda:0\""));
 }
 
 }  // namespace etc

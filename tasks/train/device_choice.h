@@ -14,24 +14,28 @@ namespace etc {
 // which devices there are: tasks/train/device.h asks.
 
 // What `train.device` and --device may be: "auto" (CUDA where there is a
-// device, else the CPU), "cpu", "cuda" (the first one) or "cuda:1".
+// device, else the CPU), "cpu", "cuda" (the one of this process) or "cuda:1".
 struct DeviceChoice {
   enum class Kind { kAuto, kCpu, kCuda };
   Kind kind = Kind::kAuto;
-  // Of the CUDA device, from 0.
-  int64_t index = 0;
+  // Of the CUDA device, from 0; nothing: that of this process.
+  std::optional<int64_t> index;
 };
 
 //   kInvalidArgument  none of these: 'should be "auto", ..., but is "gpu"'
 absl::StatusOr<DeviceChoice> ParseDevice(const std::string& text);
 
-// The CUDA devices of the machine.
+// The CUDA devices that this process sees.
 struct CudaDevices {
   // Whether LibTorch was built with CUDA at all.
   bool built = false;
   int64_t count = 0;
   // Of each device: 8 for 8.6. Empty: not known.
   std::vector<int64_t> compute_capability_majors = {};
+  // The number of this process among those of its run on this machine, from 0.
+  // Each has the device of its number, unless it sees only one: launchers may
+  // hide those of the others.
+  int64_t local_rank = 0;
 };
 
 struct ChosenDevice {
@@ -47,8 +51,8 @@ struct ChosenDevice {
 // The device that `text` means on a machine with `found`. `field` is what the
 // user set, "train.device" or "--device", and starts each message.
 //   kInvalidArgument     ParseDevice
-//   kFailedPrecondition  there is no such device; the message says what there
-//                        is
+//   kFailedPrecondition  there is no such device, or fewer than processes; the
+//                        message says what there is
 absl::StatusOr<ChosenDevice> ChooseDevice(const std::string& field,
                                           const std::string& text,
                                           const CudaDevices& found);

@@ -33,7 +33,7 @@ TEST(DeviceChoiceTest, ReadsNames) {
   EXPECT_EQ(ParseDevice("auto")->kind, Kind::kAuto);
   EXPECT_EQ(ParseDevice("cpu")->kind, Kind::kCpu);
   EXPECT_EQ(ParseDevice("cuda")->kind, Kind::kCuda);
-  EXPECT_EQ(ParseDevice("cuda")->index, 0);
+  EXPECT_EQ(ParseDevice("cuda")->index, std::nullopt);
   EXPECT_EQ(ParseDevice("cuda:1")->kind, Kind::kCuda);
   EXPECT_EQ(ParseDevice("cuda:1")->index, 1);
   EXPECT_EQ(ParseDevice("cuda:127")->index, 127);
@@ -88,6 +88,36 @@ TEST(DeviceChoiceTest, SaysWhatThereIsInsteadOfAMissingOne) {
             "CUDA devices; what can be used here: cpu, cuda:0, cuda:1");
   EXPECT_THAT(NameOf("gpu", Devices(2)),
               HasSubstr("INVALID_ARGUMENT: train.device should be \"auto\""));
+}
+
+// Of several processes on a machine.
+TEST(DeviceChoiceTest, EachProcessHasADeviceOfItsOwn) {
+  CudaDevices found = Devices(2);
+  found.local_rank = 1;
+  EXPECT_EQ(NameOf("auto", found), "cuda:1");
+  EXPECT_EQ(NameOf("cuda", found), "cuda:1");
+  EXPECT_EQ(NameOf("cuda:0", found), "cuda:0");
+  EXPECT_EQ(NameOf("cpu", found), "cpu");
+  // It sees its own alone.
+  found.count = 1;
+  EXPECT_EQ(NameOf("auto", found), "cuda:0");
+  EXPECT_EQ(NameOf("cuda", found), "cuda:0");
+  found.count = 0;
+  EXPECT_EQ(NameOf("auto", found), "cpu");
+}
+
+TEST(DeviceChoiceTest, RefusesMoreProcessesThanDevices) {
+  CudaDevices found = Devices(2);
+  found.local_rank = 2;
+  for (const std::string text : {"auto", "cuda"}) {
+    EXPECT_EQ(NameOf(text, found),
+              "FAILED_PRECONDITION: train.device is \"" + text +
+                  "\", which gives each process of this machine a CUDA device "
+                  "of its own, but there are 2 CUDA devices, and this is "
+                  "process 3: start as many as there are devices, or name one "
+                  "for all, \"cuda:0\"");
+  }
+  EXPECT_EQ(NameOf("cuda:1", found), "cuda:1");
 }
 
 }  // namespace
