@@ -13,6 +13,7 @@
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/run_plan.h"
+#include "tasks/train/shared_start.h"
 #include "tasks/train/task_model.h"
 
 namespace etc {
@@ -77,9 +78,9 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   for (const std::string& warning : run.setup.warnings) {
     options.warn(warning);
   }
-  ETC_ASSIGN_OR_RETURN(
-      const RunDevice device,
-      DeviceOfRun(run.config, FindCudaDevices(), /*field=*/"--device"));
+  ETC_ASSIGN_OR_RETURN(const RunDevice device,
+                       DeviceOfRun(run.config, CudaDevicesOf(options.group),
+                                   /*field=*/"--device"));
   const CurrentDevice current(device.device);
   SetThreads(run.config.train.threads);
   ETC_ASSIGN_OR_RETURN(
@@ -100,6 +101,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
       OpenRecords(run.config.data.dev, *run.setup.task,
                   {.reporter = options.reporter,
                    .stop = evaluate.stop,
+                   .group = options.group,
                    .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
   ETC_ASSIGN_OR_RETURN(run.evaluation,
                        Evaluate(&model, *run.setup.task, *records, evaluate));

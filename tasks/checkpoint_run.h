@@ -18,8 +18,8 @@ namespace etc {
 
 // A checkpoint's model to be run over a data set.
 struct CheckpointRunOptions {
-  // Directory that fine-tuning wrote: of a checkpoint, or of a run or seed,
-  // whose best one is taken (FindCheckpoint).
+  // Directory that fine-tuning wrote: of a checkpoint, or of a grid, run or
+  // seed, whose best one is taken (FindCheckpoint).
   std::string checkpoint;
   // Official files; empty: the dev files of the checkpoint's configuration.
   std::vector<std::string> data;

@@ -16,9 +16,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
-#include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "nlohmann/json.hpp"
+#include "tasks/run_summary.h"
 
 namespace etc {
 namespace {
@@ -63,44 +62,14 @@ std::map<int64_t, FoundCheckpoint> CheckpointsOfSeeds(const fs::path& run) {
   return found;
 }
 
-struct Summary {
-  std::string main_metric;
-  std::map<int64_t, double> best;  // the main metric's, by seed
-};
-
-absl::StatusOr<Summary> ReadSummary(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
-  Summary summary;
-  JsonObjectReader reader(json, path);
-  reader.Required("main_metric", &summary.main_metric);
-  const nlohmann::json* runs = reader.Raw("runs", /*required=*/true);
-  constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  for (const nlohmann::json& run : *runs) {
-    JsonObjectReader run_reader(run, reader.Where("runs"));
-    int64_t seed = 0;
-    run_reader.Required("seed", &seed);
-    const nlohmann::json* best = run_reader.Raw("best", /*required=*/true);
-    ETC_RETURN_IF_ERROR(run_reader.Finish(kIgnoreOthers));
-    JsonObjectReader best_reader(*best, run_reader.Where("best"));
-    double score = 0;
-    best_reader.Optional(summary.main_metric, &score);
-    ETC_RETURN_IF_ERROR(best_reader.Finish(kIgnoreOthers));
-    if (best_reader.Has(summary.main_metric)) {
-      summary.best.emplace(seed, score);
-    }
-  }
-  return summary;
-}
-
 // The best of several.
 absl::StatusOr<FoundCheckpoint> BestOfSeeds(
     const fs::path& run, const std::map<int64_t, FoundCheckpoint>& seeds) {
   const std::string path = (run / "summary.json").string();
-  Summary summary;
+  RunSummary summary;
   std::error_code ignored;
   if (fs::exists(path, ignored)) {
-    ETC_ASSIGN_OR_RETURN(summary, ReadSummary(path));
+    ETC_ASSIGN_OR_RETURN(summary, ReadRunSummary(run.string()));
   }
   std::vector<std::string> names;
   std::optional<std::pair<double, FoundCheckpoint>> best;
@@ -128,12 +97,8 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
   return best->second;
 }
 
-}  // namespace
-
-absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
-  if (IsCheckpoint(path)) {
-    return FoundCheckpoint{.directory = path};
-  }
+// That of a run, or of one of its seeds.
+absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
   if (auto checkpoint = CheckpointOfSeed(path)) {
     return *std::move(checkpoint);
   }
@@ -148,8 +113,22 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
   return absl::NotFoundError(absl::StrCat(
       path, fs::exists(path, ignored) ? "" : " does not exist: it",
       " should be a checkpoint of a fine-tuned model (with finetune.json), the "
-      "output directory of a run (with seed-1 or others) or the directory of "
-      "one of its seeds (with checkpoints)"));
+      "output directory of a run (with seed-1 or others) or of a grid (with "
+      "grid.json), or the directory of a seed (with checkpoints)"));
+}
+
+}  // namespace
+
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
+  if (IsCheckpoint(path)) {
+    return FoundCheckpoint{.directory = path};
+  }
+  ETC_ASSIGN_OR_RETURN(const FoundRun run, FindRun(path));
+  ETC_ASSIGN_OR_RETURN(FoundCheckpoint found, CheckpointOfRun(run.directory));
+  if (!run.reason.empty()) {
+    absl::StrAppend(&found.reason, ", in ", run.reason);
+  }
+  return found;
 }
 
 }  // namespace etc

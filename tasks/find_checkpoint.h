@@ -22,10 +22,12 @@ struct FoundCheckpoint {
 //                           never evaluated
 //   a run's directory       (output of a configuration) that of its only seed,
 //                           or of the best by the main metric in summary.json
+//   a grid's directory      (it has grid.json) that of its best setting's run
 //
 //   kNotFound            it is none of them
 //   kFailedPrecondition  several seeds of which summary.json does not say which
-//                        is the best; the message lists their directories
+//                        is the best; the message lists their directories. A
+//                        grid of which no setting has scores yet
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
 
 }  // namespace etc

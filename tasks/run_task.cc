@@ -1,5 +1,7 @@
 #include "tasks/run_task.h"
 
+#include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -10,9 +12,11 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/checkpoint_run.h"
+#include "tasks/grid_run.h"
 #include "tasks/registry.h"
+#include "tasks/run_summary.h"
 #include "tasks/task_setup.h"
-#include "tasks/train/finetune.h"
+#include "tasks/train/grid_result.h"
 #include "tasks/train/progress.h"
 
 namespace etc {
@@ -46,24 +50,36 @@ class CallbackReporter final : public RunReporter {
 
 absl::StatusOr<FinetuneTaskResult> FinetuneTask(
     const FinetuneTaskOptions& options) {
-  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
+  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
                        ReadTaskConfig(options.config, options.overrides));
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
   CallbackReporter reporter(options.callbacks);
-  for (const std::string& warning : setup.warnings) {
-    reporter.Warn(warning);
+  ETC_ASSIGN_OR_RETURN(const GridResult grid,
+                       FinetuneGrid(config,
+                                    {.resume = options.resume,
+                                     .reporter = &reporter,
+                                     .stop = options.callbacks.stop},
+                                    [&](const std::string& warning) {
+                                      reporter.Warn(warning);
+                                    }));
+  FinetuneTaskResult result{.finished = grid.finished};
+  for (const SettingResult& setting : grid.settings) {
+    FinetuneTaskSetting& scores = result.settings.emplace_back();
+    scores.directory = setting.name.empty()
+                           ? config.output
+                           : absl::StrCat(config.output, "/", setting.name);
+    for (const RunResult& run : setting.result.runs) {
+      result.directories.push_back(run.directory);
+    }
+    for (const ScoreSummary& score : setting.result.scores) {
+      scores.medians.emplace_back(score.name, score.median);
+      if (score.standard_deviation.has_value()) {
+        scores.deviations.emplace_back(score.name, *score.standard_deviation);
+      }
+    }
   }
-  ETC_ASSIGN_OR_RETURN(const FinetuneResult tuned,
-                       Finetune(config, *setup.task,
-                                {.resume = options.resume,
-                                 .reporter = &reporter,
-                                 .stop = options.callbacks.stop}));
-  FinetuneTaskResult result{.finished = tuned.finished};
-  for (const RunResult& run : tuned.runs) {
-    result.directories.push_back(run.directory);
-  }
-  for (const ScoreSummary& score : tuned.scores) {
-    result.scores.emplace_back(score.name, score.median);
+  const std::optional<size_t> best = BestSetting(grid);
+  if (grid.finished && best.has_value()) {
+    result.scores = result.settings[*best].medians;
   }
   return result;
 }
@@ -109,6 +125,26 @@ absl::StatusOr<Metrics> ScoreTask(const std::string& task,
   }
   return entry->score({.gold = gold, .predictions = predictions}, rules,
                       options, absl::StrCat(config, ": ", task));
+}
+
+absl::StatusOr<Metrics> ScoreRuns(const std::string& task,
+                                  const std::vector<std::string>& directories) {
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(task));
+  if (entry->overall == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(task, " is one task, and has no overall score"));
+  }
+  std::vector<RunSummary> runs;
+  for (const std::string& directory : directories) {
+    ETC_ASSIGN_OR_RETURN(const FoundRun found, FindRun(directory));
+    ETC_ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunSummary(found.directory));
+    if (runs.back().task != task) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(found.directory, " is a run of ", runs.back().task,
+                       ", not of ", task));
+    }
+  }
+  return entry->overall(runs);
 }
 
 }  // namespace etc

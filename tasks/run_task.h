@@ -36,14 +36,25 @@ struct FinetuneTaskOptions {
   TaskCallbacks callbacks;
 };
 
+// A setting of the configuration's grid; without one, the whole run.
+struct FinetuneTaskSetting {
+  std::string directory;
+  // Over all seeds, of the best evaluation of each; empty unless finished and
+  // evaluated. A single seed has no deviations.
+  Metrics medians;
+  Metrics deviations;
+};
+
 struct FinetuneTaskResult {
   // False: stopped, and can be resumed.
   bool finished = false;
   // The directories of the seeds, each with checkpoints/best and last.
   std::vector<std::string> directories;
-  // Medians over all seeds of the best evaluation of each; empty unless
+  // The medians of the setting whose main metric is best; empty unless all is
   // finished and evaluated.
   Metrics scores;
+  // All settings in their order.
+  std::vector<FinetuneTaskSetting> settings;
 };
 
 // Fine-tunes as the configuration says; all files go to its `output`.
@@ -57,8 +68,8 @@ absl::StatusOr<FinetuneTaskResult> FinetuneTask(
     const FinetuneTaskOptions& options);
 
 struct EvaluateTaskOptions {
-  // Directory that fine-tuning wrote: of a checkpoint, or of a run or seed,
-  // whose best one is taken.
+  // Directory that fine-tuning wrote: of a checkpoint, or of a grid, run or
+  // seed, whose best one is taken.
   std::string checkpoint;
   // Official files; empty: the dev files of the checkpoint's configuration.
   std::vector<std::string> data;
@@ -97,6 +108,15 @@ absl::StatusOr<Metrics> ScoreTask(const std::string& task,
                                   const std::string& predictions,
                                   ScoringRules rules = ScoringRules::kDefault,
                                   const std::string& config = "");
+
+// The overall score of a benchmark that has several tasks ("glue"), of the
+// directories of runs or grids on each of them: last, after the numbers that it
+// is made of. Of a grid the best setting counts.
+//   kNotFound            there is no such task or run
+//   kInvalidArgument     the task has no overall score, or a run is missing
+//   kFailedPrecondition  a grid has no scores yet
+absl::StatusOr<Metrics> ScoreRuns(const std::string& task,
+                                  const std::vector<std::string>& directories);
 
 }  // namespace etc
 

@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "tasks/run_summary.h"
 #include "tasks/scoring.h"
 #include "tasks/task.h"
 #include "tasks/text/tokenizer.h"
@@ -48,6 +50,10 @@ struct TaskEntry {
       const ScoredFiles& files, ScoringRules rules,
       const nlohmann::json& options, const std::string& source)>
       score;
+  // The overall score of a benchmark that has several tasks, of runs on all of
+  // them: last, after the numbers that it is made of. Null if it has none.
+  std::function<absl::StatusOr<Metrics>(const std::vector<RunSummary>& runs)>
+      overall = nullptr;
 };
 
 }  // namespace etc

@@ -69,14 +69,18 @@ absl::StatusOr<Metrics> ScoreFilesOfTask(const ScoredFiles& files,
 // The entry of task D in the registry.
 template <TaskDefinition D>
 TaskEntry TaskEntryOf() {
-  return {.name = D::kName,
-          .description = D::kDescription,
-          .main_metric = D::kMainMetric,
-          .make = MakeTaskOfConfig<D>,
-          .complete = CompletionOf<D>(),
-          .splits_sentences = SplitsSentences<D>(),
-          .make_head = MakeHeadOfConfig<D>,
-          .score = ScoreFilesOfTask<D>};
+  TaskEntry entry = {.name = D::kName,
+                     .description = D::kDescription,
+                     .main_metric = D::kMainMetric,
+                     .make = MakeTaskOfConfig<D>,
+                     .complete = CompletionOf<D>(),
+                     .splits_sentences = SplitsSentences<D>(),
+                     .make_head = MakeHeadOfConfig<D>,
+                     .score = ScoreFilesOfTask<D>};
+  if constexpr (requires { D::Overall; }) {
+    entry.overall = D::Overall;
+  }
+  return entry;
 }
 
 }  // namespace etc

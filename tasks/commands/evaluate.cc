@@ -111,9 +111,9 @@ absl::Status RunPredict(const Arguments& arguments) {
 void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
   command
       ->add_option("CHECKPOINT", options->checkpoint,
-                   "Checkpoint directory that fine-tuning wrote, or a run's "
-                   "output directory, or that of a seed in it: their best "
-                   "checkpoint is taken")
+                   "Checkpoint directory that fine-tuning wrote, or the "
+                   "output directory of a run or a grid, or that of a seed in "
+                   "it: their best checkpoint is taken")
       ->required();
   command
       ->add_option("--residual", options->residual_attention,

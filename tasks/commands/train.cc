@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/process_run.h"
+#include "tasks/grid_run.h"
 #include "tasks/task_setup.h"
-#include "tasks/train/finetune.h"
+#include "tasks/train/grid_result.h"
 #include "tasks/train/score_table.h"
 
 namespace etc {
@@ -37,6 +39,20 @@ absl::StatusOr<FinetuneConfig> ReadConfig(const Arguments& arguments) {
     overrides.push_back("output=" + nlohmann::json(arguments.output).dump());
   }
   return ReadTaskConfig(arguments.config, overrides);
+}
+
+// The table of a grid, and where its best setting is.
+void PrintGrid(const GridResult& grid, const std::string& output) {
+  std::cout << FormatGridTable(grid);
+  const std::optional<size_t> best = BestSetting(grid);
+  if (best.has_value()) {
+    const SettingResult& setting = grid.settings[*best];
+    const size_t seeds = setting.result.runs.size();
+    std::cout << (seeds > 1 ? absl::StrCat("median and standard deviation of ",
+                                           seeds, " seeds; ")
+                            : "")
+              << "best: " << output << "/" << setting.name << "\n";
+  }
 }
 
 // A line for each seed, and the other scores of all together.
@@ -83,22 +99,27 @@ absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
       pretrains ? "finetune" : "pretrain", "` trains"));
 }
 
-absl::Status Train(const Arguments& arguments, FinetuneConfig config,
+absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
                    const ProcessRun& process) {
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
-  process.PrintWarnings(setup.warnings);
   StreamReporter reporter = process.Reporter();
-  ETC_ASSIGN_OR_RETURN(const FinetuneResult result,
-                       Finetune(config, *setup.task,
-                                {.resume = arguments.resume,
-                                 .allow_changes = arguments.allow_changes,
-                                 .reporter = &reporter,
-                                 .stop = StopAtInterrupt(),
-                                 .group = process.group()}));
+  ETC_ASSIGN_OR_RETURN(const GridResult grid,
+                       FinetuneGrid(config,
+                                    {.resume = arguments.resume,
+                                     .allow_changes = arguments.allow_changes,
+                                     .reporter = &reporter,
+                                     .stop = StopAtInterrupt(),
+                                     .group = process.group()},
+                                    [&](const std::string& warning) {
+                                      process.PrintWarnings({warning});
+                                    }));
   if (process.is_first()) {
-    PrintResult(result, setup.task->main_metric());
+    if (config.grid.empty()) {
+      PrintResult(grid.settings.front().result, grid.main_metric);
+    } else {
+      PrintGrid(grid, config.output);
+    }
   }
-  if (!result.finished) {
+  if (!grid.finished) {
     return absl::CancelledError(
         "stopped; everything is saved: the same command with --resume goes on");
   }
@@ -159,9 +180,9 @@ void AddFinetuneCommand(CLI::App* program, Action* action) {
        .footer =
            "Each seed of the configuration is a run of its own in "
            "OUTPUT/seed-N,\n"
-           "with metrics.jsonl and the checkpoints `last` and `best`. Ctrl-C "
-           "saves\n"
-           "and stops.\n"
+           "with metrics.jsonl and the checkpoints `last` and `best`; each "
+           "setting of\n"
+           "a grid has them in OUTPUT/SETTING. Ctrl-C saves and stops.\n"
            "\n"
            "Examples:\n"
            "  realetc finetune tasks/wikihop/configs/demo.json\n"

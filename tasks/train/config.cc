@@ -8,11 +8,13 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
+#include "tasks/find_checkpoint.h"
 #include "tasks/train/config_fields.h"
 #include "tasks/train/config_model.h"
 #include "tasks/train/config_override.h"
 #include "tasks/train/device_choice.h"
 #include "tasks/train/field_rules.h"
+#include "tasks/train/grid.h"
 
 namespace etc {
 namespace {
@@ -68,6 +70,25 @@ absl::Status ReadObject(JsonObjectReader* parent, Config* config) {
 }
 
 // --- Defaults from the weights to start from ---------------------------------
+
+// A run, one of its seeds or a grid stands for its best checkpoint.
+absl::Status FindInitCheckpoint(const std::string& where,
+                                FinetuneConfig* config) {
+  if (config->init.empty()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(config->init);
+  if (found.ok()) {
+    config->init = found->directory;
+    return absl::OkStatus();
+  }
+  // Weights of another origin.
+  if (absl::IsNotFound(found.status())) {
+    return absl::OkStatus();
+  }
+  return absl::Status(found.status().code(),
+                      absl::StrCat(where, ": ", found.status().message()));
+}
 
 absl::Status ReadModelAndResidual(JsonObjectReader* reader,
                                   FinetuneConfig* config) {
@@ -147,6 +168,7 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
     }
   }
 
+  ETC_RETURN_IF_ERROR(FindInitCheckpoint(reader.Where("init"), &config));
   ETC_RETURN_IF_ERROR(ReadTokenizerConfig(&reader, &config));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.data));
   ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.optimizer));
@@ -155,6 +177,9 @@ absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
   WarnOfPrecision(&config);
   if (const Json* options = reader.Raw(config.task, /*required=*/false)) {
     config.task_options = *options;
+  }
+  if (const Json* grid = reader.Raw("grid", /*required=*/false)) {
+    ETC_ASSIGN_OR_RETURN(config.grid, ReadGrid(*grid, reader.Where("grid")));
   }
   // Unknown fields are reported before the model's files are looked for.
   reader.Raw("model", /*required=*/false);

@@ -26,8 +26,9 @@ struct FinetuneConfig {
   // they override the configuration of `init`, or what BERT in `init` is lifted
   // to.
   EtcConfig model;
-  // Weights to start from, in any format of etc/weights/weights.h; empty:
-  // random ones.
+  // Weights to start from, in any format of etc/weights/weights.h; of the
+  // directory of a run or a grid, its best checkpoint (FindCheckpoint) has been
+  // put here. Empty: random ones.
   std::string init;
   // "off", "sum" or "mean", and the same in `model`; absent: as in `model`.
   std::string residual_attention = "off";
@@ -40,6 +41,8 @@ struct FinetuneConfig {
   nlohmann::json task_options = nlohmann::json::object();
   // Directory for checkpoints, metrics and predictions.
   std::string output;
+  // Lists of values by the names of fields (tasks/train/grid.h).
+  nlohmann::json grid = nlohmann::json::object();
 
   // What messages about it start with: the path of its file.
   std::string source;

@@ -52,9 +52,7 @@ struct ConfigTable<DataConfig> {
       Field("max_global_length", &C::max_global_length,
             {.least = 1, .most = 1 << 20}),
       Field("workers", &C::workers,
-            {.least = 1,
-             .most = 1024,
-             .may_change = "the order of examples is the same"}),
+            {.least = 1, .most = 1024, .may_change = "the order stays"}),
       Field("cache_megabytes", &C::cache_megabytes,
             {.least = 0,
              .most = 1e9,
@@ -122,6 +120,8 @@ struct ConfigTable<TrainConfig> {
             {.one_of = {"reverse", "recompute", "store"}}),
       Field("shard_optimizer", &C::shard_optimizer,
             {.may_change = "no update depends on it"}),
+      Field("backend", &C::backend,
+            {.one_of = {"gloo", "nccl"}, .may_change = "a run may be moved"}),
       Field("timeout_s", &C::timeout_s,
             {.above = 0, .most = 1e6, .may_change = "trains nothing"}));
 };

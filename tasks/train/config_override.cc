@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -16,7 +15,11 @@ using Json = nlohmann::json;
 absl::Status ApplyOverride(const std::string& text, Json* json) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(text, absl::MaxSplits('=', 1));
-  const std::vector<std::string> fields = absl::StrSplit(parts.first, '.');
+  std::vector<std::string> fields = absl::StrSplit(parts.first, '.');
+  if (fields.front() == "grid" && fields.size() > 1) {
+    // The names in it are whole.
+    fields = {"grid", parts.first.substr(fields.front().size() + 1)};
+  }
   if (text.find('=') == std::string::npos ||
       std::count(fields.begin(), fields.end(), "") > 0) {
     return absl::InvalidArgumentError(
@@ -24,12 +27,20 @@ absl::Status ApplyOverride(const std::string& text, Json* json) {
                      " should be a field and its value, as in "
                      "train.learning_rate=3e-5"));
   }
+  Json value = Json::parse(parts.second, nullptr, /*allow_exceptions=*/false);
+  return SetField(fields,
+                  value.is_discarded() ? Json(parts.second) : std::move(value),
+                  absl::StrCat("--set ", text), json);
+}
+
+absl::Status SetField(const std::vector<std::string>& path, Json value,
+                      absl::string_view what, Json* json) {
   Json* object = json;
-  for (size_t i = 0; i + 1 < fields.size(); ++i) {
+  for (size_t i = 0; i + 1 < path.size(); ++i) {
     if (!object->is_object()) {
       break;
     }
-    Json& next = (*object)[fields[i]];
+    Json& next = (*object)[path[i]];
     if (next.is_null()) {
       next = Json::object();
     }
@@ -37,12 +48,9 @@ absl::Status ApplyOverride(const std::string& text, Json* json) {
   }
   if (!object->is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--set ", text,
-        " reaches into a value that is no object: ", object->dump()));
+        what, " reaches into a value that is no object: ", object->dump()));
   }
-  Json value = Json::parse(parts.second, nullptr, /*allow_exceptions=*/false);
-  (*object)[fields.back()] =
-      value.is_discarded() ? Json(parts.second) : std::move(value);
+  (*object)[path.back()] = std::move(value);
   return absl::OkStatus();
 }
 

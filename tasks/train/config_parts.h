@@ -109,6 +109,9 @@ struct TrainConfig {
   // Of several processes: whether each keeps the optimizer's state of a share
   // of the parameters (tasks/train/optimizer_shards.h).
   bool shard_optimizer = false;
+  // Of several processes: what sums the gradients of CUDA devices, "gloo" or
+  // "nccl"; on CPUs it is Gloo.
+  std::string backend = "gloo";
   // Of several processes: how long, at most, one waits for the others.
   double timeout_s = 600;
 

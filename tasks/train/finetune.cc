@@ -3,10 +3,8 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -14,7 +12,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
@@ -23,13 +20,14 @@
 #include "etc/model_size.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/example_count.h"
-#include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/train/device.h"
 #include "tasks/train/evaluate.h"
+#include "tasks/train/run_data.h"
 #include "tasks/train/run_files.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/run_settings.h"
+#include "tasks/train/shared_start.h"
 #include "tasks/train/step_memory.h"
 #include "tasks/train/task_run_model.h"
 
@@ -58,17 +56,10 @@ OrderedJson SummaryToJson(const FinetuneConfig& config,
                     {"best", MetricsToJson(run.best)},
                     {"last", MetricsToJson(run.last)}});
   }
-  OrderedJson scores = OrderedJson::object();
-  for (const ScoreSummary& score : result.scores) {
-    scores[score.name] = {
-        {"median", score.median},
-        {"standard_deviation", score.standard_deviation.has_value()
-                                   ? OrderedJson(*score.standard_deviation)
-                                   : OrderedJson()}};
-  }
   return {{"task", config.task},
+          {"options", config.task_options},
           {"main_metric", main_metric},
-          {"scores", scores},
+          {"scores", ScoreSummariesToJson(result.scores)},
           {"runs", runs}};
 }
 
@@ -86,115 +77,47 @@ std::vector<ScoreSummary> Summarize(const std::vector<RunResult>& runs) {
   return scores;
 }
 
-absl::Status CheckPaths(const FinetuneConfig& config) {
+// What can be said without the data.
+absl::Status CheckWithoutData(const FinetuneConfig& config,
+                              const FinetuneOptions& options) {
   if (config.output.empty()) {
     return absl::InvalidArgumentError(
         "output should be a directory, but is empty");
   }
-  if (config.data.train.empty()) {
-    return absl::InvalidArgumentError(
-        "data.train should name at least one file, but is empty");
+  return CheckFieldNames(config, options.allow_changes);
+}
+
+// The plan of a run on `data`, by which `inputs` are completed.
+absl::StatusOr<RunPlan> PlanOf(const FinetuneConfig& config,
+                               const RunData& data, RunInputs inputs) {
+  inputs.num_records = data.train->size();
+  inputs.num_examples = data.train->expected_examples();
+  return PlanRun(config, inputs);
+}
+
+// Whether the model fits the memory, and the training data fill a batch.
+// Checked before the run writes anything to disk.
+absl::Status CheckFits(const FinetuneConfig& config, const RunData& data,
+                       const torch::Device& device,
+                       const FinetuneOptions& options) {
+  // Elsewhere it is not this memory that they take.
+  if (device.is_cpu()) {
+    ETC_RETURN_IF_ERROR(CheckModelFits(config));
   }
-  return absl::OkStatus();
-}
-
-// The data of a run. The memory for cached examples is divided between the two
-// by their numbers of records.
-struct DataSets {
-  std::unique_ptr<ExampleSource> train_records;
-  std::unique_ptr<ExampleSource> dev_records;
-  std::unique_ptr<ExampleSource> train;
-  std::unique_ptr<ExampleSource> dev;
-};
-
-absl::StatusOr<DataSets> OpenDataSets(const DataConfig& config,
-                                      const Task& task,
-                                      const FinetuneOptions& options) {
-  DataSets data;
-  OpenOptions open = {.use = RecordUse::kTraining,
-                      .reporter = options.reporter,
-                      .stop = options.stop,
-                      .max_record_bytes = MaxRecordBytesOf(config)};
-  ETC_ASSIGN_OR_RETURN(data.train_records,
-                       OpenRecords(config.train, task, open));
-  open.use = RecordUse::kEvaluation;
-  ETC_ASSIGN_OR_RETURN(data.dev_records, OpenRecords(config.dev, task, open));
-  const auto train_size = static_cast<double>(data.train_records->size());
-  const auto dev_size = static_cast<double>(data.dev_records->size());
-  const auto bytes = static_cast<double>(CacheBytesOf(config));
-  const double bytes_per_record = bytes / std::max(1.0, train_size + dev_size);
-  data.train = std::make_unique<CachedSource>(
-      data.train_records.get(),
-      static_cast<int64_t>(bytes_per_record * train_size));
-  data.dev = std::make_unique<CachedSource>(
-      data.dev_records.get(),
-      static_cast<int64_t>(bytes_per_record * dev_size));
-  return data;
-}
-
-// Whether the training data fill a batch. Checked before the run writes
-// anything to disk.
-absl::Status CheckTrainingData(const FinetuneConfig& config,
-                               const ExampleSource& train,
-                               const FinetuneOptions& options) {
   const TrainingLoaderOptions loader = LoaderOptionsOf(config, /*seed=*/1);
   return CheckFillsBatch(
-      train, loader.batch_size,
+      *data.train, loader.batch_size,
       {.on_bad_record = loader.on_bad_record,
        .stream = {.workers = loader.workers,
                   .max_prefetch_bytes = loader.max_prefetch_bytes,
                   .stop = options.stop},
        .listener = [&](int64_t records) {
          options.reporter->Counting(
-             {.records = records, .num_records = train.size()});
+             {.records = records, .num_records = data.train->size()});
        }});
 }
 
-// Whether none of the first few records has an answer. False if one of them is
-// bad: the evaluation reports that.
-bool HasNoAnswers(const ExampleSource& records) {
-  constexpr int64_t kLookedAt = 10;
-  bool has_examples = false;
-  for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
-    const absl::StatusOr<Examples> examples =
-        records.Make(RequestForEvaluation(i));
-    if (!examples.ok()) {
-      return false;
-    }
-    for (const auto& example : *examples) {
-      if (example->has_answer) {
-        return false;
-      }
-      has_examples = true;
-    }
-  }
-  return has_examples;
-}
-
-// An error if there is nothing to train on, a warning if nothing to evaluate.
-absl::Status CheckDataSets(const DataConfig& config, const DataSets& data,
-                           RunReporter* reporter) {
-  if (data.train->size() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.train: there are no records in ",
-                     absl::StrJoin(config.train, ", ")));
-  }
-  const std::string files = absl::StrJoin(config.dev, ", ");
-  const char kNoBest[] =
-      ": training goes on without scores, and no checkpoint becomes `best`";
-  if (config.dev.empty() && data.dev->size() == 0) {
-    reporter->Message(absl::StrCat("warning: data.dev is empty", kNoBest));
-  } else if (data.dev->size() == 0) {
-    reporter->Message(absl::StrCat(
-        "warning: data.dev: there are no records in ", files, kNoBest));
-  } else if (HasNoAnswers(*data.dev)) {
-    reporter->Message(absl::StrCat("warning: data.dev: the records of ", files,
-                                   " have no answers", kNoBest));
-  }
-  return absl::OkStatus();
-}
-
-std::string DescribeRuns(const FinetuneConfig& config, const DataSets& data,
+std::string DescribeRuns(const FinetuneConfig& config, const RunData& data,
                          int64_t threads) {
   // "14 training records, about 8 000 examples, 6 for evaluation".
   const int64_t examples = data.train->expected_examples();
@@ -241,18 +164,15 @@ absl::Status WithAdvice(const absl::Status& status,
 struct SeedRunner {
   const FinetuneConfig& config;
   const Task& task;
-  const DataSets& data;
+  const RunData& data;
   const RunFiles& files;
   torch::Device device;
   const FinetuneOptions& options;
 
-  absl::StatusOr<RunResult> Run(int64_t seed) const {
-    ETC_ASSIGN_OR_RETURN(
-        const RunPlan plan,
-        PlanRun(config, {.seed = seed,
-                         .num_records = data.train->size(),
-                         .num_examples = data.train->expected_examples(),
-                         .files = files}));
+  // `later_seeds` are to be run after it.
+  absl::StatusOr<RunResult> Run(int64_t seed, int64_t later_seeds) const {
+    ETC_ASSIGN_OR_RETURN(const RunPlan plan,
+                         PlanOf(config, data, {.seed = seed, .files = files}));
     EvaluateOptions evaluate = EvaluateOptionsFromConfig(config);
     evaluate.reporter = options.reporter;
     evaluate.stop = options.stop;
@@ -264,12 +184,13 @@ struct SeedRunner {
          .make_model =
              [this] { return TaskRunModel::Make(config, task, device); },
          .evaluator = data.dev->size() > 0 ? &evaluator : nullptr,
-         .directory = absl::StrCat(config.output, "/seed-", seed),
+         .directory = SeedDirectory(config, seed),
          .resume = options.resume,
          .allow_changes = options.allow_changes,
          .reporter = options.reporter,
          .group = options.group,
-         .stop = options.stop});
+         .stop = options.stop,
+         .later_steps = options.later_steps + later_seeds * plan.num_steps});
     if (!result.ok()) {
       return WithAdvice(result.status(), config, device);
     }
@@ -289,40 +210,42 @@ int64_t SetThreads(int64_t threads) {
   return at::get_num_threads();
 }
 
-ScoreSummary SummarizeScore(std::string name, std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t count = values.size();
-  const size_t middle = count / 2;
-  ScoreSummary summary{.name = std::move(name)};
-  summary.median = count % 2 == 1 ? values[middle]
-                                  : (values[middle - 1] + values[middle]) / 2;
-  if (count > 1) {
-    const double mean = std::accumulate(values.begin(), values.end(), 0.0) /
-                        static_cast<double>(count);
-    double squares = 0;
-    for (const double value : values) {
-      squares += (value - mean) * (value - mean);
-    }
-    summary.standard_deviation =
-        std::sqrt(squares / static_cast<double>(count - 1));
-  }
-  return summary;
+std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
+  return absl::StrCat(config.output, "/seed-", seed);
+}
+
+absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
+                                  const RunData& data,
+                                  const FinetuneOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
+  ETC_ASSIGN_OR_RETURN(const RunDevice device,
+                       JoinDevice(config, options.group));
+  ETC_RETURN_IF_ERROR(CheckFits(config, data, device.device, options));
+  const RunFiles files;  // decide nothing about the number of updates
+  ETC_ASSIGN_OR_RETURN(const RunPlan plan,
+                       PlanOf(config, data, {.files = files}));
+  return plan.num_steps * static_cast<int64_t>(config.train.seeds.size());
 }
 
 absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const Task& task,
                                         const FinetuneOptions& options) {
-  ETC_RETURN_IF_ERROR(CheckPaths(config));
-  ETC_RETURN_IF_ERROR(CheckFieldNames(config, options.allow_changes));
-  ETC_ASSIGN_OR_RETURN(const RunDevice device, DeviceOfRun(config));
+  ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
+  ETC_ASSIGN_OR_RETURN(const RunDevice device,
+                       JoinDevice(config, options.group));
   const CurrentDevice current(device.device);
   const int64_t threads = SetThreads(config.train.threads);
-  ETC_ASSIGN_OR_RETURN(const DataSets data,
-                       OpenDataSets(config.data, task, options));
-  ETC_RETURN_IF_ERROR(CheckDataSets(config.data, data, options.reporter));
-  const OpenOptions open = {.reporter = options.reporter, .stop = options.stop};
-  ETC_ASSIGN_OR_RETURN(const RunFiles files,
-                       FindRunFiles(config, OpeningListener(open)));
+  const OpenOptions open = {.reporter = options.reporter,
+                            .stop = options.stop,
+                            .group = options.group};
+  std::unique_ptr<const RunData> opened;
+  if (options.data == nullptr) {
+    ETC_ASSIGN_OR_RETURN(opened, OpenRunData(config.data, task, open));
+  }
+  const RunData& data = options.data == nullptr ? *opened : *options.data;
+  ETC_ASSIGN_OR_RETURN(
+      const RunFiles files,
+      FindRunFiles(config, OpeningListener(open), DataGroupOf(options.group)));
   options.reporter->Message(DescribeRuns(config, data, threads));
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> described,
@@ -331,11 +254,7 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
     options.reporter->Message(line);
   }
   options.reporter->Message(device.message);
-  // Elsewhere it is not this memory that they take.
-  if (device.device.is_cpu()) {
-    ETC_RETURN_IF_ERROR(CheckModelFits(config));
-  }
-  ETC_RETURN_IF_ERROR(CheckTrainingData(config, *data.train, options));
+  ETC_RETURN_IF_ERROR(CheckFits(config, data, device.device, options));
   const bool writes = options.group == nullptr || options.group->is_first();
   if (writes) {
     // Left by a process that was killed while it wrote the summary.
@@ -348,9 +267,10 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                              .device = device.device,
                              .options = options};
   FinetuneResult result;
+  auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
   for (const int64_t seed : config.train.seeds) {
     options.reporter->Message(absl::StrCat("seed ", seed));
-    ETC_ASSIGN_OR_RETURN(RunResult run, runner.Run(seed));
+    ETC_ASSIGN_OR_RETURN(RunResult run, runner.Run(seed, --later_seeds));
     result.runs.push_back(std::move(run));
     if (!result.runs.back().finished) {
       return result;

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,8 @@
 #include "tasks/task.h"
 #include "tasks/train/config.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/run_data.h"
+#include "tasks/train/score_summary.h"
 #include "tasks/train/trainer.h"
 
 namespace etc {
@@ -31,18 +32,11 @@ struct FinetuneOptions {
   // See RunOptions.
   const std::atomic<bool>* stop = nullptr;
   ProcessGroup* group = nullptr;
+  // What OpenRunData gave for the same data and task; null: it is opened here.
+  const RunData* data = nullptr;
+  // Updates of the runs after these, for the time left.
+  int64_t later_steps = 0;
 };
-
-// A score over all seeds.
-struct ScoreSummary {
-  std::string name;
-  double median = 0;
-  // Of a sample (n - 1); absent for a single seed.
-  std::optional<double> standard_deviation;
-};
-
-// The median, and how the values spread. `values` is not empty.
-ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
 
 struct FinetuneResult {
   // False: stopped, and can be resumed.
@@ -52,6 +46,16 @@ struct FinetuneResult {
   // Over the best evaluation of each run; empty unless finished and evaluated.
   std::vector<ScoreSummary> scores;
 };
+
+// The directory of the run of one seed.
+std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);
+
+// The updates of all seeds, if Finetune() can begin them: with what is known of
+// settings, data, device and memory before the first update. Errors as of
+// Finetune().
+absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
+                                  const RunData& data,
+                                  const FinetuneOptions& options);
 
 // Fine-tunes as `config` describes: finds the device, sets the threads, opens
 // the data, trains once for each seed in <output>/seed-<seed> (see

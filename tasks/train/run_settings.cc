@@ -111,11 +111,12 @@ bool IsWithin(const std::string& field, const std::string& name) {
 Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
   // A new member of the struct does not compile here until it is added, here
   // and, if a run depends on it, to the settings. Members without a table are
-  // handled below; the rest (source, json, warnings) has no effect on a run.
+  // handled below; the rest (grid, source, json, warnings) has no effect on a
+  // run.
   [[maybe_unused]] const auto& [task, model, init, residual_attention,
                                 tokenizer, data, optimizer, schedule, train,
-                                task_options, output, source, json, warnings] =
-      config;
+                                task_options, output, grid, source, json,
+                                warnings] = config;
   Json settings = Json::object();
   ForEachConfigField(config, [&](const std::string& name, const auto& field,
                                  const auto& value) {

@@ -174,7 +174,9 @@ StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
       .parameters =
           ParameterTraffic(config, parameters, micro_batches) / rates.traffic};
   const double once = LayerPasses(config.model);
-  const EncoderTime run = TimeOfRun(config, LargestUpdate(config), once, rates);
+  StepShape update = LargestUpdate(config);
+  update.outputs = head.outputs;
+  const EncoderTime run = TimeOfRun(config, update, once, rates);
   time.linear = run.linear;
   time.attention = run.attention;
   time.passes = run.passes;

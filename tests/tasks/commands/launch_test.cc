@@ -126,6 +126,14 @@ TEST_F(LaunchTest, EndsAllAtAMistake) {
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("1 micro-batches, too few for 2"));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run/seed-1/lock")));
+  const Result nccl =
+      Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json --set "
+                     "train.backend=nccl --set train.device=cpu" +
+                     output));
+  EXPECT_EQ(nccl.code, 1);
+  EXPECT_THAT(nccl.err,
+              HasSubstr("train.backend is \"nccl\", but that sums on CUDA "
+                        "devices, and device: cpu (train.device is \"cpu\")"));
 
   // A run that is there is not overwritten, and says so once.
   Train("finetune tasks/wikihop/configs/demo.json", "run");

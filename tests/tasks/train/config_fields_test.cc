@@ -48,9 +48,10 @@ constexpr char kComplete[] = R"({
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
             "device": "cuda:1", "precision": "fp32",
             "score_storage": "store", "shard_optimizer": true,
-            "timeout_s": 7.5},
+            "backend": "nccl", "timeout_s": 7.5},
   "wikihop": {"anything": 1},
-  "output": "runs/x"
+  "output": "runs/x",
+  "grid": {"train.epochs": [2, 3]}
 })";
 
 absl::StatusOr<FinetuneConfig> FromText(const std::string& text) {
@@ -111,9 +112,11 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->train.precision, "fp32");
   EXPECT_EQ(config->train.score_storage, "store");
   EXPECT_TRUE(config->train.shard_optimizer);
+  EXPECT_EQ(config->train.backend, "nccl");
   EXPECT_EQ(config->train.timeout_s, 7.5);
   EXPECT_EQ(config->task_options.dump(), R"({"anything":1})");
   EXPECT_EQ(config->output, "runs/x");
+  EXPECT_EQ(config->grid.dump(), R"({"train.epochs":[2,3]})");
   EXPECT_EQ(config->json.dump(), nlohmann::json::parse(kComplete).dump());
 }
 
@@ -225,8 +228,8 @@ std::vector<DocumentedField> DocumentedFields() {
 }
 
 TEST(ConfigFieldsTest, ReadmeHasEveryField) {
-  // Those of the model are documented with it.
-  std::vector<std::string> expected = {"model.path", "model.preset"};
+  // Those of the model are documented with it; the grid has no table.
+  std::vector<std::string> expected = {"model.path", "model.preset", "grid"};
   const FinetuneConfig config;
   ForEachConfigField(config, [&](const std::string& name, const auto&,
                                  const auto&) { expected.push_back(name); });

@@ -2,19 +2,25 @@
 // the change is refused by name, or the table says why it may change, and it is
 // not among the settings at all. Files are compared by what is in them: moved
 // ones pass, changed ones do not. What --allow-changes lets through and which
-// names it knows. That a new field cannot be forgotten is checked when
-// config.cc and run_settings.cc are compiled.
+// names it knows. Several processes read the files once. That a new field
+// cannot be forgotten is checked when config.cc and run_settings.cc are
+// compiled.
 #include "tasks/train/run_settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tasks/train/config_fields.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/tasks/data/thread_group.h"
 
 namespace etc {
 namespace {
@@ -280,6 +286,46 @@ TEST_F(RunFilesTest, TellsHowFarItIsAndCanBeStopped) {
   };
   EXPECT_EQ(FindRunFiles(config, stop).status(),
             absl::CancelledError("enough"));
+}
+
+// Each file is read by one of them, unless it is another file elsewhere.
+TEST_F(RunFilesTest, AreReadByOneProcessEach) {
+  FinetuneConfig config = Config();
+  config.data.train = {directory_.Write("a", std::string(3 << 20, 'a')),
+                       directory_.Write("b", std::string(2 << 20, 'b'))};
+  std::string changed(2 << 20, 'b');
+  changed.front() = 'c';
+  FinetuneConfig other = config;
+  other.data.train.back() = directory_.Write("c", changed);
+  const auto expected = FindRunFiles(config, nullptr);
+  const auto expected_other = FindRunFiles(other, nullptr);
+  ASSERT_TRUE(expected.ok() && expected_other.ok());
+  std::vector<uint64_t> bytes(3);
+  RunAsGroup(3, [&](const DataGroup& group) {
+    uint64_t& read = bytes[static_cast<size_t>(group.rank)];
+    const auto listen = [&read](uint64_t so_far, uint64_t) {
+      read = so_far;
+      return absl::OkStatus();
+    };
+    const auto same = FindRunFiles(config, listen, group);
+    ASSERT_TRUE(same.ok()) << same.status();
+    for (const auto& [field, files] : *expected) {
+      for (size_t i = 0; i < files.size(); ++i) {
+        EXPECT_EQ(same->at(field)[i].path, files[i].path);
+        EXPECT_EQ(same->at(field)[i].digest, files[i].digest) << files[i].path;
+      }
+    }
+    const bool is_last = group.rank == 2;
+    const auto some = FindRunFiles(is_last ? other : config, nullptr, group);
+    ASSERT_TRUE(some.ok()) << some.status();
+    EXPECT_EQ(
+        some->at("data.train")[1].digest,
+        (is_last ? expected_other : expected)->at("data.train")[1].digest);
+  });
+  std::sort(bytes.begin(), bytes.end());
+  EXPECT_LT(bytes[0], 1 << 10);
+  EXPECT_EQ(bytes[1] >> 20, 2);
+  EXPECT_EQ(bytes[2] >> 20, 3);
 }
 
 }  // namespace

@@ -1,0 +1,286 @@
+#include "tasks/grid_run.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "etc/config.h"
+#include "tasks/registry.h"
+#include "tasks/task_setup.h"
+#include "tasks/train/checkpoint_store.h"
+#include "tasks/train/grid.h"
+#include "tasks/train/run_data.h"
+#include "tasks/train/shared_start.h"
+
+namespace etc {
+namespace {
+
+// `error` of a setting, with which it is.
+absl::Status InSetting(const std::string& name, const absl::Status& error) {
+  return absl::Status(error.code(),
+                      absl::StrCat("setting ", name, ": ", error.message()));
+}
+
+// What settings share that differ neither in their model nor in examples.
+struct OpenedTask {
+  TaskSetup setup;
+  std::unique_ptr<RunData> data;
+};
+
+struct PreparedSetting {
+  GridSetting setting;
+  std::shared_ptr<const OpenedTask> opened;  // null once it has been run
+  int64_t num_steps = 0;                     // of all seeds
+};
+
+bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
+  return a.task_options == b.task_options && a.data == b.data &&
+         a.tokenizer == b.tokenizer &&
+         EtcConfigToJson(a.model) == EtcConfigToJson(b.model);
+}
+
+// How far the runs of a configuration have come, by their directory.
+enum RunProgress : char { kNotBegun = '0', kBegun = '1', kFinished = '2' };
+
+char ProgressOf(const FinetuneConfig& config) {
+  std::error_code ignored;
+  if (std::filesystem::exists(config.output + "/summary.json", ignored)) {
+    return kFinished;
+  }
+  const bool is_begun = std::any_of(
+      config.train.seeds.begin(), config.train.seeds.end(), [&](int64_t seed) {
+        return CheckpointStore(SeedDirectory(config, seed) + "/checkpoints")
+            .last()
+            .has_value();
+      });
+  return is_begun ? kBegun : kNotBegun;
+}
+
+std::string GridFile(const FinetuneConfig& config) {
+  return config.output + "/grid.json";
+}
+
+// Each warning once.
+class Warnings {
+ public:
+  explicit Warnings(const std::function<void(const std::string&)>& warn)
+      : warn_(warn) {}
+  void Add(const std::vector<std::string>& warnings) {
+    for (const std::string& warning : warnings) {
+      if (said_.insert(warning).second) {
+        warn_(warning);
+      }
+    }
+  }
+
+ private:
+  const std::function<void(const std::string&)>& warn_;
+  std::set<std::string> said_;
+};
+
+absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
+                                         const FinetuneOptions& options,
+                                         Warnings warnings) {
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
+  warnings.Add(setup.warnings);
+  ETC_RETURN_IF_ERROR(InFirstProcess(options.group, [&] {
+    std::error_code ignored;
+    return std::filesystem::exists(GridFile(config), ignored)
+               ? absl::AlreadyExistsError(absl::StrCat(
+                     config.output,
+                     " has the runs of a grid: choose another output "
+                     "directory"))
+               : absl::OkStatus();
+  }));
+  GridResult grid = {.main_metric = setup.task->main_metric(),
+                     .settings = {SettingResult()}};
+  ETC_ASSIGN_OR_RETURN(grid.settings.front().result,
+                       Finetune(config, *setup.task, options));
+  grid.finished = grid.settings.front().result.finished;
+  return grid;
+}
+
+// The settings of a grid, prepared one by one and then run.
+class GridRun {
+ public:
+  GridRun(const FinetuneConfig& config, const FinetuneOptions& options,
+          Warnings warnings)
+      : config_(config), options_(options), warnings_(std::move(warnings)) {}
+
+  // Checks a setting and opens its data, unless one before has the same.
+  absl::Status Prepare(GridSetting setting);
+  absl::StatusOr<GridResult> Run();
+
+ private:
+  absl::Status OpenTask(TaskSetup setup, PreparedSetting* prepared);
+  // The settings in the order in which they are run: first those that are
+  // finished, then those that are begun.
+  absl::StatusOr<std::vector<size_t>> OrderOfSettings() const;
+  absl::Status RunSetting(size_t index);
+
+  const FinetuneConfig& config_;
+  const FinetuneOptions& options_;
+  Warnings warnings_;
+  std::vector<PreparedSetting> settings_;
+  int64_t later_steps_ = 0;
+  GridResult result_;
+};
+
+absl::Status GridRun::Prepare(GridSetting setting) {
+  PreparedSetting prepared = {.setting = std::move(setting)};
+  FinetuneConfig& config = prepared.setting.config;
+  const std::string& name = prepared.setting.name;
+  ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpTraining(&config));
+  warnings_.Add(setup.warnings);
+  const std::string main_metric = setup.task->main_metric();
+  if (!settings_.empty() && main_metric != result_.main_metric) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config_.source,
+        ": the settings of grid should have one main metric, but ",
+        settings_.front().setting.name, " has ", result_.main_metric, ", and ",
+        name, " has ", main_metric));
+  }
+  result_.main_metric = main_metric;
+  ETC_RETURN_IF_ERROR(OpenTask(std::move(setup), &prepared));
+  ETC_ASSIGN_OR_RETURN(prepared.num_steps,
+                       CheckRuns(config, *prepared.opened->data, options_));
+  later_steps_ += prepared.num_steps;
+  result_.settings.push_back({.name = name, .values = prepared.setting.values});
+  settings_.push_back(std::move(prepared));
+  return absl::OkStatus();
+}
+
+absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
+  const FinetuneConfig& config = prepared->setting.config;
+  for (const PreparedSetting& other : settings_) {
+    if (HaveSameTask(other.setting.config, config)) {
+      prepared->opened = other.opened;
+      return absl::OkStatus();
+    }
+  }
+  auto opened = std::make_shared<OpenedTask>();
+  opened->setup = std::move(setup);
+  ETC_ASSIGN_OR_RETURN(opened->data,
+                       OpenRunData(config.data, *opened->setup.task,
+                                   {.reporter = options_.reporter,
+                                    .stop = options_.stop,
+                                    .group = options_.group}));
+  prepared->opened = std::move(opened);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GridResult> GridRun::Run() {
+  ETC_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOfSettings());
+  // Left by a process that was killed while it wrote grid.json.
+  ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
+    return RemoveAbandonedTemporaries(config_.output);
+  }));
+  for (const size_t index : order) {
+    if (const absl::Status status = RunSetting(index); !status.ok()) {
+      return InSetting(settings_[index].setting.name, status);
+    }
+    if (!result_.settings[index].result.finished) {
+      break;
+    }
+  }
+  return result_;
+}
+
+absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
+  // Of the grid's directory itself, and then of each setting's. The first
+  // process alone has them.
+  std::string progress(1, ProgressOf(config_));
+  for (const PreparedSetting& prepared : settings_) {
+    progress += ProgressOf(prepared.setting.config);
+  }
+  if (options_.group != nullptr) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                         options_.group->Gather(progress));
+    progress = all.front();
+  }
+  if (progress.size() != settings_.size() + 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this process and process 0 should have the same configuration, but "
+        "differ: grid has ",
+        settings_.size(), " settings here and ", progress.size() - 1,
+        " there"));
+  }
+  if (progress[0] != kNotBegun) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        config_.output,
+        " has a run without a grid: choose another output directory"));
+  }
+  std::vector<size_t> order(settings_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return progress[a + 1] > progress[b + 1];
+  });
+  if (progress[order.front() + 1] != kNotBegun && !options_.resume) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        settings_[order.front()].setting.config.output,
+        " has a run already: resume it, or choose another output directory"));
+  }
+  return order;
+}
+
+absl::Status GridRun::RunSetting(size_t index) {
+  PreparedSetting& prepared = settings_[index];
+  FinetuneResult& result = result_.settings[index].result;
+  options_.reporter->Message(absl::StrCat("setting ", index + 1, " of ",
+                                          settings_.size(), ": ",
+                                          prepared.setting.name));
+  later_steps_ -= prepared.num_steps;
+  FinetuneOptions options = options_;
+  options.data = prepared.opened->data.get();
+  options.later_steps = later_steps_;
+  ETC_ASSIGN_OR_RETURN(result, Finetune(prepared.setting.config,
+                                        *prepared.opened->setup.task, options));
+  prepared.opened.reset();
+  if (!result.finished) {
+    return absl::OkStatus();
+  }
+  result_.finished = std::all_of(
+      result_.settings.begin(), result_.settings.end(),
+      [](const SettingResult& setting) { return setting.result.finished; });
+  return InFirstProcess(options_.group, [&] {
+    return WriteFileAtomically(
+        GridFile(config_), GridToJson(result_, config_.task).dump(2) + "\n");
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<GridResult> FinetuneGrid(
+    const FinetuneConfig& config, const FinetuneOptions& options,
+    const std::function<void(const std::string&)>& warn) {
+  if (config.grid.empty()) {
+    return FinetuneAlone(config, options, Warnings(warn));
+  }
+  ETC_ASSIGN_OR_RETURN(std::vector<GridSetting> settings,
+                       ExpandGrid(config, [](const std::string& task) {
+                         return FindTask(task).status();
+                       }));
+  GridRun run(config, options, Warnings(warn));
+  for (GridSetting& setting : settings) {
+    const std::string name = setting.name;
+    if (const absl::Status status = run.Prepare(std::move(setting));
+        !status.ok()) {
+      return InSetting(name, status);
+    }
+  }
+  return run.Run();
+}
+
+}  // namespace etc

@@ -1,0 +1,55 @@
+#ifndef ETC_TASKS_TRAIN_GRID_RESULT_H_
+#define ETC_TASKS_TRAIN_GRID_RESULT_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "tasks/train/finetune.h"
+
+namespace etc {
+
+// What became of one setting of a grid (tasks/train/grid.h).
+struct SettingResult {
+  std::string name;
+  nlohmann::json values;  // by field
+  FinetuneResult result;  // without runs: not begun
+};
+
+struct GridResult {
+  // False: stopped, and can be resumed.
+  bool finished = false;
+  std::string main_metric;
+  // All, in order; without a grid one that has no name.
+  std::vector<SettingResult> settings;
+};
+
+// The setting with the best median of the main metric, of equal ones the first;
+// nothing if none was finished and evaluated.
+std::optional<size_t> BestSetting(const GridResult& result);
+
+// The contents of grid.json. "directory" is beside it; "scores" are those of
+// summary.json, and null where a setting is not finished:
+//
+//   {"task": "glue", "main_metric": "accuracy", "finished": true,
+//    "best": "train.epochs=3",
+//    "settings": [{"values": {"train.epochs": 3},
+//                  "directory": "train.epochs=3",
+//                  "scores": {"accuracy": {"median": 0.8,
+//                                          "standard_deviation": 0.01}}}]}
+nlohmann::ordered_json GridToJson(const GridResult& result,
+                                  const std::string& task);
+
+// A line for each setting: its values, the median of the main metric and, of
+// several seeds, its standard deviation:
+//
+//   train.epochs  train.learning_rate  accuracy  deviation
+//              2                2e-05    0.7921     0.0102
+//              3                2e-05    0.8013     0.0091  best
+std::string FormatGridTable(const GridResult& result);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_GRID_RESULT_H_
