@@ -67,18 +67,34 @@ class TextWriter {
 
 }  // namespace
 
-absl::StatusOr<TextMarks> FindTextMarks(const Tokenizer& tokenizer) {
+absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks) {
   for (const auto& [cls, separator] :
        {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>")}) {
-    const TextMarks marks = {.cls = tokenizer.Id(cls),
-                             .separator = tokenizer.Id(separator)};
-    if (marks.cls >= 0 && marks.separator >= 0) {
-      return marks;
+    *marks = {.cls = tokenizer.Id(cls), .separator = tokenizer.Id(separator)};
+    if (marks->cls >= 0 && marks->separator >= 0) {
+      return absl::OkStatus();
     }
   }
   return InvalidArgument(
       "the vocabulary should have the pieces \"[CLS]\" and \"[SEP]\", or "
       "\"<unused_63>\" and \"<unused_2>\", but has neither pair");
+}
+
+TableSizes TablesOfTexts(const InputOptions& input) {
+  return {.tokens = kSentenceOfTextToken + 1,
+          .token_names = "the global tokens 1 and 2",
+          .types = input.has_long_tokens ? kSecondTextType + 1 : 2};
+}
+
+NeededLengths LengthsOfTexts(const InputOptions& input) {
+  constexpr int64_t kMarks = 3;
+  static constexpr char kUse[] = "[CLS] and two [SEP]";
+  return input.has_long_tokens
+             ? NeededLengths{.long_tokens = kMarks,
+                             .long_use = kUse,
+                             .global_tokens = 1,
+                             .global_use = "the token of the whole text"}
+             : NeededLengths{.global_tokens = kMarks, .global_use = kUse};
 }
 
 int64_t RoomForPieces(const InputOptions& input, bool two_texts) {

@@ -5,8 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "tasks/data/example.h"
+#include "tasks/task_settings.h"
 #include "tasks/task_types.h"
 #include "tasks/text/tokenizer.h"
 
@@ -30,7 +31,7 @@ struct TextMarks {
 
 // [CLS] and [SEP], or <unused_63> and <unused_2>, which ETC's SentencePiece
 // model has for them; kInvalidArgument if the vocabulary has neither pair.
-absl::StatusOr<TextMarks> FindTextMarks(const Tokenizer& tokenizer);
+absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks);
 
 // ETC's global tokens: the one that all belong to, and those of sentences.
 inline constexpr int32_t kWholeTextToken = 1;
@@ -45,6 +46,10 @@ struct TextPieces {
   std::vector<int32_t> ids;
   std::vector<int32_t> sentences;
 };
+
+// What a task with WriteTexts' tokens needs of the tables and of the lengths.
+TableSizes TablesOfTexts(const InputOptions& input);
+NeededLengths LengthsOfTexts(const InputOptions& input);
 
 // How many pieces have room beside the marks around one text or two.
 int64_t RoomForPieces(const InputOptions& input, bool two_texts);

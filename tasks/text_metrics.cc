@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace etc {
 namespace {
 
@@ -53,14 +55,14 @@ std::vector<double> Ranks(absl::Span<const double> values) {
 
 }  // namespace
 
-double MatthewsCorrelation(absl::Span<const int64_t> gold,
-                           absl::Span<const int64_t> predicted) {
+double MatthewsCorrelation(absl::Span<const std::string> gold,
+                           absl::Span<const std::string> predicted) {
   CheckSameSize(gold, predicted);
   struct Counts {
     double gold = 0;
     double predicted = 0;
   };
-  std::map<int64_t, Counts> counts;
+  std::map<absl::string_view, Counts> counts;
   double correct = 0;
   for (size_t i = 0; i < gold.size(); ++i) {
     ++counts[gold[i]].gold;

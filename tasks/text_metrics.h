@@ -1,7 +1,7 @@
 #ifndef ETC_TASKS_TEXT_METRICS_H_
 #define ETC_TASKS_TEXT_METRICS_H_
 
-#include <cstdint>
+#include <string>
 
 #include "absl/types/span.h"
 
@@ -16,8 +16,8 @@ namespace etc {
 // s predictions right, and class k predicted p_k times and true t_k times,
 //
 //   (c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2))
-double MatthewsCorrelation(absl::Span<const int64_t> gold,
-                           absl::Span<const int64_t> predicted);
+double MatthewsCorrelation(absl::Span<const std::string> gold,
+                           absl::Span<const std::string> predicted);
 
 // Covariance divided by both standard deviations; 0 where one list is constant.
 double PearsonCorrelation(absl::Span<const double> gold,

@@ -121,19 +121,13 @@ void AddConfusion(const std::vector<Pair>& pairs, Metrics* metrics) {
 }
 
 double Mcc(const std::vector<Pair>& pairs) {
-  std::map<std::string, int64_t> numbers;
-  const auto number = [&numbers](const ClassifyAnswer& answer) {
-    return numbers
-        .try_emplace(answer.labels.at(0), static_cast<int64_t>(numbers.size()))
-        .first->second;
-  };
-  std::vector<int64_t> gold;
-  std::vector<int64_t> predicted;
+  std::vector<std::string> gold;
+  std::vector<std::string> predicted;
   gold.reserve(pairs.size());
   predicted.reserve(pairs.size());
   for (const Pair& pair : pairs) {
-    gold.push_back(number(pair.gold));
-    predicted.push_back(number(pair.predicted));
+    gold.push_back(pair.gold.labels.at(0));
+    predicted.push_back(pair.predicted.labels.at(0));
   }
   return MatthewsCorrelation(gold, predicted);
 }

@@ -46,17 +46,6 @@ std::string DescribeSize(const ClassifyExample& example) {
 
 }  // namespace
 
-NeededLengths Classify::Lengths(const Options& options) {
-  static constexpr char kMarks[] = "[CLS] and two [SEP]";
-  if (options.input.has_long_tokens) {
-    return {.long_tokens = 3,
-            .long_use = kMarks,
-            .global_tokens = 1,
-            .global_use = "the token of the whole text"};
-  }
-  return {.global_tokens = 3, .global_use = kMarks};
-}
-
 std::string Classify::MainMetric(const Options& options) {
   switch (options.type) {
     case ClassifyType::kOne:
@@ -67,12 +56,6 @@ std::string Classify::MainMetric(const Options& options) {
       return "pearson";
   }
   return kMainMetric;
-}
-
-absl::Status Classify::UseVocabulary(const Tokenizer& tokenizer,
-                                     Options* options) {
-  ETC_ASSIGN_OR_RETURN(options->marks, FindTextMarks(tokenizer));
-  return absl::OkStatus();
 }
 
 std::string Classify::Describe(const Example& example, const Context& context) {

@@ -38,13 +38,12 @@ struct Classify
   static constexpr char kMainMetric[] = "accuracy";
   static constexpr char kPredictionUnit[] = "line";
   static constexpr char kAnswerField[] = "label";
-  // BERT has two types, and no global tokens of its own.
   static TableSizes Tables(const InputOptions& input) {
-    return {.tokens = kSentenceOfTextToken + 1,
-            .token_names = "the global tokens 1 and 2",
-            .types = input.has_long_tokens ? kSecondTextType + 1 : 2};
+    return TablesOfTexts(input);
   }
-  static NeededLengths Lengths(const Options& options);
+  static NeededLengths Lengths(const Options& options) {
+    return LengthsOfTexts(options.input);
+  }
   static std::string MainMetric(const Options& options);
 
   static void ReadOptions(JsonObjectReader& reader, Options* options) {
@@ -57,7 +56,9 @@ struct Classify
   }
   // FindTextMarks.
   static absl::Status UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options);
+                                    Options* options) {
+    return FindTextMarks(tokenizer, &options->marks);
+  }
 
   static absl::StatusOr<std::vector<FileRecord>> ReadFile(
       const std::string& path, const Options& options) {

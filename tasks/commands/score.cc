@@ -21,12 +21,22 @@ struct Arguments {
   std::string gold;
   std::string predictions;
   std::string config;
+  // Directories; instead of gold and predictions.
+  std::vector<std::string> runs;
   bool as_official = false;
   // All digits, for programs.
   bool json = false;
 };
 
 absl::Status Score(const Arguments& arguments) {
+  if (!arguments.runs.empty()) {
+    ETC_ASSIGN_OR_RETURN(const Metrics metrics,
+                         ScoreRuns(arguments.task, arguments.runs));
+    std::cout << (arguments.json
+                      ? ScoresToJson(metrics) + "\n"
+                      : FormatScoreTable(metrics, metrics.back().first));
+    return absl::OkStatus();
+  }
   ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(arguments.task));
   ETC_ASSIGN_OR_RETURN(
       const Metrics metrics,
@@ -51,18 +61,24 @@ void AddScoreCommand(CLI::App* program, Action* action) {
   }
   command->footer(tasks +
                   "\nExample:\n"
-                  "  realetc score wikihop dev.json predictions.json");
+                  "  realetc score wikihop dev.json predictions.json\n"
+                  "  realetc score glue --overall runs/CoLA runs/MNLI ...");
   command->add_option("TASK", arguments->task, "Name of the task")->required();
-  command
-      ->add_option("GOLD", arguments->gold,
-                   "Official file with answers, or a pattern of the names "
-                   "of several")
-      ->required();
-  command
-      ->add_option("PREDICTIONS", arguments->predictions,
-                   "Prediction file in the official format; of squad also the "
-                   "n-best file, from which the best threshold follows")
-      ->required();
+  CLI::Option* gold =
+      command->add_option("GOLD", arguments->gold,
+                          "Official file with answers, or a pattern of the "
+                          "names of several");
+  CLI::Option* predictions = command->add_option(
+      "PREDICTIONS", arguments->predictions,
+      "Prediction file in the official format; of squad also the n-best file, "
+      "from which the best threshold follows");
+  CLI::Option* overall =
+      command
+          ->add_option("--overall", arguments->runs,
+                       "DIRECTORY...: runs or grids on all tasks of GLUE; "
+                       "prints their average as the papers have it, without "
+                       "GOLD and PREDICTIONS")
+          ->excludes(gold);
   command->add_option("--config", arguments->config,
                       "Configuration whose options of the task decide how it "
                       "is scored");
@@ -73,8 +89,14 @@ void AddScoreCommand(CLI::App* program, Action* action) {
                     "questions of squad without a prediction");
   command->add_flag("--json", arguments->json,
                     "One JSON object with all digits");
-  command->callback(
-      [=] { *action = [arguments] { return Score(*arguments); }; });
+  command->callback([=] {
+    for (const CLI::Option* needed : {gold, predictions}) {
+      if (overall->empty() && needed->empty()) {
+        throw CLI::RequiredError(needed->get_name());
+      }
+    }
+    *action = [arguments] { return Score(*arguments); };
+  });
 }
 
 }  // namespace etc

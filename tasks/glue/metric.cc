@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 
 #include "tasks/scoring.h"
-#include "tasks/text_metrics.h"
 
 namespace etc {
 namespace {
@@ -35,19 +33,6 @@ double LabelF1(GlueLabels gold, GlueLabels predicted,
   return Share(2 * static_cast<double>(right),
                std::count(gold.begin(), gold.end(), positive) +
                    std::count(predicted.begin(), predicted.end(), positive));
-}
-
-double MatthewsCorrelation(GlueLabels gold, GlueLabels predicted) {
-  std::map<std::string, int64_t> classes;
-  const auto class_of = [&](const std::string& label) {
-    return classes.emplace(label, classes.size()).first->second;
-  };
-  std::vector<int64_t> gold_classes(gold.size());
-  std::vector<int64_t> predicted_classes(predicted.size());
-  std::transform(gold.begin(), gold.end(), gold_classes.begin(), class_of);
-  std::transform(predicted.begin(), predicted.end(), predicted_classes.begin(),
-                 class_of);
-  return MatthewsCorrelation(gold_classes, predicted_classes);
 }
 
 }  // namespace etc

@@ -8,7 +8,8 @@
 
 namespace etc {
 
-// GLUE's metrics (doc/glue.md 7), in double precision. Both lists have the same
+// GLUE's metrics (doc/glue.md 7) but for correlations
+// (tasks/text_metrics.h), in double precision. Both lists have the same
 // length; of empty ones each metric is 0.
 
 using GlueLabels = absl::Span<const std::string>;
@@ -19,9 +20,6 @@ double LabelAccuracy(GlueLabels gold, GlueLabels predicted);
 // 2 TP / (2 TP + FP + FN) of the label `positive`; 0 of 0 / 0.
 double LabelF1(GlueLabels gold, GlueLabels predicted,
                const std::string& positive);
-
-// That of tasks/text_metrics.h, which also has the correlations of scores.
-double MatthewsCorrelation(GlueLabels gold, GlueLabels predicted);
 
 }  // namespace etc
 

@@ -89,17 +89,6 @@ std::string DroppedPieces(int64_t dropped) {
 
 }  // namespace
 
-NeededLengths Glue::Lengths(const Options& options) {
-  constexpr int64_t kMarks = 3;
-  static constexpr char kUse[] = "[CLS] and two [SEP]";
-  return options.input.has_long_tokens
-             ? NeededLengths{.long_tokens = kMarks,
-                             .long_use = kUse,
-                             .global_tokens = 1,
-                             .global_use = "the token that all belong to"}
-             : NeededLengths{.global_tokens = kMarks, .global_use = kUse};
-}
-
 void Glue::ReadOptions(JsonObjectReader& reader, Options* options) {
   std::string name;
   reader.Required("name", &name);
@@ -120,11 +109,6 @@ void Glue::ReadOptions(JsonObjectReader& reader, Options* options) {
                                    " in any order, each once: ",
                                    (*task)->ExpectedLabels()));
   }
-}
-
-absl::Status Glue::UseVocabulary(const Tokenizer& tokenizer, Options* options) {
-  ETC_ASSIGN_OR_RETURN(options->marks, FindTextMarks(tokenizer));
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<FileRecord>> Glue::ReadFile(const std::string& path,

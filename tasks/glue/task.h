@@ -13,6 +13,7 @@
 #include "tasks/data/file_records.h"
 #include "tasks/example_writer.h"
 #include "tasks/glue/example.h"
+#include "tasks/glue/overall.h"
 #include "tasks/task_definition.h"
 
 namespace etc {
@@ -48,23 +49,19 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   static constexpr char kMainMetric[] = "";
   static constexpr char kPredictionUnit[] = "line";
   static constexpr char kAnswerField[] = "label";
-  // Of ETC; BERT has fewer types, and no tokens that stand for no text.
-  static constexpr TableSizes Tables(TokenizerKind) {
-    return {.tokens = kSentenceOfTextToken + 1,
-            .token_names = "the global tokens 1 and 2",
-            .types = kSecondTextType + 1};
-  }
   static TableSizes Tables(const InputOptions& input) {
-    return input.has_long_tokens ? Tables(input.tokenizer_kind)
-                                 : TableSizes{.types = 2};
+    return TablesOfTexts(input);
   }
-
-  static NeededLengths Lengths(const Options& options);
+  static NeededLengths Lengths(const Options& options) {
+    return LengthsOfTexts(options.input);
+  }
   // Required: `name`.
   static void ReadOptions(JsonObjectReader& reader, Options* options);
   // Looks up what stands around texts (FindTextMarks).
   static absl::Status UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options);
+                                    Options* options) {
+    return FindTextMarks(tokenizer, &options->marks);
+  }
 
   // The rows of an official file.
   //   kInvalidArgument  `options` say no task, and what ReadGlueFile says
@@ -101,6 +98,10 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   // diagnostic "distinct_predictions": with one, correlations are not defined,
   // and are 0.
   static Scores Score(const Answers& answers, const Options& options);
+  // Of runs on all of its tasks.
+  static absl::StatusOr<Metrics> Overall(const std::vector<RunSummary>& runs) {
+    return GlueOverall(runs);
+  }
 };
 static_assert(TaskDefinition<Glue>);
 

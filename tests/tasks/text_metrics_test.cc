@@ -16,11 +16,11 @@ namespace {
 constexpr double kTolerance = 6e-8;
 
 // Classes, a digit each.
-std::vector<int64_t> Classes(const std::string& digits) {
-  std::vector<int64_t> classes;
+std::vector<std::string> Classes(const std::string& digits) {
+  std::vector<std::string> classes;
   classes.reserve(digits.size());
   for (const char digit : digits) {
-    classes.push_back(digit - '0');
+    classes.emplace_back(1, digit);
   }
   return classes;
 }
@@ -41,11 +41,11 @@ TEST(MatthewsCorrelationTest, IsThatOfScikitLearn) {
 
 TEST(MatthewsCorrelationTest, TakesMoreThan64Bits) {
   // Twice as many right as wrong in each class: (2 - 1) / 3.
-  std::vector<int64_t> gold;
-  std::vector<int64_t> predicted;
+  std::vector<std::string> gold;
+  std::vector<std::string> predicted;
   for (int64_t i = 0; i < 600'000; ++i) {
-    gold.push_back(i % 2);
-    predicted.push_back(i % 6 < 4 ? i % 2 : 1 - i % 2);
+    gold.push_back(std::to_string(i % 2));
+    predicted.push_back(std::to_string(i % 6 < 4 ? i % 2 : 1 - i % 2));
   }
   EXPECT_NEAR(MatthewsCorrelation(gold, predicted), 1.0 / 3, 1e-12);
 }
