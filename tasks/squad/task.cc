@@ -89,12 +89,6 @@ void Squad::ReadOptions(JsonObjectReader& reader, Options* options) {
              SquadSeveralAnswers::kFirst, &options->several_answers);
 }
 
-absl::Status Squad::UseVocabulary(const Tokenizer& tokenizer,
-                                  Options* options) {
-  ETC_ASSIGN_OR_RETURN(options->marks, FindTextMarks(tokenizer));
-  return absl::OkStatus();
-}
-
 std::string Squad::Describe(const Example& example, const Context& context) {
   const SquadDocument& document = *example.document;
   const InputOptions& input = context.options.input;

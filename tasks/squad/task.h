@@ -43,7 +43,9 @@ struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
   static void ReadOptions(JsonObjectReader& reader, Options* options);
   // kInvalidArgument for a vocabulary without FindTextMarks.
   static absl::Status UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options);
+                                    Options* options) {
+    return FindTextMarks(tokenizer, &options->marks);
+  }
 
   static absl::StatusOr<std::vector<FileRecord>> ReadFile(
       const std::string& path, const Options& /*options*/) {
@@ -62,9 +64,10 @@ struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
   //
   //   ends = x w + b                   [B, 2, T], starts and ends
   //
-  // w is truncated normal with a standard deviation of 0.02. The loss is the
-  // mean of the cross entropies of start and end over all T tokens of the
-  // batch, question and padding among them.
+  // w, b: qa_outputs, as BertForQuestionAnswering has them, whose values are
+  // taken over; else w is truncated normal with a standard deviation of 0.02.
+  // The loss is the mean of the cross entropies of start and end over all T
+  // tokens of the batch, question and padding among them.
   static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
 
   static int64_t NumExamples(const Example& example) {

@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/realetc_program.h"
 
@@ -84,6 +86,32 @@ TEST_F(RunTaskTest, FinetunesEvaluatesAndScoresAsTheProgramDoes) {
             program.value("accuracy", -2.0));
 }
 
+TEST_F(RunTaskTest, GivesTheScoresOfAGrid) {
+  const FinetuneTaskResult tuned =
+      Tuned({"grid.train.steps=[1, 2]", "train.seeds=[1, 2]"});
+  EXPECT_TRUE(tuned.finished);
+  ASSERT_EQ(tuned.settings.size(), 2u);
+  EXPECT_THAT(tuned.directories, ElementsAre(run_ + "/train.steps=1/seed-1",
+                                             run_ + "/train.steps=1/seed-2",
+                                             run_ + "/train.steps=2/seed-1",
+                                             run_ + "/train.steps=2/seed-2"));
+  const json grid = json::parse(Contents(run_ + "/grid.json"));
+  for (size_t i = 0; i < tuned.settings.size(); ++i) {
+    const FinetuneTaskSetting& setting = tuned.settings[i];
+    const json& written = grid["settings"][i];
+    EXPECT_EQ(setting.directory,
+              run_ + "/" + written["directory"].get<std::string>());
+    ASSERT_EQ(setting.medians.size(), setting.deviations.size());
+    for (size_t k = 0; k < setting.medians.size(); ++k) {
+      const json& score = written["scores"][setting.medians[k].first];
+      EXPECT_EQ(setting.medians[k].second, score["median"]);
+      EXPECT_EQ(setting.deviations[k].second, score["standard_deviation"]);
+    }
+  }
+  const bool is_first = grid["best"] == grid["settings"][0]["directory"];
+  EXPECT_EQ(tuned.scores, tuned.settings[is_first ? 0 : 1].medians);
+}
+
 TEST_F(RunTaskTest, WarnsOfScoresThatTheModelWasNotTrainedWith) {
   Tuned();
   std::vector<std::string> warnings;
@@ -123,6 +151,33 @@ TEST_F(RunTaskTest, SaysWhatIsWrong) {
       absl::StatusCode::kNotFound);
   EXPECT_EQ(ScoreTask("wikihopp", "a", "b").status().code(),
             absl::StatusCode::kNotFound);
+}
+
+// Scores the random files that tests/random_metrics.py made, which compares
+// them with those of other implementations: one process for a thousand files.
+TEST(RandomMetricsTest, ScoresEachCase) {
+  const char* const folder = std::getenv("ETC_RANDOM_METRICS");
+  if (folder == nullptr) {
+    GTEST_SKIP() << "needs files that tests/random_metrics.py makes";
+  }
+  const std::string directory = absl::StrCat(folder, "/");
+  const auto cases = ReadFile(directory + "cases.json");
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  json all = json::array();
+  for (const json& one : json::parse(*cases)) {
+    const auto scores =
+        ScoreTask(one.at("task"), directory + one.at("gold").get<std::string>(),
+                  directory + one.at("predictions").get<std::string>(),
+                  one.at("as_official").get<bool>() ? ScoringRules::kOfficial
+                                                    : ScoringRules::kDefault,
+                  directory + one.at("config").get<std::string>());
+    ASSERT_TRUE(scores.ok()) << one << ": " << scores.status();
+    all.push_back(AsJson(*scores));
+  }
+  ASSERT_GT(all.size(), 0);
+  const absl::Status written =
+      WriteFileAtomically(directory + "scores.json", all.dump());
+  EXPECT_TRUE(written.ok()) << written;
 }
 
 }  // namespace

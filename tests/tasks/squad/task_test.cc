@@ -15,14 +15,17 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "etc/weights/import_plan.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/batch.h"
 #include "tasks/score_files.h"
+#include "tasks/train/task_model.h"
 #include "tasks/typed_task.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/initial_values.h"
@@ -33,6 +36,7 @@
 namespace etc {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
@@ -131,9 +135,9 @@ TEST_P(SquadHeadTest, IsThePlainFormula) {  // doc/squad.md 4
       double sum = 0;
       double of_target = 0;
       for (int64_t i = 0; i < length; ++i) {
-        double logit = parameters["ends.bias"][end].item<double>();
+        double logit = parameters["qa_outputs.bias"][end].item<double>();
         for (int64_t h = 0; h < kHidden; ++h) {
-          logit += parameters["ends.weight"][end][h].item<double>() *
+          logit += parameters["qa_outputs.weight"][end][h].item<double>() *
                    text[b][i][h].item<double>();
         }
         EXPECT_NEAR(logits[0][b][end][i].item<double>(), logit, 1e-10);
@@ -168,6 +172,35 @@ TEST_P(SquadHeadTest, StartsWithTheFixedInitializer) {  // doc/squad.md 4
   config.initializer_range = 0.5;
   torch::manual_seed(1);
   ExpectFixedInitialValues(*Squad::MakeHead(config, {}));
+}
+
+// BertForQuestionAnswering as `realetc import` leaves it: no head of the task
+// squad as a whole, but the layer that it consists of.
+TEST(SquadModelTest, StartsFromTheAnswerSpanOfBert) {
+  FinetuneConfig config;
+  config.task = "squad";
+  config.model = SmallConfig(/*is_bert=*/true);
+  config.model.num_hidden_layers = 1;
+  config.model.max_absolute_position_embeddings = 9;
+  config.model.relative_pos_max_distance = 0;
+  config.model.relative_vocab_size = std::nullopt;
+  config.model.share_att_output_projection = true;
+  config.residual_attention = "off";
+  const auto task = *MakeSquad(/*is_bert=*/true);
+  torch::manual_seed(1);
+  const TaskModel model = MakeTaskModel(config, *task);
+  NamedTensors source = ModuleTensors(*model.encoder());
+  source["head.qa_outputs.weight"] = torch::randn({2, kHidden});
+  source["head.qa_outputs.bias"] = torch::randn({2});
+  const TemporaryDirectory directory;
+  config.init = directory.File("model.safetensors");
+  ASSERT_TRUE(WriteTensors(config.init, source, {}).ok());
+  const auto messages = LoadInitialWeights(config, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(*messages, Contains("head: answer span from " + config.init));
+  for (const auto& [name, tensor] : ModuleTensors(*model.head())) {
+    EXPECT_TRUE(torch::equal(tensor, source.at("head." + name))) << name;
+  }
 }
 
 // Logits that say each window's target, or [CLS].
