@@ -284,7 +284,7 @@ absl::Status Machine::DoCollection(char opcode) {
     case '\x85':    // TUPLE1
     case '\x86':    // TUPLE2
     case '\x87': {  // TUPLE3
-      const auto count = static_cast<size_t>(opcode - '\x85' + 1);
+      const auto count = static_cast<size_t>(opcode - '\x85') + 1;
       ETC_ASSIGN_OR_RETURN(Items items, stack_.Pop(count));
       return stack_.Push({.kind = Kind::kTuple, .items = std::move(items)});
     }
