@@ -13,6 +13,13 @@ target_compile_options(etc_build_options INTERFACE
   -Wno-missing-field-initializers
   $<$<BOOL:${ETC_WARNINGS_AS_ERRORS}>:-Werror>)
 
+# Some 250 tests link in a third of the time by it.
+include(CheckLinkerFlag)
+check_linker_flag(CXX -fuse-ld=gold ETC_HAS_GOLD)
+if(ETC_HAS_GOLD)
+  target_link_options(etc_build_options INTERFACE -fuse-ld=gold)
+endif()
+
 # The sanitizers of libraries and programs, and those of tests. The code of tests
 # does without the one for undefined behaviour, which doubles the time to compile
 # it; addresses and threads are watched in all code.

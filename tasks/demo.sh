@@ -40,6 +40,22 @@ train() {
     --data "$(held_out_part "$1")" --output "$output/predictions.json"
 }
 
+# Trains task $1 in each of the other ways, a mode or a mode and a number of long
+# tokens, at the same time: each run has one thread.
+train_each() {
+  local task=$1 way run runs=() failed=0
+  shift
+  for way in "$@"; do
+    # shellcheck disable=SC2086 -- a mode and a number
+    (train "$task" $way 2>&1 | sed -u "s/^\(.\)/[$way] \1/") &
+    runs+=($!)
+  done
+  for run in "${runs[@]}"; do
+    wait "$run" || failed=1
+  done
+  return "$failed"
+}
+
 # Metric $3 of the predictions in residual_$2, officially.
 score() {
   "$realetc" score "$1" "$(held_out_part "$1")" \
@@ -53,11 +69,11 @@ demo() {
   local held_out
   held_out=$(held_out_part "$task")
   local run=runs/demo/$task/residual_sum
-  train "$task" sum
-  train "$task" off
+  local ways=(sum off)
   if [[ $task == classify ]]; then
-    train "$task" sum 512
+    ways+=("sum 512")
   fi
+  train_each "$task" "${ways[@]}"
   local chance
   chance=$(python3 "tasks/$task/sample/demo.py" chance "$held_out")
 
