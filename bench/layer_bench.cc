@@ -46,24 +46,26 @@ void CountElements(double elements, benchmark::State& state) {
       elements, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void BiasGeluBench(benchmark::State& state, bool fused, bool training) {
+void BiasGeluBench(benchmark::State& state, Activation activation, bool fused,
+                   bool training) {
   SetUp(state.range(1));
+  const char* const form = activation == Activation::kGelu ? "tanh" : "none";
   const torch::Tensor bias = torch::randn({kIntermediate});
   const torch::Tensor gradient = torch::randn({state.range(0), kIntermediate});
   torch::Tensor input = torch::randn_like(gradient);
   torch::Tensor scratch = torch::empty_like(gradient);
   for (auto _ : state) {
     if (fused) {
-      benchmark::DoNotOptimize(BiasGelu(input, bias));
+      benchmark::DoNotOptimize(BiasGelu(activation, input, bias));
       if (training) {
         // It is overwritten, in the encoder as well; not copied there.
-        benchmark::DoNotOptimize(BiasGeluBackward_(input, bias, scratch));
+        benchmark::DoNotOptimize(
+            BiasGeluBackward_(activation, input, bias, scratch));
       }
     } else {
-      benchmark::DoNotOptimize(torch::gelu(input, "tanh"));
+      benchmark::DoNotOptimize(torch::gelu(input, form));
       if (training) {
-        const torch::Tensor back =
-            torch::gelu_backward(gradient, input, "tanh");
+        const torch::Tensor back = torch::gelu_backward(gradient, input, form);
         benchmark::DoNotOptimize(back.sum(0));
       }
     }
@@ -186,7 +188,11 @@ void RegisterAll() {
       const std::string pass = training ? "training" : "forward";
       Register("Layer/bias_gelu" + side + pass, "rows", 4096,
                [=](benchmark::State& state) {
-                 BiasGeluBench(state, fused, training);
+                 BiasGeluBench(state, Activation::kGelu, fused, training);
+               });
+      Register("Layer/bias_gelu_erf" + side + pass, "rows", 4096,
+               [=](benchmark::State& state) {
+                 BiasGeluBench(state, Activation::kGeluErf, fused, training);
                });
       Register("Layer/dropout_norm" + side + pass, "rows", 4096,
                [=](benchmark::State& state) {

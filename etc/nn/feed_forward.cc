@@ -28,6 +28,11 @@ std::vector<int64_t> WithLast(const torch::Tensor& tensor, int64_t last) {
   return shape;
 }
 
+kernels::GeluForm FormOf(Activation activation) {
+  return activation == Activation::kGeluErf ? kernels::GeluForm::kErf
+                                            : kernels::GeluForm::kTanh;
+}
+
 // The operand of a product with `other`.
 torch::Tensor OperandBeside(const torch::Tensor& other,
                             const torch::Tensor& value) {
@@ -42,18 +47,21 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
                            const torch::Tensor& intermediate_bias,
                            const torch::Tensor& output_weight,
                            const torch::Tensor& intermediate_factor,
-                           const torch::Tensor& output_factor) {
+                           const torch::Tensor& output_factor,
+                           int64_t activation) {
     const torch::Tensor rows =
         OperandBeside(intermediate_factor, AsRows(input));
     const torch::Tensor before =  // [rows, F]
         MatrixProduct(rows, intermediate_factor.t());
     const torch::Tensor output =  // [rows, H]
-        MatrixProduct(BiasGelu(before, intermediate_bias.contiguous(),
+        MatrixProduct(BiasGelu(static_cast<Activation>(activation), before,
+                               intermediate_bias.contiguous(),
                                output_factor.scalar_type()),
                       output_factor.t());
     context->save_for_backward(
         {rows, intermediate_factor, intermediate_bias, output_factor, before});
     context->saved_data["shape"] = input.sizes().vec();
+    context->saved_data["activation"] = activation;
     return {output.view(WithLast(input, output_weight.size(0)))};
   }
 
@@ -67,11 +75,12 @@ class GeluFunction : public torch::autograd::Function<GeluFunction> {
     const torch::Tensor& output_factor = saved[3];
     const torch::Tensor output_gradient =
         OperandBeside(output_factor, AsRows(gradients[0]));
-    BiasGeluGradients middle =
-        BiasGeluBackward_(saved[4], saved[2].contiguous(),
-                          MatrixProduct(output_gradient, output_factor),
-                          output_factor.scalar_type());
-    Variables result(6);
+    BiasGeluGradients middle = BiasGeluBackward_(
+        static_cast<Activation>(context->saved_data["activation"].toInt()),
+        saved[4], saved[2].contiguous(),
+        MatrixProduct(output_gradient, output_factor),
+        output_factor.scalar_type());
+    Variables result(7);
     result[3] = MatrixProduct(output_gradient.t(), middle.output);
     middle.output.reset();  // it is large
     result[0] = MatrixProduct(middle.input_gradient, intermediate_factor)
@@ -112,27 +121,31 @@ bool KernelsServe(const FeedForwardInput& input) {
       return false;
     }
   }
-  return input.activation == Activation::kGelu &&
+  return (input.activation == Activation::kGelu ||
+          input.activation == Activation::kGeluErf) &&
          input.intermediate_weight.operand.defined();
 }
 
 // Output is float, or uint16_t for bfloat16.
 template <typename Output>
-void RunForward(const torch::Tensor& input, const torch::Tensor& bias,
-                const torch::Tensor& output) {
+void RunForward(kernels::GeluForm form, const torch::Tensor& input,
+                const torch::Tensor& bias, const torch::Tensor& output) {
   const int64_t columns = input.size(1);
   const float* const from = input.data_ptr<float>();
   const float* const added = bias.data_ptr<float>();
   auto* const to = static_cast<Output*>(output.data_ptr());
   ForEachRowChunk(input.size(0), 0, 0, [&](const RowChunk& chunk) {
-    kernels::BiasGelu(chunk.end - chunk.begin, columns,
-                      from + chunk.begin * columns, added,
-                      to + chunk.begin * columns);
+    const int64_t first = chunk.begin * columns;
+    kernels::BiasGelu(
+        form, chunk.end - chunk.begin, columns,
+        kernels::BiasGeluInput<Output>{
+            .input = from + first, .bias = added, .output = to + first});
   });
 }
 
 template <typename Output>
-void RunBackward(const torch::Tensor& input, const torch::Tensor& bias,
+void RunBackward(kernels::GeluForm form, const torch::Tensor& input,
+                 const torch::Tensor& bias,
                  const torch::Tensor& output_gradient,
                  BiasGeluGradients* result) {
   const int64_t columns = input.size(1);
@@ -147,7 +160,7 @@ void RunBackward(const torch::Tensor& input, const torch::Tensor& bias,
       ForEachRowChunk(input.size(0), 1, columns, [&](const RowChunk& chunk) {
         const int64_t first = chunk.begin * columns;
         kernels::BiasGeluGradient(
-            chunk.end - chunk.begin, columns,
+            form, chunk.end - chunk.begin, columns,
             kernels::BiasGeluRows<Output>{
                 .input = all.input + first,
                 .bias = all.bias,
@@ -161,19 +174,20 @@ void RunBackward(const torch::Tensor& input, const torch::Tensor& bias,
 
 }  // namespace
 
-torch::Tensor BiasGelu(const torch::Tensor& input, const torch::Tensor& bias,
-                       torch::ScalarType type) {
+torch::Tensor BiasGelu(Activation activation, const torch::Tensor& input,
+                       const torch::Tensor& bias, torch::ScalarType type) {
   const torch::Tensor output =
       WithLargePages(torch::empty(input.sizes(), type));
   if (type == torch::kBFloat16) {
-    RunForward<uint16_t>(input, bias, output);
+    RunForward<uint16_t>(FormOf(activation), input, bias, output);
   } else {
-    RunForward<float>(input, bias, output);
+    RunForward<float>(FormOf(activation), input, bias, output);
   }
   return output;
 }
 
-BiasGeluGradients BiasGeluBackward_(const torch::Tensor& input,
+BiasGeluGradients BiasGeluBackward_(Activation activation,
+                                    const torch::Tensor& input,
                                     const torch::Tensor& bias,
                                     torch::Tensor output_gradient,
                                     torch::ScalarType type) {
@@ -182,10 +196,12 @@ BiasGeluGradients BiasGeluBackward_(const torch::Tensor& input,
   if (type == torch::kBFloat16) {
     result.input_gradient =
         WithLargePages(torch::empty(input.sizes(), torch::kBFloat16));
-    RunBackward<uint16_t>(input, bias, output_gradient, &result);
+    RunBackward<uint16_t>(FormOf(activation), input, bias, output_gradient,
+                          &result);
   } else {
     result.input_gradient = output_gradient;
-    RunBackward<float>(input, bias, output_gradient, &result);
+    RunBackward<float>(FormOf(activation), input, bias, output_gradient,
+                       &result);
   }
   return result;
 }
@@ -197,7 +213,8 @@ torch::Tensor FeedForward(const FeedForwardInput& input) {
   if (KernelsServe(input)) {
     return GeluFunction::apply(input.input, intermediate.value,
                                input.intermediate_bias, output.value,
-                               intermediate.operand, output.operand)[0];
+                               intermediate.operand, output.operand,
+                               static_cast<int64_t>(input.activation))[0];
   }
   const torch::Tensor middle =
       Activate(input.activation,

@@ -25,7 +25,7 @@ struct FeedForwardInput {
 
 // Returns [..., H].
 //
-// Gelu between products of operands (base/linear.h) goes through
+// Gelu of either form between products of operands (base/linear.h) goes through
 // etc/nn/kernels/bias_gelu.h, one pass between them, forward and backward; it
 // keeps the input (rounded, if the products are in bfloat16) and what the
 // activation is of, 4 F bytes for each token, and computes the activation again
@@ -41,10 +41,12 @@ torch::Tensor FeedForwardReference(const FeedForwardInput& input);
 // The pass between the products, and back, of float32 tensors on the CPU, all
 // contiguous.
 //
+//   activation:                      kGelu or kGeluErf
 //   input, output, output_gradient:  [rows, F]
 //   bias:                            [F]
 //   type:                            of the output: kFloat32 or kBFloat16
-torch::Tensor BiasGelu(const torch::Tensor& input, const torch::Tensor& bias,
+torch::Tensor BiasGelu(Activation activation, const torch::Tensor& input,
+                       const torch::Tensor& bias,
                        torch::ScalarType type = torch::kFloat32);
 struct BiasGeluGradients {
   torch::Tensor output;  // once more
@@ -53,7 +55,8 @@ struct BiasGeluGradients {
   torch::Tensor bias_gradient;  // [F] float32
 };
 // `type` is that of output and input gradient.
-BiasGeluGradients BiasGeluBackward_(const torch::Tensor& input,
+BiasGeluGradients BiasGeluBackward_(Activation activation,
+                                    const torch::Tensor& input,
                                     const torch::Tensor& bias,
                                     torch::Tensor output_gradient,
                                     torch::ScalarType type = torch::kFloat32);

@@ -11,47 +11,84 @@ HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 namespace {
 
-// u = kLinear x + kCubic x^3, and 2 u log2(e) as exponent of 2.
-constexpr double kLinear = 0.7978845608028654;  // sqrt(2 / pi)
-constexpr double kCubic = kLinear * 0.044715;
-constexpr double kTwoLog2E = 2.0 * 1.4426950408889634;
-
+// gelu(x) = x share, and its derivative share + x slope.
 struct GeluTerms {
-  FloatVector square;      // x^2
-  FloatVector sigmoid;     // of 2 u
-  FloatVector derivative;  // of the sigmoid, by 2 u
+  FloatVector share;
+  FloatVector slope;  // of the share, by x
 };
 
-// With e = exp(-2 |u|): the sigmoid is 1 / (1 + e) for positive u and
-// e / (1 + e) for negative, precise at both ends.
-HWY_INLINE GeluTerms Gelu(FloatVector x) {
-  const FloatTag tag;
-  const FloatVector one = hn::Set(tag, 1.0f);
-  const FloatVector square = hn::Mul(x, x);
-  const FloatVector exponent = hn::Mul(
-      x,
-      hn::MulAdd(hn::Set(tag, static_cast<float>(kCubic * kTwoLog2E)), square,
-                 hn::Set(tag, static_cast<float>(kLinear * kTwoLog2E))));
-  const FloatVector size = hn::Neg(hn::Abs(exponent));
-  // Below, Exp2 stops falling, and the product with x would not be 0.
-  const FloatVector e =
-      hn::IfThenZeroElse(hn::Lt(size, hn::Set(tag, -125.0f)), Exp2(size));
-  const FloatVector inverse = hn::Div(one, hn::Add(one, e));
-  const FloatVector rest = hn::Mul(e, inverse);
-  return {
-      .square = square,
-      .sigmoid = hn::IfThenElse(hn::Lt(exponent, hn::Zero(tag)), rest, inverse),
-      .derivative = hn::Mul(rest, inverse)};
+// 2^-size of size >= 0. Exp2 stops falling at the end of float32, where the
+// product with x would not be 0.
+HWY_INLINE FloatVector NegativeExp2(FloatVector size) {
+  return hn::IfThenZeroElse(hn::Gt(size, hn::Set(FloatTag(), 125.0f)),
+                            Exp2(hn::Neg(size)));
 }
 
-// sigmoid + x sigmoid' (2 u)', the derivative by x.
-HWY_INLINE FloatVector GeluDerivative(FloatVector x, const GeluTerms& terms) {
-  const FloatTag tag;
-  const FloatVector slope =  // of 2 u
-      hn::MulAdd(hn::Set(tag, static_cast<float>(6.0 * kCubic)), terms.square,
-                 hn::Set(tag, static_cast<float>(2.0 * kLinear)));
-  return hn::MulAdd(hn::Mul(x, slope), terms.derivative, terms.sigmoid);
-}
+// Here written without tanh: u = kLinear x + kCubic x^3, and 2 u log2(e) as
+// exponent of 2.
+struct TanhGelu {
+  static constexpr double kLinear = 0.7978845608028654;  // sqrt(2 / pi)
+  static constexpr double kCubic = kLinear * 0.044715;
+  static constexpr double kTwoLog2E = 2.0 * 1.4426950408889634;
+
+  // With e = exp(-2 |u|): the share is the sigmoid of 2 u, 1 / (1 + e) for
+  // positive u and e / (1 + e) for negative, precise at both ends.
+  static HWY_INLINE GeluTerms Of(FloatVector x) {
+    const FloatTag tag;
+    const FloatVector one = hn::Set(tag, 1.0f);
+    const FloatVector square = hn::Mul(x, x);
+    const FloatVector exponent = hn::Mul(
+        x,
+        hn::MulAdd(hn::Set(tag, static_cast<float>(kCubic * kTwoLog2E)), square,
+                   hn::Set(tag, static_cast<float>(kLinear * kTwoLog2E))));
+    const FloatVector e = NegativeExp2(hn::Abs(exponent));
+    const FloatVector inverse = hn::Div(one, hn::Add(one, e));
+    const FloatVector rest = hn::Mul(e, inverse);
+    const FloatVector by_x =  // of 2 u
+        hn::MulAdd(hn::Set(tag, static_cast<float>(6.0 * kCubic)), square,
+                   hn::Set(tag, static_cast<float>(2.0 * kLinear)));
+    return {
+        .share = hn::IfThenElse(hn::Lt(exponent, hn::Zero(tag)), rest, inverse),
+        .slope = hn::Mul(by_x, hn::Mul(rest, inverse))};
+  }
+};
+
+// With e = exp(-x^2 / 2): the share of negative x is erfc(|x| / sqrt(2)) / 2,
+//
+//   e t Q(t) / 2,   t = 1 / (1 + kStep |x|)
+//
+// as Abramowitz and Stegun 7.1.26 have it, but that their Q is of degree 4 and
+// good to 1.5e-7 of erf, this one of degree 7 and good to 1e-7 of erfc, in
+// front of e for all x: a least-squares fit, reweighted until the largest error
+// was as small as it gets, of erfc(z) exp(z^2) / t on 0 <= z <= 9.
+struct ErfGelu {
+  static constexpr double kStep = 0.3275911 * 0.7071067811865476;
+  static constexpr double kHalfLog2E = 0.5 * 1.4426950408889634;
+  static constexpr double kDensity = 0.3989422804014327;  // 1 / sqrt(2 pi)
+
+  static HWY_INLINE GeluTerms Of(FloatVector x) {
+    const FloatTag tag;
+    const FloatVector one = hn::Set(tag, 1.0f);
+    const FloatVector e = NegativeExp2(
+        hn::Mul(hn::Mul(x, x), hn::Set(tag, static_cast<float>(kHalfLog2E))));
+    const FloatVector t = hn::Div(
+        one,
+        hn::MulAdd(hn::Abs(x), hn::Set(tag, static_cast<float>(kStep)), one));
+    FloatVector q = hn::Set(tag, -0.142079556f);
+    q = hn::MulAdd(q, t, hn::Set(tag, 0.500678848f));
+    q = hn::MulAdd(q, t, hn::Set(tag, -0.412837219f));
+    q = hn::MulAdd(q, t, hn::Set(tag, 0.459697695f));
+    q = hn::MulAdd(q, t, hn::Set(tag, 0.0219526052f));
+    q = hn::MulAdd(q, t, hn::Set(tag, 0.206972842f));
+    q = hn::MulAdd(q, t, hn::Set(tag, 0.180549552f));
+    q = hn::MulAdd(q, t, hn::Set(tag, 0.185065332f));
+    const FloatVector tail =
+        hn::Mul(hn::Mul(e, hn::Set(tag, 0.5f)), hn::Mul(t, q));
+    return {.share = hn::IfThenElse(hn::Lt(x, hn::Zero(tag)), tail,
+                                    hn::Sub(one, tail)),
+            .slope = hn::Mul(e, hn::Set(tag, static_cast<float>(kDensity)))};
+  }
+};
 
 // The first `count` lanes, a full vector or less.
 HWY_INLINE void Store(FloatVector vector, int64_t count, float* to) {
@@ -69,16 +106,18 @@ HWY_INLINE FloatVector Load(const float* from, int64_t count) {
                           : LoadLanes(from, 0, count);
 }
 
-template <typename Output>
-HWY_INLINE void GeluRows(int64_t rows, int64_t columns, const float* input,
-                         const float* HWY_RESTRICT bias,
-                         Output* HWY_RESTRICT output) {
+template <typename Form, typename Output>
+HWY_INLINE void GeluRows(int64_t rows, int64_t columns,
+                         const BiasGeluInput<Output>& data) {
   const int64_t lanes = Lanes();
+  const float* input = data.input;
+  const float* const HWY_RESTRICT bias = data.bias;
+  Output* HWY_RESTRICT output = data.output;
   for (int64_t r = 0; r < rows; ++r) {
     const auto vector = [&](int64_t c, int64_t count) HWY_ATTR {
       const FloatVector x =
           hn::Add(Load(input + c, count), Load(bias + c, count));
-      Store(hn::Mul(x, Gelu(x).sigmoid), count, output + c);
+      Store(hn::Mul(x, Form::Of(x).share), count, output + c);
     };
     int64_t c = 0;
     for (; c + lanes <= columns; c += lanes) {
@@ -92,7 +131,7 @@ HWY_INLINE void GeluRows(int64_t rows, int64_t columns, const float* input,
   }
 }
 
-template <typename Output>
+template <typename Form, typename Output>
 HWY_INLINE void GeluGradientRows(int64_t rows, int64_t columns,
                                  const BiasGeluRows<Output>& data) {
   const int64_t lanes = Lanes();
@@ -101,11 +140,11 @@ HWY_INLINE void GeluGradientRows(int64_t rows, int64_t columns,
     const auto vector = [&](int64_t c, int64_t count) HWY_ATTR {
       const FloatVector x = hn::Add(Load(data.input + first + c, count),
                                     Load(data.bias + c, count));
-      const GeluTerms terms = Gelu(x);
+      const GeluTerms terms = Form::Of(x);
       const FloatVector gradient =
           hn::Mul(Load(data.output_gradient + first + c, count),
-                  GeluDerivative(x, terms));
-      Store(hn::Mul(x, terms.sigmoid), count, data.output + first + c);
+                  hn::MulAdd(x, terms.slope, terms.share));
+      Store(hn::Mul(x, terms.share), count, data.output + first + c);
       Store(gradient, count, data.input_gradient + first + c);
       Store(hn::Add(Load(data.bias_gradient + c, count), gradient), count,
             data.bias_gradient + c);
@@ -120,21 +159,41 @@ HWY_INLINE void GeluGradientRows(int64_t rows, int64_t columns,
   }
 }
 
-void FloatImpl(int64_t rows, int64_t columns, const float* input,
-               const float* bias, float* output) {
-  GeluRows(rows, columns, input, bias, output);
+template <typename Output>
+void RunRows(GeluForm form, int64_t rows, int64_t columns,
+             const BiasGeluInput<Output>& data) {
+  if (form == GeluForm::kErf) {
+    GeluRows<ErfGelu>(rows, columns, data);
+  } else {
+    GeluRows<TanhGelu>(rows, columns, data);
+  }
 }
-void Bfloat16Impl(int64_t rows, int64_t columns, const float* input,
-                  const float* bias, uint16_t* output) {
-  GeluRows(rows, columns, input, bias, output);
+
+template <typename Output>
+void RunGradientRows(GeluForm form, int64_t rows, int64_t columns,
+                     const BiasGeluRows<Output>& data) {
+  if (form == GeluForm::kErf) {
+    GeluGradientRows<ErfGelu>(rows, columns, data);
+  } else {
+    GeluGradientRows<TanhGelu>(rows, columns, data);
+  }
 }
-void FloatGradientImpl(int64_t rows, int64_t columns,
+
+void FloatImpl(GeluForm form, int64_t rows, int64_t columns,
+               const BiasGeluInput<float>& data) {
+  RunRows(form, rows, columns, data);
+}
+void Bfloat16Impl(GeluForm form, int64_t rows, int64_t columns,
+                  const BiasGeluInput<uint16_t>& data) {
+  RunRows(form, rows, columns, data);
+}
+void FloatGradientImpl(GeluForm form, int64_t rows, int64_t columns,
                        const BiasGeluRows<float>& data) {
-  GeluGradientRows(rows, columns, data);
+  RunGradientRows(form, rows, columns, data);
 }
-void Bfloat16GradientImpl(int64_t rows, int64_t columns,
+void Bfloat16GradientImpl(GeluForm form, int64_t rows, int64_t columns,
                           const BiasGeluRows<uint16_t>& data) {
-  GeluGradientRows(rows, columns, data);
+  RunGradientRows(form, rows, columns, data);
 }
 
 }  // namespace
@@ -149,24 +208,24 @@ HWY_EXPORT(Bfloat16Impl);
 HWY_EXPORT(FloatGradientImpl);
 HWY_EXPORT(Bfloat16GradientImpl);
 
-void BiasGelu(int64_t rows, int64_t columns, const float* input,
-              const float* bias, float* output) {
-  HWY_DYNAMIC_DISPATCH(FloatImpl)(rows, columns, input, bias, output);
+void BiasGelu(GeluForm form, int64_t rows, int64_t columns,
+              const BiasGeluInput<float>& data) {
+  HWY_DYNAMIC_DISPATCH(FloatImpl)(form, rows, columns, data);
 }
 
-void BiasGelu(int64_t rows, int64_t columns, const float* input,
-              const float* bias, uint16_t* output) {
-  HWY_DYNAMIC_DISPATCH(Bfloat16Impl)(rows, columns, input, bias, output);
+void BiasGelu(GeluForm form, int64_t rows, int64_t columns,
+              const BiasGeluInput<uint16_t>& data) {
+  HWY_DYNAMIC_DISPATCH(Bfloat16Impl)(form, rows, columns, data);
 }
 
-void BiasGeluGradient(int64_t rows, int64_t columns,
+void BiasGeluGradient(GeluForm form, int64_t rows, int64_t columns,
                       const BiasGeluRows<float>& data) {
-  HWY_DYNAMIC_DISPATCH(FloatGradientImpl)(rows, columns, data);
+  HWY_DYNAMIC_DISPATCH(FloatGradientImpl)(form, rows, columns, data);
 }
 
-void BiasGeluGradient(int64_t rows, int64_t columns,
+void BiasGeluGradient(GeluForm form, int64_t rows, int64_t columns,
                       const BiasGeluRows<uint16_t>& data) {
-  HWY_DYNAMIC_DISPATCH(Bfloat16GradientImpl)(rows, columns, data);
+  HWY_DYNAMIC_DISPATCH(Bfloat16GradientImpl)(form, rows, columns, data);
 }
 
 }  // namespace etc::kernels

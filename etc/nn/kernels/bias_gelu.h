@@ -5,23 +5,31 @@
 
 namespace etc::kernels {
 
-// Rows of activations: a bias for each column, then gelu in its tanh form
-// (Hendrycks and Gimpel 2016; doc/model.md 0), here written without tanh:
+// Rows of activations: a bias for each column, then gelu (Hendrycks and Gimpel
+// 2016; doc/model.md 0),
 //
-//   gelu(x) = x / (1 + exp(-2 u)),   u = sqrt(2 / pi) (x + 0.044715 x^3)
+//   kTanh:  gelu(x) = x / (1 + exp(-2 u)),   u = sqrt(2 / pi) (x + 0.044715
+//   x^3) kErf:   gelu(x) = x (1 + erf(x / sqrt(2))) / 2
 //
 // Plain pointers, no allocation, no threads, float32; nothing is checked. Rows
 // are contiguous, `columns` apart. Buffers must not overlap, but for those that
 // are said to.
 
-// output [rows][columns] = gelu(input + bias); of 16 bits: rounded to bfloat16,
-// to the nearest.
-void BiasGelu(int64_t rows, int64_t columns, const float* input,
-              const float* bias, float* output);
-void BiasGelu(int64_t rows, int64_t columns, const float* input,
-              const float* bias, uint16_t* output);
+enum class GeluForm { kTanh, kErf };
 
 // Output is float, or uint16_t for bfloat16.
+template <typename Output>
+struct BiasGeluInput {
+  const float* input = nullptr;  // [rows][columns], without the bias
+  const float* bias = nullptr;   // [columns]
+  Output* output = nullptr;      // [rows][columns]
+};
+// output = gelu(input + bias); of 16 bits: rounded to bfloat16, to the nearest.
+void BiasGelu(GeluForm form, int64_t rows, int64_t columns,
+              const BiasGeluInput<float>& data);
+void BiasGelu(GeluForm form, int64_t rows, int64_t columns,
+              const BiasGeluInput<uint16_t>& data);
+
 template <typename Output>
 struct BiasGeluRows {
   const float* input = nullptr;            // [rows][columns], without the bias
@@ -33,9 +41,9 @@ struct BiasGeluRows {
   float* bias_gradient = nullptr;  // [columns]; added to
 };
 // What backward needs: the output once more, and the gradients.
-void BiasGeluGradient(int64_t rows, int64_t columns,
+void BiasGeluGradient(GeluForm form, int64_t rows, int64_t columns,
                       const BiasGeluRows<float>& data);
-void BiasGeluGradient(int64_t rows, int64_t columns,
+void BiasGeluGradient(GeluForm form, int64_t rows, int64_t columns,
                       const BiasGeluRows<uint16_t>& data);
 
 }  // namespace etc::kernels

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "etc/nn/kernels/bias_gelu.h"
 #include "etc/nn/kernels/residual_norm.h"
 
 namespace etc::kernels {
@@ -13,13 +14,21 @@ namespace etc::kernels {
 // What the kernels compute, in double, element by element or row by row: the
 // definitions that they are tested against. Not for speed.
 
-// gelu(x) = x / 2 (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3).
-inline double GeluReference(double x) {
+// kTanh: x / 2 (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3); kErf:
+// x / 2 (1 + erf(x / sqrt(2))), by erfc, which is precise for negative x.
+inline double GeluReference(GeluForm form, double x) {
+  if (form == GeluForm::kErf) {
+    return 0.5 * x * std::erfc(-x * M_SQRT1_2);
+  }
   const double u = std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x);
   return 0.5 * x * (1.0 + std::tanh(u));
 }
 
-inline double GeluDerivativeReference(double x) {
+inline double GeluDerivativeReference(GeluForm form, double x) {
+  if (form == GeluForm::kErf) {
+    return 0.5 * std::erfc(-x * M_SQRT1_2) +
+           x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * M_PI);
+  }
   const double u = std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x);
   const double slope = std::sqrt(2.0 / M_PI) * (1.0 + 3 * 0.044715 * x * x);
   const double t = std::tanh(u);

@@ -63,14 +63,15 @@ struct Problem {
     return leaves;
   }
 
-  static FeedForwardInput Input(const std::vector<torch::Tensor>& leaves,
-                                LinearPrecision precision = {}) {
+  FeedForwardInput Input(const std::vector<torch::Tensor>& leaves,
+                         LinearPrecision precision = {}) const {
     LinearProducts products;
     products.set_precision(precision);
     return {.input = leaves[0],
             .intermediate_weight = products.Weight(leaves[1]),
             .intermediate_bias = leaves[2],
-            .output_weight = products.Weight(leaves[3])};
+            .output_weight = products.Weight(leaves[3]),
+            .activation = activation};
   }
 
   Results Run(torch::ScalarType type,
@@ -84,6 +85,7 @@ struct Problem {
 
   std::vector<torch::Tensor> values;
   torch::Tensor gradient;
+  Activation activation = Activation::kGelu;
 };
 
 double Largest(const torch::Tensor& tensor) {
@@ -112,7 +114,10 @@ TEST(FeedForwardTest, MatchesTheDefinition) {
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message()
                  << shape.leading.size() << " leading axes, " << shape.hidden);
-    ExpectMatchesDefinition(Problem(shape));
+    Problem problem(shape);
+    ExpectMatchesDefinition(problem);
+    problem.activation = Activation::kGeluErf;
+    ExpectMatchesDefinition(problem);
   }
 }
 
@@ -129,15 +134,19 @@ TEST(FeedForwardTest, TakesTensorsThatAreNotContiguous) {
 }
 
 TEST(FeedForwardTest, HasADefinitionWithTheRightGradients) {
-  const Problem problem({{2, 3}, 4, 5});
+  Problem problem({{2, 3}, 4, 5});
   const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat64);
-  EXPECT_TRUE(GradientsMatchDifferences(
-      [&] { return FeedForward(Problem::Input(leaves)).sin().sum(); },
-      {{"input", leaves[0]},
-       {"intermediate_weight", leaves[1]},
-       {"intermediate_bias", leaves[2]},
-       {"output_weight", leaves[3]}},
-      1e-6));
+  for (const Activation activation :
+       {Activation::kGelu, Activation::kGeluErf}) {
+    problem.activation = activation;
+    EXPECT_TRUE(GradientsMatchDifferences(
+        [&] { return FeedForward(problem.Input(leaves)).sin().sum(); },
+        {{"input", leaves[0]},
+         {"intermediate_weight", leaves[1]},
+         {"intermediate_bias", leaves[2]},
+         {"output_weight", leaves[3]}},
+        1e-6));
+  }
 }
 
 TEST(FeedForwardTest, GivesTheSameAtAnyNumberOfThreads) {
@@ -147,14 +156,15 @@ TEST(FeedForwardTest, GivesTheSameAtAnyNumberOfThreads) {
   const torch::Tensor input = torch::randn({150, 70});
   const torch::Tensor gradient = torch::randn({150, 70});
   at::set_num_threads(1);
-  const torch::Tensor output = BiasGelu(input, problem.values[2]);
+  constexpr Activation kForm = Activation::kGeluErf;
+  const torch::Tensor output = BiasGelu(kForm, input, problem.values[2]);
   const BiasGeluGradients back =
-      BiasGeluBackward_(input, problem.values[2], gradient.clone());
+      BiasGeluBackward_(kForm, input, problem.values[2], gradient.clone());
   for (const int threads : {2, 3}) {
     at::set_num_threads(threads);
-    EXPECT_TRUE(BiasGelu(input, problem.values[2]).equal(output));
+    EXPECT_TRUE(BiasGelu(kForm, input, problem.values[2]).equal(output));
     const BiasGeluGradients again =
-        BiasGeluBackward_(input, problem.values[2], gradient.clone());
+        BiasGeluBackward_(kForm, input, problem.values[2], gradient.clone());
     EXPECT_TRUE(again.output.equal(output));
     EXPECT_TRUE(again.input_gradient.equal(back.input_gradient));
     EXPECT_TRUE(again.bias_gradient.equal(back.bias_gradient));
@@ -165,9 +175,9 @@ TEST(FeedForwardTest, GivesTheSameAtAnyNumberOfThreads) {
 TEST(FeedForwardTest, GivesTheSameWithoutGradients) {
   const Problem problem({{2, 20}, 16, 40});
   const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat32);
-  const torch::Tensor with = FeedForward(Problem::Input(leaves));
+  const torch::Tensor with = FeedForward(problem.Input(leaves));
   const torch::NoGradGuard no_grad;
-  const torch::Tensor without = FeedForward(Problem::Input(leaves));
+  const torch::Tensor without = FeedForward(problem.Input(leaves));
   EXPECT_TRUE(with.requires_grad());
   EXPECT_FALSE(without.requires_grad());
   EXPECT_TRUE(with.equal(without));
@@ -175,7 +185,7 @@ TEST(FeedForwardTest, GivesTheSameWithoutGradients) {
 
 TEST(FeedForwardTest, ServesOtherActivations) {
   const Problem problem({{2, 3}, 4, 5});
-  FeedForwardInput input = Problem::Input(problem.values);
+  FeedForwardInput input = problem.Input(problem.values);
   for (const Activation activation :
        {Activation::kRelu, Activation::kTanh, Activation::kLinear}) {
     input.activation = activation;
@@ -196,14 +206,15 @@ TEST(FeedForwardTest, IsCloseInBfloat16) {
       kernels::Bfloat16Products::kNone) {
     GTEST_SKIP() << "this CPU has no products of bfloat16";
   }
-  for (const Activation activation : {Activation::kGelu, Activation::kTanh}) {
+  for (const Activation activation :
+       {Activation::kGelu, Activation::kGeluErf, Activation::kTanh}) {
     Problem problem({{2, 65}, 96, 200});
     problem.values[1] *= 0.1;  // else the slope of tanh depends on the last bit
     std::vector<Results> results;
     for (const LinearPrecision precision :
          {LinearPrecision::kFloat32, LinearPrecision::kBfloat16}) {
       const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat32);
-      FeedForwardInput input = Problem::Input(leaves, precision);
+      FeedForwardInput input = problem.Input(leaves, precision);
       input.activation = activation;
       const torch::Tensor output = FeedForward(input);
       EXPECT_EQ(output.scalar_type(), torch::kFloat32);
@@ -227,9 +238,9 @@ TEST(FeedForwardTest, IsCloseInBfloat16) {
 }
 
 TEST(FeedForwardTest, RefusesGradientsOfGradients) {
-  const std::vector<torch::Tensor> leaves =
-      Problem({{2}, 3, 4}).Leaves(torch::kFloat32);
-  const torch::Tensor sum = FeedForward(Problem::Input(leaves)).sum();
+  const Problem problem({{2}, 3, 4});
+  const std::vector<torch::Tensor> leaves = problem.Leaves(torch::kFloat32);
+  const torch::Tensor sum = FeedForward(problem.Input(leaves)).sum();
   EXPECT_THROW(torch::autograd::grad({sum}, {leaves[0]}, {},
                                      /*retain_graph=*/true,
                                      /*create_graph=*/true),
@@ -237,7 +248,8 @@ TEST(FeedForwardTest, RefusesGradientsOfGradients) {
 }
 
 TEST(FeedForwardTest, RejectsOtherShapes) {
-  const FeedForwardInput good = Problem::Input(Problem({{2}, 3, 4}).values);
+  const Problem problem({{2}, 3, 4});
+  const FeedForwardInput good = problem.Input(problem.values);
   FeedForwardInput bad = good;
   bad.input = torch::zeros({2, 4});
   EXPECT_THROW(FeedForward(bad), c10::Error);

@@ -21,133 +21,179 @@ namespace {
 
 constexpr int64_t kColumns[] = {1, 3, 4, 7, 8, 9, 15, 16, 17, 33, 169};
 constexpr int64_t kRows = 3;
+constexpr GeluForm kForms[] = {GeluForm::kTanh, GeluForm::kErf};
 
 class BiasGeluTest : public EachTargetTest {};
 
 TEST_P(BiasGeluTest, MatchesTheDefinition) {
-  for (const int64_t columns : kColumns) {
-    GuardedBuffer input = Random(kRows * columns, 4.0f);
-    GuardedBuffer bias = Random(columns);
-    GuardedBuffer output = Zeros(kRows * columns);
-    BiasGelu(kRows, columns, input.data(), bias.data(), output.data());
-    for (int64_t i = 0; i < kRows * columns; ++i) {
-      const double x = static_cast<double>(input[i] + bias[i % columns]);
-      // Relative, as small results should be good too.
-      ASSERT_NEAR(output[i], GeluReference(x),
-                  4e-6 * std::abs(GeluReference(x)) + 1e-12)
-          << columns << " columns, element " << i << ", x " << x;
+  for (const GeluForm form : kForms) {
+    for (const int64_t columns : kColumns) {
+      GuardedBuffer input = Random(kRows * columns, 4.0f);
+      GuardedBuffer bias = Random(columns);
+      GuardedBuffer output = Zeros(kRows * columns);
+      BiasGelu(form, kRows, columns,
+               BiasGeluInput<float>{input.data(), bias.data(), output.data()});
+      for (int64_t i = 0; i < kRows * columns; ++i) {
+        const double x = static_cast<double>(input[i] + bias[i % columns]);
+        // Relative, as small results should be good too.
+        ASSERT_NEAR(output[i], GeluReference(form, x),
+                    4e-6 * std::abs(GeluReference(form, x)) + 1e-12)
+            << columns << " columns, element " << i << ", x " << x;
+      }
     }
   }
 }
 
 TEST_P(BiasGeluTest, HasTheGradientsOfTheDefinition) {
-  for (const int64_t columns : kColumns) {
-    GuardedBuffer input = Random(kRows * columns, 4.0f);
-    GuardedBuffer bias = Random(columns);
-    GuardedBuffer gradient = Random(kRows * columns);
-    GuardedBuffer output = Zeros(kRows * columns);
-    GuardedBuffer forward_output = Zeros(kRows * columns);
-    GuardedBuffer input_gradient = Zeros(kRows * columns);
-    GuardedBuffer bias_gradient = Random(columns);
-    std::vector<double> expected_bias(bias_gradient.data(),
-                                      bias_gradient.data() + columns);
-    BiasGelu(kRows, columns, input.data(), bias.data(), forward_output.data());
-    BiasGeluGradient(
-        kRows, columns,
-        BiasGeluRows<float>{.input = input.data(),
-                            .bias = bias.data(),
-                            .output_gradient = gradient.data(),
-                            .output = output.data(),
-                            .input_gradient = input_gradient.data(),
-                            .bias_gradient = bias_gradient.data()});
-    for (int64_t i = 0; i < kRows * columns; ++i) {
-      const double x = static_cast<double>(input[i] + bias[i % columns]);
-      const double expected =
-          static_cast<double>(gradient[i]) * GeluDerivativeReference(x);
-      ASSERT_NEAR(input_gradient[i], expected, 2e-6)
-          << columns << " columns, element " << i << ", x " << x;
-      ASSERT_EQ(output[i], forward_output[i]);
-      expected_bias[i % columns] += expected;
-    }
-    for (int64_t c = 0; c < columns; ++c) {
-      ASSERT_NEAR(bias_gradient[c], expected_bias[c], 1e-5);
-    }
-    // In place it gives the same.
-    BiasGeluGradient(
-        kRows, columns,
-        BiasGeluRows<float>{.input = input.data(),
-                            .bias = bias.data(),
-                            .output_gradient = gradient.data(),
-                            .output = output.data(),
-                            .input_gradient = gradient.data(),
-                            .bias_gradient = bias_gradient.data()});
-    for (int64_t i = 0; i < kRows * columns; ++i) {
-      ASSERT_EQ(gradient[i], input_gradient[i]);
+  for (const GeluForm form : kForms) {
+    for (const int64_t columns : kColumns) {
+      GuardedBuffer input = Random(kRows * columns, 4.0f);
+      GuardedBuffer bias = Random(columns);
+      GuardedBuffer gradient = Random(kRows * columns);
+      GuardedBuffer output = Zeros(kRows * columns);
+      GuardedBuffer forward_output = Zeros(kRows * columns);
+      GuardedBuffer input_gradient = Zeros(kRows * columns);
+      GuardedBuffer bias_gradient = Random(columns);
+      std::vector<double> expected_bias(bias_gradient.data(),
+                                        bias_gradient.data() + columns);
+      BiasGelu(form, kRows, columns,
+               BiasGeluInput<float>{input.data(), bias.data(),
+                                    forward_output.data()});
+      BiasGeluGradient(
+          form, kRows, columns,
+          BiasGeluRows<float>{.input = input.data(),
+                              .bias = bias.data(),
+                              .output_gradient = gradient.data(),
+                              .output = output.data(),
+                              .input_gradient = input_gradient.data(),
+                              .bias_gradient = bias_gradient.data()});
+      for (int64_t i = 0; i < kRows * columns; ++i) {
+        const double x = static_cast<double>(input[i] + bias[i % columns]);
+        const double expected =
+            static_cast<double>(gradient[i]) * GeluDerivativeReference(form, x);
+        ASSERT_NEAR(input_gradient[i], expected, 2e-6)
+            << columns << " columns, element " << i << ", x " << x;
+        ASSERT_EQ(output[i], forward_output[i]);
+        expected_bias[i % columns] += expected;
+      }
+      for (int64_t c = 0; c < columns; ++c) {
+        ASSERT_NEAR(bias_gradient[c], expected_bias[c], 1e-5);
+      }
+      // In place it gives the same.
+      BiasGeluGradient(
+          form, kRows, columns,
+          BiasGeluRows<float>{.input = input.data(),
+                              .bias = bias.data(),
+                              .output_gradient = gradient.data(),
+                              .output = output.data(),
+                              .input_gradient = gradient.data(),
+                              .bias_gradient = bias_gradient.data()});
+      for (int64_t i = 0; i < kRows * columns; ++i) {
+        ASSERT_EQ(gradient[i], input_gradient[i]);
+      }
     }
   }
 }
 
 // What float32 gives, rounded: tests/base/bfloat16_test.cc has how.
 TEST_P(BiasGeluTest, RoundsItsResultsToBfloat16) {
-  const auto rounded = [](GuardedBuffer* values) {
-    std::vector<uint16_t> result(values->size());
-    RoundToBfloat16(static_cast<int64_t>(values->size()), values->data(),
-                    result.data());
-    return result;
-  };
-  for (const int64_t columns : kColumns) {
-    const auto count = static_cast<size_t>(kRows * columns);
-    GuardedBuffer input = Random(kRows * columns, 4.0f);
-    GuardedBuffer bias = Random(columns);
-    GuardedBuffer gradient = Random(kRows * columns);
-    GuardedBuffer output = Zeros(kRows * columns);
-    GuardedBuffer input_gradient = Zeros(kRows * columns);
-    GuardedBuffer bias_gradient = Zeros(columns);
-    GuardedBuffer bias_gradient_again = Zeros(columns);
-    std::vector<uint16_t> forward(count), back(count), halves(count);
-    BiasGeluGradient(
-        kRows, columns,
-        BiasGeluRows<float>{.input = input.data(),
-                            .bias = bias.data(),
-                            .output_gradient = gradient.data(),
-                            .output = output.data(),
-                            .input_gradient = input_gradient.data(),
-                            .bias_gradient = bias_gradient.data()});
-    BiasGelu(kRows, columns, input.data(), bias.data(), forward.data());
-    BiasGeluGradient(
-        kRows, columns,
-        BiasGeluRows<uint16_t>{.input = input.data(),
-                               .bias = bias.data(),
-                               .output_gradient = gradient.data(),
-                               .output = halves.data(),
-                               .input_gradient = back.data(),
-                               .bias_gradient = bias_gradient_again.data()});
-    EXPECT_EQ(forward, rounded(&output));
-    EXPECT_EQ(halves, rounded(&output));
-    EXPECT_EQ(back, rounded(&input_gradient));
-    for (int64_t c = 0; c < columns; ++c) {
-      ASSERT_EQ(bias_gradient[c], bias_gradient_again[c]);
+  for (const GeluForm form : kForms) {
+    const auto rounded = [](GuardedBuffer* values) {
+      std::vector<uint16_t> result(values->size());
+      RoundToBfloat16(static_cast<int64_t>(values->size()), values->data(),
+                      result.data());
+      return result;
+    };
+    for (const int64_t columns : kColumns) {
+      const auto count = static_cast<size_t>(kRows * columns);
+      GuardedBuffer input = Random(kRows * columns, 4.0f);
+      GuardedBuffer bias = Random(columns);
+      GuardedBuffer gradient = Random(kRows * columns);
+      GuardedBuffer output = Zeros(kRows * columns);
+      GuardedBuffer input_gradient = Zeros(kRows * columns);
+      GuardedBuffer bias_gradient = Zeros(columns);
+      GuardedBuffer bias_gradient_again = Zeros(columns);
+      std::vector<uint16_t> forward(count), back(count), halves(count);
+      BiasGeluGradient(
+          form, kRows, columns,
+          BiasGeluRows<float>{.input = input.data(),
+                              .bias = bias.data(),
+                              .output_gradient = gradient.data(),
+                              .output = output.data(),
+                              .input_gradient = input_gradient.data(),
+                              .bias_gradient = bias_gradient.data()});
+      BiasGelu(
+          form, kRows, columns,
+          BiasGeluInput<uint16_t>{input.data(), bias.data(), forward.data()});
+      BiasGeluGradient(
+          form, kRows, columns,
+          BiasGeluRows<uint16_t>{.input = input.data(),
+                                 .bias = bias.data(),
+                                 .output_gradient = gradient.data(),
+                                 .output = halves.data(),
+                                 .input_gradient = back.data(),
+                                 .bias_gradient = bias_gradient_again.data()});
+      EXPECT_EQ(forward, rounded(&output));
+      EXPECT_EQ(halves, rounded(&output));
+      EXPECT_EQ(back, rounded(&input_gradient));
+      for (int64_t c = 0; c < columns; ++c) {
+        ASSERT_EQ(bias_gradient[c], bias_gradient_again[c]);
+      }
     }
   }
 }
 
 TEST_P(BiasGeluTest, IsRightAtTheEndsAndKeepsNaN) {
-  GuardedBuffer input = Zeros(6);
-  GuardedBuffer bias = Zeros(6);
-  GuardedBuffer output = Zeros(6);
-  input[0] = 0.0f;
-  input[1] = 100.0f;
-  input[2] = -100.0f;
-  input[3] = 1e30f;
-  input[4] = -1e30f;
-  input[5] = std::numeric_limits<float>::quiet_NaN();
-  BiasGelu(1, 6, input.data(), bias.data(), output.data());
-  EXPECT_EQ(output[0], 0.0f);
-  EXPECT_EQ(output[1], 100.0f);
-  EXPECT_EQ(output[2], 0.0f);
-  EXPECT_EQ(output[3], 1e30f);
-  EXPECT_EQ(output[4], 0.0f);
-  EXPECT_TRUE(std::isnan(output[5]));
+  for (const GeluForm form : kForms) {
+    GuardedBuffer input = Zeros(6);
+    GuardedBuffer bias = Zeros(6);
+    GuardedBuffer output = Zeros(6);
+    input[0] = 0.0f;
+    input[1] = 100.0f;
+    input[2] = -100.0f;
+    input[3] = 1e30f;
+    input[4] = -1e30f;
+    input[5] = std::numeric_limits<float>::quiet_NaN();
+    BiasGelu(form, 1, 6,
+             BiasGeluInput<float>{input.data(), bias.data(), output.data()});
+    EXPECT_EQ(output[0], 0.0f);
+    EXPECT_EQ(output[1], 100.0f);
+    EXPECT_EQ(output[2], 0.0f);
+    EXPECT_EQ(output[3], 1e30f);
+    EXPECT_EQ(output[4], 0.0f);
+    EXPECT_TRUE(std::isnan(output[5]));
+  }
+}
+
+// From one end to the other, where random numbers do not come; the exponent of
+// 2 is rounded to 2^-17 there. Not of tanh, whose definition loses all digits.
+TEST_P(BiasGeluTest, IsPreciseInItsTails) {
+  constexpr int64_t kCount = 2600;
+  constexpr GeluForm kForm = GeluForm::kErf;
+  GuardedBuffer input = Zeros(kCount);
+  for (int64_t i = 0; i < kCount; ++i) {
+    input[i] = static_cast<float>(i - kCount / 2) / 100.0f;
+  }
+  GuardedBuffer bias = Zeros(kCount);
+  GuardedBuffer gradient = Zeros(kCount);
+  for (int64_t i = 0; i < kCount; ++i) {
+    gradient[i] = 1.0f;
+  }
+  GuardedBuffer output = Zeros(kCount);
+  GuardedBuffer bias_gradient = Zeros(kCount);
+  BiasGeluGradient(kForm, 1, kCount,
+                   BiasGeluRows<float>{.input = input.data(),
+                                       .bias = bias.data(),
+                                       .output_gradient = gradient.data(),
+                                       .output = output.data(),
+                                       .input_gradient = gradient.data(),
+                                       .bias_gradient = bias_gradient.data()});
+  for (int64_t i = 0; i < kCount; ++i) {
+    const auto x = static_cast<double>(input[i]);
+    const double expected = GeluReference(kForm, x);
+    ASSERT_NEAR(output[i], expected, 3e-5 * std::abs(expected) + 1e-30) << x;
+    ASSERT_NEAR(gradient[i], GeluDerivativeReference(kForm, x), 2e-6) << x;
+  }
 }
 
 ETC_INSTANTIATE_FOR_EACH_TARGET(BiasGeluTest);
