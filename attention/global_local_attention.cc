@@ -45,7 +45,15 @@ void CheckOptions(const GlobalLocalAttentionOptions& options) {
               options.output_initializer_factor);
 }
 
-// The output for a long side without tokens.
+// [B, N, 0, d]. The product of nothing would give the weights a gradient of
+// zeros, as large as they are.
+torch::Tensor NoHeads(const LinearInput& input,
+                      const GlobalLocalAttentionOptions& options) {
+  return input.value.new_empty(
+      {input.value.size(0), options.num_heads, 0, options.head_size});
+}
+
+// The output for a side without queries.
 SparseAttentionOutput WithoutQueries(const SparseAttentionInput& input) {
   const torch::Tensor& query = input.operands.query;
   SparseAttentionOutput output = {.context = query};
@@ -130,10 +138,7 @@ torch::Tensor GlobalLocalAttentionImpl::Heads(
   const int64_t batch = input.value.size(0);
   const int64_t length = input.value.size(1);
   if (length == 0) {
-    // The product of nothing would give the weights a gradient of zeros, as
-    // large as they are.
-    return input.value.new_empty(
-        {batch, options_.num_heads, 0, options_.head_size});
+    return NoHeads(input, options_);
   }
   const torch::Tensor projected = products_.Apply(input, projection);
   // The products of attention are rounded where those of projections are.
@@ -150,32 +155,42 @@ GlobalLocalAttentionImpl::SeenTokens GlobalLocalAttentionImpl::Project(
                     .value = Heads(side.other_value, other)}};
 }
 
-AttentionOperands GlobalLocalAttentionImpl::Operands(const Side& side,
-                                                     const LinearInput& own,
-                                                     const SeenTokens& seen) {
-  return {.query = Heads(side.query, own),
-          .own_key = seen.own.key,
-          .own_value = seen.own.value,
-          .other_key = seen.other.key,
-          .other_value = seen.other.value,
-          .relative = side.relative.is_empty() ? RelativeTable()
-                                               : side.relative->table()};
+SparseAttentionOutput GlobalLocalAttentionImpl::Attend(
+    const Side& side, const LinearInput& own, const SeenTokens& seen,
+    bool has_queries, SparseAttentionInput input) {
+  input.operands = {
+      .query = has_queries ? Heads(side.query, own) : NoHeads(own, options_),
+      .own_key = seen.own.key,
+      .own_value = seen.own.value,
+      .other_key = seen.other.key,
+      .other_value = seen.other.value,
+      .relative =
+          side.relative.is_empty() ? RelativeTable() : side.relative->table()};
+  return has_queries ? SparseAttention(input, options_.implementation)
+                     : WithoutQueries(input);
 }
 
 torch::Tensor GlobalLocalAttentionImpl::Output(const Side& side,
-                                               const torch::Tensor& context) {
-  if (context.size(2) == 0) {  // as in Heads
-    return context.new_empty({context.size(0), 0, side.output->weight.size(0)});
+                                               const torch::Tensor& context,
+                                               const torch::Tensor& rows) {
+  const int64_t batch = context.size(0);
+  const int64_t length = context.size(2);
+  const int64_t hidden = side.output->weight.size(0);
+  if (AsksForNone(rows)) {  // as in NoHeads
+    return context.new_empty({0, hidden});
   }
-  return products_.Apply(products_.Input(context.transpose(1, 2).reshape(
-                             {context.size(0), context.size(2),
-                              options_.num_heads * options_.head_size})),
-                         side.output);
+  if (length == 0) {
+    return context.new_empty({batch, 0, hidden});
+  }
+  const torch::Tensor contexts = context.transpose(1, 2).reshape(
+      {batch, length, options_.num_heads * options_.head_size});
+  return products_.Apply(products_.Input(RowsOf(contexts, rows)), side.output);
 }
 
 GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
     const torch::Tensor& long_input, const torch::Tensor& global_input,
-    const AttentionInputs& attention, const CarriedScores& carried) {
+    const AttentionInputs& attention, const CarriedScores& carried,
+    const OutputRows& rows) {
   TORCH_CHECK(long_input.dim() == 3 && global_input.dim() == 3,
               "inputs should be [batch, length, hidden], but are ",
               long_input.sizes(), " and ", global_input.sizes());
@@ -195,32 +210,34 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   const LinearInput longs_in = products_.Input(long_input);
   const LinearInput globals_in = products_.Input(global_input);
 
-  const SeenTokens by_long = Project(long_, longs_in, globals_in);
-  input.operands = Operands(long_, longs_in, by_long);
+  // With one projection for all pieces both sides see the same.
+  const bool shares = options_.share_qkv_projections;
+  const SeenTokens by_long = !shares && AsksForNone(rows.longs)
+                                 ? SeenTokens()
+                                 : Project(long_, longs_in, globals_in);
   input.pattern = attention.Softmax(QuerySide::kLong, batch, longs, globals,
                                     options_.local_radius);
   input.previous = {.own = previous.l2l, .other = previous.l2g};
   input.live = previous.long_live;
-  const SparseAttentionOutput long_side =
-      longs == 0 ? WithoutQueries(input)
-                 : SparseAttention(input, options_.implementation);
-  const torch::Tensor long_output = Output(long_, long_side.context);
+  const SparseAttentionOutput long_side = Attend(
+      long_, longs_in, by_long, longs > 0 && !AsksForNone(rows.longs), input);
+  const torch::Tensor long_output =
+      Output(long_, long_side.context, rows.longs);
 
-  // With one projection for all pieces both sides see the same.
   const SeenTokens by_global =
-      options_.share_qkv_projections
-          ? SeenTokens{.own = by_long.other, .other = by_long.own}
-          : Project(global_, globals_in, longs_in);
-  input.operands = Operands(global_, globals_in, by_global);
+      shares ? SeenTokens{.own = by_long.other, .other = by_long.own}
+      : AsksForNone(rows.globals) ? SeenTokens()
+                                  : Project(global_, globals_in, longs_in);
   input.pattern = attention.Softmax(QuerySide::kGlobal, batch, longs, globals,
                                     options_.local_radius);
   input.previous = {.own = previous.g2g, .other = previous.g2l};
   input.live = previous.global_live;
   const SparseAttentionOutput global_side =
-      SparseAttention(input, options_.implementation);
+      Attend(global_, globals_in, by_global,
+             globals > 0 && !AsksForNone(rows.globals), input);
 
   return {.long_output = long_output,
-          .global_output = Output(global_, global_side.context),
+          .global_output = Output(global_, global_side.context, rows.globals),
           .scores = {.g2g = global_side.scores.own,
                      .g2l = global_side.scores.other,
                      .l2g = long_side.scores.other,

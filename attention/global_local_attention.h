@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "attention/attention_inputs.h"
+#include "attention/output_rows.h"
 #include "attention/residual_scores.h"
 #include "attention/sparse_attention.h"
 #include "base/linear.h"
@@ -43,8 +44,8 @@ struct GlobalLocalAttentionOptions {
   int64_t local_radius = 84;
   // Rows of each relative table; 0: no relative positions.
   int64_t relative_vocab_size = 32;
-  // False: all tokens are global, L is 0, and there is no relative table of the
-  // long side. Then all projections are shared.
+  // False: all tokens are global, L is 0, all projections are shared, and there
+  // is no relative table of the long side.
   bool has_long_tokens = true;
   // One query, one key and one value projection for all four blocks.
   bool share_qkv_projections = true;
@@ -63,15 +64,14 @@ struct GlobalLocalAttentionOptions {
 // Scores carried from the layers below.
 struct CarriedScores {
   ResidualAttention mode = ResidualAttention::kOff;
-  // Layers below this one.
-  int64_t layer = 0;
+  int64_t layer = 0;  // layers below this one
   ResidualScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
 };
 
 struct GlobalLocalAttentionOutput {
-  torch::Tensor long_output;    // [B, L, long_hidden_size]
-  torch::Tensor global_output;  // [B, G, global_hidden_size]
+  torch::Tensor long_output;    // [B, L, long_hidden_size]; of rows: [R, ...]
+  torch::Tensor global_output;  // [B, G, global_hidden_size]; of rows: [S, ...]
   ResidualScores scores;        // for the layer above; undefined with kOff
 };
 
@@ -90,12 +90,13 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
  public:
   explicit GlobalLocalAttentionImpl(const GlobalLocalAttentionOptions& options);
 
-  // long_input [B, L, long_hidden_size], global_input [B, G,
-  // global_hidden_size]; L, G >= 0. Throws c10::Error if shapes disagree.
+  // Inputs [B, L, long_hidden_size] and [B, G, global_hidden_size]; L, G >= 0.
+  // Throws c10::Error if shapes disagree.
   GlobalLocalAttentionOutput forward(const torch::Tensor& long_input,
                                      const torch::Tensor& global_input,
                                      const AttentionInputs& attention,
-                                     const CarriedScores& carried = {});
+                                     const CarriedScores& carried = {},
+                                     const OutputRows& rows = {});
 
   const GlobalLocalAttentionOptions& options() const { return options_; }
   void set_implementation(AttentionImplementation implementation) {
@@ -116,11 +117,10 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
     torch::nn::Linear output = nullptr;
     RelativePositions relative = nullptr;
   };
-  // One stream as keys and values: [B, N, length, d] each.
+  // What the queries of one side see: keys and values, [B, N, length, d] each.
   struct KeysAndValues {
     torch::Tensor key, value;
   };
-  // What the queries of one side see.
   struct SeenTokens {
     KeysAndValues own, other;
   };
@@ -128,10 +128,13 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   void RegisterProjections();
   SeenTokens Project(const Side& side, const LinearInput& own,
                      const LinearInput& other);
-  AttentionOperands Operands(const Side& side, const LinearInput& own,
-                             const SeenTokens& seen);
-  // [B, N, length, d] -> [B, length, hidden]
-  torch::Tensor Output(const Side& side, const torch::Tensor& context);
+  // The softmax of one side; `input` has everything but the operands.
+  SparseAttentionOutput Attend(const Side& side, const LinearInput& own,
+                               const SeenTokens& seen, bool has_queries,
+                               SparseAttentionInput input);
+  // [B, N, length, d] -> [B, length, hidden], or the rows of that, [R, hidden]
+  torch::Tensor Output(const Side& side, const torch::Tensor& context,
+                       const torch::Tensor& rows);
   // [B, length, hidden] -> [B, N, length, d]
   torch::Tensor Heads(const torch::nn::Linear& projection,
                       const LinearInput& input);

@@ -12,10 +12,10 @@
 namespace etc {
 namespace {
 
-// Whether a stream, [B, length, H], has no tokens. Its blocks are left out
-// then: what they do for nothing would give their weights gradients of zeros,
-// as large as these are.
-bool IsEmpty(const torch::Tensor& stream) { return stream.size(1) == 0; }
+// Whether a stream, [..., H], has no tokens. Its blocks are left out then: what
+// they do for nothing would give their weights gradients of zeros, as large as
+// these are.
+bool IsEmpty(const torch::Tensor& stream) { return stream.numel() == 0; }
 
 // What a block computes from.
 torch::Tensor BeginOfBlock(const torch::Tensor& stream, bool pre_layer_norm,
@@ -152,7 +152,8 @@ void EtcEncoderLayerImpl::set_linear_precision(LinearPrecision precision) {
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const AttentionInputs& attention,
                                           ResidualAttention mode, int64_t layer,
-                                          ScoreStorage storage) {
+                                          ScoreStorage storage,
+                                          const OutputRows& rows) {
   const bool pre = options_.pre_layer_norm;
   const GlobalLocalAttentionOutput change = attention_->forward(
       BeginOfBlock(state.long_states, pre, long_norm_),
@@ -160,16 +161,19 @@ EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
       {.mode = mode,
        .layer = layer,
        .previous = state.scores,
-       .storage = storage});
+       .storage = storage},
+      rows);
   const double dropout = is_training() ? options_.hidden_dropout : 0.0;
-  const torch::Tensor longs = EndOfBlock({.change = change.long_output,
-                                          .residual = state.long_states,
-                                          .dropout = dropout},
-                                         pre, long_norm_);
-  const torch::Tensor globals = EndOfBlock({.change = change.global_output,
-                                            .residual = state.global_states,
-                                            .dropout = dropout},
-                                           pre, global_norm_);
+  const torch::Tensor longs =
+      EndOfBlock({.change = change.long_output,
+                  .residual = RowsOf(state.long_states, rows.longs),
+                  .dropout = dropout},
+                 pre, long_norm_);
+  const torch::Tensor globals =
+      EndOfBlock({.change = change.global_output,
+                  .residual = RowsOf(state.global_states, rows.globals),
+                  .dropout = dropout},
+                 pre, global_norm_);
   return {.long_states = long_feed_forward_->forward(longs),
           .global_states = global_feed_forward_->forward(globals),
           .scores = change.scores};

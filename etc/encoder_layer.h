@@ -13,6 +13,7 @@
 
 #include "attention/attention_inputs.h"
 #include "attention/global_local_attention.h"
+#include "attention/output_rows.h"
 #include "attention/residual_scores.h"
 #include "base/linear.h"
 #include "etc/config.h"
@@ -44,7 +45,7 @@ class FeedForwardBlockImpl : public torch::nn::Module {
   FeedForwardBlockImpl(int64_t hidden_size, int64_t intermediate_size,
                        const EtcEncoderLayerOptions& options);
 
-  torch::Tensor forward(const torch::Tensor& input);  // [B, length, hidden]
+  torch::Tensor forward(const torch::Tensor& input);  // [..., hidden]
 
   // Of both products; kFloat32 unless set.
   void set_linear_precision(LinearPrecision precision) {
@@ -64,8 +65,8 @@ TORCH_MODULE(FeedForwardBlock);
 
 // Both streams, and the scores carried past them.
 struct EncoderState {
-  torch::Tensor long_states;    // [B, L, long hidden]
-  torch::Tensor global_states;  // [B, G, global hidden]
+  torch::Tensor long_states;    // [B, L, long hidden]; of rows: [R, ...]
+  torch::Tensor global_states;  // [B, G, global hidden]; of rows: [S, ...]
   ResidualScores scores;
 };
 
@@ -75,11 +76,12 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
  public:
   explicit EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options);
 
-  // `layer` is the number of layers below this one.
+  // `layer` is the number of layers below this one; `rows` are for the last.
   EncoderState forward(const EncoderState& state,
                        const AttentionInputs& attention, ResidualAttention mode,
                        int64_t layer,
-                       ScoreStorage storage = ScoreStorage::kStore);
+                       ScoreStorage storage = ScoreStorage::kStore,
+                       const OutputRows& rows = {});
 
   GlobalLocalAttention& attention() { return attention_; }
   // Of all linear layers.

@@ -21,10 +21,10 @@ EtcConfig Checked(const EtcConfig& config) {
   return config;
 }
 
-// `states` [B, length, H] as they leave the model.
+// `states` [..., H] as they leave the model.
 torch::Tensor FinalNorm(const torch::Tensor& states,
                         const torch::nn::LayerNorm& norm) {
-  return norm.is_empty() || states.size(1) == 0 ? states
+  return norm.is_empty() || states.numel() == 0 ? states
                                                 : ApplyLayerNorm(states, norm);
 }
 
@@ -117,14 +117,17 @@ torch::Tensor EtcModelImpl::token_embedding_table() const {
 
 EncoderState EtcModelImpl::RunChain(EncoderState state,
                                     const AttentionInputs& attention,
-                                    int64_t begin, int64_t end) {
+                                    int64_t begin, int64_t end,
+                                    const OutputRows& outputs) {
   const ResidualAttention mode = residual_attention();
   for (int64_t i = begin; i < end; ++i) {
     ThrowIfStopped();
     ThrowIfStoppedInBackward(state.long_states.size(1) > 0
                                  ? state.long_states
                                  : state.global_states);
-    state = layers_[i]->forward(state, attention, mode, i, score_storage_);
+    const bool is_last = i + 1 == config_.num_hidden_layers;
+    state = layers_[i]->forward(state, attention, mode, i, score_storage_,
+                                is_last ? outputs : OutputRows());
   }
   return state;
 }
@@ -172,7 +175,8 @@ EtcOutput EtcModelImpl::forward(const EtcInput& input) {
   for (const auto& [begin, end] : chains) {
     const bool recompute = is_training() && end < config_.num_hidden_layers;
     state = recompute ? RecomputeChain(state, input.attention, begin, end)
-                      : RunChain(std::move(state), input.attention, begin, end);
+                      : RunChain(std::move(state), input.attention, begin, end,
+                                 input.outputs);
   }
   return {.long_output = FinalNorm(state.long_states, long_final_norm_),
           .global_output = FinalNorm(state.global_states, global_final_norm_),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "attention/attention_inputs.h"
+#include "attention/output_rows.h"
 #include "attention/residual_scores.h"
 #include "attention/sparse_attention.h"
 #include "base/linear.h"
@@ -43,13 +44,17 @@ struct EtcInput {
   torch::Tensor global_position_ids;     // [B, G] int64
   torch::Tensor long_embedding_adder;    // [B, L, H]
   torch::Tensor global_embedding_adder;  // [B, G, H]
+
+  // What is wanted of the output; default: all.
+  OutputRows outputs;
 };
 
 struct EtcOutput {
-  torch::Tensor long_output;    // [B, L, H]
-  torch::Tensor global_output;  // [B, G, H]
+  torch::Tensor long_output;    // [B, L, H]; of rows: [R, H]
+  torch::Tensor global_output;  // [B, G, H]; of rows: [S, H]
   // What the last layer would hand on; undefined with residual attention off.
-  // Gone after the backward pass, unless they are stored.
+  // Gone after the backward pass, unless they are stored. Those of a stream
+  // without a row that is asked for have no queries.
   ResidualScores scores;
 };
 
@@ -84,9 +89,10 @@ class EtcModelImpl : public torch::nn::Module {
 
  private:
   // Layers [begin, end), keeping everything for the backward pass, or only
-  // the state before them.
+  // the state before them; the last layer of all is never among the latter.
   EncoderState RunChain(EncoderState state, const AttentionInputs& attention,
-                        int64_t begin, int64_t end);
+                        int64_t begin, int64_t end,
+                        const OutputRows& outputs = {});
   EncoderState RecomputeChain(const EncoderState& state,
                               const AttentionInputs& attention, int64_t begin,
                               int64_t end);

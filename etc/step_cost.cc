@@ -22,6 +22,11 @@ struct Sizes {
         global_length(static_cast<double>(shape.global_length)),
         long_tokens(batch * long_length),
         global_tokens(batch * global_length),
+        long_outputs(batch * static_cast<double>(shape.outputs.longs.value_or(
+                                 shape.long_length))),
+        global_outputs(
+            batch * static_cast<double>(
+                        shape.outputs.globals.value_or(shape.global_length))),
         hidden(static_cast<double>(config.hidden_size)),
         heads(static_cast<double>(config.num_attention_heads)),
         features(static_cast<double>(config.num_attention_heads *
@@ -35,12 +40,18 @@ struct Sizes {
   double global_length;  // G
   double long_tokens;    // B L
   double global_tokens;  // B G
-  double hidden;         // H
-  double heads;          // N
-  double features;       // A
-  double intermediate;   // F
-  double ids;            // R
-  double window;         // W
+  double long_outputs;
+  double global_outputs;
+  double hidden;        // H
+  double heads;         // N
+  double features;      // A
+  double intermediate;  // F
+  double ids;           // R
+  double window;        // W
+
+  double Tokens() const { return long_tokens + global_tokens; }
+  // Those that the last layer gives outputs of.
+  double Outputs() const { return long_outputs + global_outputs; }
 
   // Numbers in the tensors of long and of global scores.
   double LongScores() const {
@@ -138,16 +149,25 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
 ForwardFlops CountForwardFlops(const EtcConfig& config,
                                const StepShape& shape) {
   const Sizes s(config, shape);
-  const double tokens = s.long_tokens + s.global_tokens;
+  const double tokens = s.Tokens();
   const double layers = static_cast<double>(config.num_hidden_layers);
-  const double scores = (s.LongScores() + s.GlobalScores()) / s.heads;
+  // In the last layer a stream without outputs has no queries.
+  const double long_layers = layers - (s.long_outputs > 0 ? 0 : 1);
+  const double global_layers = layers - (s.global_outputs > 0 ? 0 : 1);
+  const double queries =
+      long_layers * s.long_tokens + global_layers * s.global_tokens;
+  const double scores =
+      (long_layers * s.LongScores() + global_layers * s.GlobalScores()) /
+      s.heads;
+  // Tokens of all layers behind their attention.
+  const double outputs = (layers - 1) * tokens + s.Outputs();
 
   ForwardFlops flops;
   flops.projections =
-      layers * 2 * Projections(config) * tokens * s.hidden * s.features;
-  flops.attention =
-      layers * 2 * (2 * scores * s.features + tokens * s.ids * s.features);
-  flops.feed_forward = layers * 2 * 2 * tokens * s.hidden * s.intermediate;
+      2 * ((Projections(config) - 2) * layers * tokens + queries + outputs) *
+      s.hidden * s.features;
+  flops.attention = 2 * (2 * scores + queries * s.ids) * s.features;
+  flops.feed_forward = 2 * 2 * outputs * s.hidden * s.intermediate;
   if (config.token_embedding_size() != config.hidden_size) {
     flops.embedding = 2 * tokens *
                       static_cast<double>(config.token_embedding_size()) *
@@ -183,20 +203,22 @@ double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
   const double projections = 2 * products + 1;
   // The activation reads and writes; its gradient reads two and writes two.
   const double activation = (1 + again) * 2 + 4;
-  double numbers = (s.long_tokens + s.global_tokens) *
-                   (norms * s.hidden + projections * s.features +
-                    activation * s.intermediate);
+  const double layers = static_cast<double>(config.num_hidden_layers);
+  double numbers = layers * s.Tokens() * projections * s.features +
+                   ((layers - 1) * s.Tokens() + s.Outputs()) *
+                       (norms * s.hidden + activation * s.intermediate);
   if (options.precision == LinearPrecision::kBfloat16) {
     // Reads four bytes and writes two: inputs forward, gradients backward.
-    numbers += 1.5 * (s.long_tokens + s.global_tokens) *
+    numbers += 1.5 * layers * s.Tokens() *
                ((1 + again) * (2 * s.hidden + s.features) +
                 products * s.features + 2 * s.hidden);
   }
   if (config.residual_attention != "off") {
     // Scores are read and written forward; backward they and their gradients.
-    numbers += ((1 + again) * 2 + 4) * (s.LongScores() + s.GlobalScores());
+    numbers +=
+        layers * ((1 + again) * 2 + 4) * (s.LongScores() + s.GlobalScores());
   }
-  return kFloat * numbers * static_cast<double>(config.num_hidden_layers);
+  return kFloat * numbers;
 }
 
 }  // namespace etc

@@ -2,6 +2,7 @@
 #define ETC_ETC_STEP_COST_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "attention/residual_scores.h"
 #include "base/linear.h"
@@ -9,12 +10,20 @@
 
 namespace etc {
 
+// How many tokens of an example the last layer gives outputs of (OutputRows);
+// unset: all.
+struct OutputCounts {
+  std::optional<int64_t> longs;
+  std::optional<int64_t> globals;
+};
+
 // The sizes of what is computed at once: B examples of L long and G global
 // tokens.
 struct StepShape {
   int64_t batch = 1;
   int64_t long_length = 4096;
   int64_t global_length = 430;
+  OutputCounts outputs;
 };
 
 // How a training step is computed.
@@ -43,8 +52,9 @@ struct ActivationBytes {
 };
 
 // Derived from what autograd keeps in etc/encoder_layer.cc and
-// attention/sparse_attention.cc; a test compares it with a real step. `config`
-// has passed CheckEtcConfig.
+// attention/sparse_attention.cc; a test compares it with a real step. Takes all
+// outputs as wanted: with fewer it is an upper bound. `config` has passed
+// CheckEtcConfig.
 ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepShape& shape,
                                     const StepOptions& options);

@@ -9,6 +9,8 @@ namespace etc {
 struct HeadCost {
   // Floating-point operations of its products, forward and backward.
   double flops = 0;
+  // What it reads of the encoder's outputs.
+  OutputCounts outputs;
   // What else the encoder reads, once without and once with a gradient; no
   // examples: nothing.
   StepShape targets = {.batch = 0};

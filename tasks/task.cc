@@ -9,6 +9,10 @@ namespace {
 // What the official code adds to the number of examples.
 constexpr double kOfficialEpsilon = 1e-5;
 
+torch::Tensor NoRows(const Batch& batch) {
+  return torch::empty({0}, batch.global_token_ids.options());
+}
+
 }  // namespace
 
 EtcInput EncoderInputOf(const Batch& batch) {
@@ -21,12 +25,21 @@ EtcInput EncoderInputOf(const Batch& batch) {
   return input;
 }
 
+OutputRows OnlyLongTokens(const Batch& batch) {
+  return {.globals = NoRows(batch)};
+}
+
+OutputRows OnlyGlobalTokens(const Batch& batch) {
+  return {.longs = NoRows(batch)};
+}
+
 std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
                                            const Batch& batch) {
   EtcInput input = EncoderInputOf(batch);
   const EmbeddingAdders adders = Adders(batch);
   input.long_embedding_adder = adders.long_adder;
   input.global_embedding_adder = adders.global_adder;
+  input.outputs = Reads(batch);
   return forward(encoder->forward(input), batch);
 }
 

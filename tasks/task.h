@@ -27,6 +27,10 @@ namespace etc {
 // What the encoder reads of a batch.
 EtcInput EncoderInputOf(const Batch& batch);
 
+// For heads that read the tokens of one stream only.
+OutputRows OnlyLongTokens(const Batch& batch);
+OutputRows OnlyGlobalTokens(const Batch& batch);
+
 // What a task adds to the embeddings of tokens, before their LayerNorm; each
 // may be undefined.
 struct EmbeddingAdders {
@@ -68,7 +72,9 @@ class OutputHead : public TaskHead {
 
   // What goes into the encoder besides tokens: nothing, for most tasks.
   virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
-  // The task's logits from the encoder's output.
+  // The tokens that it reads the encoder's outputs of: all, unless it says so.
+  virtual OutputRows Reads(const Batch& /*batch*/) { return {}; }
+  // The task's logits from the encoder's output, of the tokens that it reads.
   virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                              const Batch& batch) = 0;
   // One loss for each example: [B].

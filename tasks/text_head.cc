@@ -2,6 +2,7 @@
 
 #include "base/apply_linear.h"
 #include "tasks/pretrain/nsp_head.h"
+#include "tasks/task.h"
 #include "tasks/typed_head.h"
 
 namespace etc {
@@ -19,10 +20,17 @@ PooledClassifier::PooledClassifier(const EtcConfig& encoder, int64_t outputs,
       pooler_(RegisterHeadLinear("pooler", encoder, encoder.hidden_size, head)),
       classifier_(RegisterHeadLinear("classifier", encoder, outputs, head)) {}
 
+OutputRows PooledClassifier::Reads(const Batch& batch) {
+  OutputRows rows = OnlyGlobalTokens(batch);
+  const torch::Tensor& globals = batch.global_token_ids;  // [B, G]
+  rows.globals =
+      torch::arange(globals.size(0), globals.options()) * globals.size(1);
+  return rows;
+}
+
 torch::Tensor PooledClassifier::Logits(const EtcOutput& encoded,
                                        bool is_training) {
-  const torch::Tensor pooled =
-      Pool(encoded.global_output.select(1, 0), pooler_);
+  const torch::Tensor pooled = Pool(encoded.global_output, pooler_);
   return ApplyLinear(torch::dropout(pooled, dropout_, is_training),
                      classifier_);
 }

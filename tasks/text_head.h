@@ -9,6 +9,7 @@
 
 #include "etc/config.h"
 #include "etc/model.h"
+#include "tasks/data/batch.h"
 
 namespace etc {
 
@@ -31,6 +32,10 @@ class PooledClassifier {
   PooledClassifier(const EtcConfig& encoder, int64_t outputs, double dropout,
                    torch::nn::Module* head);
 
+  // s of each example.
+  static OutputRows Reads(const Batch& batch);
+
+  // Of an encoder that was asked for these alone.
   torch::Tensor Logits(const EtcOutput& encoded, bool is_training);
 
  private:

@@ -29,6 +29,13 @@ class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits> {
         classifier_(config, NumOutputs(options_), config.hidden_dropout_prob,
                     this) {}
 
+  OutputRows Reads(const Batch& batch) override {
+    return PooledClassifier::Reads(batch);
+  }
+  HeadCost CostOf(const StepShape& /*update*/) const override {
+    return {.outputs = {.longs = 0, .globals = 1}};
+  }
+
   Tensors LogitsOf(const EtcOutput& encoded,
                    const TaskBatch& /*batch*/) override {
     return {.outputs = classifier_.Logits(encoded, is_training())};

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "etc/model_size.h"
 #include "etc/step_cost.h"
@@ -19,6 +20,7 @@
 #include "tasks/train/config.h"
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
+#include "tasks/train/grid.h"
 #include "tasks/train/step_memory.h"
 #include "tasks/train/step_time.h"
 
@@ -108,7 +110,8 @@ std::string Gigaflops(double flops) {
 }
 
 void PrintOperations(const FinetuneConfig& config, const HeadCost& head) {
-  const StepShape step = LargestUpdate(config);
+  StepShape step = LargestUpdate(config);
+  step.outputs = head.outputs;
   const ForwardFlops forward = CountForwardFlops(config.model, step);
   std::cout << absl::StreamFormat(
       "\nOperations of one update, %d examples of that length\n", step.batch);
@@ -131,8 +134,9 @@ void PrintDuration(const std::string& name, double seconds) {
   PrintLine(name, FormatSeconds(seconds));
 }
 
-void PrintTime(const FinetuneConfig& config, int64_t parameters,
-               const HeadCost& head) {
+// Returns the seconds of one update.
+double PrintTime(const FinetuneConfig& config, int64_t parameters,
+                 const HeadCost& head) {
   const int64_t threads = SetThreads(config.train.threads);
   const MachineRates rates = MeasureRates(config);
   const StepTime time = EstimateStepTime(config, parameters, head, rates);
@@ -163,6 +167,31 @@ void PrintTime(const FinetuneConfig& config, int64_t parameters,
                  "updates a run has\nfollows from its data, "
                  "train.num_train_examples or train.steps\n";
   }
+  return time.total();
+}
+
+// The runs of a grid and the updates of all, as far as they are known; `time`
+// is that of an update of the first setting.
+void PrintGrid(const std::vector<GridSetting>& settings, double time) {
+  int64_t updates = 0;
+  int64_t runs = 0;
+  bool is_known = true;
+  for (const GridSetting& setting : settings) {
+    const auto seeds = static_cast<int64_t>(setting.config.train.seeds.size());
+    const auto of_run = UpdatesWithoutData(setting.config);
+    is_known = is_known && of_run.has_value();
+    runs += seeds;
+    updates += seeds * of_run.value_or(0);
+  }
+  std::cout << absl::StreamFormat(
+      "\nGrid of %s, %s; all above is of the first one,\n%s\n",
+      Counted(static_cast<int64_t>(settings.size()), "setting"),
+      Counted(runs, "run"), settings.front().name);
+  if (is_known) {
+    PrintDuration(absl::StrCat(FormatCount(updates), " updates"),
+                  time * static_cast<double>(updates));
+    std::cout << "if all take as long as those of the first setting\n";
+  }
 }
 
 // What is said before figures for the CPU where the run may be elsewhere.
@@ -184,8 +213,11 @@ std::vector<std::string> DeviceWarnings(const std::string& device) {
 }
 
 absl::Status Estimate(const Arguments& arguments) {
-  ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
+  ETC_ASSIGN_OR_RETURN(const FinetuneConfig read,
                        ReadTaskConfig(arguments.config, arguments.overrides));
+  ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
+                       ExpandGrid(read));
+  const FinetuneConfig& config = settings.front().config;
   PrintWarnings(config.warnings);
   PrintWarnings(DeviceWarnings(config.train.device));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
@@ -195,7 +227,10 @@ absl::Status Estimate(const Arguments& arguments) {
   PrintMemory(config, parameters);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
   PrintOperations(config, head);
-  PrintTime(config, parameters, head);
+  const double time = PrintTime(config, parameters, head);
+  if (!read.grid.empty()) {
+    PrintGrid(settings, time);
+  }
   return absl::OkStatus();
 }
 

@@ -23,6 +23,13 @@ class GlueHead : public TypedHead<GlueExample, GlueLogits> {
             is_regression_ ? 1 : static_cast<int64_t>(options.labels.size()),
             kDropout, this) {}
 
+  OutputRows Reads(const Batch& batch) override {
+    return PooledClassifier::Reads(batch);
+  }
+  HeadCost CostOf(const StepShape& /*update*/) const override {
+    return {.outputs = {.longs = 0, .globals = 1}};
+  }
+
   Tensors LogitsOf(const EtcOutput& encoded,
                    const TaskBatch& /*batch*/) override {
     return {.classes = classifier_.Logits(encoded, is_training())};

@@ -38,6 +38,13 @@ class NqHead : public TypedHead<NqExample, NqLogits> {
         RegisterHeadLinear("answer_type", config, kNqNumAnswerTypes, this);
   }
 
+  OutputRows Reads(const Batch& batch) override {
+    return OnlyLongTokens(batch);
+  }
+  HeadCost CostOf(const StepShape& /*update*/) const override {
+    return {.outputs = {.globals = 0}};
+  }
+
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     const torch::Tensor& text = encoded.long_output;  // [B, L, H]
     ETC_CHECK_SHAPE(batch.inputs.long_token_ids, {text.size(0), text.size(1)});

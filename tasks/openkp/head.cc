@@ -110,6 +110,13 @@ class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
     return adders;
   }
 
+  OutputRows Reads(const Batch& batch) override {
+    return OnlyLongTokens(batch);
+  }
+  HeadCost CostOf(const StepShape& /*update*/) const override {
+    return {.outputs = {.globals = 0}};
+  }
+
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     const torch::Tensor words =  // [B, W, H]
         ApplyLayerNorm(SumsOfWords(encoded.long_output, batch), word_norm_);

@@ -28,27 +28,68 @@ torch::Tensor IndexTensor(const std::vector<int64_t>& values,
   return ToDevice(torch::tensor(values, torch::kInt64), device);
 }
 
-// Rows of [B, T, H] that terms of a loss are about, and the example that each
-// belongs to.
+// Rows of [B, T, H] that terms of a loss are about, the example that each
+// belongs to, and what is right, if it is not another row.
 struct TermRows {
   std::vector<int64_t> rows;      // b * T + t
   std::vector<int64_t> examples;  // b
+  std::vector<int64_t> labels;
 
   void Add(size_t b, int64_t t, int64_t length) {
     rows.push_back(static_cast<int64_t>(b) * length + t);
     examples.push_back(static_cast<int64_t>(b));
   }
   bool empty() const { return rows.empty(); }
+  int64_t size() const { return static_cast<int64_t>(rows.size()); }
 
-  // [M, H]
-  torch::Tensor Of(const torch::Tensor& tokens) const {
-    return tokens.flatten(0, 1).index_select(
-        0, IndexTensor(rows, tokens.device()));
-  }
   // Terms [M] added up by example: [B].
   torch::Tensor Sum(const torch::Tensor& terms, int64_t batch) const {
     return torch::zeros({batch}, terms.options().requires_grad(false))
         .index_add(0, IndexTensor(examples, terms.device()), terms);
+  }
+};
+
+// Whether an example is a pair of sentences, whose tokens are all global.
+bool IsOfPairs(const Batch& batch) { return batch.long_token_ids.size(1) == 0; }
+
+// What the objectives read: of the tokens of examples the masked ones, then the
+// first ones, and beside them the globals of hidden sentences.
+struct LossTerms {
+  TermRows masked;
+  TermRows next;
+  TermRows hidden;
+
+  LossTerms(const Batch& batch, const std::string& objective) {
+    const int64_t globals = batch.global_token_ids.size(1);
+    const int64_t length =
+        IsOfPairs(batch) ? globals : batch.long_token_ids.size(1);
+    for (size_t b = 0; b < batch.examples.size(); ++b) {
+      const PretrainExample& example = PretrainExampleOf(batch, b);
+      for (size_t i = 0; i < example.masked_positions.size(); ++i) {
+        masked.Add(b, example.masked_positions[i], length);
+        masked.labels.push_back(example.masked_labels[i]);
+      }
+      if (objective == "mlm_nsp" && example.next_sentence >= 0) {
+        next.Add(b, 0, length);
+        next.labels.push_back(example.next_sentence);
+      }
+      if (objective == "mlm_cpc") {
+        for (const int32_t g : example.hidden_globals) {
+          hidden.Add(b, g, globals);
+        }
+      }
+    }
+  }
+
+  OutputRows Rows(const Batch& batch) const {
+    const torch::Device device = batch.global_token_ids.device();
+    std::vector<int64_t> tokens = masked.rows;
+    tokens.insert(tokens.end(), next.rows.begin(), next.rows.end());
+    if (IsOfPairs(batch)) {
+      return {.globals = IndexTensor(tokens, device)};
+    }
+    return {.longs = IndexTensor(tokens, device),
+            .globals = IndexTensor(hidden.rows, device)};
   }
 };
 
@@ -103,88 +144,52 @@ std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
         RunTargets(encoder, batch.examples, batch.global_token_ids.device());
     targets.end = targets.targets.defined() ? targets.targets.size(0) : 0;
   }
-  const EtcOutput encoded = encoder->forward(EncoderInputOf(batch));
-  const bool pairs = batch.long_token_ids.size(1) == 0;
-  const torch::Tensor& tokens =
-      pairs ? encoded.global_output : encoded.long_output;
+  const LossTerms terms(batch, options_.objective);
+  EtcInput input = EncoderInputOf(batch);
+  input.outputs = terms.Rows(batch);
+  const EtcOutput encoded = encoder->forward(input);
+  const torch::Tensor& tokens =  // [masked + next, H]
+      IsOfPairs(batch) ? encoded.global_output : encoded.long_output;
   std::vector<torch::Tensor> sums(
       kPretrainSums, torch::zeros({batch.size()}, tokens.options()));
-  AddMasked(encoder->token_embedding_table(), tokens, batch, &sums);
-  if (options_.objective == "mlm_nsp") {
-    AddNext(tokens, batch, &sums);
+  const auto add = [&](const TermRows& rows, const auto& losses,
+                       PretrainSum loss, PretrainSum correct) {
+    sums[loss] = rows.Sum(losses.losses, batch.size());
+    sums[correct] =
+        rows.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
+  };
+  if (!terms.masked.empty()) {
+    add(terms.masked,
+        mlm_->forward(tokens.narrow(0, 0, terms.masked.size()),
+                      IndexTensor(terms.masked.labels, tokens.device()),
+                      encoder->token_embedding_table()),
+        kMaskedLosses, kMaskedCorrect);
+  }
+  if (!terms.next.empty()) {
+    add(terms.next,
+        ComputeNspLosses(
+            tokens.narrow(0, terms.masked.size(), terms.next.size()),
+            IndexTensor(terms.next.labels, tokens.device()), next_),
+        kNextLosses, kNextCorrect);
   }
   if (targets.end > targets.begin) {
-    AddHidden(targets, encoded.global_output, batch, &sums);
+    add(terms.hidden, HiddenLosses(targets, encoded.global_output),
+        kHiddenLosses, kHiddenCorrect);
   }
   return sums;
 }
 
-void PretrainHead::AddMasked(const torch::Tensor& table,
-                             const torch::Tensor& tokens, const Batch& batch,
-                             std::vector<torch::Tensor>* sums) {
-  TermRows masked;
-  std::vector<int64_t> labels;
-  for (size_t b = 0; b < batch.examples.size(); ++b) {
-    const PretrainExample& example = PretrainExampleOf(batch, b);
-    for (size_t i = 0; i < example.masked_positions.size(); ++i) {
-      masked.Add(b, example.masked_positions[i], tokens.size(1));
-      labels.push_back(example.masked_labels[i]);
-    }
-  }
-  if (masked.empty()) {
-    return;
-  }
-  const MlmLosses losses = mlm_->forward(
-      masked.Of(tokens), IndexTensor(labels, tokens.device()), table);
-  (*sums)[kMaskedLosses] = masked.Sum(losses.losses, batch.size());
-  (*sums)[kMaskedCorrect] =
-      masked.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
-}
-
-void PretrainHead::AddNext(const torch::Tensor& tokens, const Batch& batch,
-                           std::vector<torch::Tensor>* sums) {
-  TermRows asked;
-  std::vector<int64_t> labels;
-  for (size_t b = 0; b < batch.examples.size(); ++b) {
-    const int32_t label = PretrainExampleOf(batch, b).next_sentence;
-    if (label >= 0) {
-      asked.Add(b, 0, tokens.size(1));
-      labels.push_back(label);
-    }
-  }
-  if (asked.empty()) {
-    return;
-  }
-  const NspLosses losses = ComputeNspLosses(
-      asked.Of(tokens), IndexTensor(labels, tokens.device()), next_);
-  (*sums)[kNextLosses] = asked.Sum(losses.losses, batch.size());
-  (*sums)[kNextCorrect] =
-      asked.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
-}
-
-void PretrainHead::AddHidden(const UpdateTargets::Share& targets,
-                             const torch::Tensor& globals, const Batch& batch,
-                             std::vector<torch::Tensor>* sums) {
-  TermRows hidden;
-  for (size_t b = 0; b < batch.examples.size(); ++b) {
-    for (const int32_t g : PretrainExampleOf(batch, b).hidden_globals) {
-      hidden.Add(b, g, globals.size(1));
-    }
-  }
-  TORCH_CHECK(
-      targets.end - targets.begin == static_cast<int64_t>(hidden.rows.size()),
-      "there are ", hidden.rows.size(), " hidden sentences, but ",
-      targets.end - targets.begin, " targets");
-  const CpcLosses losses =
-      ComputeCpcLosses({.contexts = hidden.Of(globals),
-                        .targets = targets.targets,
-                        .target_rows = torch::arange(targets.begin, targets.end,
-                                                     globals.device()),
-                        .kernel = cpc_kernel_,
-                        .temperature = options_.cpc_temperature});
-  (*sums)[kHiddenLosses] = hidden.Sum(losses.losses, batch.size());
-  (*sums)[kHiddenCorrect] =
-      hidden.Sum(losses.correct.to(losses.losses.dtype()), batch.size());
+CpcLosses PretrainHead::HiddenLosses(const UpdateTargets::Share& targets,
+                                     const torch::Tensor& contexts) {
+  TORCH_CHECK(targets.end - targets.begin == contexts.size(0), "there are ",
+              contexts.size(0), " hidden sentences, but ",
+              targets.end - targets.begin, " targets");
+  return ComputeCpcLosses({.contexts = contexts,
+                           .targets = targets.targets,
+                           .target_rows = torch::arange(
+                               targets.begin, targets.end, contexts.device()),
+                           .kernel = cpc_kernel_,
+                           .temperature = options_.cpc_temperature});
 }
 
 LossTotals PretrainHead::Totals(const Examples& examples) const {
@@ -226,11 +231,16 @@ HeadCost PretrainHead::CostOf(const StepShape& update) const {
                            4 * static_cast<double>(model_.vocab_size));
   HeadCost cost = {.flops =
                        static_cast<double>(update.batch * masked) * of_token};
+  const int64_t tokens = masked + (options_.objective == "mlm_nsp" ? 1 : 0);
+  cost.outputs = pairs ? OutputCounts{.globals = tokens}
+                       : OutputCounts{.longs = tokens, .globals = 0};
   if (options_.objective == "mlm_cpc") {
-    cost.targets = {
-        .batch = update.batch,
-        .long_length = share(options_.cpc_rate, update.long_length),
-        .global_length = share(options_.cpc_rate, update.global_length)};
+    const int64_t hidden = share(options_.cpc_rate, update.global_length);
+    cost.outputs.globals = hidden;
+    cost.targets = {.batch = update.batch,
+                    .long_length = share(options_.cpc_rate, update.long_length),
+                    .global_length = hidden,
+                    .outputs = {.longs = 0}};
   }
   return cost;
 }

@@ -8,6 +8,7 @@
 
 #include "etc/config.h"
 #include "etc/model.h"
+#include "tasks/pretrain/cpc_loss.h"
 #include "tasks/pretrain/mlm_head.h"
 #include "tasks/pretrain/nsp_head.h"
 #include "tasks/pretrain/pretrain_example.h"
@@ -70,14 +71,9 @@ class PretrainHead final : public TaskHead {
   HeadCost CostOf(const StepShape& update) const override;
 
  private:
-  // `table` [V, E], the encoder's token table.
-  void AddMasked(const torch::Tensor& table, const torch::Tensor& tokens,
-                 const Batch& batch, std::vector<torch::Tensor>* sums);
-  void AddNext(const torch::Tensor& tokens, const Batch& batch,
-               std::vector<torch::Tensor>* sums);
-  void AddHidden(const UpdateTargets::Share& targets,
-                 const torch::Tensor& globals, const Batch& batch,
-                 std::vector<torch::Tensor>* sums);
+  // Of the outputs of hidden sentences, [N, H].
+  CpcLosses HiddenLosses(const UpdateTargets::Share& targets,
+                         const torch::Tensor& contexts);
 
   const PretrainOptions options_;
   const EtcConfig model_;

@@ -28,7 +28,9 @@ torch::Tensor RunTargets(EtcModel encoder, const Examples& examples,
   if (targets.empty()) {
     return {};
   }
-  const EtcInput input = EncoderInputOf(MakeBatch(targets, device));
+  const Batch batch = MakeBatch(targets, device);
+  EtcInput input = EncoderInputOf(batch);
+  input.outputs = OnlyGlobalTokens(batch);
   const int64_t length = input.global_token_ids.size(1);
   std::vector<int64_t> rows;
   for (size_t b = 0; b < targets.size(); ++b) {
@@ -36,8 +38,8 @@ torch::Tensor RunTargets(EtcModel encoder, const Examples& examples,
       rows.push_back(static_cast<int64_t>(b) * length + g);
     }
   }
-  return encoder->forward(input).global_output.flatten(0, 1).index_select(
-      0, ToDevice(torch::tensor(rows, torch::kInt64), device));
+  input.outputs.globals = ToDevice(torch::tensor(rows, torch::kInt64), device);
+  return encoder->forward(input).global_output;
 }
 
 UpdateTargets::UpdateTargets(EtcModel encoder, UpdateTargets** user)

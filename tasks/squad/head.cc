@@ -17,7 +17,16 @@ constexpr int64_t kNumEnds = 2;
 class SquadHead : public TypedHead<SquadExample, SquadLogits> {
  public:
   explicit SquadHead(const EtcConfig& config)
-      : ends_(RegisterHeadLinear("ends", config, kNumEnds, this)) {}
+      : ends_(RegisterHeadLinear("qa_outputs", config, kNumEnds, this)) {}
+
+  OutputRows Reads(const Batch& batch) override {
+    const bool is_bert = batch.long_token_ids.size(1) == 0;
+    return is_bert ? OutputRows() : OnlyLongTokens(batch);
+  }
+  HeadCost CostOf(const StepShape& update) const override {
+    return update.long_length == 0 ? HeadCost()
+                                   : HeadCost{.outputs = {.globals = 0}};
+  }
 
   Tensors LogitsOf(const EtcOutput& encoded,
                    const TaskBatch& /*batch*/) override {

@@ -56,6 +56,13 @@ class WikihopHead : public TypedHead<WikihopExample, WikihopLogits> {
                              MakeLinear(hidden, 1, config.initializer_range));
   }
 
+  OutputRows Reads(const Batch& batch) override {
+    return OnlyGlobalTokens(batch);
+  }
+  HeadCost CostOf(const StepShape& /*update*/) const override {
+    return {.outputs = {.longs = 0}};
+  }
+
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     torch::Tensor hidden = encoded.global_output;  // [B, G, H]
     ETC_CHECK_SHAPE(batch.inputs.global_type_ids,

@@ -41,7 +41,7 @@ SHARED_IN_TASKS = ["text", "data", "distributed", "train"]
 MAX_HEADER, MAX_SOURCE, MAX_FUNCTION = 150, 400, 60
 MAX_REPETITION = 15.0
 MAX_REPETITION_PROPER = 10.0
-MAX_PUBLIC_HEADERS = 19
+MAX_PUBLIC_HEADERS = 20
 MIN_CHARACTERS = 8
 METAPHORS = re.compile(
     r"\b(storeys?|nobody's weights|hears? of (each|all)|of unknown "

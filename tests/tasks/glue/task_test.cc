@@ -17,10 +17,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "attention/output_rows.h"
 #include "base/file.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/source_config.h"
 #include "nlohmann/json.hpp"
+#include "tasks/data/example_outline.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/score_files.h"
 #include "tasks/text/wordpiece_tokenizer.h"
@@ -158,9 +160,8 @@ TEST(GlueTaskTest, CountsBrokenRowsAsSkippedAndLabelsAsMistakes) {
   ASSERT_EQ((*source)->size(), 3);
   RecordGate gate(RecordUse::kTraining, OnBadRecord::kError, 3);
   const auto pass = [&](int64_t record) {
-    return gate.Pass(
-        {.record = record,
-         .examples = (*source)->Make(RequestForEvaluation(record))});
+    const RecordRequest request = RequestForEvaluation(record);
+    return gate.Pass(record, OutlinesOf(request, (*source)->Make(request)));
   };
   EXPECT_THAT(*pass(0), SizeIs(1));
   const auto broken = pass(1);
@@ -225,8 +226,9 @@ TEST(GlueTaskTest, RefusesConfigurationsThatCannotWork) {
 
 struct HeadRun {
   std::shared_ptr<OutputHead> head;
-  EtcOutput encoded;
   Batch batch;
+  torch::Tensor globals;  // all of them, [B, G, H]
+  EtcOutput encoded;      // what the head reads
 };
 
 HeadRun RunOf(const std::string& name, const std::string& file,
@@ -238,8 +240,11 @@ HeadRun RunOf(const std::string& name, const std::string& file,
   HeadRun run{
       .head = std::dynamic_pointer_cast<OutputHead>((*task)->MakeHead()),
       .batch = MakeBatch(ExamplesOf(**task, directory.Write("dev.tsv", file)))};
+  run.globals = torch::randn({run.batch.size(),
+                              run.batch.global_token_ids.size(1), kHidden})
+                    .requires_grad_();
   run.encoded.global_output =
-      torch::randn({run.batch.size(), 5, kHidden}).requires_grad_();
+      RowsOf(run.globals, run.head->Reads(run.batch).globals);
   return run;
 }
 
@@ -249,10 +254,9 @@ TEST(GlueHeadTest, ReadsThePooledFirstTokenAndReachesEveryParameter) {
   const auto parameters = run.head->named_parameters();
   const auto logits = run.head->forward(run.encoded, run.batch);
   ASSERT_EQ(logits.at(0).sizes(), torch::IntArrayRef({2, 2}));
-  const torch::Tensor pooled =
-      torch::tanh(torch::matmul(run.encoded.global_output.select(1, 0),
-                                parameters["pooler.weight"].t()) +
-                  parameters["pooler.bias"]);
+  const torch::Tensor pooled = torch::tanh(
+      torch::matmul(run.globals.select(1, 0), parameters["pooler.weight"].t()) +
+      parameters["pooler.bias"]);
   EXPECT_TRUE(torch::allclose(
       logits[0],
       torch::matmul(pooled, parameters["classifier.weight"].t()) +
@@ -269,7 +273,7 @@ TEST(GlueHeadTest, ReadsThePooledFirstTokenAndReachesEveryParameter) {
     EXPECT_GT(parameter.value().grad().abs().sum().item<double>(), 0)
         << parameter.key();
   }
-  const torch::Tensor gradient = run.encoded.global_output.grad();
+  const torch::Tensor gradient = run.globals.grad();
   EXPECT_GT(gradient.select(1, 0).abs().sum().item<double>(), 0);
   EXPECT_EQ(gradient.slice(1, 1).abs().sum().item<double>(), 0);
 }
@@ -313,7 +317,6 @@ TEST(GlueHeadTest, DropsOneInTenWhateverTheConfigurationSays) {
 }
 
 // --- HuggingFace's heads
-// ------------------------------------------------------
 
 // Models that tests/hugging_face_heads.py saved, imported and used as `init`.
 // Tolerance: sums in another order.

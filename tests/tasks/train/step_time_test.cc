@@ -111,6 +111,9 @@ TEST(StepTimeTest, HeadsTakeTimeBesides) {
       CountHeadFlops(config.model, {.flops = 12, .targets = targets}),
       12 + 4 * forward.total());
   EXPECT_EQ(CountHeadFlops(config.model, {}), 0);
+  // A head that reads few outputs makes the encoder's own run shorter.
+  EXPECT_LT(seconds({.outputs = {.longs = 0}}).linear, seconds({}).linear);
+  EXPECT_EQ(seconds({.outputs = {.longs = 0}}).head, 0);
 }
 
 TEST(StepTimeTest, RecomputedLayersTakeTimeAgain) {

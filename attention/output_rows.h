@@ -1,0 +1,28 @@
+#ifndef ETC_ATTENTION_OUTPUT_ROWS_H_
+#define ETC_ATTENTION_OUTPUT_ROWS_H_
+
+#include <torch/types.h>
+
+namespace etc {
+
+// The tokens whose outputs are wanted of a layer, as rows b * length + t of its
+// streams [B, length, hidden]; undefined: all tokens. A head that reads a few
+// tokens so saves what the last layer would compute of the others alone, their
+// output projections and feed-forward blocks; of a stream without a row also
+// its attention.
+struct OutputRows {
+  torch::Tensor longs;    // [R] int64, R >= 0
+  torch::Tensor globals;  // [S] int64, S >= 0
+};
+
+// Rows of `stream`, [B, length, ...]: [R, ...], or with undefined `rows` the
+// stream itself. Differentiable. Throws c10::Error if `rows` is not [R] int64,
+// and, on the CPU, for a row that is not there.
+torch::Tensor RowsOf(const torch::Tensor& stream, const torch::Tensor& rows);
+
+// Whether `rows` asks for no token.
+bool AsksForNone(const torch::Tensor& rows);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_OUTPUT_ROWS_H_
