@@ -1,5 +1,7 @@
 #include "tasks/text_head.h"
 
+#include <c10/util/Exception.h>
+
 #include "base/apply_linear.h"
 #include "tasks/pretrain/nsp_head.h"
 #include "tasks/task.h"
@@ -30,6 +32,10 @@ OutputRows PooledClassifier::Reads(const Batch& batch) {
 
 torch::Tensor PooledClassifier::Logits(const EtcOutput& encoded,
                                        bool is_training) {
+  TORCH_CHECK(encoded.global_output.dim() == 2,
+              "outputs should be [examples, hidden], as Reads asks for them, "
+              "but are ",
+              encoded.global_output.sizes());
   const torch::Tensor pooled = Pool(encoded.global_output, pooler_);
   return ApplyLinear(torch::dropout(pooled, dropout_, is_training),
                      classifier_);

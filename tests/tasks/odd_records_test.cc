@@ -32,6 +32,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "attention/output_rows.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/batch.h"
 #include "tasks/record_task.h"
@@ -271,11 +272,13 @@ class OddRecordsTest
                      examples.begin() + static_cast<int64_t>(std::min(
                                             first + kBatch, examples.size()))});
       head->Adders(batch);
+      const OutputRows rows = head->Reads(batch);
+      const auto random = [&](int64_t length, const torch::Tensor& read) {
+        return RowsOf(torch::randn({batch.size(), length, kHidden}), read);
+      };
       const EtcOutput encoded{
-          .long_output = torch::randn(
-              {batch.size(), batch.long_token_ids.size(1), kHidden}),
-          .global_output = torch::randn(
-              {batch.size(), batch.global_token_ids.size(1), kHidden}),
+          .long_output = random(batch.long_token_ids.size(1), rows.longs),
+          .global_output = random(batch.global_token_ids.size(1), rows.globals),
           .scores = {}};
       const std::vector<torch::Tensor> logits = head->forward(encoded, batch);
       if (std::all_of(batch.examples.begin(), batch.examples.end(),
