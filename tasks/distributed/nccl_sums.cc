@@ -1,6 +1,8 @@
 #include "tasks/distributed/nccl_sums.h"
 
 #ifdef ETC_NCCL
+#include <torch/cuda.h>
+
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
@@ -48,6 +50,10 @@ class C10dNcclSums final : public NcclSums {
 absl::StatusOr<std::unique_ptr<NcclSums>> MakeNcclSums(
     const ProcessPlace& place, c10::intrusive_ptr<c10d::Store> store,
     std::chrono::milliseconds timeout) {
+  if (torch::cuda::device_count() == 0) {
+    return absl::FailedPreconditionError(
+        "NCCL sums on CUDA devices, and LibTorch finds none");
+  }
   return std::make_unique<C10dNcclSums>(place, std::move(store), timeout);
 }
 #else

@@ -25,7 +25,8 @@ class NcclSums {
 };
 
 // For all processes that share `store`. They connect at the first sum.
-//   kFailedPrecondition  this program was built without NCCL
+//   kFailedPrecondition  this program was built without NCCL, or there is no
+//                        CUDA device
 absl::StatusOr<std::unique_ptr<NcclSums>> MakeNcclSums(
     const ProcessPlace& place, c10::intrusive_ptr<c10d::Store> store,
     std::chrono::milliseconds timeout);

@@ -65,14 +65,18 @@ GradientSums::GradientSums(const NamedTensors& parameters, ProcessGroup* group)
       Parameter* const parameter = parameters_.back().get();
       parameter->tensor = tensor;
       parameter->bucket = buckets_.size() - 1;
-      parameter->accumulator = torch::autograd::impl::grad_accumulator(tensor);
-      parameter->hook = parameter->accumulator->add_post_hook(
+      // A pointer of another kind in each LibTorch.
+      const auto accumulator = torch::autograd::impl::grad_accumulator(tensor);
+      const uintptr_t hook = accumulator->add_post_hook(
           std::make_unique<torch::autograd::utils::LambdaPostHook>(
               [this, parameter](const variable_list& outputs,
                                 const variable_list& /*inputs*/) {
                 GradientGrew(parameter);
                 return outputs;
               }));
+      parameter->remove_hook = [accumulator, hook] {
+        accumulator->del_post_hook(hook);
+      };
       here.push_back(parameter);
     }
   }
@@ -80,7 +84,7 @@ GradientSums::GradientSums(const NamedTensors& parameters, ProcessGroup* group)
 
 GradientSums::~GradientSums() {
   for (const auto& parameter : parameters_) {
-    parameter->accumulator->del_post_hook(parameter->hook);
+    parameter->remove_hook();
   }
 }
 

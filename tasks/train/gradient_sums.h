@@ -5,16 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/distributed/process_group.h"
-
-namespace torch::autograd {
-struct Node;
-}  // namespace torch::autograd
 
 namespace etc {
 
@@ -53,8 +50,7 @@ class GradientSums {
  private:
   struct Parameter {
     torch::Tensor tensor;
-    std::shared_ptr<torch::autograd::Node> accumulator;  // has the hook
-    uintptr_t hook = 0;
+    std::function<void()> remove_hook;
     size_t bucket = 0;
     // How often its gradient grew in the last pass, and at most in those of
     // other updates; 0: it is not waited for.

@@ -64,13 +64,16 @@ TEST(ProcessGroupTest, SumsTensorsOfAll) {
 }
 
 // What is on the CPU is summed there, with NCCL or without.
+// Built without NCCL, or with it on a machine without a CUDA device.
 TEST(ProcessGroupTest, SaysWhereItHasNoNccl) {
   ExpectProcesses(2, [](const ProcessPlace& place) {
     const auto group = JoinOrDie(place);
     const absl::Status status = group->UseNccl();
     if (!status.ok()) {
       EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-      EXPECT_THAT(std::string(status.message()), HasSubstr("-DETC_NCCL=ON"));
+      EXPECT_THAT(std::string(status.message()),
+                  testing::AnyOf(HasSubstr("-DETC_NCCL=ON"),
+                                 HasSubstr("LibTorch finds none")));
     }
     const torch::Tensor one = torch::ones({3});
     EXPECT_TRUE(group->Sum({one}).ok());
