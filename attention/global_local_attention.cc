@@ -134,13 +134,22 @@ void GlobalLocalAttentionImpl::RegisterProjections() {
 }
 
 torch::Tensor GlobalLocalAttentionImpl::Heads(
-    const torch::nn::Linear& projection, const LinearInput& input) {
+    const torch::nn::Linear& projection, const LinearInput& input,
+    const torch::Tensor& rows) {
   const int64_t batch = input.value.size(0);
   const int64_t length = input.value.size(1);
   if (length == 0) {
     return NoHeads(input, options_);
   }
-  const torch::Tensor projected = products_.Apply(input, projection);
+  torch::Tensor projected;
+  if (rows.defined()) {
+    const torch::Tensor some =
+        products_.Apply(products_.Input(RowsOf(input.value, rows)), projection);
+    projected = some.new_zeros({batch * length, some.size(1)})
+                    .index_copy(0, rows, some);
+  } else {
+    projected = products_.Apply(input, projection);
+  }
   // The products of attention are rounded where those of projections are.
   return (input.is_rounded ? projected.to(torch::kBFloat16) : projected)
       .reshape({batch, length, options_.num_heads, options_.head_size})
@@ -157,15 +166,22 @@ GlobalLocalAttentionImpl::SeenTokens GlobalLocalAttentionImpl::Project(
 
 SparseAttentionOutput GlobalLocalAttentionImpl::Attend(
     const Side& side, const LinearInput& own, const SeenTokens& seen,
-    bool has_queries, SparseAttentionInput input) {
-  input.operands = {
-      .query = has_queries ? Heads(side.query, own) : NoHeads(own, options_),
-      .own_key = seen.own.key,
-      .own_value = seen.own.value,
-      .other_key = seen.other.key,
-      .other_value = seen.other.value,
-      .relative =
-          side.relative.is_empty() ? RelativeTable() : side.relative->table()};
+    const torch::Tensor& rows, SparseAttentionInput input) {
+  const int64_t tokens = own.value.size(0) * own.value.size(1);
+  const bool has_queries = tokens > 0 && !AsksForNone(rows);
+  const torch::Tensor queries = DistinctRows(rows, tokens);
+  if (has_queries && queries.defined()) {
+    input.pattern = OnlyQueries(input.pattern, queries);
+  }
+  input.operands = {.query = has_queries ? Heads(side.query, own, queries)
+                                         : NoHeads(own, options_),
+                    .own_key = seen.own.key,
+                    .own_value = seen.own.value,
+                    .other_key = seen.other.key,
+                    .other_value = seen.other.value,
+                    .relative = side.relative.is_empty()
+                                    ? RelativeTable()
+                                    : side.relative->table()};
   return has_queries ? SparseAttention(input, options_.implementation)
                      : WithoutQueries(input);
 }
@@ -219,8 +235,8 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                                     options_.local_radius);
   input.previous = {.own = previous.l2l, .other = previous.l2g};
   input.live = previous.long_live;
-  const SparseAttentionOutput long_side = Attend(
-      long_, longs_in, by_long, longs > 0 && !AsksForNone(rows.longs), input);
+  const SparseAttentionOutput long_side =
+      Attend(long_, longs_in, by_long, rows.longs, input);
   const torch::Tensor long_output =
       Output(long_, long_side.context, rows.longs);
 
@@ -233,8 +249,7 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   input.previous = {.own = previous.g2g, .other = previous.g2l};
   input.live = previous.global_live;
   const SparseAttentionOutput global_side =
-      Attend(global_, globals_in, by_global,
-             globals > 0 && !AsksForNone(rows.globals), input);
+      Attend(global_, globals_in, by_global, rows.globals, input);
 
   return {.long_output = long_output,
           .global_output = Output(global_, global_side.context, rows.globals),

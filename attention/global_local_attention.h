@@ -33,8 +33,7 @@ class RelativePositionsImpl : public torch::nn::Module {
 TORCH_MODULE(RelativePositions);
 
 struct GlobalLocalAttentionOptions {
-  // Features per long and per global token. They may differ only without any
-  // sharing.
+  // Per long and per global token. They may differ only without any sharing.
   int64_t long_hidden_size = 768;
   int64_t global_hidden_size = 768;
   int64_t num_heads = 12;
@@ -128,16 +127,17 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   void RegisterProjections();
   SeenTokens Project(const Side& side, const LinearInput& own,
                      const LinearInput& other);
-  // The softmax of one side; `input` has everything but the operands.
+  // The softmax of one side, of `rows`; `input` has all but the operands.
   SparseAttentionOutput Attend(const Side& side, const LinearInput& own,
-                               const SeenTokens& seen, bool has_queries,
+                               const SeenTokens& seen,
+                               const torch::Tensor& rows,
                                SparseAttentionInput input);
   // [B, N, length, d] -> [B, length, hidden], or the rows of that, [R, hidden]
   torch::Tensor Output(const Side& side, const torch::Tensor& context,
                        const torch::Tensor& rows);
-  // [B, length, hidden] -> [B, N, length, d]
+  // [B, length, hidden] -> [B, N, length, d]; with `rows` zeros elsewhere
   torch::Tensor Heads(const torch::nn::Linear& projection,
-                      const LinearInput& input);
+                      const LinearInput& input, const torch::Tensor& rows = {});
 
   GlobalLocalAttentionOptions options_;
   LinearProducts products_;

@@ -3,24 +3,41 @@
 #include <c10/util/Exception.h>
 
 #include <cstdint>
+#include <tuple>
 
 namespace etc {
+namespace {
+
+void CheckRows(const torch::Tensor& rows, int64_t count) {
+  TORCH_CHECK(rows.dim() == 1 && rows.scalar_type() == torch::kInt64,
+              "rows should be [R] int64, but are ", rows.sizes(), " ",
+              rows.scalar_type());
+  if (rows.device().is_cpu() && rows.numel() > 0) {
+    const auto first = rows.min().item<int64_t>();
+    const auto last = rows.max().item<int64_t>();
+    TORCH_CHECK(first >= 0 && last < count, "rows should be in [0, ", count,
+                "), but are from ", first, " to ", last);
+  }
+}
+
+}  // namespace
 
 torch::Tensor RowsOf(const torch::Tensor& stream, const torch::Tensor& rows) {
   if (!rows.defined()) {
     return stream;
   }
-  TORCH_CHECK(rows.dim() == 1 && rows.scalar_type() == torch::kInt64,
-              "rows should be [R] int64, but are ", rows.sizes(), " ",
-              rows.scalar_type());
   const torch::Tensor all = stream.flatten(0, 1);
-  if (rows.device().is_cpu() && rows.numel() > 0) {
-    const auto first = rows.min().item<int64_t>();
-    const auto last = rows.max().item<int64_t>();
-    TORCH_CHECK(first >= 0 && last < all.size(0), "rows should be in [0, ",
-                all.size(0), "), but are from ", first, " to ", last);
-  }
+  CheckRows(rows, all.size(0));
   return all.index_select(0, rows);
+}
+
+torch::Tensor DistinctRows(const torch::Tensor& rows, int64_t count) {
+  if (!rows.defined() || !rows.device().is_cpu()) {
+    return {};
+  }
+  CheckRows(rows, count);
+  const torch::Tensor distinct = std::get<0>(at::_unique(rows));
+  return distinct.numel() == count ? torch::Tensor() : distinct;
 }
 
 bool AsksForNone(const torch::Tensor& rows) {

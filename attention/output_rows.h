@@ -3,13 +3,16 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
+
 namespace etc {
 
 // The tokens whose outputs are wanted of a layer, as rows b * length + t of its
 // streams [B, length, hidden]; undefined: all tokens. A head that reads a few
-// tokens so saves what the last layer would compute of the others alone, their
-// output projections and feed-forward blocks; of a stream without a row also
-// its attention.
+// tokens so saves what the last layer would compute of the others alone: their
+// queries, and with the kernels their attention, output projections and
+// feed-forward blocks; of a stream without a row also its keys. The residual
+// scores that the layer gives of other tokens are unspecified.
 struct OutputRows {
   torch::Tensor longs;    // [R] int64, R >= 0
   torch::Tensor globals;  // [S] int64, S >= 0
@@ -19,6 +22,11 @@ struct OutputRows {
 // stream itself. Differentiable. Throws c10::Error if `rows` is not [R] int64,
 // and, on the CPU, for a row that is not there.
 torch::Tensor RowsOf(const torch::Tensor& stream, const torch::Tensor& rows);
+
+// `rows` ascending and each once, on the CPU, of a stream of `count` rows in
+// all; undefined if all are asked for, or if rows are on another device, where
+// finding them would wait for it. Throws as RowsOf does.
+torch::Tensor DistinctRows(const torch::Tensor& rows, int64_t count);
 
 // Whether `rows` asks for no token.
 bool AsksForNone(const torch::Tensor& rows);

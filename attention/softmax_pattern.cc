@@ -108,6 +108,16 @@ struct LazyMasks {
   SoftmaxMasks masks;
 };
 
+// `asked` has T flags.
+void ClearOthers(const torch::TensorAccessor<bool, 1>& asked,
+                 RunSetTable* visible) {
+  for (size_t i = 0; i < visible->first.size(); ++i) {
+    if (!asked[static_cast<int64_t>(i)]) {
+      visible->last[i] = visible->first[i];
+    }
+  }
+}
+
 }  // namespace
 
 SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
@@ -175,6 +185,34 @@ SoftmaxPattern CausalPattern(const KeyPatternOptions& options) {
     visible.push_back(std::move(table));
   }
   return PatternFromRuns(std::move(visible), options);
+}
+
+SoftmaxPattern OnlyQueries(const SoftmaxPattern& pattern,
+                           const torch::Tensor& queries) {
+  const torch::Tensor asked =
+      torch::zeros({pattern.batch * pattern.queries}, torch::kBool)
+          .index_fill_(0, queries, true)
+          .reshape({pattern.batch, pattern.queries});
+  SoftmaxPattern only = pattern;
+  if (pattern.runs != nullptr) {
+    const auto flags = asked.accessor<bool, 2>();
+    std::vector<SoftmaxRuns> examples = *pattern.runs;
+    for (size_t b = 0; b < examples.size(); ++b) {
+      for (BlockRuns* block : {&examples[b].own, &examples[b].other}) {
+        ClearOthers(flags[static_cast<int64_t>(b)], &block->visible);
+      }
+    }
+    only.runs =
+        std::make_shared<const std::vector<SoftmaxRuns>>(std::move(examples));
+  }
+  only.masks = [masks = pattern.masks, asked](const torch::Device& device) {
+    const torch::Tensor rows = ToDevice(asked, device).unsqueeze(-1);
+    SoftmaxMasks some = masks(device);
+    some.own_mask = some.own_mask.logical_and(rows);
+    some.other_mask = some.other_mask.logical_and(rows);
+    return some;
+  };
+  return only;
 }
 
 }  // namespace etc

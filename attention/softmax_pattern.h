@@ -81,6 +81,11 @@ SoftmaxPattern CausalPattern(const KeyPatternOptions& options);
 SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
                                const KeyPatternOptions& options);
 
+// The same pattern, but that no query sees anything except the rows b * T + i
+// of `queries`, [R] int64 on the CPU. O(B T) memory.
+SoftmaxPattern OnlyQueries(const SoftmaxPattern& pattern,
+                           const torch::Tensor& queries);
+
 }  // namespace etc
 
 #endif  // ETC_ATTENTION_SOFTMAX_PATTERN_H_

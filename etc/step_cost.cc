@@ -53,13 +53,13 @@ struct Sizes {
   // Those that the last layer gives outputs of.
   double Outputs() const { return long_outputs + global_outputs; }
 
-  // Numbers in the tensors of long and of global scores.
-  double LongScores() const {
-    return heads * long_tokens * (window + global_length);
+  // Numbers in a head's scores of some long and global queries.
+  double Scores(double longs, double globals) const {
+    return longs * (window + global_length) +
+           globals * (long_length + global_length);
   }
-  double GlobalScores() const {
-    return heads * global_tokens * (long_length + global_length);
-  }
+  // In the tensors of scores of a layer.
+  double Scores() const { return heads * Scores(long_tokens, global_tokens); }
 };
 
 // --- What autograd keeps ----------------------------------------------------
@@ -91,7 +91,7 @@ double CarriedBytes(const EtcConfig& config, const Sizes& s) {
   if (config.residual_attention == "off") {
     return 0;
   }
-  return kFloat * (s.LongScores() + s.GlobalScores());
+  return kFloat * s.Scores();
 }
 
 }  // namespace
@@ -151,23 +151,18 @@ ForwardFlops CountForwardFlops(const EtcConfig& config,
   const Sizes s(config, shape);
   const double tokens = s.Tokens();
   const double layers = static_cast<double>(config.num_hidden_layers);
-  // In the last layer a stream without outputs has no queries.
-  const double long_layers = layers - (s.long_outputs > 0 ? 0 : 1);
-  const double global_layers = layers - (s.global_outputs > 0 ? 0 : 1);
-  const double queries =
-      long_layers * s.long_tokens + global_layers * s.global_tokens;
+  // In the last layer only tokens whose outputs are wanted have queries.
+  const double queries = (layers - 1) * tokens + s.Outputs();
   const double scores =
-      (long_layers * s.LongScores() + global_layers * s.GlobalScores()) /
-      s.heads;
-  // Tokens of all layers behind their attention.
-  const double outputs = (layers - 1) * tokens + s.Outputs();
+      (layers - 1) * s.Scores(s.long_tokens, s.global_tokens) +
+      s.Scores(s.long_outputs, s.global_outputs);
 
   ForwardFlops flops;
   flops.projections =
-      2 * ((Projections(config) - 2) * layers * tokens + queries + outputs) *
+      2 * ((Projections(config) - 2) * layers * tokens + 2 * queries) *
       s.hidden * s.features;
   flops.attention = 2 * (2 * scores + queries * s.ids) * s.features;
-  flops.feed_forward = 2 * 2 * outputs * s.hidden * s.intermediate;
+  flops.feed_forward = 2 * 2 * queries * s.hidden * s.intermediate;
   if (config.token_embedding_size() != config.hidden_size) {
     flops.embedding = 2 * tokens *
                       static_cast<double>(config.token_embedding_size()) *
@@ -215,8 +210,7 @@ double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
   }
   if (config.residual_attention != "off") {
     // Scores are read and written forward; backward they and their gradients.
-    numbers +=
-        layers * ((1 + again) * 2 + 4) * (s.LongScores() + s.GlobalScores());
+    numbers += layers * ((1 + again) * 2 + 4) * s.Scores();
   }
   return kFloat * numbers;
 }

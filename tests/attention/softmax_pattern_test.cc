@@ -67,6 +67,33 @@ TEST(SoftmaxPatternTest, LetsCausalQueriesSeeKeysUpToTheirOwn) {
   }
 }
 
+TEST(SoftmaxPatternTest, MayLeaveOutQueries) {
+  for (const KeyPatternOptions& options : AllOptions()) {
+    const SoftmaxPattern all = CausalPattern(options);
+    std::vector<int64_t> rows;  // every second query
+    for (int64_t row = 1; row < all.batch * all.queries; row += 2) {
+      rows.push_back(row);
+    }
+    const SoftmaxPattern some =
+        OnlyQueries(all, torch::tensor(rows, torch::kInt64));
+    const torch::Tensor had = all.masks(torch::kCPU).other_mask;
+    const torch::Tensor has = some.masks(torch::kCPU).other_mask;
+    for (int64_t row = 0; row < all.batch * all.queries; ++row) {
+      const int64_t b = row / all.queries;
+      const int64_t i = row % all.queries;
+      const torch::Tensor expected =
+          row % 2 == 1 ? had[b][i] : torch::zeros_like(had[b][i]);
+      EXPECT_TRUE(has[b][i].equal(expected)) << "row " << row;
+      const RunSetTable& visible =
+          (*some.runs)[static_cast<size_t>(b)].other.visible;
+      const auto query = static_cast<size_t>(i);
+      EXPECT_EQ(visible.first[query] < visible.last[query],
+                expected.any().item<bool>())
+          << "row " << row;
+    }
+  }
+}
+
 TEST(SoftmaxPatternTest, HasRunsThatItsMasksFollow) {
   const KeyPatternOptions options = {.queries = 3, .keys = 7};
   const SoftmaxPattern pattern =

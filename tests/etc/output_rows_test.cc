@@ -134,6 +134,24 @@ TEST(OutputRowsTest, AreThoseOfTheWholeOutput) {
   }
 }
 
+TEST(OutputRowsTest, ATokenMayBeAskedForTwice) {
+  const OutputRows twice = {.longs = Rows({3, 3, 0, 3}),
+                            .globals = Rows({5, 1, 5})};
+  for (const char* mode : {"off", "sum"}) {
+    EtcConfig config = ToyConfig();
+    config.residual_attention = mode;
+    ExpectTheSameEverywhere(config, TwoExamples(), twice);
+  }
+}
+
+TEST(OutputRowsTest, DistinctRowsAscend) {
+  EXPECT_TRUE(DistinctRows(Rows({4, 0, 4, 1}), 5).equal(Rows({0, 1, 4})));
+  EXPECT_TRUE(DistinctRows(Rows({}), 5).equal(Rows({})));
+  EXPECT_FALSE(DistinctRows(Rows({1, 0, 1}), 2).defined());
+  EXPECT_FALSE(DistinctRows(torch::Tensor(), 5).defined());
+  EXPECT_THROW(DistinctRows(Rows({5}), 5), c10::Error);
+}
+
 TEST(OutputRowsTest, AStreamMayHaveNone) {
   for (const char* mode : {"off", "sum", "mean"}) {
     for (const bool shared : {false, true}) {

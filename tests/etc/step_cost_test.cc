@@ -49,14 +49,14 @@ TEST(StepCostTest, CountsTheOperationsOfForward) {
 }
 
 // Of the last layer outputs of 2 * 5 long tokens alone: all keys and values,
-// long queries, and behind their attention these tokens; no global queries.
+// but queries, scores and what is behind attention of these tokens only.
 TEST(StepCostTest, CountsOfTheLastLayerWhatIsWanted) {
   StepShape shape = kShape;
   shape.outputs = {.longs = 5, .globals = 0};
   const ForwardFlops flops = CountForwardFlops(Small(), shape);
-  EXPECT_EQ(flops.projections, 2 * (2 * 34 * 4 + 34 * 2 + 26 + 10) * (6 * 10));
+  EXPECT_EQ(flops.projections, 2 * (2 * 34 * 4 + 34 * 2 + 10 + 10) * (6 * 10));
   EXPECT_EQ(flops.attention, 2 * 2 * (2 * (182 + 136) * 10 + 34 * 7 * 10) +
-                                 2 * (2 * 182 * 10 + 26 * 7 * 10));
+                                 2 * (2 * 10 * 7 * 10 + 10 * 7 * 10));
   EXPECT_EQ(flops.feed_forward, (2 * 34 + 10) * 2 * (2 * 6 * 11));
   EXPECT_LT(CountTrainingTraffic(Small(), shape, {}),
             CountTrainingTraffic(Small(), kShape, {}));
