@@ -27,19 +27,31 @@ Memory::desc Describe(const OnednnMatrix& matrix, int64_t rows, int64_t columns,
   return {{rows, columns}, type, {matrix.row_stride, matrix.column_stride}};
 }
 
+dnnl::primitive_attr Attributes(bool adds) {
+  dnnl::primitive_attr attributes;
+  if (adds) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0F);
+    attributes.set_post_ops(sum);
+  }
+  return attributes;
+}
+
 // oneDNN keeps what it made for a shape.
 dnnl::matmul::primitive_desc Plan(const Memory::desc& a, const Memory::desc& b,
                                   const Memory::desc& result,
-                                  const Memory::desc* bias) {
+                                  const Memory::desc* bias, bool adds) {
+  const dnnl::primitive_attr attributes = Attributes(adds);
 #if DNNL_VERSION_MAJOR >= 3
   return bias != nullptr
-             ? dnnl::matmul::primitive_desc(Engine(), a, b, *bias, result)
-             : dnnl::matmul::primitive_desc(Engine(), a, b, result);
+             ? dnnl::matmul::primitive_desc(Engine(), a, b, *bias, result,
+                                            attributes)
+             : dnnl::matmul::primitive_desc(Engine(), a, b, result, attributes);
 #else
   return dnnl::matmul::primitive_desc(
       bias != nullptr ? dnnl::matmul::desc(a, b, *bias, result)
                       : dnnl::matmul::desc(a, b, result),
-      Engine());
+      attributes, Engine());
 #endif
 }
 
@@ -61,7 +73,8 @@ void MultiplyOrThrow(const OnednnProduct& product) {
                       Memory(bias, Engine(), const_cast<float*>(product.bias)));
   }
   dnnl::stream stream(Engine());
-  dnnl::matmul(Plan(a, b, result, product.bias != nullptr ? &bias : nullptr))
+  dnnl::matmul(Plan(a, b, result, product.bias != nullptr ? &bias : nullptr,
+                    product.adds))
       .execute(stream, arguments);
   stream.wait();
 }
@@ -83,7 +96,7 @@ bool HasBfloat16Products() {
   const Memory::desc factor({16, 16}, Type::bf16, Memory::format_tag::ab);
   const Memory::desc result({16, 16}, Type::f32, Memory::format_tag::ab);
   try {
-    Plan(factor, factor, result, /*bias=*/nullptr);
+    Plan(factor, factor, result, /*bias=*/nullptr, /*adds=*/false);
     return true;
   } catch (const std::exception&) {
     return false;

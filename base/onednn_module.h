@@ -23,7 +23,8 @@ struct OnednnMatrix {
   int64_t column_stride;
 };
 
-// result = a b + bias, none of the sizes 0, summed in float32.
+// result = a b + bias, or with `adds` result += a b + bias; none of the sizes
+// 0, summed in float32.
 struct OnednnProduct {
   int64_t rows, depth, columns;
   bool is_bfloat16;     // a and b; else float32
@@ -31,10 +32,11 @@ struct OnednnProduct {
   OnednnMatrix b;       // [depth, columns]
   const float* bias;    // [columns], or null
   OnednnMatrix result;  // [rows, columns] float32
+  bool adds;
 };
 
 // Grows with every change of this file.
-constexpr int32_t kOnednnModuleVersion = 1;
+constexpr int32_t kOnednnModuleVersion = 2;
 constexpr char kOnednnModuleFunction[] = "RealEtcOnednnModule";
 
 // Functions may be called from several threads.

@@ -152,6 +152,19 @@ TEST_P(LinearTest, MultipliesMatricesOfSeveralTiles) {
   }
 }
 
+// Of a factor with long columns.
+TEST_P(LinearTest, AddsLongSumsUpInParts) {
+  for (const int64_t depth : {511, 512, 513, 1300}) {
+    SCOPED_TRACE(depth);
+    const torch::Tensor a = torch::randn({1030, depth});
+    const torch::Tensor b = torch::randn({depth, 40});
+    const torch::Tensor bias = torch::randn({40});
+    const torch::Tensor a_columns = Operand(a.t().contiguous()).t();
+    ExpectProduct(MatrixProduct(a_columns, Operand(b)), a, b);
+    ExpectProduct(MatrixProduct(a_columns, Operand(b), bias), a, b, bias);
+  }
+}
+
 // The gradient that nobody asked for is not computed.
 TEST_P(LinearTest, HasTheGradientsThatAreAskedFor) {
   const torch::Tensor input = torch::randn({4, 33}).requires_grad_(true);
