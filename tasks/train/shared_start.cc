@@ -48,6 +48,25 @@ absl::Status ShareState(TrainingState* state,
   return absl::OkStatus();
 }
 
+absl::Status CheckMicroBatches(const TrainingLoaderOptions& loader,
+                               int64_t processes) {
+  const int64_t micro_batches =
+      (loader.batch_size + loader.micro_batch_size - 1) /
+      loader.micro_batch_size;
+  if (micro_batches >= processes) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "an update of ", loader.batch_size, " examples (train.batch_size), ",
+      loader.micro_batch_size, " at a time (train.micro_batch_size), has ",
+      "fewer micro-batches (", micro_batches, ") than there are processes (",
+      processes, "): ",
+      loader.batch_size < processes
+          ? absl::StrCat("train.batch_size should be at least ", processes)
+          : absl::StrCat("train.micro_batch_size should be at most ",
+                         (loader.batch_size - 1) / (processes - 1))));
+}
+
 }  // namespace
 
 CudaDevices CudaDevicesOf(const ProcessGroup* group) {
@@ -78,17 +97,7 @@ absl::Status CheckSameRun(const RunOptions& options) {
   if (group == nullptr) {
     return absl::OkStatus();
   }
-  const TrainingLoaderOptions& loader = options.plan.loader;
-  const int64_t micro_batches =
-      (loader.batch_size + loader.micro_batch_size - 1) /
-      loader.micro_batch_size;
-  if (micro_batches < group->size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "an update of ", loader.batch_size, " examples (train.batch_size), ",
-        loader.micro_batch_size, " at a time (train.micro_batch_size), is ",
-        micro_batches, " micro-batches, too few for ", group->size(),
-        " processes"));
-  }
+  ETC_RETURN_IF_ERROR(CheckMicroBatches(options.plan.loader, group->size()));
   const Json mine = {{"settings", options.plan.settings},
                      {"seed", options.plan.seed}};
   ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(mine, group));

@@ -124,7 +124,9 @@ TEST_F(LaunchTest, EndsAllAtAMistake) {
                      "train.batch_size=1 --set train.micro_batch_size=1" +
                      output));
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err, HasSubstr("1 micro-batches, too few for 2"));
+  EXPECT_THAT(result.err,
+              HasSubstr("fewer micro-batches (1) than there are processes (2): "
+                        "train.batch_size should be at least 2"));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run/seed-1/lock")));
   const Result nccl =
       Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json --set "

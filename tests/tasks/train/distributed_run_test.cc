@@ -335,13 +335,14 @@ TEST_F(DistributedRunTest, RefusesProcessesWithOtherSettings) {
 
 TEST_F(DistributedRunTest, RefusesMoreProcessesThanMicroBatches) {
   json_["output"] = Output("many");
-  json_["train"]["batch_size"] = 2;
-  json_["train"]["micro_batch_size"] = 1;
+  json_["train"]["batch_size"] = 4;
+  json_["train"]["micro_batch_size"] = 2;
   CheckThree([&](const ProcessPlace& /*place*/,
                  const FakeReporter& /*reporter*/, const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr("is 2 micro-batches, too few for 3 processes"));
+                HasSubstr("fewer micro-batches (2) than there are processes "
+                          "(3): train.micro_batch_size should be at most 1"));
   });
 }
 
