@@ -2,6 +2,7 @@
 """A real BERT fine-tuned by `realetc` and by HuggingFace's transformers.
 
   PYTHON bench/real_bert.py finetune MODEL GLUE SQUAD OUT [--tasks rte,mrpc]
+                                                          [--seeds 1,2,3]
   PYTHON bench/real_bert.py table OUT
   PYTHON bench/real_bert.py speed MODEL OUT
 
@@ -42,7 +43,6 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 REALETC = os.environ.get("REALETC",
                          os.path.join(ROOT, "build/release/bin/realetc"))
 SYSTEMS = ("realetc", "transformers")
-SEEDS = (1, 2, 3)
 SQUAD_ARTICLES = 24
 
 COMMON = {"batch_size": 32, "learning_rate": 5e-5}
@@ -233,9 +233,9 @@ def finetune(arguments):
     tasks = arguments.tasks.split(",")
     # All cheap tasks with one seed, then with the next; the dear ones at last.
     cheap = [task for task in tasks if task not in ("squad", "sst2")]
-    order = [(task, seed) for seed in SEEDS for task in cheap]
+    order = [(task, seed) for seed in arguments.seeds for task in cheap]
     order += [(task, seed) for task in tasks if task not in cheap
-              for seed in SEEDS]
+              for seed in arguments.seeds]
     files = {task: files_of(task, arguments) for task in tasks}
     at_once = max(1, os.cpu_count() // arguments.threads)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
@@ -357,6 +357,8 @@ def main():
                              default=2 if name == "speed" else 1)
         if name == "finetune":
             command.add_argument("--tasks", default=",".join(TASKS))
+            command.add_argument("--seeds", default=[1, 2, 3],
+                                 type=lambda s: [int(i) for i in s.split(",")])
         if name == "speed":
             command.add_argument("--updates", type=int, default=10)
             command.add_argument("--turns", type=int, default=3)
