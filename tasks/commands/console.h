@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_COMMANDS_CONSOLE_H_
 #define ETC_TASKS_COMMANDS_CONSOLE_H_
 
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -15,10 +14,6 @@ StreamReporter ConsoleReporter();
 
 // To standard error, "realetc: warning: " before each.
 void PrintWarnings(const std::vector<std::string>& warnings);
-
-// Becomes true at the first SIGINT (Ctrl-C) or SIGTERM after this call. The
-// second one ends the program at once. Lives as long as the program.
-const std::atomic<bool>* StopAtInterrupt();
 
 }  // namespace etc
 

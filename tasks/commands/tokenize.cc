@@ -18,6 +18,7 @@
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
 #include "tasks/commands/commands.h"
