@@ -22,6 +22,12 @@ inline std::optional<double> FindMetric(const Metrics& metrics,
   return std::nullopt;
 }
 
+// Scores, and the name of the one by which checkpoints are compared.
+struct TaskScores {
+  Metrics metrics;
+  std::string main_metric;
+};
+
 // Whether the official scoring is kept where it is of no use: Natural Questions
 // with one annotator, empty key phrases of OpenKP (README.md of the tasks). For
 // other tasks both are the same.

@@ -105,11 +105,11 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
       .predictions = run.evaluation.predictions->FileContents()};
 }
 
-absl::StatusOr<Metrics> ScoreTask(const std::string& task,
-                                  const std::string& gold,
-                                  const std::string& predictions,
-                                  ScoringRules rules,
-                                  const std::string& config) {
+absl::StatusOr<TaskScores> ScoreTask(const std::string& task,
+                                     const std::string& gold,
+                                     const std::string& predictions,
+                                     ScoringRules rules,
+                                     const std::string& config) {
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(task));
   if (entry->score == nullptr) {
     return absl::InvalidArgumentError(

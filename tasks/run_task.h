@@ -103,11 +103,10 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
 //   kNotFound         there is no such task or file
 //   kInvalidArgument  the task has no prediction files; a mistake in a file, or
 //                     records without prediction
-absl::StatusOr<Metrics> ScoreTask(const std::string& task,
-                                  const std::string& gold,
-                                  const std::string& predictions,
-                                  ScoringRules rules = ScoringRules::kDefault,
-                                  const std::string& config = "");
+absl::StatusOr<TaskScores> ScoreTask(
+    const std::string& task, const std::string& gold,
+    const std::string& predictions, ScoringRules rules = ScoringRules::kDefault,
+    const std::string& config = "");
 
 // The overall score of a benchmark that has several tasks ("glue"), of the
 // directories of runs or grids on each of them: last, after the numbers that it

@@ -63,7 +63,7 @@ concept CanBeDescribed = requires(const InputOptions& input,
                                   const typename D::Options& options) {
   { D::kName } -> std::convertible_to<absl::string_view>;
   { D::kDescription } -> std::convertible_to<absl::string_view>;
-  { D::kMainMetric } -> std::convertible_to<absl::string_view>;
+  { MainMetricOf<D>(options) } -> std::same_as<std::string>;
   { TablesOf<D>(input) } -> std::same_as<TableSizes>;
   { D::MakeHead(model, options) } -> std::same_as<typename D::HeadPtr>;
 };

@@ -23,8 +23,6 @@ struct TaskEntry {
   std::string name;
   // One line for people.
   std::string description;
-  // Task::main_metric(); empty: options of the task decide.
-  std::string main_metric;
   // The task as the configuration has it.
   //   kInvalidArgument  a mistake in the object of the task's name
   std::function<absl::StatusOr<std::unique_ptr<Task>>(
@@ -46,7 +44,7 @@ struct TaskEntry {
   // The official scores of a prediction file; null if there are none. `options`
   // is the object of the task's name in a configuration, or null, and `source`
   // starts each message about it.
-  std::function<absl::StatusOr<Metrics>(
+  std::function<absl::StatusOr<TaskScores>(
       const ScoredFiles& files, ScoringRules rules,
       const nlohmann::json& options, const std::string& source)>
       score;

@@ -45,6 +45,17 @@ TableSizes TablesOf(const InputOptions& input) {
   }
 }
 
+// By which metric checkpoints are compared: D::kMainMetric or, where options
+// decide it, D::MainMetric(options).
+template <typename D>
+std::string MainMetricOf(const typename D::Options& options) {
+  if constexpr (requires { D::MainMetric(options); }) {
+    return D::MainMetric(options);
+  } else {
+    return D::kMainMetric;
+  }
+}
+
 template <typename D>
 concept NeedsNoOptions = requires(const typename D::Answers& answers) {
   { D::FileContents(answers) } -> std::same_as<std::string>;

@@ -55,15 +55,17 @@ absl::StatusOr<std::shared_ptr<TaskHead>> MakeHeadOfConfig(
 }
 
 template <TaskDefinition D>
-absl::StatusOr<Metrics> ScoreFilesOfTask(const ScoredFiles& files,
-                                         ScoringRules rules,
-                                         const nlohmann::json& json,
-                                         const std::string& source) {
+absl::StatusOr<TaskScores> ScoreFilesOfTask(const ScoredFiles& files,
+                                            ScoringRules rules,
+                                            const nlohmann::json& json,
+                                            const std::string& source) {
   typename D::Options options;
   if (!json.is_null()) {
     ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<D>(json, source));
   }
-  return ScoreFiles<D>(files, rules, options);
+  ETC_ASSIGN_OR_RETURN(Metrics metrics, ScoreFiles<D>(files, rules, options));
+  return TaskScores{.metrics = std::move(metrics),
+                    .main_metric = MainMetricOf<D>(options)};
 }
 
 // The entry of task D in the registry.
@@ -71,7 +73,6 @@ template <TaskDefinition D>
 TaskEntry TaskEntryOf() {
   TaskEntry entry = {.name = D::kName,
                      .description = D::kDescription,
-                     .main_metric = D::kMainMetric,
                      .make = MakeTaskOfConfig<D>,
                      .complete = CompletionOf<D>(),
                      .splits_sentences = SplitsSentences<D>(),

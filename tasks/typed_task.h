@@ -44,13 +44,7 @@ class TypedTask : public RecordTask {
     return std::make_unique<TypedPredictions<D>>(options_, tokenizer_);
   }
 
-  std::string main_metric() const override {
-    if constexpr (requires { D::MainMetric(options_); }) {
-      return D::MainMetric(options_);
-    } else {
-      return D::kMainMetric;
-    }
-  }
+  std::string main_metric() const override { return MainMetricOf<D>(options_); }
 
   std::string Describe(const Example& example) const override {
     return D::Describe(ExampleAs<typename D::Example>(example), Context());

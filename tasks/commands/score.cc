@@ -37,15 +37,15 @@ absl::Status Score(const Arguments& arguments) {
                       : FormatScoreTable(metrics, metrics.back().first));
     return absl::OkStatus();
   }
-  ETC_ASSIGN_OR_RETURN(const TaskEntry* task, FindTask(arguments.task));
   ETC_ASSIGN_OR_RETURN(
-      const Metrics metrics,
+      const TaskScores scores,
       ScoreTask(arguments.task, arguments.gold, arguments.predictions,
                 arguments.as_official ? ScoringRules::kOfficial
                                       : ScoringRules::kDefault,
                 arguments.config));
-  std::cout << (arguments.json ? ScoresToJson(metrics) + "\n"
-                               : FormatScoreTable(metrics, task->main_metric));
+  std::cout << (arguments.json
+                    ? ScoresToJson(scores.metrics) + "\n"
+                    : FormatScoreTable(scores.metrics, scores.main_metric));
   return absl::OkStatus();
 }
 

@@ -45,8 +45,6 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   static constexpr char kDescription[] =
       "GLUE: the class or the score of a text or two; the configuration says "
       "which task";
-  // Each of GLUE's tasks has its own: see MainMetric.
-  static constexpr char kMainMetric[] = "";
   static constexpr char kPredictionUnit[] = "line";
   static constexpr char kAnswerField[] = "label";
   static TableSizes Tables(const InputOptions& input) {

@@ -243,7 +243,6 @@ TaskEntry PretrainEntry() {
           .description =
               "Pre-training: masked tokens, and next or hidden "
               "sentences",
-          .main_metric = "masked_lm_accuracy",
           .make = PretrainTask::Make,
           .make_head = [](const FinetuneConfig& config)
               -> absl::StatusOr<std::shared_ptr<TaskHead>> {

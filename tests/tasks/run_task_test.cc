@@ -82,7 +82,8 @@ TEST_F(RunTaskTest, FinetunesEvaluatesAndScoresAsTheProgramDoes) {
 
   const auto scored = ScoreTask("wikihop", data, predictions);
   ASSERT_TRUE(scored.ok()) << scored.status();
-  EXPECT_EQ(AsJson(*scored).value("accuracy", -1.0),
+  EXPECT_EQ(scored->main_metric, "accuracy");
+  EXPECT_EQ(AsJson(scored->metrics).value("accuracy", -1.0),
             program.value("accuracy", -2.0));
 }
 
@@ -172,7 +173,7 @@ TEST(RandomMetricsTest, ScoresEachCase) {
                                                     : ScoringRules::kDefault,
                   directory + one.at("config").get<std::string>());
     ASSERT_TRUE(scores.ok()) << one << ": " << scores.status();
-    all.push_back(AsJson(*scores));
+    all.push_back(AsJson(scores->metrics));
   }
   ASSERT_GT(all.size(), 0);
   const absl::Status written =

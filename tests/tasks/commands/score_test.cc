@@ -32,5 +32,25 @@ TEST_F(ScoreCommandTest, PrintsATableOrAllDigits) {
             nlohmann::json({{"accuracy", 4.0 / 6.0}, {"answered", 1.0}}));
 }
 
+TEST_F(ScoreCommandTest, SaysWhichMetricOptionsMakeTheMainOne) {
+  const std::string gold =
+      directory_.Write("dev.tsv",
+                       "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+                       "1\t1\t2\ta\tb\n"
+                       "0\t3\t4\ta\tb\n");
+  const std::string predictions =
+      directory_.Write("MRPC.tsv", "index\tprediction\n0\t1\n1\t1\n");
+  const std::string config = directory_.Write(
+      "glue.json", R"({"task": "glue", "glue": {"name": "mrpc"}})");
+  const Result table = Run(absl::StrCat("score glue ", gold, " ", predictions,
+                                        " --config ", config));
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(table.out,
+            "combined              0.5833  (main metric)\n"
+            "accuracy              0.5000\n"
+            "f1                    0.6667\n"
+            "distinct_predictions  1.0000\n");
+}
+
 }  // namespace
 }  // namespace etc
