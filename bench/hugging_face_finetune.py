@@ -21,8 +21,9 @@ longest example. What is set here so as to be that of `realetc`:
   where transformers' examples take that number for what windows share;
 - an update counts `batch_size` windows; the number of updates counts questions.
 
-What is left of differences: random numbers, and that answers are found by
-offsets of characters, without the rule of maximal context.
+What is left of differences: random numbers, and of SQuAD that padding has a part
+in the loss, and that answers are found by offsets of characters, without the
+rule of maximal context.
 """
 
 import json

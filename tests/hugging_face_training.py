@@ -162,8 +162,8 @@ def compare_classes(program, is_pair, folder):
 
 
 def write_questions(path, tokenizer):
-  """Questions of one length, so that nothing is padded: padding has logits too,
-  which count in the loss of both, but are not those of each other."""
+  """Questions of one length, so that nothing is padded: padding has a part in
+  the loss of HuggingFace's code, but not in ours."""
   with open(ROOT / "tasks/squad/sample/train.json", encoding="utf-8") as file:
     articles = json.load(file)["data"]
   of_length = {}

@@ -3,6 +3,7 @@
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
+#include "base/to_device.h"
 #include "tasks/squad/task.h"
 #include "tasks/text_head.h"
 #include "tasks/typed_head.h"
@@ -13,6 +14,22 @@ namespace {
 // Starts and ends.
 constexpr int64_t kNumEnds = 2;
 
+// Of padding, which is then no end and has no part in the loss.
+constexpr double kPaddingLogit = -1e9;
+
+bool IsBert(const Batch& batch) { return batch.long_token_ids.size(1) == 0; }
+
+// Which of the text's T tokens are behind its last: [B, 1, T] bool.
+torch::Tensor IsPadding(const TypedBatch<SquadExample>& batch, int64_t tokens) {
+  const bool is_bert = IsBert(batch.inputs);
+  const torch::Tensor lengths =
+      torch::tensor(batch.Each([is_bert](const SquadExample& example) {
+        return is_bert ? example.global_length() : example.long_length();
+      }),
+                    torch::kInt64);
+  return torch::arange(tokens, torch::kInt64).ge(lengths.view({-1, 1, 1}));
+}
+
 // See Squad::MakeHead.
 class SquadHead : public TypedHead<SquadExample, SquadLogits> {
  public:
@@ -20,17 +37,19 @@ class SquadHead : public TypedHead<SquadExample, SquadLogits> {
       : ends_(RegisterHeadLinear("qa_outputs", config, kNumEnds, this)) {}
 
   OutputRows Reads(const Batch& batch) override {
-    const bool is_bert = batch.long_token_ids.size(1) == 0;
-    return is_bert ? OutputRows() : OnlyLongTokens(batch);
+    return IsBert(batch) ? OutputRows() : OnlyLongTokens(batch);
   }
   HeadCost CostOf(const StepShape& update) const override {
     return update.long_length == 0 ? HeadCost()
                                    : HeadCost{.outputs = {.globals = 0}};
   }
 
-  Tensors LogitsOf(const EtcOutput& encoded,
-                   const TaskBatch& /*batch*/) override {
-    return {.ends = ApplyLinear(TextStates(encoded), ends_).transpose(1, 2)};
+  Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
+    const torch::Tensor ends =  // [B, 2, T]
+        ApplyLinear(TextStates(encoded), ends_).transpose(1, 2);
+    const torch::Tensor padding = IsPadding(batch, ends.size(-1));
+    return {.ends = ends.masked_fill(ToDevice(padding, ends.device()),
+                                     kPaddingLogit)};
   }
 
   torch::Tensor LossesOf(const Tensors& logits,

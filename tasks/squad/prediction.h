@@ -19,7 +19,7 @@ namespace etc {
 // See tasks/logits.h.
 template <typename T>
 struct SquadLogits {
-  // [2, T], of starts and of ends, T tokens of the text, padding among them.
+  // [2, T], of starts and of ends, T tokens of the text; -1e9 of padding.
   T ends;
 
   static constexpr auto kMembers = std::make_tuple(&SquadLogits::ends);

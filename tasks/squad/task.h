@@ -64,10 +64,14 @@ struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
   //
   //   ends = x w + b                   [B, 2, T], starts and ends
   //
+  // and -1e9 for padding. The official program does not mask it, but its
+  // padding is another: all inputs have the full length, and padding sees the
+  // text. With ours, which sees nothing, the same loss would be worse.
+  //
   // w, b: qa_outputs, as BertForQuestionAnswering has them, whose values are
   // taken over; else w is truncated normal with a standard deviation of 0.02.
-  // The loss is the mean of the cross entropies of start and end over all T
-  // tokens of the batch, question and padding among them.
+  // The loss is the mean of the cross entropies of start and end over all
+  // tokens of the text, question and [SEP] among them.
   static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
 
   static int64_t NumExamples(const Example& example) {
