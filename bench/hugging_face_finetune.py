@@ -7,7 +7,9 @@ SETTINGS has what one run needs: `task` (a name in GLUE below, or "squad"),
 `model` (a folder that transformers reads), `train` and `dev` (official files; an
 empty `dev` means no evaluation), `seed`, `epochs` or `steps`, `batch_size`,
 `micro_batch_size`, `max_length`, `doc_stride`, `learning_rate`, `threads`,
-`predictions` and `result` (files to write).
+`predictions` and `result` (files to write). `start`, if not empty, is a
+checkpoint of `realetc` (a file of safetensors): its head is what the model begins
+with, and the batches are those of `realetc` with this seed.
 
 Model, tokenizer and dropout are those of transformers, with its default
 attention; the optimizer is torch.optim.AdamW. Micro-batches are padded to their
@@ -21,9 +23,9 @@ longest example. What is set here so as to be that of `realetc`:
   where transformers' examples take that number for what windows share;
 - an update counts `batch_size` windows; the number of updates counts questions.
 
-What is left of differences: random numbers, and of SQuAD that padding has a part
-in the loss, and that answers are found by offsets of characters, without the
-rule of maximal context.
+What is left of differences: random numbers (with `start`, those of dropout
+alone), and of SQuAD that padding has a part in the loss, and that answers are
+found by offsets of characters, without the rule of maximal context.
 """
 
 import json
@@ -34,6 +36,9 @@ import time
 
 import torch
 import transformers
+from safetensors.torch import load_file
+
+import realetc_batches
 
 WARMUP = 0.1
 WEIGHT_DECAY = 0.01
@@ -42,7 +47,6 @@ CLIP_NORM = 1.0
 MAX_QUERY = 64
 N_BEST = 20
 MAX_ANSWER = 30
-POOL_BATCHES = 16
 
 # Columns of the first text, the second one and the label; labels, or none of a
 # score; whether there is a header.
@@ -80,23 +84,23 @@ class GlueTask:
             folder, **options)
 
     def read(self, path):
-        """Examples of all rows, and as many records as the epochs count."""
+        """Records, each of one example: the rows."""
         first, second, label, labels, has_header = self.columns
         with open(path, encoding="utf-8-sig", newline="\n") as file:
             rows = [line.rstrip("\r\n").split("\t") for line in file]
         header = rows.pop(0) if has_header else []
-        examples = []
+        records = []
         for number, row in enumerate(rows):
             texts = [row[first]] + ([] if second is None else [row[second]])
             inputs = self.tokenizer(*texts, truncation="longest_first",
                                     max_length=self.max_length, padding=False)
-            examples.append({
+            records.append([{
                 "id": row[0] if header[:1] == ["index"] else str(number),
                 "input_ids": inputs["input_ids"],
                 "token_type_ids": inputs["token_type_ids"],
                 "label": (labels.index(row[label]) if labels else
-                          float(row[label]))})
-        return examples, len(rows)
+                          float(row[label]))}])
+        return records
 
     def targets(self, examples):
         labels = [example["label"] for example in examples]
@@ -147,14 +151,14 @@ class SquadTask:
             begin += min(length, self.stride)
 
     def read(self, path):
+        """Records, each of some windows: the questions."""
         with open(path, encoding="utf-8") as file:
             articles = json.load(file)["data"]
-        examples = []
-        questions = 0
+        records = []
         for article in articles:
             for paragraph in article["paragraphs"]:
                 for question in paragraph["qas"]:
-                    questions += 1
+                    records.append([])
                     answer = question["answers"][0]
                     start = answer["answer_start"]
                     end = start + len(answer["text"])
@@ -163,8 +167,8 @@ class SquadTask:
                         window["id"] = question["id"]
                         window["context"] = paragraph["context"]
                         window["answer"] = answer_in(window, start, end)
-                        examples.append(window)
-        return examples, questions
+                        records[-1].append(window)
+        return records
 
     def targets(self, examples):
         first, last = zip(*(example["answer"] for example in examples))
@@ -241,29 +245,52 @@ def rate_at(step, steps, rate):
     return rate * (step / warmup if step < warmup else 1 - step / steps)
 
 
+def num_tokens(example):
+    return len(example["input_ids"])
+
+
+def flatten(records):
+    return [example for record in records for example in record]
+
+
 def batches(examples, size, seed):
     """Whole batches of one random order after the other, without end."""
     draws = random.Random(seed)
     while True:
         order = list(range(len(examples)))
         draws.shuffle(order)
-        for begin in range(0, len(order), size * POOL_BATCHES):
-            pool = order[begin:begin + size * POOL_BATCHES]
+        pool_size = size * realetc_batches.POOL_BATCHES
+        for begin in range(0, len(order), pool_size):
+            pool = order[begin:begin + pool_size]
             pool = pool[:len(pool) // size * size]
-            pool.sort(key=lambda i: len(examples[i]["input_ids"]))
+            pool.sort(key=lambda i: num_tokens(examples[i]))
             cut = [pool[i:i + size] for i in range(0, len(pool), size)]
             draws.shuffle(cut)
             for batch in cut:
                 yield [examples[i] for i in batch]
 
 
-def train(model, task, examples, steps, settings, pad):
+def load_head(model, checkpoint):
+    """Parameters that `realetc` calls head.NAME are taken over as NAME."""
+    prefix = "head."
+    head = {name[len(prefix):]: tensor
+            for name, tensor in load_file(checkpoint).items()
+            if name.startswith(prefix)}
+    unknown = model.load_state_dict(head, strict=False).unexpected_keys
+    if not head or unknown:
+        sys.exit(f"{checkpoint}: its head has {sorted(head)}, of which the "
+                 f"model of transformers does not have {unknown}")
+
+
+def train(model, task, records, steps, settings, pad):
     """Makes all updates; the seconds of each."""
     optimizer = make_optimizer(model)
     model.train()
     seconds = []
     size = settings["batch_size"]
-    stream = batches(examples, size, settings["seed"])
+    seed = settings["seed"]
+    stream = (realetc_batches.batches(records, size, seed, num_tokens)
+              if settings["start"] else batches(flatten(records), size, seed))
     for step in range(steps):
         begin = time.monotonic()
         batch = next(stream)
@@ -311,13 +338,14 @@ def main():
     task = make_task(settings, tokenizer)
     model = task.make_model(settings["model"])
     pad = tokenizer.pad_token_id
-    examples, records = task.read(settings["train"])
+    if settings["start"]:
+        load_head(model, settings["start"])
+    records = task.read(settings["train"])
     steps = settings.get("steps") or int(
-        records / settings["batch_size"] * settings["epochs"])
-    seconds = train(model, task, examples, steps, settings, pad)
-    dev = []
+        len(records) / settings["batch_size"] * settings["epochs"])
+    seconds = train(model, task, records, steps, settings, pad)
     if settings["dev"]:
-        dev, _ = task.read(settings["dev"])
+        dev = flatten(task.read(settings["dev"]))
         outputs = evaluate(model, dev, settings["micro_batch_size"], pad)
         write_atomically(settings["predictions"],
                          task.predictions(dev, outputs))

@@ -3,6 +3,7 @@
 
   PYTHON bench/real_bert.py finetune MODEL GLUE SQUAD OUT [--tasks rte,mrpc]
                                                           [--seeds 1,2,3]
+                                                          [--same-start]
   PYTHON bench/real_bert.py table OUT
   PYTHON bench/real_bert.py speed MODEL OUT
 
@@ -19,6 +20,11 @@ OUT/results. What is there is not done again, so it may be interrupted. Of SQuAD
 the first 24 articles are trained on and the others are dev. `table` prints what
 there is by then, as Markdown.
 
+A seed decides the batches and the beginning of the head, and by that most of what
+becomes of a run. It says other ones on the two sides, but with `--same-start` it
+says the same: transformers begins with the head of `realetc`, takes its batches,
+and only what dropout drops is another draw.
+
 `speed` compares updates on texts of exactly 128 and 384 tokens, both systems in
 turns: examples a second, and seconds of CPU time, which say something on a busy
 machine as well, with --threads 1.
@@ -31,6 +37,7 @@ build/release/bin/realetc, or what REALETC says.
 
 import argparse
 import concurrent.futures
+import glob
 import json
 import os
 import random
@@ -43,6 +50,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 REALETC = os.environ.get("REALETC",
                          os.path.join(ROOT, "build/release/bin/realetc"))
 SYSTEMS = ("realetc", "transformers")
+SAME_START = "transformers-same-start"
 SQUAD_ARTICLES = 24
 
 COMMON = {"batch_size": 32, "learning_rate": 5e-5}
@@ -149,12 +157,13 @@ def run_realetc(settings, folder, log):
     return seconds, cpu_seconds, scores[-1] if scores else None
 
 
-def run_transformers(settings, folder, log):
+def run_transformers(settings, folder, log, start=""):
     """The same as run_realetc."""
-    os.makedirs(folder)
+    os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, "settings.json")
     settings = {**settings, "result": os.path.join(folder, "result.json"),
-                "predictions": os.path.join(folder, "predictions")}
+                "predictions": os.path.join(folder, "predictions"),
+                "start": start}
     write_atomically(path, json.dumps(settings))
     cpu_seconds = call(
         [sys.executable, os.path.join(ROOT, "bench/hugging_face_finetune.py"),
@@ -163,7 +172,19 @@ def run_transformers(settings, folder, log):
     return seconds, cpu_seconds, score(settings) if settings["dev"] else None
 
 
-RUN = {"realetc": run_realetc, "transformers": run_transformers}
+def run_same_start(settings, folder, log):
+    """The same as run_realetc, by transformers, from what `realetc` begins with:
+    what one update leaves at a rate too small to change a weight."""
+    start = os.path.join(folder, "start")
+    run_realetc({**settings, "dev": "", "steps": 1, "learning_rate": 1e-12},
+                start, log)
+    (checkpoint,) = glob.glob(
+        os.path.join(start, "seed-*/checkpoints/step-*/model.safetensors"))
+    return run_transformers(settings, folder, log, start=checkpoint)
+
+
+RUN = {"realetc": run_realetc, "transformers": run_transformers,
+       SAME_START: run_same_start}
 
 
 def score(settings):
@@ -237,6 +258,7 @@ def finetune(arguments):
     order += [(task, seed) for task in tasks if task not in cheap
               for seed in arguments.seeds]
     files = {task: files_of(task, arguments) for task in tasks}
+    systems = ("realetc", SAME_START) if arguments.same_start else SYSTEMS
     at_once = max(1, os.cpu_count() // arguments.threads)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         runs = [pool.submit(finetune_once, system,
@@ -244,7 +266,7 @@ def finetune(arguments):
                              "imported": imported, "train": files[task][0],
                              "dev": files[task][1], "seed": seed},
                             arguments.out)
-                for task, seed in order for system in SYSTEMS]
+                for task, seed in order for system in systems]
         for run in concurrent.futures.as_completed(runs):
             if run.exception() is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -263,28 +285,33 @@ def table(arguments):
     print("| | `realetc` | transformers | difference | within | minutes |\n"
           "| --- | --- | --- | --- | --- | --- |")
     for task, settings in TASKS.items():
-        runs = {system: [run for run in results if run["task"] == task and
-                         run["system"] == system] for system in SYSTEMS}
-        if not all(runs.values()):
-            continue
-        scale = 1 if task == "squad" else 100
-        minutes = " / ".join("%.1f" % (statistics.median(
-            run["cpu_seconds"] for run in runs[system]) / 60)
-            for system in SYSTEMS)
-        for metric in settings["metrics"]:
-            values = [[scale * run["metrics"][metric] for run in runs[system]]
-                      for system in SYSTEMS]
-            ours, theirs = (statistics.median(of) for of in values)
-            cells = ["%.2f ± %.2f (%d)" %
-                     (statistics.median(of), spread(of), len(of))
-                     for of in values]
-            is_within = abs(ours - theirs) <= spread(values[0])
-            cells += ["%+.2f" % (ours - theirs), "yes" if is_within else "no",
-                      minutes]
-            print("| %s, %s | %s |" % (task, metric, " | ".join(cells)))
+        for other, note in (("transformers", ""),
+                            (SAME_START, " from the same start")):
+            pair = [[run for run in results if run["task"] == task and
+                     run["system"] == system] for system in ("realetc", other)]
+            if all(pair):
+                print_rows(task + note, settings, pair)
     print("\nMedian ± standard deviation (seeds), in percent; `within`: the "
           "medians differ by at most our standard deviation; minutes of CPU "
           "time of a run, `realetc` / transformers.")
+
+
+def print_rows(name, settings, pair):
+    """The table's rows of a task: the runs of both systems."""
+    scale = 1 if name.startswith("squad") else 100
+    minutes = " / ".join(
+        "%.1f" % (statistics.median(run["cpu_seconds"] for run in runs) / 60)
+        for runs in pair)
+    for metric in settings["metrics"]:
+        values = [[scale * run["metrics"][metric] for run in runs]
+                  for runs in pair]
+        ours, theirs = (statistics.median(of) for of in values)
+        cells = ["%.2f ± %.2f (%d)" % (statistics.median(of), spread(of),
+                                       len(of)) for of in values]
+        is_within = abs(ours - theirs) <= spread(values[0])
+        cells += ["%+.2f" % (ours - theirs), "yes" if is_within else "no",
+                  minutes]
+        print("| %s, %s | %s |" % (name, metric, " | ".join(cells)))
 
 
 def write_texts(path, vocabulary, length, count):
@@ -357,6 +384,7 @@ def main():
                              default=2 if name == "speed" else 1)
         if name == "finetune":
             command.add_argument("--tasks", default=",".join(TASKS))
+            command.add_argument("--same-start", action="store_true")
             command.add_argument("--seeds", default=[1, 2, 3],
                                  type=lambda s: [int(i) for i in s.split(",")])
         if name == "speed":

@@ -10,6 +10,9 @@ them.
 - Without dropout, classes of texts and of pairs, and answers in contexts, by
   AdamW with warm-up and clipped gradients: the loss and the norm of the gradient
   of each update should be the same.
+- At a learning rate that changes nothing, on all of the samples: batches have
+  the tokens and, of texts, the losses of those that bench/realetc_batches.py
+  says.
 - With dropout, at a learning rate that changes nothing: the losses are draws of
   one distribution, and so are the norms. Dropout at another place, or with
   another rate, moves their means or changes how far they spread.
@@ -34,10 +37,13 @@ except ImportError as error:
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import hugging_face_finetune  # noqa: E402
+import realetc_batches  # noqa: E402
 
 SAMPLE = ROOT / "tasks/glue/sample"
 ROWS = 16
+LENGTH = 64
 RATE = 1e-3
+NO_RATE = 1e-12  # 0 is not allowed
 STEPS = 30
 # Sums in another order, and what the updates make of them.
 TOLERANCE = 1e-4
@@ -54,7 +60,7 @@ def write_model(folder, kind, vocabulary, dropout):
   torch.manual_seed(1)
   config = transformers.BertConfig(
       vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2,
-      num_attention_heads=4, intermediate_size=64, max_position_embeddings=64,
+      num_attention_heads=4, intermediate_size=64, max_position_embeddings=LENGTH,
       initializer_range=0.3, hidden_dropout_prob=dropout,
       attention_probs_dropout_prob=dropout,
       # That of our head for GLUE, whatever the model has.
@@ -87,13 +93,14 @@ def train(model, batch, steps, rate):
 
 
 def finetune(program, settings, folder):
-  """The same of `realetc finetune`, of the model in the folder."""
+  """The lines of the updates of `realetc finetune`, of the model in the
+  folder."""
   imported, config = folder / "imported", folder / "config.json"
   config.write_text(json.dumps({
       "model": {"path": f"{imported}/etc_config.json"},
       "init": str(imported),
       "tokenizer": {"vocabulary": f"{folder}/model/vocab.txt"},
-      "data": {"train": [str(settings["data"])], "max_global_length": 64},
+      "data": {"train": [str(settings["data"])], "max_global_length": settings.get("length", LENGTH)},
       "optimizer": {"type": "adamw"},
       "train": {"learning_rate": settings["rate"],
                 "batch_size": ROWS, "micro_batch_size": 4,
@@ -107,13 +114,18 @@ def finetune(program, settings, folder):
       sys.exit(f"{command}: {done.stderr}")
   with open(folder / "run/seed-1/metrics.jsonl", encoding="utf-8") as file:
     lines = [json.loads(line) for line in file]
-  return [(line["loss"], line["gradient_norm"]) for line in lines
-          if "loss" in line]
+  return [line for line in lines if "loss" in line]
 
 
-def read_rows(is_pair):
+def losses_and_norms(lines):
+  return [(line["loss"], line["gradient_norm"]) for line in lines]
+
+
+def read_rows(is_pair, count=ROWS):
+  """The first rows of the sample, or all of them: first text, second, label."""
   with open(SAMPLE / "train.tsv", encoding="utf-8-sig") as file:
-    rows = [line.rstrip("\n").split("\t") for line in list(file)[1:ROWS + 1]]
+    rows = [line.rstrip("\n").split("\t") for line in file][1:]
+  rows = rows[:count]
   return [(row[3], row[4] if is_pair else None, row[0]) for row in rows]
 
 
@@ -133,7 +145,8 @@ def classification_batch(rows, vocabulary):
           "labels": torch.tensor([int(label) for _, _, label in rows])}
 
 
-def compare_updates(what, ours, theirs):
+def compare_updates(what, lines, theirs):
+  ours = losses_and_norms(lines)
   largest = max(abs(a - b) / max(abs(b), 1e-2) for update in zip(ours, theirs)
                 for a, b in zip(*update))
   print(f"{what}: losses from {theirs[0][0]:.3f} to {theirs[-1][0]:.3f} in "
@@ -143,6 +156,14 @@ def compare_updates(what, ours, theirs):
     sys.exit(f"they should differ by {TOLERANCE} at most:\n{ours}\n{theirs}")
 
 
+def write_table(path, rows):
+  is_pair = rows[0][1] is not None
+  table = ["text\ttext_b\tlabel" if is_pair else "text\tlabel"]
+  table += ["\t".join(cell for cell in row if cell is not None)
+            for row in rows]
+  path.write_text("\n".join(table) + "\n")
+
+
 def compare_classes(program, is_pair, folder):
   """By the task classify, whose head has the model's dropout: none."""
   vocabulary = read_vocabulary("glue")
@@ -150,10 +171,7 @@ def compare_classes(program, is_pair, folder):
                       transformers.BertForSequenceClassification, vocabulary,
                       dropout=0.0)
   rows = read_rows(is_pair)
-  table = ["text\ttext_b\tlabel" if is_pair else "text\tlabel"]
-  table += ["\t".join(cell for cell in row if cell is not None)
-            for row in rows]
-  (folder / "train.tsv").write_text("\n".join(table) + "\n")
+  write_table(folder / "train.tsv", rows)
   ours = finetune(program, {
       "data": folder / "train.tsv", "steps": STEPS, "rate": RATE,
       "task": "classify", "options": {"labels": ["0", "1"]}}, folder)
@@ -172,7 +190,7 @@ def write_questions(path, tokenizer):
       for question in paragraph["qas"]:
         length = len(tokenizer(question["question"],
                                paragraph["context"])["input_ids"])
-        if question["answers"] and length <= 64:
+        if question["answers"] and length <= LENGTH:
           of_length.setdefault(length, []).append(
               {"context": paragraph["context"],
                "qas": [{key: question[key]
@@ -191,8 +209,8 @@ def compare_answers(program, folder):
       vocab=str(folder / "model/vocab.txt"))
   write_questions(folder / "train.json", tokenizer)
   task = hugging_face_finetune.SquadTask(
-      {"max_length": 64, "doc_stride": 16}, tokenizer)
-  examples, _ = task.read(folder / "train.json")
+      {"max_length": LENGTH, "doc_stride": 16}, tokenizer)
+  examples = hugging_face_finetune.flatten(task.read(folder / "train.json"))
   ours = finetune(program, {
       "data": folder / "train.json", "steps": STEPS, "rate": RATE,
       "task": "squad",
@@ -202,6 +220,74 @@ def compare_answers(program, folder):
               **task.targets(examples)}, STEPS, RATE))
 
 
+def compare_batches(what, lines, batches, num_tokens):
+  """Whether updates had as many tokens as the batches. Returns these."""
+  batches = [batch for _, batch in zip(lines, batches)]
+  wrong = [i for i, (line, batch) in enumerate(zip(lines, batches))
+           if line["tokens"] != sum(map(num_tokens, batch))]
+  if not lines or wrong:
+    sys.exit(f"{what}: other batches than bench/realetc_batches.py says in the "
+             f"updates {wrong}")
+  return batches
+
+
+def compare_batches_of_texts(program, folder):
+  """Two epochs and more, each of some pools of batches."""
+  vocabulary = read_vocabulary("glue")
+  model = write_model(folder / "model",
+                      transformers.BertForSequenceClassification, vocabulary,
+                      dropout=0.0)
+  rows = read_rows(is_pair=True, count=None)
+  write_table(folder / "train.tsv", rows)
+  lines = finetune(program, {
+      "data": folder / "train.tsv", "steps": 2 * len(rows) // ROWS + 10,
+      "rate": NO_RATE, "task": "classify", "options": {"labels": ["0", "1"]}},
+                   folder)
+
+  def num_tokens(row):
+    return len(row[0].split()) + len(row[1].split()) + 3
+
+  batches = compare_batches("texts", lines, realetc_batches.batches(
+      [[row] for row in rows], ROWS, 1, num_tokens), num_tokens)
+  with torch.inference_mode():
+    losses = [model(**classification_batch(batch, vocabulary)).loss.item()
+              for batch in batches]
+  largest = max(abs(line["loss"] - loss) for line, loss in zip(lines, losses))
+  print(f"batches of texts: the tokens of {len(lines)} are the same, their "
+        f"losses of {min(losses):.3f} to {max(losses):.3f} differ by "
+        f"{largest:.1e} at most", flush=True)
+  if largest > TOLERANCE:
+    sys.exit(f"they should differ by {TOLERANCE} at most")
+
+
+def compare_batches_of_windows(program, folder):
+  """Records that have several examples, by their tokens alone."""
+  write_model(folder / "model", transformers.BertForQuestionAnswering,
+              read_vocabulary("squad"), dropout=0.0)
+  length = 32  # less than the contexts need
+  task = hugging_face_finetune.SquadTask(
+      {"max_length": length, "doc_stride": 8},
+      transformers.BertTokenizer(vocab=str(folder / "model/vocab.txt")))
+  with open(ROOT / "tasks/squad/sample/train.json", encoding="utf-8") as file:
+    articles = json.load(file)["data"]
+  for article in articles:
+    for paragraph in article["paragraphs"]:
+      paragraph["qas"] = [question for question in paragraph["qas"]
+                          if question["answers"]]
+  (folder / "train.json").write_text(json.dumps({"data": articles}))
+  records = task.read(folder / "train.json")
+  examples = len(hugging_face_finetune.flatten(records))
+  lines = finetune(program, {
+      "data": folder / "train.json", "steps": examples // ROWS + 10,
+      "rate": NO_RATE, "length": length, "task": "squad",
+      "options": {"doc_stride": 8, "max_query_length": 16}}, folder)
+  num_tokens = hugging_face_finetune.num_tokens
+  compare_batches("windows", lines, realetc_batches.batches(
+      records, ROWS, 1, num_tokens), num_tokens)
+  print(f"batches of windows: the tokens of {len(lines)} are the same, from "
+        f"{len(records)} questions with {examples} windows", flush=True)
+
+
 def compare_dropout(program, folder):
   vocabulary = read_vocabulary("glue")
   model = write_model(folder / "model",
@@ -209,13 +295,12 @@ def compare_dropout(program, folder):
                       dropout=DROPOUT)
   lines = (SAMPLE / "train.tsv").read_text(encoding="utf-8-sig").split("\n")
   (folder / "train.tsv").write_text("\n".join(lines[:ROWS + 1]) + "\n")
-  rate = 1e-12
-  ours = finetune(program, {
-      "data": folder / "train.tsv", "steps": DRAWS, "rate": rate,
-      "task": "glue", "options": {"name": "mrpc"}}, folder)
+  ours = losses_and_norms(finetune(program, {
+      "data": folder / "train.tsv", "steps": DRAWS, "rate": NO_RATE,
+      "task": "glue", "options": {"name": "mrpc"}}, folder))
   theirs = train(
       model, classification_batch(read_rows(is_pair=True), vocabulary), DRAWS,
-      rate)
+      NO_RATE)
   for name, ours_of, theirs_of in zip(
       ("losses", "norms"), zip(*ours), zip(*theirs)):
     error = math.sqrt((statistics.variance(ours_of) +
@@ -240,6 +325,10 @@ def main():
       "texts": lambda folder: compare_classes(program, False, folder),
       "pairs": lambda folder: compare_classes(program, True, folder),
       "answers": lambda folder: compare_answers(program, folder),
+      "batches of texts": lambda folder: compare_batches_of_texts(
+          program, folder),
+      "batches of windows": lambda folder: compare_batches_of_windows(
+          program, folder),
       "dropout": lambda folder: compare_dropout(program, folder)}
   with tempfile.TemporaryDirectory() as name:
     for part, compare in comparisons.items():
