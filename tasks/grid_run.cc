@@ -68,6 +68,11 @@ char ProgressOf(const FinetuneConfig& config) {
   return is_begun ? kBegun : kNotBegun;
 }
 
+// Nothing of it is left to run.
+bool IsDone(const SettingResult& setting) {
+  return setting.result.finished || !setting.diverged.empty();
+}
+
 std::string GridFile(const FinetuneConfig& config) {
   return config.output + "/grid.json";
 }
@@ -191,9 +196,19 @@ absl::StatusOr<GridResult> GridRun::Run() {
     if (const absl::Status status = RunSetting(index); !status.ok()) {
       return InSetting(settings_[index].setting.name, status);
     }
-    if (!result_.settings[index].result.finished) {
-      break;
+    if (!IsDone(result_.settings[index])) {
+      return result_;
     }
+  }
+  const SettingResult& first = result_.settings.front();
+  if (std::all_of(result_.settings.begin(), result_.settings.end(),
+                  [](const SettingResult& setting) {
+                    return !setting.diverged.empty();
+                  })) {
+    return absl::AbortedError(absl::StrCat("all ", settings_.size(),
+                                           " settings have diverged, the first "
+                                           "one so: ",
+                                           first.diverged));
   }
   return result_;
 }
@@ -237,7 +252,7 @@ absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
 
 absl::Status GridRun::RunSetting(size_t index) {
   PreparedSetting& prepared = settings_[index];
-  FinetuneResult& result = result_.settings[index].result;
+  SettingResult& result = result_.settings[index];
   options_.reporter->Message(absl::StrCat("setting ", index + 1, " of ",
                                           settings_.size(), ": ",
                                           prepared.setting.name));
@@ -245,15 +260,23 @@ absl::Status GridRun::RunSetting(size_t index) {
   FinetuneOptions options = options_;
   options.data = prepared.opened->data.get();
   options.later_steps = later_steps_;
-  ETC_ASSIGN_OR_RETURN(result, Finetune(prepared.setting.config,
-                                        *prepared.opened->setup.task, options));
+  absl::StatusOr<FinetuneResult> run =
+      Finetune(prepared.setting.config, *prepared.opened->setup.task, options);
   prepared.opened.reset();
-  if (!result.finished) {
+  // All processes have it at the same place.
+  if (absl::IsAborted(run.status())) {
+    result.diverged = std::string(run.status().message());
+    options_.reporter->Message(
+        absl::StrCat("warning: ", prepared.setting.name,
+                     " has no score: ", result.diverged));
+  } else {
+    ETC_ASSIGN_OR_RETURN(result.result, std::move(run));
+  }
+  if (!IsDone(result)) {
     return absl::OkStatus();
   }
-  result_.finished = std::all_of(
-      result_.settings.begin(), result_.settings.end(),
-      [](const SettingResult& setting) { return setting.result.finished; });
+  result_.finished =
+      std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
   return InFirstProcess(options_.group, [&] {
     return WriteFileAtomically(
         GridFile(config_), GridToJson(result_, config_.task).dump(2) + "\n");

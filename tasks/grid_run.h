@@ -18,14 +18,17 @@ namespace etc {
 //
 // All settings are checked before the first run begins. Settings with the same
 // examples share the opened data. <output>/grid.json (GridToJson) is written
-// after each setting.
+// after each setting. A setting that diverges is left
+// (SettingResult::diverged), and the grid goes on with the others.
 //
 // A grid that is resumed runs what is not finished, and whatever was added to
-// it since. What was begun comes first, so that one whose settings have changed
-// is refused before anything new is run. Errors also as of ExpandGrid.
+// it since; what has diverged is tried again from its last checkpoint. What was
+// begun comes first, so that one whose settings have changed is refused before
+// anything new is run. Errors also as of ExpandGrid.
 //   kAlreadyExists  the directory has one of these runs, and `resume` is false;
 //                   or it has a run with a grid, and this has none, or the
 //                   other way round
+//   kAborted        all settings have diverged
 absl::StatusOr<GridResult> FinetuneGrid(
     const FinetuneConfig& config, const FinetuneOptions& options,
     const std::function<void(const std::string& warning)>& warn);

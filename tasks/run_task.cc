@@ -67,6 +67,7 @@ absl::StatusOr<FinetuneTaskResult> FinetuneTask(
     scores.directory = setting.name.empty()
                            ? config.output
                            : absl::StrCat(config.output, "/", setting.name);
+    scores.diverged = setting.diverged;
     for (const RunResult& run : setting.result.runs) {
       result.directories.push_back(run.directory);
     }

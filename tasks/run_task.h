@@ -43,6 +43,8 @@ struct FinetuneTaskSetting {
   // evaluated. A single seed has no deviations.
   Metrics medians;
   Metrics deviations;
+  // Of a grid: how a loss became infinite or not a number; else empty.
+  std::string diverged;
 };
 
 struct FinetuneTaskResult {
@@ -50,8 +52,8 @@ struct FinetuneTaskResult {
   bool finished = false;
   // The directories of the seeds, each with checkpoints/best and last.
   std::vector<std::string> directories;
-  // The medians of the setting whose main metric is best; empty unless all is
-  // finished and evaluated.
+  // The medians of the setting whose main metric is best; empty unless all that
+  // has not diverged is finished and evaluated.
   Metrics scores;
   // All settings in their order.
   std::vector<FinetuneTaskSetting> settings;
@@ -60,7 +62,8 @@ struct FinetuneTaskResult {
 // Fine-tunes as the configuration says; all files go to its `output`.
 //   kNotFound            the configuration, or a file that it names
 //   kInvalidArgument     a mistake in a file, with its place
-//   kAborted             a loss became infinite or not a number
+//   kAborted             a loss became infinite or not a number; of a grid, in
+//                        all settings
 //   kFailedPrecondition  the run to resume had other settings; there is no such
 //                        device as train.device
 //   kResourceExhausted   out of memory

@@ -35,6 +35,9 @@ std::string ScoreText(const SettingResult& setting, const ScoreSummary* score) {
   if (score != nullptr) {
     return absl::StrFormat("%.4f", score->median);
   }
+  if (!setting.diverged.empty()) {
+    return "diverged";
+  }
   return setting.result.finished ? "no score" : "not finished";
 }
 
@@ -63,6 +66,9 @@ OrderedJson GridToJson(const GridResult& result, const std::string& task) {
          {"scores", setting.result.finished
                         ? ScoreSummariesToJson(setting.result.scores)
                         : OrderedJson()}});
+    if (!setting.diverged.empty()) {
+      settings.back()["diverged"] = setting.diverged;
+    }
   }
   const std::optional<size_t> best = BestSetting(result);
   return {{"task", task},

@@ -16,10 +16,14 @@ struct SettingResult {
   std::string name;
   nlohmann::json values;  // by field
   FinetuneResult result;  // without runs: not begun
+  // Why it has no result, where a loss became infinite or not a number; else
+  // empty.
+  std::string diverged;
 };
 
 struct GridResult {
-  // False: stopped, and can be resumed.
+  // False: stopped, and can be resumed. True if some settings have diverged and
+  // all others are finished.
   bool finished = false;
   std::string main_metric;
   // All, in order; without a grid one that has no name.
@@ -31,7 +35,8 @@ struct GridResult {
 std::optional<size_t> BestSetting(const GridResult& result);
 
 // The contents of grid.json. "directory" is beside it; "scores" are those of
-// summary.json, and null where a setting is not finished:
+// summary.json, and null where a setting is not finished; where it has
+// diverged, "diverged" says how:
 //
 //   {"task": "glue", "main_metric": "accuracy", "finished": true,
 //    "best": "train.epochs=3",

@@ -1,8 +1,9 @@
 // Grids of 2 x 2 settings with 2 seeds each, on a model that trains in a
 // second: one that is stopped in a run in its middle and resumed has the bits
 // of one that was left alone, and each of its settings those of a run without
-// grid; what was added is run and nothing twice, by one process and by two; all
-// mistakes are found before the first update.
+// grid; what was added is run and nothing twice, by one process and by two; one
+// that diverges keeps no other from its scores; all mistakes are found before
+// the first update.
 #include "tasks/grid_run.h"
 
 #include <ATen/Parallel.h>
@@ -54,6 +55,7 @@ class GridReporter : public FakeReporter {
 constexpr size_t kAllUpdates = 2 * (4 + 6) * 2;
 // In the second seed of the second setting, after its third update.
 constexpr size_t kUpdatesToStop = 2 * 4 + 6 + 3;
+constexpr char kDiverged[] = "the weights' norm after update 1 is inf";
 
 class GridRunTest : public RealetcTest {
  protected:
@@ -95,6 +97,24 @@ class GridRunTest : public RealetcTest {
     EXPECT_TRUE(grid.ok()) << grid.status();
     EXPECT_TRUE(grid.ok() && grid->finished);
     return reporter.updates.size();
+  }
+
+  // Settings the second of which diverges.
+  void SetDivergingGrid() {
+    json_["grid"] = {{"train.learning_rate", {0.01, 1e30, 0.02}},
+                     {"train.steps", {4}}};
+  }
+
+  // What the grid's directory says of that setting.
+  json ReadDiverged(const std::string& name) const {
+    const json grid = json::parse(Contents(Output(name) + "/grid.json"));
+    EXPECT_EQ(grid["finished"], true);
+    for (const size_t i : {0u, 2u}) {
+      EXPECT_TRUE(grid["settings"][i]["scores"]["accuracy"].is_object());
+      EXPECT_FALSE(grid["settings"][i].contains("diverged"));
+    }
+    EXPECT_TRUE(grid["settings"][1]["scores"].is_null());
+    return grid["settings"][1]["diverged"];
   }
 
   // The same by two processes, the first of which stops.
@@ -145,6 +165,12 @@ TEST_F(GridRunTest, IsRunByProcessesTogether) {
   TrainWithTwo("stopped", /*resume=*/false, kUpdatesToStop);
   TrainWithTwo("stopped", /*resume=*/true, 0);
   ExpectSameGrid("stopped", "whole");
+}
+
+TEST_F(GridRunTest, GoesOnInAllProcessesWithoutOneThatDiverges) {
+  SetDivergingGrid();
+  TrainWithTwo("grid", /*resume=*/false, 0);
+  EXPECT_THAT(ReadDiverged("grid"), HasSubstr(kDiverged));
 }
 
 TEST_F(GridRunTest, GoesOnToTheBitsOfOneThatWasNotStopped) {
@@ -210,6 +236,47 @@ TEST_F(GridRunTest, RunsWhatWasAddedAndNothingTwice) {
   for (const json& setting : grid["settings"]) {
     EXPECT_TRUE(setting["scores"]["accuracy"]["median"].is_number());
   }
+}
+
+TEST_F(GridRunTest, GoesOnWithoutASettingThatDiverges) {
+  SetDivergingGrid();
+  GridReporter reporter;
+  const auto grid = Train("grid", &reporter);
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_TRUE(grid->finished);
+  const std::string diverged = grid->settings[1].diverged;
+  EXPECT_THAT(
+      diverged,
+      AllOf(HasSubstr(Output("grid") + "/train.learning_rate=1e+30,train."
+                                       "steps=4/seed-1: "),
+            HasSubstr(kDiverged), HasSubstr("there is no checkpoint yet")));
+  EXPECT_THAT(reporter.messages,
+              Contains("warning: train.learning_rate=1e+30,train.steps=4 has "
+                       "no score: " +
+                       diverged));
+  EXPECT_EQ(ReadDiverged("grid"), diverged);
+  EXPECT_THAT(FindCheckpoint(Output("grid"))->reason,
+              HasSubstr(", in the best of the 2 finished of 3 settings, "));
+
+  // Tried again, and only that.
+  const std::string before = Contents(Output("grid/grid.json"));
+  EXPECT_LT(TrainAll("grid", /*resume=*/true), 4u);
+  EXPECT_EQ(Contents(Output("grid/grid.json")), before);
+  json_["grid"]["train.learning_rate"] = {0.01, 0.02};
+  EXPECT_EQ(TrainAll("grid", /*resume=*/true), 0u);
+}
+
+TEST_F(GridRunTest, FailsIfAllSettingsDiverge) {
+  json_["grid"] = {{"train.learning_rate", {1e29, 1e30}}};
+  json_["train"]["steps"] = 4;
+  GridReporter reporter;
+  const auto grid = Train("grid", &reporter);
+  EXPECT_EQ(grid.status().code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(
+      std::string(grid.status().message()),
+      AllOf(StartsWith("all 2 settings have diverged, the first one so: "),
+            HasSubstr(kDiverged)));
+  EXPECT_THAT(reporter.messages, Contains(StartsWith("setting 2 of 2: ")));
 }
 
 TEST_F(GridRunTest, KnowsHowLongAllOfItTakes) {

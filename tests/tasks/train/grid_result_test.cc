@@ -52,6 +52,12 @@ TEST(GridResultTest, HasATableOfAllSettings) {
             "           2                2e-05        0.7500     0.1250\n"
             "          10                2e-05        0.8750     0.0625  best\n"
             "          20                2e-05  not finished           \n");
+  grid.settings[2].diverged = "the loss of update 3 is nan";
+  EXPECT_EQ(FormatGridTable(grid),
+            "train.epochs  train.learning_rate  accuracy  deviation\n"
+            "           2                2e-05    0.7500     0.1250\n"
+            "          10                2e-05    0.8750     0.0625  best\n"
+            "          20                2e-05  diverged           \n");
   // One seed; never evaluated.
   grid.settings = {Setting(2, 0.75), Setting(3, 0.5)};
   grid.settings[1].result.scores.clear();
@@ -75,6 +81,12 @@ TEST(GridResultTest, HasAllScoresInJson) {
                                "standard_deviation": 0.125}}},
       {"values": {"train.epochs": 3.0}, "directory": "train.epochs=3",
        "scores": null}]})"));
+  GridResult diverged = grid;
+  diverged.settings[1].diverged = "the loss of update 3 is nan";
+  EXPECT_EQ(json::parse(GridToJson(diverged, "toy")["settings"][1].dump()),
+            json::parse(R"({
+    "values": {"train.epochs": 3.0}, "directory": "train.epochs=3",
+    "scores": null, "diverged": "the loss of update 3 is nan"})"));
   const GridResult none = {.main_metric = "accuracy",
                            .settings = {Setting(3, std::nullopt)}};
   EXPECT_TRUE(GridToJson(none, "toy")["best"].is_null());
