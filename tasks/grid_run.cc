@@ -200,7 +200,6 @@ absl::StatusOr<GridResult> GridRun::Run() {
       return result_;
     }
   }
-  const SettingResult& first = result_.settings.front();
   if (std::all_of(result_.settings.begin(), result_.settings.end(),
                   [](const SettingResult& setting) {
                     return !setting.diverged.empty();
@@ -208,7 +207,7 @@ absl::StatusOr<GridResult> GridRun::Run() {
     return absl::AbortedError(absl::StrCat("all ", settings_.size(),
                                            " settings have diverged, the first "
                                            "one so: ",
-                                           first.diverged));
+                                           result_.settings.front().diverged));
   }
   return result_;
 }
