@@ -257,17 +257,14 @@ def batches(examples, size, seed):
     """Whole batches of one random order after the other, without end."""
     draws = random.Random(seed)
     while True:
-        order = list(range(len(examples)))
+        order = list(examples)
         draws.shuffle(order)
         pool_size = size * realetc_batches.POOL_BATCHES
         for begin in range(0, len(order), pool_size):
-            pool = order[begin:begin + pool_size]
-            pool = pool[:len(pool) // size * size]
-            pool.sort(key=lambda i: num_tokens(examples[i]))
-            cut = [pool[i:i + size] for i in range(0, len(pool), size)]
-            draws.shuffle(cut)
-            for batch in cut:
-                yield [examples[i] for i in batch]
+            parts = realetc_batches.cut(order[begin:begin + pool_size], size,
+                                        num_tokens)
+            draws.shuffle(parts)
+            yield from parts
 
 
 def load_head(model, checkpoint):

@@ -51,6 +51,13 @@ def random_order(size, seed):
     return order
 
 
+def cut(pool, size, length):
+    """Whole batches of a pool by length, without those that fill none, which
+    are the last ones of the pool."""
+    pool = sorted(pool[:len(pool) // size * size], key=length)
+    return [pool[i:i + size] for i in range(0, len(pool), size)]
+
+
 def batches(records, size, seed, length):
     """Batches of `size` examples without end. `records` are the examples of each
     record, `length(example)` is the number of its tokens."""
@@ -63,12 +70,8 @@ def batches(records, size, seed, length):
         for begin in range(0, len(stream), size * POOL_BATCHES):
             pool = stream[begin:begin + size * POOL_BATCHES]
             place, first, _ = pool[0]
-            examples = [example for _, _, example in pool]
-            examples = examples[:len(pool) // size * size]
-            examples.sort(key=length)
-            cut = [examples[i:i + size]
-                   for i in range(0, len(examples), size)]
-            for batch in random_order(
-                    len(cut), combine_seeds([seed, epoch, place, first])):
-                yield cut[batch]
+            parts = cut([example for _, _, example in pool], size, length)
+            for part in random_order(
+                    len(parts), combine_seeds([seed, epoch, place, first])):
+                yield parts[part]
         epoch += 1

@@ -60,8 +60,9 @@ def write_model(folder, kind, vocabulary, dropout):
   torch.manual_seed(1)
   config = transformers.BertConfig(
       vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2,
-      num_attention_heads=4, intermediate_size=64, max_position_embeddings=LENGTH,
-      initializer_range=0.3, hidden_dropout_prob=dropout,
+      num_attention_heads=4, intermediate_size=64,
+      max_position_embeddings=LENGTH, initializer_range=0.3,
+      hidden_dropout_prob=dropout,
       attention_probs_dropout_prob=dropout,
       # That of our head for GLUE, whatever the model has.
       classifier_dropout=0.1 if dropout > 0 else 0.0)
@@ -100,7 +101,8 @@ def finetune(program, settings, folder):
       "model": {"path": f"{imported}/etc_config.json"},
       "init": str(imported),
       "tokenizer": {"vocabulary": f"{folder}/model/vocab.txt"},
-      "data": {"train": [str(settings["data"])], "max_global_length": settings.get("length", LENGTH)},
+      "data": {"train": [str(settings["data"])],
+               "max_global_length": settings.get("length", LENGTH)},
       "optimizer": {"type": "adamw"},
       "train": {"learning_rate": settings["rate"],
                 "batch_size": ROWS, "micro_batch_size": 4,
