@@ -2,8 +2,6 @@
 
 #include <c10/util/Exception.h>
 
-#include <limits>
-
 #include "attention/dropout_factors.h"
 #include "attention/pattern.h"
 #include "attention/sparse_attention.h"
@@ -121,12 +119,6 @@ void CheckRelativeTable(const AttentionProblem& problem) {
               "the relative table should have at least ",
               RelativeVocabSize(distance), " ids for a distance of ", distance,
               ", but has ", ids);
-}
-
-uint64_t DrawDropoutSeed() {
-  return static_cast<uint64_t>(
-      torch::randint(std::numeric_limits<int64_t>::max(), {1}, torch::kInt64)
-          .item<int64_t>());
 }
 
 void MaterializeDropout(uint64_t seed, SparseAttentionInput* input) {
