@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "attention/pattern_runs.h"
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 #include "base/to_device.h"
 
 namespace etc {
@@ -28,15 +30,19 @@ torch::Tensor MaskOrOnes(const torch::Tensor& mask, int64_t batch,
     return torch::ones({1}, torch::kBool).expand({batch, queries, keys});
   }
   ETC_CHECK_SHAPE(mask, {batch, queries, keys});
-  return mask.to(torch::kBool);
+  return mask;
 }
 
 void CheckIds(const torch::Tensor& ids, int64_t batch, int64_t queries,
               int64_t keys) {
   if (ids.defined()) {
     ETC_CHECK_SHAPE(ids, {batch, queries, keys});
-    TORCH_CHECK(ids.scalar_type() == torch::kInt64,
-                "relative ids should be int64, but are ", ids.scalar_type());
+    // Elsewhere the check would stop the stream; the device has its own.
+    if (ids.is_cpu() && ids.numel() > 0) {
+      const auto lowest = ids.min().item<int64_t>();
+      TORCH_CHECK(lowest >= 0, "relative ids should be at least 0, but one is ",
+                  lowest);
+    }
   }
 }
 
@@ -90,6 +96,23 @@ void ForEachTensor(Inputs& inputs, const Function& function) {
   }
 }
 
+// `given` with masks of bool.
+ExplicitInputs Checked(ExplicitInputs given) {
+  const auto check = [&](torch::Tensor& mask, const torch::Tensor& ids,
+                         const std::string& name) {
+    if (mask.defined()) {
+      mask = AsBoolMask(mask, name + "_mask");
+    }
+    TORCH_CHECK(!ids.defined() || ids.scalar_type() == torch::kInt64, name,
+                "_ids should be int64, but are ", ids.scalar_type());
+  };
+  check(given.l2l_mask, given.l2l_ids, "l2l");
+  check(given.l2g_mask, given.l2g_ids, "l2g");
+  check(given.g2g_mask, given.g2g_ids, "g2g");
+  check(given.g2l_mask, given.g2l_ids, "g2l");
+  return given;
+}
+
 ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
   ForEachTensor(inputs, [&](torch::Tensor& tensor) {
     tensor = ToDevice(tensor, device);
@@ -136,7 +159,7 @@ AttentionInputs::AttentionInputs(std::vector<AttentionPattern> patterns)
 
 AttentionInputs::AttentionInputs(ExplicitInputs tensors)
     : cache_(std::make_shared<Cache>()) {
-  cache_->given = std::move(tensors);
+  cache_->given = Checked(std::move(tensors));
 }
 
 bool AttentionInputs::has_tensors() const {

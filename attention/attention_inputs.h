@@ -23,9 +23,10 @@ enum class QuerySide { kLong, kGlobal };
 // memory. B batch, L long length, G global length, W = 2 * local_radius + 1;
 // column w of row i of an l2l tensor is about key i + w - local_radius.
 //
-// A mask is bool, true where attention is allowed; undefined: everywhere. Ids
-// are int64; undefined: no relative term. Those of one softmax (l2l and l2g,
-// g2g and g2l) are there both or not at all.
+// A mask is bool (or integers 0 and 1), true where attention is allowed;
+// undefined: everywhere. Ids are int64, from 0 to the rows of the relative
+// table less one; undefined: no relative term. Those of one softmax (l2l and
+// l2g, g2g and g2l) are there both or not at all.
 struct ExplicitInputs {
   torch::Tensor l2l_mask, l2l_ids;  // [B, L, W]
   torch::Tensor l2g_mask, l2g_ids;  // [B, L, G]
@@ -49,6 +50,7 @@ class AttentionInputs {
   AttentionInputs();
   // One pattern for each example. Throws c10::Error (CheckPattern).
   explicit AttentionInputs(std::vector<AttentionPattern> patterns);
+  // Throws c10::Error on masks and ids of other dtypes.
   explicit AttentionInputs(ExplicitInputs tensors);
 
   // The patterns, or null when there are none.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 #include "base/initializers.h"
 
 namespace etc {
@@ -245,6 +246,13 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
       : AsksForNone(rows.globals) ? SeenTokens()
                                   : Project(global_, globals_in, longs_in);
   input.pattern = attention.Softmax(QuerySide::kGlobal, batch, longs, globals,
+  for (const torch::Tensor* stream : {&long_input, &global_input}) {
+    const torch::Tensor& weight = long_.query->weight;
+    CheckSameDevice(*stream, "an input", weight, "the layer");
+    TORCH_CHECK(stream->scalar_type() == weight.scalar_type(),
+                "an input should be ", weight.scalar_type(),
+                ", as the layer's weights, but is ", stream->scalar_type());
+  }
                                     options_.local_radius);
   input.previous = {.own = previous.g2g, .other = previous.g2l};
   input.live = previous.global_live;

@@ -90,7 +90,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   explicit GlobalLocalAttentionImpl(const GlobalLocalAttentionOptions& options);
 
   // Inputs [B, L, long_hidden_size] and [B, G, global_hidden_size]; L, G >= 0.
-  // Throws c10::Error if shapes disagree.
+  // Throws c10::Error if shapes, dtypes or devices disagree.
   GlobalLocalAttentionOutput forward(const torch::Tensor& long_input,
                                      const torch::Tensor& global_input,
                                      const AttentionInputs& attention,

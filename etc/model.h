@@ -66,7 +66,8 @@ class EtcModelImpl : public torch::nn::Module {
  public:
   explicit EtcModelImpl(const EtcConfig& config);
 
-  // Throws c10::Error on tensors of other shapes and ids out of range.
+  // Throws c10::Error on tensors of other shapes, dtypes and devices, and ids
+  // out of range.
   EtcOutput forward(const EtcInput& input);
 
   // Sets the configuration's `residual_attention`; parameters stay as they are.
