@@ -120,6 +120,16 @@ ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
   return inputs;
 }
 
+// Those of one example for `batch` examples.
+ExplicitInputs OfEachExample(ExplicitInputs inputs, int64_t batch) {
+  ForEachTensor(inputs, [&](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = tensor.expand({batch, -1, -1});
+    }
+  });
+  return inputs;
+}
+
 }  // namespace
 
 // One for each example.
@@ -135,6 +145,8 @@ struct AttentionInputs::BatchRuns {
 // What was given, and its completed form for the sizes of the last call.
 struct AttentionInputs::Cache {
   ExplicitInputs given;
+  // Of everything visible; nothing: by default.
+  std::optional<int64_t> max_distance;
 
   std::mutex mutex;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>;
@@ -160,6 +172,20 @@ AttentionInputs::AttentionInputs(std::vector<AttentionPattern> patterns)
 AttentionInputs::AttentionInputs(ExplicitInputs tensors)
     : cache_(std::make_shared<Cache>()) {
   cache_->given = Checked(std::move(tensors));
+  cache_->max_distance = 0;
+}
+
+AttentionInputs AttentionInputs::Everything(int64_t max_distance) {
+  TORCH_CHECK(max_distance >= 0, "max_distance should be at least 0, but is ",
+              max_distance);
+  AttentionInputs inputs;
+  inputs.cache_->max_distance = max_distance;
+  return inputs;
+}
+
+bool AttentionInputs::is_default() const {
+  return patterns_ == nullptr && !has_tensors() &&
+         !cache_->max_distance.has_value();
 }
 
 bool AttentionInputs::has_tensors() const {
@@ -188,7 +214,7 @@ std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
   } else {
     const PatternRuns everything = MakePatternRuns(
         UnrestrictedPattern(long_length, global_length, local_radius,
-                            /*relative_pos_max_distance=*/0),
+                            cache_->max_distance.value_or(0)),
         long_length, global_length);
     for (int64_t b = 0; b < batch; ++b) {
       runs.Add(everything);
@@ -246,6 +272,12 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
       pattern.local_radius = local_radius;  // see CheckFit
     }
     given = Materialize(patterns, long_length, global_length);
+  } else if (cache_->max_distance.value_or(0) > 0) {
+    given = OfEachExample(
+        Materialize({UnrestrictedPattern(long_length, global_length,
+                                         local_radius, *cache_->max_distance)},
+                    long_length, global_length),
+        batch);
   }
   cache_->tensors = MoveTo(
       Complete(given, batch, long_length, global_length, local_radius), device);

@@ -42,9 +42,9 @@ ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
                            int64_t long_length, int64_t global_length);
 
 // Who may see whom in a batch of long and global tokens, from one of three
-// sources: one pattern for each example, explicit tensors, or (default)
-// everything visible without relative ids. The same value serves all layers. A
-// copy is cheap and shares.
+// sources: one pattern for each example, explicit tensors, or everything
+// visible, by default without relative ids (but see EtcInput). The same value
+// serves all layers. A copy is cheap and shares.
 class AttentionInputs {
  public:
   AttentionInputs();
@@ -52,6 +52,10 @@ class AttentionInputs {
   explicit AttentionInputs(std::vector<AttentionPattern> patterns);
   // Throws c10::Error on masks and ids of other dtypes.
   explicit AttentionInputs(ExplicitInputs tensors);
+  // Everything visible (UnrestrictedPattern) in examples of any number and
+  // length, none of it padding, with relative ids up to `max_distance`; 0:
+  // without.
+  static AttentionInputs Everything(int64_t max_distance);
 
   // The patterns, or null when there are none.
   const std::vector<AttentionPattern>* patterns() const {
@@ -60,6 +64,8 @@ class AttentionInputs {
 
   // Whether there are explicit tensors.
   bool has_tensors() const;
+  // Whether this is AttentionInputs(), which says nothing.
+  bool is_default() const;
 
   // One of the softmaxes. Throws c10::Error if patterns do not fit the sizes
   // and the radius given (of which patterns without long tokens take any);

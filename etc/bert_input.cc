@@ -79,6 +79,8 @@ EtcInput BertInput(const torch::Tensor& token_ids,
                    const torch::Tensor& token_type_ids,
                    const torch::Tensor& attention_mask) {
   EtcInput input = AllGlobal(token_ids, token_type_ids);
+  // BERT has no relative ids.
+  input.attention = AttentionInputs::Everything(/*max_distance=*/0);
   if (attention_mask.defined()) {
     const int64_t batch = token_ids.size(0);
     const int64_t length = token_ids.size(1);
@@ -96,9 +98,9 @@ EtcInput PackedBertInput(const torch::Tensor& token_ids,
   const int64_t batch = token_ids.size(0);
   const int64_t length = token_ids.size(1);
   ETC_CHECK_SHAPE(example_ids, {batch, length});
+  CheckIntegers(example_ids, "example_ids");
   const torch::Tensor ids = OnThisCpu(example_ids);
   if (ids.numel() > 0) {
-  CheckIntegers(example_ids, "example_ids");
     const int64_t lowest = ids.min().item<int64_t>();
     const int64_t highest = ids.max().item<int64_t>();
     TORCH_CHECK(lowest >= 0 && highest <= std::numeric_limits<int32_t>::max(),

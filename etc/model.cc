@@ -174,8 +174,8 @@ EtcOutput EtcModelImpl::forward(const EtcInput& input) {
                                        config_.grad_checkpointing_period);
   for (const auto& [begin, end] : chains) {
     const bool recompute = is_training() && end < config_.num_hidden_layers;
-    state = recompute ? RecomputeChain(state, input.attention, begin, end)
-                      : RunChain(std::move(state), input.attention, begin, end,
+    state = recompute ? RecomputeChain(state, attention, begin, end)
+                      : RunChain(std::move(state), attention, begin, end,
                                  input.outputs);
   }
   return {.long_output = FinalNorm(state.long_states, long_final_norm_),
@@ -184,3 +184,7 @@ EtcOutput EtcModelImpl::forward(const EtcInput& input) {
 }
 
 }  // namespace etc
+  const AttentionInputs attention =
+      input.attention.is_default()
+          ? AttentionInputs::Everything(config_.relative_pos_max_distance)
+          : input.attention;

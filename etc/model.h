@@ -34,7 +34,10 @@ ScoreStorage ScoreStorageFromName(const std::string& name);
 struct EtcInput {
   torch::Tensor token_ids;         // [B, L] int64
   torch::Tensor global_token_ids;  // [B, G] int64
-  // Masks and relative ids; default: everything visible, no relative ids.
+  // Who sees whom, and relative ids. Default: all tokens are those of one
+  // document, none is padding; long tokens see their window and all global
+  // ones, which see everything, with the relative ids of their distances
+  // (AttentionInputs::Everything, relative_pos_max_distance).
   AttentionInputs attention;
 
   // Each may be undefined.
