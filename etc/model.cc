@@ -3,9 +3,11 @@
 #include <c10/util/Exception.h>
 #include <torch/nn/modules/container/modulelist.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "base/clone_module.h"
 #include "base/stop_guard.h"
 #include "etc/embedding.h"
 #include "etc/encoder_layer.h"
@@ -109,6 +111,25 @@ void EtcModelImpl::set_linear_precision(LinearPrecision precision) {
   for (const auto& layer : layers_) {
     layer->set_linear_precision(precision);
   }
+}
+
+std::shared_ptr<torch::nn::Module> EtcModelImpl::clone(
+    const c10::optional<torch::Device>& device) const {
+  return CloneModule(*this, device, [this] {
+    auto copy = std::make_shared<EtcModelImpl>(config_);
+    copy->score_storage_ = score_storage_;
+    copy->set_linear_precision(linear_precision_);
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      copy->layers_[i]->attention()->set_implementation(
+          layers_[i]->attention()->options().implementation);
+    }
+    return copy;
+  });
+}
+
+void EtcModelImpl::clone_(torch::nn::Module& other,
+                          const c10::optional<torch::Device>& device) {
+  BecomeCloneOf(other, device, this);
 }
 
 torch::Tensor EtcModelImpl::token_embedding_table() const {

@@ -78,6 +78,7 @@ class EtcModelImpl : public torch::nn::Module {
   ResidualAttention residual_attention() const;
   // How long residual scores are kept; kReverse unless set.
   void set_score_storage(ScoreStorage storage) { score_storage_ = storage; }
+  ScoreStorage score_storage() const { return score_storage_; }
   // For all layers; kAuto unless set.
   void set_attention_implementation(AttentionImplementation implementation);
 
@@ -87,11 +88,19 @@ class EtcModelImpl : public torch::nn::Module {
   void set_linear_precision(LinearPrecision precision);
   LinearPrecision linear_precision() const { return linear_precision_; }
 
+  // The same module, in the same mode, with parameters of its own, on `device`
+  // if that is given. Draws no random numbers; gradients are not copied.
+  std::shared_ptr<torch::nn::Module> clone(
+      const c10::optional<torch::Device>& device = c10::nullopt) const override;
+
   const EtcConfig& config() const { return config_; }
   // [vocab_size, token_embedding_size], for tied output layers.
   torch::Tensor token_embedding_table() const;
 
  private:
+  void clone_(torch::nn::Module& other,
+              const c10::optional<torch::Device>& device) override;
+
   // Layers [begin, end), keeping everything for the backward pass, or only
   // the state before them; the last layer of all is never among the latter.
   EncoderState RunChain(EncoderState state, const AttentionInputs& attention,
