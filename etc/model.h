@@ -6,6 +6,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -88,6 +89,13 @@ class EtcModelImpl : public torch::nn::Module {
   void set_linear_precision(LinearPrecision precision);
   LinearPrecision linear_precision() const { return linear_precision_; }
 
+  // Whether forward passes measure the residual scores that are carried, which
+  // reads those of two layers once; off unless set. Not while a pass runs.
+  void set_measures_scores(bool measures) { measures_scores_ = measures; }
+  // The largest magnitude so far: how exact ScoreStorage::kReverse is follows
+  // from it. 0 if none was measured.
+  double largest_score() const { return *largest_score_; }
+
   // The same module, in the same mode, with parameters of its own, on `device`
   // if that is given. Draws no random numbers; gradients are not copied.
   std::shared_ptr<torch::nn::Module> clone(
@@ -106,6 +114,10 @@ class EtcModelImpl : public torch::nn::Module {
   EncoderState RunChain(EncoderState state, const AttentionInputs& attention,
                         int64_t begin, int64_t end,
                         const OutputRows& outputs = {});
+  // The layers from `begin` on; measures their scores if that is asked for.
+  EncoderState RunLastChain(EncoderState state,
+                            const AttentionInputs& attention, int64_t begin,
+                            const OutputRows& outputs);
   EncoderState RecomputeChain(const EncoderState& state,
                               const AttentionInputs& attention, int64_t begin,
                               int64_t end);
@@ -113,6 +125,8 @@ class EtcModelImpl : public torch::nn::Module {
   EtcConfig config_;
   ScoreStorage score_storage_ = ScoreStorage::kReverse;
   LinearPrecision linear_precision_ = LinearPrecision::kFloat32;
+  bool measures_scores_ = false;
+  std::shared_ptr<std::atomic<double>> largest_score_;
   std::shared_ptr<EtcEmbeddingImpl> embedding_;
   std::vector<std::shared_ptr<EtcEncoderLayerImpl>> layers_;
   // Null unless final_layer_norm.
