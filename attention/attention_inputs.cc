@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "attention/pattern_runs.h"
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 #include "base/to_device.h"
 
 namespace etc {
@@ -28,15 +30,19 @@ torch::Tensor MaskOrOnes(const torch::Tensor& mask, int64_t batch,
     return torch::ones({1}, torch::kBool).expand({batch, queries, keys});
   }
   ETC_CHECK_SHAPE(mask, {batch, queries, keys});
-  return mask.to(torch::kBool);
+  return mask;
 }
 
 void CheckIds(const torch::Tensor& ids, int64_t batch, int64_t queries,
               int64_t keys) {
   if (ids.defined()) {
     ETC_CHECK_SHAPE(ids, {batch, queries, keys});
-    TORCH_CHECK(ids.scalar_type() == torch::kInt64,
-                "relative ids should be int64, but are ", ids.scalar_type());
+    // Elsewhere the check would stop the stream; the device has its own.
+    if (ids.is_cpu() && ids.numel() > 0) {
+      const auto lowest = ids.min().item<int64_t>();
+      TORCH_CHECK(lowest >= 0, "relative ids should be at least 0, but one is ",
+                  lowest);
+    }
   }
 }
 
@@ -90,9 +96,36 @@ void ForEachTensor(Inputs& inputs, const Function& function) {
   }
 }
 
+// `given` with masks of bool.
+ExplicitInputs Checked(ExplicitInputs given) {
+  const auto check = [&](torch::Tensor& mask, const torch::Tensor& ids,
+                         const std::string& name) {
+    if (mask.defined()) {
+      mask = AsBoolMask(mask, name + "_mask");
+    }
+    TORCH_CHECK(!ids.defined() || ids.scalar_type() == torch::kInt64, name,
+                "_ids should be int64, but are ", ids.scalar_type());
+  };
+  check(given.l2l_mask, given.l2l_ids, "l2l");
+  check(given.l2g_mask, given.l2g_ids, "l2g");
+  check(given.g2g_mask, given.g2g_ids, "g2g");
+  check(given.g2l_mask, given.g2l_ids, "g2l");
+  return given;
+}
+
 ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
   ForEachTensor(inputs, [&](torch::Tensor& tensor) {
     tensor = ToDevice(tensor, device);
+  });
+  return inputs;
+}
+
+// Those of one example for `batch` examples.
+ExplicitInputs OfEachExample(ExplicitInputs inputs, int64_t batch) {
+  ForEachTensor(inputs, [&](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = tensor.expand({batch, -1, -1});
+    }
   });
   return inputs;
 }
@@ -112,6 +145,8 @@ struct AttentionInputs::BatchRuns {
 // What was given, and its completed form for the sizes of the last call.
 struct AttentionInputs::Cache {
   ExplicitInputs given;
+  // Of everything visible; nothing: by default.
+  std::optional<int64_t> max_distance;
 
   std::mutex mutex;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>;
@@ -136,7 +171,21 @@ AttentionInputs::AttentionInputs(std::vector<AttentionPattern> patterns)
 
 AttentionInputs::AttentionInputs(ExplicitInputs tensors)
     : cache_(std::make_shared<Cache>()) {
-  cache_->given = std::move(tensors);
+  cache_->given = Checked(std::move(tensors));
+  cache_->max_distance = 0;
+}
+
+AttentionInputs AttentionInputs::Everything(int64_t max_distance) {
+  TORCH_CHECK(max_distance >= 0, "max_distance should be at least 0, but is ",
+              max_distance);
+  AttentionInputs inputs;
+  inputs.cache_->max_distance = max_distance;
+  return inputs;
+}
+
+bool AttentionInputs::is_default() const {
+  return patterns_ == nullptr && !has_tensors() &&
+         !cache_->max_distance.has_value();
 }
 
 bool AttentionInputs::has_tensors() const {
@@ -165,7 +214,7 @@ std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
   } else {
     const PatternRuns everything = MakePatternRuns(
         UnrestrictedPattern(long_length, global_length, local_radius,
-                            /*relative_pos_max_distance=*/0),
+                            cache_->max_distance.value_or(0)),
         long_length, global_length);
     for (int64_t b = 0; b < batch; ++b) {
       runs.Add(everything);
@@ -223,6 +272,12 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
       pattern.local_radius = local_radius;  // see CheckFit
     }
     given = Materialize(patterns, long_length, global_length);
+  } else if (cache_->max_distance.value_or(0) > 0) {
+    given = OfEachExample(
+        Materialize({UnrestrictedPattern(long_length, global_length,
+                                         local_radius, *cache_->max_distance)},
+                    long_length, global_length),
+        batch);
   }
   cache_->tensors = MoveTo(
       Complete(given, batch, long_length, global_length, local_radius), device);

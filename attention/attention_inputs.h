@@ -23,9 +23,10 @@ enum class QuerySide { kLong, kGlobal };
 // memory. B batch, L long length, G global length, W = 2 * local_radius + 1;
 // column w of row i of an l2l tensor is about key i + w - local_radius.
 //
-// A mask is bool, true where attention is allowed; undefined: everywhere. Ids
-// are int64; undefined: no relative term. Those of one softmax (l2l and l2g,
-// g2g and g2l) are there both or not at all.
+// A mask is bool (or integers 0 and 1), true where attention is allowed;
+// undefined: everywhere. Ids are int64, from 0 to the rows of the relative
+// table less one; undefined: no relative term. Those of one softmax (l2l and
+// l2g, g2g and g2l) are there both or not at all.
 struct ExplicitInputs {
   torch::Tensor l2l_mask, l2l_ids;  // [B, L, W]
   torch::Tensor l2g_mask, l2g_ids;  // [B, L, G]
@@ -41,15 +42,20 @@ ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
                            int64_t long_length, int64_t global_length);
 
 // Who may see whom in a batch of long and global tokens, from one of three
-// sources: one pattern for each example, explicit tensors, or (default)
-// everything visible without relative ids. The same value serves all layers. A
-// copy is cheap and shares.
+// sources: one pattern for each example, explicit tensors, or everything
+// visible, by default without relative ids (but see EtcInput). The same value
+// serves all layers. A copy is cheap and shares.
 class AttentionInputs {
  public:
   AttentionInputs();
   // One pattern for each example. Throws c10::Error (CheckPattern).
   explicit AttentionInputs(std::vector<AttentionPattern> patterns);
+  // Throws c10::Error on masks and ids of other dtypes.
   explicit AttentionInputs(ExplicitInputs tensors);
+  // Everything visible (UnrestrictedPattern) in examples of any number and
+  // length, none of it padding, with relative ids up to `max_distance`; 0:
+  // without.
+  static AttentionInputs Everything(int64_t max_distance);
 
   // The patterns, or null when there are none.
   const std::vector<AttentionPattern>* patterns() const {
@@ -58,6 +64,8 @@ class AttentionInputs {
 
   // Whether there are explicit tensors.
   bool has_tensors() const;
+  // Whether this is AttentionInputs(), which says nothing.
+  bool is_default() const;
 
   // One of the softmaxes. Throws c10::Error if patterns do not fit the sizes
   // and the radius given (of which patterns without long tokens take any);

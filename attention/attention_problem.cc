@@ -2,12 +2,11 @@
 
 #include <c10/util/Exception.h>
 
-#include <limits>
-
 #include "attention/dropout_factors.h"
 #include "attention/pattern.h"
 #include "attention/sparse_attention.h"
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 
 namespace etc {
 namespace {
@@ -37,6 +36,13 @@ void CheckShapes(const AttentionProblem& problem) {
                 "head_dim], but one is ",
                 tensor->sizes());
   }
+  operands.ForEachTensor([&](const torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      CheckFloating(tensor, "an operand of attention");
+      CheckSameDevice(tensor, "an operand of attention", operands.query,
+                      "the queries");
+    }
+  });
   const AttentionSizes sizes(problem);
   const int64_t batch = sizes.batch;
   const int64_t heads = sizes.heads;
@@ -52,11 +58,16 @@ void CheckShapes(const AttentionProblem& problem) {
 }
 
 // Of previous scores or dropout factors.
-void CheckScores(const ScorePair& scores, const AttentionSizes& sizes,
+void CheckScores(const ScorePair& scores, const AttentionProblem& problem,
                  const char* name) {
   TORCH_CHECK(scores.own.defined() == scores.other.defined(), name,
               " should be defined for both blocks, or neither");
   if (scores.defined()) {
+    scores.ForEachTensor([&](const torch::Tensor& tensor) {
+      CheckFloating(tensor, name);
+      CheckSameDevice(tensor, name, problem.operands.query, "the queries");
+    });
+    const AttentionSizes sizes(problem);
     const int64_t batch = sizes.batch;
     const int64_t heads = sizes.heads;
     const int64_t queries = sizes.queries;
@@ -84,9 +95,8 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   problem.operands = input.operands;
   problem.pattern = input.pattern;
   CheckShapes(problem);
-  const AttentionSizes sizes(problem);
-  CheckScores(input.previous, sizes, "previous scores");
-  CheckScores(input.dropout_factors, sizes, "dropout factors");
+  CheckScores(input.previous, problem, "previous scores");
+  CheckScores(input.dropout_factors, problem, "dropout factors");
   problem.carry = input.residual != ResidualAttention::kOff;
   TORCH_CHECK(problem.carry || !input.previous.defined(),
               "previous scores are given, but residual attention is off");
@@ -121,12 +131,6 @@ void CheckRelativeTable(const AttentionProblem& problem) {
               "the relative table should have at least ",
               RelativeVocabSize(distance), " ids for a distance of ", distance,
               ", but has ", ids);
-}
-
-uint64_t DrawDropoutSeed() {
-  return static_cast<uint64_t>(
-      torch::randint(std::numeric_limits<int64_t>::max(), {1}, torch::kInt64)
-          .item<int64_t>());
 }
 
 void MaterializeDropout(uint64_t seed, SparseAttentionInput* input) {

@@ -2,9 +2,12 @@
 
 #include <c10/util/Exception.h>
 
+#include <memory>
 #include <string>
 
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
+#include "base/clone_module.h"
 #include "base/initializers.h"
 
 namespace etc {
@@ -78,6 +81,19 @@ RelativePositionsImpl::RelativePositionsImpl(int64_t ids, int64_t heads,
   bias_ = register_parameter("bias", torch::zeros({ids, heads}));
 }
 
+std::shared_ptr<torch::nn::Module> RelativePositionsImpl::clone(
+    const c10::optional<torch::Device>& device) const {
+  return CloneModule(*this, device, [this] {
+    return std::make_shared<RelativePositionsImpl>(
+        embedding_.size(0), embedding_.size(1), embedding_.size(2));
+  });
+}
+
+void RelativePositionsImpl::clone_(torch::nn::Module& other,
+                                   const c10::optional<torch::Device>& device) {
+  BecomeCloneOf(other, device, this);
+}
+
 GlobalLocalAttentionImpl::GlobalLocalAttentionImpl(
     const GlobalLocalAttentionOptions& options)
     : options_(options) {
@@ -131,6 +147,20 @@ void GlobalLocalAttentionImpl::RegisterProjections() {
           ? long_.output
           : register_module("global_output",
                             MakeLinear(features, global_size, output));
+}
+
+std::shared_ptr<torch::nn::Module> GlobalLocalAttentionImpl::clone(
+    const c10::optional<torch::Device>& device) const {
+  return CloneModule(*this, device, [this] {
+    auto copy = std::make_shared<GlobalLocalAttentionImpl>(options_);
+    copy->set_linear_precision(products_.precision());
+    return copy;
+  });
+}
+
+void GlobalLocalAttentionImpl::clone_(
+    torch::nn::Module& other, const c10::optional<torch::Device>& device) {
+  BecomeCloneOf(other, device, this);
 }
 
 torch::Tensor GlobalLocalAttentionImpl::Heads(
@@ -215,6 +245,13 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   const int64_t globals = global_input.size(1);
   ETC_CHECK_SHAPE(long_input, {batch, longs, options_.long_hidden_size});
   ETC_CHECK_SHAPE(global_input, {batch, globals, options_.global_hidden_size});
+  for (const torch::Tensor* stream : {&long_input, &global_input}) {
+    const torch::Tensor& weight = long_.query->weight;
+    CheckSameDevice(*stream, "an input", weight, "the layer");
+    TORCH_CHECK(stream->scalar_type() == weight.scalar_type(),
+                "an input should be ", weight.scalar_type(),
+                ", as the layer's weights, but is ", stream->scalar_type());
+  }
   TORCH_CHECK(options_.has_long_tokens || longs == 0, "there are ", longs,
               " long tokens, but has_long_tokens is false");
 

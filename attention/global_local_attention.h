@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "attention/attention_inputs.h"
 #include "attention/output_rows.h"
@@ -27,7 +28,15 @@ class RelativePositionsImpl : public torch::nn::Module {
     return {.embedding = embedding_, .bias = bias_};
   }
 
+  // The same module, in the same mode, with parameters of its own, on `device`
+  // if that is given. Draws no random numbers; gradients are not copied.
+  std::shared_ptr<torch::nn::Module> clone(
+      const c10::optional<torch::Device>& device = c10::nullopt) const override;
+
  private:
+  void clone_(torch::nn::Module& other,
+              const c10::optional<torch::Device>& device) override;
+
   torch::Tensor embedding_, bias_;
 };
 TORCH_MODULE(RelativePositions);
@@ -90,7 +99,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   explicit GlobalLocalAttentionImpl(const GlobalLocalAttentionOptions& options);
 
   // Inputs [B, L, long_hidden_size] and [B, G, global_hidden_size]; L, G >= 0.
-  // Throws c10::Error if shapes disagree.
+  // Throws c10::Error if shapes, dtypes or devices disagree.
   GlobalLocalAttentionOutput forward(const torch::Tensor& long_input,
                                      const torch::Tensor& global_input,
                                      const AttentionInputs& attention,
@@ -107,7 +116,15 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
     products_.set_precision(precision);
   }
 
+  // The same module, in the same mode, with parameters of its own, on `device`
+  // if that is given. Draws no random numbers; gradients are not copied.
+  std::shared_ptr<torch::nn::Module> clone(
+      const c10::optional<torch::Device>& device = c10::nullopt) const override;
+
  private:
+  void clone_(torch::nn::Module& other,
+              const c10::optional<torch::Device>& device) override;
+
   // The layers of one softmax. "Own" and "other" as in AttentionOperands.
   struct Side {
     torch::nn::Linear query = nullptr;

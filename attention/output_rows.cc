@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <tuple>
 
+#include "base/check_tensor.h"
+
 namespace etc {
 namespace {
 
@@ -28,6 +30,7 @@ torch::Tensor RowsOf(const torch::Tensor& stream, const torch::Tensor& rows) {
   }
   const torch::Tensor all = stream.flatten(0, 1);
   CheckRows(rows, all.size(0));
+  CheckSameDevice(rows, "rows", stream, "the tokens");
   return all.index_select(0, rows);
 }
 

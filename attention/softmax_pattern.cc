@@ -189,10 +189,18 @@ SoftmaxPattern CausalPattern(const KeyPatternOptions& options) {
 
 SoftmaxPattern OnlyQueries(const SoftmaxPattern& pattern,
                            const torch::Tensor& queries) {
-  const torch::Tensor asked =
-      torch::zeros({pattern.batch * pattern.queries}, torch::kBool)
-          .index_fill_(0, queries, true)
-          .reshape({pattern.batch, pattern.queries});
+  const int64_t count = pattern.batch * pattern.queries;
+  TORCH_CHECK(queries.dim() == 1 && queries.scalar_type() == torch::kInt64 &&
+                  queries.is_cpu(),
+              "queries should be [R] int64 on the CPU, but are ",
+              queries.sizes(), " ", queries.scalar_type(), " on ",
+              queries.device());
+  TORCH_CHECK(queries.numel() == 0 || (queries.min().item<int64_t>() >= 0 &&
+                                       queries.max().item<int64_t>() < count),
+              "queries should be in [0, ", count, ")");
+  const torch::Tensor asked = torch::zeros({count}, torch::kBool)
+                                  .index_fill_(0, queries, true)
+                                  .reshape({pattern.batch, pattern.queries});
   SoftmaxPattern only = pattern;
   if (pattern.runs != nullptr) {
     const auto flags = asked.accessor<bool, 2>();

@@ -82,7 +82,8 @@ SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
                                const KeyPatternOptions& options);
 
 // The same pattern, but that no query sees anything except the rows b * T + i
-// of `queries`, [R] int64 on the CPU. O(B T) memory.
+// of `queries`, [R] int64 on the CPU. O(B T) memory. Throws c10::Error for
+// others.
 SoftmaxPattern OnlyQueries(const SoftmaxPattern& pattern,
                            const torch::Tensor& queries);
 

@@ -3,8 +3,31 @@
 #include <torch/nn/init.h>
 
 namespace etc {
+namespace {
+
+thread_local bool leaves_uninitialised = false;
+
+// torch::nn::Linear draws weights when it is made.
+torch::nn::Linear UninitialisedLinear(int64_t inputs, int64_t outputs) {
+  torch::nn::Linear linear(1, 0);
+  linear->options = torch::nn::LinearOptions(inputs, outputs);
+  linear->weight.set_data(torch::empty({outputs, inputs}));
+  linear->bias.set_data(torch::empty({outputs}));
+  return linear;
+}
+
+}  // namespace
+
+WithoutInitialValues::WithoutInitialValues() : outer_(leaves_uninitialised) {
+  leaves_uninitialised = true;
+}
+
+WithoutInitialValues::~WithoutInitialValues() { leaves_uninitialised = outer_; }
 
 void TruncatedNormal_(torch::Tensor tensor, double standard_deviation) {
+  if (leaves_uninitialised) {
+    return;
+  }
   const torch::NoGradGuard no_grad;
   tensor.normal_(0.0, standard_deviation);
   for (;;) {
@@ -20,6 +43,9 @@ void TruncatedNormal_(torch::Tensor tensor, double standard_deviation) {
 
 torch::nn::Linear MakeLinear(int64_t inputs, int64_t outputs,
                              double standard_deviation) {
+  if (leaves_uninitialised) {
+    return UninitialisedLinear(inputs, outputs);
+  }
   torch::nn::Linear linear(inputs, outputs);
   TruncatedNormal_(linear->weight, standard_deviation);
   torch::nn::init::zeros_(linear->bias);

@@ -6,6 +6,19 @@
 
 namespace etc {
 
+// In its scope this thread's TruncatedNormal_ and MakeLinear draw nothing and
+// leave weights uninitialised, for modules that get others at once.
+class WithoutInitialValues {
+ public:
+  WithoutInitialValues();
+  ~WithoutInitialValues();
+  WithoutInitialValues(const WithoutInitialValues&) = delete;
+  WithoutInitialValues& operator=(const WithoutInitialValues&) = delete;
+
+ private:
+  const bool outer_;
+};
+
 // Fills `tensor` with draws from a normal distribution of mean 0, redrawing
 // those farther than two standard deviations from 0; the standard deviation is
 // not rescaled for that (doc/model.md 0).

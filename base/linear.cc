@@ -1,12 +1,15 @@
 #include "base/linear.h"
 
+#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 #include <torch/autograd.h>
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/apply_linear.h"
 #include "base/bfloat16.h"
@@ -298,9 +301,71 @@ torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
   return result;
 }
 
+// The copies are tensors of normal mode also where the first product is
+// computed in InferenceMode: training may follow, and autograd keeps none of
+// the latter.
+class RoundedWeights {
+ public:
+  torch::Tensor Of(const torch::Tensor& weight) {
+    const c10::InferenceMode normal_mode(false);
+    if (weight.is_inference()) {
+      return ToBfloat16(weight);
+    }
+    // Held while rounding, so that threads that begin together round once.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Copy& copy = CopyOf(weight);
+    const auto version = static_cast<uint32_t>(weight._version());
+    if (!copy.bfloat16.defined() || copy.version != version ||
+        copy.data != weight.data_ptr()) {
+      copy.version = version;
+      copy.data = weight.data_ptr();
+      copy.bfloat16 = ToBfloat16(weight);
+    }
+    return copy.bfloat16;
+  }
+
+  void Clear() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    copies_.clear();
+  }
+
+ private:
+  struct Copy {
+    torch::Tensor weight;  // that it is of
+    uint32_t version = 0;
+    const void* data = nullptr;
+    torch::Tensor bfloat16;
+  };
+
+  Copy& CopyOf(const torch::Tensor& weight) {
+    const auto copy =
+        std::find_if(copies_.begin(), copies_.end(),
+                     [&](const Copy& c) { return c.weight.is_same(weight); });
+    return copy != copies_.end() ? *copy
+                                 : copies_.emplace_back(Copy{.weight = weight});
+  }
+
+  std::mutex mutex_;
+  std::vector<Copy> copies_;
+};
+
+LinearProducts::LinearProducts()
+    : rounded_(std::make_unique<RoundedWeights>()) {}
+
+LinearProducts::LinearProducts(const LinearProducts& other) : LinearProducts() {
+  precision_ = other.precision_;
+}
+
+LinearProducts& LinearProducts::operator=(const LinearProducts& other) {
+  set_precision(other.precision_);
+  return *this;
+}
+
+LinearProducts::~LinearProducts() = default;
+
 void LinearProducts::set_precision(LinearPrecision precision) {
   precision_ = precision;
-  copies_.clear();
+  rounded_->Clear();
 }
 
 LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value) {
@@ -313,28 +378,10 @@ LinearInput LinearProducts::Input(const torch::Tensor& value) const {
   return Factor(value, precision_ == LinearPrecision::kBfloat16);
 }
 
-LinearInput LinearProducts::Weight(const torch::Tensor& weight) {
+LinearInput LinearProducts::Weight(const torch::Tensor& weight) const {
   return precision_ == LinearPrecision::kBfloat16 && IsFloatOnCpu(weight)
-             ? LinearInput{.value = weight, .operand = RoundedWeight(weight)}
+             ? LinearInput{.value = weight, .operand = rounded_->Of(weight)}
              : Input(weight);
-}
-
-torch::Tensor LinearProducts::RoundedWeight(const torch::Tensor& weight) {
-  auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& c) {
-    return c.weight.is_same(weight);
-  });
-  if (copy == copies_.end()) {
-    copies_.push_back({.weight = weight});
-    copy = copies_.end() - 1;
-  }
-  const auto version = static_cast<uint32_t>(weight._version());
-  if (!copy->bfloat16.defined() || copy->version != version ||
-      copy->data != weight.data_ptr()) {
-    copy->version = version;
-    copy->data = weight.data_ptr();
-    copy->bfloat16 = ToBfloat16(weight);
-  }
-  return copy->bfloat16;
 }
 
 torch::Tensor LinearProducts::Apply(const LinearInput& input,

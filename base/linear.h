@@ -5,7 +5,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 namespace etc {
 
@@ -49,18 +49,27 @@ struct LinearInput {
 // either has to be.
 LinearInput FactorBeside(const LinearInput& other, const torch::Tensor& value);
 
+class RoundedWeights;
+
 // x W^T + bias of several linear layers in one precision: MatrixProduct where
 // that can be, else LibTorch's own. Keeps bfloat16 copies of weights until they
-// change (by LibTorch's count of their versions). Not for several threads at
-// once.
+// change (by LibTorch's count of their versions); weights made in InferenceMode
+// have no such count and are rounded for every product. Several threads may
+// compute at once, while none sets the precision or changes a weight. A copy
+// has the precision and rounds for itself.
 class LinearProducts {
  public:
+  LinearProducts();
+  LinearProducts(const LinearProducts& other);
+  LinearProducts& operator=(const LinearProducts& other);
+  ~LinearProducts();
+
   // Products of the CPU throw c10::Error where it has none in that precision.
   void set_precision(LinearPrecision precision);
   LinearPrecision precision() const { return precision_; }
 
   LinearInput Input(const torch::Tensor& value) const;
-  LinearInput Weight(const torch::Tensor& weight);
+  LinearInput Weight(const torch::Tensor& weight) const;
 
   // input weight^T + bias, [..., outputs]. Differentiable in input, weight and
   // bias; once only (c10::Error) where operands are defined. Keeps the operands
@@ -72,22 +81,13 @@ class LinearProducts {
                              const LinearInput& weight,
                              const torch::Tensor& bias = {});
   torch::Tensor Apply(const LinearInput& input,
-                      const torch::nn::Linear& layer) {
+                      const torch::nn::Linear& layer) const {
     return Apply(input, Weight(layer->weight), layer->bias);
   }
 
  private:
-  struct Copy {
-    torch::Tensor weight;  // that it is of
-    uint32_t version;
-    const void* data;
-    torch::Tensor bfloat16;
-  };
-
-  torch::Tensor RoundedWeight(const torch::Tensor& weight);
-
   LinearPrecision precision_ = LinearPrecision::kFloat32;
-  std::vector<Copy> copies_;
+  std::unique_ptr<RoundedWeights> rounded_;
 };
 
 }  // namespace etc

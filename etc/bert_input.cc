@@ -10,6 +10,7 @@
 
 #include "attention/pattern_builders.h"
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 
 namespace etc {
 namespace {
@@ -20,12 +21,14 @@ EtcInput AllGlobal(const torch::Tensor& token_ids,
   TORCH_CHECK(token_ids.dim() == 2,
               "token_ids should be [batch, length], but are ",
               token_ids.sizes());
+  CheckIntegers(token_ids, "token_ids");
   const int64_t batch = token_ids.size(0);
   const int64_t length = token_ids.size(1);
   EtcInput input{.token_ids = token_ids.new_empty({batch, 0}),
                  .global_token_ids = token_ids};
   if (token_type_ids.defined()) {
     ETC_CHECK_SHAPE(token_type_ids, {batch, length});
+    CheckIntegers(token_type_ids, "token_type_ids");
     input.global_segment_ids = token_type_ids;
   }
   return input;
@@ -76,12 +79,14 @@ EtcInput BertInput(const torch::Tensor& token_ids,
                    const torch::Tensor& token_type_ids,
                    const torch::Tensor& attention_mask) {
   EtcInput input = AllGlobal(token_ids, token_type_ids);
+  // BERT has no relative ids.
+  input.attention = AttentionInputs::Everything(/*max_distance=*/0);
   if (attention_mask.defined()) {
     const int64_t batch = token_ids.size(0);
     const int64_t length = token_ids.size(1);
     ETC_CHECK_SHAPE(attention_mask, {batch, length});
-    input.attention = AttentionInputs(
-        PatternsOfRows(OnThisCpu(attention_mask.to(torch::kBool))));
+    input.attention = AttentionInputs(PatternsOfRows(
+        OnThisCpu(AsBoolMask(attention_mask, "attention_mask"))));
   }
   return input;
 }
@@ -93,6 +98,7 @@ EtcInput PackedBertInput(const torch::Tensor& token_ids,
   const int64_t batch = token_ids.size(0);
   const int64_t length = token_ids.size(1);
   ETC_CHECK_SHAPE(example_ids, {batch, length});
+  CheckIntegers(example_ids, "example_ids");
   const torch::Tensor ids = OnThisCpu(example_ids);
   if (ids.numel() > 0) {
     const int64_t lowest = ids.min().item<int64_t>();

@@ -17,12 +17,13 @@ namespace etc {
 //
 //   token_ids:      [B, T] int64
 //   token_type_ids: [B, T] int64; undefined: all 0
-//   attention_mask: [B, T], 0 for padding, which no token sees; undefined: no
-//                   padding. Outputs at padding are finite and mean nothing:
-//                   behind the last token padding sees nothing, before it other
-//                   padding (BERT's own sees the tokens).
+//   attention_mask: [B, T] bool or integers 0 and 1, 0 for padding, which no
+//                   token sees; undefined: no padding. (Not a mask that is
+//                   added to scores.) Outputs at padding are finite and mean
+//                   nothing: behind the last token padding sees nothing, before
+//                   it other padding (BERT's own sees the tokens).
 //
-// Throws c10::Error if shapes disagree.
+// Throws c10::Error on tensors of other shapes and dtypes.
 EtcInput BertInput(const torch::Tensor& token_ids,
                    const torch::Tensor& token_type_ids = {},
                    const torch::Tensor& attention_mask = {});

@@ -6,6 +6,7 @@
 
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
+#include "base/check_tensor.h"
 #include "base/initializers.h"
 #include "etc/model.h"
 #include "etc/nn/residual_norm.h"
@@ -38,9 +39,11 @@ EmbeddingTableImpl::EmbeddingTableImpl(int64_t rows, int64_t width,
 
 torch::Tensor EmbeddingTableImpl::forward(const torch::Tensor& ids,
                                           const torch::Tensor& mask) {
+  CheckIntegers(ids, "ids");
+  CheckSameDevice(ids, "ids", weight_, "the table");
   torch::Tensor allowed_ids = ids;
   if (mask.defined()) {
-    allowed_ids = ids.masked_fill(mask.logical_not(), 0);
+    allowed_ids = ids.masked_fill(AsBoolMask(mask, "mask").logical_not(), 0);
   }
   // Elsewhere the check would stop the stream; the device has its own.
   if (allowed_ids.numel() > 0 && allowed_ids.is_cpu()) {
@@ -106,6 +109,7 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
   torch::Tensor segment_ids = stream.segment_ids;
   if (segment_ids.defined()) {
     ETC_CHECK_SHAPE(segment_ids, {batch, length});
+    CheckIntegers(segment_ids, "segment ids");
   } else {
     segment_ids = torch::full_like(stream.token_ids, stream.default_segment);
   }
@@ -134,6 +138,10 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
   }
   if (stream.adder.defined()) {
     ETC_CHECK_SHAPE(stream.adder, {batch, length, hidden_size_});
+    CheckSameDevice(stream.adder, "an embedding adder", sum, "the model");
+    TORCH_CHECK(stream.adder.scalar_type() == sum.scalar_type(),
+                "an embedding adder should be ", sum.scalar_type(),
+                ", as the model, but is ", stream.adder.scalar_type());
     sum = sum + stream.adder;
   }
   return torch::dropout(ApplyLayerNorm(sum, stream.norm), dropout_,
@@ -141,6 +149,8 @@ torch::Tensor EtcEmbeddingImpl::EmbedStream(const Stream& stream) {
 }
 
 EmbeddedInput EtcEmbeddingImpl::forward(const EtcInput& input) {
+  CheckIntegers(input.token_ids, "token_ids");
+  CheckIntegers(input.global_token_ids, "global_token_ids");
   TORCH_CHECK(input.token_ids.dim() == 2 && input.global_token_ids.dim() == 2,
               "token ids should be [batch, length], but are ",
               input.token_ids.sizes(), " and ", input.global_token_ids.sizes());

@@ -3,9 +3,12 @@
 #include <c10/util/Exception.h>
 #include <torch/nn/modules/container/modulelist.h>
 
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/clone_module.h"
 #include "base/stop_guard.h"
 #include "etc/embedding.h"
 #include "etc/encoder_layer.h"
@@ -19,6 +22,26 @@ EtcConfig Checked(const EtcConfig& config) {
   const absl::Status status = CheckEtcConfig(config, "EtcConfig");
   TORCH_CHECK(status.ok(), std::string(status.message()));
   return config;
+}
+
+// The largest magnitude of a score; 0 without any. Waits for a device once.
+double LargestMagnitude(const ResidualScores& scores) {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> ends;
+  for (const torch::Tensor* tensor :
+       {&scores.g2g, &scores.g2l, &scores.l2g, &scores.l2l}) {
+    if (tensor->defined() && tensor->numel() > 0) {
+      const auto [least, most] = torch::aminmax(tensor->detach());
+      ends.insert(ends.end(), {least, most});
+    }
+  }
+  return ends.empty() ? 0.0 : torch::stack(ends).abs().max().item<double>();
+}
+
+void RaiseTo(double value, std::atomic<double>* largest) {
+  double before = *largest;
+  while (value > before && !largest->compare_exchange_weak(before, value)) {
+  }
 }
 
 // `states` [..., H] as they leave the model.
@@ -67,7 +90,9 @@ ScoreStorage ScoreStorageFromName(const std::string& name) {
   return ScoreStorage::kRecompute;
 }
 
-EtcModelImpl::EtcModelImpl(const EtcConfig& config) : config_(Checked(config)) {
+EtcModelImpl::EtcModelImpl(const EtcConfig& config)
+    : config_(Checked(config)),
+      largest_score_(std::make_shared<std::atomic<double>>(0.0)) {
   embedding_ =
       register_module("embedding", std::make_shared<EtcEmbeddingImpl>(config_));
   const EtcEncoderLayerOptions options = EncoderLayerOptions(config_);
@@ -109,6 +134,26 @@ void EtcModelImpl::set_linear_precision(LinearPrecision precision) {
   for (const auto& layer : layers_) {
     layer->set_linear_precision(precision);
   }
+}
+
+std::shared_ptr<torch::nn::Module> EtcModelImpl::clone(
+    const c10::optional<torch::Device>& device) const {
+  return CloneModule(*this, device, [this] {
+    auto copy = std::make_shared<EtcModelImpl>(config_);
+    copy->score_storage_ = score_storage_;
+    copy->measures_scores_ = measures_scores_;
+    copy->set_linear_precision(linear_precision_);
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      copy->layers_[i]->attention()->set_implementation(
+          layers_[i]->attention()->options().implementation);
+    }
+    return copy;
+  });
+}
+
+void EtcModelImpl::clone_(torch::nn::Module& other,
+                          const c10::optional<torch::Device>& device) {
+  BecomeCloneOf(other, device, this);
 }
 
 torch::Tensor EtcModelImpl::token_embedding_table() const {
@@ -166,17 +211,39 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
       pack(state), parameters));
 }
 
+EncoderState EtcModelImpl::RunLastChain(EncoderState state,
+                                        const AttentionInputs& attention,
+                                        int64_t begin,
+                                        const OutputRows& outputs) {
+  const int64_t end = config_.num_hidden_layers;
+  if (!measures_scores_) {
+    return RunChain(std::move(state), attention, begin, end, outputs);
+  }
+  // Of streams without an output the last layer has no scores.
+  state = RunChain(std::move(state), attention, begin, end - 1);
+  RaiseTo(LargestMagnitude(state.scores), largest_score_.get());
+  state = RunChain(std::move(state), attention, end - 1, end, outputs);
+  RaiseTo(LargestMagnitude(state.scores), largest_score_.get());
+  return state;
+}
+
 EtcOutput EtcModelImpl::forward(const EtcInput& input) {
+  const AttentionInputs attention =
+      input.attention.is_default()
+          ? AttentionInputs::Everything(config_.relative_pos_max_distance)
+          : input.attention;
   const EmbeddedInput embedded = embedding_->forward(input);
   EncoderState state{.long_states = embedded.long_input,
                      .global_states = embedded.global_input};
   const auto chains = CheckpointChains(config_.num_hidden_layers,
                                        config_.grad_checkpointing_period);
   for (const auto& [begin, end] : chains) {
-    const bool recompute = is_training() && end < config_.num_hidden_layers;
-    state = recompute ? RecomputeChain(state, input.attention, begin, end)
-                      : RunChain(std::move(state), input.attention, begin, end,
-                                 input.outputs);
+    if (end == config_.num_hidden_layers) {
+      state = RunLastChain(std::move(state), attention, begin, input.outputs);
+    } else {
+      state = is_training() ? RecomputeChain(state, attention, begin, end)
+                            : RunChain(std::move(state), attention, begin, end);
+    }
   }
   return {.long_output = FinalNorm(state.long_states, long_final_norm_),
           .global_output = FinalNorm(state.global_states, global_final_norm_),

@@ -6,6 +6,7 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,7 +35,10 @@ ScoreStorage ScoreStorageFromName(const std::string& name);
 struct EtcInput {
   torch::Tensor token_ids;         // [B, L] int64
   torch::Tensor global_token_ids;  // [B, G] int64
-  // Masks and relative ids; default: everything visible, no relative ids.
+  // Who sees whom, and relative ids. Default: all tokens are those of one
+  // document, none is padding; long tokens see their window and all global
+  // ones, which see everything, with the relative ids of their distances
+  // (AttentionInputs::Everything, relative_pos_max_distance).
   AttentionInputs attention;
 
   // Each may be undefined.
@@ -66,7 +70,8 @@ class EtcModelImpl : public torch::nn::Module {
  public:
   explicit EtcModelImpl(const EtcConfig& config);
 
-  // Throws c10::Error on tensors of other shapes and ids out of range.
+  // Throws c10::Error on tensors of other shapes, dtypes and devices, and ids
+  // out of range.
   EtcOutput forward(const EtcInput& input);
 
   // Sets the configuration's `residual_attention`; parameters stay as they are.
@@ -74,6 +79,7 @@ class EtcModelImpl : public torch::nn::Module {
   ResidualAttention residual_attention() const;
   // How long residual scores are kept; kReverse unless set.
   void set_score_storage(ScoreStorage storage) { score_storage_ = storage; }
+  ScoreStorage score_storage() const { return score_storage_; }
   // For all layers; kAuto unless set.
   void set_attention_implementation(AttentionImplementation implementation);
 
@@ -83,16 +89,35 @@ class EtcModelImpl : public torch::nn::Module {
   void set_linear_precision(LinearPrecision precision);
   LinearPrecision linear_precision() const { return linear_precision_; }
 
+  // Whether forward passes measure the residual scores that are carried, which
+  // reads those of two layers once; off unless set. Not while a pass runs.
+  void set_measures_scores(bool measures) { measures_scores_ = measures; }
+  // The largest magnitude so far: how exact ScoreStorage::kReverse is follows
+  // from it. 0 if none was measured.
+  double largest_score() const { return *largest_score_; }
+
+  // The same module, in the same mode, with parameters of its own, on `device`
+  // if that is given. Draws no random numbers; gradients are not copied.
+  std::shared_ptr<torch::nn::Module> clone(
+      const c10::optional<torch::Device>& device = c10::nullopt) const override;
+
   const EtcConfig& config() const { return config_; }
   // [vocab_size, token_embedding_size], for tied output layers.
   torch::Tensor token_embedding_table() const;
 
  private:
+  void clone_(torch::nn::Module& other,
+              const c10::optional<torch::Device>& device) override;
+
   // Layers [begin, end), keeping everything for the backward pass, or only
   // the state before them; the last layer of all is never among the latter.
   EncoderState RunChain(EncoderState state, const AttentionInputs& attention,
                         int64_t begin, int64_t end,
                         const OutputRows& outputs = {});
+  // The layers from `begin` on; measures their scores if that is asked for.
+  EncoderState RunLastChain(EncoderState state,
+                            const AttentionInputs& attention, int64_t begin,
+                            const OutputRows& outputs);
   EncoderState RecomputeChain(const EncoderState& state,
                               const AttentionInputs& attention, int64_t begin,
                               int64_t end);
@@ -100,6 +125,8 @@ class EtcModelImpl : public torch::nn::Module {
   EtcConfig config_;
   ScoreStorage score_storage_ = ScoreStorage::kReverse;
   LinearPrecision linear_precision_ = LinearPrecision::kFloat32;
+  bool measures_scores_ = false;
+  std::shared_ptr<std::atomic<double>> largest_score_;
   std::shared_ptr<EtcEmbeddingImpl> embedding_;
   std::vector<std::shared_ptr<EtcEncoderLayerImpl>> layers_;
   // Null unless final_layer_norm.

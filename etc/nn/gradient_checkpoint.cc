@@ -1,74 +1,21 @@
 #include "etc/nn/gradient_checkpoint.h"
 
-#include <ATen/Context.h>
 #include <c10/util/Exception.h>
 #include <torch/autograd.h>
 #include <torch/custom_class.h>
 
-#include <algorithm>
-#include <mutex>
-#include <optional>
+#include <cstdint>
+
+#include "base/dropout_seeds.h"
 
 namespace etc {
 namespace {
-
-// The state of a device's random number generator.
-torch::Tensor GetRandomState(const torch::Device& device) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  return generator.get_state();
-}
-
-void SetRandomState(const torch::Device& device, const torch::Tensor& state) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(state);
-}
-
-// The states of all generators that layers on a device draw from: its own, and
-// that of the CPU, which seeds kernels on any device.
-class RandomStates {
- public:
-  explicit RandomStates(const torch::Device& device)
-      : device_(device), cpu_(GetRandomState(torch::kCPU)) {
-    if (!device.is_cpu()) {
-      own_ = GetRandomState(device);
-    }
-  }
-  void Restore() const {
-    SetRandomState(torch::kCPU, cpu_);
-    if (own_.defined()) {
-      SetRandomState(device_, own_);
-    }
-  }
-
- private:
-  torch::Device device_;
-  torch::Tensor cpu_;
-  torch::Tensor own_;  // undefined on the CPU
-};
-
-// Sets the random states for as long as it lives.
-class RandomStateGuard {
- public:
-  RandomStateGuard(const torch::Device& device, const RandomStates& states)
-      : saved_(device) {
-    states.Restore();
-  }
-  ~RandomStateGuard() { saved_.Restore(); }
-  RandomStateGuard(const RandomStateGuard&) = delete;
-  RandomStateGuard& operator=(const RandomStateGuard&) = delete;
-
- private:
-  const RandomStates saved_;
-};
 
 // What the backward pass needs beside the saved tensors.
 struct Recomputation : torch::CustomClassHolder {
   TensorFunction function;
   int64_t inputs = 0;
-  torch::Device device = torch::kCPU;
-  std::optional<RandomStates> random_states;
+  std::vector<uint64_t> dropout_seeds;  // that the forward pass drew
 };
 
 class CheckpointFunction
@@ -82,9 +29,9 @@ class CheckpointFunction
                            const c10::intrusive_ptr<Recomputation>& again,
                            at::TensorList tensors) {
     const Variables inputs(tensors.begin(), tensors.begin() + again->inputs);
-    again->random_states.emplace(again->device);
     context->save_for_backward(Variables(tensors.begin(), tensors.end()));
     context->saved_data["again"] = c10::IValue::make_capsule(again);
+    const RecordDropoutSeeds record(&again->dropout_seeds);
     return again->function(inputs);
   }
 
@@ -114,7 +61,7 @@ class CheckpointFunction
 
     Variables outputs;
     {
-      const RandomStateGuard random(again->device, *again->random_states);
+      const ReplayDropoutSeeds replay(again->dropout_seeds);
       outputs = again->function(inputs);
     }
     Variables roots, root_gradients;
@@ -152,7 +99,6 @@ std::vector<torch::Tensor> CheckpointGradients(
   auto again = c10::make_intrusive<Recomputation>();
   again->function = function;
   again->inputs = static_cast<int64_t>(inputs.size());
-  again->device = inputs[0].device();
   std::vector<torch::Tensor> tensors = inputs;
   tensors.insert(tensors.end(), parameters.begin(), parameters.end());
   return CheckpointFunction::apply(again, at::TensorList(tensors));

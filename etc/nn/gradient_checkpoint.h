@@ -14,8 +14,10 @@ using TensorFunction = std::function<std::vector<torch::Tensor>(
     const std::vector<torch::Tensor>&)>;
 
 // `function(inputs)`, keeping only the inputs for the backward pass, which
-// calls the function once more (Chen et al. 2016). The second call sees the
-// same random numbers as the first, so that dropout masks agree.
+// calls the function once more (Chen et al. 2016). The second call draws the
+// same seeds (DrawDropoutSeed, base/dropout_seeds.h) as the first, so that
+// dropout masks agree; the generators of LibTorch, which all threads share,
+// stay as they are. The function draws nothing else.
 //
 //   inputs:      what the function is called with
 //   parameters:  what else it depends on; gradients flow to them as well

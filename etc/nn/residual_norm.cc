@@ -8,6 +8,7 @@
 
 #include "attention/sparse_attention.h"
 #include "base/check_shape.h"
+#include "base/dropout_seeds.h"
 #include "base/random.h"
 #include "base/row_chunks.h"
 #include "etc/nn/kernels/residual_norm.h"
@@ -326,8 +327,8 @@ torch::Tensor ResidualSumReference(const ResidualInput& input) {
       input.bias.defined() ? input.change + input.bias : input.change;
   if (input.dropout_factors.defined()) {
     change = change * input.dropout_factors;
-  } else if (input.dropout > 0.0) {
-    change = torch::dropout(change, input.dropout, /*train=*/true);
+  } else {
+    change = SeededDropout(change, input.dropout);
   }
   return input.residual.defined() ? input.residual + change : change;
 }

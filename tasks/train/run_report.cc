@@ -57,6 +57,10 @@ absl::Status RunReport::ReportUpdate(int64_t step,
     options_.reporter->Message(update.warning);
     warned_ = true;
   }
+  if (!update.model_warning.empty() && !warned_of_model_) {
+    options_.reporter->Message(update.model_warning);
+    warned_of_model_ = true;
+  }
   if (step == plan.num_steps || skipped_train_ == 0) {
     ReportSkipped("training", skipped, &skipped_train_);
   }

@@ -49,6 +49,7 @@ class RunReport {
   MetricsLog log_;
   ProgressMeter meter_;
   bool warned_ = false;
+  bool warned_of_model_ = false;
   int64_t skipped_train_ = 0;
   int64_t skipped_dev_ = 0;
 };

@@ -25,6 +25,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/train/precision.h"
+#include "tasks/train/train_step_result.h"
 
 namespace etc {
 namespace {
@@ -140,7 +141,19 @@ std::string PunktFolder(const std::string& directory) {
 }  // namespace
 
 std::vector<torch::Tensor> TaskModel::Forward(const Batch& batch) {
+  // Scores grow slowly: one pass of these is enough, and costs nothing.
+  constexpr int64_t kPassesPerMeasurement = 50;
+  const bool reverses =
+      encoder_->score_storage() == ScoreStorage::kReverse &&
+      encoder_->residual_attention() != ResidualAttention::kOff;
+  encoder_->set_measures_scores(reverses && is_training() &&
+                                training_passes_++ % kPassesPerMeasurement ==
+                                    0);
   return head_->Run(encoder_, batch);
+}
+
+std::string TaskModel::Warning() const {
+  return ScoreWarning(encoder_->largest_score());
 }
 
 NamedTensors TaskModel::Tensors() const {

@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,6 +39,8 @@ class TaskModel final : public TrainableModel {
                      const Batch& batch, const LossTotals& totals) override {
     return head_->Loss(logits, batch, totals);
   }
+  // ScoreWarning of the residual scores, measured every now and then.
+  std::string Warning() const override;
   bool is_training() const override { return head_->is_training(); }
   void SetTraining(bool training) override;
   // Moves parameters and buffers; tensors that shared memory with them before
@@ -54,6 +57,7 @@ class TaskModel final : public TrainableModel {
  private:
   EtcModel encoder_;
   std::shared_ptr<TaskHead> head_;
+  int64_t training_passes_ = 0;
 };
 
 // A model with random weights from LibTorch's generator for the CPU, whatever

@@ -49,6 +49,18 @@ std::string NormWarning(const TrainStepResult& update, int64_t step,
   return "";
 }
 
+std::string ScoreWarning(double largest) {
+  if (largest <= kMaxReversedScore) {
+    return "";
+  }
+  return absl::StrFormat(
+      "warning: attention scores reach %.3g: with train.score_storage "
+      "\"reverse\" gradients are off by about %.0e of their size; "
+      "\"recompute\" is exact and takes more time, \"store\" is exact and "
+      "takes more memory",
+      largest, 1e-7 * largest);
+}
+
 TrainStep::TrainStep(TrainableModel* model,
                      std::unique_ptr<Optimizer> optimizer, Options options)
     : model_(model),
@@ -305,6 +317,7 @@ absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
     return Diverged("weights' norm after", step, result->weight_norm);
   }
   result->warning = NormWarning(*result, step, norm_before, num_parameters_);
+  result->model_warning = model_->Warning();
   return absl::OkStatus();
 }
 

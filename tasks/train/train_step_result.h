@@ -20,6 +20,8 @@ struct TrainStepResult {
   int64_t tokens = 0;  // long and global, without padding
   // NormWarning of these numbers; empty: nothing is wrong.
   std::string warning;
+  // TrainableModel::Warning after it.
+  std::string model_warning;
 };
 
 // Beyond these bounds an update has likely ruined the model: one that is longer
@@ -34,6 +36,15 @@ inline constexpr double kMaxRootMeanSquare = 10;
 // the bounds.
 std::string NormWarning(const TrainStepResult& update, int64_t step,
                         double norm_before, int64_t count);
+
+// Beyond this magnitude of residual scores, gradients from scores that were
+// brought back by subtraction (ScoreStorage::kReverse) are off by more than
+// about 1e-4 of their size: by 1e-7 of the score.
+inline constexpr double kMaxReversedScore = 1000;
+
+// A message about the largest magnitude of a score in a run with kReverse;
+// empty if it is within the bound.
+std::string ScoreWarning(double largest);
 
 }  // namespace etc
 

@@ -45,6 +45,9 @@ class TrainableModel {
   virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                              const Batch& batch, const LossTotals& totals) = 0;
 
+  // What is wrong with the passes so far, for people to read; empty: nothing.
+  virtual std::string Warning() const { return ""; }
+
   // Training mode: dropout is on.
   virtual bool is_training() const = 0;
   virtual void SetTraining(bool training) = 0;

@@ -10,11 +10,13 @@
 #include "etc/bert_input.h"
 
 #include <c10/util/Exception.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -183,7 +185,7 @@ BertExample RandomExample() {
   torch::manual_seed(2);
   BertExample example{.ids = torch::randint(29, {2, 11}, torch::kInt64),
                       .types = torch::randint(2, {2, 11}, torch::kInt64),
-                      .mask = torch::ones({2, 11}, torch::kFloat64)};
+                      .mask = torch::ones({2, 11}, torch::kInt64)};
   example.mask.index_put_({1, torch::arange(7, 11)}, 0);
   return example;
 }
@@ -456,10 +458,32 @@ TEST(BertInputTest, TrainsWithRecomputedLayers) {
 
 TEST(BertInputTest, RefusesOtherShapes) {
   const torch::Tensor ids = torch::zeros({2, 3}, torch::kInt64);
+  const torch::Tensor longer = torch::ones({2, 4}, torch::kInt64);
   EXPECT_THROW(BertInput(ids[0]), c10::Error);
   EXPECT_THROW(BertInput(ids, ids[0]), c10::Error);
-  EXPECT_THROW(BertInput(ids, {}, torch::ones({2, 4})), c10::Error);
-  EXPECT_THROW(PackedBertInput(ids, {}, torch::ones({2, 4})), c10::Error);
+  EXPECT_THROW(BertInput(ids, {}, longer), c10::Error);
+  EXPECT_THROW(PackedBertInput(ids, {}, longer), c10::Error);
+}
+
+// A mask that is added to scores, 0 and -inf, as bool would say the reverse.
+TEST(BertInputTest, RefusesOtherDtypes) {
+  const torch::Tensor ids = torch::zeros({2, 3}, torch::kInt64);
+  EXPECT_NO_THROW(BertInput(ids, ids, torch::ones_like(ids)));
+  EXPECT_THROW(BertInput(ids.to(torch::kFloat32)), c10::Error);
+  EXPECT_THROW(BertInput(ids, ids.to(torch::kFloat32)), c10::Error);
+  EXPECT_THROW(PackedBertInput(ids, {}, torch::ones({2, 3})), c10::Error);
+  const torch::Tensor added = torch::zeros({2, 3});
+  added[0][2] = -std::numeric_limits<float>::infinity();
+  for (const torch::Tensor& mask :
+       {added, torch::ones({2, 3}), torch::ones_like(ids) * -10000}) {
+    try {
+      BertInput(ids, {}, mask);
+      ADD_FAILURE() << "a mask of " << mask.scalar_type() << " is taken";
+    } catch (const c10::Error& error) {
+      EXPECT_THAT(error.what_without_backtrace(),
+                  testing::HasSubstr("attention_mask should be bool"));
+    }
+  }
 }
 
 TEST(BertInputTest, AModelWithoutLongTokensRefusesThem) {

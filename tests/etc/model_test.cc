@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -351,6 +353,81 @@ TEST(EtcModelTest, WorksWithoutGlobalTokens) {
   EXPECT_TRUE(torch::isfinite(output.long_output).all().item<bool>());
 }
 
+// Without positions of its own a text whose order nothing says would give the
+// same output when it is reversed.
+TEST(EtcModelTest, ReadsTheOrderOfATextWithoutAPattern) {
+  torch::manual_seed(1);
+  EtcConfig config = ToyConfig();
+  config.initializer_range = 0.3;
+  EtcModel model(config);
+  model->eval();
+  EtcInput text{.token_ids = torch::tensor({{1, 2, 3, 4, 5, 6}}, torch::kInt64),
+                .global_token_ids = torch::tensor({{7, 8}}, torch::kInt64)};
+  EtcInput reversed = text;
+  reversed.token_ids = text.token_ids.flip(1);
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kKernel, AttentionImplementation::kBlocked,
+        AttentionImplementation::kReference}) {
+    model->set_attention_implementation(implementation);
+    const torch::Tensor forwards = model->forward(text).long_output;
+    EXPECT_GT(MaxError(model->forward(reversed).long_output.flip(1), forwards),
+              1e-3);
+    EtcInput with_pattern = text;
+    with_pattern.attention = AttentionInputs({UnrestrictedPattern(6, 2, 2, 2)});
+    EXPECT_TRUE(model->forward(with_pattern).long_output.equal(forwards));
+    // Who asks for it gets no order.
+    EtcInput without_order = text;
+    without_order.attention = AttentionInputs::Everything(0);
+    EXPECT_GT(MaxError(model->forward(without_order).long_output, forwards),
+              1e-3);
+  }
+}
+
+// Scores that grow with the layers are measured where they are carried, also of
+// a stream without an output; and tell how exact gradients are without copies.
+TEST(EtcModelTest, MeasuresTheScoresThatSayHowExactReversalIs) {
+  for (const double scale : {1.0, 100.0}) {
+    torch::manual_seed(1);
+    EtcConfig config = ToyConfig();
+    config.num_hidden_layers = 24;
+    config.initializer_range = 0.3;
+    config.residual_attention = "sum";
+    EtcModel model(config);
+    {
+      const torch::NoGradGuard no_grad;
+      for (const auto& parameter : model->named_parameters()) {
+        if (parameter.key().find("query.weight") != std::string::npos) {
+          torch::Tensor(parameter.value()).mul_(scale);
+        }
+      }
+    }
+    const auto gradient = [&](ScoreStorage storage) {
+      model->set_score_storage(storage);
+      model->zero_grad();
+      model->forward(ToyInput()).long_output.sin().sum().backward();
+      return model->token_embedding_table().grad().clone();
+    };
+    EXPECT_EQ(model->largest_score(), 0.0);
+    const torch::Tensor exact = gradient(ScoreStorage::kStore);
+    EXPECT_EQ(model->largest_score(), 0.0);
+    model->set_measures_scores(true);
+    const torch::Tensor reversed = gradient(ScoreStorage::kReverse);
+    const double largest = model->largest_score();
+    EXPECT_GT(largest, 2.0 * scale);
+    EXPECT_LE(MaxError(reversed, exact),
+              1e-6 * std::max(largest, 10.0) * exact.abs().max().item<double>())
+        << "at scores of " << largest;
+    EXPECT_TRUE(gradient(ScoreStorage::kRecompute).equal(exact));
+    // Of what is output, and before the last layer of all.
+    EtcInput input = ToyInput();
+    model = EtcModel(std::dynamic_pointer_cast<EtcModelImpl>(model->clone()));
+    input.outputs.longs = torch::zeros({0}, torch::kInt64);
+    model->forward(input);
+    EXPECT_GT(model->largest_score(), 0.8 * largest);
+    EXPECT_LE(model->largest_score(), largest);
+  }
+}
+
 TEST(EtcModelTest, RejectsWhatDoesNotFit) {
   EtcModel model(ToyConfig());
   const auto expect_rejected = [&](auto change) {
@@ -373,6 +450,23 @@ TEST(EtcModelTest, RejectsWhatDoesNotFit) {
   });
   expect_rejected([](EtcInput& i) {
     i.global_embedding_adder = torch::zeros({1, 3, 5});
+  });
+  const auto as_float = [](torch::Tensor& t) { t = t.to(torch::kFloat32); };
+  expect_rejected([&](EtcInput& i) { as_float(i.token_ids); });
+  expect_rejected([&](EtcInput& i) { as_float(i.global_token_ids); });
+  expect_rejected([](EtcInput& i) { i.segment_ids = torch::ones({1, 7}); });
+  expect_rejected([](EtcInput& i) {
+    i.global_segment_ids = torch::ones({1, 3});
+  });
+  expect_rejected([](EtcInput& i) {
+    i.long_embedding_adder = torch::zeros({1, 7, 4}, torch::kFloat64);
+  });
+  expect_rejected([](EtcInput& i) {
+    i.long_embedding_adder = torch::zeros({1, 7, 4}, torch::kInt64);
+  });
+  expect_rejected([](EtcInput& i) { i.outputs.longs = torch::ones({1}); });
+  expect_rejected([](EtcInput& i) {
+    i.outputs.globals = torch::full({1}, 3, torch::kInt64);
   });
   EtcConfig config = ToyConfig();
   config.num_attention_heads = 3;

@@ -25,6 +25,8 @@ int main() {
             << "l2l " << layer.scores.l2l.sizes() << "\n";
 
   // A whole encoder. Residual scores can be switched on and off at any time.
+  // Without patterns an input is one document: each long token sees its window
+  // and all global tokens, these see everything, with relative positions.
   etc::EtcConfig config = *etc::EtcConfigPreset("base");
   config.num_hidden_layers = 2;
   etc::EtcModel model(config);

@@ -52,27 +52,30 @@ BlockedSoftmax::BlockedSoftmax(const AttentionProblem& problem,
 }
 
 ScorePair BlockedSoftmax::Scores(const AttentionOperands& operands) const {
-  const torch::Tensor& query = operands.query;
-  const torch::ScalarType type = ScoreTypeOf(query);
+  // A product of 16 bits would round its result to as many: at scores of 160,
+  // which sums over layers reach, to steps of 1.
+  const torch::ScalarType type = ScoreTypeOf(operands.query);
+  const torch::Tensor query = operands.query.to(type);
+  const torch::Tensor own_key = operands.own_key.to(type);
   const auto product = [&](const torch::Tensor& a, const torch::Tensor& b) {
-    return torch::matmul(a, b.transpose(-2, -1)).to(type);
+    return torch::matmul(a, b.transpose(-2, -1));
   };
   ScorePair scores;
-  scores.other = product(query, operands.other_key);
+  scores.other = product(query, operands.other_key.to(type));
   if (has_window()) {
     const torch::Tensor spans =  // [B, heads, blocks, b, b + 2r]
-        product(
-            SplitIntoBlocks(query, block_length_),
-            BlocksWithMargin(operands.own_key, block_length_, pattern_.radius));
+        product(SplitIntoBlocks(query, block_length_),
+                BlocksWithMargin(own_key, block_length_, pattern_.radius));
     scores.own = JoinBlocks(UnskewElementsRight(spans), pattern_.queries);
   } else {
-    scores.own = product(query, operands.own_key);
+    scores.own = product(query, own_key);
   }
   if (masks_.own_ids.defined()) {
     TORCH_CHECK(operands.relative.embedding.defined(),
                 "relative ids are given, but there is no relative table");
-    const torch::Tensor by_id =
-        RelativeScoresById(query, operands.relative).to(type);
+    const torch::Tensor by_id = RelativeScoresById(
+        query, {.embedding = operands.relative.embedding.to(type),
+                .bias = operands.relative.bias.to(type)});
     scores.own = scores.own + OfIds(by_id, masks_.own_ids);
     scores.other = scores.other + OfIds(by_id, masks_.other_ids);
   }
@@ -100,23 +103,24 @@ torch::Tensor BlockedSoftmax::Context(const ScorePair& sums,
         probabilities *
         torch::cat({dropout_factors.own, dropout_factors.other}, -1);
   }
-  probabilities = probabilities.to(own_value.scalar_type());
+  const torch::ScalarType type = probabilities.scalar_type();
   const int64_t own_columns = pattern_.own_columns();
   const torch::Tensor own = probabilities.narrow(-1, 0, own_columns);
   const torch::Tensor of_own =
       has_window()
-          ? JoinBlocks(torch::matmul(SkewElementsRight(
-                                         SplitIntoBlocks(own, block_length_)),
-                                     BlocksWithMargin(own_value, block_length_,
-                                                      pattern_.radius)),
-                       pattern_.queries)
-          : torch::matmul(own, own_value);
+          ? JoinBlocks(
+                torch::matmul(
+                    SkewElementsRight(SplitIntoBlocks(own, block_length_)),
+                    BlocksWithMargin(own_value.to(type), block_length_,
+                                     pattern_.radius)),
+                pattern_.queries)
+          : torch::matmul(own, own_value.to(type));
   const torch::Tensor context =
       of_own +
       torch::matmul(probabilities.narrow(-1, own_columns, pattern_.other_keys),
-                    other_value);
+                    other_value.to(type));
   // Rows without any allowed key: their probabilities are equal, not 0.
-  return context * sees_any_.to(context.scalar_type());
+  return (context * sees_any_.to(type)).to(own_value.scalar_type());
 }
 
 }  // namespace etc

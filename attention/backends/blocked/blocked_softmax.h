@@ -15,8 +15,8 @@ namespace etc {
 // parts (windows.h). Without a window there is one block of all queries.
 //
 // Plain tensor operations, differentiable, for any number of heads: operands
-// and scores may be those of some heads of the problem. Products are in the
-// dtype of the operands; scores, softmax and sums in ScoreType.
+// and scores may be those of some heads of the problem. All is computed in
+// ScoreType; only operands, context and their gradients have fewer bits.
 class BlockedSoftmax {
  public:
   // `block_length`: queries of a block, at least 1. Asks the pattern for its

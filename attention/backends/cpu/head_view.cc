@@ -71,7 +71,7 @@ kernels::AttentionHead HeadOf(const AttentionProblem& problem, int64_t batch,
                  BlockOf(operands.other_key, operands.other_value, runs.other,
                          batch, head)},
       .divisor = static_cast<float>(problem.divisor),
-      .dropout = static_cast<float>(problem.dropout),
+      .dropout = problem.dropout,
       .dropout_seed =
           kernels::DropoutHeadSeed(problem.dropout_seed, batch, head)};
   out.blocks[0].radius = problem.pattern.radius;

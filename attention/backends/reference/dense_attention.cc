@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check_shape.h"
+#include "base/dropout_seeds.h"
 
 namespace etc {
 namespace {
@@ -79,10 +80,9 @@ DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
   } else {
     probabilities = torch::softmax(logits, -1);
   }
-  probabilities =
-      input.dropout_factors.defined()
-          ? probabilities * input.dropout_factors
-          : torch::dropout(probabilities, input.dropout, input.dropout > 0.0);
+  probabilities = input.dropout_factors.defined()
+                      ? probabilities * input.dropout_factors
+                      : SeededDropout(probabilities, input.dropout);
   return {.context = torch::matmul(probabilities, input.value),
           .scores = scores};
 }

@@ -119,6 +119,70 @@ TEST_P(EveryBackendTest, DropsTheSameWeightsForTheSameSeed) {
   }
 }
 
+// 1 / (1 - p) has few digits if the difference is taken in float32.
+TEST_P(EveryBackendTest, KeepsTheDigitsOfADropoutNearOne) {
+  if (!IsFused()) {
+    GTEST_SKIP() << "the reference takes dropout factors instead";
+  }
+  ExpectMatchesReference(GetParam(), {.longs = 250,
+                                      .globals = 9,
+                                      .radius = 12,
+                                      .layers = 1,
+                                      .residual = ResidualAttention::kOff,
+                                      .dropout = 0.9993});
+}
+
+// Carried scores near a billion, in steps of 64, that float32 holds exactly.
+// Divided by 24 layers they are 2.7 apart, and the softmax depends on all of
+// them; undivided some are the largest together with others.
+TEST_P(EveryBackendTest, MatchesReferenceAtScoresOfABillion) {
+  const AttentionCase c = {.longs = 70, .globals = 20, .radius = 12};
+  for (const ResidualAttention residual :
+       {ResidualAttention::kSum, ResidualAttention::kMean}) {
+    for (const double largest : {1e9, -1e9}) {
+      if (residual == ResidualAttention::kMean &&
+          GetParam() != AttentionImplementation::kKernel) {
+        continue;  // divides, and rounds, before it takes the differences
+      }
+      const OneLayer layer(c);
+      SparseAttentionInput input = layer.input;
+      input.residual = residual;
+      input.layer = 23;
+      const auto steps = [&](int64_t columns) {
+        return torch::randint(0, 9, {2, 2, 70, columns})
+                   .to(torch::kFloat32)
+                   .mul(-64.0) +
+               largest;
+      };
+      input.previous = {.own = steps(25), .other = steps(20)};
+      // The layer itself adds less than half a step.
+      SparseAttentionInput exact = input;
+      for (torch::Tensor* tensor : AttentionStack::Tensors(&exact)) {
+        *tensor = tensor->detach().to(torch::kFloat64).requires_grad_(true);
+      }
+      for (SparseAttentionInput* one : {&input, &exact}) {
+        one->operands.query =
+            torch::zeros_like(one->operands.query).requires_grad_(true);
+        one->operands.relative.bias =
+            torch::zeros_like(one->operands.relative.bias.detach())
+                .requires_grad_(true);
+      }
+      exact.previous.ForEachTensor(
+          [](torch::Tensor& scores) { scores = scores.to(torch::kFloat64); });
+      const SparseAttentionOutput actual = Run(input);
+      const SparseAttentionOutput expected =
+          SparseAttention(exact, AttentionImplementation::kReference);
+      EXPECT_TRUE(IsClose(actual.context, expected.context, 1e-5));
+      WeightedSum(actual.context, 1).backward();
+      WeightedSum(expected.context, 1).backward();
+      EXPECT_TRUE(IsClose(input.operands.own_value.grad(),
+                          exact.operands.own_value.grad(), 1e-5));
+      EXPECT_TRUE(IsClose(input.operands.query.grad(),
+                          exact.operands.query.grad(), 1e-5));
+    }
+  }
+}
+
 TEST_P(EveryBackendTest, GradientsAreThoseOfDifferences) {
   if (GetParam() == AttentionImplementation::kKernel) {
     const OneLayer layer({.longs = 9}, torch::kFloat64);
@@ -222,16 +286,49 @@ TEST_P(EveryBackendTest, CarriesFloat32ScoresWithBfloat16Operands) {
   const SparseAttentionOutput expected = Run(wide);
   EXPECT_EQ(output.scores.own.scalar_type(), torch::kFloat32);
   EXPECT_EQ(output.context.scalar_type(), torch::kBFloat16);
-  // Products of 32 numbers around 1 and the relative term, divided by 5.7,
-  // rounded to 8 bits.
-  EXPECT_TRUE(IsClose(output.scores.own, expected.scores.own, 0.05));
-  EXPECT_TRUE(IsClose(output.context, expected.context, 0.1));
+  EXPECT_TRUE(IsClose(output.scores.own, expected.scores.own, 1e-5));
+  // Rounded to 8 bits.
+  EXPECT_TRUE(IsClose(output.context, expected.context,
+                      0x1p-8 * expected.context.abs().max().item<double>()));
   output.context.to(torch::kFloat32).square().sum().backward();
   expected.context.square().sum().backward();
   const torch::Tensor gradient = wide.operands.own_key.grad();
   EXPECT_EQ(narrow.operands.own_key.grad().scalar_type(), torch::kBFloat16);
   EXPECT_TRUE(IsClose(narrow.operands.own_key.grad(), gradient,
                       0.05 * gradient.abs().max().item<double>()));
+}
+
+// In steps of 1, which scores of 160 have in 8 bits, contexts are off by a
+// quarter. Here they are off by their own rounding.
+TEST_P(EveryBackendTest, SumsScoresOfBfloat16OperandsInFloat32) {
+  if (!IsFused()) {
+    GTEST_SKIP() << "the reference computes all in the operands' type";
+  }
+  for (const int64_t longs : {0, 70}) {
+    const AttentionCase c = {.longs = longs,
+                             .globals = 40,
+                             .head_dim = 32,
+                             .value_dim = 32,
+                             .borders = Borders::kNone};
+    const QuerySide side = longs == 0 ? QuerySide::kGlobal : QuerySide::kLong;
+    torch::manual_seed(4);
+    const AttentionInputs attention = MakeAttention(c);
+    SparseAttentionInput narrow = AttentionStack(c, side, attention).layers[0];
+    narrow.operands.query = narrow.operands.query * 60.0;
+    for (torch::Tensor* tensor : AttentionStack::Tensors(&narrow)) {
+      *tensor = tensor->to(torch::kBFloat16);
+    }
+    SparseAttentionInput exact = narrow;
+    for (torch::Tensor* tensor : AttentionStack::Tensors(&exact)) {
+      *tensor = tensor->to(torch::kFloat64);
+    }
+    const SparseAttentionOutput actual = Run(narrow);
+    const SparseAttentionOutput expected =
+        SparseAttention(exact, AttentionImplementation::kReference);
+    ASSERT_GT(expected.scores.own.abs().max().item<double>(), 160.0);
+    EXPECT_TRUE(IsClose(actual.context, expected.context,
+                        0x1p-8 * expected.context.abs().max().item<double>()));
+  }
 }
 
 TEST_P(EveryBackendTest, TakesMasksAndIdsAsTensorsOrRefusesThem) {

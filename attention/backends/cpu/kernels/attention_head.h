@@ -57,7 +57,7 @@ struct AttentionHead {
   float divisor = 1.0f;
   // Probability of dropping a weight, below 1, and the seed that decides which
   // (base/random.h), for this head alone.
-  float dropout = 0.0f;
+  double dropout = 0.0;
   uint64_t dropout_seed = 0;
 };
 

@@ -22,8 +22,7 @@ struct ForwardResults {
   float* context = nullptr;
   int64_t context_stride = 0;
   // Of each query, what the backward pass needs to find the probabilities:
-  // the largest score / divisor * log2(e), and 1 / the sum of exponentials, 0
-  // if no key is visible.
+  // the largest score, and 1 / the sum of exponentials, 0 if no key is visible.
   float* row_max = nullptr;
   float* row_inverse_sum = nullptr;
   // Scores from the layer below, and those to carry on: previous + score, where

@@ -43,7 +43,7 @@ class Backward {
         work_(head, workspace),
         scores_(head, nothing_carried_, work_.sizes),
         threshold_(DropoutThreshold(head.dropout)),
-        kept_(1.0f / (1.0f - head.dropout)),
+        kept_(static_cast<float>(1.0 / (1.0 - head.dropout))),
         packed_queries_(begin) {}
 
   HWY_INLINE void Run() {
@@ -297,14 +297,14 @@ class Backward {
         .previous_gradient =
             at_first(ScoreRow(results_.previous[b], block, i))};
     RowGradient row = {.factor = ExponentFactor(head_),
-                       .shift = inputs_.row_max[i],
+                       .highest = inputs_.row_max[i],
                        .inverse_sum = inputs_.row_inverse_sum[i],
                        .delta = work_.delta[i - begin_],
                        .inverse_divisor = 1.0f / head_.divisor,
                        .threshold = threshold_,
                        .kept = kept_,
                        .key = first};
-    if (head_.dropout > 0.0f) {
+    if (head_.dropout > 0.0) {
       row.dropout = MakeDropoutRow(head_.dropout_seed, i, b);
     }
     const VisibleKeys& keys = group.keys[r];
@@ -325,7 +325,7 @@ class Backward {
   HWY_INLINE void DifferentiateRun(int64_t begin, int64_t end,
                                    const RowGradient& row,
                                    const RowsOfGradients& rows) {
-    if (head_.dropout > 0.0f) {
+    if (head_.dropout > 0.0) {
       Differentiate<kAlone, true>(begin, end, row, rows);
     } else {
       Differentiate<kAlone, false>(begin, end, row, rows);

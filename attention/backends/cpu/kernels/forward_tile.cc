@@ -322,7 +322,7 @@ class Forward {
     PackRow(work_.context + n * work_.sizes.value, head_.value_dim,
             head_.value_dim, inverse,
             results_.context + i * results_.context_stride);
-    results_.row_max[i] = factor_ * work_.row_max[n];
+    results_.row_max[i] = work_.row_max[n];
     results_.row_inverse_sum[i] = inverse;
   }
 

@@ -59,7 +59,7 @@ class GroupScores {
         sizes_(sizes),
         factor_(ExponentFactor(head)),
         threshold_(DropoutThreshold(head.dropout)),
-        kept_(1.0f / (1.0f - head.dropout)) {}
+        kept_(static_cast<float>(1.0 / (1.0 - head.dropout))) {}
 
   // Before the products of packed queries and keys are written to the group's
   // scores: relative scores of its rows.
@@ -108,13 +108,12 @@ class GroupScores {
     const VisibleKeys& keys = group.keys[r];
     float* const row = ScoresOf(group, r);
     const Exponent exponent = {.factor = factor_,
-                               .shift = factor_ * row_max,
+                               .highest = row_max,
                                .threshold = threshold_,
                                .kept = kept_};
     const DropoutRow dropout =
-        head_.dropout > 0.0f
-            ? MakeDropoutRow(head_.dropout_seed, i, group.block)
-            : DropoutRow{};
+        head_.dropout > 0.0 ? MakeDropoutRow(head_.dropout_seed, i, group.block)
+                            : DropoutRow{};
     ClearInvisible(block, i, keys, group.hull, row);
     if (keys.whole) {
       return ToWeights</*kAlone=*/true>(keys.range.begin - first,
@@ -216,7 +215,7 @@ class GroupScores {
   HWY_INLINE void ToWeights(int64_t begin, int64_t end,
                             const Exponent& exponent, DropoutRow dropout,
                             int64_t key, float* row, FloatVector* sum) {
-    if (head_.dropout > 0.0f) {
+    if (head_.dropout > 0.0) {
       Exponentiate<kAlone, true>(begin, end, exponent, dropout, key, row, sum);
     } else {
       Exponentiate<kAlone, false>(begin, end, exponent, dropout, key, row, sum);

@@ -28,12 +28,13 @@ inline void MultiplyAddReference(int64_t rows, int64_t columns, int64_t depth,
   }
 }
 
-// row[i] = 2^(factor * scores[i] - shift); returns their sum.
+// row[i] = 2^(factor * (scores[i] - highest)); returns their sum.
 inline double ExponentiateReference(int64_t count, const float* scores,
-                                    double factor, double shift, double* row) {
+                                    double factor, double highest,
+                                    double* row) {
   double sum = 0.0;
   for (int64_t i = 0; i < count; ++i) {
-    row[i] = std::exp2(factor * static_cast<double>(scores[i]) - shift);
+    row[i] = std::exp2(factor * (static_cast<double>(scores[i]) - highest));
     sum += row[i];
   }
   return sum;

@@ -23,7 +23,7 @@ namespace etc::kernels::HWY_NAMESPACE {
 // What the gradients of a query's row of scores need.
 struct RowGradient {
   float factor;       // of the scores, as in Exponent
-  float shift;        // idem
+  float highest;      // idem
   float inverse_sum;  // of the exponentials
   float delta;        // context . context gradient
   float inverse_divisor;
@@ -34,7 +34,9 @@ struct RowGradient {
   int64_t key = 0;
 };
 
-// Rows, all at the same key. With p = 2^(factor * score - shift) * inverse_sum:
+// Rows, all at the same key. With p = 2^(factor * (score - highest)) *
+// inverse_sum, the exponent at most 0 (scores that were brought back by
+// subtraction may be above the highest by their rounding):
 //
 //   weight   = p * dropout
 //   gradient = p * (product * dropout - delta) / divisor + carried_gradient
@@ -70,10 +72,10 @@ HWY_INLINE void Differentiate(int64_t begin, int64_t end,
     if (rows.undone != nullptr) {
       lanes.Store(hn::Sub(score, lanes.Load(rows.own + i)), rows.undone + i);
     }
-    const FloatVector p =
-        hn::Mul(Exp2(hn::MulAdd(hn::Set(tag, row.factor), score,
-                                hn::Set(tag, -row.shift))),
-                hn::Set(tag, row.inverse_sum));
+    const FloatVector p = hn::Mul(
+        Exp2(AtMostZero(hn::Mul(hn::Set(tag, row.factor),
+                                hn::Sub(score, hn::Set(tag, row.highest))))),
+        hn::Set(tag, row.inverse_sum));
     FloatVector product = lanes.Load(rows.products + i);
     FloatVector weight = p;
     if constexpr (kDropout) {

@@ -112,11 +112,11 @@ HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
   }
 }
 
-// What makes weights of scores: 2^(factor * score - shift), and with a
+// What makes weights of scores: 2^(factor * (score - highest)), and with a
 // threshold (base/random.h) 0 or `kept` times that.
 struct Exponent {
   float factor;
-  float shift;
+  float highest;  // of the scores of the row
   uint32_t threshold = 0;
   float kept = 1.0f;
 };
@@ -132,11 +132,13 @@ HWY_INLINE void Exponentiate(int64_t begin, int64_t end,
                              FloatVector* sum) {
   const FloatTag tag;
   const FloatVector a = hn::Set(tag, exponent.factor);
-  const FloatVector b = hn::Set(tag, -exponent.shift);
+  const FloatVector highest = hn::Set(tag, exponent.highest);
   FloatVector total = *sum;
   ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
     const FloatVector score = hn::Load(tag, row + i);
-    FloatVector p = Exp2(hn::MulAdd(a, score, b));
+    // Not factor * score - factor * highest, which is above 0 where the
+    // products are so large that their rounding is.
+    FloatVector p = Exp2(hn::Mul(a, hn::Sub(score, highest)));
     total = hn::Add(total, lanes.Choose(p, hn::Zero(tag)));
     if constexpr (kDropout) {
       p = hn::Mul(p, DropoutFactors(dropout, static_cast<uint32_t>(key + i),

@@ -56,6 +56,17 @@ HWY_INLINE FloatVector Exp2(FloatVector x) {
 #endif
 }
 
+// min(x, 0); NaN for NaN.
+HWY_INLINE FloatVector AtMostZero(FloatVector x) {
+  const FloatVector zero = hn::Zero(FloatTag());
+#if HWY_ARCH_X86
+  // Of two of which one is NaN, x86 takes the second.
+  return hn::Min(zero, x);
+#else
+  return hn::IfThenElse(hn::Gt(x, zero), zero, x);
+#endif
+}
+
 HWY_INLINE float RunSum(const float* row, int64_t count) {
   const FloatTag tag;
   FloatVector sum = hn::Zero(tag);

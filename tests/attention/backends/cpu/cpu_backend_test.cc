@@ -153,6 +153,33 @@ TEST(CpuBackendTest, MatchesReferenceOnEveryTarget) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
+// Forward and backward, with scores in a buffer, whose subtraction leaves them
+// off by their rounding: above the largest of their row, too.
+TEST(CpuBackendTest, StaysFiniteAtScoresOfABillionOnEveryTarget) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    for (const ScoreStorage storage :
+         {ScoreStorage::kStore, ScoreStorage::kReverse}) {
+      const AttentionCase c = {.longs = 75, .globals = 9, .radius = 12};
+      torch::manual_seed(1);
+      AttentionStack stack =
+          AttentionStack(c, QuerySide::kLong, MakeAttention(c))
+              .As(torch::kFloat32);
+      for (SparseAttentionInput& input : stack.layers) {
+        const torch::NoGradGuard no_grad;
+        input.operands.query.mul_(1e9);
+      }
+      for (const torch::Tensor& result :
+           RunLayers(&stack, AttentionImplementation::kKernel, storage)
+               .Tensors()) {
+        EXPECT_TRUE(result.isfinite().all().item<bool>());
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
 TEST(CpuBackendTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const AttentionCase c = {.longs = 1300,
                            .globals = 200,

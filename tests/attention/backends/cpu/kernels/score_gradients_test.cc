@@ -51,13 +51,13 @@ struct Call {
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// factor, shift, inverse sum, delta and inverse divisor are 0.7, 0.3, 0.5,
+// factor, highest, inverse sum, delta and inverse divisor are 0.7, -1, 0.5,
 // 0.25 and 0.125; element 0 is key 7 of dropout.
 template <bool kAlone>
 void DifferentiateAs(const Call& call) {
   const RowGradient row = {
       .factor = 0.7f,
-      .shift = 0.3f,
+      .highest = -1.0f,
       .inverse_sum = 0.5f,
       .delta = 0.25f,
       .inverse_divisor = 0.125f,
@@ -112,7 +112,7 @@ class ScoreGradientsTest : public EachTargetTest {
                   products = Random(count, 5.0f), carried = Random(count, 5.0f),
                   undone = Zeros(count), previous = Zeros(count);
     for (int64_t i = 0; i < count; ++i) {
-      scores[i] -= 5.0f;  // below the largest
+      scores[i] -= 5.0f;  // a tenth of them above the largest
     }
     const auto weights = Threes(), gradients = Threes();
     const DropoutRow key = MakeDropoutRow(DropoutHeadSeed(5, 1, 2), 77, 1);
@@ -141,7 +141,8 @@ class ScoreGradientsTest : public EachTargetTest {
       }
       const int64_t k = i - begin;
       const KeyGradient expected = DifferentiateReference(
-          0.5 * std::exp2(0.7 * static_cast<double>(scores[k]) - 0.3),
+          0.5 * std::exp2(std::min(
+                    0.0, 0.7 * (static_cast<double>(scores[k]) + 1.0))),
           products[k],
           with_all ? DropoutFactor(key, static_cast<uint32_t>(7 + i), dropout)
                    : 1.0,

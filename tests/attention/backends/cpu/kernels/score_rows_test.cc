@@ -45,10 +45,10 @@ float CallComplete(int64_t begin, int64_t end, const float* relative,
   return hn::GetLane(hn::MaxOfLanes(FloatTag(), most));
 }
 
-float CallExponentiate(int64_t begin, int64_t end, float factor, float shift,
+float CallExponentiate(int64_t begin, int64_t end, float factor, float highest,
                        bool alone, double dropout, DropoutRow key, float* row) {
   const Exponent exponent = {.factor = factor,
-                             .shift = shift,
+                             .highest = highest,
                              .threshold = DropoutThreshold(dropout),
                              .kept = static_cast<float>(1.0 / (1.0 - dropout))};
   const auto exponentiate =
@@ -149,15 +149,16 @@ TEST_P(ScoreRowsTest, ExponentiatesAndDropsAsTheDefinition) {
       for (const double dropout : {0.0, 0.3}) {
         const auto row = Scores();
         const std::vector<float> scores = Copy(row.get());
-        const float shift =
-            begin == end ? 0.0f
-                         : factor * *std::max_element(&scores[begin],
-                                                      &scores[end - 1] + 1);
+        const float highest =
+            begin == end
+                ? 0.0f
+                : *std::max_element(&scores[begin], &scores[end - 1] + 1);
         std::vector<double> expected(static_cast<size_t>(end - begin));
-        const double sum = ExponentiateReference(
-            end - begin, scores.data() + begin, factor, shift, expected.data());
+        const double sum =
+            ExponentiateReference(end - begin, scores.data() + begin, factor,
+                                  highest, expected.data());
         const float actual = HWY_DYNAMIC_DISPATCH(CallExponentiate)(
-            begin, end, factor, shift, alone, dropout, key, row.get());
+            begin, end, factor, highest, alone, dropout, key, row.get());
         EXPECT_NEAR(actual, sum,
                     static_cast<double>(end - begin + 3) * kUlp * sum);
         // Vectors of the run, others of which are not touched.
@@ -200,6 +201,25 @@ TEST_P(ScoreRowsTest, ExponentiatesExactlyAtWholeNumbersAndAtTheEnds) {
     EXPECT_GE(row[i], 0.0f) << i;
     EXPECT_LE(row[i], 0x1p-124f) << i;
   }
+}
+
+// Where a product with the factor is rounded by more than 64, the largest
+// exponent has to be 0 all the same, and the others what they are below it.
+TEST_P(ScoreRowsTest, ExponentiatesScoresOfABillion) {
+  const float factor = 1.442695f / 24.0f;
+  const float highest = 1000000512.0f;
+  const auto row = Scores();
+  for (int64_t i = 0; i < kColumns; ++i) {
+    row[i] = highest - 64.0f * static_cast<float>(i % 9);
+  }
+  HWY_DYNAMIC_DISPATCH(CallExponentiate)
+  (0, kColumns, factor, highest, true, 0.0, {}, row.get());
+  for (int64_t i = 0; i < kColumns; ++i) {
+    const double weight = std::exp2(-64.0 * static_cast<double>(factor) *
+                                    static_cast<double>(i % 9));
+    ASSERT_NEAR(row[i], weight, 20 * kUlp * weight) << i;
+  }
+  EXPECT_EQ(row[0], 1.0f);
 }
 
 ETC_INSTANTIATE_FOR_EACH_TARGET(ScoreRowsTest);

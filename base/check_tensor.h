@@ -1,0 +1,30 @@
+#ifndef ETC_BASE_CHECK_TENSOR_H_
+#define ETC_BASE_CHECK_TENSOR_H_
+
+#include <torch/types.h>
+
+#include <string>
+
+namespace etc {
+
+// Checks of tensors that callers give. `name` begins the message. All throw
+// c10::Error.
+
+// `mask` as bool: itself, or of integers that are 0 and 1. Refuses other
+// integers and floating masks, of which the usual ones are added to scores (0
+// where attention is allowed, else -inf): read as bool they say the reverse.
+torch::Tensor AsBoolMask(const torch::Tensor& mask, const std::string& name);
+
+// Integers: int64, or int32 where LibTorch takes them.
+void CheckIntegers(const torch::Tensor& ids, const std::string& name);
+
+// Real floating-point numbers.
+void CheckFloating(const torch::Tensor& values, const std::string& name);
+
+// On the device of `other`, called `other_name`.
+void CheckSameDevice(const torch::Tensor& tensor, const std::string& name,
+                     const torch::Tensor& other, const char* other_name);
+
+}  // namespace etc
+
+#endif  // ETC_BASE_CHECK_TENSOR_H_

@@ -1,0 +1,70 @@
+#ifndef ETC_BASE_DROPOUT_SEEDS_H_
+#define ETC_BASE_DROPOUT_SEEDS_H_
+
+#include <torch/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace etc {
+
+// The seed of one dropout operation: a number drawn from LibTorch's CPU
+// generator, or in the scope of ReplayDropoutSeeds the next one of those.
+uint64_t DrawDropoutSeed();
+
+// Where this thread's seeds come from; the innermost one is used.
+class DropoutSeedSource {
+ public:
+  DropoutSeedSource(const DropoutSeedSource&) = delete;
+  DropoutSeedSource& operator=(const DropoutSeedSource&) = delete;
+
+ protected:
+  DropoutSeedSource();
+  virtual ~DropoutSeedSource();
+
+  // Of the source outside of this one.
+  uint64_t DrawOutside() const;
+
+ private:
+  friend uint64_t DrawDropoutSeed();
+  virtual uint64_t Draw() = 0;
+
+  DropoutSeedSource* const outer_;
+};
+
+// In its scope the seeds that this thread draws are appended to `seeds`.
+class RecordDropoutSeeds final : DropoutSeedSource {
+ public:
+  explicit RecordDropoutSeeds(std::vector<uint64_t>* seeds) : seeds_(seeds) {}
+
+ private:
+  uint64_t Draw() override;
+
+  std::vector<uint64_t>* const seeds_;
+};
+
+// In its scope this thread draws `seeds`, in order, and none from a generator:
+// what was computed while they were recorded can be computed again, whatever
+// other threads draw meanwhile. Drawing more throws c10::Error.
+class ReplayDropoutSeeds final : DropoutSeedSource {
+ public:
+  explicit ReplayDropoutSeeds(const std::vector<uint64_t>& seeds)
+      : seeds_(seeds) {}
+
+ private:
+  uint64_t Draw() override;
+
+  const std::vector<uint64_t>& seeds_;
+  size_t next_ = 0;
+};
+
+// `values`, of which each element is 0 with `probability`, in [0, 1), else
+// multiplied by 1 / (1 - probability): torch::dropout on any device and in any
+// dtype, by a generator of its own with the seed DrawDropoutSeed(). Nothing is
+// drawn if the probability is 0. Differentiable, twice.
+torch::Tensor SeededDropout(const torch::Tensor& values, double probability);
+
+}  // namespace etc
+
+#endif  // ETC_BASE_DROPOUT_SEEDS_H_

@@ -1,0 +1,156 @@
+// Masks and ids as tensors: which dtypes and values are taken, and that an
+// integer mask says what its bool says. Everything visible, with and without
+// relative ids, in both forms: as runs and as tensors.
+
+#include "attention/attention_inputs.h"
+
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <limits>
+
+#include "attention/global_local_attention.h"
+#include "attention/output_rows.h"
+#include "attention/pattern_builders.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kLong = 5, kGlobal = 3, kRadius = 2, kWindow = 5;
+
+torch::Tensor L2gMask(const torch::Tensor& mask) {
+  return AttentionInputs(ExplicitInputs{.l2g_mask = mask})
+      .Tensors(1, kLong, kGlobal, kRadius, torch::kCPU)
+      .l2g_mask;
+}
+
+TEST(AttentionInputsTest, TakesMasksOfBoolAndOfZerosAndOnes) {
+  const torch::Tensor mask =
+      torch::eye(kLong).narrow(1, 0, kGlobal).to(torch::kBool).unsqueeze(0);
+  for (const auto type :
+       {torch::kBool, torch::kUInt8, torch::kInt32, torch::kInt64}) {
+    EXPECT_TRUE(L2gMask(mask.to(type)).equal(mask)) << type;
+  }
+}
+
+TEST(AttentionInputsTest, RefusesMasksThatAreAddedToScores) {
+  const torch::Tensor added = torch::zeros({1, kLong, kGlobal});
+  added[0][1][2] = -std::numeric_limits<float>::infinity();
+  for (const torch::Tensor& mask :
+       {added, added.to(torch::kFloat64), added.to(torch::kBFloat16),
+        torch::ones({1, kLong, kGlobal}),
+        torch::full({1, kLong, kGlobal}, -10000, torch::kInt64)}) {
+    try {
+      L2gMask(mask);
+      ADD_FAILURE() << "a mask of " << mask.scalar_type() << " is taken";
+    } catch (const c10::Error& error) {
+      EXPECT_THAT(error.what_without_backtrace(),
+                  testing::HasSubstr("l2g_mask should be bool"));
+    }
+  }
+}
+
+TEST(AttentionInputsTest, RefusesIdsOfOtherDtypesAndBelowZero) {
+  const auto tensors = [](const torch::Tensor& l2l, const torch::Tensor& l2g) {
+    return AttentionInputs(ExplicitInputs{.l2l_ids = l2l, .l2g_ids = l2g})
+        .Tensors(1, kLong, kGlobal, kRadius, torch::kCPU);
+  };
+  const torch::Tensor l2l = torch::zeros({1, kLong, kWindow}, torch::kInt64);
+  const torch::Tensor l2g = torch::ones({1, kLong, kGlobal}, torch::kInt64);
+  EXPECT_NO_THROW(tensors(l2l, l2g));
+  EXPECT_THROW(tensors(l2l.to(torch::kFloat32), l2g), c10::Error);
+  EXPECT_THROW(tensors(l2l, l2g.to(torch::kInt32)), c10::Error);
+  EXPECT_THROW(tensors(l2l, -l2g), c10::Error);
+}
+
+TEST(AttentionInputsTest, EverythingIsAnUnrestrictedPatternOfEachExample) {
+  for (const int64_t distance : {0, 2}) {
+    const AttentionInputs everything = AttentionInputs::Everything(distance);
+    const AttentionPattern pattern =
+        UnrestrictedPattern(kLong, kGlobal, kRadius, distance);
+    const AttentionInputs patterns({pattern, pattern});
+    const ExplicitInputs actual =
+        everything.Tensors(2, kLong, kGlobal, kRadius, torch::kCPU);
+    const ExplicitInputs expected =
+        patterns.Tensors(2, kLong, kGlobal, kRadius, torch::kCPU);
+    EXPECT_TRUE(actual.l2l_mask.equal(expected.l2l_mask));
+    EXPECT_TRUE(actual.g2l_mask.equal(expected.g2l_mask));
+    ASSERT_EQ(actual.l2l_ids.defined(), distance > 0);
+    if (distance > 0) {
+      EXPECT_TRUE(actual.l2l_ids.equal(expected.l2l_ids));
+      EXPECT_TRUE(actual.l2g_ids.equal(expected.l2g_ids));
+      EXPECT_TRUE(actual.g2g_ids.equal(expected.g2g_ids));
+      EXPECT_TRUE(actual.g2l_ids.equal(expected.g2l_ids));
+    }
+    const SoftmaxPattern runs =
+        everything.Softmax(QuerySide::kLong, 2, kLong, kGlobal, kRadius);
+    ASSERT_NE(runs.runs, nullptr);
+    EXPECT_EQ(runs.has_no_ids(), distance == 0);
+    EXPECT_FALSE(everything.is_default());
+  }
+  EXPECT_TRUE(AttentionInputs().is_default());
+  EXPECT_FALSE(AttentionInputs(ExplicitInputs()).is_default());
+}
+
+// The tensors of the attention module and of the operation itself.
+TEST(AttentionInputsTest, OperandsAreFloatingAndOfTheLayersDtype) {
+  GlobalLocalAttention attention(
+      GlobalLocalAttentionOptions{.long_hidden_size = 4,
+                                  .global_hidden_size = 4,
+                                  .num_heads = 2,
+                                  .head_size = 2,
+                                  .local_radius = kRadius});
+  const torch::Tensor longs = torch::ones({1, kLong, 4});
+  const torch::Tensor globals = torch::ones({1, kGlobal, 4});
+  EXPECT_NO_THROW(attention(longs, globals, AttentionInputs()));
+  for (const auto type : {torch::kFloat64, torch::kInt64}) {
+    EXPECT_THROW(attention(longs.to(type), globals, AttentionInputs()),
+                 c10::Error);
+    EXPECT_THROW(attention(longs, globals.to(type), AttentionInputs()),
+                 c10::Error);
+  }
+  const CarriedScores carried = {
+      .mode = ResidualAttention::kSum,
+      .previous = {.g2g = torch::zeros({1, 2, kGlobal, kGlobal}),
+                   .g2l = torch::zeros({1, 2, kGlobal, kLong}),
+                   .l2g = torch::zeros({1, 2, kLong, kGlobal}, torch::kInt64),
+                   .l2l = torch::zeros({1, 2, kLong, kWindow}, torch::kInt64)}};
+  EXPECT_THROW(attention(longs, globals, AttentionInputs(), carried),
+               c10::Error);
+}
+
+TEST(SparseAttentionOperandsTest, AreNoIntegers) {
+  SparseAttentionInput input;
+  const torch::Tensor ones = torch::ones({1, 2, kGlobal, 4}, torch::kInt64);
+  const torch::Tensor none = torch::ones({1, 2, 0, 4}, torch::kInt64);
+  input.operands = {.query = ones,
+                    .own_key = ones,
+                    .own_value = ones,
+                    .other_key = none,
+                    .other_value = none};
+  input.pattern =
+      AttentionInputs().Softmax(QuerySide::kGlobal, 1, 0, kGlobal, kRadius);
+  EXPECT_THROW(SparseAttention(input), c10::Error);
+  input.operands.ForEachTensor([](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = tensor.to(torch::kFloat32);
+    }
+  });
+  EXPECT_NO_THROW(SparseAttention(input));
+}
+
+TEST(OnlyQueriesTest, RefusesOtherDtypesAndRowsThatAreNotThere) {
+  const SoftmaxPattern pattern =
+      AttentionInputs().Softmax(QuerySide::kLong, 2, kLong, kGlobal, kRadius);
+  EXPECT_NO_THROW(OnlyQueries(pattern, torch::tensor({0, 9}, torch::kInt64)));
+  EXPECT_THROW(OnlyQueries(pattern, torch::tensor({10}, torch::kInt64)),
+               c10::Error);
+  EXPECT_THROW(OnlyQueries(pattern, torch::tensor({-1}, torch::kInt64)),
+               c10::Error);
+  EXPECT_THROW(OnlyQueries(pattern, torch::tensor({1.0f})), c10::Error);
+}
+
+}  // namespace
+}  // namespace etc
