@@ -64,7 +64,7 @@ absl::Status CheckMicroBatches(const TrainingLoaderOptions& loader,
       loader.batch_size < processes
           ? absl::StrCat("train.batch_size should be at least ", processes)
           : absl::StrCat("train.micro_batch_size should be at most ",
-                         (loader.batch_size - 1) / (processes - 1))));
+                         loader.batch_size / processes)));
 }
 
 }  // namespace
