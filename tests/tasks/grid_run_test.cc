@@ -121,7 +121,7 @@ class GridRunTest : public RealetcTest {
   void TrainWithTwo(const std::string& name, bool resume,
                     size_t stop_after_updates) {
     ExpectProcesses(2, [&](const ProcessPlace& place) {
-      auto group = ProcessGroup::Join(place, absl::Seconds(60));
+      auto group = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
       ASSERT_TRUE(group.ok()) << group.status();
       GridReporter reporter(place.rank == 0 ? stop_after_updates : 0);
       const auto grid = Train(name, &reporter, resume, group->get());

@@ -151,7 +151,7 @@ TEST_F(LauncherTest, AsksTheOthersToEndThen) {
              "trap 'echo asked; exit 0' TERM; echo > $FILES/ready\n"
              "while :; do sleep 0.01; done");
   // Time enough for the script between SIGTERM and SIGKILL.
-  options.grace_seconds = 1;
+  options.grace_seconds = 10;
   EXPECT_EQ(Launch(options).message(), "process 1 of 2 ended with exit code 1");
   EXPECT_EQ(Out(), "[0] asked\n");
 }

@@ -48,6 +48,24 @@ class CountingTask final : public ToyTask {
 
 class DistributedRunTest : public ToyRunTest {
  protected:
+// Of the first process: kills another one, or itself, in the middle of a run.
+class KillingReporter final : public FakeReporter {
+ public:
+  // After the update `after` of this start.
+  KillingReporter(const SharedCount* victim, int64_t after)
+      : victim_(victim), left_(after) {}
+  void Update(const Progress& progress) override {
+    FakeReporter::Update(progress);
+    if (--left_ == 0) {
+      kill(static_cast<pid_t>(victim_->Get()), SIGKILL);
+    }
+  }
+
+ private:
+  const SharedCount* const victim_;
+  int64_t left_;
+};
+
   DistributedRunTest() {
     at::set_num_threads(1);  // before a fork
     json_["train"]["batch_size"] = 8;
@@ -62,19 +80,16 @@ class DistributedRunTest : public ToyRunTest {
   }
 
   // What one of the processes of a run does.
-  absl::Status RunHere(
-      const nlohmann::json& json, const ProcessPlace& place,
-      FakeReporter* reporter, bool resume,
-      const std::function<void()>& when_joined = [] {}) {
+  absl::Status RunHere(const nlohmann::json& json, const ProcessPlace& place,
+                       FakeReporter* reporter, bool resume) {
     std::unique_ptr<ProcessGroup> group;
     if (place.world_size > 1) {
-      auto joined = ProcessGroup::Join(place, absl::Seconds(60));
+      auto joined = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
       if (!joined.ok()) {
         return joined.status();
       }
       group = *std::move(joined);
     }
-    when_joined();
     const auto config = FinetuneConfigFromJson(json, "toy");
     if (!config.ok()) {
       return config.status();
@@ -284,35 +299,28 @@ TEST_F(DistributedRunTest, GoesOnBitForBit) {
 TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
   RunWith(3, "straight");
   json_["output"] = Output("killed");
-  int killed = 0;
+  // At several places between checkpoints.
+  int64_t updates = 3;
   for (const int64_t victim : {2, 0, 1}) {
     const std::vector<int> ends =
         RunProcesses(3, [&](const ProcessPlace& place) {
-          FakeReporter reporter;
-          const auto begin_to_die = [&] {
-            const pid_t parent = getpid();
-            // Wherever the run is by then.
-            if (place.rank == victim && fork() == 0) {
-              usleep(300'000);
-              kill(parent, SIGKILL);
-              _exit(0);
-            }
-          };
-          const absl::Status status = RunHere(json_, place, &reporter,
-                                              /*resume=*/true, begin_to_die);
-          if (!status.ok()) {
-            EXPECT_THAT(std::string(status.message()),
-                        HasSubstr(absl::StrCat("process ", victim)));
+    SharedCount pid;
+          if (place.rank == victim) {
+            pid.Set(getpid());
           }
         });
-    killed += WIFSIGNALED(ends[static_cast<size_t>(victim)]) ? 1 : 0;
+          KillingReporter reporter(&pid, updates);
+          const absl::Status status =
+              RunHere(json_, place, &reporter, /*resume=*/true);
+          EXPECT_FALSE(status.ok()) << "the run ended before";
+          EXPECT_THAT(std::string(status.message()),
+                      HasSubstr(absl::StrCat("process ", victim)));
     for (int64_t rank = 0; rank < 3; ++rank) {
-      if (rank != victim) {
-        EXPECT_EQ(ends[static_cast<size_t>(rank)], 0) << rank;
-      }
+      const int end = ends[static_cast<size_t>(rank)];
+      EXPECT_TRUE(rank == victim ? WIFSIGNALED(end) : end == 0) << rank;
     }
   }
-  EXPECT_GE(killed, 1) << "the runs ended before";
+    updates += 2;
   RunWith(3, "killed", /*resume=*/true);
   ExpectSameRun(Seed("killed"), Seed("straight"));
 }
