@@ -224,6 +224,7 @@ absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
 absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const Task& task,
                                         const FinetuneOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.group));

@@ -167,6 +167,23 @@ TEST_F(GridRunTest, IsRunByProcessesTogether) {
   ExpectSameGrid("stopped", "whole");
 }
 
+TEST_F(GridRunTest, IsRefusedToProcessesThatHaveOthers) {
+  ExpectProcesses(2, [&](const ProcessPlace& place) {
+    auto group = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (place.rank == 1) {
+      json_["grid"]["train.steps"] = {4};
+    }
+    GridReporter reporter;
+    const auto grid =
+        Train("differ", &reporter, /*resume=*/false, group->get());
+    (*group)->Leave(grid.status());
+    EXPECT_TRUE(absl::IsFailedPrecondition(grid.status())) << grid.status();
+    EXPECT_THAT(std::string(grid.status().message()), HasSubstr("grid is {"));
+  });
+  EXPECT_FALSE(std::filesystem::exists(Output("differ")));
+}
+
 TEST_F(GridRunTest, GoesOnInAllProcessesWithoutOneThatDiverges) {
   SetDivergingGrid();
   TrainWithTwo("grid", /*resume=*/false, 0);
