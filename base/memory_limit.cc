@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
+
+#include "base/control_group.h"
 
 namespace etc {
 namespace {
@@ -21,24 +22,16 @@ int64_t ResourceLimit(decltype(RLIMIT_AS) resource) {
       std::min<uint64_t>(limit.rlim_cur, static_cast<uint64_t>(kNoLimit)));
 }
 
-// The number in a file of the control group, which has "max" for none.
-int64_t GroupLimit(const char* path) {
-  std::ifstream file(path);
-  int64_t bytes = 0;
-  return file >> bytes && bytes > 0 ? bytes : kNoLimit;
-}
-
 }  // namespace
 
-int64_t MemoryOfProcess() {
+int64_t MemoryOfProcess(const std::string& root) {
   const int64_t pages = sysconf(_SC_PHYS_PAGES);
   const int64_t page_bytes = sysconf(_SC_PAGE_SIZE);
   const int64_t machine =
       pages > 0 && page_bytes > 0 ? pages * page_bytes : kNoLimit;
   return std::min({machine, ResourceLimit(RLIMIT_AS),
                    ResourceLimit(RLIMIT_DATA),
-                   GroupLimit("/sys/fs/cgroup/memory.max"),
-                   GroupLimit("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+                   ReadControlGroupLimits(root).memory.value_or(kNoLimit)});
 }
 
 }  // namespace etc

@@ -2,12 +2,14 @@
 #define ETC_BASE_MEMORY_LIMIT_H_
 
 #include <cstdint>
+#include <string>
 
 namespace etc {
 
 // The memory that the process may have, in bytes: that of the machine, or less
-// where `ulimit -v` or `-d` or the limit of a container says so.
-int64_t MemoryOfProcess();
+// where `ulimit -v` or `-d` or a control group says so (base/control_group.h,
+// which `root` is of): that of a container, of a job of Slurm, of systemd.
+int64_t MemoryOfProcess(const std::string& root = "");
 
 }  // namespace etc
 

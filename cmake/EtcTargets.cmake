@@ -272,7 +272,8 @@ function(etc_add_test name target environment)
   list(PREPEND environment
     ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
     TSAN_OPTIONS=ignore_noninstrumented_modules=1)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600
+  # Many times what any takes alone: a machine may have much else to do.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 3600
     ENVIRONMENT "${environment}"
     SKIP_REGULAR_EXPRESSION "every test was skipped")
 endfunction()

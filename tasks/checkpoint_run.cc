@@ -68,6 +68,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                                            ", ", checkpoint.reason));
   }
   ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
+  ETC_RETURN_IF_ERROR(CheckSameStart(run.config, {.group = options.group}));
   ETC_ASSIGN_OR_RETURN(run.setup, SetUpTask(run.config));
   if (run.config.data.dev.empty() && !run.setup.task->holds_out()) {
     return absl::InvalidArgumentError(

@@ -287,6 +287,7 @@ absl::Status GridRun::RunSetting(size_t index) {
 absl::StatusOr<GridResult> FinetuneGrid(
     const FinetuneConfig& config, const FinetuneOptions& options,
     const std::function<void(const std::string&)>& warn) {
+  ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   if (config.grid.empty()) {
     return FinetuneAlone(config, options, Warnings(warn));
   }

@@ -34,7 +34,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIMEOUT = 10.0  # train.timeout_s
 # What processes need besides to notice, to say it and to end.
-GRACE = 5.0
+GRACE = 15.0
 
 
 def free_port():

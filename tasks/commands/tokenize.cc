@@ -8,7 +8,6 @@
 #include <iostream>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
+#include "base/cpu_limit.h"
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/interrupt.h"
@@ -115,9 +115,7 @@ absl::Status SetOptions(const Arguments& arguments, TokenizeOptions* options) {
                               ? InvalidUtf8::kError
                               : InvalidUtf8::kReplace;
   options->threads =
-      arguments.threads > 0
-          ? arguments.threads
-          : std::max<int64_t>(1, std::thread::hardware_concurrency());
+      arguments.threads > 0 ? arguments.threads : CpusOfProcess();
   options->sentences = arguments.sentences == kIcuSentences ? "icu" : "punkt";
   const auto splitter = LoadSentenceSplitter(arguments.sentences);
   if (!splitter.ok()) {

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/cpu_limit.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -64,8 +64,8 @@ class FileOpener {
   }
 
   void ScanOwn() {
-    const size_t threads = std::min<size_t>(
-        std::max(1U, std::thread::hardware_concurrency()), paths_.size());
+    const size_t threads =
+        std::min<size_t>(static_cast<size_t>(CpusOfProcess()), paths_.size());
     std::vector<std::future<void>> others;
     try {
       for (size_t i = 1; i < threads; ++i) {

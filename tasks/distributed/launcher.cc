@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/cpu_limit.h"
 #include "base/status_macros.h"
 #include "tasks/distributed/child_process.h"
 #include "tasks/distributed/descriptor.h"
@@ -118,9 +118,9 @@ std::vector<std::string> EnvironmentOf(int64_t rank, int64_t processes,
       {"MASTER_ADDR", kLoopback},
       {"MASTER_PORT", absl::StrCat(port)}};
   if (!ProcessEnvironment()("OMP_NUM_THREADS").has_value()) {
-    const int64_t cores = std::thread::hardware_concurrency();
-    variables.emplace_back("OMP_NUM_THREADS", absl::StrCat(std::max<int64_t>(
-                                                  1, cores / processes)));
+    variables.emplace_back(
+        "OMP_NUM_THREADS",
+        absl::StrCat(std::max<int64_t>(1, CpusOfProcess() / processes)));
   }
   return EnvironmentWith(variables);
 }

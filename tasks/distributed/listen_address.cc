@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -108,6 +110,39 @@ std::string AddressTowards(const std::string& address) {
   }
   freeaddrinfo(found);
   return known ? ToText(own, length) : "";
+}
+
+bool IsLoopback(const std::string& address) {
+  constexpr uint8_t kLoopbackNetwork = 127;
+  const std::optional<in6_addr> parsed = ParseAddress(address);
+  if (!parsed.has_value()) {
+    return false;
+  }
+  return IN6_IS_ADDR_V4MAPPED(&*parsed)
+             ? parsed->s6_addr[kBytesBeforeIpv4] == kLoopbackNetwork
+             : IN6_IS_ADDR_LOOPBACK(&*parsed);
+}
+
+bool IsOwnAddress(const std::string& address) {
+  ifaddrs* interfaces = nullptr;
+  if (IsLoopback(address) || getifaddrs(&interfaces) != 0) {
+    return IsLoopback(address);
+  }
+  bool is_own = false;
+  for (const ifaddrs* one = interfaces; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_addr->sa_family != AF_INET &&
+                                     one->ifa_addr->sa_family != AF_INET6)) {
+      continue;
+    }
+    const socklen_t length = one->ifa_addr->sa_family == AF_INET
+                                 ? sizeof(sockaddr_in)
+                                 : sizeof(sockaddr_in6);
+    sockaddr_storage own = {};
+    std::memcpy(&own, one->ifa_addr, length);
+    is_own = is_own || ToText(own, length) == address;
+  }
+  freeifaddrs(interfaces);
+  return is_own;
 }
 
 }  // namespace etc

@@ -30,7 +30,7 @@ void SayWhyItLeaves(const ProcessPlace& place, const std::string& why,
 
 // How long a process waits for the others to say that they are there, when one
 // is missing. The first, which has the store, waits twice as long.
-inline constexpr auto kPatience = std::chrono::seconds(3);
+inline constexpr auto kPatience = std::chrono::seconds(5);
 
 // Who is missing, and as far as it is known why: "process 2 has ended". `error`
 // is what an operation of all said. Says in the store that this process is

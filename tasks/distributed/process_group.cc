@@ -118,10 +118,19 @@ absl::Status ProcessGroup::Connect() {
         "process ", place_.rank, " of ", place_.world_size,
         ": there is no way to process 0 at ", meeting, " (MASTER_ADDR)"));
   }
-  if (is_first() && own != address) {
+  if (is_first() && own != address && !IsOwnAddress(address)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "process 0 should be on the machine that has the address ",
         place_.master_address, " (MASTER_ADDR), but this one has not"));
+  }
+  // Debian gives a machine's own name an address of the loopback.
+  if (IsLoopback(address) && place_.local_world_size > 0 &&
+      place_.local_world_size < place_.world_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "MASTER_ADDR should be an address that all machines reach, for ",
+        place_.world_size, " processes of which ", place_.local_world_size,
+        " are here; but \"", place_.master_address, "\" is ", address,
+        " here, the loopback"));
   }
   ETC_RETURN_IF_ERROR(OpenStore(address));
   return ConnectToAll(own);

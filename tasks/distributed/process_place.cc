@@ -107,6 +107,7 @@ absl::StatusOr<ProcessPlace> ReadRanks(const Environment& environment,
                                  ? absl::StrCat(" (", names.local_world_size,
                                                 " is ", *local_size, ")")
                                  : because}));
+  place.local_world_size = local_size.value_or(0);
   place.local_rank = local_rank.value_or(
       local_size.has_value() ? place.rank % *local_size : 0);
   return place;

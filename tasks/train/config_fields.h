@@ -25,8 +25,9 @@ struct ConfigTable<FinetuneConfig> {
       Field("init", &FinetuneConfig::init, {.names_files = true}),
       Field("residual_attention", &FinetuneConfig::residual_attention,
             {.one_of = {"off", "sum", "mean"}}),
-      Field("output", &FinetuneConfig::output,
-            {.may_change = "a run's directory may be moved"}));
+      Field(
+          "output", &FinetuneConfig::output,
+          {.may_change = "a run's directory may be moved", .is_local = true}));
 };
 
 template <>
@@ -52,15 +53,20 @@ struct ConfigTable<DataConfig> {
       Field("max_global_length", &C::max_global_length,
             {.least = 1, .most = 1 << 20}),
       Field("workers", &C::workers,
-            {.least = 1, .most = 1024, .may_change = "the order stays"}),
+            {.least = 1,
+             .most = 1024,
+             .may_change = "the order stays",
+             .is_local = true}),
       Field("cache_megabytes", &C::cache_megabytes,
             {.least = 0,
              .most = 1e9,
-             .may_change = "decides time and memory only"}),
+             .may_change = "decides time and memory only",
+             .is_local = true}),
       Field("max_record_megabytes", &C::max_record_megabytes,
             {.least = 1,
              .most = 1e6,
-             .may_change = "decides only what data are refused"}),
+             .may_change = "decides only what data are refused",
+             .is_local = true}),
       Field("bucket_batches", &C::bucket_batches, {.least = 1, .most = 1e9}),
       Field("on_bad_record", &C::on_bad_record, {.one_of = {"error", "skip"}}),
       Field("sentences", &C::sentences,
@@ -113,8 +119,12 @@ struct ConfigTable<TrainConfig> {
       Field("seeds", &C::seeds,
             {.least = 0, .may_change = "each run has a seed of its own"}),
       Field("threads", &C::threads,
-            {.least = 0, .most = 1024, .may_change = "no bit depends on it"}),
-      Field("device", &C::device, {.may_change = "a run may be moved"}),
+            {.least = 0,
+             .most = 1024,
+             .may_change = "no bit depends on it",
+             .is_local = true}),
+      Field("device", &C::device,
+            {.may_change = "a run may be moved", .is_local = true}),
       Field("precision", &C::precision, {.one_of = {"fp32", "bf16"}}),
       Field("score_storage", &C::score_storage,
             {.one_of = {"reverse", "recompute", "store"}}),
@@ -123,7 +133,10 @@ struct ConfigTable<TrainConfig> {
       Field("backend", &C::backend,
             {.one_of = {"gloo", "nccl"}, .may_change = "a run may be moved"}),
       Field("timeout_s", &C::timeout_s,
-            {.above = 0, .most = 1e6, .may_change = "trains nothing"}));
+            {.above = 0,
+             .most = 1e6,
+             .may_change = "trains nothing",
+             .is_local = true}));
 };
 
 // Calls visit("train.steps", field, value) for each field of all of them.

@@ -29,6 +29,9 @@ struct FieldRule {
   absl::string_view no_file = "";
   // Why a resumed run may have another value; empty: it may not.
   absl::string_view may_change = "";
+  // The processes of a run may have different values, as what they do together
+  // does not depend on it.
+  bool is_local = false;
 };
 
 template <typename Config, typename Value>

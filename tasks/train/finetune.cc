@@ -3,16 +3,14 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
+#include "base/cpu_limit.h"
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/out_of_memory.h"
@@ -201,12 +199,8 @@ struct SeedRunner {
 }  // namespace
 
 int64_t SetThreads(int64_t threads) {
-  int64_t all = 0;
-  const char* const said = std::getenv("OMP_NUM_THREADS");
-  if (said == nullptr || !absl::SimpleAtoi(said, &all) || all < 1) {
-    all = std::max<int64_t>(std::thread::hardware_concurrency(), 1);
-  }
-  at::set_num_threads(static_cast<int>(threads > 0 ? threads : all));
+  at::set_num_threads(
+      static_cast<int>(threads > 0 ? threads : DefaultThreads()));
   return at::get_num_threads();
 }
 
@@ -230,6 +224,7 @@ absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
 absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const Task& task,
                                         const FinetuneOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.group));

@@ -7,12 +7,12 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/cpu_limit.h"
 #include "base/status_macros.h"
 #include "tasks/data/data_files.h"
 #include "tasks/train/config_fields.h"
@@ -89,8 +89,8 @@ class FileReader {
 
   // The first mistake, in the order of the files.
   absl::Status ReadAll() {
-    const size_t threads = std::min<size_t>(
-        std::max(1U, std::thread::hardware_concurrency()), files_.size());
+    const size_t threads =
+        std::min<size_t>(static_cast<size_t>(CpusOfProcess()), files_.size());
     std::vector<std::future<void>> others;
     for (size_t i = 1; i < threads; ++i) {
       others.push_back(

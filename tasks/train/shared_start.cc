@@ -9,9 +9,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/train/config_fields.h"
 #include "tasks/train/optimizer_shards.h"
 #include "tasks/train/run_settings.h"
 
@@ -20,10 +22,16 @@ namespace {
 
 using Json = nlohmann::json;
 
+// What is no UTF-8, as a path may be, with signs in its place.
+std::string Dump(const Json& json) {
+  return json.dump(/*indent=*/-1, ' ', /*ensure_ascii=*/false,
+                   Json::error_handler_t::replace);
+}
+
 absl::StatusOr<Json> JsonOfFirst(const Json& mine, ProcessGroup* group) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> all,
-      group->Gather(group->is_first() ? mine.dump() : std::string()));
+      group->Gather(group->is_first() ? Dump(mine) : std::string()));
   return ParseJson(all.front(), "what process 0 has sent");
 }
 
@@ -64,7 +72,7 @@ absl::Status CheckMicroBatches(const TrainingLoaderOptions& loader,
       loader.batch_size < processes
           ? absl::StrCat("train.batch_size should be at least ", processes)
           : absl::StrCat("train.micro_batch_size should be at most ",
-                         (loader.batch_size - 1) / (processes - 1))));
+                         loader.batch_size / processes)));
 }
 
 }  // namespace
@@ -92,6 +100,66 @@ absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
   return device;
 }
 
+absl::Status CheckSameFields(const Json& fields, ProcessGroup* group) {
+  if (group == nullptr) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(fields, group));
+  // As it would have come here.
+  const Json mine = Json::parse(Dump(fields));
+  Json all = mine;
+  all.update(first);
+  std::vector<std::string> differ;
+  for (const auto& [name, ignored] : all.items()) {
+    const auto text = [&, &name = name](const Json& values) {
+      return values.contains(name) ? Dump(values[name]) : "not there";
+    };
+    if (text(mine) != text(first)) {
+      differ.push_back(absl::StrCat(name, " is ", text(mine), " here and ",
+                                    text(first), " there"));
+    }
+  }
+  return group->Agree(
+      differ.empty()
+          ? absl::OkStatus()
+          : absl::FailedPreconditionError(absl::StrCat(
+                "this process and process 0 should do the same, but differ: ",
+                absl::StrJoin(differ, "; "))));
+}
+
+absl::Status CheckSameStart(const FinetuneConfig& config,
+                            const FinetuneOptions& options) {
+  if (options.group == nullptr) {
+    return absl::OkStatus();
+  }
+  Json fields = {{"--resume", options.resume},
+                 {"--allow-changes", options.allow_changes},
+                 {"grid", config.grid},
+                 {"model", Json::parse(EtcConfigToJson(config.model))}};
+  for (const auto& [name, value] : config.task_options.items()) {
+    fields[absl::StrCat(config.task, ".", name)] = value;
+  }
+  ForEachConfigField(config, [&](const std::string& name, const auto& field,
+                                 const auto& value) {
+    if (field.rule.is_local) {
+      return;
+    }
+    if constexpr (requires { value.empty(); }) {
+      if (field.rule.names_files) {
+        // Machines may have them in different places.
+        fields[name] = value.empty() ? "none" : "files";
+        return;
+      }
+    }
+    if constexpr (requires { value.has_value(); }) {
+      fields[name] = value.has_value() ? Json(*value) : Json();
+    } else {
+      fields[name] = value;
+    }
+  });
+  return CheckSameFields(fields, options.group);
+}
+
 absl::Status CheckSameRun(const RunOptions& options) {
   ProcessGroup* const group = options.group;
   if (group == nullptr) {
@@ -101,15 +169,18 @@ absl::Status CheckSameRun(const RunOptions& options) {
   const Json mine = {{"settings", options.plan.settings},
                      {"seed", options.plan.seed}};
   ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(mine, group));
-  absl::Status same = absl::OkStatus();
-  if (first != mine) {
-    same = CheckSameSettings(first["settings"], mine["settings"], {}).status();
+  // Files may be in other places.
+  absl::Status same =
+      CheckSameSettings(first["settings"], mine["settings"], {}).status();
+  if (same.ok() && first["seed"] != mine["seed"]) {
+    same = absl::FailedPreconditionError(absl::StrCat(
+        "seed ", mine["seed"].dump(), " and ", first["seed"].dump()));
+  }
+  if (!same.ok()) {
     same = absl::FailedPreconditionError(absl::StrCat(
         "this process and process 0 should have the same configuration and "
         "data, but differ: ",
-        same.ok() ? absl::StrCat("seed ", mine["seed"].dump(), " and ",
-                                 first["seed"].dump())
-                  : std::string(same.message())));
+        same.message()));
   }
   return group->Agree(same);
 }

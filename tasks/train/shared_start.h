@@ -8,11 +8,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
+#include "nlohmann/json_fwd.hpp"
 #include "tasks/data/data_group.h"
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/train/config.h"
 #include "tasks/train/device.h"
+#include "tasks/train/finetune.h"
 #include "tasks/train/optimizer_shards.h"
 #include "tasks/train/trainer.h"
 #include "tasks/train/training_state.h"
@@ -31,6 +33,18 @@ CudaDevices CudaDevicesOf(const ProcessGroup* group);
 //   others               those of DeviceOfRun
 absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
                                      ProcessGroup* group);
+
+// Whether all processes of `group` have the same values of `fields`, an object.
+// To be called before anything else that they do together. `group` may be null.
+//   kFailedPrecondition  names the process and the fields that differ
+absl::Status CheckSameFields(const nlohmann::json& fields, ProcessGroup* group);
+
+// Whether the processes are to do the same: they have the same command line and
+// configuration, but for what is a matter of each (FieldRule::is_local) and for
+// the paths of files, whose contents CheckSameRun compares. `config` may have a
+// grid. Errors as of CheckSameFields.
+absl::Status CheckSameStart(const FinetuneConfig& config,
+                            const FinetuneOptions& options);
 
 // Whether they have the same settings, and the micro-batches of an update
 // suffice for all.

@@ -121,7 +121,7 @@ class GridRunTest : public RealetcTest {
   void TrainWithTwo(const std::string& name, bool resume,
                     size_t stop_after_updates) {
     ExpectProcesses(2, [&](const ProcessPlace& place) {
-      auto group = ProcessGroup::Join(place, absl::Seconds(60));
+      auto group = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
       ASSERT_TRUE(group.ok()) << group.status();
       GridReporter reporter(place.rank == 0 ? stop_after_updates : 0);
       const auto grid = Train(name, &reporter, resume, group->get());
@@ -165,6 +165,23 @@ TEST_F(GridRunTest, IsRunByProcessesTogether) {
   TrainWithTwo("stopped", /*resume=*/false, kUpdatesToStop);
   TrainWithTwo("stopped", /*resume=*/true, 0);
   ExpectSameGrid("stopped", "whole");
+}
+
+TEST_F(GridRunTest, IsRefusedToProcessesThatHaveOthers) {
+  ExpectProcesses(2, [&](const ProcessPlace& place) {
+    auto group = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (place.rank == 1) {
+      json_["grid"]["train.steps"] = {4};
+    }
+    GridReporter reporter;
+    const auto grid =
+        Train("differ", &reporter, /*resume=*/false, group->get());
+    (*group)->Leave(grid.status());
+    EXPECT_TRUE(absl::IsFailedPrecondition(grid.status())) << grid.status();
+    EXPECT_THAT(std::string(grid.status().message()), HasSubstr("grid is {"));
+  });
+  EXPECT_FALSE(std::filesystem::exists(Output("differ")));
 }
 
 TEST_F(GridRunTest, GoesOnInAllProcessesWithoutOneThatDiverges) {

@@ -285,7 +285,7 @@ TEST_F(RealetcTest, SavesAtAnInterrupt) {
     _exit(127);
   }
   const std::string metrics = directory_.File("run/seed-1/metrics.jsonl");
-  for (int i = 0; i < 1200 && Contents(metrics).empty(); ++i) {
+  for (int i = 0; i < 6000 && Contents(metrics).empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   kill(child, SIGINT);

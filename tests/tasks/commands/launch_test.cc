@@ -138,6 +138,12 @@ TEST_F(LaunchTest, EndsAllAtAMistake) {
                         "devices, and device: cpu (train.device is \"cpu\")"));
 
   // A run that is there is not overwritten, and says so once.
+  EXPECT_THAT(Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json --set "
+                             "train.batch_size=32 --set "
+                             "train.micro_batch_size=32" +
+                             output))
+                  .err,
+              HasSubstr("train.micro_batch_size should be at most 16"));
   Train("finetune tasks/wikihop/configs/demo.json", "run");
   const Result again =
       Run(kLaunch + ("finetune tasks/wikihop/configs/demo.json" +

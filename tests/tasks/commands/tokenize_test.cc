@@ -232,7 +232,7 @@ TEST_F(TokenizeTest, StopsAtInterruptAndLeavesNothing) {
             absl::StrCat("exec ", program, " ", Arguments()).c_str(), nullptr);
       _exit(127);
     }
-    for (int i = 0; i < 1200 && Left().empty(); ++i) {
+    for (int i = 0; i < 30'000 && Left().empty(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     kill(child, signal);

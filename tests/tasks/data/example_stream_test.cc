@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
@@ -20,6 +21,19 @@
 
 namespace etc {
 namespace {
+
+// Waits for `condition`, longer than anything takes on a busy machine. Whether
+// it came.
+bool Await(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 // Record i is one example of i long tokens. The lower the record, the longer
 // it takes, so that threads finish out of order.
@@ -32,8 +46,9 @@ class SlowSource : public ExampleSource {
     const int64_t record = request.record;
     ++calls;
     std::this_thread::sleep_for(
-        std::chrono::microseconds(1000 * (size_ - record) / size_) +
-        std::chrono::seconds(seconds));
+        std::chrono::microseconds(1000 * (size_ - record) / size_));
+    // Not for ever, if it is never let go.
+    Await([this] { return !is_held; });
     if (record == bad_record) {
       return absl::InvalidArgumentError("bad record");
     }
@@ -48,7 +63,7 @@ class SlowSource : public ExampleSource {
   mutable std::atomic<int64_t> calls = 0;
   int64_t bad_record = -1;
   int64_t throwing_record = -1;
-  int64_t seconds = 0;  // more, for each record
+  std::atomic<bool> is_held = false;  // no record is made while it is
 
  private:
   int64_t size_;
@@ -86,8 +101,10 @@ TEST_P(ExampleStreamTest, PrefetchesNoMoreThanItMay) {
   ExampleStream stream(&source, CountTo(50),
                        {.workers = GetParam(), .prefetch = 3});
   ASSERT_TRUE(stream.Next().has_value());
+  const int64_t most = GetParam() == 0 ? 1 : 4;
+  EXPECT_TRUE(Await([&] { return source.calls >= most; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(source.calls, GetParam() == 0 ? 1 : 4);
+  EXPECT_EQ(source.calls, most);
 }
 
 TEST_P(ExampleStreamTest, ReturnsErrorsAndGoesOn) {
@@ -108,13 +125,15 @@ TEST_P(ExampleStreamTest, ThrowsInTheCallerWhatAWorkerThrew) {
 }
 
 TEST_P(ExampleStreamTest, StopsHalfWay) {
-  const SlowSource source(1000);
+  // Minutes of work.
+  constexpr int64_t kRecords = 1'000'000;
+  const SlowSource source(kRecords);
   {
-    ExampleStream stream(&source, CountTo(1000),
-                         {.workers = GetParam(), .prefetch = 1000});
+    ExampleStream stream(&source, CountTo(kRecords),
+                         {.workers = GetParam(), .prefetch = kRecords});
     stream.Next();
   }
-  EXPECT_LT(source.calls, 1000);
+  EXPECT_LT(source.calls, kRecords);
 }
 
 // Numbers far beyond the data cost nothing.
@@ -123,8 +142,10 @@ TEST_P(ExampleStreamTest, PrefetchesNoMoreThanTheSourceHas) {
   ExampleStream stream(&source, CountTo(1000000),
                        {.workers = GetParam(), .prefetch = 100000000000});
   ASSERT_TRUE(stream.Next().has_value());
+  const int64_t most = GetParam() == 0 ? 1 : 6;
+  EXPECT_TRUE(Await([&] { return source.calls >= most; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(source.calls, GetParam() == 0 ? 1 : 6);
+  EXPECT_EQ(source.calls, most);
 }
 
 TEST(ExampleStreamBytesTest, PrefetchesNoMoreThanFitsTheMemory) {
@@ -162,24 +183,26 @@ TEST(ExampleStreamBytesTest, GoesOnWithoutMemoryForPrefetching) {
   }
 }
 
-// A record of a second, and a flag that is set while it is waited for.
+// A record that is held, and a flag that is set while it is waited for.
 TEST_P(ExampleStreamTest, WaitsNoLongerOnceItIsStopped) {
   SlowSource source(3);
-  source.seconds = 1;
+  source.is_held = true;
   std::atomic<bool> stop = false;
-  const auto begin = std::chrono::steady_clock::now();
   ExampleStream stream(&source, CountTo(3),
                        {.workers = GetParam(), .stop = &stop});
-  std::thread other([&stop] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::thread other([&] {
+    EXPECT_TRUE(Await([&] { return source.calls > 0; }));
     stop = true;
+    if (GetParam() == 0) {
+      source.is_held = false;  // the thread that waits makes it itself
+    }
   });
   const auto made = stream.Next();
   other.join();
   if (GetParam() > 0) {
     EXPECT_EQ(made->examples.status().code(), absl::StatusCode::kCancelled);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin,
-              std::chrono::milliseconds(800));
+    EXPECT_TRUE(source.is_held);
+    source.is_held = false;
   }
   EXPECT_EQ(stream.Next()->examples.status().code(),
             absl::StatusCode::kCancelled);

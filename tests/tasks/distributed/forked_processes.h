@@ -4,13 +4,16 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <new>
 #include <vector>
 
 #include "tasks/distributed/process_place.h"
@@ -39,6 +42,38 @@ inline int64_t FreePort() {
   return port;
 }
 
+// How long a test may hang before it is ended: longer than anything takes on a
+// machine that has much else to do.
+inline constexpr unsigned kSecondsToHang = 900;
+
+// A number that processes share which are forked while it lives: what they wait
+// for instead of a time.
+class SharedCount {
+ public:
+  SharedCount()
+      : memory_(mmap(nullptr, sizeof(std::atomic<int64_t>),
+                     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                     0)),
+        count_(new (memory_) std::atomic<int64_t>(0)) {}
+  ~SharedCount() { munmap(memory_, sizeof(std::atomic<int64_t>)); }
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+
+  void Add() { ++*count_; }
+  void Set(int64_t count) { *count_ = count; }
+  int64_t Get() const { return *count_; }
+  // The alarm of RunProcesses ends who waits in vain.
+  void Await(int64_t count) const {
+    while (*count_ < count) {
+      usleep(1000);
+    }
+  }
+
+ private:
+  void* const memory_;
+  std::atomic<int64_t>* const count_;
+};
+
 inline ProcessPlace PlaceOf(int64_t rank, int64_t world_size, int64_t port) {
   return {.rank = rank,
           .world_size = world_size,
@@ -58,7 +93,7 @@ inline std::vector<int> RunProcesses(
   for (int64_t rank = 0; rank < count; ++rank) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(120);  // a test that hangs ends
+      alarm(kSecondsToHang);
       work(PlaceOf(rank, count, port));
       std::fflush(nullptr);
       _exit(testing::Test::HasFailure() ? 1 : 0);

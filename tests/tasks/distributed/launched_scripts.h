@@ -28,7 +28,7 @@
 namespace etc {
 
 // Longer than anything takes on a loaded machine.
-inline constexpr std::chrono::seconds kPatience(60);
+inline constexpr std::chrono::seconds kPatience(300);
 
 inline bool WaitFor(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -10,11 +10,11 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/cpu_limit.h"
 #include "tests/tasks/distributed/launched_scripts.h"
 
 namespace etc {
@@ -43,7 +43,7 @@ TEST_F(LauncherTest, TellsEachProcessItsPlace) {
 TEST_F(LauncherTest, DividesTheCoresUnlessThreadsAreSet) {
   const LaunchOptions options = Script(2, "echo $OMP_NUM_THREADS $MASTER_ADDR");
   ASSERT_TRUE(Launch(options).ok());
-  const auto share = std::max(1U, std::thread::hardware_concurrency() / 2);
+  const auto share = std::max<int64_t>(1, CpusOfProcess() / 2);
   setenv("OMP_NUM_THREADS", "7", /*overwrite=*/1);
   // One of an earlier run counts no more.
   setenv("MASTER_ADDR", "10.0.0.7", /*overwrite=*/1);
@@ -151,7 +151,7 @@ TEST_F(LauncherTest, AsksTheOthersToEndThen) {
              "trap 'echo asked; exit 0' TERM; echo > $FILES/ready\n"
              "while :; do sleep 0.01; done");
   // Time enough for the script between SIGTERM and SIGKILL.
-  options.grace_seconds = 1;
+  options.grace_seconds = 10;
   EXPECT_EQ(Launch(options).message(), "process 1 of 2 ended with exit code 1");
   EXPECT_EQ(Out(), "[0] asked\n");
 }

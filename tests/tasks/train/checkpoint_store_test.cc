@@ -265,7 +265,9 @@ TEST(CheckpointStoreTest, SaysWhatItCannotCreate) {
 TEST(CheckpointStoreTest, KeepsAWholeCheckpointWheneverItsWriterIsKilled) {
   const TemporaryDirectory temporary;
   std::map<std::string, int64_t> steps;  // where each link led
-  for (int round = 0; round < 40; ++round) {
+  // On a busy machine it may be killed each time before it has saved anything.
+  for (int round = 0; round < 40 || (round < 400 && steps["last"] <= 3);
+       ++round) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {

@@ -71,9 +71,9 @@ class ConcurrentRunsTest : public testing::Test {
   nlohmann::json json_;
 };
 
-// The first of two children to end; 0 if neither does within a minute.
+// The first of two children to end; 0 if neither does within ten minutes.
 pid_t WaitForFirst(pid_t one, pid_t other, int* status) {
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 60'000; ++i) {
     for (const pid_t child : {one, other}) {
       if (waitpid(child, status, WNOHANG) == child) {
         return child;

@@ -31,7 +31,9 @@
 namespace etc {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // Counts the records that are made.
 class CountingTask final : public ToyTask {
@@ -44,6 +46,24 @@ class CountingTask final : public ToyTask {
   }
 
   mutable std::atomic<int64_t> made = 0;
+};
+
+// Of the first process: kills another one, or itself, in the middle of a run.
+class KillingReporter final : public FakeReporter {
+ public:
+  // After the update `after` of this start.
+  KillingReporter(const SharedCount* victim, int64_t after)
+      : victim_(victim), left_(after) {}
+  void Update(const Progress& progress) override {
+    FakeReporter::Update(progress);
+    if (--left_ == 0) {
+      kill(static_cast<pid_t>(victim_->Get()), SIGKILL);
+    }
+  }
+
+ private:
+  const SharedCount* const victim_;
+  int64_t left_;
 };
 
 class DistributedRunTest : public ToyRunTest {
@@ -62,19 +82,16 @@ class DistributedRunTest : public ToyRunTest {
   }
 
   // What one of the processes of a run does.
-  absl::Status RunHere(
-      const nlohmann::json& json, const ProcessPlace& place,
-      FakeReporter* reporter, bool resume,
-      const std::function<void()>& when_joined = [] {}) {
+  absl::Status RunHere(const nlohmann::json& json, const ProcessPlace& place,
+                       FakeReporter* reporter, bool resume) {
     std::unique_ptr<ProcessGroup> group;
     if (place.world_size > 1) {
-      auto joined = ProcessGroup::Join(place, absl::Seconds(60));
+      auto joined = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
       if (!joined.ok()) {
         return joined.status();
       }
       group = *std::move(joined);
     }
-    when_joined();
     const auto config = FinetuneConfigFromJson(json, "toy");
     if (!config.ok()) {
       return config.status();
@@ -284,35 +301,28 @@ TEST_F(DistributedRunTest, GoesOnBitForBit) {
 TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
   RunWith(3, "straight");
   json_["output"] = Output("killed");
-  int killed = 0;
+  // At several places between checkpoints.
+  int64_t updates = 3;
   for (const int64_t victim : {2, 0, 1}) {
+    SharedCount pid;
     const std::vector<int> ends =
         RunProcesses(3, [&](const ProcessPlace& place) {
-          FakeReporter reporter;
-          const auto begin_to_die = [&] {
-            const pid_t parent = getpid();
-            // Wherever the run is by then.
-            if (place.rank == victim && fork() == 0) {
-              usleep(300'000);
-              kill(parent, SIGKILL);
-              _exit(0);
-            }
-          };
-          const absl::Status status = RunHere(json_, place, &reporter,
-                                              /*resume=*/true, begin_to_die);
-          if (!status.ok()) {
-            EXPECT_THAT(std::string(status.message()),
-                        HasSubstr(absl::StrCat("process ", victim)));
+          if (place.rank == victim) {
+            pid.Set(getpid());
           }
+          KillingReporter reporter(&pid, updates);
+          const absl::Status status =
+              RunHere(json_, place, &reporter, /*resume=*/true);
+          EXPECT_FALSE(status.ok()) << "the run ended before";
+          EXPECT_THAT(std::string(status.message()),
+                      HasSubstr(absl::StrCat("process ", victim)));
         });
-    killed += WIFSIGNALED(ends[static_cast<size_t>(victim)]) ? 1 : 0;
     for (int64_t rank = 0; rank < 3; ++rank) {
-      if (rank != victim) {
-        EXPECT_EQ(ends[static_cast<size_t>(rank)], 0) << rank;
-      }
+      const int end = ends[static_cast<size_t>(rank)];
+      EXPECT_TRUE(rank == victim ? WIFSIGNALED(end) : end == 0) << rank;
     }
+    updates += 2;
   }
-  EXPECT_GE(killed, 1) << "the runs ended before";
   RunWith(3, "killed", /*resume=*/true);
   ExpectSameRun(Seed("killed"), Seed("straight"));
 }
@@ -331,6 +341,67 @@ TEST_F(DistributedRunTest, RefusesProcessesWithOtherSettings) {
                 HasSubstr("train.learning_rate"));
   });
   EXPECT_FALSE(std::filesystem::exists(Seed("other") + "/metrics.jsonl"));
+}
+
+// Of all that a resumed run may have another value of, what decides which
+// operations the processes make together; they would wait for each other.
+TEST_F(DistributedRunTest, RefusesProcessesThatWouldDoSomethingElse) {
+  using Json = nlohmann::json;
+  const std::vector<std::pair<std::string, Json>> fields = {
+      {"train.evaluate_every", 7},
+      {"train.checkpoint_every", 3},
+      {"train.evaluation_batch_size", 4},
+      {"train.shard_optimizer", true},
+      {"train.seeds", {1, 2}},
+      {"train.backend", "nccl"},
+      {"data.dev", Json::array()},
+      {"model.hidden_size", 32},
+      {"--resume", true}};
+  for (const auto& [name, value] : fields) {
+    SCOPED_TRACE(name);
+    json_["output"] = Output("differ");
+    ExpectProcesses(2, [&, &name = name,
+                        &value = value](const ProcessPlace& place) {
+      Json json = json_;
+      const bool is_option = name.front() == '-';
+      if (place.rank == 1 && !is_option) {
+        const size_t dot = name.find('.');
+        json[name.substr(0, dot)][name.substr(dot + 1)] = value;
+      }
+      FakeReporter reporter;
+      const absl::Status status =
+          RunHere(json, place, &reporter, is_option && place.rank == 1);
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+      const std::string field = name == "model.hidden_size" ? "model" : name;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr("but differ: " + field + " is "),
+                        HasSubstr(" here and "), Not(HasSubstr("; "))));
+    });
+    EXPECT_FALSE(std::filesystem::exists(Output("differ")));
+  }
+}
+
+TEST_F(DistributedRunTest, LetsProcessesDifferInWhatIsTheirOwn) {
+  json_["output"] = Output("own");
+  ExpectProcesses(2, [&](const ProcessPlace& place) {
+    nlohmann::json json = json_;
+    if (place.rank == 1) {
+      json["train"]["threads"] = 2;
+      json["train"]["timeout_s"] = 500;
+      json["train"]["device"] = "cpu";
+      json["data"]["workers"] = 2;
+      json["data"]["cache_megabytes"] = 3;
+      json["data"]["max_record_megabytes"] = 5;
+      json["data"]["train"] = {
+          temporary_.Write("elsewhere", ToyRecords(37, 1))};
+      json["output"] = Output("nothing");
+    }
+    FakeReporter reporter;
+    const absl::Status status =
+        RunHere(json, place, &reporter, /*resume=*/false);
+    EXPECT_TRUE(status.ok()) << status;
+  });
+  EXPECT_FALSE(std::filesystem::exists(Output("nothing")));
 }
 
 TEST_F(DistributedRunTest, RefusesMoreProcessesThanMicroBatches) {

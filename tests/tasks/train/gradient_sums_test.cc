@@ -93,7 +93,7 @@ void InProcesses(int64_t count,
                  const std::function<void(const ProcessPlace&, Model*,
                                           GradientSums*)>& work) {
   ExpectProcesses(count, [&](const ProcessPlace& place) {
-    auto group = ProcessGroup::Join(place, absl::Seconds(60));
+    auto group = ProcessGroup::Join(place, absl::Seconds(kSecondsToHang));
     ASSERT_TRUE(group.ok()) << group.status();
     Model model;
     GradientSums sums(model.parameters, group->get());
