@@ -1,6 +1,5 @@
 #include "base/interrupt.h"
 
-#include <signal.h>
 #include <time.h>
 
 #include <cstdint>
@@ -9,8 +8,8 @@ namespace etc {
 namespace {
 
 std::atomic<bool> interrupted = false;
-// When it became true, by NowMilliseconds.
-std::atomic<int64_t> interrupted_at = 0;
+// When SIGINT or SIGTERM first came, by NowMilliseconds; 0: not yet.
+std::atomic<int64_t> asked_at = 0;
 static_assert(std::atomic<bool>::is_always_lock_free &&
                   std::atomic<int64_t>::is_always_lock_free,
               "a signal handler may only touch what needs no lock");
@@ -23,11 +22,16 @@ int64_t NowMilliseconds() {
 
 void Interrupt(int number) {
   constexpr int64_t kMeantAsOne = 1000;  // milliseconds
+  interrupted = true;
+  // A scheduler warns by SIGUSR1 minutes before its SIGTERM, which must not
+  // end a program that is saving.
+  if (number != SIGINT && number != SIGTERM) {
+    return;
+  }
   const int64_t now = NowMilliseconds();
-  if (!interrupted) {
-    interrupted_at = now;
-    interrupted = true;
-  } else if (now - interrupted_at >= kMeantAsOne) {
+  if (asked_at == 0) {
+    asked_at = now;
+  } else if (now - asked_at >= kMeantAsOne) {
     signal(number, SIG_DFL);
     raise(number);  // delivered when the handler ends
   }
@@ -35,16 +39,30 @@ void Interrupt(int number) {
 
 }  // namespace
 
+bool IsIgnored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 &&
+         (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
+}
+
 const std::atomic<bool>* StopAtInterrupt() {
   struct sigaction action = {};
   action.sa_handler = Interrupt;
   action.sa_flags = SA_RESTART;
   // One handler at a time.
-  sigaddset(&action.sa_mask, SIGINT);
-  sigaddset(&action.sa_mask, SIGTERM);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int number : kStopSignals) {
+    sigaddset(&action.sa_mask, number);
+  }
+  for (const int number : kStopSignals) {
+    if (!IsIgnored(number)) {
+      sigaction(number, &action, nullptr);
+    }
+  }
   return &interrupted;
 }
+
+bool WasInterrupted() { return interrupted; }
+
+void NoteInterrupt() { interrupted = true; }
 
 }  // namespace etc

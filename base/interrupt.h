@@ -1,15 +1,33 @@
 #ifndef ETC_BASE_INTERRUPT_H_
 #define ETC_BASE_INTERRUPT_H_
 
+#include <signal.h>
+
+#include <array>
 #include <atomic>
 
 namespace etc {
 
-// Becomes true at the first SIGINT (Ctrl-C) or SIGTERM after this call. Another
-// one ends the program at once if it comes a second later or more: timeout(1)
-// and some schedulers send two at a time, and mean one. Lives as long as the
-// program.
+// Signals that ask a program to save and end: those of people (Ctrl-C, kill),
+// of a terminal that closes, and the warnings of batch schedulers.
+inline constexpr std::array<int, 5> kStopSignals = {SIGINT, SIGTERM, SIGHUP,
+                                                    SIGUSR1, SIGUSR2};
+
+// Whether this process ignores `signal`, as `nohup` and `trap ''` have it.
+// Async-signal-safe.
+bool IsIgnored(int signal);
+
+// Becomes true at the first of kStopSignals after this call; those that are
+// ignored stay ignored. Two of SIGINT and SIGTERM that are a second apart or
+// more end the program at once; timeout(1) and some schedulers send two at a
+// time, and mean one. Lives as long as the program.
 const std::atomic<bool>* StopAtInterrupt();
+
+// Whether the flag of StopAtInterrupt is true.
+bool WasInterrupted();
+
+// Makes it true, for handlers of others. Async-signal-safe.
+void NoteInterrupt();
 
 }  // namespace etc
 

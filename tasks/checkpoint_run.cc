@@ -83,7 +83,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                        DeviceOfRun(run.config, CudaDevicesOf(options.group),
                                    /*field=*/"--device"));
   const CurrentDevice current(device.device);
-  SetThreads(run.config.train.threads);
+  ETC_RETURN_IF_ERROR(SetThreads(run.config.train.threads).status());
   ETC_ASSIGN_OR_RETURN(
       TaskModel model,
       NamingOutOfMemory(

@@ -1,4 +1,5 @@
-// The program `realetc`. Exit codes: 0 success, 1 failure, 2 wrong usage.
+// The program `realetc`. Exit codes: 0 success, 1 failure, 2 wrong usage, 75
+// stopped by a signal and saved.
 
 #include <unistd.h>
 
@@ -15,8 +16,11 @@
 #include "base/json_reader.h"
 #include "base/out_of_memory.h"
 #include "base/process_memory.h"
+#include "base/standard_streams.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/version.h"
+#include "tasks/distributed/broken_pipes.h"
+#include "tasks/stopped.h"
 
 namespace {
 
@@ -35,6 +39,10 @@ constexpr char kFooter[] =
     "  realetc predict runs/demo/seed-1/checkpoints/best \\\n"
     "    --data tasks/wikihop/sample/dev.json --output predictions.json\n"
     "  realetc score wikihop tasks/wikihop/sample/dev.json predictions.json\n"
+    "\n"
+    "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training was stopped "
+    "by a\n"
+    "signal and has saved: the same command with --resume goes on.\n"
     "\n"
     "`realetc COMMAND --help` explains a command.";
 
@@ -77,7 +85,11 @@ std::string UnknownCommand(const CLI::App& program, int argc, char** argv) {
 int Run(const etc::Action& action, const std::string& command) {
   try {
     const absl::Status status = action();
-    return status.ok() ? 0 : Fail(kFailure, std::string(status.message()));
+    if (status.ok()) {
+      return 0;
+    }
+    return Fail(etc::IsStopped(status) ? etc::kStoppedExitCode : kFailure,
+                std::string(status.message()));
   } catch (const std::exception& error) {
     if (etc::IsOutOfMemory(error)) {
       return Fail(kFailure, absl::StrCat("out of memory while running realetc ",
@@ -88,9 +100,21 @@ int Run(const etc::Action& action, const std::string& command) {
   }
 }
 
+// `code`, or a failure if what was printed could not be written.
+int End(int code) {
+  const absl::Status written = etc::FlushStandardOutput();
+  return written.ok() || code != 0
+             ? code
+             : Fail(kFailure, std::string(written.message()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  etc::OpenStandardDescriptors();
+  etc::GuardStandardStreams();
+  // A run goes on without those who have read what it prints.
+  etc::IgnoreBrokenPipes();
   std::set_terminate(EndAtTerminate);
   etc::KeepFreedMemory();
   // A file that would grow beyond `ulimit -f` is then a failed write, which has
@@ -123,7 +147,7 @@ int main(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return program.exit(help);
+    return End(program.exit(help));
   } catch (const CLI::ParseError& error) {
     return Fail(kUsage, absl::StrCat(error.what(), "; see realetc",
                                      argc > 1 ? absl::StrCat(" ", argv[1]) : "",
@@ -131,7 +155,7 @@ int main(int argc, char** argv) {
   }
   if (!action) {
     std::cout << program.help();
-    return 0;
+    return End(0);
   }
-  return Run(action, argv[1]);
+  return End(Run(action, argv[1]));
 }

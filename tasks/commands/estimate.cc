@@ -134,10 +134,9 @@ void PrintDuration(const std::string& name, double seconds) {
   PrintLine(name, FormatSeconds(seconds));
 }
 
-// Returns the seconds of one update.
-double PrintTime(const FinetuneConfig& config, int64_t parameters,
-                 const HeadCost& head) {
-  const int64_t threads = SetThreads(config.train.threads);
+// Returns the seconds of one update, with so many threads.
+double PrintTime(const FinetuneConfig& config, int64_t threads,
+                 int64_t parameters, const HeadCost& head) {
   const MachineRates rates = MeasureRates(config);
   const StepTime time = EstimateStepTime(config, parameters, head, rates);
   std::cout << absl::StreamFormat(
@@ -227,7 +226,8 @@ absl::Status Estimate(const Arguments& arguments) {
   PrintMemory(config, parameters);
   const HeadCost head = layers->CostOf(LargestUpdate(config));
   PrintOperations(config, head);
-  const double time = PrintTime(config, parameters, head);
+  ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
+  const double time = PrintTime(config, threads, parameters, head);
   if (!read.grid.empty()) {
     PrintGrid(settings, time);
   }

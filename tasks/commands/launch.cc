@@ -46,9 +46,11 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
       "share the\n"
       "work; `[rank]` stands before each line they print, and they read no "
       "input.\n"
-      "Ctrl-C is passed on to all; when one fails, all are ended. Each has its "
-      "share\n"
-      "of the cores, unless OMP_NUM_THREADS says how many threads it has.\n"
+      "Signals (Ctrl-C) are passed on to all; when one fails, all are ended. "
+      "Each has\n"
+      "its share of the cores, unless OMP_NUM_THREADS says how many threads it "
+      "has.\n"
+      "The exit code is 75 when training was stopped and has saved.\n"
       "\n"
       "Example:\n"
       "  realetc launch --processes 2 \\\n"
@@ -63,8 +65,8 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
       ->check(CLI::Range(int64_t{1}, kMostLaunchedProcesses));
   command
       ->add_option("--grace-seconds", options->grace_seconds,
-                   "How long the others may take to end after one has failed, "
-                   "before they get SIGTERM, and then SIGKILL")
+                   "How long the others may take to save and to end after one "
+                   "has failed, before they get SIGTERM, and then SIGKILL")
       ->capture_default_str();
   // All from the first word on that is no option, untouched. In a positional of
   // several words, CLI11 would make two of "[a,b]".

@@ -18,6 +18,7 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/process_run.h"
 #include "tasks/grid_run.h"
+#include "tasks/stopped.h"
 #include "tasks/task_setup.h"
 #include "tasks/train/grid_result.h"
 #include "tasks/train/score_table.h"
@@ -102,16 +103,23 @@ absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
 absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
                    const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
-  ETC_ASSIGN_OR_RETURN(const GridResult grid,
-                       FinetuneGrid(config,
-                                    {.resume = arguments.resume,
-                                     .allow_changes = arguments.allow_changes,
-                                     .reporter = &reporter,
-                                     .stop = StopAtInterrupt(),
-                                     .group = process.group()},
-                                    [&](const std::string& warning) {
-                                      process.PrintWarnings({warning});
-                                    }));
+  const absl::StatusOr<GridResult> trained = FinetuneGrid(
+      config,
+      {.resume = arguments.resume,
+       .allow_changes = arguments.allow_changes,
+       .reporter = &reporter,
+       .stop = StopAtInterrupt(),
+       .group = process.group()},
+      [&](const std::string& warning) { process.PrintWarnings({warning}); });
+  if (absl::IsCancelled(trained.status())) {
+    // Before the first update of a run: what earlier ones made stays.
+    return StoppedError(
+        absl::StrCat("stopped: ", trained.status().message(),
+                     " before its first update; what was trained before is "
+                     "saved"));
+  }
+  ETC_RETURN_IF_ERROR(trained.status());
+  const GridResult& grid = *trained;
   if (process.is_first()) {
     if (config.grid.empty()) {
       PrintResult(grid.settings.front().result, grid.main_metric);
@@ -120,7 +128,7 @@ absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
     }
   }
   if (!grid.finished) {
-    return absl::CancelledError(
+    return StoppedError(
         "stopped; everything is saved: the same command with --resume goes on");
   }
   return absl::OkStatus();
@@ -182,7 +190,9 @@ void AddFinetuneCommand(CLI::App* program, Action* action) {
            "OUTPUT/seed-N,\n"
            "with metrics.jsonl and the checkpoints `last` and `best`; each "
            "setting of\n"
-           "a grid has them in OUTPUT/SETTING. Ctrl-C saves and stops.\n"
+           "a grid has them in OUTPUT/SETTING. Ctrl-C saves and stops, as do "
+           "SIGTERM,\n"
+           "SIGHUP, SIGUSR1 and SIGUSR2, with exit code 75.\n"
            "\n"
            "Examples:\n"
            "  realetc finetune tasks/wikihop/configs/demo.json\n"

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/interrupt.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -70,9 +71,12 @@ void Execute(const ChildPlan& plan) {
     return;
   }
   // The parent's handlers would act for the parent here.
-  for (const int number : {SIGINT, SIGTERM, SIGCHLD}) {
-    signal(number, SIG_DFL);
+  for (const int number : kStopSignals) {
+    if (!IsIgnored(number)) {
+      signal(number, SIG_DFL);
+    }
   }
+  signal(SIGCHLD, SIG_DFL);
   sigprocmask(SIG_SETMASK, &plan.signals, nullptr);
   execve(plan.path, plan.arguments, plan.environment);
 }

@@ -29,9 +29,10 @@ struct ChildProcess {
 };
 
 // Starts a process in a process group of its own, so that a terminal's Ctrl-C
-// does not reach it, with /dev/null as its input and default actions of SIGINT,
-// SIGTERM and SIGCHLD. It gets SIGTERM when the thread that started it ends,
-// however. Fails if it cannot be started; the message says why.
+// does not reach it, with /dev/null as its input and default actions of SIGCHLD
+// and of those of kStopSignals (base/interrupt.h) that this process does not
+// ignore. It gets SIGTERM when the thread that started it ends, however. Fails
+// if it cannot be started; the message says why.
 absl::StatusOr<ChildProcess> StartChild(const ChildProgram& program);
 
 }  // namespace etc

@@ -17,8 +17,9 @@ struct LaunchOptions {
   // The arguments of each; the first is a command other than "launch".
   std::vector<std::string> command;
   // How long the others may take to end after one has failed, in seconds; then
-  // they get SIGTERM, and after the same time again SIGKILL. In [0, 1e6].
-  double grace_seconds = 10;
+  // they get SIGTERM, and after the same time again SIGKILL. The first process
+  // saves what was trained in it. In [0, 1e6].
+  double grace_seconds = 30;
   // What is started, by default this very program, and its argv[0].
   std::string program = "/proc/self/exe";
   std::string name = "realetc";
@@ -33,8 +34,9 @@ struct LaunchOptions {
 // was free just before. OMP_NUM_THREADS, unless it is set, divides the cores
 // between them.
 //
-// Writes their output line by line with "[rank] " before each, passes SIGINT
-// and SIGTERM on, and returns when all have ended. When one fails, the others
+// Writes their output line by line with "[rank] " before each, passes
+// kStopSignals (base/interrupt.h) on, but not those that are ignored, and
+// returns when all have ended. When one fails, the others
 // are ended after the grace time; but once a signal was passed on, an exit code
 // is what was asked for, and the others have all their time to save. If this
 // process is killed, they get SIGTERM. To be called by one thread of a process
@@ -42,6 +44,7 @@ struct LaunchOptions {
 //
 //   kInvalidArgument     the options are wrong
 //   kFailedPrecondition  this process was itself started as one of a run
+//   StoppedError         they were stopped and have saved (tasks/stopped.h)
 //   kAborted             a process failed: "process 2 of 4 ended with exit code
 //                        1", or "... was killed by signal 9 (SIGKILL)", of the
 //                        first that did

@@ -11,12 +11,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "tasks/stopped.h"
 
 namespace etc {
 namespace {
 
 constexpr size_t kReadBytes = size_t{64} << 10;
 constexpr int64_t kLongestPoll = 3'600'000;  // milliseconds
+// What a pipe that poll() calls writable takes without waiting (PIPE_BUF).
+constexpr size_t kPiece = 4096;
+// Lines that a sink has not taken, beyond which no more are read.
+constexpr size_t kMostUnwritten = size_t{1} << 20;
 
 // "SIGTERM"
 std::string SignalName(int signal) {
@@ -32,24 +38,18 @@ std::string DescribeEnd(int64_t rank, size_t processes, int status) {
     return absl::StrCat(process, " was killed by signal ", WTERMSIG(status),
                         " (", SignalName(WTERMSIG(status)), ")");
   }
+  if (WEXITSTATUS(status) == kStoppedExitCode) {
+    return absl::StrCat(process, " has stopped and saved (exit code ",
+                        kStoppedExitCode, ")");
+  }
   return absl::StrCat(process, " ended with exit code ", WEXITSTATUS(status));
 }
 
-// Also where `descriptor` does not block, as a terminal that another program
-// has set so.
-absl::Status WriteAll(int descriptor, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(descriptor, text.data(), text.size());
-    if (count >= 0) {
-      text.remove_prefix(static_cast<size_t>(count));
-    } else if (errno == EAGAIN) {
-      pollfd writable{.fd = descriptor, .events = POLLOUT, .revents = 0};
-      poll(&writable, 1, /*timeout=*/-1);
-    } else if (errno != EINTR) {
-      return absl::ErrnoToStatus(errno, "cannot write the processes' output");
-    }
-  }
-  return absl::OkStatus();
+constexpr char kCannotWrite[] = "cannot write the processes' output";
+
+bool IsWritable(int descriptor) {
+  pollfd polled{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  return poll(&polled, 1, /*timeout=*/0) > 0;
 }
 
 int Wait(pid_t pid) {
@@ -69,7 +69,10 @@ bool HasEnded(pid_t pid) {
 
 }  // namespace
 
-ProcessWatch::ProcessWatch(const WatchOptions& options) : options_(options) {}
+ProcessWatch::ProcessWatch(const WatchOptions& options)
+    : options_(options),
+      out_{.descriptor = options.out_fd},
+      err_{.descriptor = options.err_fd} {}
 
 ProcessWatch::~ProcessWatch() {
   SendToRunning(SIGKILL);
@@ -83,15 +86,13 @@ ProcessWatch::~ProcessWatch() {
 void ProcessWatch::Add(ChildProcess child) {
   const auto rank = static_cast<int64_t>(processes_.size());
   const LinePrefixer lines(absl::StrCat("[", rank, "] "));
-  processes_.push_back({.rank = rank,
-                        .pid = child.pid,
-                        .is_running = true,
-                        .streams = {{{.source = std::move(child.out),
-                                      .sink = options_.out_fd,
-                                      .lines = lines},
-                                     {.source = std::move(child.err),
-                                      .sink = options_.err_fd,
-                                      .lines = lines}}}});
+  processes_.push_back(
+      {.rank = rank,
+       .pid = child.pid,
+       .is_running = true,
+       .streams = {
+           {{.source = std::move(child.out), .sink = &out_, .lines = lines},
+            {.source = std::move(child.err), .sink = &err_, .lines = lines}}}});
   ++running_;
 }
 
@@ -100,15 +101,49 @@ absl::Status ProcessWatch::Run(SignalPipe* signals) {
   ReapEnded();
   while (running_ > 0) {
     WaitForEvents(signals->descriptor());
-    for (const int signal : signals->Take()) {
-      if (signal != SIGCHLD) {
-        PassOn(signal);
-      }
-    }
+    TakeSignals(signals);
     ReapEnded();
     SendDueSignal();
   }
+  WriteRest(signals);
   return result_.ok() ? output_status_ : result_;
+}
+
+void ProcessWatch::TakeSignals(SignalPipe* signals) {
+  for (const int signal : signals->Take()) {
+    if (signal != SIGCHLD) {
+      PassOn(signal);
+    }
+  }
+}
+
+bool ProcessWatch::HasUnwritten() const {
+  return !out_.unwritten.empty() || !err_.unwritten.empty();
+}
+
+// Waits for a slow reader, but after a signal only a second for one that reads
+// nothing.
+void ProcessWatch::WriteRest(SignalPipe* signals) {
+  constexpr int kPatience = 1000;  // milliseconds
+  while (HasUnwritten()) {
+    std::vector<pollfd> polled = {
+        {.fd = signals->descriptor(), .events = POLLIN, .revents = 0}};
+    for (const Sink* sink : {&out_, &err_}) {
+      if (!sink->unwritten.empty()) {
+        polled.push_back(
+            {.fd = sink->descriptor, .events = POLLOUT, .revents = 0});
+      }
+    }
+    if (poll(polled.data(), polled.size(),
+             passed_on_.empty() ? -1 : kPatience) == 0) {
+      output_status_ = absl::UnavailableError(
+          absl::StrCat(kCannotWrite, ": nobody reads it"));
+      return;
+    }
+    TakeSignals(signals);
+    WriteNow(&out_);
+    WriteNow(&err_);
+  }
 }
 
 // Waits for output, which it writes, a signal, or the time of the next one.
@@ -118,11 +153,18 @@ void ProcessWatch::WaitForEvents(int signals) {
   std::vector<Stream*> streams;
   for (Process& process : processes_) {
     for (Stream& stream : process.streams) {
-      if (stream.source.is_open()) {
+      if (stream.source.is_open() &&
+          stream.sink->unwritten.size() < kMostUnwritten) {
         streams.push_back(&stream);
         polled.push_back(
             {.fd = stream.source.get(), .events = POLLIN, .revents = 0});
       }
+    }
+  }
+  for (const Sink* sink : {&out_, &err_}) {
+    if (!sink->unwritten.empty()) {
+      polled.push_back(
+          {.fd = sink->descriptor, .events = POLLOUT, .revents = 0});
     }
   }
   int timeout = -1;
@@ -135,6 +177,8 @@ void ProcessWatch::WaitForEvents(int signals) {
   if (poll(polled.data(), polled.size(), timeout) <= 0) {
     return;
   }
+  WriteNow(&out_);
+  WriteNow(&err_);
   for (size_t i = 0; i < streams.size(); ++i) {
     if (polled[i + 1].revents != 0) {
       Read(streams[i], kReadBytes);
@@ -181,13 +225,34 @@ void ProcessWatch::ReadRest(Stream* stream) {
 }
 
 void ProcessWatch::Write(const Stream& stream, const std::string& lines) {
-  if (!output_status_.ok()) {
-    return;
+  if (output_status_.ok()) {
+    stream.sink->unwritten += lines;
+    WriteNow(stream.sink);
   }
-  output_status_ = WriteAll(stream.sink, lines);
-  if (!output_status_.ok()) {
-    EndAllAfter(0);
+}
+
+void ProcessWatch::WriteNow(Sink* sink) {
+  absl::string_view text = sink->unwritten;
+  while (!text.empty() && IsWritable(sink->descriptor)) {
+    const ssize_t count =
+        write(sink->descriptor, text.data(), std::min(text.size(), kPiece));
+    if (count >= 0) {
+      text.remove_prefix(static_cast<size_t>(count));
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      output_status_ = absl::ErrnoToStatus(errno, kCannotWrite);
+      // Where nobody is left to read, a run goes on unseen.
+      if (errno != EPIPE) {
+        was_ended_for_output_ = true;
+        EndAllAfter(0);
+      }
+      out_.unwritten.clear();
+      err_.unwritten.clear();
+      return;
+    }
   }
+  sink->unwritten.erase(0, sink->unwritten.size() - text.size());
 }
 
 void ProcessWatch::PassOn(int signal) {
@@ -221,6 +286,8 @@ std::optional<ProcessWatch::Failure> ProcessWatch::Reap(Process* process) {
     return std::nullopt;
   }
   const bool was_killed = WIFSIGNALED(status);
+  const bool has_stopped =
+      !was_killed && WEXITSTATUS(status) == kStoppedExitCode;
   const bool is_expected =
       !passed_on_.empty() &&
       (!was_killed ||
@@ -228,6 +295,7 @@ std::optional<ProcessWatch::Failure> ProcessWatch::Reap(Process* process) {
   return Failure{
       .message = DescribeEnd(process->rank, processes_.size(), status),
       .was_killed = was_killed,
+      .has_stopped = has_stopped,
       .is_expected = is_expected};
 }
 
@@ -235,18 +303,27 @@ void ProcessWatch::NoteFailures(const std::vector<Failure>& failures) {
   if (failures.empty()) {
     return;
   }
-  if (result_.ok() && output_status_.ok()) {
-    // Among those that are seen at once: an exit code may be that of a process
-    // that another one has lost, a signal hardly.
-    auto first =
-        std::find_if(failures.begin(), failures.end(),
-                     [](const Failure& failure) { return failure.was_killed; });
-    first = first == failures.end() ? failures.begin() : first;
-    result_ = passed_on_.empty()
-                  ? absl::AbortedError(first->message)
-                  : absl::CancelledError(absl::StrCat(
-                        first->message, " after ", SignalName(passed_on_[0]),
-                        " was passed on to all processes"));
+  // Among those that are seen at once: an exit code may be that of a process
+  // that another one has lost, a signal hardly. That a process has saved is not
+  // all that there is to say if another one fails.
+  const auto weight = [](const Failure& failure) {
+    return failure.was_killed ? 2 : failure.has_stopped ? 0 : 1;
+  };
+  const auto first = std::max_element(failures.begin(), failures.end(),
+                                      [&](const Failure& a, const Failure& b) {
+                                        return weight(a) < weight(b);
+                                      });
+  const bool is_news =
+      result_.ok() || (IsStopped(result_) && !first->has_stopped);
+  if (is_news && !was_ended_for_output_) {
+    const std::string message =
+        passed_on_.empty()
+            ? first->message
+            : absl::StrCat(first->message, " after ", SignalName(passed_on_[0]),
+                           " was passed on to all processes");
+    result_ = first->has_stopped   ? StoppedError(message)
+              : passed_on_.empty() ? absl::AbortedError(message)
+                                   : absl::CancelledError(message);
   }
   // Processes that were asked to stop may take their time to save.
   if (!std::all_of(

@@ -18,7 +18,7 @@ namespace etc {
 struct WatchOptions {
   // How long the others may take to end after a failure, in seconds; then they
   // get SIGTERM, and after the same time again SIGKILL.
-  double grace_seconds = 10;
+  double grace_seconds = 30;
   // Where lines of standard output and error go. Stay open.
   int out_fd = 1;
   int err_fd = 2;
@@ -36,20 +36,31 @@ class ProcessWatch {
   // The process of the next rank, from 0 on.
   void Add(ChildProcess child);
 
-  // Writes the lines of all processes, "[rank] " before each, and passes SIGINT
-  // and SIGTERM from `signals` on to them, until all have ended. What a process
-  // leaves running in its process group is killed.
-  //   kAborted    a process failed: the first of them
-  //   kCancelled  the same after a signal was passed on
-  //   others      output cannot be written; the processes were ended
+  // Writes the lines of all processes, "[rank] " before each, and passes all
+  // but SIGCHLD from `signals` on to them, until all have ended. What a process
+  // leaves running in its process group is killed. Where nobody reads the
+  // output any more, processes wait when their pipes are full, and signals are
+  // passed on all the same; once one was, what is still unread at the end is
+  // dropped.
+  //   StoppedError  processes have ended with kStoppedExitCode, and all others
+  //                 well (tasks/stopped.h)
+  //   kAborted      a process failed: the first of them
+  //   kCancelled    the same after a signal was passed on
+  //   others        output cannot be written; the processes were ended, unless
+  //                 it is a pipe without reader, whose output is dropped
   absl::Status Run(SignalPipe* signals);
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  // Where lines go, and those that it has not taken yet.
+  struct Sink {
+    int descriptor;
+    std::string unwritten;
+  };
   struct Stream {
     Descriptor source;
-    int sink;
+    Sink* sink;
     LinePrefixer lines;
   };
   struct Process {
@@ -61,13 +72,20 @@ class ProcessWatch {
   struct Failure {
     std::string message;
     bool was_killed;   // by a signal
+    bool has_stopped;  // with kStoppedExitCode
     bool is_expected;  // as a signal that was passed on asks for
   };
 
+  void TakeSignals(SignalPipe* signals);
   void WaitForEvents(int signals);
+  // When all have ended.
+  void WriteRest(SignalPipe* signals);
   bool Read(Stream* stream, size_t most_bytes);
   void ReadRest(Stream* stream);
   void Write(const Stream& stream, const std::string& lines);
+  // Writes what the sink takes now.
+  void WriteNow(Sink* sink);
+  bool HasUnwritten() const;
   void PassOn(int signal);
   void ReapEnded();
   std::optional<Failure> Reap(Process* process);
@@ -77,11 +95,14 @@ class ProcessWatch {
   void SendToRunning(int signal) const;
 
   const WatchOptions options_;
+  Sink out_;
+  Sink err_;
   std::vector<Process> processes_;
   int64_t running_ = 0;
   std::vector<int> passed_on_;
   absl::Status result_;
   absl::Status output_status_;
+  bool was_ended_for_output_ = false;
   // The signal that ends all, and when it is due.
   int next_signal_ = 0;  // 0: nothing has failed
   std::optional<Clock::time_point> due_;

@@ -10,14 +10,15 @@
 namespace etc {
 namespace {
 
-constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGCHLD};
-
 std::atomic<int> write_descriptor = -1;
 static_assert(std::atomic<int>::is_always_lock_free,
               "a signal handler may only touch what needs no lock");
 
 void WriteSignal(int signal) {
   const int error = errno;
+  if (signal != SIGCHLD) {
+    NoteInterrupt();
+  }
   const auto byte = static_cast<unsigned char>(signal);
   // A full pipe is readable, and that is what counts.
   static_cast<void>(!write(write_descriptor.load(), &byte, 1));
@@ -41,15 +42,20 @@ SignalPipe::SignalPipe(Descriptor read_end, Descriptor write_end)
   struct sigaction action = {};
   action.sa_handler = WriteSignal;
   action.sa_flags = SA_RESTART;
-  for (size_t i = 0; i < kSignals.size(); ++i) {
-    sigaction(kSignals[i], &action, &before_[i]);
+  for (size_t i = 0; i < kStopSignals.size(); ++i) {
+    sigaction(kStopSignals[i], nullptr, &before_[i]);
+    if (!IsIgnored(kStopSignals[i])) {
+      sigaction(kStopSignals[i], &action, nullptr);
+    }
   }
+  sigaction(SIGCHLD, &action, &before_.back());
 }
 
 SignalPipe::~SignalPipe() {
-  for (size_t i = 0; i < kSignals.size(); ++i) {
-    sigaction(kSignals[i], &before_[i], nullptr);
+  for (size_t i = 0; i < kStopSignals.size(); ++i) {
+    sigaction(kStopSignals[i], &before_[i], nullptr);
   }
+  sigaction(SIGCHLD, &before_.back(), nullptr);
   write_descriptor = -1;
 }
 

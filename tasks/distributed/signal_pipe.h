@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/interrupt.h"
 #include "tasks/distributed/descriptor.h"
 
 namespace etc {
 
-// As long as it lives, SIGINT, SIGTERM and SIGCHLD of this process do nothing
-// but become readable here, for poll(). Not a signalfd: that needs the signals
-// blocked in all threads, also in those that a BLAS library starts when it is
-// loaded.
+// As long as it lives, SIGCHLD and those of kStopSignals (base/interrupt.h)
+// that this process does not ignore do nothing but become readable here, for
+// poll(). Not a signalfd: that needs the signals blocked in all threads, also
+// in those that a BLAS library starts when it is loaded.
 class SignalPipe {
  public:
   // There may be one at a time in a process; fails if the system has no pipe.
@@ -35,7 +36,8 @@ class SignalPipe {
 
   Descriptor read_;
   Descriptor write_;
-  std::array<struct sigaction, 3> before_ = {};
+  // Of kStopSignals and of SIGCHLD.
+  std::array<struct sigaction, kStopSignals.size() + 1> before_ = {};
 };
 
 }  // namespace etc

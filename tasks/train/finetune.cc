@@ -14,7 +14,9 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/out_of_memory.h"
+#include "base/parallel_tasks.h"
 #include "base/status_macros.h"
+#include "base/thread_check.h"
 #include "etc/model_size.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/example_count.h"
@@ -198,10 +200,24 @@ struct SeedRunner {
 
 }  // namespace
 
-int64_t SetThreads(int64_t threads) {
-  at::set_num_threads(
-      static_cast<int>(threads > 0 ? threads : DefaultThreads()));
-  return at::get_num_threads();
+absl::StatusOr<int64_t> SetThreads(int64_t threads) {
+  const int64_t wanted = threads > 0 ? threads : DefaultThreads();
+  // Those of OpenMP, and of a pool that LibTorch has beside it and fills here.
+  if (const absl::Status start = CheckThreadsStart(2 * (wanted - 1));
+      !start.ok()) {
+    return absl::Status(
+        start.code(),
+        absl::StrCat("train.threads is ", wanted,
+                     threads > 0
+                         ? ""
+                         : ", by OMP_NUM_THREADS or the cores of this process",
+                     ", for which ", start.message()));
+  }
+  at::set_num_threads(static_cast<int>(wanted));
+  const int64_t count = at::get_num_threads();
+  // OpenMP's start with the first loop: now, while they can.
+  ForEachTask(count, /*floats=*/1, [](int64_t, float*) {});
+  return count;
 }
 
 std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
@@ -229,7 +245,7 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.group));
   const CurrentDevice current(device.device);
-  const int64_t threads = SetThreads(config.train.threads);
+  ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
   const OpenOptions open = {.reporter = options.reporter,
                             .stop = options.stop,
                             .group = options.group};

@@ -16,10 +16,11 @@
 
 namespace etc {
 
-// Sets the CPU threads of LibTorch; 0: as many as OMP_NUM_THREADS says, by
-// which launchers divide the cores, or as there are cores. Returns how many it
-// works with.
-int64_t SetThreads(int64_t threads);
+// Sets the CPU threads of LibTorch, and starts them; 0: as many as
+// OMP_NUM_THREADS says, by which launchers divide the cores, or as there are
+// cores. Returns how many it works with.
+//   kResourceExhausted  the system starts fewer
+absl::StatusOr<int64_t> SetThreads(int64_t threads);
 
 struct FinetuneOptions {
   // Go on where an earlier call with this configuration stopped: runs that are

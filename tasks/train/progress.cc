@@ -47,19 +47,40 @@ std::string FormatDuration(double seconds) {
 
 }  // namespace
 
-std::string FormatProgress(const Progress& progress) {
-  std::string line = absl::StrFormat(
-      "step %d/%d  epoch %s  loss %.4f  lr %.1e  %s examples/s  "
-      "%s tokens/s  waiting %.0f%%  %s left",
-      progress.step, progress.num_steps, FormatEpoch(progress), progress.loss,
-      progress.learning_rate, FormatRate(progress.examples_per_second),
-      FormatRate(progress.tokens_per_second), 100 * progress.waiting,
-      FormatDuration(progress.seconds_left));
+std::string FormatProgress(const Progress& progress, size_t columns) {
+  // In the order of the line; those of a higher rank are left out first.
+  struct Part {
+    int rank;
+    std::string text;
+  };
+  std::vector<Part> parts = {
+      {0, absl::StrCat("step ", progress.step, "/", progress.num_steps)},
+      {4, absl::StrCat("  epoch ", FormatEpoch(progress))},
+      {1, absl::StrFormat("  loss %.4f", progress.loss)},
+      {6, absl::StrFormat("  lr %.1e", progress.learning_rate)},
+      {3, absl::StrCat("  ", FormatRate(progress.examples_per_second),
+                       " examples/s")},
+      {7,
+       absl::StrCat("  ", FormatRate(progress.tokens_per_second), " tokens/s")},
+      {8, absl::StrFormat("  waiting %.0f%%", 100 * progress.waiting)},
+      {2, absl::StrCat("  ", FormatDuration(progress.seconds_left), " left")}};
   if (progress.later_steps > 0) {
-    absl::StrAppend(&line, ", ", FormatDuration(progress.seconds_left_in_all),
-                    " with the runs after it");
+    parts.push_back(
+        {5, absl::StrCat(", ", FormatDuration(progress.seconds_left_in_all),
+                         " with the runs after it")});
   }
-  return line;
+  constexpr int kHighest = 8;
+  std::string line;
+  for (int highest = kHighest; highest >= 0; --highest) {
+    line.clear();
+    for (const Part& part : parts) {
+      line += part.rank <= highest ? part.text : "";
+    }
+    if (line.size() < columns) {
+      break;
+    }
+  }
+  return line.substr(0, std::max<size_t>(columns, 1) - 1);
 }
 
 void ProgressMeter::Add(const Update& update) {
@@ -102,14 +123,16 @@ void StreamReporter::Message(absl::string_view text) {
 void StreamReporter::Opening(const OpeningProgress& progress) {
   const auto bytes = static_cast<double>(progress.bytes);
   const auto num_bytes = static_cast<double>(progress.num_bytes);
-  ShowWithTimeLeft(absl::StrFormat("looking through the data: %.2f of %.2f GB",
-                                   bytes / 1e9, num_bytes / 1e9),
-                   bytes / std::max(1.0, num_bytes));
+  ShowWithTimeLeft(
+      "looking through the data",
+      absl::StrFormat("%.2f of %.2f GB", bytes / 1e9, num_bytes / 1e9),
+      bytes / std::max(1.0, num_bytes));
 }
 
 void StreamReporter::Counting(const CountingProgress& progress) {
   ShowWithTimeLeft(
-      absl::StrFormat("counting examples: %d of %d records", progress.records,
+      "counting examples",
+      absl::StrFormat("%d of %d records", progress.records,
                       progress.num_records),
       static_cast<double>(progress.records) /
           std::max(1.0, static_cast<double>(progress.num_records)));
@@ -122,7 +145,8 @@ void StreamReporter::Tokenizing(const TokenizingProgress& progress) {
   const auto bytes = static_cast<double>(progress.bytes);
   const auto num_bytes = static_cast<double>(progress.num_bytes);
   ShowWithTimeLeft(
-      absl::StrFormat("tokenizing: %.2f of %.2f GB, %.1f MB/s", bytes / 1e9,
+      "tokenizing",
+      absl::StrFormat("%.2f of %.2f GB, %.1f MB/s", bytes / 1e9,
                       num_bytes / 1e9, progress.bytes_per_second / 1e6),
       bytes / std::max(1.0, num_bytes));
   if (progress.bytes == progress.num_bytes) {
@@ -130,14 +154,19 @@ void StreamReporter::Tokenizing(const TokenizingProgress& progress) {
   }
 }
 
-void StreamReporter::ShowWithTimeLeft(const std::string& what, double share) {
+void StreamReporter::ShowWithTimeLeft(const std::string& what,
+                                      const std::string& amount, double share) {
   constexpr double kSilent = 1;
   const double now = clock_();
   since_ = since_.value_or(now);
   const double seconds = now - *since_;
   if (share > 0 && seconds >= kSilent && IsDue()) {
-    Show(absl::StrCat(what, ", ", FormatDuration(seconds * (1 - share) / share),
-                      " left"));
+    const std::string left =
+        FormatDuration(seconds * (1 - share) / share) + " left";
+    const std::string percent = absl::StrFormat("%.0f%%", 100 * share);
+    Show({absl::StrCat(what, ": ", amount, ", ", left),
+          absl::StrCat(what, ": ", percent, ", ", left),
+          absl::StrCat(percent, ", ", left)});
   }
   if (share >= 1) {
     since_.reset();
@@ -146,7 +175,8 @@ void StreamReporter::ShowWithTimeLeft(const std::string& what, double share) {
 
 void StreamReporter::ClearLine() {
   if (width_ > 0) {
-    *stream_ << '\r' << std::string(width_, ' ') << '\r' << std::flush;
+    *stream_ << '\r' << std::string(std::min(width_, Room()), ' ') << '\r'
+             << std::flush;
     width_ = 0;
   }
 }
@@ -154,7 +184,7 @@ void StreamReporter::ClearLine() {
 void StreamReporter::Update(const Progress& progress) {
   const bool at_end = progress.step == progress.num_steps;
   if (at_end || IsDue()) {
-    Show(FormatProgress(progress));
+    Show({FormatProgress(progress, Room() + 1)});
   }
   if (at_end && width_ > 0) {
     *stream_ << std::endl;
@@ -164,19 +194,37 @@ void StreamReporter::Update(const Progress& progress) {
 
 void StreamReporter::Evaluating(const EvaluationProgress& progress) {
   if (IsDue()) {
-    Show(absl::StrCat("evaluating: ", Counted(progress.examples, "example"),
-                      " so far, ", Counted(progress.num_records, "record"),
-                      " in all"));
+    const std::string done =
+        absl::StrCat("evaluating: ", Counted(progress.examples, "example"));
+    Show({absl::StrCat(done, " so far, ",
+                       Counted(progress.num_records, "record"), " in all"),
+          done});
   }
 }
 
 bool StreamReporter::IsDue() const { return clock_() >= due_; }
 
-void StreamReporter::Show(const std::string& line) {
+size_t StreamReporter::Room() const {
+  const size_t columns = style_ == Style::kTerminal && columns_ != nullptr
+                             ? columns_()
+                             : std::numeric_limits<size_t>::max();
+  // In the last column some terminals begin a new line.
+  return std::max<size_t>(columns, 2) - 1;
+}
+
+void StreamReporter::Show(const std::vector<std::string>& lines) {
+  const size_t room = Room();
+  const auto fits = std::find_if(
+      lines.begin(), lines.end(),
+      [&](const std::string& line) { return line.size() <= room; });
+  const std::string line =
+      fits != lines.end() ? *fits : lines.back().substr(0, room);
   if (style_ == Style::kTerminal) {
     constexpr double kRefresh = 0.2;
     due_ = clock_() + kRefresh;
-    const size_t shorter = width_ > line.size() ? width_ - line.size() : 0;
+    // The terminal may have become narrower.
+    const size_t before = std::min(width_, room);
+    const size_t shorter = before > line.size() ? before - line.size() : 0;
     *stream_ << '\r' << line << std::string(shorter, ' ') << std::flush;
     width_ = line.size();
     return;

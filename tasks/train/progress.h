@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -32,8 +34,10 @@ struct Progress {
 
 // "step 12/400  epoch 0.30  loss 1.2345  lr 3.0e-05  8.1 examples/s
 // 12.3k tokens/s  waiting 2%  1:02:03 left", on one line; where there are runs
-// after it, also "3:02:03 with the runs after it".
-std::string FormatProgress(const Progress& progress);
+// after it, also "3:02:03 with the runs after it". Shorter than `columns`: the
+// step, the loss and the time left are the last that are left out.
+std::string FormatProgress(const Progress& progress,
+                           size_t columns = std::numeric_limits<size_t>::max());
 
 // Averages over about the last twenty updates.
 class ProgressMeter {
@@ -103,14 +107,20 @@ class RunReporter {
 double SteadySeconds();
 
 // Writes to a stream, which must outlive it. On a terminal progress is one line
-// that is overwritten; elsewhere it is a line now and then.
+// that is overwritten, and shorter than `columns()`, so that it stays one line;
+// elsewhere it is a line now and then.
 class StreamReporter : public RunReporter {
  public:
   enum class Style { kTerminal, kLines };
 
+  // `columns` is asked for each line; null: of any width.
   StreamReporter(std::ostream* stream, Style style,
-                 std::function<double()> clock = SteadySeconds)
-      : stream_(stream), style_(style), clock_(std::move(clock)) {}
+                 std::function<double()> clock = SteadySeconds,
+                 std::function<size_t()> columns = nullptr)
+      : stream_(stream),
+        style_(style),
+        clock_(std::move(clock)),
+        columns_(std::move(columns)) {}
 
   void Message(absl::string_view text) override;
   // These are silent for the first second: small files are read by then.
@@ -123,15 +133,20 @@ class StreamReporter : public RunReporter {
  private:
   // Whether it is time for another line of progress.
   bool IsDue() const;
-  void Show(const std::string& line);
-  // Shows progress that begins with `what` and ends with the time left, if it
-  // is time for it. `share` is done, in [0, 1].
-  void ShowWithTimeLeft(const std::string& what, double share);
+  // Characters that a line may have.
+  size_t Room() const;
+  // The first of `lines` that has room, or the last one cut.
+  void Show(const std::vector<std::string>& lines);
+  // Shows "<what>: <amount>, 2:30 left", if it is time for it. `share` is done,
+  // in [0, 1].
+  void ShowWithTimeLeft(const std::string& what, const std::string& amount,
+                        double share);
   void ClearLine();
 
   std::ostream* const stream_;
   const Style style_;
   const std::function<double()> clock_;
+  const std::function<size_t()> columns_;
   double due_ = 0;
   // When the work began that ShowWithTimeLeft() shows; nothing if it is done.
   std::optional<double> since_;

@@ -92,9 +92,13 @@ class FileReader {
     const size_t threads =
         std::min<size_t>(static_cast<size_t>(CpusOfProcess()), files_.size());
     std::vector<std::future<void>> others;
-    for (size_t i = 1; i < threads; ++i) {
-      others.push_back(
-          std::async(std::launch::async, [this] { ReadUntilDone(); }));
+    try {
+      for (size_t i = 1; i < threads; ++i) {
+        others.push_back(
+            std::async(std::launch::async, [this] { ReadUntilDone(); }));
+      }
+    } catch (const std::system_error&) {
+      // No more threads: those that there are read all files just as well.
     }
     ReadUntilDone();
     for (std::future<void>& other : others) {

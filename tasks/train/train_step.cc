@@ -305,6 +305,7 @@ absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
     weight_norm_ = ParameterNorm(parameters_);
   }
   const double norm_before = *weight_norm_;
+  is_between_updates_ = false;
   result->update_norm =
       optimizer_->Step(result->learning_rate,
                        ClipFactor(result->gradient_norm, options_.clip_norm));
@@ -316,6 +317,7 @@ absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
   if (!std::isfinite(result->weight_norm)) {
     return Diverged("weights' norm after", step, result->weight_norm);
   }
+  is_between_updates_ = true;
   result->warning = NormWarning(*result, step, norm_before, num_parameters_);
   result->model_warning = model_->Warning();
   return absl::OkStatus();

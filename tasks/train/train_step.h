@@ -67,6 +67,10 @@ class TrainStep {
   //   kAborted  they do not
   absl::Status CheckLoss(const Examples& examples, int64_t step);
 
+  // False while an update is being applied, and for good if that fails: the
+  // parameters and the optimizer's state then belong to no number of updates.
+  bool is_between_updates() const { return is_between_updates_; }
+
   Optimizer& optimizer() { return *optimizer_; }
   const torch::Device& device() const { return device_; }
 
@@ -138,6 +142,7 @@ class TrainStep {
   int64_t num_parameters_ = 0;  // elements
   // Of the parameters after the last update; nothing before the first one.
   std::optional<double> weight_norm_;
+  bool is_between_updates_ = true;
   const std::unique_ptr<Optimizer> optimizer_;
   const Options options_;
   std::unique_ptr<GradientSums> sums_;  // null: there is one process

@@ -1,7 +1,9 @@
 #include "tasks/train/trainer.h"
 
+#include <c10/util/Exception.h>
 #include <torch/utils.h>
 
+#include <exception>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -68,6 +70,14 @@ class Trainer {
   bool SaveIsDue() const;
   // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
+  // MakeUpdate; if it fails, what was trained before is saved.
+  absl::StatusOr<bool> MakeUpdateOrSave();
+  // Saves what was trained before `error` ended it, as a stop does, and adds to
+  // the error where that is and how to go on.
+  absl::Status SaveAfter(const absl::Status& error);
+  absl::Status SaveWhatIsWhole();
+  // Adds the last checkpoint to `error`, and how to go on from there.
+  absl::Status WithLast(const absl::Status& error, bool has_all_updates) const;
   absl::Status Evaluate();
   // Adds the files of an evaluation to the last checkpoint.
   absl::Status AddEvaluation(const std::optional<std::string>& predictions,
@@ -99,6 +109,12 @@ class Trainer {
   std::optional<int64_t> saved_step_;
   // Of the last update: what weights are checked on before they are saved.
   Examples checked_examples_;
+  // Of the first process's log and reporter, for the next time that the
+  // processes agree.
+  absl::Status reported_;
+  // Whether the error that ends the run is returned by all processes, which
+  // then still do the same things in the same order.
+  bool all_failed_together_ = false;
 };
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
@@ -242,7 +258,11 @@ absl::StatusOr<RunResult> Trainer::Run() {
     const bool evaluation_is_due = EvaluationIsDue();
     // Before the evaluation: if that fails, the updates are not lost.
     if (SaveIsDue() || (evaluation_is_due && saved_step_ != state_.step)) {
-      ETC_RETURN_IF_ERROR(Save());
+      if (const absl::Status saved = Save(); !saved.ok()) {
+        return absl::IsAborted(saved)
+                   ? saved
+                   : WithLast(saved, /*has_all_updates=*/false);
+      }
     }
     if (evaluation_is_due) {
       const absl::Status evaluated = Evaluate();
@@ -252,9 +272,10 @@ absl::StatusOr<RunResult> Trainer::Run() {
       ETC_RETURN_IF_ERROR(evaluated);
     }
     if (state_.step == plan_.num_steps) {
+      ETC_RETURN_IF_ERROR(InFirst([this] { return reported_; }));
       return Result(/*finished=*/true);
     }
-    ETC_ASSIGN_OR_RETURN(const bool made, MakeUpdate());
+    ETC_ASSIGN_OR_RETURN(const bool made, MakeUpdateOrSave());
     if (!made) {
       break;
     }
@@ -264,10 +285,101 @@ absl::StatusOr<RunResult> Trainer::Run() {
     options_.reporter->Message("stopping: saving what was trained so far");
     ETC_RETURN_IF_ERROR(Save());
   }
+  ETC_RETURN_IF_ERROR(InFirst([this] { return reported_; }));
   options_.reporter->Message(absl::StrCat(
       "stopped after ", state_.step, " of ", Counted(plan_.num_steps, "update"),
       "; saved in ", store_.last().value_or("")));
   return Result(/*finished=*/false);
+}
+
+absl::StatusOr<bool> Trainer::MakeUpdateOrSave() {
+  absl::Status error;
+  try {
+    const absl::StatusOr<bool> made = NamingOutOfMemory(
+        [&] { return absl::StrCat("training in ", options_.directory); },
+        [this] { return MakeUpdate(); });
+    if (made.ok()) {
+      return made;
+    }
+    error = made.status();
+  } catch (const c10::Error& internal) {
+    error = absl::InternalError(
+        absl::StrCat("internal error: ", internal.what_without_backtrace()));
+  } catch (const std::exception& internal) {
+    // A mistake of the program is no reason to lose what was trained.
+    error =
+        absl::InternalError(absl::StrCat("internal error: ", internal.what()));
+  }
+  return SaveAfter(error);
+}
+
+absl::Status Trainer::SaveAfter(const absl::Status& error) {
+  const bool takes_part =
+      is_first() || (shards_ != nullptr && all_failed_together_);
+  if (state_.step == 0 || !takes_part) {
+    return absl::IsAborted(error) ? store_.WithLastGood(error) : error;
+  }
+  const bool has_diverged = absl::IsAborted(error);
+  absl::Status saved;
+  // Weights that are about to diverge do not replace a checkpoint, which may
+  // be from before that began.
+  if (saved_step_ != state_.step &&
+      !(has_diverged && store_.last().has_value())) {
+    saved = NamingOutOfMemory([] { return "saving what was trained"; },
+                              [this] { return SaveWhatIsWhole(); });
+  }
+  if (has_diverged) {
+    return store_.WithLastGood(error);
+  }
+  if (saved.ok()) {
+    return WithLast(error, /*has_all_updates=*/true);
+  }
+  return WithLast(
+      absl::Status(
+          error.code(),
+          absl::StrCat(error.message(), "; the updates ",
+                       store_.last().has_value() ? "after the last checkpoint"
+                                                 : "made so far",
+                       " could not be saved: ", saved.message())),
+      /*has_all_updates=*/false);
+}
+
+absl::Status Trainer::SaveWhatIsWhole() {
+  if (!train_step_->is_between_updates()) {
+    return absl::FailedPreconditionError("the weights were just being changed");
+  }
+  if (shards_ == nullptr) {
+    // The first process has all of it, and waits for no other: one may be
+    // missing.
+    return WriteCheckpoint();
+  }
+  if (!all_failed_together_) {
+    return absl::FailedPreconditionError(
+        "each process has a share of the optimizer's state "
+        "(train.shard_optimizer), and not all are there");
+  }
+  return Save();
+}
+
+absl::Status Trainer::WithLast(const absl::Status& error,
+                               bool has_all_updates) const {
+  const std::optional<std::string> last = store_.last();
+  if (!last.has_value()) {
+    return error;
+  }
+  return absl::Status(
+      error.code(),
+      absl::StrCat(
+          error.message(), "; ",
+          has_all_updates
+              ? absl::StrCat(Counted(state_.step, "update"),
+                             state_.step == 1 ? " is" : " are", " saved in ")
+              : "the last checkpoint is ",
+          *last, ": the same command with --resume goes on from there",
+          absl::IsInvalidArgument(error)
+              ? ", after a change of the data with --allow-changes "
+                "data.train"
+              : ""));
 }
 
 absl::StatusOr<bool> Trainer::MakeUpdate() {
@@ -275,30 +387,35 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   const double waited_before = loader_->seconds_waited();
   const double communicated = SecondsCommunicating();
   const absl::StatusOr<TrainingBatch> batch = loader_->Next();
-  ETC_ASSIGN_OR_RETURN(const bool goes_on,
-                       GoesOn(options_.group, batch.status()));
-  if (!goes_on) {
+  const absl::StatusOr<bool> goes_on = GoesOn(
+      options_.group, reported_.ok() ? batch.status() : std::move(reported_));
+  if (!goes_on.ok()) {
+    // An error of the group itself is not known to be one of all.
+    all_failed_together_ = !absl::IsUnavailable(goes_on.status());
+    return goes_on;
+  }
+  if (!*goes_on) {
     return false;
   }
   const double waited = loader_->seconds_waited() - waited_before;
-  checked_examples_ = batch->first_here();
   const absl::StatusOr<std::optional<TrainStepResult>> update =
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },
           [&] { return train_step_->Run(*batch, state_.step, options_.stop); });
-  ETC_RETURN_IF_ERROR(store_.WithLastGood(update.status()));
+  ETC_RETURN_IF_ERROR(update.status());
   if (!update->has_value()) {
     return false;
   }
+  checked_examples_ = batch->first_here();
   ++state_.step;
   state_.position = batch->next;
   if (is_first()) {
-    ETC_RETURN_IF_ERROR(report_->ReportUpdate(
+    reported_ = report_->ReportUpdate(
         state_.step, **update,
         {.seconds = SteadySeconds() - begin,
          .seconds_waited = waited,
          .seconds_communicating = SecondsCommunicating() - communicated},
-        loader_->skipped()));
+        loader_->skipped());
     state_.metrics_bytes = report_->metrics_bytes();
   }
   return true;
@@ -313,7 +430,8 @@ absl::Status Trainer::Evaluate() {
         absl::StrCat(evaluation.status().message(),
                      "; in the evaluation after ", state_.step,
                      " updates, which are saved in ",
-                     store_.last().value_or(options_.directory)));
+                     store_.last().value_or(options_.directory),
+                     ": the same command with --resume goes on from there"));
   }
   const bool is_best = SetScores(evaluation->summary.metrics,
                                  options_.evaluator->main_metric(), &state_);
@@ -363,11 +481,11 @@ absl::Status Trainer::WriteCheckpoint() {
   // The checkpoint before is kept until this one is known to be as good. A run
   // that is stopped before its first batch has no examples to check with.
   if (!checked_examples_.empty()) {
-    ETC_RETURN_IF_ERROR(store_.WithLastGood(NamingOutOfMemory(
+    const absl::Status checked = NamingOutOfMemory(
         [&] { return absl::StrCat("checking update ", state_.step); },
-        [&] {
-          return train_step_->CheckLoss(checked_examples_, state_.step);
-        })));
+        [&] { return train_step_->CheckLoss(checked_examples_, state_.step); });
+    ETC_RETURN_IF_ERROR(absl::IsAborted(checked) ? store_.WithLastGood(checked)
+                                                 : checked);
   }
   ETC_RETURN_IF_ERROR(report_->Sync());  // what `metrics_bytes` counts
   return store_.Save(state_.step, [this](const std::string& directory) {

@@ -1,6 +1,7 @@
-// SIGINT and SIGTERM in child processes, each of which says by its exit code
-// what it saw: the first signal sets the flag, as do others of the same second,
-// and one that comes later ends the process.
+// Signals that stop a program, in child processes, each of which says by its
+// exit code what it saw: the first signal sets the flag, as do others of the
+// same second; a SIGINT or SIGTERM that comes later than another ends the
+// process; and a signal that was ignored stays ignored.
 
 #include "base/interrupt.h"
 
@@ -36,7 +37,7 @@ TEST(InterruptTest, IsNotedOnce) {
   const int without = StatusAfter([] {});
   EXPECT_TRUE(WIFEXITED(without));
   EXPECT_EQ(WEXITSTATUS(without), kGoesOn);
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     for (const int times : {1, 2, 5}) {
       const int status = StatusAfter([=] {
         for (int i = 0; i < times; ++i) {
@@ -58,6 +59,39 @@ TEST(InterruptTest, EndsTheProcessIfItComesAgain) {
     });
     ASSERT_TRUE(WIFSIGNALED(status)) << status;
     EXPECT_EQ(WTERMSIG(status), signal);
+  }
+}
+
+// As of Slurm, whose SIGTERM comes minutes after its warning.
+TEST(InterruptTest, LetsAProgramSaveThatWasWarned) {
+  for (const int warning : {SIGHUP, SIGUSR1, SIGUSR2}) {
+    const int status = StatusAfter([=] {
+      raise(warning);
+      usleep(1'050'000);
+      raise(warning);
+      raise(SIGTERM);
+    });
+    ASSERT_TRUE(WIFEXITED(status)) << warning << ": " << status;
+    EXPECT_EQ(WEXITSTATUS(status), kStopped);
+  }
+}
+
+TEST(InterruptTest, LeavesIgnoredSignalsIgnored) {
+  for (const int ignored : kStopSignals) {
+    struct sigaction before = {};
+    struct sigaction ignore = {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(ignored, &ignore, &before);
+    const int status = StatusAfter([=] {
+      raise(ignored);
+      if (WasInterrupted()) {
+        _exit(kGoesOn + 1);
+      }
+      raise(ignored == SIGHUP ? SIGUSR1 : SIGHUP);
+    });
+    sigaction(ignored, &before, nullptr);
+    ASSERT_TRUE(WIFEXITED(status)) << ignored << ": " << status;
+    EXPECT_EQ(WEXITSTATUS(status), kStopped) << ignored;
   }
 }
 

@@ -3,15 +3,9 @@
 // handful of records. What commands compute is tested with the libraries.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -269,34 +263,6 @@ TEST_F(RealetcTest, ExportsImportsAndStartsFromEither) {
   EXPECT_THAT(second.err,
               HasSubstr("residual attention: pre-trained with sum, fine-tuning "
                         "with off"));
-}
-
-TEST_F(RealetcTest, SavesAtAnInterrupt) {
-  nlohmann::json config = Config();
-  config["train"]["steps"] = 1000000;
-  config["train"]["evaluate_every"] = 0;
-  const std::string path = WriteConfig(config);
-  const std::string err = directory_.File("stderr");
-  const pid_t child = fork();
-  if (child == 0) {
-    const char* program = ETC_PROGRAM;
-    std::freopen(err.c_str(), "w", stderr);
-    execl(program, program, "finetune", path.c_str(), nullptr);
-    _exit(127);
-  }
-  const std::string metrics = directory_.File("run/seed-1/metrics.jsonl");
-  for (int i = 0; i < 6000 && Contents(metrics).empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 1);
-  EXPECT_THAT(Contents(err), HasSubstr("--resume"));
-  const Result evaluate = Run(absl::StrCat(
-      "evaluate ", directory_.File("run/seed-1/checkpoints/last")));
-  EXPECT_EQ(evaluate.code, 0) << evaluate.err;
 }
 
 TEST_F(RealetcTest, DescribesARecord) {

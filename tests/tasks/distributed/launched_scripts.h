@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tasks/distributed/launcher.h"
+#include "tasks/stopped.h"
 #include "tests/support/temporary_directory.h"
 
 // For tests of Launch with scripts of /bin/sh as processes.
@@ -79,13 +80,13 @@ class LauncherTest : public testing::Test {
   }
 
   // The same in a process of its own, which ends with 0 if Launch succeeds, and
-  // with 1 after writing why not to the file "status".
+  // else with 1, or kStoppedExitCode, after writing why to the file "status".
   pid_t LaunchApart(const LaunchOptions& options) {
     const pid_t pid = fork();
     if (pid == 0) {
       const absl::Status status = Launch(options);
       std::ofstream(directory_.File("status")) << status.message();
-      _exit(status.ok() ? 0 : 1);
+      _exit(status.ok() ? 0 : IsStopped(status) ? kStoppedExitCode : 1);
     }
     return pid;
   }

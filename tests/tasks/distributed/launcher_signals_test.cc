@@ -1,12 +1,18 @@
 // Signals that a launcher gets: its processes get them too, may take their time
 // to stop, and do not outlive it.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <string.h>
+#include <unistd.h>
 
+#include <array>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/stopped.h"
 #include "tests/tasks/distributed/launched_scripts.h"
 
 namespace etc {
@@ -23,10 +29,10 @@ std::string WithActions(const std::string& actions) {
 }
 
 TEST_F(LauncherSignalsTest, ArePassedOnToAllProcesses) {
-  for (const int signal : {SIGTERM, SIGINT}) {
-    const pid_t launcher = LaunchApart(Script(
-        2, WithActions(absl::StrCat("trap 'rm $FILES/pid$RANK; exit 0' ",
-                                    signal == SIGINT ? "INT" : "TERM"))));
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
+    const pid_t launcher = LaunchApart(
+        Script(2, WithActions(absl::StrCat("trap 'rm $FILES/pid$RANK; exit 0' ",
+                                           sigabbrev_np(signal)))));
     for (const char* name : {"pid0", "pid1"}) {
       // In a group of its own, or a terminal's Ctrl-C would reach it twice.
       const pid_t pid = PidIn(name);
@@ -107,15 +113,78 @@ TEST_F(LauncherSignalsTest, KillALauncherWithItsProcesses) {
 
 TEST_F(LauncherSignalsTest, DoAfterwardsWhatTheyDidBefore) {
   struct sigaction before = {};
-  before.sa_handler = SIG_IGN;
+  before.sa_handler = [](int) {};
   struct sigaction original = {};
   sigaction(SIGINT, &before, &original);
-  EXPECT_TRUE(Launch(Script(1, "kill -INT $$; echo not ignored")).code() ==
+  EXPECT_TRUE(Launch(Script(1, "kill -INT $$; echo goes on")).code() ==
               absl::StatusCode::kAborted);
   struct sigaction after = {};
   sigaction(SIGINT, &original, &after);
-  EXPECT_EQ(after.sa_handler, SIG_IGN);
+  EXPECT_EQ(after.sa_handler, before.sa_handler);
   EXPECT_EQ(Out(), "");
+}
+
+// As under nohup.
+TEST_F(LauncherSignalsTest, StayIgnoredInAllProcesses) {
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  struct sigaction original = {};
+  sigaction(SIGHUP, &ignore, &original);
+  const pid_t launcher =
+      LaunchApart(Script(1, WithActions("kill -HUP $$; trap 'exit 75' TERM")));
+  sigaction(SIGHUP, &original, nullptr);
+  PidIn("pid0");
+  kill(launcher, SIGHUP);
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(WaitForEnd(launcher)), kStoppedExitCode)
+      << Contents("status");
+}
+
+TEST_F(LauncherSignalsTest, EndInTheExitCodeOfThoseThatHaveSaved) {
+  const pid_t launcher =
+      LaunchApart(Script(2, WithActions("trap 'exit 75' USR1")));
+  PidIn("pid0");
+  PidIn("pid1");
+  kill(launcher, SIGUSR1);
+  EXPECT_EQ(WEXITSTATUS(WaitForEnd(launcher)), kStoppedExitCode);
+  EXPECT_THAT(Contents("status"),
+              testing::MatchesRegex("process [01] of 2 has stopped and saved "
+                                    ".exit code 75. after SIGUSR1 was passed "
+                                    "on to all processes"));
+  // Not if another one has failed, however late.
+  unlink(directory_.File("pid0").c_str());
+  unlink(directory_.File("pid1").c_str());
+  const pid_t failing = LaunchApart(Script(
+      2, WithActions("trap 'rm $FILES/pid$RANK; [ $RANK = 0 ] && exit 75;\n"
+                     "while [ -e $FILES/pid0 ]; do sleep 0.01; done;\n"
+                     "sleep 0.1; exit 3' TERM")));
+  PidIn("pid0");
+  PidIn("pid1");
+  kill(failing, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(WaitForEnd(failing)), 1);
+  EXPECT_THAT(Contents("status"),
+              testing::StartsWith("process 1 of 2 ended with exit code 3"));
+}
+
+// A pager at its first page, or a terminal after Ctrl-S.
+TEST_F(LauncherSignalsTest, ArePassedOnWhenNobodyReadsTheOutput) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  LaunchOptions options = Script(
+      2, WithActions("yes 'some words for nobody' & trap 'exit 75' TERM"));
+  options.out_fd = ends[1];
+  const pid_t launcher = LaunchApart(options);
+  PidIn("pid0");
+  PidIn("pid1");
+  EXPECT_TRUE(WaitFor([&] {
+    pollfd polled = {.fd = ends[1], .events = POLLOUT, .revents = 0};
+    return poll(&polled, 1, /*timeout=*/0) == 0;
+  }));
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(WEXITSTATUS(WaitForEnd(launcher)), kStoppedExitCode)
+      << Contents("status");
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

@@ -2,10 +2,14 @@
 // end when one does. Signals are in launcher_signals_test.cc.
 #include "tasks/distributed/launcher.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -194,6 +198,22 @@ TEST_F(LauncherTest, EndsAllWhenOutputCannotBeWritten) {
               AllOf(HasSubstr("cannot write the processes' output"),
                     HasSubstr("No space left")));
   close(full);
+}
+
+// `launch ... | head`
+TEST_F(LauncherTest, GoesOnWhenNobodyIsLeftToRead) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  close(ends[0]);
+  signal(SIGPIPE, SIG_IGN);
+  LaunchOptions options =
+      Script(1, "echo line; sleep 0.1; echo line; echo > $FILES/done");
+  options.out_fd = ends[1];
+  EXPECT_EQ(std::string(Launch(options).message()),
+            "cannot write the processes' output: Broken pipe");
+  EXPECT_EQ(Contents("done"), "\n");
+  signal(SIGPIPE, SIG_DFL);
+  close(ends[1]);
 }
 
 TEST_F(LauncherTest, SaysWhatCannotBeStarted) {

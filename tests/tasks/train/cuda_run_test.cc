@@ -378,9 +378,11 @@ TEST_F(CudaRunTest, SaysWhatToDoWhenTheMemoryIsTooLittle) {
     last = Output("run/seed-1/checkpoints/step-00000002");
     EXPECT_THAT(
         std::string(status.message()),
-        AllOf(HasSubstr(": out of memory while making update 4, which asked "
+        AllOf(HasSubstr("out of memory while making update 4, which asked "
                         "for "),
-              HasSubstr(".00 KiB; the last good checkpoint is " + last),
+              HasSubstr(".00 KiB; the updates after the last checkpoint could "
+                        "not be saved: out of memory while checking update 3"),
+              HasSubstr("; the last checkpoint is " + last),
               HasSubstr("; realetc estimate comes to "),
               HasSubstr("the device is cuda:0"),
               HasSubstr("lower train.micro_batch_size (now 3), "

@@ -35,17 +35,20 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Counts the records that are made.
+// Counts the records that are made, and kills its process after some.
 class CountingTask final : public ToyTask {
  public:
   using ToyTask::ToyTask;
   absl::StatusOr<Examples> MakeExamples(
       const std::string& record, const std::string& where) const override {
-    ++made;
+    if (++made == killed_after) {
+      raise(SIGKILL);
+    }
     return ToyTask::MakeExamples(record, where);
   }
 
   mutable std::atomic<int64_t> made = 0;
+  int64_t killed_after = -1;
 };
 
 // Of the first process: kills another one, or itself, in the middle of a run.
@@ -96,7 +99,8 @@ class DistributedRunTest : public ToyRunTest {
     if (!config.ok()) {
       return config.status();
     }
-    const CountingTask task(config->model);
+    CountingTask task(config->model);
+    task.killed_after = place.rank == victim_ ? killed_after_ : -1;
     const auto result = Finetune(*config, task,
                                  {.resume = resume,
                                   .reporter = reporter,
@@ -135,6 +139,9 @@ class DistributedRunTest : public ToyRunTest {
   }
 
   int64_t made_ = 0;  // records, by the last RunHere
+  // The process that is killed after it made so many records.
+  int64_t victim_ = -1;
+  int64_t killed_after_ = -1;
 
   std::string Seed(const std::string& name) const {
     return Output(name) + "/seed-1";
@@ -325,6 +332,83 @@ TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
   }
   RunWith(3, "killed", /*resume=*/true);
   ExpectSameRun(Seed("killed"), Seed("straight"));
+}
+
+// By the first process alone; the others may wait for the one that is missing.
+TEST_F(DistributedRunTest, SavesWhatWasTrainedWhenAProcessIsLost) {
+  json_["train"]["evaluate_every"] = 0;
+  json_["train"]["checkpoint_every"] = 0;
+  json_["data"]["cache_megabytes"] = 0;
+  json_["data"]["bucket_batches"] = 1;
+  RunWith(3, "straight");
+  victim_ = 1;
+  killed_after_ = 40;
+  for (const bool is_sharded : {false, true}) {
+    json_["train"]["shard_optimizer"] = is_sharded;
+    const std::string name = is_sharded ? "sharded" : "lost";
+    json_["output"] = Output(name);
+    const std::vector<int> ends =
+        RunProcesses(3, [&](const ProcessPlace& place) {
+          FakeReporter reporter;
+          const absl::Status status =
+              RunHere(json_, place, &reporter, /*resume=*/false);
+          EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+          const std::string message(status.message());
+          EXPECT_THAT(message, HasSubstr("process 1"));
+          if (place.rank > 0) {
+            return;
+          }
+          const auto made = static_cast<int64_t>(reporter.updates.size());
+          EXPECT_GT(made, 0);
+          EXPECT_THAT(
+              message,
+              HasSubstr(
+                  is_sharded
+                      ? "; the updates made so far could not be saved: each "
+                        "process has a share of the optimizer's state"
+                      : absl::StrCat("; ", made, " update",
+                                     made == 1 ? " is" : "s are", " saved in ",
+                                     Seed(name), "/checkpoints/step-",
+                                     absl::Dec(made, absl::kZeroPad8))));
+        });
+    EXPECT_TRUE(WIFSIGNALED(ends[1])) << ends[1];
+    EXPECT_EQ(ends[0], 0);
+    EXPECT_EQ(ends[2], 0);
+  }
+  victim_ = -1;
+  json_["train"]["shard_optimizer"] = false;
+  RunWith(3, "lost", /*resume=*/true);
+  ExpectSameRun(Seed("lost"), Seed("straight"));
+}
+
+// All of them then still gather their shares of the optimizer's state.
+TEST_F(DistributedRunTest, SavesSharesBeforeABadRecord) {
+  json_["train"]["evaluate_every"] = 0;
+  json_["train"]["checkpoint_every"] = 0;
+  json_["train"]["shard_optimizer"] = true;
+  json_["data"]["bucket_batches"] = 1;
+  RunWith(3, "straight", /*resume=*/false, /*stop_after=*/1);
+  // A record that the first update does not need.
+  bool is_late = false;
+  for (int record = 0; record < 37 && !is_late; ++record) {
+    SpoilRecord(record);
+    const std::string name = absl::StrCat("bad-", record);
+    json_["output"] = Output(name);
+    CheckThree([&](const ProcessPlace& place, const FakeReporter& reporter,
+                   const absl::Status& status) {
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      if (place.rank == 0 && !reporter.updates.empty()) {
+        EXPECT_THAT(std::string(status.message()), HasSubstr(" saved in "));
+      }
+    });
+    is_late = std::filesystem::exists(Seed(name) + "/checkpoints/last/");
+    if (is_late) {
+      const std::string state = "/checkpoints/last/training_state.safetensors";
+      EXPECT_EQ(ReadAll(Seed(name) + state).size(),
+                ReadAll(Seed("straight") + state).size());
+    }
+  }
+  EXPECT_TRUE(is_late);
 }
 
 TEST_F(DistributedRunTest, RefusesProcessesWithOtherSettings) {

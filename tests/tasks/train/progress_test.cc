@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -50,6 +51,30 @@ TEST(ProgressTest, SaysWhereTheRunStands) {
       HasSubstr("0.71 examples/s  712 tokens/s  waiting 2%  1:01 left"));
 }
 
+TEST(ProgressTest, LeavesOutWhatMattersLeastInANarrowTerminal) {
+  Progress progress = kProgress;
+  progress.later_steps = 800;
+  progress.seconds_left_in_all = 11523;
+  EXPECT_EQ(FormatProgress(progress, 105),
+            "step 12/400  epoch 0.30  loss 1.2346  8.1 examples/s  "
+            "1:02:03 left, 3:12:03 with the runs after it");
+  EXPECT_EQ(FormatProgress(kProgress, 110), FormatProgress(kProgress));
+  EXPECT_EQ(FormatProgress(kProgress, 80),
+            "step 12/400  epoch 0.30  loss 1.2346  lr 3.0e-05  "
+            "8.1 examples/s  1:02:03 left");
+  EXPECT_EQ(FormatProgress(kProgress, 60),
+            "step 12/400  loss 1.2346  8.1 examples/s  1:02:03 left");
+  EXPECT_EQ(FormatProgress(kProgress, 40),
+            "step 12/400  loss 1.2346  1:02:03 left");
+  EXPECT_EQ(FormatProgress(kProgress, 30), "step 12/400  loss 1.2346");
+  EXPECT_EQ(FormatProgress(kProgress, 20), "step 12/400");
+  EXPECT_EQ(FormatProgress(kProgress, 5), "step");
+  for (size_t columns = 0; columns < 150; ++columns) {
+    EXPECT_LT(FormatProgress(progress, columns).size(),
+              std::max<size_t>(columns, 1));
+  }
+}
+
 TEST(ProgressMeterTest, AveragesOverTheLastUpdates) {
   ProgressMeter meter;
   Progress progress{.step = 10, .num_steps = 30};
@@ -81,11 +106,13 @@ TEST(ProgressMeterTest, AveragesOverTheLastUpdates) {
 class StreamReporterTest : public testing::Test {
  protected:
   StreamReporter Make(StreamReporter::Style style) {
-    return StreamReporter(&stream_, style, [this] { return now_; });
+    return StreamReporter(
+        &stream_, style, [this] { return now_; }, [this] { return columns_; });
   }
 
   std::ostringstream stream_;
   double now_ = 0;
+  size_t columns_ = 200;
 };
 
 TEST_F(StreamReporterTest, SaysHowFarOpeningIsIfItTakesLong) {
@@ -157,6 +184,46 @@ TEST_F(StreamReporterTest, OverwritesItsLineOnATerminal) {
   EXPECT_EQ(stream_.str(),
             absl::StrCat("\r", std::string(evaluating.size(), ' '),
                          "\raccuracy 0.5\n"));
+}
+
+TEST_F(StreamReporterTest, StaysInOneLineOfEachTerminal) {
+  for (const size_t columns : {100, 80, 40, 24, 12, 1}) {
+    columns_ = columns;
+    StreamReporter reporter = Make(StreamReporter::Style::kTerminal);
+    reporter.Opening({.bytes = 1'000'000, .num_bytes = 5'000'000'000});
+    reporter.Counting({.records = 1, .num_records = 1000});
+    reporter.Tokenizing({.bytes = 1, .num_bytes = 5'000'000'000});
+    now_ += 60;
+    reporter.Opening({.bytes = 1'200'000'000, .num_bytes = 5'000'000'000});
+    now_ += 40;
+    reporter.Counting({.records = 400, .num_records = 1000});
+    now_ += 60;
+    reporter.Tokenizing({.bytes = 1'250'000'000,
+                         .num_bytes = 5'000'000'000,
+                         .bytes_per_second = 20.83e6});
+    for (int i = 0; i < 150; ++i) {
+      now_ += 1;
+      reporter.Update(kProgress);
+    }
+    now_ += 60;
+    reporter.Evaluating({.examples = 8, .num_records = 14});
+    // The terminal becomes narrower.
+    columns_ = 10;
+    now_ += 60;
+    reporter.Update(kProgress);
+  }
+  const std::string text = stream_.str();
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  size_t longest = 0;
+  size_t lines = 0;
+  for (const auto line : absl::StrSplit(text, '\r', absl::SkipEmpty())) {
+    longest = std::max(longest, line.size());
+    ++lines;
+  }
+  EXPECT_EQ(longest, 94u);
+  EXPECT_EQ(lines, 6u * (3 + 150 + 2));
+  EXPECT_THAT(text, HasSubstr("\rcounting examples: 40%, 2:30 left"));
+  EXPECT_THAT(text, HasSubstr("\revaluating: 8 examples   "));
 }
 
 TEST_F(StreamReporterTest, WritesLinesNowAndThenElsewhere) {

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tasks/train/finetune.h"
 #include "tests/support/temporary_directory.h"
@@ -45,6 +47,14 @@ class ToyRunTest : public testing::Test {
                      .allow_changes = allow_changes_,
                      .reporter = reporter,
                      .stop = &reporter->stop});
+  }
+
+  // Makes `record` of the training data one that cannot be read.
+  void SpoilRecord(int64_t record) {
+    std::string lines = ToyRecords(37, 1);
+    const size_t begin = lines.find(absl::StrCat("{\"id\":\"", record, "\""));
+    lines.replace(lines.find("tokens", begin), 6, "nought");
+    temporary_.Write("train.jsonl", lines);
   }
 
   TemporaryDirectory temporary_;

@@ -7,14 +7,17 @@
 #include <torch/utils.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tasks/data/batch.h"
@@ -62,6 +65,117 @@ TEST_F(TrainerFailureTest,
   for (const auto& [name, tensor] : ReadAll(last + "/model.safetensors")) {
     EXPECT_TRUE(torch::isfinite(tensor).all().item<bool>()) << name;
   }
+}
+
+// A run whose data are bad at a record that is reached in mid-epoch.
+TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeABadRecord) {
+  json_["train"]["evaluate_every"] = 0;
+  json_["data"]["bucket_batches"] = 1;
+  FakeReporter reporter;
+  absl::Status status;
+  for (int record = 0; record < 37 && reporter.updates.empty(); ++record) {
+    SpoilRecord(record);
+    status = Run("run", &reporter).status();
+    ASSERT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("train.jsonl: record ", record)));
+  }
+  const size_t made = reporter.updates.size();
+  ASSERT_GT(made, 0u);
+  const std::string last =
+      Output("run/seed-1/checkpoints/step-0000000") + std::to_string(made);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat(
+                  "; ", Counted(static_cast<int64_t>(made), "update"),
+                  made == 1 ? " is" : " are", " saved in ", last,
+                  ": the same command with --resume goes on from there, after "
+                  "a change of the data with --allow-changes data.train")));
+  EXPECT_EQ(ReadTrainingState(last + "/training_state.safetensors")->state.step,
+            static_cast<int64_t>(made));
+  EXPECT_EQ(MetricsLines(Output("run/seed-1")).size(), made);
+  // The same error again, and nothing is lost.
+  FakeReporter again;
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Run("run", &again, /*resume=*/true).status()));
+  EXPECT_TRUE(again.updates.empty());
+  // Without it.
+  temporary_.Write("train.jsonl", ToyRecords(37, 1));
+  allow_changes_ = {"data.train"};
+  FakeReporter mended;
+  const auto resumed = Run("run", &mended, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(mended.updates.size(), 12 - made);
+}
+
+// The log of the metrics cannot be written from some line on, as on a disk that
+// is full for a while.
+TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeTheLogIsFull) {
+  class FullLog : public FileOperations {
+   public:
+    int Open(const std::string& path, int flags, mode_t mode) override {
+      const int descriptor = FileOperations::Open(path, flags, mode);
+      if (path.ends_with("/metrics.jsonl")) {
+        log = descriptor;
+      }
+      return descriptor;
+    }
+    ssize_t Write(int descriptor, const char* data, size_t size) override {
+      if (descriptor == log && --lines_left < 0) {
+        errno = ENOSPC;
+        return -1;
+      }
+      return FileOperations::Write(descriptor, data, size);
+    }
+    int64_t lines_left = 0;
+    int log = -1;
+  };
+  json_["train"]["evaluate_every"] = 0;
+  for (const int64_t lines : {5, 11}) {
+    const std::string name = absl::StrCat("run-", lines);
+    FakeReporter reporter;
+    absl::Status status;
+    {
+      FullLog full;
+      full.lines_left = lines;
+      const ScopedFileOperations scope(&full);
+      status = Run(name, &reporter).status();
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    const std::string last = Output(name + "/seed-1/checkpoints/") +
+                             (lines == 5 ? "step-00000006" : "step-00000012");
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("metrics.jsonl: cannot write"));
+    EXPECT_EQ(
+        ReadTrainingState(last + "/training_state.safetensors")->state.step,
+        lines + 1);
+    FakeReporter second;
+    const auto resumed = Run(name, &second, /*resume=*/true);
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    EXPECT_EQ(second.updates.size(), static_cast<size_t>(11 - lines));
+  }
+}
+
+// A mistake of a task, which throws.
+TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeAnInternalError) {
+  class Throws : public FakeReporter {
+   public:
+    void Update(const Progress& progress) override {
+      FakeReporter::Update(progress);
+      TORCH_CHECK(progress.step != 6, "a broken promise");
+    }
+  };
+  json_["train"]["evaluate_every"] = 0;
+  Throws reporter;
+  const absl::Status status = Run("run", &reporter).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(StartsWith("internal error: a broken promise; 6 updates "
+                               "are saved in " +
+                               Output("run/seed-1/checkpoints/step-00000006")),
+                    testing::Not(HasSubstr("\n"))));
+  FakeReporter second;
+  ASSERT_TRUE(Run("run", &second, /*resume=*/true).ok());
+  EXPECT_EQ(second.updates.size(), 6u);
 }
 
 // Everything below a directory: contents, or where links lead, by path.

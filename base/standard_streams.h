@@ -1,0 +1,70 @@
+#ifndef ETC_BASE_STANDARD_STREAMS_H_
+#define ETC_BASE_STANDARD_STREAMS_H_
+
+#include <array>
+#include <functional>
+#include <mutex>
+#include <streambuf>
+
+#include "absl/status/status.h"
+
+namespace etc {
+
+// Opens /dev/null at those of the descriptors 0 to 2 that are closed: the next
+// file to be opened would else get their number, and all that is printed. To be
+// called before anything is opened.
+void OpenStandardDescriptors();
+
+// Writes to a descriptor, which stays open, and does not wait for ever for a
+// reader that has stopped reading, as `less` or a terminal after Ctrl-S: once
+// `is_stopped()` is true, text that nobody takes within a second is dropped.
+// Text that cannot be written is dropped too; error() says that there was some.
+class DescriptorBuffer final : public std::streambuf {
+ public:
+  enum class Buffering {
+    // Each piece of text is written at once, from any thread.
+    kNone,
+    // For one thread: when the buffer is full, or is flushed.
+    kFull,
+  };
+
+  DescriptorBuffer(int descriptor, Buffering buffering,
+                   std::function<bool()> is_stopped);
+
+  // errno of the first text that was dropped, or 0.
+  int error() const { return error_; }
+
+ protected:
+  int_type overflow(int_type character) override;
+  std::streamsize xsputn(const char* text, std::streamsize size) override;
+  int sync() override;
+
+ private:
+  void Write(const char* text, std::streamsize size);
+  // Whether something can be written without waiting; false: to be dropped.
+  bool WaitUntilWritable();
+
+  // What a pipe that poll() calls writable takes without waiting (PIPE_BUF).
+  static constexpr std::streamsize kPiece = 4096;
+
+  const int descriptor_;
+  const Buffering buffering_;
+  const std::function<bool()> is_stopped_;
+  std::array<char, kPiece> buffer_;
+  std::mutex mutex_;  // of writing
+  int error_ = 0;
+  // It was waited for the reader in vain.
+  bool has_given_up_ = false;
+};
+
+// From here on std::cout and std::cerr write by a DescriptorBuffer, until
+// WasInterrupted().
+void GuardStandardStreams();
+
+// Writes what std::cout still has. An error, with the system's reason, if
+// anything that was written to it since GuardStandardStreams() is lost.
+absl::Status FlushStandardOutput();
+
+}  // namespace etc
+
+#endif  // ETC_BASE_STANDARD_STREAMS_H_

@@ -1,0 +1,48 @@
+// Threads beyond what the system lets a user start, in a child process.
+
+#include "base/thread_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace etc {
+namespace {
+
+TEST(ThreadCheckTest, FindsThatThreadsStart) {
+  for (const int threads : {-1, 0, 1, 8}) {
+    EXPECT_TRUE(CheckThreadsStart(threads).ok()) << threads;
+  }
+}
+
+TEST(ThreadCheckTest, SaysHowManyCanBeStarted) {
+  const pid_t child = fork();
+  if (child == 0) {
+    // The limit does not hold for root; nobody else has this user.
+    constexpr uid_t kUser = 54321;
+    const struct rlimit limit = {3, 3};
+    if ((geteuid() == 0 && setresuid(kUser, kUser, kUser) != 0) ||
+        setrlimit(RLIMIT_NPROC, &limit) != 0) {
+      _exit(2);
+    }
+    const absl::Status status = CheckThreadsStart(5);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(
+        std::string(status.message()),
+        testing::MatchesRegex("only [0-2] of 5 threads could be started: "
+                              "Resource temporarily unavailable .see ulimit "
+                              "-u, and pids.max of the control group."));
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace etc
