@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "base/process_memory.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/version.h"
@@ -92,6 +93,7 @@ int Run(const etc::Action& action, const std::string& command) {
 
 int main(int argc, char** argv) {
   std::set_terminate(EndAtTerminate);
+  etc::EscapeStandardStreams();
   etc::KeepFreedMemory();
   // A file that would grow beyond `ulimit -f` is then a failed write, which has
   // a message, and not the end of the process.
