@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "base/process_memory.h"
 #include "base/standard_streams.h"
 #include "tasks/commands/commands.h"
@@ -116,6 +117,7 @@ int main(int argc, char** argv) {
   // A run goes on without those who have read what it prints.
   etc::IgnoreBrokenPipes();
   std::set_terminate(EndAtTerminate);
+  etc::EscapeStandardStreams();
   etc::KeepFreedMemory();
   // A file that would grow beyond `ulimit -f` is then a failed write, which has
   // a message, and not the end of the process.

@@ -6,9 +6,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/counted.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
+#include "etc/weights/vocabulary_size.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
@@ -39,26 +39,6 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
   ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
                        ReadVocabulary(config.vocabulary));
   return ParseWordPieceTokenizer(vocabulary, config.vocabulary, options);
-}
-
-absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
-                                 int64_t vocab_size,
-                                 std::vector<std::string>* warnings) {
-  // Tables are rounded up to multiples of 8 to 128.
-  constexpr int64_t kMostUnusedRows = 127;
-  const std::string sizes =
-      absl::StrCat("the vocabulary ", path, " has ", Counted(pieces, "piece"),
-                   ", and model.vocab_size is ", vocab_size);
-  if (pieces > vocab_size || pieces < vocab_size - kMostUnusedRows) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        sizes, "; they should be equal, or the table rounded up by at most ",
-        kMostUnusedRows, " rows"));
-  }
-  if (pieces < vocab_size) {
-    warnings->push_back(
-        absl::StrCat(sizes, ": some rows of the table are never used"));
-  }
-  return absl::OkStatus();
 }
 
 namespace {

@@ -33,14 +33,6 @@ absl::StatusOr<FinetuneConfig> ReadTaskConfig(
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const TokenizerConfig& config);
 
-// Whether a model with `vocab_size` rows can have the vocabulary at `path`.
-//   kInvalidArgument  it has more pieces than that, or fewer by more than what
-//                     tables are rounded up by
-// For a little fewer adds to `warnings`.
-absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
-                                 int64_t vocab_size,
-                                 std::vector<std::string>* warnings);
-
 // Loads the tokenizer that the configuration names and makes its task.
 //   kInvalidArgument  what CheckVocabularySize and the loading itself say
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);

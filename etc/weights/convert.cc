@@ -1,7 +1,7 @@
 #include "etc/weights/convert.h"
 
-#include <c10/util/Exception.h>
 #include <torch/utils.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,13 +15,9 @@
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
+#include "etc/weights/vocabulary_size.h"
 
 namespace etc {
-namespace {
-
-constexpr char kWeights[] = "model.safetensors";
-// HuggingFace's loaders require it (doc/formats.md 1.2).
-constexpr std::pair<const char*, const char*> kMetadata = {"format", "pt"};
 
 absl::Status CheckFree(const std::string& path) {
   if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
@@ -41,89 +37,7 @@ absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
   return WriteTokenizer(tokenizer, vocabulary, directory);
 }
 
-// The files of an export.
-struct Target {
-  NameStyle style;
-  std::string config_file;
-  std::string config;
-  std::string weights_file;  // or the prefix
-};
-
-// HuggingFace's class of a BERT with these heads.
-const char* ArchitectureOf(const HeadPlan& heads) {
-  using enum PretrainingHead;
-  return heads.Has(kClassifier)   ? "BertForSequenceClassification"
-         : heads.Has(kAnswerSpan) ? "BertForQuestionAnswering"
-         : !heads.Has(kMlm)       ? "BertModel"
-         : heads.Has(kNsp)        ? "BertForPreTraining"
-                                  : "BertForMaskedLM";
-}
-
-// Of a classifier; 0 if there is none.
-int64_t NumOutputs(const HeadPlan& heads) {
-  for (const WeightStep& step : heads.steps) {
-    if (step.target.name == "head.classifier.bias") {
-      return step.target.shape[0];
-    }
-  }
-  return 0;
-}
-
-Target TargetOf(const EtcConfig& config, const HeadPlan& heads,
-                ExportFormat format) {
-  const bool is_tensorflow = format == ExportFormat::kTensorFlow;
-  if (!HasOnlyAbsolutePositions(config)) {
-    return {NameStyle::kOfficialEtc, "etc_config.json", EtcConfigToJson(config),
-            is_tensorflow ? "model.ckpt" : kWeights};
-  }
-  return is_tensorflow
-             ? Target{NameStyle::kGoogleBert, "bert_config.json",
-                      GoogleBertConfigToJson(config), "bert_model.ckpt"}
-             : Target{NameStyle::kHuggingFace, "config.json",
-                      HuggingFaceBertConfigToJson(config, ArchitectureOf(heads),
-                                                  NumOutputs(heads)),
-                      kWeights};
-}
-
-// The TensorFlow code supports one gelu and one epsilon, and BERT's code, also
-// HuggingFace's, Post-LN alone.
-absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
-                              const std::string& source) {
-  if (config.use_pre_activation_order && style != NameStyle::kOfficialEtc) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ": ", NameStyleDescription(style),
-        " has LayerNorm behind each block only, but this model has "
-        "use_pre_activation_order true"));
-  }
-  if (style == NameStyle::kHuggingFace) {
-    return absl::OkStatus();
-  }
-  const EtcConfig official;
-  if (config.hidden_act == "gelu_erf" ||
-      config.layer_norm_epsilon != official.layer_norm_epsilon) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": ", NameStyleDescription(style),
-                     " knows the tanh form of gelu and an epsilon of ",
-                     official.layer_norm_epsilon,
-                     " only, but this model has hidden_act ", config.hidden_act,
-                     " and layer_norm_epsilon ", config.layer_norm_epsilon));
-  }
-  return absl::OkStatus();
-}
-
-const char* PrefixOf(NameStyle style) {
-  switch (style) {
-    case NameStyle::kRealEtc:
-      return "encoder.";
-    case NameStyle::kOfficialEtc:
-      return "etc_document_bert/";
-    case NameStyle::kGoogleBert:
-      return "bert/";
-    case NameStyle::kHuggingFace:
-      return "bert.";
-  }
-  return "";
-}
+namespace {
 
 absl::StatusOr<HeadPlan> PlanImportedHeads(const SourceWeights& source,
                                            const EtcConfig& config,
@@ -138,12 +52,65 @@ absl::StatusOr<HeadPlan> PlanImportedHeads(const SourceWeights& source,
 }
 
 // What the metadata of a file of ours say.
-std::map<std::string, std::string> MetadataFor(const HeadPlan& heads) {
-  std::map<std::string, std::string> metadata = {kMetadata};
-  if (!heads.found.empty()) {
+std::map<std::string, std::string> MetadataFor(const ImportPlan& plan) {
+  std::map<std::string, std::string> metadata = {kFormatMetadata};
+  if (!plan.heads.found.empty()) {
     metadata.emplace("task", kPretrainingTask);
   }
+  metadata.merge(MetadataOf(plan.hugging_face));
   return metadata;
+}
+
+// What is kept of the source's; nothing of BERT is left in what it is lifted
+// to.
+HuggingFaceFields KeptFields(const ImportOptions& options,
+                             const HeadPlan& heads,
+                             const SourceWeights& source) {
+  if (options.lift) {
+    return {};
+  }
+  HuggingFaceFields kept = source.hugging_face;
+  if (!heads.Has(PretrainingHead::kClassifier)) {
+    kept.architecture.clear();
+    kept.problem_type.clear();
+    kept.labels.clear();
+  }
+  kept.labels_mistake.clear();
+  return kept;
+}
+
+// Whether a directory can be written, as far as can be said before.
+absl::Status CheckDirectory(const std::string& directory) {
+  ETC_RETURN_IF_ERROR(CheckFree(absl::StrCat(directory, "/", kOurWeights)));
+  std::error_code ignored;
+  std::filesystem::path there = std::filesystem::absolute(directory, ignored);
+  while (there.has_relative_path() &&
+         !std::filesystem::exists(there, ignored)) {
+    there = there.parent_path();
+  }
+  if (!std::filesystem::is_directory(there, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory, " cannot be made: ", there.string(), " is no directory"));
+  }
+  if (access(there.c_str(), W_OK) != 0) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        directory, " cannot be written: no permission in ", there.string()));
+  }
+  return absl::OkStatus();
+}
+
+// Whether the vocabulary can be used and fits the embedding.
+absl::Status CheckVocabulary(const ImportPlan& plan) {
+  const TokenizerFiles& tokenizer = plan.tokenizer;
+  if (tokenizer.type.empty()) {
+    return tokenizer.unsupported.empty()
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(tokenizer.unsupported);
+  }
+  ETC_ASSIGN_OR_RETURN(const int64_t pieces, CountPieces(tokenizer));
+  std::vector<std::string> warnings;
+  return CheckVocabularySize(tokenizer.vocabulary, pieces,
+                             plan.config.vocab_size, &warnings);
 }
 
 }  // namespace
@@ -175,29 +142,43 @@ absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
   std::erase_if(plan.dropped, [&](const DroppedTensor& tensor) {
     return heads.Uses(tensor.name);
   });
+  plan.notices.insert(plan.notices.end(), heads.notices.begin(),
+                      heads.notices.end());
   ETC_ASSIGN_OR_RETURN(TokenizerFiles tokenizer, FindTokenizer(options.source));
+  HuggingFaceFields kept = KeptFields(options, heads, file.source);
   return ImportPlan{.file = std::move(file),
                     .config = std::move(config),
                     .plan = std::move(plan),
                     .heads = std::move(heads),
+                    .hugging_face = std::move(kept),
                     .tokenizer = std::move(tokenizer)};
 }
 
-absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
-                         const std::string& directory) {
-  const std::string weights = absl::StrCat(directory, "/", kWeights);
-  ETC_RETURN_IF_ERROR(CheckFree(weights));
+absl::StatusOr<NamedTensors> ReadImport(const ImportPlan& plan, uint64_t seed,
+                                        const std::string& directory) {
+  if (!directory.empty()) {
+    ETC_RETURN_IF_ERROR(CheckDirectory(directory));
+  }
+  ETC_RETURN_IF_ERROR(CheckVocabulary(plan));
   torch::manual_seed(seed);
   EtcModel model(plan.config);
   ETC_RETURN_IF_ERROR(CopyTensors(TensorReader(plan.file.tensors),
                                   plan.plan.Copies(), ModuleTensors(*model)));
   ETC_ASSIGN_OR_RETURN(NamedTensors tensors, ReadHeads(plan.file, plan.heads));
   tensors.merge(ModuleTensors(*model, "encoder."));
+  return tensors;
+}
+
+absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
+                         const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(const NamedTensors tensors,
+                       ReadImport(plan, seed, directory));
   ETC_RETURN_IF_ERROR(CreateDirectories(directory));
   ETC_RETURN_IF_ERROR(CopyTokenizer(plan.tokenizer, directory));
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
                                           EtcConfigToJson(plan.config)));
-  return WriteTensors(weights, tensors, MetadataFor(plan.heads));
+  return WriteTensors(absl::StrCat(directory, "/", kOurWeights), tensors,
+                      MetadataFor(plan));
 }
 
 absl::Status ImportWeights(const ImportOptions& options,
@@ -238,75 +219,6 @@ absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file) {
   ETC_RETURN_IF_ERROR(
       CopyTensors(TensorReader(file.tensors), plan.Copies(), encoder));
   return encoder;
-}
-
-absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
-                                            const EtcConfig& config,
-                                            NameStyle style) {
-  NamedTensors result;
-  for (const EncoderParameter& parameter : EncoderParameters(config)) {
-    const std::string& name = NameInStyle(parameter, style);
-    if (name.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(NameStyleDescription(style), " has no name for ",
-                       parameter.name, ", which it does not have"));
-    }
-    TORCH_CHECK(encoder.contains(parameter.name), "the encoder has no ",
-                parameter.name);
-    torch::Tensor tensor = encoder.at(parameter.name).detach();
-    if (IsTransposedInStyle(parameter, style)) {
-      tensor = tensor.t();
-    }
-    // ETC's code creates the position tables outside its scope (
-    // doc/formats.md 3.1).
-    const bool is_outside = style == NameStyle::kOfficialEtc &&
-                            parameter.role == ParameterRole::kPositionTable;
-    const auto [entry, is_new] = result.emplace(
-        absl::StrCat(is_outside ? "" : PrefixOf(style), name), tensor);
-    if (!is_new && !torch::equal(entry->second, tensor)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          NameStyleDescription(style), " has one tensor, ", entry->first,
-          ", for what differs in this model: ", parameter.name,
-          " and another of the same kind"));
-    }
-  }
-  return result;
-}
-
-absl::StatusOr<std::vector<std::string>> ExportWeights(
-    const std::string& source, ExportFormat format,
-    const std::string& directory) {
-  ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
-  const EtcConfig& config = file.source.config;
-  ETC_ASSIGN_OR_RETURN(const HeadPlan head_plan,
-                       PlanHeads(file.source, config, {.heads = AllHeads()}));
-  const Target target = TargetOf(config, head_plan, format);
-  ETC_RETURN_IF_ERROR(CheckExpressible(config, target.style, source));
-  const std::string weights = absl::StrCat(directory, "/", target.weights_file);
-  const bool is_tensorflow = format == ExportFormat::kTensorFlow;
-  ETC_RETURN_IF_ERROR(
-      CheckFree(is_tensorflow ? absl::StrCat(weights, ".index") : weights));
-  ETC_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, FindTokenizer(source));
-  ETC_ASSIGN_OR_RETURN(const NamedTensors encoder, ReadEncoder(file));
-  ETC_ASSIGN_OR_RETURN(const NamedTensors heads, ReadHeads(file, head_plan));
-  ETC_ASSIGN_OR_RETURN(NamedTensors tensors,
-                       TensorsInStyle(encoder, config, target.style));
-  tensors.merge(HeadsInStyle(heads, config, target.style));
-
-  std::vector<std::string> written = {
-      absl::StrCat(directory, "/", target.config_file)};
-  ETC_RETURN_IF_ERROR(CreateDirectories(directory));
-  ETC_RETURN_IF_ERROR(CopyTokenizer(tokenizer, directory));
-  if (!tokenizer.type.empty()) {
-    written.push_back(
-        absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)));
-  }
-  ETC_RETURN_IF_ERROR(WriteFileAtomically(written[0], target.config));
-  ETC_RETURN_IF_ERROR(is_tensorflow
-                          ? WriteTensorFlowTensors(weights, tensors)
-                          : WriteTensors(weights, tensors, {kMetadata}));
-  written.push_back(weights);
-  return written;
 }
 
 }  // namespace etc

@@ -29,8 +29,8 @@ struct ImportOptions {
   // same piece, or -1. Empty: the vocabularies are the same.
   std::vector<int64_t> token_rows;
   // Whether heads come along (pretraining_heads.h), as far as the source has
-  // them. Lifting leaves out the pooler and what reads it, and the answer span:
-  // ETC is not pre-trained with them.
+  // them, and the labels of a classifier. Lifting leaves out the pooler and
+  // what reads it, and the answer span: ETC is not pre-trained with them.
   bool heads = true;
   // Of the random numbers for parameters that the source lacks.
   uint64_t seed = 1;
@@ -41,7 +41,8 @@ struct ImportOptions {
 //   kAlreadyExists    `directory` has a model.safetensors
 //   kInvalidArgument  `lift` for a source that is not BERT; weights, a
 //                     configuration or a vocabulary that cannot be used, with
-//                     the reason
+//                     the reason: a weight that is infinite or not a number, a
+//                     vocabulary that does not fit the embedding
 absl::Status ImportWeights(const ImportOptions& options,
                            const std::string& directory);
 
@@ -68,10 +69,14 @@ enum class ExportFormat { kSafetensors, kTensorFlow };
 //                                               config.json
 //
 // and the vocabulary; heads (pretraining_heads.h), which the source may have,
-// by BERT's names. Returns the paths written, the weights last.
+// by BERT's names, and the labels of a classifier. RoBERTa is written as
+// HuggingFace's RoBERTa: it is one if it comes from one. Returns the paths
+// written, the weights last.
 //   kAlreadyExists    `directory` has such weights
 //   kInvalidArgument  the project's code cannot compute the model: its gelu or
-//                     the epsilon of its LayerNorms
+//                     the epsilon of its LayerNorms, or a head that it has
+//                     otherwise or not at all; a weight that is infinite or not
+//                     a number
 absl::StatusOr<std::vector<std::string>> ExportWeights(
     const std::string& source, ExportFormat format,
     const std::string& directory);

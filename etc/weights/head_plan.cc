@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -47,22 +48,36 @@ absl::Status CheckHeadTensor(const SourceWeights& source,
   return absl::OkStatus();
 }
 
-// The outputs of the file's classifier; 1 if it has none.
-int64_t OutputsInFile(const SourceWeights& source) {
-  for (const PretrainingParameter& parameter :
-       TaskHeadParameters(source.config, 1)) {
-    if (parameter.head != PretrainingHead::kClassifier) {
-      continue;
-    }
-    for (const std::string& name :
-         InFile(source, NamesInFile(parameter, source.names))) {
-      const std::vector<int64_t>& shape = source.tensors.at(name).shape;
-      if (!shape.empty() && shape[0] > 0) {
-        return shape[0];
+// The names of a parameter of a head that the file has and that are to be read.
+// Older files of RoBERTa's classifier have a pooler that nothing reads beside
+// the classifier's own.
+std::vector<std::string> FoundNames(const SourceWeights& source,
+                                    const PretrainingParameter& parameter) {
+  std::vector<std::string> found =
+      InFile(source, NamesInFile(parameter, source.names));
+  const auto is_of_classifier = [](const std::string& name) {
+    return absl::StrContains(name, "classifier.dense.");
+  };
+  if (parameter.head == PretrainingHead::kPooler &&
+      std::any_of(found.begin(), found.end(), is_of_classifier)) {
+    std::erase_if(found, [&](const std::string& name) {
+      return !is_of_classifier(name);
+    });
+  }
+  return found;
+}
+
+// Whether the file has something of the head.
+bool HasSome(const SourceWeights& source, PretrainingHead head) {
+  for (const auto& parameters : {PretrainingParameters(source.config),
+                                 TaskHeadParameters(source.config, 1)}) {
+    for (const PretrainingParameter& parameter : parameters) {
+      if (parameter.head == head && !FoundNames(source, parameter).empty()) {
+        return true;
       }
     }
   }
-  return 1;
+  return false;
 }
 
 std::vector<PretrainingParameter> AllParameters(const EtcConfig& config,
@@ -80,17 +95,39 @@ class HeadPlanner {
               const HeadPlanOptions& options)
       : source_(source),
         options_(options),
-        from_(AllParameters(source.config, OutputsInFile(source))),
-        to_(AllParameters(target, OutputsInFile(source))) {}
+        from_(AllParameters(source.config, OutputsOf(source))),
+        to_(AllParameters(
+            target, options.output_rows.empty()
+                        ? OutputsOf(source)
+                        : static_cast<int64_t>(options.output_rows.size()))) {}
 
   absl::StatusOr<HeadPlan> Plan() {
     for (const PretrainingHead head : options_.heads) {
+      if (head == PretrainingHead::kMlm && HasOtherActivation()) {
+        plan_.missing.push_back(head);
+        plan_.notices.push_back(absl::StrCat(
+            "the MLM head is left out: RoBERTa's has the exact gelu, but ours "
+            "would have the encoder's activation, ",
+            source_.config.hidden_act));
+        continue;
+      }
       ETC_RETURN_IF_ERROR(Add(head));
     }
     return std::move(plan_);
   }
 
  private:
+  static int64_t OutputsOf(const SourceWeights& source) {
+    return std::max<int64_t>(1, NumClassifierOutputs(source));
+  }
+
+  bool HasOtherActivation() const {
+    return source_.names.style == NameStyle::kHuggingFace &&
+           source_.hugging_face.is_roberta() &&
+           source_.config.hidden_act != "gelu_erf" &&
+           HasSome(source_, PretrainingHead::kMlm);
+  }
+
   absl::Status Add(PretrainingHead head) {
     std::vector<std::string> there;
     std::vector<std::string> absent;
@@ -102,7 +139,7 @@ class HeadPlanner {
       if (names.empty()) {
         continue;
       }
-      const auto found = InFile(source_, names);
+      const auto found = FoundNames(source_, parameter);
       if (found.empty()) {
         absent.push_back(QuotedName(names.front()));
       } else {
@@ -131,7 +168,7 @@ class HeadPlanner {
   absl::Status AddParameter(const PretrainingParameter& from,
                             EncoderParameter target) {
     const NameStyle style = source_.names.style;
-    const auto found = InFile(source_, NamesInFile(from, source_.names));
+    const std::vector<std::string> found = FoundNames(source_, from);
     for (const std::string& name : found) {
       ETC_RETURN_IF_ERROR(CheckHeadTensor(source_, from.parameter, name));
       if (name != found.front()) {
@@ -149,6 +186,11 @@ class HeadPlanner {
         !options_.token_rows.empty()) {
       step.rows = options_.token_rows;
       how.emplace_back("by piece, the others 0");
+    }
+    if (from.head == PretrainingHead::kClassifier &&
+        !options_.output_rows.empty()) {
+      step.rows = options_.output_rows;
+      how.emplace_back("by label");
     }
     if (const std::string& dtype = source_.tensors.at(step.source).dtype;
         dtype != "F32") {
@@ -210,7 +252,31 @@ std::vector<std::string> HeadPlan::Messages() const {
     messages.push_back(absl::StrCat(PretrainingHeadDescription(head),
                                     ": not in the file, starts at random"));
   }
+  messages.insert(messages.end(), notices.begin(), notices.end());
   return messages;
+}
+
+int64_t NumClassifierOutputs(const SourceWeights& source) {
+  for (const PretrainingParameter& parameter :
+       TaskHeadParameters(source.config, 1)) {
+    if (parameter.head != PretrainingHead::kClassifier) {
+      continue;
+    }
+    for (const std::string& name : FoundNames(source, parameter)) {
+      const std::vector<int64_t>& shape = source.tensors.at(name).shape;
+      if (!shape.empty() && shape[0] > 0) {
+        return shape[0];
+      }
+    }
+  }
+  return 0;
+}
+
+bool ClassifiesTexts(const SourceWeights& source) {
+  return NumClassifierOutputs(source) > 0 &&
+         HasSome(source, PretrainingHead::kPooler) &&
+         !source.hugging_face.classifies_tokens() &&
+         !source.hugging_face.chooses();
 }
 
 std::vector<PretrainingHead> AllHeads() {

@@ -27,6 +27,8 @@ struct HeadPlan {
   // Other names of the output bias, and the decoder's weight, which is the
   // token table: untied decoders are not supported.
   std::vector<TiedTensor> tied;
+  // Why a head that is in the file is not taken.
+  std::vector<std::string> notices;
 
   bool Uses(const std::string& name) const;
   bool Has(PretrainingHead head) const;
@@ -42,11 +44,25 @@ struct HeadPlanOptions {
                                         std::end(kAllPretrainingHeads)};
   // As in WeightPlanOptions, for the bias of each token.
   std::vector<int64_t> token_rows;
+  // For each output of the classifier wanted the row of that of the file.
+  // Empty: all in order.
+  std::vector<int64_t> output_rows;
 };
+
+// The outputs of the file's classifier; 0 if it has none.
+int64_t NumClassifierOutputs(const SourceWeights& source);
+
+// Whether that classifier reads the pooler's output of a whole text, as that of
+// BertForSequenceClassification or RobertaForSequenceClassification, and not
+// each token or choice. Without a pooler it cannot.
+bool ClassifiesTexts(const SourceWeights& source);
 
 // Plans which of the wanted heads are filled from the source, for an encoder of
 // the configuration `target`, whose sizes PlanWeights has found to fit. A
-// classifier has as many outputs as in the file.
+// classifier has as many outputs as in the file, or as output_rows. RoBERTa's
+// classifier of texts has its own pooler, which is the one then. RoBERTa's MLM
+// head computes the exact gelu whatever hidden_act says; where ours would not,
+// it counts as missing, with a notice.
 //   kInvalidArgument  the file has some tensors of a head, but not all; or
 //                     tensors of another shape or that are not floating; the
 //                     message names them

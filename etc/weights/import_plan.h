@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "etc/weights/convert.h"
 #include "etc/weights/encoder_parameters.h"
 #include "etc/weights/head_plan.h"
+#include "etc/weights/hugging_face_fields.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weight_plan.h"
 #include "etc/weights/weights.h"
@@ -19,6 +21,20 @@ namespace etc {
 
 // The steps of convert.h.
 
+// The weights in our checkpoint directories, and in those of HuggingFace.
+inline constexpr char kOurWeights[] = "model.safetensors";
+// In the metadata of each such file: HuggingFace's loaders require it
+// (doc/formats.md 1.2).
+inline constexpr std::pair<const char*, const char*> kFormatMetadata = {
+    "format", "pt"};
+
+// kAlreadyExists if there is something at `path`.
+absl::Status CheckFree(const std::string& path);
+
+// Writes the vocabulary, if there is one, into a directory of weights.
+absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
+                           const std::string& directory);
+
 // What an import will do. Of the source only the headers have been read.
 struct ImportPlan {
   WeightFile file;
@@ -26,12 +42,20 @@ struct ImportPlan {
   WeightPlan plan;
   // What comes along of pre-training: `plan` does not call it dropped.
   HeadPlan heads;
+  // Kept in the metadata.
+  HuggingFaceFields hugging_face;
   TokenizerFiles tokenizer;
 };
 
 //   kInvalidArgument  `lift` for a source that is not BERT, and what
 //                     OpenWeights, FindTokenizer and PlanWeights say
 absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options);
+
+// All that WriteImport does before it writes: the tensors of the result, by our
+// names. Refuses whatever WriteImport refuses, also a `directory` that has
+// weights or cannot be made; none is checked if it is empty.
+absl::StatusOr<NamedTensors> ReadImport(const ImportPlan& plan, uint64_t seed,
+                                        const std::string& directory);
 
 // Does what `plan` says, as ImportWeights.
 absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,

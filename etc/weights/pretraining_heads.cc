@@ -62,10 +62,12 @@ absl::Status CheckTiedTensors(const TensorReader& reader,
 
 absl::StatusOr<HeadPlan> FillHeads(const WeightFile& file,
                                    const EtcConfig& config,
-                                   const NamedTensors& heads) {
+                                   const NamedTensors& heads,
+                                   const std::vector<int64_t>& output_rows) {
   ETC_ASSIGN_OR_RETURN(
       HeadPlan plan,
-      PlanHeads(file.source, config, {.heads = HeadsOf(config, heads)}));
+      PlanHeads(file.source, config,
+                {.heads = HeadsOf(config, heads), .output_rows = output_rows}));
   ETC_RETURN_IF_ERROR(CopyHeads(file, plan, heads));
   return plan;
 }

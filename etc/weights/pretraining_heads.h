@@ -1,7 +1,9 @@
 #ifndef ETC_ETC_WEIGHTS_PRETRAINING_HEADS_H_
 #define ETC_ETC_WEIGHTS_PRETRAINING_HEADS_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,10 +29,11 @@ absl::Status CheckTiedTensors(const TensorReader& reader, const HeadPlan& plan);
 // file has, for an encoder of the configuration `config`. A head in `heads`
 // must be there as a whole (c10::Error). All or nothing; what the plan says is
 // missing stays as it was initialised.
+// `output_rows` as in HeadPlanOptions.
 //   kInvalidArgument  what PlanHeads, CheckTiedTensors and CopyTensors reject
-absl::StatusOr<HeadPlan> FillHeads(const WeightFile& file,
-                                   const EtcConfig& config,
-                                   const NamedTensors& heads);
+absl::StatusOr<HeadPlan> FillHeads(
+    const WeightFile& file, const EtcConfig& config, const NamedTensors& heads,
+    const std::vector<int64_t>& output_rows = {});
 
 // The heads of `plan`, by our names, in float32. Rows of the output bias that
 // the plan has no source for are 0. Errors as FillHeads.

@@ -35,6 +35,11 @@ bool IsHuggingFace(const json& fields) {
           fields.contains("transformers_version"));
 }
 
+// Also what we write for Google's code has them.
+bool HasLabels(const json& fields) {
+  return fields.is_object() && fields.contains("id2label");
+}
+
 // Our name of an activation, or nullopt if it is not supported.
 std::optional<std::string> Activation(const std::string& name,
                                       bool is_hugging_face) {
@@ -54,20 +59,11 @@ std::optional<std::string> Activation(const std::string& name,
 
 // The fields that only HuggingFace's files have.
 void ReadHuggingFaceFields(JsonObjectReader* reader, SourceConfig* bert) {
-  std::string model_type = "bert";
   std::string positions = "absolute";
   bool is_decoder = false;
-  std::optional<int64_t> padding;
-  reader->Optional("model_type", &model_type);
   reader->Optional("position_embedding_type", &positions);
   reader->Optional("is_decoder", &is_decoder);
   reader->Optional("layer_norm_eps", &bert->config.layer_norm_epsilon);
-  reader->Optional("pad_token_id", &padding);
-  if (model_type != "bert" && model_type != "roberta") {
-    reader->Fail("model_type",
-                 absl::StrCat("should be \"bert\" or \"roberta\", but is \"",
-                              model_type, "\""));
-  }
   if (positions != "absolute") {
     reader->Fail(
         "position_embedding_type",
@@ -76,9 +72,7 @@ void ReadHuggingFaceFields(JsonObjectReader* reader, SourceConfig* bert) {
   if (is_decoder) {
     reader->Fail("is_decoder", "should be false, but is true");
   }
-  if (model_type == "roberta") {
-    bert->first_position = padding.value_or(kRobertaPadding) + 1;
-  }
+  bert->first_position = FirstPosition(bert->hugging_face);
 }
 
 void ReadFields(JsonObjectReader* reader, bool is_hugging_face,
@@ -185,6 +179,10 @@ absl::StatusOr<SourceConfig> BertConfigFromJson(const json& fields,
                                                 const std::string& source) {
   SourceConfig bert{.path = source, .config = AsBert({}), .is_bert = true};
   EtcConfig& config = bert.config;
+  if (IsHuggingFace(fields) || HasLabels(fields)) {
+    ETC_ASSIGN_OR_RETURN(bert.hugging_face,
+                         HuggingFaceFieldsFromJson(fields, source));
+  }
   JsonObjectReader reader(fields, source);
   ReadFields(&reader, IsHuggingFace(fields), &bert);
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
@@ -216,29 +214,40 @@ bool HasOnlyAbsolutePositions(const EtcConfig& config) {
          !config.relative_vocab_size.has_value();
 }
 
-std::string GoogleBertConfigToJson(const EtcConfig& config) {
-  return CommonFields(config).dump(/*indent=*/2) + "\n";
+int64_t FirstPosition(const HuggingFaceFields& fields) {
+  return fields.is_roberta() ? fields.pad_token_id.value_or(kRobertaPadding) + 1
+                             : 0;
 }
 
-std::string HuggingFaceBertConfigToJson(const EtcConfig& config,
-                                        const std::string& architecture,
-                                        int64_t num_labels) {
-  json fields = CommonFields(config);
+std::string GoogleBertConfigToJson(const EtcConfig& config,
+                                   const HuggingFaceFields& fields,
+                                   int64_t num_outputs) {
+  json object = CommonFields(config);
+  const auto labels = HuggingFaceFieldsToJson(fields, num_outputs);
+  for (const char* field : {"id2label", "label2id"}) {
+    if (labels.contains(field)) {
+      object[field] = labels[field];
+    }
+  }
+  return object.dump(/*indent=*/2) + "\n";
+}
+
+std::string HuggingFaceConfigToJson(const EtcConfig& config,
+                                    const HuggingFaceFields& fields,
+                                    int64_t num_outputs) {
+  json object = CommonFields(config);
   if (config.hidden_act == "gelu") {
-    fields["hidden_act"] = "gelu_new";
+    object["hidden_act"] = "gelu_new";
   } else if (config.hidden_act == "gelu_erf") {
-    fields["hidden_act"] = "gelu";
+    object["hidden_act"] = "gelu";
   }
-  fields["model_type"] = "bert";
-  fields["architectures"] = {architecture};
-  for (int64_t i = 0; i < num_labels; ++i) {
-    const std::string name = absl::StrCat("LABEL_", i);
-    fields["id2label"][absl::StrCat(i)] = name;
-    fields["label2id"][name] = i;
-  }
-  fields["layer_norm_eps"] = config.layer_norm_epsilon;
-  fields["pad_token_id"] = 0;
-  return fields.dump(/*indent=*/2) + "\n";
+  const int64_t first = FirstPosition(fields);
+  object["max_position_embeddings"] =
+      config.max_absolute_position_embeddings + first;
+  object["layer_norm_eps"] = config.layer_norm_epsilon;
+  object["pad_token_id"] = first > 0 ? first - 1 : 0;
+  object.update(HuggingFaceFieldsToJson(fields, num_outputs));
+  return object.dump(/*indent=*/2) + "\n";
 }
 
 EtcConfig LiftedConfig(const EtcConfig& bert) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "etc/config.h"
+#include "etc/weights/hugging_face_fields.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace etc {
@@ -28,6 +29,9 @@ struct SourceConfig {
   // Rows of the position table before that of the first token: in RoBERTa two,
   // for padding, which `config` does not count.
   int64_t first_position = 0;
+  // Of HuggingFace's config.json; of bert_config.json the labels, which only
+  // ours has.
+  HuggingFaceFields hugging_face;
   std::vector<std::string> warnings;
 };
 
@@ -60,13 +64,21 @@ EtcConfig AsBert(EtcConfig config);
 bool HasOnlyAbsolutePositions(const EtcConfig& config);
 
 // The configuration files of Google's code and of HuggingFace for a
-// configuration that HasOnlyAbsolutePositions. `architecture` is HuggingFace's
-// class of the model: "BertForPreTraining" has heads. `num_labels` is the
-// number of outputs of a classifier; 0: there is none.
-std::string GoogleBertConfigToJson(const EtcConfig& config);
-std::string HuggingFaceBertConfigToJson(
-    const EtcConfig& config, const std::string& architecture = "BertModel",
-    int64_t num_labels = 0);
+// configuration that HasOnlyAbsolutePositions, of BERT or RoBERTa as `fields`
+// says, in which an absent pad_token_id is the usual one. `num_outputs` is that
+// of a classifier, whose labels are written; 0: there is none. Google's code
+// ignores the labels; we read them.
+std::string GoogleBertConfigToJson(const EtcConfig& config,
+                                   const HuggingFaceFields& fields = {},
+                                   int64_t num_outputs = 0);
+std::string HuggingFaceConfigToJson(
+    const EtcConfig& config,
+    const HuggingFaceFields& fields = {.architecture = "BertModel"},
+    int64_t num_outputs = 0);
+
+// The row of the position table that the first token of a model uses: behind
+// that of padding in RoBERTa.
+int64_t FirstPosition(const HuggingFaceFields& fields);
 
 // The ETC that BERT or RoBERTa is lifted to by default: its sizes, vocabulary,
 // activation and residual attention, all else as in ETC's published base model

@@ -11,6 +11,7 @@
 #include "etc/config.h"
 #include "etc/weights/encoder_parameters.h"
 #include "etc/weights/formats/tensor_source.h"
+#include "etc/weights/hugging_face_fields.h"
 
 namespace etc {
 
@@ -32,6 +33,8 @@ struct SourceWeights {
   // The row of the position tables that the first token uses: 2 in RoBERTa,
   // where the rows before are for padding.
   int64_t first_position = 0;
+  // Also of our files, in whose metadata they are.
+  HuggingFaceFields hugging_face;
 };
 
 // One tensor of a file that is copied into one of a model (CopyTensors).

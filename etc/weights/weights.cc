@@ -4,6 +4,8 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/head_plan.h"
 #include "etc/weights/source_config.h"
 
 namespace etc {
@@ -51,6 +54,7 @@ absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
   source.config = found.ok() ? found->config : *assumed;
   if (found.ok()) {
     source.first_position = found->first_position;
+    source.hugging_face = found->hugging_face;
     file->warnings.insert(file->warnings.end(), found->warnings.begin(),
                           found->warnings.end());
   }
@@ -66,6 +70,33 @@ absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
         source.path, ": the tensors are named by ",
         NameStyleDescription(source.names.style), ", but ", found->path,
         " is a configuration of BERT; expected etc_config.json beside them"));
+  }
+  return absl::OkStatus();
+}
+
+// Our files have the fields of HuggingFace in their metadata.
+absl::Status FindHuggingFaceFields(WeightFile* file) {
+  SourceWeights& source = file->source;
+  if (source.names.style == NameStyle::kRealEtc) {
+    ETC_ASSIGN_OR_RETURN(
+        source.hugging_face,
+        HuggingFaceFieldsFromMetadata(file->tensors->metadata(), source.path));
+  }
+  const HuggingFaceFields& fields = source.hugging_face;
+  const int64_t outputs = NumClassifierOutputs(source);
+  if (outputs == 0 || fields.chooses()) {
+    return absl::OkStatus();
+  }
+  if (!fields.labels_mistake.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source.path,
+        ": the labels of its classifier: ", fields.labels_mistake));
+  }
+  const auto labels = static_cast<int64_t>(fields.labels.size());
+  if (labels > 0 && labels != outputs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source.path, ": id2label should name the ", outputs,
+                     " outputs of the classifier, but names ", labels));
   }
   return absl::OkStatus();
 }
@@ -133,6 +164,40 @@ void CopyRows(const std::vector<int64_t>& rows, const torch::Tensor& from,
                      .to(to.options()));
 }
 
+// Those that are copied; `from` itself if all are.
+torch::Tensor UsedRows(const TensorCopy& copy, const torch::Tensor& from) {
+  if (copy.rows.empty()) {
+    return from;
+  }
+  std::vector<int64_t> rows = copy.rows;
+  std::erase_if(rows, [](int64_t row) { return row < 0; });
+  return from.index_select(0, torch::tensor(rows, torch::kInt64));
+}
+
+// An error if an element of `from`, of the tensor `name` in `path`, is infinite
+// or not a number, or becomes it in the dtype of `to`.
+absl::Status CheckCopied(const std::string& path, const std::string& name,
+                         const torch::Tensor& from, const torch::Tensor& to) {
+  if (!from.is_floating_point() || from.numel() == 0) {
+    return absl::OkStatus();
+  }
+  // aminmax does not know all of the shorter types.
+  const torch::Tensor wide =
+      from.scalar_type() == torch::kFloat64 ? from : from.to(torch::kFloat32);
+  const auto [least, greatest] = torch::aminmax(wide);
+  for (const torch::Tensor& extreme : {least, greatest}) {
+    if (std::isfinite(extreme.to(to.scalar_type()).item<double>())) {
+      continue;
+    }
+    ETC_RETURN_IF_ERROR(CheckFinite(path, {{name, wide}}));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": tensor ", QuotedName(name), " has an element ",
+                     extreme.item<double>(), ", which is infinite as ",
+                     torch::toString(to.scalar_type())));
+  }
+  return absl::OkStatus();
+}
+
 // Does what CheckCopies has passed.
 absl::Status ReadAndCopy(const TensorReader& reader,
                          const std::vector<TensorCopy>& copies,
@@ -149,6 +214,14 @@ absl::Status ReadAndCopy(const TensorReader& reader,
     sources.push_back(&tensor);
   }
   const torch::NoGradGuard no_grad;
+  std::set<std::pair<const torch::Tensor*, std::vector<int64_t>>> checked;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    if (checked.emplace(sources[i], copies[i].rows).second) {
+      ETC_RETURN_IF_ERROR(CheckCopied(reader.path(), copies[i].source,
+                                      UsedRows(copies[i], *sources[i]),
+                                      destination.at(copies[i].target)));
+    }
+  }
   for (size_t i = 0; i < copies.size(); ++i) {
     torch::Tensor target = destination.at(copies[i].target);
     const torch::Tensor source =
@@ -274,6 +347,7 @@ absl::StatusOr<WeightFile> OpenWeights(const std::string& path,
   ETC_ASSIGN_OR_RETURN(file.source.names,
                        RecognizeNames(file.tensors->names(), path));
   ETC_RETURN_IF_ERROR(FindConfig(assumed, &file));
+  ETC_RETURN_IF_ERROR(FindHuggingFaceFields(&file));
   return file;
 }
 

@@ -36,7 +36,8 @@ struct WeightFile {
 //                     is null
 //   kInvalidArgument  what OpenTensorSource, RecognizeNames and
 //                     ReadSourceConfig reject; a configuration of BERT for
-//                     weights of ETC
+//                     weights of ETC; labels that contradict each other or are
+//                     not as many as the classifier's outputs
 absl::StatusOr<WeightFile> OpenWeights(const std::string& path,
                                        const EtcConfig* assumed = nullptr);
 
@@ -47,7 +48,8 @@ absl::StatusOr<WeightFile> OpenWeights(const std::string& path,
 //   kNotFound         a source that the file does not have
 //   kInvalidArgument  tensors of another shape; of another dtype unless both
 //                     are floating (doc/formats.md 0.5); a row beyond the
-//                     source
+//                     source; an element that is copied and that is infinite or
+//                     not a number, also only in the destination's dtype
 //   others            what TensorReader::Read says
 // Throws c10::Error if `destination` lacks a target.
 absl::Status CopyTensors(const TensorReader& reader,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tasks/classify/task.h"
+#include "tasks/named_outputs.h"
 #include "tasks/text_head.h"
 #include "tasks/typed_head.h"
 
@@ -22,12 +23,30 @@ int64_t NumOutputs(const ClassifyOptions& options) {
 }
 
 // Classify::MakeHead says what it computes.
-class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits> {
+class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits>,
+                     public NamedOutputs {
  public:
   ClassifyHead(const EtcConfig& config, ClassifyOptions options)
       : options_(std::move(options)),
         classifier_(config, NumOutputs(options_), config.hidden_dropout_prob,
                     this) {}
+
+  Meaning OutputMeaning() const override {
+    switch (options_.type) {
+      case ClassifyType::kOne:
+        return {.labels = options_.labels,
+                .problem_type = "single_label_classification"};
+      case ClassifyType::kSeveral:
+        return {.labels = options_.labels,
+                .problem_type = "multi_label_classification"};
+      case ClassifyType::kNumber:
+        break;
+    }
+    return {.labels = {},
+            .problem_type = "regression",
+            .mean = options_.mean.value_or(0),
+            .deviation = options_.deviation.value_or(1)};
+  }
 
   OutputRows Reads(const Batch& batch) override {
     return PooledClassifier::Reads(batch);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/counted.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/compare.h"
@@ -19,6 +20,7 @@
 #include "etc/weights/source_config.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/find_weights.h"
 #include "tasks/commands/formatting.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/example_count.h"
@@ -43,8 +45,10 @@ struct Arguments {
 
 // --- A checkpoint -----------------------------------------------------------
 
-// A line for each tensor, and the totals.
+// A line for each tensor, and the totals; a warning where elements are infinite
+// or not a number.
 absl::Status PrintTensors(const TensorReader& reader) {
+  std::vector<std::string> warnings = reader.warnings();
   int64_t parameters = 0;
   int64_t bytes = 0;
   const std::vector<std::string> names = reader.Names();
@@ -52,8 +56,9 @@ absl::Status PrintTensors(const TensorReader& reader) {
     ETC_ASSIGN_OR_RETURN(const TensorInfo* info, reader.Find(name));
     const absl::StatusOr<torch::Tensor> read = reader.Read(name);
     if (absl::IsInvalidArgument(read.status())) {
-      std::cout << absl::StreamFormat("%-60s %-16s %-8s not numbers\n", name,
-                                      FormatShape(info->shape), info->dtype);
+      std::cout << absl::StreamFormat("%-60s %-16s %-8s not numbers\n",
+                                      Printable(name), FormatShape(info->shape),
+                                      info->dtype);
       continue;
     }
     ETC_RETURN_IF_ERROR(read.status());
@@ -61,15 +66,21 @@ absl::Status PrintTensors(const TensorReader& reader) {
     parameters += tensor.numel();
     bytes += static_cast<int64_t>(tensor.nbytes());
     std::cout << absl::StreamFormat(
-        "%-60s %-16s %-8s norm %.6g\n", name, FormatShape(tensor.sizes().vec()),
-        c10::toString(tensor.scalar_type()),
+        "%-60s %-16s %-8s norm %.6g\n", Printable(name),
+        FormatShape(tensor.sizes().vec()), c10::toString(tensor.scalar_type()),
         tensor.to(torch::kFloat64).norm().item<double>());
+    if (const absl::Status finite =
+            CheckFinite(reader.path(), {{name, tensor}});
+        !finite.ok()) {
+      warnings.emplace_back(finite.message());
+    }
   }
   std::cout << "\n"
             << Counted(static_cast<int64_t>(names.size()), "tensor") << ", "
             << FormatCount(parameters)
             << (parameters == 1 ? " number, " : " numbers, ")
             << FormatBytes(static_cast<double>(bytes)) << "\n";
+  PrintWarnings(warnings);
   return absl::OkStatus();
 }
 
@@ -78,7 +89,8 @@ absl::Status InspectCheckpoint(const std::string& checkpoint) {
                        TensorReader::Open(checkpoint));
   ETC_RETURN_IF_ERROR(PrintTensors(reader));
   for (const auto& [key, value] : reader.metadata()) {
-    std::cout << "metadata " << key << ": " << value << "\n";
+    std::cout << "metadata " << Printable(key) << ": " << Printable(value)
+              << "\n";
   }
   const absl::StatusOr<SourceConfig> config = ReadSourceConfig(checkpoint);
   if (absl::IsNotFound(config.status())) {
@@ -98,7 +110,7 @@ absl::Status Compare(const std::string& checkpoint, const std::string& other) {
   ETC_ASSIGN_OR_RETURN(const WeightComparison comparison,
                        CompareWeights(checkpoint, other));
   for (const TensorDifference& difference : comparison.differences) {
-    std::cout << absl::StreamFormat("%-60s %s\n", difference.name,
+    std::cout << absl::StreamFormat("%-60s %s\n", Printable(difference.name),
                                     difference.what);
   }
   for (const std::string& text : comparison.config_differences) {
@@ -199,9 +211,13 @@ absl::Status Inspect(const Arguments& arguments) {
     return arguments.count ? CountExamples(arguments, config)
                            : InspectRecord(arguments, config);
   }
-  return arguments.compare.empty()
-             ? InspectCheckpoint(arguments.checkpoint)
-             : Compare(arguments.checkpoint, arguments.compare);
+  ETC_ASSIGN_OR_RETURN(const std::string checkpoint,
+                       FindWeights(arguments.checkpoint));
+  if (arguments.compare.empty()) {
+    return InspectCheckpoint(checkpoint);
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string other, FindWeights(arguments.compare));
+  return Compare(checkpoint, other);
 }
 
 }  // namespace
@@ -218,8 +234,10 @@ void AddInspectCommand(CLI::App* program, Action* action) {
       "  realetc inspect --config tasks/nq/configs/demo.json --count");
   CLI::Option* checkpoint = command->add_option(
       "CHECKPOINT", arguments->checkpoint,
-      "Weights in any format that `import` takes: lists names, shapes, types, "
-      "norms, totals and the configuration");
+      "Weights in any format that `import` takes, or the directory of a run, "
+      "of "
+      "which the best checkpoint is taken: lists names, shapes, types, norms, "
+      "totals and the configuration");
   command
       ->add_option("--compare", arguments->compare,
                    "Other weights: lists what differs")

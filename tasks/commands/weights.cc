@@ -13,14 +13,17 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/roberta_vocabulary.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
+#include "etc/weights/vocabulary_size.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/commands/find_weights.h"
 #include "tasks/commands/formatting.h"
 #include "tasks/task_setup.h"
 
@@ -137,17 +140,17 @@ void PrintParameters(const ImportPlan& plan) {
   for (const WeightStep& step : plan.plan.steps) {
     std::cout << absl::StreamFormat(
         kLine, step.target.name, FormatShape(step.target.shape),
-        step.source.empty() ? "-" : step.source, step.how);
+        step.source.empty() ? "-" : Printable(step.source), step.how);
   }
   for (const WeightStep& step : plan.heads.steps) {
     std::cout << absl::StreamFormat(kLine, step.target.name,
-                                    FormatShape(step.target.shape), step.source,
-                                    step.how);
+                                    FormatShape(step.target.shape),
+                                    Printable(step.source), step.how);
   }
   for (const DroppedTensor& tensor : plan.plan.dropped) {
     std::cout << absl::StreamFormat(
         kLine, "-", FormatShape(plan.file.source.tensors.at(tensor.name).shape),
-        tensor.name, absl::StrCat("dropped: ", tensor.why));
+        Printable(tensor.name), absl::StrCat("dropped: ", tensor.why));
   }
   std::cout << "\n";
 }
@@ -181,6 +184,15 @@ std::pair<std::vector<PretrainingHead>, std::vector<PretrainingHead>> ByUse(
   return {std::move(heads), std::move(tasks)};
 }
 
+// The names of a classifier's outputs, if they are known.
+void PrintLabels(const std::vector<std::string>& labels) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    names.push_back(absl::StrCat(i, " ", Printable(labels[i])));
+  }
+  PrintSome("outputs of the classifier", names);
+}
+
 // Which heads come along, and which do not.
 void PrintHeads(const ImportPlan& plan) {
   std::set<std::string> left_out;
@@ -209,6 +221,7 @@ void PrintHeads(const ImportPlan& plan) {
       }
     }
     std::cout << "\n";
+    PrintLabels(plan.hugging_face.labels);
   }
 }
 
@@ -232,7 +245,7 @@ void PrintSummary(const ImportPlan& plan, bool table_shown) {
     PrintSome("freshly initialised", names);
     names.clear();
     for (const DroppedTensor& tensor : plan.plan.dropped) {
-      names.push_back(tensor.name);
+      names.push_back(Printable(tensor.name));
     }
     PrintSome("dropped", names);
   }
@@ -255,6 +268,7 @@ absl::Status Import(ImportArguments arguments) {
   if (arguments.segments == "rows") {
     options.segments_by_index = true;
   }
+  ETC_ASSIGN_OR_RETURN(options.source, FindWeights(options.source));
   ETC_ASSIGN_OR_RETURN(options.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
   ETC_RETURN_IF_ERROR(OverrideTokenizer(arguments, &plan.tokenizer));
@@ -265,7 +279,8 @@ absl::Status Import(ImportArguments arguments) {
   PrintWarnings(plan.file.warnings);
   ETC_RETURN_IF_ERROR(CheckTokenizer(plan));
   if (arguments.dry_run) {
-    return absl::OkStatus();
+    // Reads and checks all, so that it refuses what the import itself refuses.
+    return ReadImport(plan, options.seed, arguments.directory).status();
   }
   ETC_RETURN_IF_ERROR(WriteImport(plan, options.seed, arguments.directory));
   std::cout << "written: " << arguments.directory << "\n";
@@ -273,8 +288,9 @@ absl::Status Import(ImportArguments arguments) {
 }
 
 absl::Status Export(const ExportArguments& arguments) {
+  ETC_ASSIGN_OR_RETURN(const std::string source, FindWeights(arguments.source));
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> written,
-                       ExportWeights(arguments.source,
+                       ExportWeights(source,
                                      arguments.format == "tensorflow"
                                          ? ExportFormat::kTensorFlow
                                          : ExportFormat::kSafetensors,
@@ -308,8 +324,10 @@ void AddImportCommand(CLI::App* program, Action* action) {
       ->required();
   CLI::Option* directory = command->add_option(
       "DIR", arguments->directory, "Checkpoint directory to be written");
-  CLI::Option* dry_run = command->add_flag("--dry-run", arguments->dry_run,
-                                           "Say what would be done, only");
+  CLI::Option* dry_run =
+      command->add_flag("--dry-run", arguments->dry_run,
+                        "Check everything and say what would "
+                        "be done, but write nothing");
   command->add_flag("--verbose", arguments->verbose,
                     "A line for each parameter");
   command->add_flag("--lift", arguments->options.lift,
@@ -350,16 +368,19 @@ void AddExportCommand(CLI::App* program, Action* action) {
       "export", "Write an encoder for the official codes or HuggingFace");
   command->footer(
       "ETC gets the names of its TensorFlow code, BERT those of Google's\n"
-      "(tensorflow) or HuggingFace's (safetensors). Heads that BERT's code "
-      "has\n"
-      "come along (of pre-training, glue, squad), those of other tasks stay\n"
-      "behind.\n"
+      "(tensorflow) or HuggingFace's (safetensors), and what came from "
+      "RoBERTa\n"
+      "those of RoBERTa. Heads that BERT's code has come along (of "
+      "pre-training,\n"
+      "glue, classify, squad), with the labels of a classifier as id2label;\n"
+      "those of other tasks stay behind.\n"
       "\n"
       "Example:\n"
       "  realetc export runs/demo/seed-1/checkpoints/best exported");
   command
       ->add_option("CHECKPOINT", arguments->source,
-                   "Checkpoint directory, or whatever `import` takes")
+                   "Checkpoint directory, or that of a run, of which the best "
+                   "one is taken, or whatever `import` takes")
       ->required();
   command->add_option("DIR", arguments->directory, "Directory to be written")
       ->required();

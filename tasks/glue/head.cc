@@ -1,9 +1,12 @@
 #include <torch/types.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/to_device.h"
 #include "tasks/glue/task.h"
+#include "tasks/named_outputs.h"
 #include "tasks/text_head.h"
 #include "tasks/typed_head.h"
 
@@ -14,14 +17,22 @@ namespace {
 constexpr double kDropout = 0.1;
 
 // A class, or a score, of the pooled output (PooledClassifier).
-class GlueHead : public TypedHead<GlueExample, GlueLogits> {
+class GlueHead : public TypedHead<GlueExample, GlueLogits>,
+                 public NamedOutputs {
  public:
   GlueHead(const EtcConfig& config, const GlueOptions& options)
       : is_regression_(options.task->is_regression()),
+        labels_(options.labels),
         classifier_(
             config,
             is_regression_ ? 1 : static_cast<int64_t>(options.labels.size()),
             kDropout, this) {}
+
+  Meaning OutputMeaning() const override {
+    return {.labels = labels_,
+            .problem_type =
+                is_regression_ ? "regression" : "single_label_classification"};
+  }
 
   OutputRows Reads(const Batch& batch) override {
     return PooledClassifier::Reads(batch);
@@ -54,6 +65,7 @@ class GlueHead : public TypedHead<GlueExample, GlueLogits> {
 
  private:
   const bool is_regression_;
+  const std::vector<std::string> labels_;
   PooledClassifier classifier_;
 };
 

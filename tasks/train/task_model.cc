@@ -17,12 +17,14 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
+#include "etc/weights/output_labels.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
+#include "tasks/named_outputs.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/train/precision.h"
 #include "tasks/train/train_step_result.h"
@@ -199,12 +201,76 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
 
 namespace {
 
+// How the outputs of the file's classifier become those of the task's head.
+struct Outputs {
+  // Null if the head has none that are named.
+  const NamedOutputs* named = nullptr;
+  OutputMatch match;
+
+  // Whether the file's cannot be used.
+  bool refuses() const { return named != nullptr && match.rows.empty(); }
+};
+
+Outputs MatchHeads(const SourceWeights& source, const TaskModel& model) {
+  Outputs outputs;
+  outputs.named = dynamic_cast<const NamedOutputs*>(model.head().get());
+  const int64_t num_outputs = NumClassifierOutputs(source);
+  if (outputs.named == nullptr || num_outputs == 0) {
+    return outputs;
+  }
+  OutputMatch& match = outputs.match;
+  const NamedOutputs::Meaning meaning = outputs.named->OutputMeaning();
+  if (!ClassifiesTexts(source)) {
+    match.message = absl::StrCat(
+        "its classifier reads ",
+        source.hugging_face.chooses() ? "choices" : "tokens", ", not texts");
+  } else if (!meaning.labels.empty()) {
+    match =
+        MatchOutputs(meaning.labels, source.hugging_face.labels, num_outputs);
+  } else if (num_outputs == 1) {
+    match.rows = {0};
+  } else {
+    match.message =
+        absl::StrCat("its classifier has ", num_outputs, " outputs, not one");
+  }
+  return outputs;
+}
+
+// Replaces the outputs that were loaded in the file's order, or the scale of a
+// number, by the task's.
+void AdjustOutputs(const Outputs& outputs, const HuggingFaceFields& source,
+                   bool in_order, const NamedTensors& head) {
+  const auto weight = head.find("head.classifier.weight");
+  const auto bias = head.find("head.classifier.bias");
+  if (outputs.named == nullptr || outputs.match.rows.empty() ||
+      weight == head.end() || bias == head.end()) {
+    return;
+  }
+  const torch::NoGradGuard no_grad;
+  torch::Tensor w = weight->second;
+  torch::Tensor b = bias->second;
+  if (!in_order) {
+    const torch::Tensor rows =
+        torch::tensor(outputs.match.rows, torch::kInt64).to(w.device());
+    w.copy_(w.index_select(0, rows));
+    b.copy_(b.index_select(0, rows));
+  }
+  const NamedOutputs::Meaning meaning = outputs.named->OutputMeaning();
+  if (meaning.mean != source.mean || meaning.deviation != source.deviation) {
+    w.mul_(source.deviation / meaning.deviation);
+    b.mul_(source.deviation)
+        .add_(source.mean - meaning.mean)
+        .div_(meaning.deviation);
+  }
+}
+
 // Of the heads that have the same names in all files, those that the model has
 // too, in the same shape: the pooler of pre-training, and what other codes
 // fine-tune.
 absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
                                         const WeightFile& file,
-                                        const NamedTensors& head) {
+                                        const NamedTensors& head,
+                                        const Outputs& outputs) {
   using enum PretrainingHead;
   NamedTensors known;
   // Lifted outputs are others than those that a head of BERT was trained on.
@@ -216,12 +282,13 @@ absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
        {std::pair(kPooler, "head.pooler.weight"),
         std::pair(kClassifier, "head.classifier.weight"),
         std::pair(kAnswerSpan, "head.qa_outputs.weight")}) {
-    if (!head.contains(name)) {
+    if (!head.contains(name) || (kind == kClassifier && outputs.refuses())) {
       continue;
     }
     ETC_ASSIGN_OR_RETURN(
         const HeadPlan plan,
-        PlanHeads(file.source, config.model, {.heads = {kind}}));
+        PlanHeads(file.source, config.model,
+                  {.heads = {kind}, .output_rows = outputs.match.rows}));
     NamedTensors tensors;
     for (const WeightStep& step : plan.steps) {
       const auto found = head.find(step.target.name);
@@ -239,42 +306,87 @@ absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
 // What was done for the head of a task.
 struct FilledHead {
   HeadPlan plan;  // of heads with names of their own
-  std::string message;
+  std::vector<std::string> messages;
 };
+
+// Adds what is to be said of the outputs.
+void AddMessage(const OutputMatch& match, FilledHead* filled) {
+  if (!match.message.empty()) {
+    filled->messages.push_back(absl::StrCat(match.is_guess ? "warning: " : "",
+                                            "head: ", match.message));
+  }
+}
 
 // Fills the head of a task: from one for this task as a whole, or from those of
 // its parts that the file has.
 absl::StatusOr<FilledHead> FillTaskHead(const FinetuneConfig& config,
                                         const WeightFile& file,
-                                        const NamedTensors& head) {
+                                        const TaskModel& model) {
+  const NamedTensors head = WithPrefix(model.Tensors(), kHead);
   const TensorReader reader(file.tensors);
-  ETC_ASSIGN_OR_RETURN(const std::string unusable,
+  ETC_ASSIGN_OR_RETURN(std::string unusable,
                        UnusableHeadReason(reader, config.task, head));
+  const Outputs outputs = MatchHeads(file.source, model);
   FilledHead filled;
-  if (unusable.empty()) {
+  if (unusable.empty() && !outputs.refuses()) {
     ETC_RETURN_IF_ERROR(
         LoadTensors(reader, head, NameMatch::kDestination).status());
-    filled.message = absl::StrCat("head: from ", config.init);
+    AdjustOutputs(outputs, file.source.hugging_face, /*in_order=*/false, head);
+    filled.messages.push_back(absl::StrCat("head: from ", config.init));
+    AddMessage(outputs.match, &filled);
     return filled;
+  }
+  if (unusable.empty()) {
+    unusable = "has one for other outputs";
   }
   ETC_ASSIGN_OR_RETURN(const NamedTensors known,
-                       KnownHeads(config, file, head));
+                       KnownHeads(config, file, head, outputs));
   if (known.empty()) {
-    filled.message =
-        absl::StrCat("head: random weights; ", config.init, " ", unusable);
+    filled.messages.push_back(
+        absl::StrCat("head: random weights; ", config.init, " ", unusable));
     return filled;
   }
-  ETC_ASSIGN_OR_RETURN(filled.plan, FillHeads(file, config.model, known));
+  ETC_ASSIGN_OR_RETURN(
+      filled.plan, FillHeads(file, config.model, known, outputs.match.rows));
+  AdjustOutputs(outputs, file.source.hugging_face, /*in_order=*/true, known);
   std::vector<std::string> random;
   for (const auto& [name, tensor] : head) {
     if (!known.contains(name)) {
       random.push_back(name);
     }
   }
-  filled.message = absl::StrCat(
+  filled.messages.push_back(absl::StrCat(
       "head: ", JoinPretrainingHeads(filled.plan.found), " from ", config.init,
-      random.empty() ? "" : "; random weights: ", Some(random));
+      random.empty() ? "" : "; random weights: ", Some(random)));
+  AddMessage(outputs.match, &filled);
   return filled;
+}
+
+// What a run keeps for HuggingFace of weights that it starts from.
+HuggingFaceFields KeptFields(const SourceWeights& source,
+                             const EtcConfig& model) {
+  HuggingFaceFields kept;
+  // Lifted, it is neither BERT nor RoBERTa.
+  if (HasOnlyAbsolutePositions(model)) {
+    kept.model_type = source.hugging_face.model_type;
+    kept.pad_token_id = source.hugging_face.pad_token_id;
+    kept.classifier_dropout = source.hugging_face.classifier_dropout;
+  }
+  return kept;
+}
+
+// The same with what the head says.
+HuggingFaceFields FieldsOf(const TaskModel& model) {
+  HuggingFaceFields fields = model.hugging_face();
+  if (const auto* named =
+          dynamic_cast<const NamedOutputs*>(model.head().get())) {
+    const NamedOutputs::Meaning meaning = named->OutputMeaning();
+    fields.labels = meaning.labels;
+    fields.problem_type = meaning.problem_type;
+    fields.mean = meaning.mean;
+    fields.deviation = meaning.deviation;
+  }
+  return fields;
 }
 
 }  // namespace
@@ -285,19 +397,20 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
       const FilledEncoder filled,
       FillEncoder(config.init, config.model, ModuleTensors(*model.encoder())));
   const WeightFile& file = filled.file;
-  const NamedTensors head = WithPrefix(model.Tensors(), kHead);
   const bool pretrains = config.task == kPretrainingTask;
   HeadPlan heads;
   std::vector<std::string> head_messages;
   if (pretrains) {
+    const NamedTensors head = WithPrefix(model.Tensors(), kHead);
     ETC_ASSIGN_OR_RETURN(heads, FillHeads(file, config.model, head));
     head_messages = heads.Messages();
   } else {
     ETC_ASSIGN_OR_RETURN(FilledHead filled_head,
-                         FillTaskHead(config, file, head));
+                         FillTaskHead(config, file, model));
     heads = std::move(filled_head.plan);
-    head_messages.push_back(std::move(filled_head.message));
+    head_messages = std::move(filled_head.messages);
   }
+  model.hugging_face() = KeptFields(file.source, config.model);
   ETC_RETURN_IF_ERROR(CheckFinite(config.init, model.Tensors()));
   std::vector<std::string> messages =
       EncoderMessages(config.init, file, filled.plan, heads);
@@ -336,8 +449,11 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
   if (files.punkt != nullptr) {
     ETC_RETURN_IF_ERROR(WritePunktFiles(*files.punkt, PunktFolder(directory)));
   }
+  std::map<std::string, std::string> metadata = {{"format", "pt"},
+                                                 {kTaskKey, config.task}};
+  metadata.merge(MetadataOf(FieldsOf(files.model)));
   return WriteTensors(directory + "/model.safetensors", files.model.Tensors(),
-                      {{"format", "pt"}, {kTaskKey, config.task}});
+                      metadata);
 }
 
 absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
@@ -397,8 +513,12 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
         absl::StrCat(directory, " is fine-tuned for ", made_for->second,
                      ", not for ", config.task));
   }
+  ETC_ASSIGN_OR_RETURN(
+      const HuggingFaceFields fields,
+      HuggingFaceFieldsFromMetadata(reader.metadata(), directory));
   ETC_RETURN_IF_ERROR(
       LoadTensors(reader, model.Tensors(), NameMatch::kBoth).status());
+  model.hugging_face() = fields;
   return CheckFinite(directory, model.Tensors());
 }
 

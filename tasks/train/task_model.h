@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/hugging_face_fields.h"
 #include "tasks/task.h"
 #include "tasks/text/punkt_tables.h"
 #include "tasks/train/config.h"
@@ -53,11 +54,15 @@ class TaskModel final : public TrainableModel {
 
   EtcModel encoder() const { return encoder_; }
   const std::shared_ptr<TaskHead>& head() const { return head_; }
+  // What is kept for HuggingFace of the weights that it started from.
+  HuggingFaceFields& hugging_face() const { return *hugging_face_; }
 
  private:
   EtcModel encoder_;
   std::shared_ptr<TaskHead> head_;
   int64_t training_passes_ = 0;
+  std::shared_ptr<HuggingFaceFields> hugging_face_ =
+      std::make_shared<HuggingFaceFields>();
 };
 
 // A model with random weights from LibTorch's generator for the CPU, whatever
@@ -68,8 +73,9 @@ TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
 
 // Fills a new model from `config.init`: the encoder as PlanWeights plans it, in
 // any of its formats; BERT is lifted. The head's weights are taken if all are
-// there and come from the same task. Returns what was loaded, a line each, for
-// people to read.
+// there and come from the same task; those of a classifier by the labels of its
+// outputs (MatchOutputs). Returns what was loaded, a line each, for people to
+// read.
 //   kInvalidArgument  the errors of OpenWeights and PlanWeights; a weight that
 //                     is infinite or not a number
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
@@ -78,7 +84,8 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
 // A checkpoint directory of a fine-tuned model has
 //
 //   etc_config.json     the encoder, with the residual mode that was used
-//   model.safetensors   "encoder.*" and "head.*"
+//   model.safetensors   "encoder.*" and "head.*"; in the metadata the task and
+//                       what HuggingFaceFields keep, such as the labels
 //   finetune.json       the configuration of the run
 //   vocab.txt or tokenizer.model, tokenizer_config.json
 //   punkt/              the tables of data.sentences, unless that is "icu"

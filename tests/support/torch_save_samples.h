@@ -80,6 +80,23 @@ inline std::string StateDictStream() {
       "004000004040000080400000a04001000000000000000700000000000000");
 }
 
+// The same of other protocols: `magic` precedes the number in the first pickle,
+// `other` all but the one of the object, which is `object`.
+inline std::string StateDictStreamOf(const std::string& magic,
+                                     const std::string& other,
+                                     const std::string& object) {
+  const std::string stream = StateDictStream();
+  const std::string begin = absl::HexStringToBytes("8002");
+  const size_t version = stream.find(begin, 2);
+  const size_t system = stream.find(begin, version + 2);
+  const size_t state = stream.find(begin, system + 2);
+  const size_t keys = stream.find(begin, state + 2);
+  return absl::StrCat(magic, stream.substr(2, version - 2), other,
+                      stream.substr(version + 2, system - version - 2), other,
+                      stream.substr(system + 2, state - system - 2), object,
+                      other, stream.substr(keys + 2));
+}
+
 // The floats 0 to 5 and the int64 7.
 inline std::string StorageBytes(const std::string& key) {
   return absl::HexStringToBytes(

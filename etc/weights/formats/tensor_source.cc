@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<TensorSource>> OpenShard(
   std::string beginning;
   ETC_RETURN_IF_ERROR(ReadBeginning(path, &beginning));
   if (absl::StartsWith(beginning, PytorchFile::kArchiveMagic) ||
-      absl::StartsWith(beginning, PytorchFile::kStreamMagic)) {
+      PytorchFile::StreamMagicBytes(beginning) > 0) {
     return OpenAs<PytorchFile>(path);
   }
   ETC_RETURN_IF_ERROR(CheckBeginning(path, beginning));

@@ -125,7 +125,7 @@ TEST(BertConfigTest, ReadsBackWhatItWrites) {
     config.hidden_act = activation;
     config.layer_norm_epsilon = 1e-5;
     const auto other = BertConfigFromJson(
-        nlohmann::json::parse(HuggingFaceBertConfigToJson(config)), "c");
+        nlohmann::json::parse(HuggingFaceConfigToJson(config)), "c");
     ASSERT_TRUE(other.ok()) << other.status();
     EXPECT_EQ(EtcConfigToJson(other->config), EtcConfigToJson(config));
   }

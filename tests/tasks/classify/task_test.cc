@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "attention/output_rows.h"
+#include "base/json_reader.h"
+#include "etc/weights/convert.h"
 #include "nlohmann/json.hpp"
 #include "tasks/run_task.h"
 #include "tasks/score_files.h"
@@ -419,6 +422,90 @@ TEST_F(ClassifyRunTest, ResumesWithTheSameLabels) {
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(other.status().message()),
               HasSubstr("classify.labels"));
+}
+
+// A classifier says the same of a text, by name, wherever it has been: in a run
+// that starts from another run, or from an export in either form, or from what
+// was imported of that, with the labels in another order.
+TEST_F(ClassifyRunTest, TakesOverAClassifierByTheNamesOfItsOutputs) {
+  directory_.Write("train.csv", "text,label\na,x\nb,y\na b,z\nb a,x\n");
+  directory_.Write("dev.tsv", "text\tlabel\na\tx\nb\tz\n");
+  const std::string config = WriteConfig(nlohmann::json::object());
+  const auto train = [&](const std::string& name,
+                         std::vector<std::string> overrides) {
+    overrides.push_back("output=" + directory_.File(name));
+    overrides.emplace_back(
+        R"(model={"preset":"bert_base","vocab_size":9,"hidden_size":8,)"
+        R"("num_hidden_layers":1,"num_attention_heads":2,)"
+        R"("intermediate_size":8,"max_absolute_position_embeddings":16})");
+    overrides.emplace_back("data.max_global_length=16");
+    const auto tuned =
+        FinetuneTask({.config = config, .overrides = std::move(overrides)});
+    EXPECT_TRUE(tuned.ok()) << tuned.status();
+    const auto predicted =
+        EvaluateTask({.checkpoint = directory_.File(name),
+                      .data = {directory_.Write("new.csv", "text\na b\n")},
+                      .device = "cpu"});
+    EXPECT_TRUE(predicted.ok()) << predicted.status();
+    return nlohmann::json::parse(predicted->predictions)["probabilities"];
+  };
+  const nlohmann::json before =
+      train("run", {"train.learning_rate=0.1", "train.steps=20"});
+  const std::string run = directory_.File("run/seed-1/checkpoints/best");
+  const std::string hugging_face = directory_.File("hugging_face");
+  const std::string google = directory_.File("google");
+  const std::string imported = directory_.File("imported");
+  ASSERT_TRUE(
+      ExportWeights(run, ExportFormat::kSafetensors, hugging_face).ok());
+  ASSERT_TRUE(ExportWeights(run, ExportFormat::kTensorFlow, google).ok());
+  ASSERT_TRUE(ImportWeights({.source = hugging_face}, imported).ok());
+  for (const std::string& directory : {hugging_face, google}) {
+    const auto written =
+        ReadJsonFile(directory + (directory == google ? "/bert_config.json"
+                                                      : "/config.json"));
+    ASSERT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ((*written)["id2label"],
+              nlohmann::json({{"0", "x"}, {"1", "y"}, {"2", "z"}}));
+  }
+  for (const std::string& source : {run, hugging_face, google, imported}) {
+    const nlohmann::json after =
+        train("second" + std::to_string(source.size()),
+              {"init=" + source, "train.learning_rate=1e-12",
+               R"(classify.labels=["z","x","y"])"});
+    for (const char* label : {"x", "y", "z"}) {
+      EXPECT_NEAR(after[label].get<double>(), before[label].get<double>(), 1e-4)
+          << label << " of " << source;
+    }
+  }
+  EXPECT_GT(std::abs(before["x"].get<double>() - before["y"].get<double>()),
+            1e-3)
+      << "else no order could be seen";
+}
+
+// Numbers are learnt as (number - mean) / deviation: weights that come along
+// must still mean the same numbers.
+TEST_F(ClassifyRunTest, TakesOverTheScaleOfNumbers) {
+  directory_.Write("dev.tsv", "text\tlabel\na\t1\nb\t2\n");
+  directory_.Write("train.csv", "text,label\na,10\nb,20\n");
+  const std::string config = WriteConfig({{"type", "number"}});
+  const auto number = [&](const std::string& name,
+                          std::vector<std::string> overrides) {
+    overrides.push_back("output=" + directory_.File(name));
+    EXPECT_TRUE(
+        FinetuneTask({.config = config, .overrides = std::move(overrides)})
+            .ok());
+    const auto predicted =
+        EvaluateTask({.checkpoint = directory_.File(name),
+                      .data = {directory_.Write("new.csv", "text\na b\n")},
+                      .device = "cpu"});
+    EXPECT_TRUE(predicted.ok()) << predicted.status();
+    return nlohmann::json::parse(predicted->predictions)["value"].get<double>();
+  };
+  const double before = number("run", {});
+  directory_.Write("train.csv", "text,label\na,-3\nb,7\n");
+  EXPECT_NEAR(number("second", {"init=" + directory_.File("run"),
+                                "train.learning_rate=1e-12"}),
+              before, 1e-3);
 }
 
 TEST_F(ClassifyRunTest, TrainsForSeveralLabelsAndNumbers) {

@@ -118,6 +118,77 @@ TEST_F(ImportCommandTest, RefusesAVocabularyThatItCannotUse) {
   EXPECT_EQ(other.code, 0) << other.err;
 }
 
+TEST_F(ImportCommandTest, TakesTheDirectoryOfARun) {
+  const std::string run = directory_.File("run");
+  const std::string best = run + "/seed-1/checkpoints/best";
+  const Result inspected = Run("inspect " + run);
+  EXPECT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_EQ(inspected.out, Run("inspect " + best).out);
+  EXPECT_THAT(inspected.err, HasSubstr("checkpoint: " + best));
+  const Result compared =
+      Run(absl::StrCat("inspect ", run, "/seed-1 --compare ", run));
+  EXPECT_EQ(compared.code, 0) << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("0 tensors differ"));
+  EXPECT_EQ(Run("import " + run + " " + target_).code, 0);
+  EXPECT_EQ(Run("export " + run + " " + directory_.File("exported")).code, 0);
+  const Result missing = Run("inspect " + directory_.File("nothing"));
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(Lines(missing.err), 1) << missing.err;
+}
+
+// Names of tensors and metadata are whatever a file says.
+TEST_F(ImportCommandTest, PrintsNoControlCharacterOfAFile) {
+  const std::string header =
+      R"({"__metadata__":{"k":"v\u001b[2J"},"a\u001b[31m\u000ab":)"
+      R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  const std::string file = directory_.Write(
+      "a.safetensors", absl::StrCat(bytes, header, std::string(4, '\0')));
+  const Result inspected = Run("inspect " + file);
+  EXPECT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_THAT(inspected.out,
+              AllOf(HasSubstr("a\\x1b[31m\\x0ab "), HasSubstr("v\\x1b[2J"),
+                    Not(HasSubstr("\x1b"))));
+  const Result imported = Run("import " + file + " --dry-run");
+  EXPECT_EQ(imported.code, 1);
+  EXPECT_THAT(imported.err, Not(HasSubstr("\x1b")));
+  // A name of a file, which the shell passes on.
+  const Result named = Run(absl::StrCat("inspect \"$(printf 'no\\033[31m')\""));
+  EXPECT_EQ(named.code, 1);
+  EXPECT_THAT(named.err,
+              AllOf(HasSubstr("no\\x1b[31m"), Not(HasSubstr("\x1b"))));
+}
+
+TEST_F(ImportCommandTest, RefusesWhatIsNotANumberEverywhere) {
+  ASSERT_EQ(Run("import " + source_ + " " + target_).code, 0);
+  const std::string weights = target_ + "/model.safetensors";
+  std::string bytes = Contents(weights);
+  // The last number of the last tensor.
+  bytes.replace(bytes.size() - 4, 4, std::string("\0\0\xc0\x7f", 4));
+  directory_.Write("target/model.safetensors", bytes);
+  const std::string other = directory_.File("other");
+  json config = Config();
+  config["init"] = target_;
+  config["output"] = other;
+  for (const std::string& command :
+       {absl::StrCat("import ", target_, " ", other),
+        absl::StrCat("import ", target_, " --dry-run"),
+        absl::StrCat("export ", target_, " ", other),
+        absl::StrCat("finetune ", WriteConfig(config))}) {
+    const Result result = Run(command);
+    EXPECT_EQ(result.code, 1) << command;
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr(target_), HasSubstr("tensor \"encoder."),
+                      HasSubstr("should have finite elements")))
+        << command;
+    EXPECT_FALSE(std::filesystem::exists(other + "/model.safetensors"));
+  }
+  const Result inspected = Run("inspect " + target_);
+  EXPECT_EQ(inspected.code, 0);
+  EXPECT_THAT(inspected.err, HasSubstr("should have finite elements"));
+}
+
 TEST_F(ImportCommandTest, SaysOfATextThatItIsNoWeights) {
   const std::string note =
       directory_.Write("note.txt", "These are no weights.");

@@ -76,9 +76,13 @@ class PickleStack {
   }
 
   // Adds items to the list on top, or keys and values to the dictionary there.
+  // Those of an opaque object are dropped.
   absl::Status Extend(const Items& items, bool is_list) {
     ETC_ASSIGN_OR_RETURN(PickleValue * top, Pop());
     stack_.push_back(top);
+    if (top->Is(Kind::kOpaque)) {
+      return absl::OkStatus();
+    }
     if (is_list && !top->Is(Kind::kList)) {
       return Error("should add to a list");
     }
@@ -105,14 +109,25 @@ class PickleStack {
                                 : Error("nothing was memorised as ", index);
   }
 
-  // Drops the attributes on top, which only an OrderedDict may be given.
+  // Drops the attributes on top.
   absl::Status Build() {
     ETC_RETURN_IF_ERROR(Pop().status());
     ETC_ASSIGN_OR_RETURN(PickleValue * object, Pop());
     stack_.push_back(object);
-    return object->Is(Kind::kOrderedDict)
+    return object->Is(Kind::kOrderedDict) || object->Is(Kind::kTensor) ||
+                   object->Is(Kind::kOpaque)
                ? absl::OkStatus()
-               : Error("should set attributes of an OrderedDict only");
+               : Error("should set attributes of an object only");
+  }
+
+  // An object of which only the class or maker is kept.
+  absl::Status PushOpaque(std::string maker) {
+    return Push({.kind = Kind::kOpaque, .text = std::move(maker)});
+  }
+  absl::Status Duplicate() {
+    ETC_ASSIGN_OR_RETURN(PickleValue * top, Pop());
+    stack_.push_back(top);
+    return PushKnown(top);
   }
 
   // All values, if exactly one is on the stack.
@@ -157,8 +172,11 @@ class Machine {
  private:
   // Each executes the opcodes of one group and passes the others to the next.
   absl::Status DoValue(char opcode);
+  absl::Status DoBytes(char opcode);
   absl::Status DoCollection(char opcode);
+  absl::Status DoSet(char opcode);
   absl::Status DoObject(char opcode);
+  absl::Status DoStack(char opcode);
 
   template <typename T>
   absl::Status PushInteger() {
@@ -171,15 +189,15 @@ class Machine {
     const auto index = reader_.TakeFixed<T>();
     return index ? (stack_.*action)(*index) : Truncated();
   }
-  // Two's complement, least significant byte first.
-  absl::Status PushLong() {
-    const auto length = reader_.TakeFixed<uint8_t>();
-    if (length.value_or(0) > sizeof(int64_t)) {
-      return Error("an integer should have at most 8 bytes, but has ", *length);
-    }
+  // Two's complement, least significant byte first. One of more than 8 bytes is
+  // none that we need.
+  absl::Status PushLong(std::optional<uint64_t> length) {
     const auto bytes = length ? reader_.Take(*length) : std::nullopt;
     if (!bytes) {
       return Truncated();
+    }
+    if (bytes->size() > sizeof(int64_t)) {
+      return stack_.PushOpaque("int");
     }
     const bool is_negative = !bytes->empty() && (bytes->back() & 0x80) != 0;
     uint64_t value = is_negative ? ~uint64_t{0} : 0;
@@ -188,6 +206,22 @@ class Machine {
     }
     return stack_.Push(
         {.kind = Kind::kInteger, .integer = static_cast<int64_t>(value)});
+  }
+
+  absl::Status PushBytes(std::optional<uint64_t> length) {
+    return length && reader_.Take(*length) ? stack_.PushOpaque("bytes")
+                                           : Truncated();
+  }
+
+  // A text of Python 2, which may be bytes.
+  absl::Status PushOldString(std::optional<uint64_t> length) {
+    const auto text = length ? reader_.Take(*length) : std::nullopt;
+    if (!text) {
+      return Truncated();
+    }
+    return IsUtf8(*text) ? stack_.Push({.kind = Kind::kString,
+                                        .text = std::string(*text)})
+                         : stack_.PushOpaque("bytes");
   }
 
   absl::Status PushString(std::optional<uint64_t> length) {
@@ -202,11 +236,8 @@ class Machine {
   }
 
   absl::Status PushGlobal(absl::string_view module, absl::string_view name) {
-    const std::string global = absl::StrCat(module, ".", name);
-    return globals_.is_allowed(global)
-               ? stack_.Push({.kind = Kind::kGlobal, .text = global})
-               : Error("object of type ", QuotedName(global),
-                       " is not allowed");
+    return stack_.Push(
+        {.kind = Kind::kGlobal, .text = absl::StrCat(module, ".", name)});
   }
 
   absl::StatusOr<std::string> TakeLine() {
@@ -226,15 +257,30 @@ class Machine {
                  " bytes");
   }
 
+  // Nothing is called: the result of an unknown callable is opaque.
   absl::Status Reduce() {
     ETC_ASSIGN_OR_RETURN(const PickleValue* arguments, stack_.Pop());
     ETC_ASSIGN_OR_RETURN(const PickleValue* callable, stack_.Pop());
-    if (!callable->Is(Kind::kGlobal) || !arguments->Is(Kind::kTuple)) {
+    const bool is_global = callable->Is(Kind::kGlobal);
+    if ((!is_global && !callable->Is(Kind::kOpaque)) ||
+        !arguments->Is(Kind::kTuple)) {
       return Error("should call something with a tuple of arguments");
+    }
+    if (!is_global || !globals_.is_known(callable->text)) {
+      return stack_.PushOpaque(callable->text);
     }
     ETC_ASSIGN_OR_RETURN(PickleValue result,
                          globals_.call(callable->text, arguments->items));
     return stack_.PushCopy(std::move(result));
+  }
+
+  // An object of a class, made of so many arguments.
+  absl::Status NewObject(size_t arguments) {
+    ETC_RETURN_IF_ERROR(stack_.Pop(arguments).status());
+    ETC_ASSIGN_OR_RETURN(const PickleValue* type, stack_.Pop());
+    return type->Is(Kind::kGlobal) || type->Is(Kind::kOpaque)
+               ? stack_.PushOpaque(type->text)
+               : Error("should make an object of a class");
   }
 
   ByteReader reader_;
@@ -251,7 +297,9 @@ absl::Status Machine::DoValue(char opcode) {
     case 'J':  // BININT
       return PushInteger<int32_t>();
     case '\x8a':  // LONG1
-      return PushLong();
+      return PushLong(reader_.TakeFixed<uint8_t>());
+    case '\x8b':  // LONG4
+      return PushLong(reader_.TakeFixed<uint32_t>());
     case '\x88':  // NEWTRUE
     case '\x89':  // NEWFALSE
       return stack_.Push({.kind = Kind::kBool, .integer = opcode == '\x88'});
@@ -266,6 +314,24 @@ absl::Status Machine::DoValue(char opcode) {
       return PushString(reader_.TakeFixed<uint8_t>());
     case '\x8d':  // BINUNICODE8
       return PushString(reader_.TakeFixed<uint64_t>());
+    default:
+      return DoBytes(opcode);
+  }
+}
+
+absl::Status Machine::DoBytes(char opcode) {
+  switch (opcode) {
+    case 'U':  // SHORT_BINSTRING
+      return PushOldString(reader_.TakeFixed<uint8_t>());
+    case 'T':  // BINSTRING
+      return PushOldString(reader_.TakeFixed<uint32_t>());
+    case 'C':  // SHORT_BINBYTES
+      return PushBytes(reader_.TakeFixed<uint8_t>());
+    case 'B':  // BINBYTES
+      return PushBytes(reader_.TakeFixed<uint32_t>());
+    case '\x8e':  // BINBYTES8
+    case '\x96':  // BYTEARRAY8
+      return PushBytes(reader_.TakeFixed<uint64_t>());
     default:
       return DoCollection(opcode);
   }
@@ -301,6 +367,21 @@ absl::Status Machine::DoCollection(char opcode) {
       return opcode == 't' ? stack_.Push({.kind = Kind::kTuple,
                                           .items = std::move(items)})
                            : stack_.Extend(items, /*is_list=*/opcode == 'e');
+    }
+    default:
+      return DoSet(opcode);
+  }
+}
+
+absl::Status Machine::DoSet(char opcode) {
+  switch (opcode) {
+    case '\x8f':  // EMPTY_SET
+      return stack_.PushOpaque("set");
+    case '\x90':    // ADDITEMS
+    case '\x91': {  // FROZENSET
+      ETC_ASSIGN_OR_RETURN(const Items items, stack_.PopToMark());
+      return opcode == '\x91' ? stack_.PushOpaque("frozenset")
+                              : stack_.Extend(items, /*is_list=*/true);
     }
     default:
       return DoObject(opcode);
@@ -340,6 +421,23 @@ absl::Status Machine::DoObject(char opcode) {
                  ? stack_.PushCopy({.kind = Kind::kStorage, .items = id->items})
                  : Error("a persistent id should be a tuple");
     }
+    case '\x81':  // NEWOBJ
+      return NewObject(1);
+    case '\x92':  // NEWOBJ_EX
+      return NewObject(2);
+    default:
+      return DoStack(opcode);
+  }
+}
+
+absl::Status Machine::DoStack(char opcode) {
+  switch (opcode) {
+    case '0':  // POP
+      return stack_.Pop().status();
+    case '1':  // POP_MARK
+      return stack_.PopToMark().status();
+    case '2':  // DUP
+      return stack_.Duplicate();
     default:
       return Error("the opcode is not allowed");
   }

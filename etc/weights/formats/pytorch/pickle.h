@@ -25,14 +25,15 @@ struct PickleValue {
     kList,
     kDict,
     kOrderedDict,
-    kGlobal,   // a class or function that PickleGlobals allow
+    kGlobal,   // a class or function, which is only named
     kStorage,  // a torch storage: `items` are its persistent id
     kTensor,   // torch._utils._rebuild_tensor_v2 called with `items`
+    kOpaque,   // an object that is not read; `text` is its class or maker
   };
 
   Kind kind = Kind::kNone;
   int64_t integer = 0;  // also 0 or 1 of a bool
-  std::string text;     // of a string; "module.name" of a global
+  std::string text;     // of a string; "module.name" of a global or maker
   // Of a tuple or list; key, value, key, value, ... of a dictionary.
   std::vector<const PickleValue*> items;
 
@@ -56,9 +57,10 @@ struct Pickle {
 
 // The classes and functions that a pickle may refer to. None is executed.
 struct PickleGlobals {
-  // Whether a global of this name, "module.name", is allowed.
-  bool (*is_allowed)(absl::string_view global);
-  // The value for the result of calling an allowed one: its kind and items.
+  // Whether the results of a global of this name, "module.name", are known.
+  // Those of others are opaque.
+  bool (*is_known)(absl::string_view global);
+  // The value for the result of calling a known one: its kind and items.
   //   kInvalidArgument  it must not be called so
   absl::StatusOr<PickleValue> (*call)(
       const std::string& global,
@@ -68,8 +70,8 @@ struct PickleGlobals {
 // Reads the pickle at the beginning of `bytes` with the subset of Python's
 // pickle machine that doc/formats.md 6.4 allows.
 //   kOutOfRange       `bytes` end before the pickle does
-//   kInvalidArgument  an opcode, global or call that is not allowed, a limit
-//                     exceeded or a malformed pickle; the message has the byte
+//   kInvalidArgument  an opcode or call that is not allowed, a limit exceeded
+//                     or a malformed pickle; the message has the byte
 absl::StatusOr<Pickle> ReadPickle(absl::string_view bytes,
                                   const PickleGlobals& globals,
                                   const PickleLimits& limits);

@@ -65,6 +65,23 @@ void CopyView(absl::string_view storage, const PytorchTensor& tensor,
 
 }  // namespace
 
+uint64_t PytorchFile::StreamMagicBytes(absl::string_view beginning) {
+  constexpr absl::string_view kMagic("\x8a\x0al\xfc\x9c\x46\xf9\x20j\xa8P\x19.",
+                                     13);
+  constexpr size_t kFrame = 1 + sizeof(uint64_t);
+  absl::string_view rest = beginning;
+  if (!absl::ConsumePrefix(&rest, "\x80") || rest.empty() || rest[0] < 2 ||
+      rest[0] > 5) {
+    return 0;
+  }
+  rest.remove_prefix(1);
+  if (absl::StartsWith(rest, "\x95") && rest.size() > kFrame) {
+    rest.remove_prefix(kFrame);
+  }
+  return absl::ConsumePrefix(&rest, kMagic) ? beginning.size() - rest.size()
+                                            : 0;
+}
+
 PytorchFile::PytorchFile(RandomAccessFile file)
     : TensorSource(file.path()), file_(std::move(file)) {}
 
@@ -82,7 +99,7 @@ absl::StatusOr<PytorchFile> PytorchFile::Open(const std::string& path,
   ETC_RETURN_IF_ERROR(file.file_.Read(0, beginning.size(), beginning.data()));
   if (absl::StartsWith(beginning, kArchiveMagic)) {
     ETC_RETURN_IF_ERROR(file.OpenArchive(limits));
-  } else if (absl::StartsWith(beginning, kStreamMagic)) {
+  } else if (StreamMagicBytes(beginning) > 0) {
     ETC_RETURN_IF_ERROR(file.OpenStream(limits));
   } else {
     const bool is_pointer =
@@ -105,8 +122,8 @@ absl::Status PytorchFile::TakeState(const Pickle& pickle) {
   for (const auto& [name, tensor] : state_.tensors) {
     AddName(name);
   }
-  for (const std::string& name : state_.skipped) {
-    AddWarning(absl::StrCat(path(), ": ", QuotedName(name), " is no tensor"));
+  for (const std::string& what : state_.skipped) {
+    AddWarning(absl::StrCat(path(), ": ", what));
   }
   return absl::OkStatus();
 }
@@ -162,7 +179,8 @@ absl::Status PytorchFile::PlaceArchiveStorages(
     const std::map<std::string, ZipEntry>& entries, const std::string& folder) {
   for (const auto& [key, storage] : state_.storages) {
     const auto record = entries.find(folder + key);
-    if (record == entries.end() && storage.count == 0) {
+    if (!storage.is_known() ||
+        (record == entries.end() && storage.count == 0)) {
       continue;
     }
     if (record == entries.end() || record->second.size != storage.Bytes()) {
@@ -198,7 +216,9 @@ absl::StatusOr<Pickle> PytorchFile::TakePickle(
 }
 
 absl::Status PytorchFile::OpenStream(const PickleLimits& limits) {
-  uint64_t offset = kStreamMagic.size();
+  std::string beginning(std::min(file_.size(), kLongestMagic), '\0');
+  ETC_RETURN_IF_ERROR(file_.Read(0, beginning.size(), beginning.data()));
+  uint64_t offset = StreamMagicBytes(beginning);
   ETC_ASSIGN_OR_RETURN(const Pickle protocol, TakePickle(&offset, limits));
   ETC_ASSIGN_OR_RETURN(const Pickle system, TakePickle(&offset, limits));
   const PickleValue* is_little = Field(*system.root, "little_endian");
@@ -226,6 +246,11 @@ absl::Status PytorchFile::PlaceStreamStorages(const Pickle& keys,
     if (storage == state_.storages.end() || places_.contains(key->text)) {
       return Error("the list of storages should have each key of the pickle ",
                    "once, but also has ", QuotedName(key->text));
+    }
+    if (!storage->second.is_known()) {
+      return Error("storage ", key->text,
+                   " is of a type whose size is not known, so that what is "
+                   "behind it cannot be found");
     }
     int64_t count = 0;
     ETC_RETURN_IF_ERROR(

@@ -26,10 +26,13 @@ class PytorchFile final : public TensorSource {
   // Values of the state dict that are no tensors are warnings.
   static absl::StatusOr<PytorchFile> Open(const std::string& path,
                                           const PickleLimits& limits = {});
-  // What the two begin with: a zip archive, and a pickle of a number.
+  // What the two begin with: a zip archive, and a pickle of a number, of any
+  // protocol from 2 to 5.
   static constexpr absl::string_view kArchiveMagic{"PK\3\4"};
-  static constexpr absl::string_view kStreamMagic{
-      "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e", 15};
+  static constexpr uint64_t kLongestMagic = 24;
+  // The length of that pickle at the beginning of a file of which at least
+  // kLongestMagic bytes are given, if it has so many; 0 if it is another file.
+  static uint64_t StreamMagicBytes(absl::string_view beginning);
 
   // Points to a PytorchTensor.
   absl::StatusOr<const TensorInfo*> Find(

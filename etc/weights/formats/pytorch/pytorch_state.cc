@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -24,11 +25,29 @@ constexpr absl::string_view kOrderedDict = "collections.OrderedDict";
 constexpr absl::string_view kRebuildTensor = "torch._utils._rebuild_tensor_v2";
 constexpr absl::string_view kRebuildParameter =
     "torch._utils._rebuild_parameter";
+// The same for one with attributes.
+constexpr absl::string_view kRebuildParameterWithState =
+    "torch._utils._rebuild_parameter_with_state";
+// A tensor with attributes, or of a subclass.
+constexpr absl::string_view kRebuildFromType[] = {
+    "torch._tensor._rebuild_from_type_v2", "torch._tensor._rebuild_from_type",
+    "torch.tensor._rebuild_from_type"};
 
 template <typename... Parts>
 absl::Status StateError(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
+
+// Classes of storages whose elements LibTorch or we do not read, but whose
+// sizes are known.
+struct OddStorage {
+  absl::string_view type;
+  absl::string_view dtype;
+};
+constexpr OddStorage kOddStorages[] = {
+    {"ComplexFloat", "C64"}, {"ComplexDouble", "DT_COMPLEX128"},
+    {"QInt8", "DT_QINT8"},   {"QUInt8", "DT_QUINT8"},
+    {"QInt32", "DT_QINT32"}, {"Untyped", "U8"}};
 
 // The type of the elements of a class of storages, "torch.FloatStorage"; null
 // for any other global.
@@ -37,15 +56,27 @@ const Dtype* FindStorageDtype(absl::string_view global) {
       !absl::ConsumeSuffix(&global, "Storage") || global.empty()) {
     return nullptr;
   }
+  absl::ConsumePrefix(&global, "storage.");
+  for (const OddStorage& odd : kOddStorages) {
+    if (odd.type == global) {
+      return FindDtype(odd.dtype);
+    }
+  }
   const auto dtype =
       std::find_if(std::begin(kDtypes), std::end(kDtypes),
                    [&](const Dtype& each) { return each.pytorch == global; });
   return dtype == std::end(kDtypes) ? nullptr : dtype;
 }
 
-bool IsAllowed(absl::string_view global) {
+bool IsRebuildFromType(absl::string_view global) {
+  return std::find(std::begin(kRebuildFromType), std::end(kRebuildFromType),
+                   global) != std::end(kRebuildFromType);
+}
+
+bool IsKnown(absl::string_view global) {
   return global == kOrderedDict || global == kRebuildTensor ||
-         global == kRebuildParameter || FindStorageDtype(global) != nullptr;
+         global == kRebuildParameter || global == kRebuildParameterWithState ||
+         IsRebuildFromType(global) || FindStorageDtype(global) != nullptr;
 }
 
 // OrderedDict(), or OrderedDict([(key, value), ...]) as Python 2 wrote it.
@@ -69,6 +100,40 @@ absl::StatusOr<PickleValue> MakeOrderedDict(
   return dict;
 }
 
+// A parameter: the tensor, whether it requires a gradient, hooks, and maybe
+// attributes.
+absl::StatusOr<PickleValue> MakeParameter(
+    const std::string& global,
+    const std::vector<const PickleValue*>& arguments) {
+  const size_t expected = global == kRebuildParameter ? 3 : 4;
+  if (arguments.size() != expected ||
+      (!arguments[0]->Is(Kind::kTensor) && !arguments[0]->Is(Kind::kOpaque))) {
+    return StateError("should not call ", global, " with these ",
+                      arguments.size(), " arguments");
+  }
+  return *arguments[0];
+}
+
+// A tensor of a subclass or with attributes: the function that makes a tensor,
+// the class, the arguments of that function, the attributes.
+absl::StatusOr<PickleValue> MakeFromType(
+    const std::string& global,
+    const std::vector<const PickleValue*>& arguments) {
+  if (arguments.size() != 4 || !arguments[0]->Is(Kind::kGlobal) ||
+      !arguments[2]->Is(Kind::kTuple)) {
+    return StateError("should not call ", global, " with these ",
+                      arguments.size(), " arguments");
+  }
+  const std::string& maker = arguments[0]->text;
+  if (maker == kRebuildTensor) {
+    return PickleValue{.kind = Kind::kTensor, .items = arguments[2]->items};
+  }
+  if (maker == kRebuildParameter || maker == kRebuildParameterWithState) {
+    return MakeParameter(maker, arguments[2]->items);
+  }
+  return PickleValue{.kind = Kind::kOpaque, .text = maker};
+}
+
 absl::StatusOr<PickleValue> Call(
     const std::string& global,
     const std::vector<const PickleValue*>& arguments) {
@@ -78,10 +143,11 @@ absl::StatusOr<PickleValue> Call(
   if (global == kRebuildTensor) {
     return PickleValue{.kind = Kind::kTensor, .items = arguments};
   }
-  // The tensor, whether it requires a gradient, hooks.
-  if (global == kRebuildParameter && arguments.size() == 3 &&
-      arguments[0]->Is(Kind::kTensor)) {
-    return *arguments[0];
+  if (global == kRebuildParameter || global == kRebuildParameterWithState) {
+    return MakeParameter(global, arguments);
+  }
+  if (IsRebuildFromType(global)) {
+    return MakeFromType(global, arguments);
   }
   return StateError("should not call ", global, " with these ",
                     arguments.size(), " arguments");
@@ -108,15 +174,22 @@ absl::Status AddStorage(const std::vector<const PickleValue*>& id,
         "a persistent id should be a torch storage: \"storage\", its "
         "type, key, location and number of elements, no view");
   }
+  if (!absl::StartsWith(id[1]->text, "torch.") ||
+      !absl::EndsWith(id[1]->text, "Storage")) {
+    return StateError(
+        "a persistent id should be of a torch storage, but is of ",
+        QuotedName(id[1]->text));
+  }
   const Dtype* dtype = FindStorageDtype(id[1]->text);
   const std::string& key = id[2]->text;
   const auto count = static_cast<uint64_t>(id[4]->integer);
-  if (dtype == nullptr || count > kMostElements) {
+  if (count > kMostElements) {
     return StateError("storage ", key, " should hold at most ", kMostElements,
                       " numbers, but is ", count, " of ", id[1]->text);
   }
-  const PytorchStorage storage = {.dtype = std::string(dtype->name),
-                                  .count = count};
+  const PytorchStorage storage = {
+      .dtype = dtype == nullptr ? "" : std::string(dtype->name),
+      .count = count};
   const auto [known, is_new] = storages->try_emplace(key, storage);
   if (!is_new && (known->second.dtype != storage.dtype ||
                   known->second.count != storage.count)) {
@@ -170,18 +243,21 @@ absl::Status CheckView(const PytorchTensor& tensor, uint64_t count) {
 }
 
 // The arguments of _rebuild_tensor_v2: storage, offset, sizes, strides, whether
-// it requires a gradient, hooks, metadata.
+// it requires a gradient, hooks, metadata. kUnimplemented for a tensor that is
+// right, but not read.
 absl::StatusOr<PytorchTensor> ReadTensor(
     const std::vector<const PickleValue*>& arguments,
     const std::map<std::string, PytorchStorage>& storages) {
   if (arguments.size() < 6 || arguments.size() > 7 ||
       !arguments[0]->Is(Kind::kStorage) || !arguments[1]->Is(Kind::kInteger) ||
-      arguments[1]->integer < 0 ||
-      (arguments.size() == 7 && !arguments[6]->Is(Kind::kNone) &&
-       !(arguments[6]->IsDict() && arguments[6]->items.empty()))) {
+      arguments[1]->integer < 0) {
     return StateError(
         "should be made of a storage, an offset, sizes, strides, "
-        "requires_grad and hooks, without metadata");
+        "requires_grad and hooks");
+  }
+  if (arguments.size() == 7 && !arguments[6]->Is(Kind::kNone) &&
+      !(arguments[6]->IsDict() && arguments[6]->items.empty())) {
+    return absl::UnimplementedError("a tensor with metadata");
   }
   PytorchTensor tensor;
   tensor.storage = arguments[0]->items[2]->text;
@@ -193,6 +269,10 @@ absl::StatusOr<PytorchTensor> ReadTensor(
                       tensor.strides.size(), " strides");
   }
   const PytorchStorage& storage = storages.find(tensor.storage)->second;
+  if (!storage.is_known()) {
+    return absl::UnimplementedError(
+        absl::StrCat("a tensor of ", arguments[0]->items[1]->text));
+  }
   tensor.dtype = storage.dtype;
   ETC_RETURN_IF_ERROR(CheckView(tensor, storage.count));
   return tensor;
@@ -209,6 +289,44 @@ const PickleValue* FindStateDict(const PickleValue* root) {
     }
   }
   return root;
+}
+
+// Takes the value of a key in the dictionary of tensors, or notes why not.
+absl::Status TakeEntry(const PickleValue& key, const PickleValue& value,
+                       PytorchState* state) {
+  if (!key.Is(Kind::kString)) {
+    state->skipped.emplace_back("an entry whose key is no string is skipped");
+    return absl::OkStatus();
+  }
+  if (key.text.size() > kLongestName) {
+    return StateError("the names of tensors should be strings of at most ",
+                      kLongestName, " bytes");
+  }
+  const std::string name = QuotedName(key.text);
+  if (value.Is(Kind::kOpaque)) {
+    state->skipped.push_back(absl::StrCat(
+        name, " is skipped: an object made by ", QuotedName(value.text)));
+    return absl::OkStatus();
+  }
+  if (!value.Is(Kind::kTensor)) {
+    state->skipped.push_back(absl::StrCat(name, " is no tensor"));
+    return absl::OkStatus();
+  }
+  auto tensor = ReadTensor(value.items, state->storages);
+  if (absl::IsUnimplemented(tensor.status())) {
+    state->skipped.push_back(
+        absl::StrCat(name, " is skipped: ", tensor.status().message()));
+    return absl::OkStatus();
+  }
+  if (!tensor.ok()) {
+    return StateError("tensor ", name, ": ", tensor.status().message());
+  }
+  if (!state->tensors.try_emplace(key.text, *std::move(tensor)).second ||
+      state->tensors.size() > kMostTensors) {
+    return StateError("tensor ", name, " is there twice, or one of more than ",
+                      kMostTensors);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -230,7 +348,7 @@ bool PytorchTensor::IsDense() const {
 
 absl::StatusOr<Pickle> ReadPytorchPickle(absl::string_view bytes,
                                          const PickleLimits& limits) {
-  return ReadPickle(bytes, {.is_allowed = IsAllowed, .call = Call}, limits);
+  return ReadPickle(bytes, {.is_known = IsKnown, .call = Call}, limits);
 }
 
 absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle) {
@@ -240,31 +358,18 @@ absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle) {
       ETC_RETURN_IF_ERROR(AddStorage(value.items, &state.storages));
     }
   }
-  if (!pickle.root->IsDict()) {
-    return StateError("the pickled object should be a dictionary of tensors");
+  const PickleValue& root = *pickle.root;
+  if (!root.IsDict()) {
+    return StateError(
+        "the pickled object should be a dictionary of tensors",
+        root.Is(Kind::kOpaque) || root.Is(Kind::kGlobal)
+            ? absl::StrCat(", but it is ", QuotedName(root.text),
+                           " or an object of that type, which is not allowed")
+            : "");
   }
   const PickleValue& dict = *FindStateDict(pickle.root);
   for (size_t i = 0; i < dict.items.size(); i += 2) {
-    const PickleValue& key = *dict.items[i];
-    const PickleValue& value = *dict.items[i + 1];
-    if (!key.Is(Kind::kString) || key.text.size() > kLongestName) {
-      return StateError("the names of tensors should be strings of at most ",
-                        kLongestName, " bytes");
-    }
-    if (!value.Is(Kind::kTensor)) {
-      state.skipped.push_back(key.text);
-      continue;
-    }
-    auto tensor = ReadTensor(value.items, state.storages);
-    if (!tensor.ok()) {
-      return StateError("tensor ", QuotedName(key.text), ": ",
-                        tensor.status().message());
-    }
-    if (!state.tensors.try_emplace(key.text, *std::move(tensor)).second ||
-        state.tensors.size() > kMostTensors) {
-      return StateError("tensor ", QuotedName(key.text),
-                        " is there twice, or one of more than ", kMostTensors);
-    }
+    ETC_RETURN_IF_ERROR(TakeEntry(*dict.items[i], *dict.items[i + 1], &state));
   }
   return state;
 }

@@ -17,9 +17,11 @@ namespace etc {
 
 // One-dimensional memory that tensors are views of.
 struct PytorchStorage {
-  std::string dtype;  // Dtype::name
+  std::string dtype;  // Dtype::name; empty if it is not known
   uint64_t count = 0;
 
+  bool is_known() const { return !dtype.empty(); }
+  // Of a known dtype.
   uint64_t ElementBytes() const;
   uint64_t Bytes() const { return count * ElementBytes(); }
 };
@@ -37,7 +39,8 @@ struct PytorchTensor : TensorInfo {
 struct PytorchState {
   std::map<std::string, PytorchStorage> storages;  // by key
   std::map<std::string, PytorchTensor> tensors;
-  std::vector<std::string> skipped;  // keys of values that are no tensors
+  // What is no tensor, or none that is read: "\"epoch\" is no tensor".
+  std::vector<std::string> skipped;
 };
 
 // ReadPickle with the globals that torch.save writes for tensors, parameters
@@ -46,9 +49,10 @@ absl::StatusOr<Pickle> ReadPytorchPickle(absl::string_view bytes,
                                          const PickleLimits& limits = {});
 
 // The tensors in the dictionary that was pickled, or in the dictionary that it
-// holds under "state_dict" or "model".
-//   kInvalidArgument  another object, a name that is no string or too long, or
-//                     a tensor that does not lie within its storage
+// holds under "state_dict" or "model". Anything else in it is skipped: objects,
+// sparse or quantized tensors, elements of types that are not known.
+//   kInvalidArgument  another object, a name that is too long, or a tensor that
+//                     does not lie within its storage
 absl::StatusOr<PytorchState> ReadPytorchState(const Pickle& pickle);
 
 }  // namespace etc

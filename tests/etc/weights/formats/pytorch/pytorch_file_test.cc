@@ -46,7 +46,11 @@ class PytorchFileTest : public testing::Test {
 TEST_F(PytorchFileTest, ReadsBothContainers) {
   for (const std::string& bytes :
        {ZipBytes(StateDictFiles()),
-        ZipBytes(StateDictFiles(StateDictPickle4())), StateDictStream()}) {
+        ZipBytes(StateDictFiles(StateDictPickle4())), StateDictStream(),
+        // pickle_protocol=3, and 4, which puts a frame around each pickle.
+        StateDictStreamOf("\x80\3", "\x80\3", StateDictPickle()),
+        StateDictStreamOf(absl::StrCat("\x80\4\x95\x0d", std::string(7, '\0')),
+                          "\x80\4", StateDictPickle4())}) {
     const auto file = Open(bytes);
     ASSERT_TRUE(file.ok()) << file.status();
     // Recognised by its first bytes, as its name does not say what it is.
@@ -128,6 +132,8 @@ TEST_F(PytorchFileTest, RefusesBadArchives) {
        [](auto* files) { files->push_back({.name = "m/constants.pkl"}); }},
       {"goes on behind its end", [](auto* files) { (*files)[0].data += "."; }},
       {"data.pkl: pickle, opcode",
+       [](auto* files) { (*files)[0].data = "I1\n."; }},
+      {"\"os.system\"",
        [](auto* files) { (*files)[0].data = "cos\nsystem\n."; }},
       {"UTF-8", [](auto* files) { files->push_back({.name = "\xff"}); }},
   };
@@ -272,6 +278,55 @@ TEST_F(PytorchFileTest, TakesOneWrappingDictionaryAndSkipsTheRest) {
   EXPECT_THAT(
       Open(ZipBytes({{.name = "a/data.pkl", .data = "]."}})).status().message(),
       HasSubstr("should be a dictionary"));
+}
+
+// The pickle of the state dict with one more entry, "x".
+std::string WithEntry(const std::string& odd) {
+  const std::string state = StateDictPickle();
+  return absl::StrCat(state.substr(0, state.size() - 1), "\x8c\1x", odd, "s.");
+}
+
+TEST_F(PytorchFileTest, SkipsEntriesOfOtherTypesWithALine) {
+  const std::string storage = "(\x8c\7storagectorch\n";
+  const auto tensor = [&](const std::string& type, char count) {
+    return absl::StrCat("ctorch._utils\n_rebuild_tensor_v2\n(", storage, type,
+                        "\n\x8c\1"
+                        "2\x8c\3cpuK",
+                        std::string(1, count), "tQK", std::string(1, '\0'),
+                        "K\1\x85K\1\x85\x89NtR");
+  };
+  const std::pair<std::string, const char*> cases[] = {
+      {"cbuiltins\nset\n]K\1a\x85R", "made by \"builtins.set\""},
+      {"\x8f(K\1\x90", "made by \"set\""},
+      {"ctorch._utils\n_rebuild_sparse_tensor\n)R",
+       "made by \"torch._utils._rebuild_sparse_tensor\""},
+      {"ctorch._utils\n_rebuild_tensor_v3\n)R",
+       "made by \"torch._utils._rebuild_tensor_v3\""},
+      {"cos\nsystem\n(\x8c\2idtR", "made by \"os.system\""},
+      {"cargparse\nNamespace\n)\x81}\x8c\1aK\1sb", "argparse.Namespace"},
+      {tensor("FooStorage", '\2'), "a tensor of torch.FooStorage"}};
+  for (const auto& [odd, message] : cases) {
+    const auto file = OpenPickle(WithEntry(odd));
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_THAT(file->names(), ElementsAre("n", "row", "w", "w.T"));
+    EXPECT_THAT(file->warnings(),
+                ElementsAre(testing::AllOf(HasSubstr("\"x\" is skipped"),
+                                           HasSubstr(message))));
+    EXPECT_THAT(Floats(*file, "w", 6), ElementsAre(0, 1, 2, 3, 4, 5));
+  }
+  // Complex elements have a size, so that the tensor is listed.
+  std::vector<ZipSample> files =
+      StateDictFiles(WithEntry(tensor("ComplexFloatStorage", '\1')));
+  files.push_back(
+      {.name = files[0].name.substr(0, files[0].name.find('/')) + "/data/2",
+       .data = std::string(8, '\0')});
+  const auto file = Open(ZipBytes(files));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ((*file->Find("x"))->dtype, "C64");
+  // Of what would be run nothing is, and it cannot be the whole.
+  EXPECT_THAT(
+      OpenPickle("cos\nsystem\n(\x8c\2idtR.").status().message(),
+      testing::AllOf(HasSubstr("os.system"), HasSubstr("is not allowed")));
 }
 
 TEST_F(PytorchFileTest, FindsZip64Directories) {

@@ -1,0 +1,102 @@
+#include "base/printable.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "base/utf8.h"
+
+namespace etc {
+namespace {
+
+// The bytes of the character that `lead` begins; 1 of what begins none.
+size_t LengthOf(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+}
+
+bool IsControl(absl::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  return first < 0x20 || first == 0x7F ||
+         (first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0);
+}
+
+// Appends the characters of `text`, escaped unless they are printable or in
+// `kept`.
+void AppendPrintable(absl::string_view text, absl::string_view kept,
+                     std::string* out) {
+  while (!text.empty()) {
+    absl::string_view character = text.substr(0, LengthOf(text[0]));
+    const bool is_character = IsUtf8(character);
+    if (!is_character) {
+      character = text.substr(0, 1);
+    }
+    text.remove_prefix(character.size());
+    if (is_character && (!IsControl(character) ||
+                         kept.find(character) != absl::string_view::npos)) {
+      absl::StrAppend(out, character);
+      continue;
+    }
+    for (const char byte : character) {
+      absl::StrAppend(
+          out, "\\x",
+          absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
+    }
+  }
+}
+
+// How many bytes at the end of `text` begin a character that is not whole.
+size_t BegunAtEnd(absl::string_view text) {
+  for (size_t bytes = 1; bytes <= std::min<size_t>(3, text.size()); ++bytes) {
+    const char byte = text[text.size() - bytes];
+    if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) {
+      return LengthOf(byte) > bytes ? bytes : 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string Printable(absl::string_view text) {
+  std::string printable;
+  AppendPrintable(text, "", &printable);
+  return printable;
+}
+
+bool PrintableBuffer::Write(absl::string_view text) {
+  std::string out;
+  AppendPrintable(text, keeps_returns_ ? "\n\t\r" : "\n\t", &out);
+  const auto size = static_cast<std::streamsize>(out.size());
+  return to_->sputn(out.data(), size) == size;
+}
+
+PrintableBuffer::int_type PrintableBuffer::overflow(int_type c) {
+  if (traits_type::eq_int_type(c, traits_type::eof())) {
+    return traits_type::not_eof(c);
+  }
+  const char byte = traits_type::to_char_type(c);
+  return xsputn(&byte, 1) == 1 ? c : traits_type::eof();
+}
+
+std::streamsize PrintableBuffer::xsputn(const char* text,
+                                        std::streamsize size) {
+  begun_.append(text, static_cast<size_t>(size));
+  const std::string whole =
+      begun_.substr(0, begun_.size() - BegunAtEnd(begun_));
+  begun_.erase(0, whole.size());
+  return Write(whole) ? size : 0;
+}
+
+// What is begun stays: the stream may be flushed in the middle of a character.
+int PrintableBuffer::sync() { return to_->pubsync(); }
+
+void EscapeStandardStreams() {
+  // Never deleted: the streams are flushed when all else is gone.
+  std::cout.rdbuf(
+      new PrintableBuffer(std::cout.rdbuf(), /*keeps_returns=*/false));
+  std::cerr.rdbuf(
+      new PrintableBuffer(std::cerr.rdbuf(), /*keeps_returns=*/true));
+}
+
+}  // namespace etc

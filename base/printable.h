@@ -1,0 +1,46 @@
+#ifndef ETC_BASE_PRINTABLE_H_
+#define ETC_BASE_PRINTABLE_H_
+
+#include <streambuf>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace etc {
+
+// `text`, which may come from a file, for a terminal or a log: each byte of a
+// control character (U+0000 to U+001F, U+007F to U+009F) and each byte that is
+// not UTF-8 becomes "\x1b" or the like, so that it can move no cursor and hide
+// nothing. All else stays.
+std::string Printable(absl::string_view text);
+
+// Passes on what is written as Printable does, except that line feeds and tabs
+// stay, and carriage returns if `keeps_returns`.
+class PrintableBuffer final : public std::streambuf {
+ public:
+  // `to` must outlive it.
+  PrintableBuffer(std::streambuf* to, bool keeps_returns)
+      : to_(to), keeps_returns_(keeps_returns) {}
+
+ protected:
+  int_type overflow(int_type c) override;
+  std::streamsize xsputn(const char* text, std::streamsize size) override;
+  int sync() override;
+
+ private:
+  // Whether all of `text` could be written.
+  bool Write(absl::string_view text);
+
+  std::streambuf* const to_;
+  const bool keeps_returns_;
+  // The beginning of a character whose other bytes are still to come.
+  std::string begun_;
+};
+
+// From now on std::cout and std::cerr are written through PrintableBuffers, the
+// latter with carriage returns, which a line of progress needs. For main.
+void EscapeStandardStreams();
+
+}  // namespace etc
+
+#endif  // ETC_BASE_PRINTABLE_H_

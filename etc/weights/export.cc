@@ -1,0 +1,284 @@
+// ExportWeights: weights in the names and layouts of other projects.
+
+#include <c10/util/Exception.h>
+#include <torch/utils.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "etc/weights/convert.h"
+#include "etc/weights/import_plan.h"
+#include "etc/weights/pretraining_heads.h"
+#include "etc/weights/roberta_names.h"
+#include "etc/weights/source_config.h"
+
+namespace etc {
+namespace {
+
+// The files of an export.
+struct Target {
+  NameStyle style;
+  std::string config_file;
+  std::string config;
+  std::string weights_file;  // or the prefix
+};
+
+// What HuggingFace's class of a model with these heads is called behind "Bert"
+// or "Roberta".
+std::string KindOf(const SourceWeights& source, const HeadPlan& heads) {
+  using enum PretrainingHead;
+  if (heads.Has(kClassifier)) {
+    return source.hugging_face.chooses() ? "ForMultipleChoice"
+           : ClassifiesTexts(source)     ? "ForSequenceClassification"
+                                         : "ForTokenClassification";
+  }
+  if (heads.Has(kAnswerSpan)) {
+    return "ForQuestionAnswering";
+  }
+  if (!heads.Has(kMlm)) {
+    return "Model";
+  }
+  return heads.Has(kNsp) ? "ForPreTraining" : "ForMaskedLM";
+}
+
+// The row of [PAD] in a WordPiece vocabulary; nothing without one.
+std::optional<int64_t> PaddingIn(const TokenizerFiles& tokenizer) {
+  if (tokenizer.type != "wordpiece") {
+    return std::nullopt;
+  }
+  const auto vocabulary = ReadVocabulary(tokenizer.vocabulary);
+  if (!vocabulary.ok()) {
+    return std::nullopt;
+  }
+  int64_t row = 0;
+  for (const absl::string_view line : absl::StrSplit(*vocabulary, '\n')) {
+    if (absl::StripSuffix(line, "\r") == "[PAD]") {
+      return row;
+    }
+    ++row;
+  }
+  return std::nullopt;
+}
+
+// What an export says of the model for HuggingFace.
+HuggingFaceFields ExportedFields(const SourceWeights& source,
+                                 const HeadPlan& heads,
+                                 const TokenizerFiles& tokenizer) {
+  HuggingFaceFields fields = source.hugging_face;
+  fields.architecture = absl::StrCat(fields.is_roberta() ? "Roberta" : "Bert",
+                                     KindOf(source, heads));
+  // RoBERTa's padding decides where positions begin.
+  if (!fields.pad_token_id.has_value() && !fields.is_roberta()) {
+    fields.pad_token_id = PaddingIn(tokenizer);
+  }
+  if (!heads.Has(PretrainingHead::kClassifier)) {
+    fields.problem_type.clear();
+  }
+  return fields;
+}
+
+Target TargetOf(const EtcConfig& config, const HuggingFaceFields& fields,
+                int64_t num_outputs, ExportFormat format) {
+  const bool is_tensorflow = format == ExportFormat::kTensorFlow;
+  if (!HasOnlyAbsolutePositions(config)) {
+    return {NameStyle::kOfficialEtc, "etc_config.json", EtcConfigToJson(config),
+            is_tensorflow ? "model.ckpt" : kOurWeights};
+  }
+  return is_tensorflow
+             ? Target{NameStyle::kGoogleBert, "bert_config.json",
+                      GoogleBertConfigToJson(config, fields, num_outputs),
+                      "bert_model.ckpt"}
+             : Target{NameStyle::kHuggingFace, "config.json",
+                      HuggingFaceConfigToJson(config, fields, num_outputs),
+                      kOurWeights};
+}
+
+// Why the heads cannot be written in the style; empty if they can.
+std::string InexpressibleHead(const SourceWeights& source,
+                              const HeadPlan& heads, NameStyle style) {
+  using enum PretrainingHead;
+  if (style == NameStyle::kGoogleBert && heads.Has(kClassifier) &&
+      !ClassifiesTexts(source)) {
+    return "has no classifier of tokens or choices, but this model has one";
+  }
+  if (style != NameStyle::kHuggingFace || !source.hugging_face.is_roberta()) {
+    return "";
+  }
+  if (heads.Has(kNsp)) {
+    return "has no next-sentence prediction in RoBERTa, but this model has it";
+  }
+  return heads.Has(kMlm) && source.config.hidden_act != "gelu_erf"
+             ? absl::StrCat(
+                   "has the exact gelu in RoBERTa's MLM head, but "
+                   "this model has ",
+                   source.config.hidden_act, " there")
+             : "";
+}
+
+absl::Status CheckHeadsExpressible(const SourceWeights& source,
+                                   const HeadPlan& heads, NameStyle style) {
+  const std::string reason = InexpressibleHead(source, heads, style);
+  return reason.empty()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   source.path, ": ", NameStyleDescription(style), " ", reason,
+                   "; `import` with --no-heads leaves heads out"));
+}
+
+// BERT's tensors in HuggingFace's style as those of RoBERTa.
+NamedTensors AsRoberta(const NamedTensors& bert, bool classifies_texts,
+                       int64_t first_position) {
+  NamedTensors result;
+  for (const auto& [name, tensor] : bert) {
+    torch::Tensor moved = tensor;
+    if (name == "bert.embeddings.position_embeddings.weight") {
+      const torch::Tensor padding =
+          torch::zeros({first_position, tensor.size(1)}, tensor.options());
+      moved = torch::cat({padding, tensor});
+    }
+    result.emplace(RobertaName(name, classifies_texts), std::move(moved));
+  }
+  return result;
+}
+
+// Makes the outputs of a regression the numbers that they stand for.
+void UndoScaling(const HuggingFaceFields& fields, NamedTensors* heads) {
+  const auto weight = heads->find("head.classifier.weight");
+  const auto bias = heads->find("head.classifier.bias");
+  const bool is_scaled = fields.mean != 0 || fields.deviation != 1;
+  if (is_scaled && weight != heads->end() && bias != heads->end()) {
+    weight->second = weight->second * fields.deviation;
+    bias->second = bias->second * fields.deviation + fields.mean;
+  }
+}
+
+// The TensorFlow code supports one gelu and one epsilon, and BERT's code, also
+// HuggingFace's, Post-LN alone.
+absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
+                              const std::string& source) {
+  if (config.use_pre_activation_order && style != NameStyle::kOfficialEtc) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": ", NameStyleDescription(style),
+        " has LayerNorm behind each block only, but this model has "
+        "use_pre_activation_order true"));
+  }
+  if (style == NameStyle::kHuggingFace) {
+    return absl::OkStatus();
+  }
+  const EtcConfig official;
+  if (config.hidden_act == "gelu_erf" ||
+      config.layer_norm_epsilon != official.layer_norm_epsilon) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": ", NameStyleDescription(style),
+                     " knows the tanh form of gelu and an epsilon of ",
+                     official.layer_norm_epsilon,
+                     " only, but this model has hidden_act ", config.hidden_act,
+                     " and layer_norm_epsilon ", config.layer_norm_epsilon));
+  }
+  return absl::OkStatus();
+}
+
+const char* PrefixOf(NameStyle style) {
+  switch (style) {
+    case NameStyle::kRealEtc:
+      return "encoder.";
+    case NameStyle::kOfficialEtc:
+      return "etc_document_bert/";
+    case NameStyle::kGoogleBert:
+      return "bert/";
+    case NameStyle::kHuggingFace:
+      return "bert.";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<NamedTensors> TensorsInStyle(const NamedTensors& encoder,
+                                            const EtcConfig& config,
+                                            NameStyle style) {
+  NamedTensors result;
+  for (const EncoderParameter& parameter : EncoderParameters(config)) {
+    const std::string& name = NameInStyle(parameter, style);
+    if (name.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NameStyleDescription(style), " has no name for ",
+                       parameter.name, ", which it does not have"));
+    }
+    TORCH_CHECK(encoder.contains(parameter.name), "the encoder has no ",
+                parameter.name);
+    torch::Tensor tensor = encoder.at(parameter.name).detach();
+    if (IsTransposedInStyle(parameter, style)) {
+      tensor = tensor.t();
+    }
+    // ETC's code creates the position tables outside its scope (
+    // doc/formats.md 3.1).
+    const bool is_outside = style == NameStyle::kOfficialEtc &&
+                            parameter.role == ParameterRole::kPositionTable;
+    const auto [entry, is_new] = result.emplace(
+        absl::StrCat(is_outside ? "" : PrefixOf(style), name), tensor);
+    if (!is_new && !torch::equal(entry->second, tensor)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          NameStyleDescription(style), " has one tensor, ", entry->first,
+          ", for what differs in this model: ", parameter.name,
+          " and another of the same kind"));
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<std::vector<std::string>> ExportWeights(
+    const std::string& source, ExportFormat format,
+    const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
+  const EtcConfig& config = file.source.config;
+  ETC_ASSIGN_OR_RETURN(const HeadPlan head_plan,
+                       PlanHeads(file.source, config, {.heads = AllHeads()}));
+  ETC_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, FindTokenizer(source));
+  const HuggingFaceFields fields =
+      ExportedFields(file.source, head_plan, tokenizer);
+  // A choice is made by one output, and named by none.
+  const int64_t named_outputs =
+      fields.chooses() ? 0 : NumClassifierOutputs(file.source);
+  const Target target = TargetOf(config, fields, named_outputs, format);
+  ETC_RETURN_IF_ERROR(CheckExpressible(config, target.style, source));
+  ETC_RETURN_IF_ERROR(
+      CheckHeadsExpressible(file.source, head_plan, target.style));
+  const std::string weights = absl::StrCat(directory, "/", target.weights_file);
+  const bool is_tensorflow = format == ExportFormat::kTensorFlow;
+  ETC_RETURN_IF_ERROR(
+      CheckFree(is_tensorflow ? absl::StrCat(weights, ".index") : weights));
+  ETC_ASSIGN_OR_RETURN(const NamedTensors encoder, ReadEncoder(file));
+  ETC_ASSIGN_OR_RETURN(NamedTensors heads, ReadHeads(file, head_plan));
+  UndoScaling(fields, &heads);
+  ETC_ASSIGN_OR_RETURN(NamedTensors tensors,
+                       TensorsInStyle(encoder, config, target.style));
+  tensors.merge(HeadsInStyle(heads, config, target.style));
+  if (target.style == NameStyle::kHuggingFace && fields.is_roberta()) {
+    tensors =
+        AsRoberta(tensors, ClassifiesTexts(file.source), FirstPosition(fields));
+  }
+
+  std::vector<std::string> written = {
+      absl::StrCat(directory, "/", target.config_file)};
+  ETC_RETURN_IF_ERROR(CreateDirectories(directory));
+  ETC_RETURN_IF_ERROR(CopyTokenizer(tokenizer, directory));
+  if (!tokenizer.type.empty()) {
+    written.push_back(
+        absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)));
+  }
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(written[0], target.config));
+  ETC_RETURN_IF_ERROR(is_tensorflow
+                          ? WriteTensorFlowTensors(weights, tensors)
+                          : WriteTensors(weights, tensors, {kFormatMetadata}));
+  written.push_back(weights);
+  return written;
+}
+
+}  // namespace etc

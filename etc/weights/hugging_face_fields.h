@@ -1,0 +1,67 @@
+#ifndef ETC_ETC_WEIGHTS_HUGGING_FACE_FIELDS_H_
+#define ETC_ETC_WEIGHTS_HUGGING_FACE_FIELDS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace etc {
+
+// Fields of HuggingFace's config.json for which the encoder's configuration has
+// no place. They are kept from `import` and training to `export`, in the
+// metadata of our safetensors files.
+struct HuggingFaceFields {
+  std::string model_type = "bert";  // or "roberta"
+  // The class of the model, "BertForTokenClassification"; empty: not said.
+  std::string architecture;
+  std::optional<int64_t> pad_token_id;
+  std::optional<double> classifier_dropout;
+  // "single_label_classification", "multi_label_classification" or
+  // "regression"; empty: not said.
+  std::string problem_type;
+  // The name of each output of the classifier; empty where it has none, or only
+  // HuggingFace's placeholders LABEL_0, LABEL_1, ...
+  std::vector<std::string> labels;
+  // Why id2label and label2id cannot be used; empty if they can. An error only
+  // where there is a classifier.
+  std::string labels_mistake;
+  // A regression predicts mean + deviation * output. HuggingFace's predicts the
+  // output: `export` multiplies the classifier accordingly.
+  double mean = 0;
+  double deviation = 1;
+
+  bool is_roberta() const { return model_type == "roberta"; }
+  // Whether the classifier reads each token, or each of several choices.
+  bool classifies_tokens() const;
+  bool chooses() const;
+
+  bool operator==(const HuggingFaceFields&) const = default;
+};
+
+// Reads them from the contents of a config.json. Without `model_type` an
+// architecture "Roberta..." decides. `source` starts each message.
+//   kInvalidArgument  a field of a wrong type; another model_type
+absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromJson(
+    const nlohmann::json& json, const std::string& source);
+
+// The fields of config.json that HuggingFaceFieldsFromJson reads: those that
+// are said, and for a classifier of `num_outputs` > 0 the labels.
+nlohmann::json HuggingFaceFieldsToJson(const HuggingFaceFields& fields,
+                                       int64_t num_outputs);
+
+// The same in the metadata of a safetensors file: under one key, or under none
+// where nothing is said.
+std::map<std::string, std::string> MetadataOf(const HuggingFaceFields& fields);
+//   kInvalidArgument  metadata that MetadataOf does not write
+absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromMetadata(
+    const std::map<std::string, std::string>& metadata,
+    const std::string& source);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_HUGGING_FACE_FIELDS_H_

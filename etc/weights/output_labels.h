@@ -1,0 +1,34 @@
+#ifndef ETC_ETC_WEIGHTS_OUTPUT_LABELS_H_
+#define ETC_ETC_WEIGHTS_OUTPUT_LABELS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace etc {
+
+// Which output of a classifier in a file stands for which label of a task.
+struct OutputMatch {
+  // For each label of the task the output of the file. Empty: no match, and the
+  // classifier must not be taken.
+  std::vector<int64_t> rows;
+  // How they were matched, or why not, for people to read. Empty if there is
+  // nothing to say: the same labels in the same order.
+  std::string message;
+  // Whether the order is no more than likely, which deserves a warning.
+  bool is_guess = false;
+};
+
+// Matches `labels`, those of the task in order of its outputs, with those of a
+// classifier of `num_outputs` outputs in a file, `theirs`, which are empty
+// where they are not known. By name, first exactly, then without regard to the
+// case of ASCII letters; outputs of the file that the task does not have are
+// left out. Where one side has no names but indices ("0", "1", ..., or
+// unknown), in order, as long as there are equally many.
+OutputMatch MatchOutputs(const std::vector<std::string>& labels,
+                         const std::vector<std::string>& theirs,
+                         int64_t num_outputs);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_WEIGHTS_OUTPUT_LABELS_H_

@@ -1,0 +1,19 @@
+#ifndef ETC_TASKS_COMMANDS_FIND_WEIGHTS_H_
+#define ETC_TASKS_COMMANDS_FIND_WEIGHTS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+// The weights that `path` names: itself, or of the directory of a run, a seed
+// or a grid the checkpoint that stands for it (FindCheckpoint), which is then
+// said on standard error. A path without weights that is no such directory is
+// returned as it is: whoever opens it says what is missing.
+//   kFailedPrecondition  what FindCheckpoint says
+absl::StatusOr<std::string> FindWeights(const std::string& path);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_COMMANDS_FIND_WEIGHTS_H_

@@ -1,0 +1,414 @@
+// Exports and imports of what HuggingFace has beside BERT's encoder: RoBERTa by
+// its own names, positions and heads; classifiers of texts, tokens and choices;
+// labels and other fields. What cannot be said there is refused, as are weights
+// that are infinite or not a number, and a dry run refuses the same.
+// tests/hugging_face_exports.py holds the outputs against HuggingFace's code.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "etc/weights/convert.h"
+#include "etc/weights/import_plan.h"
+#include "etc/weights/pretraining_heads.h"
+#include "etc/weights/pretraining_parameters.h"
+#include "nlohmann/json.hpp"
+#include "tests/etc/weights/random_model.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Key;
+using testing::Not;
+
+using enum PretrainingHead;
+
+NamedTensors RandomHeads(const EtcConfig& config,
+                         const std::vector<PretrainingHead>& heads,
+                         int64_t outputs = 3) {
+  torch::manual_seed(5);
+  NamedTensors tensors;
+  for (const auto& parameters :
+       {PretrainingParameters(config), TaskHeadParameters(config, outputs)}) {
+    for (const PretrainingParameter& parameter : parameters) {
+      if (std::find(heads.begin(), heads.end(), parameter.head) !=
+          heads.end()) {
+        tensors[parameter.parameter.name] =
+            torch::randn(parameter.parameter.shape);
+      }
+    }
+  }
+  return tensors;
+}
+
+EtcConfig ExactBert() {
+  EtcConfig config = BertOf();
+  config.hidden_act = "gelu_erf";
+  return config;
+}
+
+NamedTensors TensorsIn(const std::string& directory) {
+  const auto reader = TensorReader::Open(directory);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  NamedTensors tensors;
+  for (const std::string& name : reader->Names()) {
+    tensors[name] = *reader->Read(name);
+  }
+  return tensors;
+}
+
+nlohmann::json ConfigIn(const std::string& directory) {
+  return nlohmann::json::parse(*ReadFile(directory + "/config.json"));
+}
+
+class ExportTest : public testing::Test {
+ protected:
+  // Our checkpoint directory of a random model.
+  std::string WriteOurs(const EtcConfig& config, const NamedTensors& heads,
+                        const HuggingFaceFields& fields,
+                        const std::string& name = "ours") {
+    const std::string directory = directory_.File(name);
+    EtcModel model = RandomModel(config);
+    WriteCheckpoint(directory, model);
+    NamedTensors tensors = ModuleTensors(*model, "encoder.");
+    tensors.insert(heads.begin(), heads.end());
+    EXPECT_TRUE(WriteTensors(directory + "/model.safetensors", tensors,
+                             MetadataOf(fields))
+                    .ok());
+    return directory;
+  }
+
+  // The same, exported to HuggingFace.
+  std::string WriteTheirs(const EtcConfig& config, const NamedTensors& heads,
+                          const HuggingFaceFields& fields) {
+    const std::string there = directory_.File("there");
+    const auto written = ExportWeights(WriteOurs(config, heads, fields),
+                                       ExportFormat::kSafetensors, there);
+    EXPECT_TRUE(written.ok()) << written.status();
+    return there;
+  }
+
+  void ChangeConfig(const std::string& directory,
+                    const nlohmann::json& changes) {
+    nlohmann::json config = ConfigIn(directory);
+    config.update(changes);
+    ASSERT_TRUE(
+        WriteFileAtomically(directory + "/config.json", config.dump()).ok());
+  }
+  void ChangeTensors(const std::string& directory, const NamedTensors& changes,
+                     const std::vector<std::string>& removed = {}) {
+    NamedTensors tensors = TensorsIn(directory);
+    for (const auto& [name, tensor] : changes) {
+      tensors[name] = tensor;
+    }
+    for (const std::string& name : removed) {
+      tensors.erase(name);
+    }
+    ASSERT_TRUE(
+        WriteTensors(directory + "/model.safetensors", tensors, {}).ok());
+  }
+
+  // Imports, which must take all tensors, and exports again.
+  std::string ThereAndBack(const std::string& there) {
+    const std::string ours = directory_.File("imported");
+    const auto plan = PlanImport({.source = there});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    EXPECT_TRUE(plan->plan.dropped.empty());
+    const absl::Status written = WriteImport(*plan, 1, ours);
+    EXPECT_TRUE(written.ok()) << written;
+    const std::string back = directory_.File("back");
+    const auto exported = ExportWeights(ours, ExportFormat::kSafetensors, back);
+    EXPECT_TRUE(exported.ok()) << exported.status();
+    return back;
+  }
+
+  std::string ExportError(const std::string& source, ExportFormat format) {
+    return ExportWeights(source, format, directory_.File("refused"))
+        .status()
+        .ToString();
+  }
+
+  void Remove(const std::string& name) {
+    std::filesystem::remove_all(directory_.File(name));
+  }
+
+  TemporaryDirectory directory_;
+};
+
+// --- RoBERTa ----------------------------------------------------------------
+
+TEST_F(ExportTest, WritesRobertaByItsOwnNames) {
+  const NamedTensors heads = RandomHeads(BertOf(), {kMlm, kPooler});
+  const std::string there =
+      WriteTheirs(ExactBert(), heads, {.model_type = "roberta"});
+  const nlohmann::json config = ConfigIn(there);
+  EXPECT_EQ(config["model_type"], "roberta");
+  EXPECT_EQ(config["architectures"][0], "RobertaForMaskedLM");
+  EXPECT_EQ(config["pad_token_id"], 1);
+  EXPECT_EQ(config["max_position_embeddings"], 18);
+  EXPECT_EQ(config["hidden_act"], "gelu");
+  const NamedTensors tensors = TensorsIn(there);
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_TRUE(absl::StartsWith(name, "roberta.") ||
+                absl::StartsWith(name, "lm_head."))
+        << name;
+  }
+  for (const char* name :
+       {"lm_head.dense.weight", "lm_head.layer_norm.bias", "lm_head.bias",
+        "roberta.pooler.dense.weight",
+        "roberta.encoder.layer.1.attention.output.LayerNorm.weight"}) {
+    EXPECT_THAT(tensors, Contains(Key(name)));
+  }
+  const torch::Tensor& positions =
+      tensors.at("roberta.embeddings.position_embeddings.weight");
+  EXPECT_TRUE(
+      torch::equal(positions.slice(0, 2),
+                   TensorsIn(directory_.File("ours"))
+                       .at("encoder.embedding.global_position.weight")));
+  const std::string back = ThereAndBack(there);
+  EXPECT_TRUE(SameTensors(TensorsIn(back), tensors));
+  EXPECT_EQ(ConfigIn(back), config);
+}
+
+TEST_F(ExportTest, RobertasClassifierHasThePoolerInside) {
+  const std::string there = WriteTheirs(
+      ExactBert(), RandomHeads(BertOf(), {kPooler, kClassifier}),
+      {.model_type = "roberta", .pad_token_id = 3, .labels = {"x", "y", "z"}});
+  const nlohmann::json config = ConfigIn(there);
+  EXPECT_EQ(config["architectures"][0], "RobertaForSequenceClassification");
+  EXPECT_EQ(config["id2label"]["2"], "z");
+  EXPECT_EQ(config["label2id"]["y"], 1);
+  EXPECT_EQ(config["max_position_embeddings"], 20);
+  const NamedTensors tensors = TensorsIn(there);
+  const NamedTensors ours = TensorsIn(directory_.File("ours"));
+  EXPECT_TRUE(torch::equal(tensors.at("classifier.dense.weight"),
+                           ours.at("head.pooler.weight")));
+  EXPECT_TRUE(torch::equal(tensors.at("classifier.out_proj.bias"),
+                           ours.at("head.classifier.bias")));
+  EXPECT_THAT(tensors, Not(Contains(Key("roberta.pooler.dense.weight"))));
+  // Older files have a pooler that nothing reads.
+  ChangeTensors(there, {{"roberta.pooler.dense.weight", torch::ones({12, 12})},
+                        {"roberta.pooler.dense.bias", torch::ones({12})}});
+  const auto plan = PlanImport({.source = there});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->heads.found, ElementsAre(kPooler, kClassifier));
+  const auto read = ReadImport(*plan, 1, "");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(
+      torch::equal(read->at("head.pooler.bias"), ours.at("head.pooler.bias")));
+}
+
+TEST_F(ExportTest, RefusesHeadsThatRobertaHasOtherwise) {
+  EtcConfig relu = BertOf();
+  relu.hidden_act = "relu";
+  const HuggingFaceFields roberta = {.model_type = "roberta"};
+  EXPECT_THAT(
+      ExportError(WriteOurs(relu, RandomHeads(relu, {kMlm}), roberta, "relu"),
+                  ExportFormat::kSafetensors),
+      AllOf(HasSubstr("exact gelu in RoBERTa's MLM head"), HasSubstr("relu"),
+            HasSubstr("--no-heads")));
+  EXPECT_THAT(
+      ExportError(WriteOurs(ExactBert(), RandomHeads(BertOf(), {kPooler, kNsp}),
+                            roberta, "nsp"),
+                  ExportFormat::kSafetensors),
+      HasSubstr("next-sentence"));
+}
+
+TEST_F(ExportTest, LeavesOutAnMlmHeadThatOursWouldComputeOtherwise) {
+  const std::string there = WriteTheirs(
+      ExactBert(), RandomHeads(BertOf(), {kMlm}), {.model_type = "roberta"});
+  ChangeConfig(there, {{"hidden_act", "relu"}});
+  const auto plan = PlanImport({.source = there});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->heads.found.empty());
+  EXPECT_THAT(plan->plan.notices,
+              Contains(HasSubstr("RoBERTa's has the exact gelu")));
+}
+
+// --- Classifiers ------------------------------------------------------------
+
+TEST_F(ExportTest, ClassifiersOfTokensAndChoicesStayWhatTheyAre) {
+  for (const char* type : {"bert", "roberta"}) {
+    const std::string there =
+        WriteTheirs(ExactBert(), RandomHeads(BertOf(), {kPooler, kClassifier}),
+                    {.model_type = "bert", .labels = {"O", "B", "I"}});
+    const std::string pooler = "bert.pooler.dense.";
+    ChangeTensors(there, {}, {pooler + "weight", pooler + "bias"});
+    // Also where config.json does not say it: texts have a pooler.
+    for (const bool is_said : {true, false}) {
+      nlohmann::json changes = {{"model_type", type}};
+      changes["architectures"] = nlohmann::json::array();
+      if (is_said) {
+        changes["architectures"] = {"XForTokenClassification"};
+      }
+      if (std::string(type) == "roberta") {
+        changes["max_position_embeddings"] = 18;
+        changes["pad_token_id"] = 1;
+        ChangeTensors(there, {{"bert.embeddings.position_embeddings.weight",
+                               torch::ones({18, 12})}});
+      }
+      ChangeConfig(there, changes);
+      const std::string back = ThereAndBack(there);
+      EXPECT_EQ(ConfigIn(back)["architectures"][0],
+                absl::StrCat(type == std::string("bert") ? "Bert" : "Roberta",
+                             "ForTokenClassification"));
+      EXPECT_EQ(ConfigIn(back)["id2label"]["1"], "B");
+      EXPECT_THAT(TensorsIn(back), Contains(Key("classifier.weight")));
+      EXPECT_THAT(
+          ExportError(directory_.File("imported"), ExportFormat::kTensorFlow),
+          testing::AnyOf(HasSubstr("no classifier of tokens"),
+                         HasSubstr("gelu_erf")));
+      Remove("imported");
+      Remove("back");
+    }
+    Remove("there");
+  }
+  const std::string there = WriteTheirs(
+      BertOf(), RandomHeads(BertOf(), {kPooler, kClassifier}, /*outputs=*/1),
+      {.architecture = "BertForMultipleChoice"});
+  EXPECT_EQ(ConfigIn(ThereAndBack(there))["architectures"][0],
+            "BertForMultipleChoice");
+  EXPECT_THAT(
+      ExportError(directory_.File("imported"), ExportFormat::kTensorFlow),
+      HasSubstr("no classifier of tokens or choices"));
+}
+
+TEST_F(ExportTest, KeepsWhatHuggingFaceSays) {
+  const std::string there =
+      WriteTheirs(BertOf(), RandomHeads(BertOf(), {kPooler, kClassifier}),
+                  {.pad_token_id = 5,
+                   .classifier_dropout = 0.25,
+                   .problem_type = "multi_label_classification",
+                   .labels = {"x", "y", "z"}});
+  const nlohmann::json config = ConfigIn(there);
+  EXPECT_EQ(config["pad_token_id"], 5);
+  EXPECT_EQ(config["classifier_dropout"], 0.25);
+  EXPECT_EQ(config["problem_type"], "multi_label_classification");
+  EXPECT_EQ(ConfigIn(ThereAndBack(there)), config);
+  // Google's code has no labels, but takes a configuration that has them.
+  const std::string google = directory_.File("google");
+  ASSERT_TRUE(ExportWeights(there, ExportFormat::kTensorFlow, google).ok());
+  const auto plan = PlanImport({.source = google});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->hugging_face.labels, ElementsAre("x", "y", "z"));
+}
+
+TEST_F(ExportTest, FindsPaddingInTheVocabulary) {
+  const std::string ours = WriteOurs(BertOf(), {}, {});
+  std::string vocabulary = "[UNK]\n[PAD]\n";
+  for (int i = 2; i < 29; ++i) {
+    absl::StrAppend(&vocabulary, "w", i, "\n");
+  }
+  ASSERT_TRUE(WriteFileAtomically(ours + "/vocab.txt", vocabulary).ok());
+  const std::string there = directory_.File("there");
+  ASSERT_TRUE(ExportWeights(ours, ExportFormat::kSafetensors, there).ok());
+  EXPECT_EQ(ConfigIn(there)["pad_token_id"], 1);
+}
+
+TEST_F(ExportTest, RefusesLabelsThatContradict) {
+  const std::string there =
+      WriteTheirs(BertOf(), RandomHeads(BertOf(), {kPooler, kClassifier}),
+                  {.labels = {"x", "y", "z"}});
+  ChangeConfig(there, {{"label2id", {{"x", 0}, {"y", 1}}},
+                       {"id2label", {{"0", "x"}, {"1", "y"}}}});
+  EXPECT_THAT(PlanImport({.source = there}).status().ToString(),
+              AllOf(HasSubstr(there), HasSubstr("the 3 outputs"),
+                    HasSubstr("names 2")));
+  ChangeConfig(there, {{"label2id", {{"x", 1}, {"y", 0}}}});
+  EXPECT_THAT(PlanImport({.source = there}).status().ToString(),
+              HasSubstr("contradict"));
+}
+
+TEST_F(ExportTest, ARegressionPredictsNumbersThere) {
+  const NamedTensors heads =
+      RandomHeads(BertOf(), {kPooler, kClassifier}, /*outputs=*/1);
+  const NamedTensors tensors = TensorsIn(
+      WriteTheirs(BertOf(), heads,
+                  {.problem_type = "regression", .mean = 3, .deviation = 2}));
+  EXPECT_TRUE(torch::allclose(tensors.at("classifier.weight"),
+                              2 * heads.at("head.classifier.weight")));
+  EXPECT_TRUE(torch::allclose(tensors.at("classifier.bias"),
+                              2 * heads.at("head.classifier.bias") + 3));
+}
+
+// --- Refusals ---------------------------------------------------------------
+
+TEST_F(ExportTest, RefusesWhatIsNotFinite) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::string name = "bert.encoder.layer.0.output.dense.bias";
+  for (const torch::Tensor& bad :
+       {torch::full({12}, std::nan("")), torch::full({12}, -kInfinity),
+        torch::full({12}, 1e300, torch::kFloat64),
+        torch::full({12}, kInfinity, torch::kFloat16)}) {
+    const std::string there = WriteTheirs(BertOf(), {}, {});
+    ChangeTensors(there, {{name, bad}});
+    const auto names_it =
+        AllOf(HasSubstr(there), HasSubstr(name),
+              testing::AnyOf(HasSubstr("infinite"), HasSubstr("finite")));
+    EXPECT_THAT(
+        ImportWeights({.source = there}, directory_.File("to")).ToString(),
+        names_it);
+    EXPECT_FALSE(ReadFile(directory_.File("to/etc_config.json")).ok());
+    const auto plan = PlanImport({.source = there});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_THAT(ReadImport(*plan, 1, "").status().ToString(), names_it);
+    EXPECT_THAT(ExportError(there, ExportFormat::kTensorFlow), names_it);
+    EXPECT_THAT(ExportError(there, ExportFormat::kSafetensors), names_it);
+    EtcModel model(BertOf());
+    EXPECT_THAT(LoadEncoder(there, model).status().ToString(), names_it);
+    Remove("there");
+  }
+}
+
+TEST_F(ExportTest, ADryRunRefusesWhatTheImportRefuses) {
+  const std::string ours = WriteOurs(BertOf(), {}, {});
+  const auto plan = PlanImport({.source = ours});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(ReadImport(*plan, 1, "").ok());
+  EXPECT_EQ(ReadImport(*plan, 1, ours).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  const std::string file = directory_.Write("file", "");
+  for (const std::string& impossible : {file, file + "/a/b"}) {
+    EXPECT_THAT(ReadImport(*plan, 1, impossible).status().ToString(),
+                HasSubstr("is no directory"));
+    EXPECT_FALSE(WriteImport(*plan, 1, impossible).ok());
+  }
+  // A vocabulary that does not fit, with a line too many or far too few.
+  for (const int pieces : {30, 2}) {
+    EtcConfig config = BertOf();
+    config.vocab_size = pieces == 2 ? 200 : 29;
+    const std::string other =
+        WriteOurs(config, {}, {}, absl::StrCat("other", pieces));
+    std::string vocabulary;
+    for (int i = 0; i < pieces; ++i) {
+      absl::StrAppend(&vocabulary, "w", i, "\n");
+    }
+    ASSERT_TRUE(WriteFileAtomically(other + "/vocab.txt", vocabulary).ok());
+    const auto with_vocabulary = PlanImport({.source = other});
+    ASSERT_TRUE(with_vocabulary.ok()) << with_vocabulary.status();
+    const auto says_so =
+        HasSubstr(absl::StrCat("vocab.txt has ", pieces, " pieces"));
+    EXPECT_THAT(ReadImport(*with_vocabulary, 1, "").status().ToString(),
+                says_so);
+    EXPECT_THAT(
+        ImportWeights({.source = other}, directory_.File("to")).ToString(),
+        says_so);
+  }
+}
+
+}  // namespace
+}  // namespace etc
