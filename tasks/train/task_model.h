@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/wordpiece_options.h"
 #include "tasks/task.h"
 #include "tasks/text/punkt_tables.h"
 #include "tasks/train/config.h"
@@ -89,6 +90,8 @@ struct TaskModelFiles {
   const TaskModel& model;
   const std::string& vocabulary;
   const PunktFiles* punkt = nullptr;
+  // Its lower_case is that of the configuration.
+  WordPieceOptions wordpiece = {};
 };
 absl::Status WriteTaskModel(const TaskModelFiles& files,
                             const std::string& directory);
