@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
@@ -28,17 +27,21 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
         "tokenizer.vocabulary should name a file, because init names no "
         "checkpoint that has one");
   }
+  ETC_ASSIGN_OR_RETURN(TokenizerFiles files,
+                       DescribeTokenizer(config.type, config.vocabulary));
   if (config.type == "sentencepiece") {
     return LoadSentencePieceTokenizer(
         config.vocabulary, {.split_punctuation = config.split_punctuation});
   }
-  const WordPieceOptions options = {.lower_case = config.lower_case};
-  if (!absl::EndsWith(config.vocabulary, ".json")) {
-    return LoadWordPieceTokenizer(config.vocabulary, options);
-  }
+  ETC_RETURN_IF_ERROR(
+      SetCase(config.lower_case,
+              absl::StrCat("tokenizer.lower_case is ",
+                           config.lower_case ? "true" : "false"),
+              &files));
   ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
-                       ReadVocabulary(config.vocabulary));
-  return ParseWordPieceTokenizer(vocabulary, config.vocabulary, options);
+                       ReadVocabulary(config.type, config.vocabulary));
+  return ParseWordPieceTokenizer(vocabulary, config.vocabulary,
+                                 files.wordpiece);
 }
 
 namespace {

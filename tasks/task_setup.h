@@ -28,8 +28,11 @@ struct TaskSetup {
 absl::StatusOr<FinetuneConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides);
 
-// Loads the tokenizer that `config.vocabulary` is of.
-//   kInvalidArgument  it is empty, and what the loading itself says
+// Loads the tokenizer that `config.vocabulary` is of, with the options that the
+// files beside it say (DescribeTokenizer).
+//   kInvalidArgument  it is empty, lower_case is not what those files say, and
+//                     what the loading itself says
+//   kUnimplemented    what DescribeTokenizer says
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const TokenizerConfig& config);
 

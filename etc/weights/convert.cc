@@ -33,7 +33,7 @@ absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
-                       ReadVocabulary(tokenizer.vocabulary));
+                       ReadVocabulary(tokenizer.type, tokenizer.vocabulary));
   return WriteTokenizer(tokenizer, vocabulary, directory);
 }
 
@@ -184,6 +184,9 @@ absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
 absl::Status ImportWeights(const ImportOptions& options,
                            const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(const ImportPlan plan, PlanImport(options));
+  if (!plan.tokenizer.unsupported.empty()) {
+    return absl::UnimplementedError(plan.tokenizer.unsupported);
+  }
   return WriteImport(plan, options.seed, directory);
 }
 

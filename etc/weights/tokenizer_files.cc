@@ -1,234 +1,33 @@
 #include "etc/weights/tokenizer_files.h"
 
+#include <unicode/uchar.h>
+#include <unicode/utf8.h>
+
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/counted.h"
 #include "base/file.h"
-#include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/source_config.h"
+#include "etc/weights/tokenizer_json.h"
+#include "etc/weights/tokenizer_statements.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
 namespace {
 
-using nlohmann::json;
-
-constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
-
-// A field, or nullptr if it is not there or null.
-const json* GivenField(JsonObjectReader* reader, const std::string& field) {
-  const json* value = reader->Raw(field, /*required=*/false);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
-// --- What is not supported --------------------------------------------------
-
-// What to do about a model of the type `type`.
-std::string Advice(const std::string& type) {
-  if (type == "Unigram") {
-    return "; its SentencePiece model (spiece.model or "
-           "sentencepiece.bpe.model) is understood";
-  }
-  return type == "BPE" ? "; for RoBERTa give the SentencePiece vocabulary that "
-                         "its embeddings are to be matched to, with --lift and "
-                         "--vocabulary"
-                       : "";
-}
-
-absl::Status Unsupported(const std::string& where, absl::string_view found,
-                         absl::string_view expected,
-                         const std::string& advice = "") {
-  return absl::UnimplementedError(absl::StrCat(
-      where, " is ", found, ", but only ", expected, " is supported", advice));
-}
-
-// Whether the object has the type that BERT's tokenizer has there.
-absl::Status CheckType(const json& object, const std::string& where,
-                       const std::string& expected) {
-  JsonObjectReader reader(object, where);
-  std::string type;
-  reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  return type == expected
-             ? absl::OkStatus()
-             : Unsupported(reader.Where("type"), QuotedName(type), expected);
-}
-
-// --- The parts of tokenizer.json ---------------------------------------------
-
-// Where text is folded. Without a normalizer it is not.
-absl::StatusOr<bool> ReadLowerCase(JsonObjectReader* file) {
-  const json* normalizer = GivenField(file, "normalizer");
-  if (normalizer == nullptr) {
-    return false;
-  }
-  const std::string where = file->Where("normalizer");
-  ETC_RETURN_IF_ERROR(CheckType(*normalizer, where, "BertNormalizer"));
-  JsonObjectReader reader(*normalizer, where);
-  bool clean_text = true;
-  bool handle_chinese_chars = true;
-  bool lowercase = true;
-  reader.Optional("clean_text", &clean_text);
-  reader.Optional("handle_chinese_chars", &handle_chinese_chars);
-  reader.Optional("lowercase", &lowercase);
-  // Null means the value of lowercase.
-  bool strip_accents = lowercase;
-  if (GivenField(&reader, "strip_accents") != nullptr) {
-    reader.Optional("strip_accents", &strip_accents);
-  }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  if (!clean_text || !handle_chinese_chars) {
-    return Unsupported(
-        reader.Where(clean_text ? "handle_chinese_chars" : "clean_text"),
-        "false", "true");
-  }
-  if (strip_accents != lowercase) {
-    return Unsupported(reader.Where("strip_accents"),
-                       strip_accents ? "true" : "false",
-                       "what \"lowercase\" is, or null,");
-  }
-  return lowercase;
-}
-
-// The pieces by their ids.
-class Pieces {
- public:
-  // There are at most `most` of them, which bounds the memory that an id can
-  // ask for.
-  explicit Pieces(size_t most) : most_(most) {}
-
-  absl::Status Add(const std::string& where, const std::string& piece,
-                   const json& id) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= most_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": the id of ", QuotedName(piece),
-                       " should be a whole number from 0 to ", most_ - 1,
-                       ", for there are ", most_, " pieces, but is ",
-                       id.is_number() ? id.dump() : id.type_name()));
-    }
-    const auto index = id.get<size_t>();
-    if (piece.empty() || piece.find_first_of("\r\n") != std::string::npos) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": ", QuotedName(piece), " (id ", index,
-                       ") cannot be a line of a vocabulary"));
-    }
-    if (index >= pieces_.size()) {
-      pieces_.resize(index + 1);
-    }
-    if (pieces_[index].has_value() && *pieces_[index] != piece) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          where, ": id ", index, " is that of ", QuotedName(*pieces_[index]),
-          " and of ", QuotedName(piece)));
-    }
-    pieces_[index] = piece;
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::string> ToLines(const std::string& where) const {
-    std::string lines;
-    for (size_t id = 0; id < pieces_.size(); ++id) {
-      if (!pieces_[id].has_value()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(where, ": ids should be those from 0 to ",
-                         pieces_.size() - 1, ", but there is no ", id));
-      }
-      absl::StrAppend(&lines, *pieces_[id], "\n");
-    }
-    return lines;
-  }
-
- private:
-  const size_t most_;
-  std::vector<std::optional<std::string>> pieces_;
-};
-
-// The field "vocab" of the model, an object.
-absl::StatusOr<const json*> ModelVocabulary(const json& model,
-                                            const std::string& where) {
-  JsonObjectReader reader(model, where);
-  std::string prefix = "##";
-  std::string unknown = "[UNK]";
-  reader.Optional("continuing_subword_prefix", &prefix);
-  reader.Optional("unk_token", &unknown);
-  const json* vocabulary = reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  if (prefix != "##") {
-    return Unsupported(reader.Where("continuing_subword_prefix"),
-                       QuotedName(prefix), "\"##\"");
-  }
-  if (unknown != "[UNK]") {
-    return Unsupported(reader.Where("unk_token"), QuotedName(unknown),
-                       "\"[UNK]\"");
-  }
-  JsonObjectReader vocabulary_reader(*vocabulary, reader.Where("vocab"));
-  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnoreOthers));
-  return vocabulary;
-}
-
-// A piece that was added behind the model's, or is one of them.
-absl::Status AddSpecialPiece(const json& added, const std::string& where,
-                             const json& vocabulary, Pieces* pieces) {
-  JsonObjectReader reader(added, where);
-  std::string content;
-  reader.Required("content", &content);
-  const json* id = reader.Raw("id", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  const auto same = vocabulary.find(content);
-  if (same != vocabulary.end() && *same != *id) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        reader.Where("id"), " of ", QuotedName(content), " should be ",
-        same->dump(), ", as in model.vocab, but is ", id->dump()));
-  }
-  return pieces->Add(where, content, *id);
-}
-
-absl::StatusOr<std::string> ReadLines(JsonObjectReader* file,
-                                      const json& vocabulary) {
-  const json* added = GivenField(file, "added_tokens");
-  const std::string where = file->Where("added_tokens");
-  if (added != nullptr && !added->is_array()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, " should be an array, but is ", added->type_name()));
-  }
-  const size_t num_added = added == nullptr ? 0 : added->size();
-  Pieces pieces(vocabulary.size() + num_added);
-  const std::string model_where = file->Where("model.vocab");
-  for (const auto& [piece, id] : vocabulary.items()) {
-    ETC_RETURN_IF_ERROR(pieces.Add(model_where, piece, id));
-  }
-  for (size_t i = 0; i < num_added; ++i) {
-    ETC_RETURN_IF_ERROR(AddSpecialPiece(
-        (*added)[i], absl::StrCat(where, "[", i, "]"), vocabulary, &pieces));
-  }
-  return pieces.ToLines(model_where);
-}
-
-// Old files leave the type out.
-absl::Status CheckModelType(const json& model, const std::string& where) {
-  JsonObjectReader reader(model, where);
-  std::string type;
-  if (reader.Has("vocab") && reader.Has("continuing_subword_prefix") &&
-      !reader.Has("merges")) {
-    type = "WordPiece";
-    reader.Optional("type", &type);
-  } else {
-    reader.Required("type", &type);
-  }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  return type == "WordPiece"
-             ? absl::OkStatus()
-             : Unsupported(reader.Where("type"), QuotedName(type),
-                           "\"WordPiece\"", Advice(type));
-}
-
-// --- The files -------------------------------------------------------------
+// --- Names -------------------------------------------------------------------
 
 struct VocabularyName {
   const char* type;
@@ -248,85 +47,481 @@ constexpr VocabularyName kVocabularies[] = {
 constexpr char kTokenizerJson[] = "tokenizer.json";
 constexpr char kTokenizerConfig[] = "tokenizer_config.json";
 constexpr char kSplitPunctuation[] = "split_punctuation";
+constexpr char kSentencePiece[] = "sentencepiece";
+// Bytes of a vocabulary: doc/formats.md 0.2.
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
-absl::Status ReadTokenizerOptions(const std::string& file,
-                                  TokenizerFiles* tokenizer) {
-  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(file));
-  JsonObjectReader reader(contents, file);
-  reader.Optional("do_lower_case", &tokenizer->lower_case);
-  reader.Optional(kSplitPunctuation, &tokenizer->split_punctuation);
-  return reader.Finish(JsonObjectReader::UnknownFields::kIgnore);
+// Classes of transformers that are BERT's tokenizer under another name, without
+// the suffix "Fast"; and those that are whatever tokenizer.json says.
+constexpr const char* kClasses[] = {
+    "BertTokenizer",       "ConvBertTokenizer",
+    "DistilBertTokenizer", "DPRContextEncoderTokenizer",
+    "ElectraTokenizer",    "DPRQuestionEncoderTokenizer",
+    "LayoutLMTokenizer",   "LxmertTokenizer",
+    "MobileBertTokenizer", "SqueezeBertTokenizer",
+};
+constexpr const char* kGenericClasses[] = {"PreTrainedTokenizerFast",
+                                           "TokenizersBackend"};
+
+// Pieces that stand for what is no text. In a text they are text
+// (doc/formats.md 4.5).
+constexpr absl::string_view kControls[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]",
+                                           "[MASK]"};
+
+template <typename List>
+bool Contains(const List& list, absl::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
-// Takes the vocabulary of `file`, or says why it cannot be used.
-absl::Status TakeTokenizerJson(const std::string& file,
-                               TokenizerFiles* tokenizer) {
-  const absl::StatusOr<WordPieceFile> read = ReadTokenizerJson(file);
-  if (absl::IsUnimplemented(read.status())) {
-    tokenizer->unsupported = std::string(read.status().message());
+// --- WordPiece ---------------------------------------------------------------
+
+// A vocabulary with all that is said of it.
+struct WordPieceFiles {
+  // One piece a line.
+  std::string lines;
+  TokenizerStatements statements;
+  bool has_tokenizer_json = false;
+  bool has_normalizer = true;
+};
+
+absl::Status CheckClass(const WordPieceFiles& files) {
+  const auto& stated = files.statements.tokenizer_class;
+  if (!stated.has_value() ||
+      Contains(kClasses, absl::StripSuffix(stated->value, "Fast")) ||
+      (files.has_tokenizer_json && Contains(kGenericClasses, stated->value))) {
     return absl::OkStatus();
   }
-  ETC_RETURN_IF_ERROR(read.status());
-  tokenizer->type = "wordpiece";
-  tokenizer->vocabulary = file;
-  tokenizer->lower_case = read->lower_case;
+  return UnsupportedTokenizer(
+      stated->where, QuotedName(stated->value),
+      "BertTokenizer (or a class that is the same under another name)");
+}
+
+// Checks that vocab.txt has the pieces of the tokenizer.json beside it, but for
+// added ones at the end.
+absl::Status CheckSamePieces(const std::string& vocabulary,
+                             const std::vector<absl::string_view>& pieces,
+                             const std::string& json_path,
+                             const TokenizerJson& json) {
+  const std::vector<absl::string_view> others =
+      VocabularyLines(json.vocabulary);
+  const auto quoted = [](const std::vector<absl::string_view>& list, size_t i) {
+    return i < list.size() ? QuotedName(list[i]) : std::string("missing");
+  };
+  const auto is_added = [&json](absl::string_view piece) {
+    return std::any_of(json.statements.added_tokens.begin(),
+                       json.statements.added_tokens.end(),
+                       [piece](const StatedToken& added) {
+                         return added.token.content == piece;
+                       });
+  };
+  for (size_t i = 0; i < std::max(pieces.size(), others.size()); ++i) {
+    const bool same = i < pieces.size()
+                          ? i < others.size() && pieces[i] == others[i]
+                          : is_added(others[i]);
+    if (!same) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          vocabulary, ":", i + 1, ": the piece is ", quoted(pieces, i),
+          ", but in ", json_path, ", which lies beside it, it is ",
+          quoted(others, i), "; they should be the same vocabulary"));
+    }
+  }
   return absl::OkStatus();
+}
+
+// Puts added tokens that are not among the lines yet behind them.
+absl::Status AppendAddedTokens(WordPieceFiles* files) {
+  std::vector<StatedToken>& added = files->statements.added_tokens;
+  std::sort(added.begin(), added.end(),
+            [](const StatedToken& a, const StatedToken& b) {
+              return a.token.id < b.token.id;
+            });
+  const std::string lines = files->lines;
+  const std::vector<absl::string_view> pieces = VocabularyLines(lines);
+  auto size = static_cast<int64_t>(pieces.size());
+  if (std::none_of(added.begin(), added.end(), [size](const auto& stated) {
+        return stated.token.id >= size;
+      })) {
+    size = -1;  // the lines stay as they are
+  } else {
+    files->lines.clear();
+    for (const absl::string_view piece : pieces) {
+      absl::StrAppend(&files->lines, piece, "\n");
+    }
+  }
+  for (StatedToken& stated : added) {
+    AddedToken& token = stated.token;
+    const bool is_known =
+        token.id >= 0 && token.id < static_cast<int64_t>(pieces.size());
+    const bool is_same = is_known && pieces[token.id] == token.content;
+    if (is_same) {
+      continue;
+    }
+    if (is_known || token.id != size ||
+        token.content.find_first_of("\r\n") != std::string::npos ||
+        Contains(pieces, token.content)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(stated.where, ": the added token ",
+                       QuotedName(token.content), " has the id ", token.id,
+                       is_known ? absl::StrCat(", which is that of ",
+                                               QuotedName(pieces[token.id]))
+                                : ", but should have one of the vocabulary, or "
+                                  "the next one behind "
+                                  "it"));
+    }
+    absl::StrAppend(&files->lines, token.content, "\n");
+    token.outside = true;
+    ++size;
+  }
+  return absl::OkStatus();
+}
+
+// Gives special tokens without ids those that the vocabulary has.
+absl::Status FindSpecialTokens(WordPieceFiles* files) {
+  TokenizerStatements& all = files->statements;
+  if (all.special_tokens.empty()) {
+    return absl::OkStatus();
+  }
+  const std::vector<absl::string_view> pieces = VocabularyLines(files->lines);
+  for (const Stated<std::string>& special : all.special_tokens) {
+    const auto known = std::find_if(
+        all.added_tokens.begin(), all.added_tokens.end(),
+        [&](const auto& a) { return a.token.content == special.value; });
+    if (known != all.added_tokens.end()) {
+      if (!known->has_flags) {
+        known->token.special = true;
+        known->token.normalized = false;
+      }
+      continue;
+    }
+    const auto piece = std::find(pieces.begin(), pieces.end(), special.value);
+    if (piece == pieces.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          special.where, " has ", QuotedName(special.value),
+          ", which is no piece of the vocabulary: tokenizer.json, "
+          "added_tokens.json or added_tokens_decoder should give its id"));
+    }
+    StatedToken added;
+    added.token.id = piece - pieces.begin();
+    added.token.content = special.value;
+    added.token.special = true;
+    added.where = special.where;
+    all.added_tokens.push_back(std::move(added));
+  }
+  return absl::OkStatus();
+}
+
+// Reads the vocabulary at `path` and all files beside it.
+absl::StatusOr<WordPieceFiles> ReadWordPieceFiles(const std::string& path) {
+  WordPieceFiles files;
+  const bool is_json = absl::EndsWith(path, ".json");
+  const std::string json_path =
+      is_json ? path : FileBesideWeights(path, kTokenizerJson);
+  if (!is_json) {
+    ETC_ASSIGN_OR_RETURN(files.lines, ReadFile(path, kMostBytes));
+  }
+  ETC_ASSIGN_OR_RETURN(files.statements, ReadWordPieceStatements(path));
+  if (!json_path.empty()) {
+    ETC_ASSIGN_OR_RETURN(TokenizerJson json, ReadTokenizerJson(json_path));
+    if (!is_json) {
+      ETC_RETURN_IF_ERROR(
+          CheckSamePieces(path, VocabularyLines(files.lines), json_path, json));
+    }
+    files.lines = std::move(json.vocabulary);
+    files.has_tokenizer_json = true;
+    files.has_normalizer = json.has_normalizer;
+    ETC_RETURN_IF_ERROR(AddStatements(json.statements, &files.statements));
+  }
+  ETC_RETURN_IF_ERROR(CheckClass(files));
+  ETC_RETURN_IF_ERROR(AppendAddedTokens(&files));
+  ETC_RETURN_IF_ERROR(FindSpecialTokens(&files));
+  return files;
+}
+
+template <typename T>
+T ValueOr(const std::optional<Stated<T>>& stated, T otherwise) {
+  return stated.has_value() ? stated->value : otherwise;
+}
+
+WordPieceOptions OptionsOf(const WordPieceFiles& files) {
+  const TokenizerStatements& statements = files.statements;
+  WordPieceOptions options;
+  options.lower_case = ValueOr(statements.lower_case, options.lower_case);
+  if (statements.strip_accents.has_value()) {
+    options.strip_accents = statements.strip_accents->value;
+  }
+  options.tokenize_chinese_chars =
+      ValueOr(statements.tokenize_chinese_chars, files.has_normalizer);
+  options.clean_text = ValueOr(statements.clean_text, files.has_normalizer);
+  options.max_word_code_points = ValueOr(statements.max_word_code_points,
+                                         statements.tokenizer_class.has_value()
+                                             ? kHuggingFaceWordCodePoints
+                                             : options.max_word_code_points);
+  for (const StatedToken& stated : statements.added_tokens) {
+    if (!Contains(kControls, stated.token.content)) {
+      options.added_tokens.push_back(stated.token);
+    }
+  }
+  return options;
+}
+
+// --- Capitals ----------------------------------------------------------------
+
+bool HasCapital(absl::string_view piece) {
+  const auto size = static_cast<int32_t>(piece.size());
+  for (int32_t at = 0; at < size;) {
+    UChar32 c = 0;
+    U8_NEXT(piece.data(), at, size, c);
+    if (c >= 0 && (u_charType(c) == U_UPPERCASE_LETTER ||
+                   u_charType(c) == U_TITLECASE_LETTER)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// "[unused1]" and "<MASK>" stand for no text.
+bool IsInBrackets(absl::string_view piece) {
+  return piece.size() > 2 && ((piece.front() == '[' && piece.back() == ']') ||
+                              (piece.front() == '<' && piece.back() == '>'));
+}
+
+// The pieces that lower-cased text never has.
+std::vector<absl::string_view> PiecesWithCapitals(const WordPieceFiles& files) {
+  std::vector<absl::string_view> found;
+  for (const absl::string_view piece : VocabularyLines(files.lines)) {
+    if (HasCapital(piece) && !IsInBrackets(piece)) {
+      found.push_back(piece);
+    }
+  }
+  std::erase_if(found, [&files](absl::string_view piece) {
+    const auto& added = files.statements.added_tokens;
+    return std::any_of(added.begin(), added.end(), [piece](const auto& a) {
+      return a.token.content == piece;
+    });
+  });
+  return found;
+}
+
+// Takes a vocabulary with capitals for a cased one where no file says it.
+void DecideCase(const WordPieceFiles& files, TokenizerFiles* tokenizer) {
+  if (files.statements.lower_case.has_value()) {
+    tokenizer->case_is_stated_by = files.statements.lower_case->where;
+    return;
+  }
+  const std::vector<absl::string_view> capitals = PiecesWithCapitals(files);
+  if (capitals.empty()) {
+    return;
+  }
+  tokenizer->wordpiece.lower_case = false;
+  tokenizer->capitals = absl::StrCat(
+      tokenizer->vocabulary, " has ", Counted(capitals.size(), "piece"),
+      " with capitals, such as ", QuotedName(capitals.front()),
+      ", and no file beside it says do_lower_case");
+}
+
+// --- Writing -----------------------------------------------------------------
+
+// Returns whether no word has all of `piece` in it, so that it does not matter
+// that it is a piece.
+bool IsNoWord(absl::string_view piece) {
+  return std::any_of(piece.begin(), piece.end(), [](char c) {
+    return absl::ascii_ispunct(static_cast<unsigned char>(c)) ||
+           absl::ascii_isspace(static_cast<unsigned char>(c));
+  });
+}
+
+// The lines up to the first added token that is outside of the vocabulary and
+// could be cut out of a word if it stood there. Readers find the ids of the
+// rest in the options.
+std::string LinesToWrite(const WordPieceOptions& options,
+                         const std::string& vocabulary) {
+  int64_t kept = std::numeric_limits<int64_t>::max();
+  for (const AddedToken& token : options.added_tokens) {
+    if (token.outside && !IsNoWord(token.content)) {
+      kept = std::min(kept, token.id);
+    }
+  }
+  const std::vector<absl::string_view> lines = VocabularyLines(vocabulary);
+  const auto size = static_cast<int64_t>(lines.size());
+  const auto is_added = [&options](absl::string_view piece) {
+    return std::any_of(
+        options.added_tokens.begin(), options.added_tokens.end(),
+        [piece](const AddedToken& token) { return token.content == piece; });
+  };
+  if (kept >= size ||
+      !std::all_of(lines.begin() + kept, lines.end(), is_added)) {
+    return vocabulary;
+  }
+  return absl::StrCat(absl::StrJoin(lines.begin(), lines.begin() + kept, "\n"),
+                      "\n");
+}
+
+absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
+    const std::string& vocabulary) {
+  TokenizerFiles tokenizer{.type = kSentencePiece, .vocabulary = vocabulary};
+  ETC_ASSIGN_OR_RETURN(const TokenizerStatements statements,
+                       ReadSentencePieceStatements(vocabulary));
+  if (const auto& other = statements.tokenizer_class; other.has_value()) {
+    return UnsupportedTokenizer(
+        other->where, QuotedName(other->value),
+        "a SentencePiece model without a class of its own, which gives text "
+        "and ids as they are,");
+  }
+  tokenizer.wordpiece.lower_case = ValueOr(statements.lower_case, true);
+  tokenizer.split_punctuation =
+      statements.split_punctuation.has_value()
+          ? statements.split_punctuation->value
+          : FileBesideWeights(vocabulary, kTokenizerConfig).empty() &&
+                absl::StrContains(std::filesystem::absolute(vocabulary)
+                                      .parent_path()
+                                      .string(),
+                                  kSplitPunctuation);
+  return tokenizer;
 }
 
 }  // namespace
 
-absl::StatusOr<WordPieceFile> ReadTokenizerJson(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
-  JsonObjectReader reader(contents, path);
-  const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
-  const std::string where = reader.Where("model");
-  ETC_RETURN_IF_ERROR(CheckModelType(*model, where));
-  if (const json* splitter = GivenField(&reader, "pre_tokenizer")) {
-    ETC_RETURN_IF_ERROR(CheckType(*splitter, reader.Where("pre_tokenizer"),
-                                  "BertPreTokenizer"));
+std::vector<absl::string_view> VocabularyLines(absl::string_view contents) {
+  absl::ConsumePrefix(&contents, "\xEF\xBB\xBF");  // byte order mark
+  std::vector<absl::string_view> lines;
+  while (!contents.empty()) {
+    const size_t end = contents.find('\n');
+    absl::string_view line = contents.substr(0, end);
+    contents.remove_prefix(end == absl::string_view::npos ? contents.size()
+                                                          : end + 1);
+    while (absl::ConsumeSuffix(&line, "\r")) {
+    }
+    lines.push_back(line);
   }
-  WordPieceFile file;
-  ETC_ASSIGN_OR_RETURN(file.lower_case, ReadLowerCase(&reader));
-  ETC_ASSIGN_OR_RETURN(const json* vocabulary, ModelVocabulary(*model, where));
-  ETC_ASSIGN_OR_RETURN(file.vocabulary, ReadLines(&reader, *vocabulary));
-  return file;
+  while (!lines.empty() && lines.back().empty()) {
+    lines.pop_back();
+  }
+  return lines;
 }
 
 std::string VocabularyFileName(const std::string& tokenizer_type) {
-  return tokenizer_type == "sentencepiece" ? "tokenizer.model" : "vocab.txt";
+  return tokenizer_type == kSentencePiece ? "tokenizer.model" : "vocab.txt";
 }
 
-absl::StatusOr<std::string> ReadVocabulary(const std::string& path) {
-  if (!absl::EndsWith(path, ".json")) {
-    return ReadFile(path);
+absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
+                                           const std::string& path) {
+  if (type == kSentencePiece) {
+    return ReadFile(path, kMostBytes);
   }
-  ETC_ASSIGN_OR_RETURN(WordPieceFile file, ReadTokenizerJson(path));
-  return std::move(file.vocabulary);
+  ETC_ASSIGN_OR_RETURN(WordPieceFiles files, ReadWordPieceFiles(path));
+  return std::move(files.lines);
+}
+
+absl::StatusOr<TokenizerFiles> DescribeTokenizer(
+    const std::string& type, const std::string& vocabulary) {
+  if (type == kSentencePiece) {
+    return DescribeSentencePiece(vocabulary);
+  }
+  TokenizerFiles tokenizer{.type = type, .vocabulary = vocabulary};
+  ETC_ASSIGN_OR_RETURN(const WordPieceFiles files,
+                       ReadWordPieceFiles(vocabulary));
+  tokenizer.wordpiece = OptionsOf(files);
+  tokenizer.split_punctuation =
+      ValueOr(files.statements.split_punctuation, false);
+  DecideCase(files, &tokenizer);
+  return tokenizer;
 }
 
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
-  TokenizerFiles tokenizer;
+  VocabularyName found = {"wordpiece", kTokenizerJson};
   for (const VocabularyName& name : kVocabularies) {
-    tokenizer.vocabulary = FileBesideWeights(path, name.file);
-    if (!tokenizer.vocabulary.empty()) {
-      tokenizer.type = name.type;
+    if (!FileBesideWeights(path, name.file).empty()) {
+      found = name;
       break;
     }
   }
-  const std::string tokenizer_json = FileBesideWeights(path, kTokenizerJson);
-  if (tokenizer.type.empty() && !tokenizer_json.empty()) {
-    ETC_RETURN_IF_ERROR(TakeTokenizerJson(tokenizer_json, &tokenizer));
+  const std::string vocabulary = FileBesideWeights(path, found.file);
+  if (vocabulary.empty()) {
+    return TokenizerFiles();
   }
-  const std::string options = FileBesideWeights(path, kTokenizerConfig);
-  if (!options.empty()) {
-    ETC_RETURN_IF_ERROR(ReadTokenizerOptions(options, &tokenizer));
-  } else if (tokenizer.type == "sentencepiece") {
-    tokenizer.split_punctuation = absl::StrContains(
-        std::filesystem::absolute(tokenizer.vocabulary).parent_path().string(),
-        kSplitPunctuation);
+  absl::StatusOr<TokenizerFiles> tokenizer =
+      DescribeTokenizer(found.type, vocabulary);
+  if (absl::IsUnimplemented(tokenizer.status())) {
+    return TokenizerFiles{.unsupported =
+                              std::string(tokenizer.status().message())};
   }
   return tokenizer;
+}
+
+absl::Status SetCase(bool lower_case, const std::string& source,
+                     TokenizerFiles* tokenizer) {
+  if (tokenizer->type == kSentencePiece) {
+    return absl::OkStatus();
+  }
+  if (!tokenizer->case_is_stated_by.empty() &&
+      lower_case != tokenizer->wordpiece.lower_case) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ", but ", tokenizer->case_is_stated_by, " is ",
+                     tokenizer->wordpiece.lower_case ? "true" : "false",
+                     ": leave out the former, or correct the file"));
+  }
+  tokenizer->wordpiece.lower_case = lower_case;
+  tokenizer->case_is_given = true;
+  return absl::OkStatus();
+}
+
+void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named) {
+  named->split_punctuation |= source.split_punctuation;
+  if (named->case_is_stated_by.empty() && !source.case_is_stated_by.empty()) {
+    named->wordpiece.lower_case = source.wordpiece.lower_case;
+    named->capitals.clear();
+  }
+}
+
+std::vector<std::string> FilesBesideVocabulary(const std::string& vocabulary) {
+  std::vector<std::string> paths;
+  for (const char* name : {kTokenizerJson, kTokenizerConfig,
+                           "special_tokens_map.json", "added_tokens.json"}) {
+    std::string path = FileBesideWeights(vocabulary, name);
+    if (!path.empty() && path != vocabulary) {
+      paths.push_back(std::move(path));
+    }
+  }
+  return paths;
+}
+
+std::string TokenizerText(const TokenizerFiles& tokenizer) {
+  if (tokenizer.type == kSentencePiece) {
+    return tokenizer.split_punctuation ? "split at punctuation" : "";
+  }
+  const WordPieceOptions& options = tokenizer.wordpiece;
+  std::vector<std::string> parts = {options.lower_case ? "lower case"
+                                                       : "cased"};
+  if (options.strip_accents.value_or(options.lower_case) !=
+      options.lower_case) {
+    parts.emplace_back(options.lower_case ? "accents kept"
+                                          : "accents stripped");
+  }
+  if (!options.tokenize_chinese_chars) {
+    parts.emplace_back("ideographs not split");
+  }
+  if (!options.clean_text) {
+    parts.emplace_back("controls kept");
+  }
+  if (!options.added_tokens.empty()) {
+    parts.push_back(Counted(static_cast<int64_t>(options.added_tokens.size()),
+                            "added token"));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::vector<std::string> TokenizerWarnings(const TokenizerFiles& tokenizer) {
+  if (tokenizer.capitals.empty() ||
+      (tokenizer.case_is_given && !tokenizer.wordpiece.lower_case)) {
+    return {};
+  }
+  return {absl::StrCat(
+      tokenizer.capitals, ": ",
+      tokenizer.wordpiece.lower_case
+          ? "text is folded to lower case, as asked for, so that they are "
+            "never used"
+          : "it is taken for a cased one, and text is not folded to lower "
+            "case")};
 }
 
 absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
@@ -337,10 +532,18 @@ absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
       absl::StrCat(directory, "/", VocabularyFileName(tokenizer.type)),
-      vocabulary));
-  const nlohmann::json options = {
-      {"do_lower_case", tokenizer.lower_case},
-      {kSplitPunctuation, tokenizer.split_punctuation}};
+      tokenizer.type == kSentencePiece
+          ? vocabulary
+          : LinesToWrite(tokenizer.wordpiece, vocabulary)));
+  nlohmann::json options = nlohmann::json::object();
+  if (tokenizer.type != kSentencePiece) {
+    options =
+        nlohmann::json::parse(WordPieceOptionsToJson(tokenizer.wordpiece));
+    options["max_input_chars_per_word"] =
+        tokenizer.wordpiece.max_word_code_points;
+  }
+  options["do_lower_case"] = tokenizer.wordpiece.lower_case;
+  options[kSplitPunctuation] = tokenizer.split_punctuation;
   return WriteFileAtomically(absl::StrCat(directory, "/", kTokenizerConfig),
                              options.dump(/*indent=*/2) + "\n");
 }

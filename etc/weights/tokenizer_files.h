@@ -2,42 +2,90 @@
 #define ETC_ETC_WEIGHTS_TOKENIZER_FILES_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "etc/weights/wordpiece_options.h"
 
 namespace etc {
 
-// A vocabulary in the directory of a model's weights, and how text is split
-// with it.
+// A vocabulary, and how text is split with it.
 struct TokenizerFiles {
   // "wordpiece" or "sentencepiece"; empty if there is no vocabulary.
   std::string type;
   // Path of a vocab.txt, a SentencePiece model or a tokenizer.json, under
   // whichever name; ReadVocabulary reads it.
   std::string vocabulary;
-  // WordPiece: fold to lower case and strip accents.
-  bool lower_case = true;
+  WordPieceOptions wordpiece;
   // SentencePiece: split into words first (doc/model.md 9.4).
   bool split_punctuation = false;
   // If `type` is empty, why the vocabulary found cannot be used; empty if there
   // is none.
   std::string unsupported;
+
+  // Place of the statement about wordpiece.lower_case; empty if there is none.
+  std::string case_is_stated_by;
+  // Message about capitals in the vocabulary where no file says lower_case;
+  // empty if there are none, or a file says it.
+  std::string capitals;
+  // SetCase was called.
+  bool case_is_given = false;
 };
 
-// Finds the vocabulary by the names that official ETC, BERT, HuggingFace and we
-// use; without any of them, in tokenizer.json. The options are those in
-// tokenizer_config.json, or without it those in tokenizer.json;
-// split_punctuation is also true in the official folder
-// `etc_large_split_punctuation`. `path` is the directory, or a file or the
-// prefix of files in it.
-//   kInvalidArgument  tokenizer_config.json or tokenizer.json is invalid
+// Finds the vocabulary in a directory by the names that official ETC, BERT,
+// HuggingFace and we use; without any of them, in tokenizer.json. `path` is the
+// directory, or a file or the prefix of files in it.
+//   what DescribeTokenizer says, but for kUnimplemented, which becomes
+//   `unsupported`
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 
-// The contents of the vocabulary at `path`: of a tokenizer.json (any name that
-// ends in ".json") as those of the vocab.txt that is equivalent.
-//   what ReadFile and ReadTokenizerJson say
-absl::StatusOr<std::string> ReadVocabulary(const std::string& path);
+// Reads how the vocabulary in the file `vocabulary`, of the given type, is
+// used, from all files in its directory that say so: of WordPiece
+// tokenizer.json (also as the vocabulary itself), tokenizer_config.json,
+// special_tokens_map.json, added_tokens.json, and config.json for the class of
+// the tokenizer; of SentencePiece tokenizer_config.json, or the name of the
+// official folder `etc_large_split_punctuation`. A WordPiece vocabulary with
+// capitals, of which no file says do_lower_case, is taken for a cased one.
+//   kUnimplemented    another tokenizer than BERT's, or an option that is not
+//                     supported; the message names file, field and value
+//   kInvalidArgument  a mistake in one of the files, or two that contradict
+//                     each other
+// and those of ReadFile and ReadJsonFile.
+absl::StatusOr<TokenizerFiles> DescribeTokenizer(const std::string& type,
+                                                 const std::string& vocabulary);
+
+// Sets lower_case by the word of the user; `source` is how it was given
+// ("--cased", "tokenizer.lower_case is true").
+//   kInvalidArgument  a file says the opposite
+absl::Status SetCase(bool lower_case, const std::string& source,
+                     TokenizerFiles* tokenizer);
+
+// Gives a vocabulary that was named instead of the one beside weights what only
+// the files beside the weights, `source`, say.
+void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named);
+
+// The files beside a vocabulary that say how it is used, by their paths.
+std::vector<std::string> FilesBesideVocabulary(const std::string& vocabulary);
+
+// Describes the treatment of text for people: "lower case, accents kept, 2
+// added tokens".
+std::string TokenizerText(const TokenizerFiles& tokenizer);
+
+// Messages about what is done without a word in any file.
+std::vector<std::string> TokenizerWarnings(const TokenizerFiles& tokenizer);
+
+// The contents of the vocabulary at `path`: of WordPiece (also of a
+// tokenizer.json: any name that ends in ".json") those of the vocab.txt that
+// is equivalent, added tokens among them.
+//   what DescribeTokenizer says
+absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
+                                           const std::string& path);
+
+// The lines of a vocab.txt without their ends; line i is that of id i. CRLF, a
+// byte order mark and empty lines at the end are accepted.
+std::vector<absl::string_view> VocabularyLines(absl::string_view contents);
 
 // The name of a vocabulary in our checkpoint directories: "vocab.txt" for
 // "wordpiece", "tokenizer.model" for "sentencepiece".
@@ -49,25 +97,6 @@ std::string VocabularyFileName(const std::string& tokenizer_type);
 absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
                             const std::string& vocabulary,
                             const std::string& directory);
-
-// A WordPiece tokenizer as HuggingFace's tokenizer.json describes it.
-struct WordPieceFile {
-  // The contents of vocab.txt: one piece a line, in the order of their ids.
-  std::string vocabulary;
-  // Whether text is folded to lower case and accents are stripped.
-  bool lower_case = false;
-};
-
-// Reads a tokenizer.json of BERT's tokenizer, the only vocabulary that
-// transformers 5 writes (doc/formats.md 4.6): `model.vocab`, the special pieces
-// of `added_tokens`, and `normalizer` for case and accents.
-//   kUnimplemented    another kind of tokenizer: Unigram, BPE, or a WordPiece
-//                     that normalises or splits text unlike BERT's; the message
-//                     says what was found and what is supported
-//   kInvalidArgument  ids that are not 0, 1, 2, ... once each, and other errors
-//                     in the format
-// and the errors of ReadJsonFile.
-absl::StatusOr<WordPieceFile> ReadTokenizerJson(const std::string& path);
 
 }  // namespace etc
 

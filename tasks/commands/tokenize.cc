@@ -52,24 +52,31 @@ struct Arguments {
 
 // The vocabulary of a checkpoint or model, which knows its options, or a file.
 absl::StatusOr<TokenizerConfig> TokenizerOf(const Arguments& arguments) {
-  TokenizerConfig config = {
-      .type = absl::EndsWith(arguments.vocabulary, ".model") ? "sentencepiece"
-                                                             : "wordpiece",
-      .vocabulary = arguments.vocabulary};
-  if (std::filesystem::is_directory(arguments.vocabulary)) {
-    ETC_ASSIGN_OR_RETURN(const TokenizerFiles found,
-                         FindTokenizer(arguments.vocabulary));
+  TokenizerFiles found;
+  if (!std::filesystem::is_directory(arguments.vocabulary)) {
+    ETC_ASSIGN_OR_RETURN(
+        found, DescribeTokenizer(absl::EndsWith(arguments.vocabulary, ".model")
+                                     ? "sentencepiece"
+                                     : "wordpiece",
+                                 arguments.vocabulary));
+  } else {
+    ETC_ASSIGN_OR_RETURN(found, FindTokenizer(arguments.vocabulary));
     if (found.type.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
           arguments.vocabulary, " should have a vocabulary, but ",
           found.unsupported.empty() ? "has none" : found.unsupported));
     }
-    config = {found.type, found.vocabulary, found.lower_case,
-              found.split_punctuation};
   }
-  config.lower_case = config.lower_case && !arguments.cased;
-  config.split_punctuation |= arguments.split_punctuation;
-  return config;
+  if (arguments.cased) {
+    ETC_RETURN_IF_ERROR(
+        SetCase(/*lower_case=*/false, "--cased is given", &found));
+  }
+  PrintWarnings(TokenizerWarnings(found));
+  return TokenizerConfig{.type = found.type,
+                         .vocabulary = found.vocabulary,
+                         .lower_case = found.wordpiece.lower_case,
+                         .split_punctuation = found.split_punctuation ||
+                                              arguments.split_punctuation};
 }
 
 absl::Status SetDocuments(const std::string& documents,
@@ -311,8 +318,10 @@ void AddTokenizeCommand(CLI::App* program, Action* action) {
                    "vocab.txt, tokenizer.json, a SentencePiece model (.model), "
                    "or a directory of a checkpoint that has one")
       ->required();
-  command->add_flag("--cased", arguments->cased,
-                    "WordPiece: keep upper case and accents");
+  command->add_flag(
+      "--cased", arguments->cased,
+      "WordPiece: keep upper case and accents, where no file beside "
+      "the vocabulary says do_lower_case");
   command->add_flag(
       "--split-punctuation", arguments->split_punctuation,
       "SentencePiece: split at white space and punctuation first");

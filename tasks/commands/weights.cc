@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -58,16 +57,18 @@ bool IsSentencePiece(const std::string& path) {
 absl::Status OverrideTokenizer(const ImportArguments& arguments,
                                TokenizerFiles* tokenizer) {
   if (!arguments.vocabulary.empty()) {
-    tokenizer->vocabulary = arguments.vocabulary;
-    tokenizer->type =
-        IsSentencePiece(arguments.vocabulary) ? "sentencepiece" : "wordpiece";
+    ETC_ASSIGN_OR_RETURN(TokenizerFiles named,
+                         DescribeTokenizer(IsSentencePiece(arguments.vocabulary)
+                                               ? "sentencepiece"
+                                               : "wordpiece",
+                                           arguments.vocabulary));
+    TakeUnstated(*tokenizer, &named);
+    *tokenizer = std::move(named);
   }
-  if (absl::EndsWith(arguments.vocabulary, ".json")) {
-    ETC_ASSIGN_OR_RETURN(const WordPieceFile file,
-                         ReadTokenizerJson(arguments.vocabulary));
-    tokenizer->lower_case = file.lower_case;
+  if (arguments.cased) {
+    ETC_RETURN_IF_ERROR(
+        SetCase(/*lower_case=*/false, "--cased is given", tokenizer));
   }
-  tokenizer->lower_case = tokenizer->lower_case && !arguments.cased;
   tokenizer->split_punctuation =
       tokenizer->split_punctuation || arguments.split_punctuation;
   return absl::OkStatus();
@@ -77,7 +78,7 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(
     const TokenizerFiles& files) {
   return LoadTokenizer({.type = files.type,
                         .vocabulary = files.vocabulary,
-                        .lower_case = files.lower_case,
+                        .lower_case = files.wordpiece.lower_case,
                         .split_punctuation = files.split_punctuation});
 }
 
@@ -117,13 +118,11 @@ absl::Status CheckTokenizer(const ImportPlan& plan) {
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const auto tokenizer, Load(plan.tokenizer));
+  const std::string use = TokenizerText(plan.tokenizer);
   std::cout << "vocabulary: " << plan.tokenizer.vocabulary << ", "
             << Counted(tokenizer->vocab_size(), "piece")
-            << (plan.tokenizer.type != "wordpiece" ? ""
-                : plan.tokenizer.lower_case        ? ", lower case"
-                                                   : ", cased")
-            << "\n";
-  std::vector<std::string> warnings;
+            << (use.empty() ? "" : ", ") << use << "\n";
+  std::vector<std::string> warnings = TokenizerWarnings(plan.tokenizer);
   ETC_RETURN_IF_ERROR(CheckVocabularySize(plan.tokenizer.vocabulary,
                                           tokenizer->vocab_size(),
                                           plan.config.vocab_size, &warnings));
@@ -350,8 +349,10 @@ void AddImportCommand(CLI::App* program, Action* action) {
       "matched to a .model piece by piece");
   command->add_flag("--no-heads{false}", arguments->options.heads,
                     "Leave out the heads of pre-training and of fine-tuning");
-  command->add_flag("--cased", arguments->cased,
-                    "WordPiece: do not fold to lower case");
+  command->add_flag(
+      "--cased", arguments->cased,
+      "WordPiece: do not fold to lower case, where no file beside "
+      "the vocabulary says do_lower_case");
   command->add_flag("--split-punctuation", arguments->split_punctuation,
                     "SentencePiece: split into words first");
   command->callback([=] {

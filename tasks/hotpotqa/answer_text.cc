@@ -81,7 +81,8 @@ std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
                                TokenizerKind kind, const Tokenizer& tokenizer) {
   if (kind == TokenizerKind::kWordPiece) {
     return ProjectAnswer(JoinedPieces(example, span, tokenizer),
-                         TouchedUnigrams(example, span));
+                         TouchedUnigrams(example, span),
+                         BasicOptionsOf(tokenizer));
   }
   std::vector<Token> pieces;
   for (int64_t i = span.first; i <= span.last; ++i) {

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "etc/weights/wordpiece_options.h"
 
 namespace etc {
 namespace {
@@ -47,6 +48,19 @@ absl::StatusOr<std::string> SentencePieceDigest(const std::string& path) {
   return digest.HexDigest();
 }
 
+// The options of a tokenizer that are not the defaults, but for lower_case.
+std::string WordPieceText(const Tokenizer& tokenizer) {
+  if (tokenizer.wordpiece_options() == nullptr) {
+    return "";
+  }
+  WordPieceOptions options = *tokenizer.wordpiece_options();
+  if (options.strip_accents == options.lower_case) {
+    options.strip_accents.reset();
+  }
+  const std::string json = WordPieceOptionsToJson(options);
+  return json == "{}" ? "" : json;
+}
+
 }  // namespace
 
 absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
@@ -59,6 +73,7 @@ absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
       is_wordpiece ? TokenizerKind::kWordPiece : TokenizerKind::kSentencePiece;
   settings.vocab_size = tokenizer->vocab_size();
   settings.lower_case = tokenizer->lower_cases();
+  settings.wordpiece_options = WordPieceText(*tokenizer);
   settings.split_punctuation = !is_wordpiece && config.split_punctuation;
   if (is_wordpiece) {
     settings.vocabulary_sha256 = WordPieceDigest(*tokenizer);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr absl::string_view kWordPieceName = "wordpiece";
 constexpr absl::string_view kSentencePieceName = "sentencepiece";
+constexpr char kWordPieceOptions[] = "wordpiece_options";
 
 absl::string_view KindName(TokenizerKind kind) {
   return kind == TokenizerKind::kWordPiece ? kWordPieceName
@@ -20,16 +21,22 @@ absl::string_view KindName(TokenizerKind kind) {
 }
 
 nlohmann::json ToJson(const TokenStoreSettings& settings) {
-  return {{"tokenizer", std::string(KindName(settings.tokenizer_kind))},
-          {"vocab_size", settings.vocab_size},
-          {"vocabulary_sha256", settings.vocabulary_sha256},
-          {"lower_case", settings.lower_case},
-          {"split_punctuation", settings.split_punctuation},
-          {"sentences", settings.sentences},
-          {"unknown_id", settings.unknown_id},
-          {"cls_id", settings.cls_id},
-          {"sep_id", settings.sep_id},
-          {"mask_id", settings.mask_id}};
+  nlohmann::json json = {
+      {"tokenizer", std::string(KindName(settings.tokenizer_kind))},
+      {"vocab_size", settings.vocab_size},
+      {"vocabulary_sha256", settings.vocabulary_sha256},
+      {"lower_case", settings.lower_case},
+      {"split_punctuation", settings.split_punctuation},
+      {"sentences", settings.sentences},
+      {"unknown_id", settings.unknown_id},
+      {"cls_id", settings.cls_id},
+      {"sep_id", settings.sep_id},
+      {"mask_id", settings.mask_id}};
+  // Stores of the defaults have the digests that they always had.
+  if (!settings.wordpiece_options.empty()) {
+    json[kWordPieceOptions] = settings.wordpiece_options;
+  }
+  return json;
 }
 
 void ReadSpecialId(JsonObjectReader& reader, const std::string& field,
@@ -84,6 +91,7 @@ absl::StatusOr<TokenStoreSettings> ParseTokenStoreSettings(
   reader.Required("vocabulary_sha256", &settings.vocabulary_sha256);
   reader.Required("lower_case", &settings.lower_case);
   reader.Required("split_punctuation", &settings.split_punctuation);
+  reader.Optional(kWordPieceOptions, &settings.wordpiece_options);
   reader.Required("sentences", &settings.sentences);
   const int64_t pieces = settings.vocab_size;
   ReadSpecialId(reader, "unknown_id", pieces, &settings.unknown_id);
@@ -97,12 +105,15 @@ absl::StatusOr<TokenStoreSettings> ParseTokenStoreSettings(
 absl::Status CheckSameTokenizer(const TokenStoreSettings& store,
                                 const TokenStoreSettings& run,
                                 const std::string& path) {
-  const nlohmann::json ours = ToJson(store);
-  const nlohmann::json theirs = ToJson(run);
+  nlohmann::json ours = ToJson(store);
+  nlohmann::json theirs = ToJson(run);
+  ours.emplace(kWordPieceOptions, "{}");
+  theirs.emplace(kWordPieceOptions, "{}");
   // The vocabulary last: its digest says least to a reader.
   for (const char* field :
-       {"tokenizer", "lower_case", "split_punctuation", "vocab_size",
-        "unknown_id", "cls_id", "sep_id", "mask_id", "vocabulary_sha256"}) {
+       {"tokenizer", "lower_case", "split_punctuation", kWordPieceOptions,
+        "vocab_size", "unknown_id", "cls_id", "sep_id", "mask_id",
+        "vocabulary_sha256"}) {
     if (ours[field] != theirs[field]) {
       return absl::FailedPreconditionError(absl::StrCat(
           path, ": the store was made with another tokenizer than the run's: ",

@@ -22,6 +22,9 @@ struct TokenStoreSettings {
   std::string vocabulary_sha256;
   bool lower_case = true;
   bool split_punctuation = false;
+  // WordPiece: its other options, as WordPieceOptionsToJson writes them; empty:
+  // the defaults.
+  std::string wordpiece_options = "";
   // How the text was split into sentences: "lines", "icu" or "punkt".
   std::string sentences;
   // Ids of the pieces that stand for no text of the corpus; -1: there is none.

@@ -120,7 +120,7 @@ std::string TextOf(const Ends& ends, const Context& context) {
     ids.push_back(document.pieces[i].id);
   }
   return ProjectAnswer(WordsOfPieces(ids, context.tokenizer), words,
-                       context.tokenizer.lower_cases());
+                       BasicOptionsOf(context.tokenizer));
 }
 
 // Those with different texts, at most n_best_size, and no answer, which has a

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/unicode.h"
 
 namespace etc {
@@ -51,10 +50,10 @@ std::string WordsOfPieces(absl::Span<const int32_t> ids,
 }
 
 std::string ProjectAnswer(absl::string_view pieces, absl::string_view raw,
-                          bool lower_case) {
+                          const BasicTokenizerOptions& options) {
   const std::vector<CodePoint> original = CodePointsOf(raw);
-  const std::vector<CodePoint> tokenized = CodePointsOf(
-      absl::StrJoin(BasicWords(raw, {.lower_case = lower_case}), " "));
+  const std::vector<CodePoint> tokenized =
+      CodePointsOf(absl::StrJoin(BasicWords(raw, options), " "));
   const std::vector<CodePoint> wanted = CodePointsOf(pieces);
   const std::vector<size_t> original_places = NonBlanks(original);
   const std::vector<size_t> tokenized_places = NonBlanks(tokenized);

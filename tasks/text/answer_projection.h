@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
@@ -20,9 +21,9 @@ std::string WordsOfPieces(absl::Span<const int32_t> ids,
 
 // The part of `raw` whose words (BasicWords) are `pieces`, a result of
 // WordsOfPieces, where they occur first; or all of `raw` where the two cannot
-// be aligned character by character. `lower_case` is that of the tokenizer.
+// be aligned character by character. `options` are those of the tokenizer.
 std::string ProjectAnswer(absl::string_view pieces, absl::string_view raw,
-                          bool lower_case = true);
+                          const BasicTokenizerOptions& options = {});
 
 }  // namespace etc
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "absl/strings/ascii.h"
+#include "etc/weights/wordpiece_options.h"
 #include "tasks/text/unicode.h"
 
 namespace etc {
@@ -76,6 +77,7 @@ class WordScanner {
       : text_(text),
         size_(static_cast<int64_t>(text.size())),
         options_(options),
+        strip_accents_(options.strip_accents.value_or(options.lower_case)),
         visit_(visit),
         nfd_(GetNfd()) {}
 
@@ -99,11 +101,48 @@ class WordScanner {
     }
   }
 
+  NormalizedText Normalize() {
+    for (int64_t at = 0; at < size_;) {
+      const int64_t begin = at;
+      const CodePoint c = NextCodePoint(text_, &at);
+      if (IsDropped(c)) {
+        continue;
+      }
+      const bool stands_alone = StandsAlone(c);
+      if (stands_alone) {
+        word_.push_back({' ', {begin, begin}});
+      }
+      word_.push_back({IsSpace(c) ? ' ' : c, {begin, at}});
+      if (stands_alone) {
+        word_.push_back({' ', {at, at}});
+      }
+    }
+    Fold();
+    NormalizedText normalized;
+    for (const auto& [c, source] : word_) {
+      AppendUtf8(c, &normalized.text);
+      normalized.sources.resize(normalized.text.size(), source);
+    }
+    return normalized;
+  }
+
  private:
   static const icu::Normalizer2& GetNfd() {
     // The data of NFD are compiled into ICU, so that this cannot fail.
     UErrorCode status = U_ZERO_ERROR;
     return *icu::Normalizer2::getNFDInstance(status);
+  }
+
+  bool IsDropped(CodePoint c) const {
+    return c < 0 || (options_.clean_text && IsBertDeleted(c));
+  }
+  // Without cleaning, controls that are white space are left.
+  bool IsSpace(CodePoint c) const {
+    return IsBertSpace(c) || IsLineSeparator(c) ||
+           (!options_.clean_text && u_isUWhiteSpace(c) != 0);
+  }
+  bool StandsAlone(CodePoint c) const {
+    return options_.tokenize_chinese_chars && IsBertIdeograph(c);
   }
 
   // Bytes [begin, end) are letters, digits and punctuation of ASCII: nothing
@@ -135,13 +174,13 @@ class WordScanner {
     while (at < size_) {
       const int64_t begin = at;
       const CodePoint c = NextCodePoint(text_, &at);
-      if (c < 0 || IsBertDeleted(c)) {
+      if (IsDropped(c)) {
         continue;
       }
-      if (IsBertSpace(c) || IsLineSeparator(c)) {
+      if (IsSpace(c)) {
         return at;
       }
-      if (IsBertIdeograph(c)) {
+      if (StandsAlone(c)) {
         if (!word_.empty()) {
           return begin;
         }
@@ -153,14 +192,21 @@ class WordScanner {
     return at;
   }
 
-  void VisitCollected() {
+  // `word_` into lower case and without accents, as the options say.
+  void Fold() {
     if (options_.lower_case) {
       LowerCase();
+    }
+    if (strip_accents_) {
       Decompose();
       std::erase_if(word_, [](const SourcedCodePoint& c) {
         return u_charType(c.value) == U_NON_SPACING_MARK;
       });
     }
+  }
+
+  void VisitCollected() {
+    Fold();
     for (size_t from = 0; from < word_.size();) {
       size_t to = from + 1;
       if (!IsBertPunctuation(word_[from].value)) {
@@ -238,6 +284,7 @@ class WordScanner {
   const absl::string_view text_;
   const int64_t size_;
   const BasicTokenizerOptions options_;
+  const bool strip_accents_;
   const absl::FunctionRef<void(const BasicWord&)> visit_;
   const icu::Normalizer2& nfd_;
 
@@ -266,6 +313,22 @@ void VisitBasicWords(absl::string_view text,
                      const BasicTokenizerOptions& options,
                      absl::FunctionRef<void(const BasicWord&)> visit) {
   WordScanner(text, options, visit).Scan();
+}
+
+NormalizedText NormalizeText(absl::string_view text,
+                             const BasicTokenizerOptions& options) {
+  return WordScanner(text, options, [](const BasicWord&) {}).Normalize();
+}
+
+BasicTokenizerOptions BasicOptionsOf(const Tokenizer& tokenizer) {
+  const WordPieceOptions* options = tokenizer.wordpiece_options();
+  if (options == nullptr) {
+    return {.lower_case = tokenizer.lower_cases()};
+  }
+  return {.lower_case = options->lower_case,
+          .strip_accents = options->strip_accents,
+          .tokenize_chinese_chars = options->tokenize_chinese_chars,
+          .clean_text = options->clean_text};
 }
 
 const CuttingPlaces& CuttingPlacesOfBasicWords() {

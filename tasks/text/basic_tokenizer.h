@@ -2,6 +2,7 @@
 #define ETC_TASKS_TEXT_BASIC_TOKENIZER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,18 @@
 namespace etc {
 
 struct BasicTokenizerOptions {
-  // Folds upper case to lower case and drops accents (category Mn after NFD).
+  // Folds upper case to lower case.
   bool lower_case = true;
+  // Drops accents (category Mn after NFD). Absent: as lower_case.
+  std::optional<bool> strip_accents = std::nullopt;
+  // Makes each CJK ideograph a word.
+  bool tokenize_chinese_chars = true;
+  // Deletes controls and U+FFFD.
+  bool clean_text = true;
 };
+
+// Returns the options of a tokenizer.
+BasicTokenizerOptions BasicOptionsOf(const Tokenizer& tokenizer);
 
 // One word of a text: a run without white space and punctuation, one
 // punctuation character, or one CJK character.
@@ -50,12 +60,22 @@ class BasicWord {
 // Calls `visit` for each word of `text` in order: BERT's BasicTokenizer as ETC
 // has it (doc/formats.md 4.2). The word is gone when `visit` returns.
 //
-// Controls, U+FFFD and bytes that are not UTF-8 (by maximal subparts) are
-// deleted, so that the letters around them are one word. Lower-casing is full,
-// in the root locale, and knows the final sigma.
+// Controls, U+FFFD (with clean_text) and bytes that are not UTF-8 (by maximal
+// subparts) are deleted, so that the letters around them are one word.
+// Lower-casing is full, in the root locale, and knows the final sigma.
 void VisitBasicWords(absl::string_view text,
                      const BasicTokenizerOptions& options,
                      absl::FunctionRef<void(const BasicWord&)> visit);
+
+// A text as its words are made of it, before it is split: cleaned and folded,
+// each white space a blank, blanks around each CJK ideograph.
+struct NormalizedText {
+  std::string text;
+  // For each byte of `text` the bytes of the original that it stands for.
+  std::vector<ByteRange> sources;
+};
+NormalizedText NormalizeText(absl::string_view text,
+                             const BasicTokenizerOptions& options);
 
 // Between two of these characters words do not depend on what is around them.
 const CuttingPlaces& CuttingPlacesOfBasicWords();

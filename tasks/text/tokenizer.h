@@ -10,6 +10,8 @@
 
 namespace etc {
 
+struct WordPieceOptions;
+
 // One piece of a text.
 struct Token {
   // Row of the token table.
@@ -74,6 +76,9 @@ class Tokenizer {
   }
   // Of a part between cutting places.
   virtual PartScore ScoreOf(absl::string_view /*part*/) const { return {}; }
+
+  // Options of WordPiece; null for other tokenizers.
+  virtual const WordPieceOptions* wordpiece_options() const { return nullptr; }
 };
 
 }  // namespace etc

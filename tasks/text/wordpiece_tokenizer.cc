@@ -1,6 +1,7 @@
 #include "tasks/text/wordpiece_tokenizer.h"
 
 #include <cstddef>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -8,9 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "etc/weights/tokenizer_files.h"
+#include "tasks/text/added_tokens.h"
 #include "tasks/text/basic_tokenizer.h"
 #include "tasks/text/piece_trie.h"
 #include "tasks/text/unicode.h"
@@ -22,30 +24,44 @@ namespace {
 constexpr size_t kMaxLines = 10'000'000;
 constexpr size_t kMaxLineBytes = size_t{64} << 10;
 
-constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr absl::string_view kContinuation = "##";
 constexpr absl::string_view kUnknown = "[UNK]";
 
 class WordPieceTokenizer : public Tokenizer {
  public:
+  // `trie` has the pieces that words are cut into, `outside` the others.
   WordPieceTokenizer(std::vector<std::string> pieces, PieceTrie trie,
-                     const WordPieceOptions& options)
+                     PieceTrie outside, const WordPieceOptions& options)
       : pieces_(std::move(pieces)),
         trie_(std::move(trie)),
+        outside_(std::move(outside)),
         options_(options),
+        basic_options_(
+            {.lower_case = options.lower_case,
+             .strip_accents = options.strip_accents,
+             .tokenize_chinese_chars = options.tokenize_chinese_chars,
+             .clean_text = options.clean_text}),
+        added_(options.added_tokens, basic_options_),
         continuation_(trie_.Walk(PieceTrie::kRoot, kContinuation)),
         unknown_id_(trie_.Id(kUnknown)) {}
 
-  // Its words are VisitBasicWords'.
+  // Its words are VisitBasicWords'. A token with a blank would be cut.
   const CuttingPlaces& cutting_places() const override {
-    return CuttingPlacesOfBasicWords();
+    return added_.have_blanks() ? Tokenizer::cutting_places()
+                                : CuttingPlacesOfBasicWords();
   }
 
   std::vector<Token> Encode(absl::string_view text) const override {
     std::vector<Token> pieces;
-    VisitBasicWords(
-        text, {.lower_case = options_.lower_case},
-        [this, &pieces](const BasicWord& word) { Append(word, &pieces); });
+    added_.Split(
+        text,
+        [&](ByteRange part) {
+          AppendWords(text.substr(part.begin, part.end - part.begin),
+                      part.begin, &pieces);
+        },
+        [&](int32_t id, ByteRange source) {
+          pieces.push_back({id, source.begin, source.end});
+        });
     return pieces;
   }
 
@@ -53,10 +69,29 @@ class WordPieceTokenizer : public Tokenizer {
     return static_cast<int64_t>(pieces_.size());
   }
   std::string Piece(int32_t id) const override { return pieces_.at(id); }
-  int32_t Id(absl::string_view piece) const override { return trie_.Id(piece); }
+  int32_t Id(absl::string_view piece) const override {
+    const int32_t id = trie_.Id(piece);
+    return id >= 0 ? id : outside_.Id(piece);
+  }
   bool lower_cases() const override { return options_.lower_case; }
+  const WordPieceOptions* wordpiece_options() const override {
+    return &options_;
+  }
 
  private:
+  // `text` begins at byte `offset` of what is encoded.
+  void AppendWords(absl::string_view text, int64_t offset,
+                   std::vector<Token>* pieces) const {
+    const size_t first = pieces->size();
+    VisitBasicWords(
+        text, basic_options_,
+        [this, pieces](const BasicWord& word) { Append(word, pieces); });
+    for (size_t i = first; offset > 0 && i < pieces->size(); ++i) {
+      (*pieces)[i].begin += offset;
+      (*pieces)[i].end += offset;
+    }
+  }
+
   void Append(const BasicWord& word, std::vector<Token>* pieces) const {
     const size_t first = pieces->size();
     const absl::string_view text = word.text();
@@ -84,27 +119,13 @@ class WordPieceTokenizer : public Tokenizer {
 
   const std::vector<std::string> pieces_;
   const PieceTrie trie_;
+  const PieceTrie outside_;
   const WordPieceOptions options_;
+  const BasicTokenizerOptions basic_options_;
+  const AddedTokens added_;
   const PieceTrie::Node continuation_;
   const int32_t unknown_id_;
 };
-
-// The lines without their ends; line i of the file is entry i - 1.
-std::vector<absl::string_view> SplitLines(absl::string_view text) {
-  std::vector<absl::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    absl::string_view line = text.substr(0, end);
-    text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
-    while (absl::ConsumeSuffix(&line, "\r")) {
-    }
-    lines.push_back(line);
-  }
-  while (!lines.empty() && lines.back().empty()) {
-    lines.pop_back();
-  }
-  return lines;
-}
 
 // A line, or the beginning of a long one, for messages.
 std::string Quoted(absl::string_view line) {
@@ -135,8 +156,7 @@ absl::Status CheckLine(absl::string_view line, const std::string& where) {
 absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
     absl::string_view vocabulary, const std::string& source,
     const WordPieceOptions& options) {
-  absl::ConsumePrefix(&vocabulary, kByteOrderMark);
-  const std::vector<absl::string_view> lines = SplitLines(vocabulary);
+  const std::vector<absl::string_view> lines = VocabularyLines(vocabulary);
   if (lines.size() > kMaxLines) {
     return absl::ResourceExhaustedError(
         absl::StrCat(source, ": a vocabulary may have ", kMaxLines,
@@ -144,11 +164,23 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
   }
   std::vector<std::string> pieces;
   PieceTrie trie;
+  PieceTrie outside;
+  std::set<int64_t> outside_ids;
+  for (const AddedToken& token : options.added_tokens) {
+    if (token.outside) {
+      outside_ids.insert(token.id);
+    }
+  }
   for (const absl::string_view line : lines) {
     const auto id = static_cast<int32_t>(pieces.size());
     const std::string where = absl::StrCat(source, ":", id + 1);
     ETC_RETURN_IF_ERROR(CheckLine(line, where));
-    if (const int32_t earlier = trie.Add(line, id); earlier >= 0) {
+    PieceTrie& place = outside_ids.count(id) > 0 ? outside : trie;
+    int32_t earlier = place.Add(line, id);
+    if (earlier < 0 && !outside_ids.empty()) {
+      earlier = (&place == &trie ? outside : trie).Id(line);
+    }
+    if (earlier >= 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           where, ": ", Quoted(line), " is in line ", earlier + 1, " already"));
     }
@@ -163,8 +195,17 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> ParseWordPieceTokenizer(
                        " pieces) should have ", required, ", but has not"));
     }
   }
-  return absl::make_unique<WordPieceTokenizer>(std::move(pieces),
-                                               std::move(trie), options);
+  for (const AddedToken& token : options.added_tokens) {
+    const int32_t id = (token.outside ? outside : trie).Id(token.content);
+    if (id != token.id) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(source, ": the added token ", Quoted(token.content),
+                       " has the id ", token.id, ", but the vocabulary has ",
+                       id < 0 ? "no such piece" : absl::StrCat(id)));
+    }
+  }
+  return absl::make_unique<WordPieceTokenizer>(
+      std::move(pieces), std::move(trie), std::move(outside), options);
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> LoadWordPieceTokenizer(

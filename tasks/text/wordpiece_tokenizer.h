@@ -1,29 +1,21 @@
 #ifndef ETC_TASKS_TEXT_WORDPIECE_TOKENIZER_H_
 #define ETC_TASKS_TEXT_WORDPIECE_TOKENIZER_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "etc/weights/wordpiece_options.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
 
-struct WordPieceOptions {
-  // Whether the vocabulary is an uncased one: folds upper case to lower case
-  // and drops accents.
-  bool lower_case = true;
-  // A word of more code points than this becomes one [UNK]: 200 in ETC and
-  // Google's BERT, 100 elsewhere.
-  int64_t max_word_code_points = 200;
-};
-
 // BERT's tokenizer as ETC has it (doc/formats.md 4.1 to 4.4): the words of
 // VisitBasicWords, each cut from the left into the longest pieces that the
 // vocabulary has, where pieces after the first are spelt with "##" in front; a
-// word that cannot be cut becomes one [UNK]. "[SEP]" in a text is text. The
+// word that cannot be cut becomes one [UNK]. Added tokens are found first
+// (tasks/text/added_tokens.h); without them "[SEP]" in a text is text. The
 // ranges of pieces cover what they were made from: all of the word for [UNK],
 // the whole character for each of several pieces made from one.
 //

@@ -1,6 +1,8 @@
 #include "tasks/train/config.h"
 
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -112,17 +114,54 @@ absl::Status ReadModelAndResidual(JsonObjectReader* reader,
 absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
                                  FinetuneConfig* config) {
   TokenizerConfig& tokenizer = config->tokenizer;
+  const Json* object = reader->Raw("tokenizer", /*required=*/false);
+  const auto gives = [object](const char* field) {
+    return object != nullptr && object->is_object() && object->contains(field);
+  };
   TokenizerFiles found;
   if (!config->init.empty()) {
-    ETC_ASSIGN_OR_RETURN(found, FindTokenizer(config->init));
+    absl::StatusOr<TokenizerFiles> beside = FindTokenizer(config->init);
+    // Where another vocabulary is named, that of `init` need not be usable.
+    if (!beside.ok() &&
+        (!gives("vocabulary") || *object->find("vocabulary") == "")) {
+      return beside.status();
+    }
+    found = beside.ok() ? *std::move(beside) : TokenizerFiles();
   }
   if (!found.type.empty()) {
-    tokenizer = {found.type, /*vocabulary=*/"", found.lower_case,
+    tokenizer = {found.type, /*vocabulary=*/"", found.wordpiece.lower_case,
                  found.split_punctuation};
   }
   ETC_RETURN_IF_ERROR(ReadObject(reader, &tokenizer));
-  if (tokenizer.vocabulary.empty() && tokenizer.type == found.type) {
+  std::error_code ignored;
+  if (tokenizer.vocabulary.empty()) {
+    if (tokenizer.type != found.type) {
+      return absl::OkStatus();
+    }
     tokenizer.vocabulary = found.vocabulary;
+  } else if (std::filesystem::is_regular_file(tokenizer.vocabulary, ignored)) {
+    ETC_ASSIGN_OR_RETURN(
+        TokenizerFiles named,
+        DescribeTokenizer(tokenizer.type, tokenizer.vocabulary));
+    TakeUnstated(found, &named);
+    found = std::move(named);
+  } else {
+    return absl::OkStatus();  // loading it will say that it is not there
+  }
+  if (gives("lower_case")) {
+    ETC_RETURN_IF_ERROR(
+        SetCase(tokenizer.lower_case,
+                absl::StrCat(reader->Where("tokenizer"), ".lower_case is ",
+                             tokenizer.lower_case ? "true" : "false"),
+                &found));
+  }
+  if (!gives("split_punctuation")) {
+    tokenizer.split_punctuation = found.split_punctuation;
+  }
+  tokenizer.lower_case =
+      gives("lower_case") ? tokenizer.lower_case : found.wordpiece.lower_case;
+  for (std::string& warning : TokenizerWarnings(found)) {
+    config->warnings.push_back(std::move(warning));
   }
   return absl::OkStatus();
 }

@@ -19,7 +19,9 @@ struct TokenizerConfig {
   // File of the vocabulary: a vocab.txt or a SentencePiece model. Fields of
   // this struct that the configuration leaves out are those of `init`.
   std::string vocabulary;
-  // WordPiece: fold to lower case and strip accents.
+  // WordPiece: fold to lower case. If the configuration leaves it out, what the
+  // files beside the vocabulary say (DescribeTokenizer), which also say the
+  // rest; the opposite of what they say is refused.
   bool lower_case = true;
   // SentencePiece: split at white space and punctuation first, and encode word
   // by word (doc/model.md 9.4).

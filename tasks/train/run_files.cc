@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "base/cpu_limit.h"
 #include "base/status_macros.h"
+#include "etc/weights/tokenizer_files.h"
 #include "tasks/data/data_files.h"
 #include "tasks/train/config_fields.h"
 
@@ -217,6 +218,13 @@ absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
       std::vector<RunFile>& found = files[name];
       for (const std::string& path : *paths) {
         found.push_back({.path = path, .digest = {}});
+      }
+      if constexpr (requires { FilesBesideVocabulary(value); }) {
+        if (name == "tokenizer.vocabulary") {
+          for (const std::string& path : FilesBesideVocabulary(value)) {
+            found.push_back({.path = path, .digest = {}});
+          }
+        }
       }
     }
   });

@@ -33,8 +33,9 @@ using RunFilesListener =
 // Finds the files that each field of the configuration names, and computes
 // their digests, on as many threads as there are cores. A list holds patterns
 // of names (tasks/data/data_files.h); a single string is a file, a directory,
-// of which all files are meant, or the prefix of a TensorFlow checkpoint. A
-// field whose value names no file at all has no entry.
+// of which all files are meant, or the prefix of a TensorFlow checkpoint. With
+// a vocabulary come the files beside it that say how it is used. A field whose
+// value names no file at all has no entry.
 //
 // Of several processes, which all call it at the same time, each reads every so
 // manieth file and tells the others its digest. They take it if samples of

@@ -440,11 +440,12 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(directory + "/finetune.json", json.dump(2) + "\n"));
   if (!files.vocabulary.empty()) {
-    ETC_RETURN_IF_ERROR(WriteTokenizer(
-        {.type = config.tokenizer.type,
-         .lower_case = config.tokenizer.lower_case,
-         .split_punctuation = config.tokenizer.split_punctuation},
-        files.vocabulary, directory));
+    TokenizerFiles tokenizer = {
+        .type = config.tokenizer.type,
+        .wordpiece = files.wordpiece,
+        .split_punctuation = config.tokenizer.split_punctuation};
+    tokenizer.wordpiece.lower_case = config.tokenizer.lower_case;
+    ETC_RETURN_IF_ERROR(WriteTokenizer(tokenizer, files.vocabulary, directory));
   }
   if (files.punkt != nullptr) {
     ETC_RETURN_IF_ERROR(WritePunktFiles(*files.punkt, PunktFolder(directory)));
@@ -456,12 +457,43 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
                       metadata);
 }
 
+namespace {
+
+// Puts the path of the vocabulary in `directory`, which is returned, in the
+// place of `original` if it is there, or else nothing.
+std::string TakeVocabulary(const std::string& directory, nlohmann::json* json,
+                           std::string* original) {
+  std::string type = TokenizerConfig().type;
+  const auto tokenizer = json->find("tokenizer");
+  const bool is_object = tokenizer != json->end() && tokenizer->is_object();
+  const auto take = [&](const char* field, std::string* value) {
+    if (is_object && tokenizer->contains(field) &&
+        tokenizer->find(field)->is_string()) {
+      *value = tokenizer->find(field)->get<std::string>();
+    }
+  };
+  take("type", &type);
+  take("vocabulary", original);
+  std::string path = absl::StrCat(directory, "/", VocabularyFileName(type));
+  std::error_code ignored;
+  if (is_object || tokenizer == json->end()) {
+    (*json)["tokenizer"]["vocabulary"] =
+        std::filesystem::exists(path, ignored) ? path : "";
+  }
+  return path;
+}
+
+}  // namespace
+
 absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
     const std::string& directory) {
   const std::string path = directory + "/finetune.json";
   ETC_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(path));
   bool had_init = false;
+  std::string original;  // the vocabulary that the run read
+  std::string vocabulary;
   if (json.is_object()) {
+    vocabulary = TakeVocabulary(directory, &json, &original);
     had_init = json.contains("init") && json["init"] != "";
     json["model"] = {{"path", directory + "/etc_config.json"}};
     json.erase("init");
@@ -469,20 +501,13 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
                        FinetuneConfigFromJson(std::move(json), path));
   config.train.device = TrainConfig().device;
-  const std::string vocabulary =
-      absl::StrCat(directory, "/", VocabularyFileName(config.tokenizer.type));
-  std::error_code ignored;
-  if (std::filesystem::exists(vocabulary, ignored)) {
-    config.tokenizer.vocabulary = vocabulary;
-  } else if (had_init || !config.tokenizer.vocabulary.empty()) {
+  if (config.tokenizer.vocabulary.empty() && (had_init || !original.empty())) {
     // The file that the run read may have been replaced since.
-    return absl::NotFoundError(
-        absl::StrCat("there is no ", vocabulary,
-                     ", which was written with the checkpoint: copy it there",
-                     config.tokenizer.vocabulary.empty()
-                         ? ""
-                         : absl::StrCat(" (the run read ",
-                                        config.tokenizer.vocabulary, ")")));
+    return absl::NotFoundError(absl::StrCat(
+        "there is no ", vocabulary,
+        ", which was written with the checkpoint: copy it there",
+        original.empty() ? ""
+                         : absl::StrCat(" (the run read ", original, ")")));
   }
   if (config.data.sentences != kIcuSentences) {
     config.data.sentences = PunktFolder(directory);

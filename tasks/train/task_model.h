@@ -14,6 +14,7 @@
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/hugging_face_fields.h"
+#include "etc/weights/wordpiece_options.h"
 #include "tasks/task.h"
 #include "tasks/text/punkt_tables.h"
 #include "tasks/train/config.h"
@@ -100,6 +101,8 @@ struct TaskModelFiles {
   const TaskModel& model;
   const std::string& vocabulary;
   const PunktFiles* punkt = nullptr;
+  // Its lower_case is that of the configuration.
+  WordPieceOptions wordpiece = {};
 };
 absl::Status WriteTaskModel(const TaskModelFiles& files,
                             const std::string& directory);

@@ -10,18 +10,22 @@ absl::StatusOr<std::unique_ptr<RunModel>> TaskRunModel::Make(
     const FinetuneConfig& config, const Task& task,
     const torch::Device& device) {
   std::string vocabulary;
-  if (!config.tokenizer.vocabulary.empty()) {
+  TokenizerFiles tokenizer;
+  if (const TokenizerConfig& named = config.tokenizer;
+      !named.vocabulary.empty()) {
+    ETC_ASSIGN_OR_RETURN(tokenizer,
+                         DescribeTokenizer(named.type, named.vocabulary));
     ETC_ASSIGN_OR_RETURN(vocabulary,
-                         ReadVocabulary(config.tokenizer.vocabulary));
+                         ReadVocabulary(named.type, named.vocabulary));
   }
   std::optional<PunktFiles> punkt;
   if (config.data.sentences != kIcuSentences) {
     ETC_ASSIGN_OR_RETURN(punkt, ReadPunktFiles(config.data.sentences));
   }
   // The constructor is private: make_unique cannot see it.
-  return std::unique_ptr<RunModel>(
-      new TaskRunModel(config, MakeTaskModel(config, task, device),
-                       std::move(vocabulary), std::move(punkt)));
+  return std::unique_ptr<RunModel>(new TaskRunModel(
+      config, MakeTaskModel(config, task, device), std::move(vocabulary),
+      std::move(tokenizer.wordpiece), std::move(punkt)));
 }
 
 absl::StatusOr<std::vector<std::string>> TaskRunModel::LoadInitialWeights() {
@@ -35,7 +39,8 @@ absl::Status TaskRunModel::Save(const std::string& directory) const {
   return WriteTaskModel({.config = config_,
                          .model = model_,
                          .vocabulary = vocabulary_,
-                         .punkt = punkt_.has_value() ? &*punkt_ : nullptr},
+                         .punkt = punkt_.has_value() ? &*punkt_ : nullptr,
+                         .wordpiece = wordpiece_},
                         directory);
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "etc/weights/wordpiece_options.h"
 #include "tasks/task.h"
 #include "tasks/text/punkt_tables.h"
 #include "tasks/train/config.h"
@@ -36,16 +37,19 @@ class TaskRunModel final : public RunModel {
 
  private:
   TaskRunModel(const FinetuneConfig& config, TaskModel model,
-               std::string vocabulary, std::optional<PunktFiles> punkt)
+               std::string vocabulary, WordPieceOptions wordpiece,
+               std::optional<PunktFiles> punkt)
       : config_(config),
         model_(std::move(model)),
         vocabulary_(std::move(vocabulary)),
+        wordpiece_(std::move(wordpiece)),
         punkt_(std::move(punkt)) {}
 
   const FinetuneConfig& config_;
   TaskModel model_;
   // Contents of the file; empty if the task needs none.
   const std::string vocabulary_;
+  const WordPieceOptions wordpiece_;
   // The tables of data.sentences; nothing if that is "icu".
   const std::optional<PunktFiles> punkt_;
 };

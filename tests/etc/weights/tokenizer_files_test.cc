@@ -1,7 +1,8 @@
-// The vocabulary in the directory of weights, under each project's name, and
-// its options (doc/formats.md 2.8). HuggingFace's tokenizer.json
-// (doc/formats.md 4.6): the same lines as a vocab.txt, and a clear refusal of
-// what is no tokenizer of BERT.
+// The vocabulary in the directory of weights, under each project's name
+// (doc/formats.md 2.8), and how it is used: what each file beside it says is
+// obeyed or refused by name, and files that contradict each other are refused.
+// HuggingFace's tokenizer.json (doc/formats.md 4.6): the same lines as a
+// vocab.txt, and a clear refusal of what is no tokenizer of BERT.
 #include "etc/weights/tokenizer_files.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "etc/weights/tokenizer_json.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temporary_directory.h"
 
@@ -18,7 +20,9 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 // --- The files -------------------------------------------------------------
 
@@ -40,7 +44,7 @@ TEST(TokenizerFilesTest, FindsTheVocabularyOfEachProject) {
       ASSERT_TRUE(found.ok()) << found.status();
       EXPECT_EQ(found->type, type);
       EXPECT_EQ(found->vocabulary, vocabulary);
-      EXPECT_TRUE(found->lower_case);
+      EXPECT_EQ(found->wordpiece, WordPieceOptions());
       EXPECT_FALSE(found->split_punctuation);
     }
   }
@@ -50,15 +54,39 @@ TEST(TokenizerFilesTest, FindsTheVocabularyOfEachProject) {
 
 TEST(TokenizerFilesTest, ReadsBackTheTokenizerItWrites) {
   TemporaryDirectory directory;
-  const TokenizerFiles written = {
-      .type = "sentencepiece", .lower_case = false, .split_punctuation = true};
+  const TokenizerFiles written = {.type = "sentencepiece",
+                                  .split_punctuation = true};
   ASSERT_TRUE(WriteTokenizer(written, "pieces", directory.path()).ok());
   const auto found = FindTokenizer(directory.path());
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->type, "sentencepiece");
   EXPECT_EQ(*ReadFile(found->vocabulary), "pieces");
-  EXPECT_FALSE(found->lower_case);
   EXPECT_TRUE(found->split_punctuation);
+}
+
+TEST(TokenizerFilesTest, ReadsBackAllOptionsOfWordPiece) {
+  const AddedToken entity = {.id = 2, .content = "[ENT0]", .special = true};
+  const AddedToken word = {.id = 3,
+                           .content = "Foo",
+                           .single_word = true,
+                           .normalized = true,
+                           .lstrip = true,
+                           .rstrip = true};
+  for (const WordPieceOptions& options :
+       {WordPieceOptions{}, WordPieceOptions{.lower_case = false},
+        WordPieceOptions{.strip_accents = false},
+        WordPieceOptions{.tokenize_chinese_chars = false},
+        WordPieceOptions{.clean_text = false},
+        WordPieceOptions{.max_word_code_points = 7},
+        WordPieceOptions{.added_tokens = {entity, word}}}) {
+    TemporaryDirectory directory;
+    ASSERT_TRUE(WriteTokenizer({.type = "wordpiece", .wordpiece = options},
+                               "[PAD]\na\n[ENT0]\nFoo\n", directory.path())
+                    .ok());
+    const auto found = FindTokenizer(directory.path());
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->wordpiece, options) << WordPieceOptionsToJson(options);
+  }
 }
 
 TEST(TokenizerFilesTest, TakesTheOptionThatOnlyTheOfficialFolderNames) {
@@ -77,6 +105,26 @@ TEST(TokenizerFilesTest, RefusesTokenizerOptionsOfAnotherType) {
   EXPECT_THAT(
       FindTokenizer(directory.path()).status().ToString(),
       AllOf(HasSubstr("tokenizer_config.json"), HasSubstr("do_lower_case")));
+}
+
+// "[ENT0]" never is a part of a word, "Foo" would be one if it were a line.
+TEST(TokenizerFilesTest, WritesNoLinesThatWouldBecomePiecesOfWords) {
+  const std::string lines = "[PAD]\na\n[ENT0]\nFoo\n[ENT1]\n";
+  TokenizerFiles tokenizer = {
+      .type = "wordpiece",
+      .wordpiece = {
+          .added_tokens = {{.id = 2, .content = "[ENT0]", .outside = true},
+                           {.id = 3, .content = "Foo", .outside = true},
+                           {.id = 4, .content = "[ENT1]", .outside = true}}}};
+  TemporaryDirectory directory;
+  const std::string vocabulary = directory.File("vocab.txt");
+  ASSERT_TRUE(WriteTokenizer(tokenizer, lines, directory.path()).ok());
+  EXPECT_EQ(*ReadFile(vocabulary), "[PAD]\na\n[ENT0]\n");
+  EXPECT_EQ(*ReadVocabulary("wordpiece", vocabulary), lines);
+  const auto found = FindTokenizer(directory.path());
+  ASSERT_TRUE(found.ok()) << found.status();
+  tokenizer.wordpiece.added_tokens[0].outside = false;
+  EXPECT_EQ(found->wordpiece, tokenizer.wordpiece);
 }
 
 // --- tokenizer.json
@@ -112,9 +160,16 @@ json Bert() {
 
 class TokenizerJsonTest : public testing::Test {
  protected:
-  absl::StatusOr<WordPieceFile> Read(const json& contents) {
+  absl::StatusOr<TokenizerJson> Read(const json& contents) {
     return ReadTokenizerJson(
         directory_.Write("tokenizer.json", contents.dump()));
+  }
+
+  WordPieceOptions Options(const json& contents) {
+    const auto tokenizer = DescribeTokenizer(
+        "wordpiece", directory_.Write("tokenizer.json", contents.dump()));
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+    return tokenizer.ok() ? tokenizer->wordpiece : WordPieceOptions();
   }
 
   // The error of the file in which `pointer` is `value`.
@@ -131,23 +186,26 @@ TEST_F(TokenizerJsonTest, HasThePiecesInTheOrderOfTheirIds) {
   const auto file = Read(Bert());
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->vocabulary, "[PAD]\nzebra\n[UNK]\n##a\nb\n<new>\n");
-  EXPECT_TRUE(file->lower_case);
 }
 
 TEST_F(TokenizerJsonTest, FoldsAsTheNormalizerSays) {
   json contents = Bert();
   json& normalizer = contents["normalizer"];
   normalizer["strip_accents"] = true;
-  EXPECT_TRUE(Read(contents)->lower_case);
+  EXPECT_TRUE(Options(contents).lower_case);
+  EXPECT_EQ(Options(contents).strip_accents, true);
   normalizer["lowercase"] = false;
-  EXPECT_THAT(Read(contents).status().message(),
-              HasSubstr("normalizer.strip_accents is true"));
+  EXPECT_FALSE(Options(contents).lower_case);
   normalizer["strip_accents"] = nullptr;
-  EXPECT_FALSE(Read(contents)->lower_case);
+  EXPECT_FALSE(Options(contents).lower_case);
+  EXPECT_EQ(Options(contents).strip_accents, std::nullopt);
+  // Without one text stays as it is.
   normalizer = nullptr;
-  EXPECT_FALSE(Read(contents)->lower_case);
+  EXPECT_FALSE(Options(contents).lower_case);
+  EXPECT_FALSE(Options(contents).tokenize_chinese_chars);
+  EXPECT_FALSE(Options(contents).clean_text);
   contents.erase("normalizer");
-  EXPECT_FALSE(Read(contents)->lower_case);
+  EXPECT_FALSE(Options(contents).lower_case);
 }
 
 TEST_F(TokenizerJsonTest, TakesOldFilesWithoutTheModelsType) {
@@ -174,8 +232,6 @@ TEST_F(TokenizerJsonTest, SaysWhatIsSupportedInstead) {
       {"/model/continuing_subword_prefix", "@@", "\"##\""},
       {"/model/unk_token", "<unk>", "\"[UNK]\""},
       {"/normalizer", {{"type", "NFC"}}, "BertNormalizer"},
-      {"/normalizer/clean_text", false, "clean_text is false"},
-      {"/normalizer/strip_accents", false, "strip_accents is false"},
       {"/pre_tokenizer", {{"type", "Whitespace"}}, "BertPreTokenizer"},
   };
   for (const Case& other : table) {
@@ -206,6 +262,8 @@ TEST_F(TokenizerJsonTest, RefusesMistakes) {
       {"/added_tokens/0/id", 1, "should be 0, as in model.vocab, but is 1"},
       {"/added_tokens/0/content", 7, "added_tokens[0].content"},
       {"/normalizer/lowercase", "yes", "normalizer.lowercase"},
+      {"/model/max_input_chars_per_word", 0, "should be at least 1, but is 0"},
+      {"/added_tokens/1/content", "", "added_tokens[1].content"},
   };
   for (const Case& mistake : table) {
     const absl::Status status = ErrorWith(mistake.pointer, mistake.value);
@@ -221,11 +279,9 @@ TEST_F(TokenizerJsonTest, IsFoundBesideWeightsThatHaveNoOtherVocabulary) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->type, "wordpiece");
   EXPECT_EQ(found->vocabulary, path);
-  EXPECT_TRUE(found->lower_case);
-  EXPECT_EQ(*ReadVocabulary(path), "[PAD]\nzebra\n[UNK]\n##a\nb\n<new>\n");
-  // What the tokenizer was loaded with decides over what it was saved with.
-  directory_.Write("tokenizer_config.json", R"({"do_lower_case": false})");
-  EXPECT_FALSE(FindTokenizer(directory_.path())->lower_case);
+  EXPECT_TRUE(found->wordpiece.lower_case);
+  EXPECT_EQ(*ReadVocabulary("wordpiece", path),
+            "[PAD]\nzebra\n[UNK]\n##a\nb\n<new>\n");
 
   json bpe = Bert();
   bpe["model"]["type"] = "BPE";
@@ -234,9 +290,260 @@ TEST_F(TokenizerJsonTest, IsFoundBesideWeightsThatHaveNoOtherVocabulary) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->type, "");
   EXPECT_THAT(found->unsupported, HasSubstr("\"BPE\""));
-  directory_.Write("vocab.txt", "x");
-  EXPECT_EQ(FindTokenizer(directory_.path())->unsupported, "");
-  EXPECT_EQ(FindTokenizer(directory_.path())->type, "wordpiece");
+}
+
+// --- What several files say
+// ---------------------------------------------------
+
+constexpr char kPieces[] = "[PAD]\nzebra\n[UNK]\n##a\nb\n";
+
+class StatementsTest : public testing::Test {
+ protected:
+  StatementsTest() { directory_.Write("vocab.txt", kPieces); }
+
+  void Write(const std::string& name, const json& contents) {
+    directory_.Write(name, contents.dump());
+  }
+  TokenizerFiles Find() {
+    const auto found = FindTokenizer(directory_.path());
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.ok() ? *found : TokenizerFiles();
+  }
+  WordPieceOptions Options() { return Find().wordpiece; }
+  std::string Error() {
+    return std::string(FindTokenizer(directory_.path()).status().message());
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(StatementsTest, OptionsOfTokenizerConfigAreObeyed) {
+  Write("tokenizer_config.json", {{"tokenizer_class", "BertTokenizer"},
+                                  {"do_lower_case", true},
+                                  {"strip_accents", nullptr},
+                                  {"tokenize_chinese_chars", true},
+                                  {"do_basic_tokenize", true},
+                                  {"never_split", nullptr},
+                                  {"cls_token", "[CLS]"},
+                                  {"mask_token", {{"content", "[MASK]"}}}});
+  // HuggingFace's limit where it says no other.
+  EXPECT_EQ(Options(), (WordPieceOptions{.max_word_code_points = 100}));
+  Write("tokenizer_config.json", {{"do_lower_case", false},
+                                  {"strip_accents", true},
+                                  {"tokenize_chinese_chars", false},
+                                  {"clean_text", false},
+                                  {"max_input_chars_per_word", 5}});
+  EXPECT_EQ(Options(), (WordPieceOptions{.lower_case = false,
+                                         .strip_accents = true,
+                                         .tokenize_chinese_chars = false,
+                                         .clean_text = false,
+                                         .max_word_code_points = 5}));
+}
+
+TEST_F(StatementsTest, WhatIsNotSupportedIsRefusedByName) {
+  const std::pair<json, std::string> table[] = {
+      {{{"do_basic_tokenize", false}}, "do_basic_tokenize is false"},
+      {{{"never_split", {"a"}}}, "never_split is a list"},
+      {{{"tokenizer_class", "BertJapaneseTokenizer"}},
+       "tokenizer_class is \"BertJapaneseTokenizer\""},
+      {{{"tokenizer_class", "PreTrainedTokenizerFast"}},
+       "tokenizer_class is \"PreTrainedTokenizerFast\""},
+      {{{"word_tokenizer_type", "mecab"}}, "word_tokenizer_type is \"mecab\""},
+      {{{"subword_tokenizer_type", "character"}}, "subword_tokenizer_type"},
+      {{{"wordpieces_prefix", "@"}}, "wordpieces_prefix is \"@\""},
+      {{{"split_special_tokens", true}}, "split_special_tokens is true"},
+      {{{"unk_token", "<unk>"}}, "unk_token is \"<unk>\""},
+      {{{"sep_token", {{"content", "</s>"}}}}, "sep_token is \"</s>\""},
+  };
+  for (const auto& [config, message] : table) {
+    Write("tokenizer_config.json", config);
+    const TokenizerFiles found = Find();
+    EXPECT_EQ(found.type, "");
+    EXPECT_THAT(found.unsupported,
+                AllOf(HasSubstr("tokenizer_config.json"), HasSubstr(message)));
+    EXPECT_EQ(DescribeTokenizer("wordpiece", directory_.File("vocab.txt"))
+                  .status()
+                  .message(),
+              found.unsupported);
+  }
+}
+
+TEST_F(StatementsTest, ClassesThatAreBertsUnderAnotherNameAreTaken) {
+  for (const char* name : {"BertTokenizer", "BertTokenizerFast",
+                           "DistilBertTokenizerFast", "ElectraTokenizer"}) {
+    Write("tokenizer_config.json", {{"tokenizer_class", name}});
+    EXPECT_EQ(Find().unsupported, "");
+  }
+  // Where tokenizer_config.json names no class, config.json may.
+  Write("config.json", {{"tokenizer_class", "BertJapaneseTokenizer"}});
+  EXPECT_EQ(Find().unsupported, "");
+  Write("tokenizer_config.json", json::object());
+  EXPECT_THAT(Find().unsupported, HasSubstr("config.json: tokenizer_class"));
+  // Another program's file of that name says nothing.
+  directory_.Write("config.json", "not JSON");
+  EXPECT_EQ(Find().unsupported, "");
+}
+
+TEST_F(StatementsTest, TokenizerJsonBesideVocabTxtIsRead) {
+  json contents = Bert();
+  contents["normalizer"]["lowercase"] = false;
+  contents["normalizer"]["handle_chinese_chars"] = false;
+  contents["normalizer"]["clean_text"] = false;
+  contents["normalizer"]["strip_accents"] = true;
+  contents["model"]["max_input_chars_per_word"] = 9;
+  Write("tokenizer.json", contents);
+  const TokenizerFiles found = Find();
+  EXPECT_EQ(found.vocabulary, directory_.File("vocab.txt"));
+  EXPECT_EQ(found.wordpiece,
+            (WordPieceOptions{.lower_case = false,
+                              .strip_accents = true,
+                              .tokenize_chinese_chars = false,
+                              .clean_text = false,
+                              .max_word_code_points = 9,
+                              .added_tokens = {{.id = 5,
+                                                .content = "<new>",
+                                                .normalized = true,
+                                                .outside = true}}}));
+  // Its added tokens stand behind the lines of vocab.txt.
+  EXPECT_EQ(*ReadVocabulary("wordpiece", found.vocabulary),
+            std::string(kPieces) + "<new>\n");
+}
+
+TEST_F(StatementsTest, FilesThatContradictEachOtherAreRefused) {
+  const std::pair<json, std::string> table[] = {
+      {{{"do_lower_case", false}}, "normalizer.lowercase is true"},
+      {{{"tokenize_chinese_chars", false}},
+       "normalizer.handle_chinese_chars is true"},
+      {{{"max_input_chars_per_word", 200}},
+       "model.max_input_chars_per_word is 100"},
+      {{{"added_tokens_decoder", {{"4", {{"content", "<new>"}}}}}},
+       "the id of \"<new>\""},
+      {{{"added_tokens_decoder", {{"5", {{"content", "<old>"}}}}}},
+       "\"<old>\""},
+      {{{"added_tokens_decoder",
+         {{"5", {{"content", "<new>"}, {"single_word", true}}}}}},
+       "single_word of \"<new>\""},
+      {{{"additional_special_tokens", {"<other>"}}},
+       "\"<other>\", which is no piece of the vocabulary"},
+  };
+  Write("tokenizer.json", Bert());
+  for (const auto& [config, message] : table) {
+    Write("tokenizer_config.json", config);
+    EXPECT_THAT(Error(),
+                AllOf(HasSubstr("tokenizer_config.json"), HasSubstr(message)));
+  }
+}
+
+TEST_F(StatementsTest, AnotherVocabularyInTokenizerJsonIsRefused) {
+  Write("tokenizer.json", Bert());
+  directory_.Write("vocab.txt", "[PAD]\nzebra\n[UNK]\n##b\nb\n");
+  EXPECT_THAT(Error(), AllOf(HasSubstr("vocab.txt:4: the piece is \"##b\""),
+                             HasSubstr("it is \"##a\"")));
+  directory_.Write("vocab.txt", "[PAD]\nzebra\n[UNK]\n##a\n");
+  EXPECT_THAT(Error(), HasSubstr("vocab.txt:5: the piece is missing"));
+  directory_.Write("vocab.txt", std::string(kPieces) + "<new>\nmore\n");
+  EXPECT_THAT(Error(), HasSubstr("vocab.txt:7: the piece is \"more\""));
+  json bpe = Bert();
+  bpe["model"]["type"] = "BPE";
+  Write("tokenizer.json", bpe);
+  EXPECT_THAT(Find().unsupported, HasSubstr("\"BPE\""));
+}
+
+TEST_F(StatementsTest, AddedTokensAreFoundInEachFile) {
+  const AddedToken special = {
+      .id = 5, .content = "[ENT0]", .special = true, .outside = true};
+  const AddedToken plain = {
+      .id = 6, .content = "Foo", .normalized = true, .outside = true};
+  const std::string lines = std::string(kPieces) + "[ENT0]\nFoo\n";
+  const std::string vocabulary = directory_.File("vocab.txt");
+  // transformers 4
+  Write("tokenizer_config.json",
+        {{"added_tokens_decoder",
+          {{"6", {{"content", "Foo"}}},
+           {"0", {{"content", "[PAD]"}, {"special", true}}},
+           {"5", {{"content", "[ENT0]"}, {"special", true}}}}}});
+  EXPECT_THAT(Options().added_tokens, ElementsAre(special, plain));
+  EXPECT_EQ(*ReadVocabulary("wordpiece", vocabulary), lines);
+  // and before
+  std::filesystem::remove(directory_.File("tokenizer_config.json"));
+  Write("added_tokens.json", {{"Foo", 6}, {"[ENT0]", 5}});
+  Write("special_tokens_map.json",
+        {{"additional_special_tokens", {"[ENT0]"}}, {"sep_token", "[SEP]"}});
+  EXPECT_THAT(Options().added_tokens, ElementsAre(special, plain));
+  EXPECT_EQ(*ReadVocabulary("wordpiece", vocabulary), lines);
+  // Pieces of the vocabulary, by name alone
+  std::filesystem::remove(directory_.File("added_tokens.json"));
+  std::filesystem::remove(directory_.File("special_tokens_map.json"));
+  Write("tokenizer_config.json", {{"extra_special_tokens", {"zebra"}}});
+  EXPECT_THAT(
+      Options().added_tokens,
+      ElementsAre(AddedToken{.id = 1, .content = "zebra", .special = true}));
+  EXPECT_EQ(*ReadVocabulary("wordpiece", vocabulary), kPieces);
+}
+
+TEST_F(StatementsTest, AddedTokensThatCannotBeAreRefused) {
+  const std::pair<json, std::string> table[] = {
+      {{{"[ENT0]", 6}}, "has the id 6, but should have"},
+      {{{"[ENT0]", 4}}, "has the id 4, which is that of \"b\""},
+      {{{"zebra", 5}}, "\"zebra\" has the id 5"},
+      {{{"[ENT0]", -1}}, "a whole number from 0"},
+      {{{"[ENT0]", "5"}}, "a whole number from 0"},
+      {{{"a\nb", 5}}, "the added token"},
+      {{{"a", 5}, {"b2", 5}}, "they should say the same"},
+  };
+  for (const auto& [tokens, message] : table) {
+    Write("added_tokens.json", tokens);
+    EXPECT_THAT(Error(),
+                AllOf(HasSubstr("added_tokens.json"), HasSubstr(message)));
+  }
+}
+
+TEST_F(StatementsTest, AVocabularyWithCapitalsIsCasedUnlessAFileSaysOtherwise) {
+  const auto lower_cases = [this](const std::string& lines) {
+    directory_.Write("vocab.txt", lines);
+    return Options().lower_case;
+  };
+  EXPECT_TRUE(lower_cases(kPieces));
+  EXPECT_THAT(TokenizerWarnings(Find()), IsEmpty());
+  // What stands for no text says nothing.
+  EXPECT_TRUE(lower_cases("[PAD]\n[unused0]\n<S>\n[ENT0]\n"));
+  for (const std::string capital :
+       {"Bank", "##A", "\u00c9cole", "\u041c\u043e\u0441\u043a\u0432\u0430"}) {
+    EXPECT_FALSE(lower_cases(kPieces + capital + "\n")) << capital;
+    EXPECT_THAT(TokenizerWarnings(Find()),
+                ElementsAre(AllOf(HasSubstr("vocab.txt has 1 piece with"),
+                                  HasSubstr("taken for a cased one"))));
+  }
+  Write("tokenizer_config.json", {{"do_lower_case", true}});
+  EXPECT_TRUE(Options().lower_case);
+  EXPECT_THAT(TokenizerWarnings(Find()), IsEmpty());
+}
+
+TEST_F(StatementsTest, TheUserDecidesWhatNoFileSays) {
+  directory_.Write("vocab.txt", std::string(kPieces) + "Bank\n");
+  TokenizerFiles found = Find();
+  ASSERT_TRUE(SetCase(true, "tokenizer.lower_case is true", &found).ok());
+  EXPECT_TRUE(found.wordpiece.lower_case);
+  EXPECT_THAT(TokenizerWarnings(found),
+              ElementsAre(HasSubstr("they are never used")));
+  ASSERT_TRUE(SetCase(false, "--cased", &found).ok());
+  EXPECT_THAT(TokenizerWarnings(found), IsEmpty());
+
+  Write("tokenizer_config.json", {{"do_lower_case", true}});
+  found = Find();
+  EXPECT_TRUE(SetCase(true, "", &found).ok());
+  EXPECT_THAT(SetCase(false, "--cased is given", &found).message(),
+              AllOf(HasSubstr("--cased is given, but"),
+                    HasSubstr("tokenizer_config.json: do_lower_case is true")));
+}
+
+TEST_F(StatementsTest, ASentencePieceModelHasNoClassOfItsOwn) {
+  const std::string model = directory_.Write("other.model", "x");
+  Write("tokenizer_config.json", {{"split_punctuation", true}});
+  EXPECT_TRUE(DescribeTokenizer("sentencepiece", model)->split_punctuation);
+  Write("tokenizer_config.json", {{"tokenizer_class", "AlbertTokenizer"}});
+  EXPECT_THAT(DescribeTokenizer("sentencepiece", model).status().message(),
+              HasSubstr("tokenizer_class is \"AlbertTokenizer\""));
 }
 
 }  // namespace

@@ -95,6 +95,47 @@ TEST_F(ImportCommandTest, TakesTheVocabularyOutOfTokenizerJson) {
       lines);
 }
 
+TEST_F(ImportCommandTest, CarriesOnHowTheVocabularyIsUsed) {
+  json options = {{"do_lower_case", true},
+                  {"strip_accents", false},
+                  {"tokenize_chinese_chars", false},
+                  {"max_input_chars_per_word", 100},
+                  {"added_tokens_decoder",
+                   {{"1", {{"content", "[unused0]"}, {"special", true}}}}}};
+  directory_.Write("source/tokenizer_config.json", options.dump());
+  const Result result = Run("import " + source_ + " " + target_);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("19 pieces, lower case, accents kept, "
+                                    "ideographs not split, 1 added token"));
+  const std::string exported = directory_.File("exported");
+  ASSERT_EQ(Run("export " + target_ + " " + exported).code, 0);
+  json config = Config();
+  config["init"] = exported;
+  config.erase("model");
+  config["tokenizer"] = json::object();
+  config["output"] = directory_.File("second");
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  for (const std::string& directory :
+       {target_, exported, directory_.File("second/seed-1/checkpoints/best")}) {
+    const json written =
+        json::parse(Contents(directory + "/tokenizer_config.json"));
+    for (const char* field :
+         {"do_lower_case", "strip_accents", "tokenize_chinese_chars",
+          "max_input_chars_per_word"}) {
+      EXPECT_EQ(written.value(field, json()), options[field])
+          << directory << " " << field;
+    }
+    EXPECT_EQ(written["added_tokens_decoder"]["1"]["content"], "[unused0]");
+  }
+  const Result contradicted = Run("import " + target_ + " --dry-run --cased");
+  EXPECT_EQ(contradicted.code, 1);
+  EXPECT_THAT(contradicted.err, HasSubstr("do_lower_case is true"));
+  options["do_basic_tokenize"] = false;
+  directory_.Write("source/tokenizer_config.json", options.dump());
+  EXPECT_THAT(Run("import " + source_ + " --dry-run").err,
+              HasSubstr("do_basic_tokenize is false"));
+}
+
 TEST_F(ImportCommandTest, RefusesAVocabularyThatItCannotUse) {
   LeaveTokenizerJson("BPE");
   const Result result = Run("import " + source_ + " " + target_);

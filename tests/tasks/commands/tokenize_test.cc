@@ -77,6 +77,28 @@ class TokenizeTest : public RealetcTest {
   }
 };
 
+// The program, the option --cased and the files beside a vocabulary.
+TEST_F(TokenizeTest, UsesTheVocabularyAsItsFilesSay) {
+  directory_.Write("vocab.txt",
+                   "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nThe\nA\ncat\ndog\nsat\n"
+                   ".\n");
+  const Result cased = Run(Arguments());
+  EXPECT_EQ(cased.code, 0) << cased.err;
+  EXPECT_THAT(cased.out, HasSubstr("0.000 %"));
+  EXPECT_THAT(cased.err, HasSubstr("taken for a cased one"));
+  EXPECT_THAT(Run(Arguments("--cased")).err, IsEmpty());
+  directory_.Write("tokenizer_config.json", R"({"do_lower_case": true})");
+  const Result folded = Run(Arguments());
+  EXPECT_EQ(folded.code, 0) << folded.err;
+  EXPECT_THAT(folded.out, Not(HasSubstr("0.000 %")));
+  const Result refused = Run(Arguments("--cased"));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("--cased"), HasSubstr("do_lower_case is true")));
+  directory_.Write("tokenizer_config.json", R"({"do_basic_tokenize": false})");
+  EXPECT_THAT(Run(Arguments()).err, HasSubstr("do_basic_tokenize is false"));
+}
+
 TEST_F(TokenizeTest, SaysWhatItMade) {
   const Result result = Run(Arguments());
   ASSERT_EQ(result.code, 0) << result.err;

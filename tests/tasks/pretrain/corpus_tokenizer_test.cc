@@ -83,6 +83,33 @@ TEST_F(CorpusTokenizerTest, KnowsThePiecesOfWordPiece) {
   EXPECT_NE(TokenizerDigest(cased->settings), TokenizerDigest(settings));
 }
 
+TEST_F(CorpusTokenizerTest, KnowsHowItsVocabularyIsUsed) {
+  const std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ncat\n";
+  const auto settings = [&](const WordPieceOptions& options) {
+    return MakeCorpusTokenizer(
+               {.vocabulary = "vocab.txt"},
+               *ParseWordPieceTokenizer(vocabulary, "vocab.txt", options))
+        ->settings;
+  };
+  const TokenStoreSettings plain = settings({});
+  EXPECT_EQ(plain.wordpiece_options, "");
+  EXPECT_EQ(settings({.strip_accents = true}), plain);
+  for (const WordPieceOptions& options :
+       {WordPieceOptions{.strip_accents = false},
+        WordPieceOptions{.tokenize_chinese_chars = false},
+        WordPieceOptions{.max_word_code_points = 100},
+        WordPieceOptions{.added_tokens = {{.id = 5, .content = "cat"}}}}) {
+    const TokenStoreSettings other = settings(options);
+    EXPECT_NE(TokenizerDigest(other), TokenizerDigest(plain));
+    EXPECT_THAT(CheckSameTokenizer(other, plain, "a.tokens").message(),
+                HasSubstr("its wordpiece_options is"));
+    const auto read =
+        ParseTokenStoreSettings(TokenStoreSettingsToJson(other), "a.tokens");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*read, other);
+  }
+}
+
 TEST_F(CorpusTokenizerTest, KnowsThePiecesOfSentencePiece) {
   const auto made = SentencePiece({{"▁the", -2.0F},
                                    {",", -3.0F},

@@ -55,6 +55,41 @@ TEST(BasicTokenizerTest, GivesTheExamplesOfTheSpecification) {
   EXPECT_THAT(BasicWords("\u200B"), IsEmpty());
 }
 
+TEST(BasicTokenizerTest, KeepsOrStripsAccentsWhateverTheCase) {
+  const std::string text = "MÖCHTE Mo\u0308chte";
+  EXPECT_THAT(BasicWords(text), ElementsAre("mochte", "mochte"));
+  EXPECT_THAT(BasicWords(text, {.strip_accents = false}),
+              ElementsAre("möchte", "mo\u0308chte"));
+  EXPECT_THAT(BasicWords(text, {.lower_case = false, .strip_accents = true}),
+              ElementsAre("MOCHTE", "Mochte"));
+  EXPECT_THAT(BasicWords(text, kCased), ElementsAre("MÖCHTE", "Mo\u0308chte"));
+}
+
+TEST(BasicTokenizerTest, KeepsIdeographsTogetherOnDemand) {
+  const BasicTokenizerOptions together{.tokenize_chinese_chars = false};
+  EXPECT_THAT(BasicWords("a中文b 中文。", together),
+              ElementsAre("a中文b", "中文", "。"));
+}
+
+TEST(BasicTokenizerTest, KeepsControlsOnDemand) {
+  const BasicTokenizerOptions uncleaned{.clean_text = false};
+  EXPECT_THAT(BasicWords("a\x01z b\u200Bc", uncleaned),
+              ElementsAre("a\x01z", "b\u200Bc"));
+  // Controls that are white space split words.
+  EXPECT_THAT(BasicWords("a\vb\u0085c\td", uncleaned),
+              ElementsAre("a", "b", "c", "d"));
+  // Bytes that are not UTF-8 go all the same.
+  EXPECT_THAT(BasicWords("a\xFFz", uncleaned), ElementsAre("az"));
+}
+
+TEST(BasicTokenizerTest, NormalizesATextWithItsSources) {
+  const NormalizedText text = NormalizeText("É\t中\u0001b", {});
+  EXPECT_EQ(text.text, "e  中 b");
+  const std::vector<ByteRange> sources = {{0, 2}, {2, 3}, {3, 3}, {3, 6},
+                                          {3, 6}, {3, 6}, {6, 6}, {7, 8}};
+  EXPECT_EQ(text.sources, sources);
+}
+
 TEST(BasicTokenizerTest, HasNothingToSayOfNothing) {
   EXPECT_THAT(BasicWords(""), IsEmpty());
   EXPECT_THAT(BasicWords(" \t\r\n\u00A0\u3000\u2028 "), IsEmpty());

@@ -53,6 +53,97 @@ std::vector<std::string> Pieces(const Tokenizer& tokenizer,
   return pieces;
 }
 
+// --- Added tokens
+// -------------------------------------------------------------
+
+// Ids from 4, behind the special pieces.
+AddedToken Added(int64_t id, const std::string& content) {
+  AddedToken token;
+  token.id = id;
+  token.content = content;
+  return token;
+}
+
+TEST(AddedTokensTest, AreWholeWhereverTheyStand) {
+  const auto tokenizer = MakeTokenizer("[ENT0]\n[ENT1]\na\n##b\n",
+                                       {.added_tokens = {Added(4, "[ENT0]")}});
+  EXPECT_THAT(Show(*tokenizer, "[ENT0] a[ENT0]Ab[ENT0]"),
+              ElementsAre("[ENT0]@0-6", "a@7-8", "[ENT0]@8-14", "a@14-15",
+                          "##b@15-16", "[ENT0]@16-22"));
+  // One that was not added is text, as are the special pieces.
+  EXPECT_THAT(Pieces(*tokenizer, "[ENT1]"),
+              ElementsAre("[UNK]", "[UNK]", "[UNK]"));
+  EXPECT_THAT(Pieces(*tokenizer, "[ent0]"),
+              ElementsAre("[UNK]", "[UNK]", "[UNK]"));
+  EXPECT_THAT(Pieces(*tokenizer, "[SEP]"),
+              ElementsAre("[UNK]", "[UNK]", "[UNK]"));
+}
+
+TEST(AddedTokensTest, LongestOfSeveralWins) {
+  const auto tokenizer =
+      MakeTokenizer("<a>\n<a><b>\nc\n",
+                    {.added_tokens = {Added(4, "<a>"), Added(5, "<a><b>")}});
+  EXPECT_THAT(Show(*tokenizer, "<a><b><a>c"),
+              ElementsAre("<a><b>@0-6", "<a>@6-9", "c@9-10"));
+}
+
+TEST(AddedTokensTest, SingleWordsAreTextWithinWords) {
+  AddedToken word = Added(4, "foo");
+  word.single_word = true;
+  const auto tokenizer =
+      MakeTokenizer("foo\nx\n##foo\n##x\n", {.added_tokens = {word}});
+  EXPECT_THAT(Show(*tokenizer, "foo,foo"),
+              ElementsAre("foo@0-3", "[UNK]@3-4", "foo@4-7"));
+  EXPECT_THAT(Show(*tokenizer, "xfoo"), ElementsAre("x@0-1", "##foo@1-4"));
+  EXPECT_THAT(
+      Show(*tokenizer, "foox foo_ éfoo"),
+      ElementsAre("foo@0-3", "##x@3-4", "foo@5-8", "[UNK]@8-9", "[UNK]@10-15"));
+}
+
+TEST(AddedTokensTest, OutsideOfTheVocabularyTheyAreNoPiecesOfWords) {
+  AddedToken word = Added(4, "foo");
+  word.single_word = true;
+  const std::string pieces = "foo\nf\n##o\n##x\n";
+  const auto within = MakeTokenizer(pieces, {.added_tokens = {word}});
+  EXPECT_THAT(Pieces(*within, "foo foox FOO"),
+              ElementsAre("foo", "foo", "##x", "foo"));
+  word.outside = true;
+  const auto outside = MakeTokenizer(pieces, {.added_tokens = {word}});
+  EXPECT_THAT(Pieces(*outside, "foo foox FOO"),
+              ElementsAre("foo", "f", "##o", "##o", "##x", "f", "##o", "##o"));
+  EXPECT_EQ(outside->Id("foo"), 4);
+}
+
+TEST(AddedTokensTest, NormalizedOnesAreFoundInWhatTheTextBecomes) {
+  AddedToken token = Added(4, "Été");
+  token.normalized = true;
+  const auto uncased = MakeTokenizer("Été\nx\n", {.added_tokens = {token}});
+  EXPECT_THAT(Show(*uncased, "x ETE x\u00c9te\u0301x"),
+              ElementsAre("x@0-1", "Été@2-5", "x@6-7", "Été@7-11", "x@13-14"));
+  const auto cased =
+      MakeTokenizer("Été\nx\n", {.lower_case = false, .added_tokens = {token}});
+  EXPECT_THAT(Pieces(*cased, "ETE Été"), ElementsAre("[UNK]", "Été"));
+}
+
+TEST(AddedTokensTest, WithABlankForbidCuttingTexts) {
+  const auto with =
+      MakeTokenizer("new york\n", {.added_tokens = {Added(4, "new york")}});
+  EXPECT_EQ(with->cutting_places().blanks, "");
+  EXPECT_THAT(Show(*with, "new york"), ElementsAre("new york@0-8"));
+  const auto without =
+      MakeTokenizer("york\n", {.added_tokens = {Added(4, "york")}});
+  EXPECT_NE(without->cutting_places().blanks, "");
+}
+
+TEST(AddedTokensTest, HaveTheIdsOfTheVocabulary) {
+  EXPECT_THAT(
+      ParseWordPieceTokenizer(absl::StrCat(kSpecial, "a\n"), "vocab.txt",
+                              {.added_tokens = {Added(3, "a")}})
+          .status()
+          .message(),
+      HasSubstr("added token \"a\" has the id 3"));
+}
+
 TEST(PieceTrieTest, FindsTheLongestPiece) {
   PieceTrie trie;
   EXPECT_EQ(trie.Add("a", 3), -1);

@@ -49,6 +49,82 @@ TEST(FinetuneConfigTest, KeepsDefaultsForAbsentFields) {
   EXPECT_THAT(config->warnings, IsEmpty());
 }
 
+// --- The tokenizer
+// ------------------------------------------------------------
+
+constexpr char kVocabulary[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nbank\n";
+
+// A configuration whose tokenizer has these fields beside the vocabulary.
+absl::StatusOr<FinetuneConfig> WithVocabulary(const std::string& vocabulary,
+                                              const std::string& fields = "") {
+  return FromText(absl::StrCat(
+      R"({"task": "wikihop", "model": {"preset": "base"}, "tokenizer": {)",
+      fields, R"("vocabulary": ")", vocabulary, "\"}}"));
+}
+
+TEST(FinetuneConfigTest, FoldsCaseAsTheFilesBesideTheVocabularySay) {
+  TemporaryDirectory directory;
+  const std::string vocabulary = directory.Write("words.txt", kVocabulary);
+  EXPECT_TRUE(WithVocabulary(vocabulary)->tokenizer.lower_case);
+  directory.Write("tokenizer_config.json", R"({"do_lower_case": false})");
+  EXPECT_FALSE(WithVocabulary(vocabulary)->tokenizer.lower_case);
+  EXPECT_TRUE(WithVocabulary(vocabulary, R"("lower_case": false, )").ok());
+  EXPECT_THAT(
+      WithVocabulary(vocabulary, R"("lower_case": true, )").status().message(),
+      testing::AllOf(HasSubstr("run.json: tokenizer.lower_case is true"),
+                     HasSubstr("do_lower_case is false")));
+  directory.Write("tokenizer_config.json", R"({"do_basic_tokenize": false})");
+  EXPECT_THAT(WithVocabulary(vocabulary).status().message(),
+              HasSubstr("do_basic_tokenize is false"));
+}
+
+TEST(FinetuneConfigTest, SaysThatItTakesAVocabularyForACasedOne) {
+  TemporaryDirectory directory;
+  const std::string vocabulary =
+      directory.Write("words.txt", absl::StrCat(kVocabulary, "Bank\n"));
+  const auto config = WithVocabulary(vocabulary);
+  EXPECT_FALSE(config->tokenizer.lower_case);
+  EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("such as \"Bank\"")));
+  EXPECT_THAT(WithVocabulary(vocabulary, R"("lower_case": false, )")->warnings,
+              IsEmpty());
+  const auto folded = WithVocabulary(vocabulary, R"("lower_case": true, )");
+  EXPECT_TRUE(folded->tokenizer.lower_case);
+  EXPECT_THAT(folded->warnings, ElementsAre(HasSubstr("never used")));
+}
+
+TEST(FinetuneConfigTest, AVocabularyThatIsNamedHasItsOwnOptions) {
+  TemporaryDirectory init;
+  init.Write("vocab.txt", kVocabulary);
+  init.Write("tokenizer_config.json",
+             R"({"do_lower_case": false, "split_punctuation": true})");
+  init.Write("etc_config.json", R"({"vocab_size": 5})");
+  TemporaryDirectory directory;
+  const std::string vocabulary = directory.Write("words.txt", kVocabulary);
+  const auto read = [&](const std::string& tokenizer) {
+    return FromText(absl::StrCat(R"({"task": "wikihop", "init": ")",
+                                 init.path(), R"(", "tokenizer": {)", tokenizer,
+                                 "}}"));
+  };
+  const std::string named =
+      absl::StrCat(R"("vocabulary": ")", vocabulary, "\"");
+  auto config = read("");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->tokenizer.vocabulary, init.File("vocab.txt"));
+  EXPECT_FALSE(config->tokenizer.lower_case);
+  // What only the files of `init` say stands.
+  config = read(named);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->tokenizer.vocabulary, vocabulary);
+  EXPECT_FALSE(config->tokenizer.lower_case);
+  EXPECT_TRUE(config->tokenizer.split_punctuation);
+  directory.Write("tokenizer_config.json", R"({"do_lower_case": true})");
+  EXPECT_TRUE(read(named)->tokenizer.lower_case);
+  // Nor need the vocabulary of `init` be usable then.
+  init.Write("tokenizer_config.json", R"({"do_lower_case": "no"})");
+  EXPECT_TRUE(read(named)->tokenizer.lower_case);
+  EXPECT_THAT(read("").status().message(), HasSubstr("do_lower_case"));
+}
+
 // --- The model --------------------------------------------------------------
 
 TEST(FinetuneConfigTest, LetsInlineFieldsDecideOverTheModelFile) {

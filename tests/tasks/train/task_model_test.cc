@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
+#include "etc/weights/tokenizer_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
@@ -345,6 +346,39 @@ TEST_F(TaskModelTest, DoesNotTakeAVocabularyFromElsewhere) {
   std::filesystem::remove(directory + "/vocab.txt");
   EXPECT_THAT(ReadTaskModelConfig(directory).status().ToString(),
               HasSubstr("there is no " + directory + "/vocab.txt"));
+}
+
+TEST_F(TaskModelTest, KeepsHowItsVocabularyIsUsed) {
+  const WordPieceOptions options = {.strip_accents = false,
+                                    .tokenize_chinese_chars = false,
+                                    .max_word_code_points = 100};
+  const std::string directory = temporary_.File("model");
+  ASSERT_TRUE(CreateDirectories(directory).ok());
+  const TaskModel model = MakeModel(config_, 1);
+  ASSERT_TRUE(WriteTaskModel({.config = config_,
+                              .model = model,
+                              .vocabulary = "[PAD]\n",
+                              .wordpiece = options},
+                             directory)
+                  .ok());
+  const auto config = ReadTaskModelConfig(directory);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(
+      DescribeTokenizer("wordpiece", config->tokenizer.vocabulary)->wordpiece,
+      options);
+}
+
+// The original's directory may have got files since that say something else.
+TEST_F(TaskModelTest, AsksNobodyButItsOwnDirectory) {
+  FinetuneConfig config = config_;
+  const std::string original = temporary_.Write("words.txt", "[PAD]\n");
+  config.tokenizer.vocabulary = original;
+  config.json["tokenizer"]["vocabulary"] = original;
+  const std::string directory = WriteModel(config, MakeModel(config, 1));
+  temporary_.Write("tokenizer_config.json", R"({"do_lower_case": false})");
+  const auto read = ReadTaskModelConfig(directory);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->tokenizer.lower_case);
 }
 
 TEST_F(TaskModelTest, NamesTheFileThatIsNotThere) {

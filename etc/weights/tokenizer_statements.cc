@@ -1,0 +1,375 @@
+#include "etc/weights/tokenizer_statements.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "etc/weights/source_config.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kTokenizerConfig[] = "tokenizer_config.json";
+constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
+
+// --- Several files -----------------------------------------------------------
+
+std::string Text(bool value) { return value ? "true" : "false"; }
+std::string Text(int64_t value) { return absl::StrCat(value); }
+std::string Text(const std::string& value) { return QuotedName(value); }
+
+absl::Status Contradiction(const std::string& where, const std::string& value,
+                           const std::string& other_where,
+                           const std::string& other_value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(other_where, " is ", other_value, ", but ", where, " is ",
+                   value, "; they should say the same"));
+}
+
+template <typename T>
+absl::Status AddStatement(const std::optional<Stated<T>>& other,
+                          std::optional<Stated<T>>* all) {
+  if (!all->has_value()) {
+    *all = other;
+  } else if (other.has_value() && other->value != (*all)->value) {
+    return Contradiction((*all)->where, Text((*all)->value), other->where,
+                         Text(other->value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddToken(const StatedToken& other, std::vector<StatedToken>* all) {
+  for (StatedToken& known : *all) {
+    const bool same_content = known.token.content == other.token.content;
+    if (known.token.id == other.token.id && !same_content) {
+      return Contradiction(known.where, QuotedName(known.token.content),
+                           other.where, QuotedName(other.token.content));
+    }
+    if (!same_content) {
+      continue;
+    }
+    const std::string of =
+        absl::StrCat(" of ", QuotedName(known.token.content), " in ");
+    if (known.token.id != other.token.id) {
+      return Contradiction(
+          absl::StrCat("the id", of, known.where), Text(known.token.id),
+          absl::StrCat("the id", of, other.where), Text(other.token.id));
+    }
+    const bool outside = known.token.outside || other.token.outside;
+    if (!known.has_flags) {
+      known = other;
+      known.token.outside = outside;
+      return absl::OkStatus();
+    }
+    known.token.outside = outside;
+    for (const auto& [field, member] :
+         {std::pair("single_word", &AddedToken::single_word),
+          std::pair("normalized", &AddedToken::normalized)}) {
+      if (other.has_flags && known.token.*member != other.token.*member) {
+        return Contradiction(
+            absl::StrCat(field, of, known.where), Text(known.token.*member),
+            absl::StrCat(field, of, other.where), Text(other.token.*member));
+      }
+    }
+    return absl::OkStatus();
+  }
+  all->push_back(other);
+  return absl::OkStatus();
+}
+
+// --- The fields of a file ----------------------------------------------------
+
+// A field, or nullptr if it is not there or null.
+const json* GivenField(JsonObjectReader* reader, const std::string& field) {
+  const json* value = reader->Raw(field, /*required=*/false);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+template <typename T>
+void ReadStated(JsonObjectReader* reader, const std::string& field,
+                std::optional<Stated<T>>* stated) {
+  if (GivenField(reader, field) != nullptr) {
+    *stated = {T(), reader->Where(field)};
+    reader->Optional(field, &(*stated)->value);
+  }
+}
+
+// A token is its content or an object with it.
+std::string ContentOf(const json& token) {
+  const json* content = &token;
+  if (token.is_object() && token.contains("content")) {
+    content = &token.find("content").value();
+  }
+  return content->is_string() ? content->get<std::string>() : "";
+}
+
+// The roles of special tokens, and the pieces that BERT's tokenizer has there.
+constexpr std::pair<const char*, const char*> kRoles[] = {
+    {"pad_token", "[PAD]"}, {"unk_token", "[UNK]"},   {"cls_token", "[CLS]"},
+    {"sep_token", "[SEP]"}, {"mask_token", "[MASK]"},
+};
+
+absl::Status CheckRoles(JsonObjectReader* reader) {
+  for (const auto& [role, piece] : kRoles) {
+    const json* token = GivenField(reader, role);
+    if (token != nullptr && ContentOf(*token) != piece) {
+      return UnsupportedTokenizer(reader->Where(role),
+                                  QuotedName(ContentOf(*token)),
+                                  QuotedName(piece));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Options that change what becomes of a text, and the only value of each that
+// is supported.
+absl::Status CheckUnsupported(JsonObjectReader* reader) {
+  const std::pair<const char*, json> only[] = {
+      {"do_basic_tokenize", true},      {"split_special_tokens", false},
+      {"never_split", json::array()},   {"wordpieces_prefix", "##"},
+      {"word_tokenizer_type", "basic"}, {"subword_tokenizer_type", "wordpiece"},
+  };
+  for (const auto& [field, value] : only) {
+    const json* found = GivenField(reader, field);
+    if (found != nullptr && *found != value) {
+      return UnsupportedTokenizer(reader->Where(field),
+                                  found->is_string()
+                                      ? QuotedName(found->get<std::string>())
+                                  : found->is_primitive() ? found->dump()
+                                                          : "a list",
+                                  value.dump());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Names of special tokens: a list, or in transformers 4 an object of them.
+absl::Status ReadSpecialTokens(JsonObjectReader* reader,
+                               TokenizerStatements* statements) {
+  for (const char* field :
+       {"additional_special_tokens", "extra_special_tokens"}) {
+    const json* tokens = GivenField(reader, field);
+    if (tokens == nullptr) {
+      continue;
+    }
+    if (!tokens->is_array() && !tokens->is_object()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(reader->Where(field), " should be a list, but is ",
+                       tokens->type_name()));
+    }
+    for (const json& token : *tokens) {
+      if (ContentOf(token).empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            reader->Where(field), " should be a list of tokens, but has ",
+            token.is_string() ? "an empty one" : token.type_name()));
+      }
+      statements->special_tokens.push_back(
+          {ContentOf(token), reader->Where(field)});
+    }
+  }
+  return absl::OkStatus();
+}
+
+// added_tokens_decoder: the tokens by their ids, which are strings there.
+absl::Status ReadDecoder(JsonObjectReader* reader,
+                         TokenizerStatements* statements) {
+  constexpr char kField[] = "added_tokens_decoder";
+  const json* decoder = GivenField(reader, kField);
+  if (decoder == nullptr) {
+    return absl::OkStatus();
+  }
+  const std::string where = reader->Where(kField);
+  JsonObjectReader object(*decoder, where);
+  ETC_RETURN_IF_ERROR(object.Finish(kIgnoreOthers));
+  for (const auto& [id, token] : decoder->items()) {
+    StatedToken stated;
+    stated.where = absl::StrCat(where, "[", QuotedName(id), "]");
+    if (!absl::SimpleAtoi(id, &stated.token.id)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, " should have ids for keys, but has ", QuotedName(id)));
+    }
+    ETC_RETURN_IF_ERROR(ReadAddedToken(token, stated.where, &stated.token));
+    ETC_RETURN_IF_ERROR(AddToken(stated, &statements->added_tokens));
+  }
+  return absl::OkStatus();
+}
+
+// --- The files ---------------------------------------------------------------
+
+absl::StatusOr<TokenizerStatements> ReadTokenizerConfig(
+    const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  JsonObjectReader reader(contents, path);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  TokenizerStatements statements;
+  ReadStated(&reader, "do_lower_case", &statements.lower_case);
+  ReadStated(&reader, "strip_accents", &statements.strip_accents);
+  ReadStated(&reader, "tokenize_chinese_chars",
+             &statements.tokenize_chinese_chars);
+  ReadStated(&reader, "clean_text", &statements.clean_text);
+  ReadStated(&reader, "max_input_chars_per_word",
+             &statements.max_word_code_points);
+  ReadStated(&reader, "split_punctuation", &statements.split_punctuation);
+  ReadStated(&reader, "tokenizer_class", &statements.tokenizer_class);
+  if (const auto& most = statements.max_word_code_points;
+      most.has_value() && most->value < 1) {
+    reader.Fail("max_input_chars_per_word",
+                absl::StrCat("should be at least 1, but is ", most->value));
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(CheckUnsupported(&reader));
+  ETC_RETURN_IF_ERROR(CheckRoles(&reader));
+  ETC_RETURN_IF_ERROR(ReadSpecialTokens(&reader, &statements));
+  ETC_RETURN_IF_ERROR(ReadDecoder(&reader, &statements));
+  return statements;
+}
+
+absl::StatusOr<TokenizerStatements> ReadSpecialTokensMap(
+    const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  JsonObjectReader reader(contents, path);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  TokenizerStatements statements;
+  ETC_RETURN_IF_ERROR(CheckRoles(&reader));
+  ETC_RETURN_IF_ERROR(ReadSpecialTokens(&reader, &statements));
+  return statements;
+}
+
+// Ids by contents.
+absl::StatusOr<TokenizerStatements> ReadAddedTokens(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  JsonObjectReader reader(contents, path);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  TokenizerStatements statements;
+  for (const auto& [content, id] : contents.items()) {
+    if (!id.is_number_unsigned() || content.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": the id of ", QuotedName(content),
+                       " should be a whole number from 0, but is ",
+                       id.is_number() ? id.dump() : id.type_name()));
+    }
+    StatedToken added;
+    added.token.id = id.get<int64_t>();
+    added.token.content = content;
+    added.token.normalized = true;
+    added.has_flags = false;
+    added.where = path;
+    ETC_RETURN_IF_ERROR(AddToken(added, &statements.added_tokens));
+  }
+  return statements;
+}
+
+// The class that HuggingFace takes where tokenizer_config.json names none. The
+// file is that of the model, if it is JSON at all: whoever reads it as such
+// reports its mistakes.
+absl::StatusOr<TokenizerStatements> ReadModelConfig(const std::string& path) {
+  TokenizerStatements statements;
+  const absl::StatusOr<json> contents = ReadJsonFile(path);
+  if (!contents.ok() || !contents->is_object()) {
+    return statements;
+  }
+  JsonObjectReader reader(*contents, path);
+  ReadStated(&reader, "tokenizer_class", &statements.tokenizer_class);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  return statements;
+}
+
+}  // namespace
+
+absl::Status UnsupportedTokenizer(const std::string& where,
+                                  absl::string_view found,
+                                  absl::string_view expected,
+                                  const std::string& advice) {
+  return absl::UnimplementedError(absl::StrCat(
+      where, " is ", found, ", but only ", expected, " is supported", advice));
+}
+
+absl::Status ReadAddedToken(const json& object, const std::string& where,
+                            AddedToken* token) {
+  JsonObjectReader reader(object, where);
+  reader.Required("content", &token->content);
+  reader.Optional("special", &token->special);
+  // The default of transformers and tokenizers.
+  token->normalized = !token->special;
+  reader.Optional("single_word", &token->single_word);
+  reader.Optional("normalized", &token->normalized);
+  reader.Optional("lstrip", &token->lstrip);
+  reader.Optional("rstrip", &token->rstrip);
+  if (reader.ok() && token->content.empty()) {
+    reader.Fail("content", "should be a token, but is empty");
+  }
+  return reader.Finish(kIgnoreOthers);
+}
+
+absl::Status AddStatements(const TokenizerStatements& other,
+                           TokenizerStatements* all) {
+  ETC_RETURN_IF_ERROR(AddStatement(other.lower_case, &all->lower_case));
+  ETC_RETURN_IF_ERROR(AddStatement(other.strip_accents, &all->strip_accents));
+  ETC_RETURN_IF_ERROR(
+      AddStatement(other.tokenize_chinese_chars, &all->tokenize_chinese_chars));
+  ETC_RETURN_IF_ERROR(AddStatement(other.clean_text, &all->clean_text));
+  ETC_RETURN_IF_ERROR(
+      AddStatement(other.max_word_code_points, &all->max_word_code_points));
+  ETC_RETURN_IF_ERROR(
+      AddStatement(other.split_punctuation, &all->split_punctuation));
+  ETC_RETURN_IF_ERROR(
+      AddStatement(other.tokenizer_class, &all->tokenizer_class));
+  for (const StatedToken& token : other.added_tokens) {
+    ETC_RETURN_IF_ERROR(AddToken(token, &all->added_tokens));
+  }
+  std::copy(other.special_tokens.begin(), other.special_tokens.end(),
+            std::back_inserter(all->special_tokens));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TokenizerStatements> ReadSentencePieceStatements(
+    const std::string& vocabulary) {
+  TokenizerStatements statements;
+  const std::string path = FileBesideWeights(vocabulary, kTokenizerConfig);
+  if (path.empty()) {
+    return statements;
+  }
+  ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
+  JsonObjectReader reader(contents, path);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ReadStated(&reader, "do_lower_case", &statements.lower_case);
+  ReadStated(&reader, "split_punctuation", &statements.split_punctuation);
+  ReadStated(&reader, "tokenizer_class", &statements.tokenizer_class);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  return statements;
+}
+
+absl::StatusOr<TokenizerStatements> ReadWordPieceStatements(
+    const std::string& vocabulary) {
+  using Reader =
+      absl::StatusOr<TokenizerStatements> (*)(const std::string& path);
+  constexpr std::pair<const char*, Reader> kFiles[] = {
+      {kTokenizerConfig, ReadTokenizerConfig},
+      {"special_tokens_map.json", ReadSpecialTokensMap},
+      {"added_tokens.json", ReadAddedTokens},
+      {"config.json", ReadModelConfig},
+  };
+  TokenizerStatements all;
+  for (const auto& [name, read] : kFiles) {
+    const std::string path = FileBesideWeights(vocabulary, name);
+    if (path.empty()) {
+      continue;
+    }
+    ETC_ASSIGN_OR_RETURN(TokenizerStatements statements, read(path));
+    if (read == ReadModelConfig && all.tokenizer_class.has_value()) {
+      statements.tokenizer_class.reset();
+    }
+    ETC_RETURN_IF_ERROR(AddStatements(statements, &all));
+  }
+  return all;
+}
+
+}  // namespace etc
