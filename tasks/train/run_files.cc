@@ -4,9 +4,11 @@
 #include <atomic>
 #include <filesystem>
 #include <future>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -67,6 +69,21 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {
         absl::StrCat("there is no file or directory ", path));
   }
   return paths;
+}
+
+// Drops the files of a directory that are not read.
+void KeepReadFiles(const std::string& field, std::vector<std::string>* paths) {
+  const auto name_of = [](const std::string& path) {
+    return fs::path(path).filename().string();
+  };
+  std::set<std::string> names;
+  for (const std::string& path : *paths) {
+    names.insert(name_of(path));
+  }
+  const std::set<std::string> read = NamesOfReadFiles(field, names);
+  std::erase_if(*paths, [&](const std::string& path) {
+    return !read.contains(name_of(path));
+  });
 }
 
 // What is read of a file that another process reads too.
@@ -192,6 +209,56 @@ absl::Status ReadTogether(const std::vector<RunFile*>& files,
 
 }  // namespace
 
+std::set<std::string> NamesOfReadFiles(const std::string& field,
+                                       const std::set<std::string>& names) {
+  if (field == "data.sentences") {
+    std::set<std::string> tables;
+    for (const char* name : {"abbrev_types.txt", "collocations.tab",
+                             "sent_starters.txt", "ortho_context.tab"}) {
+      if (names.contains(name)) {
+        tables.insert(name);
+      }
+    }
+    return tables.empty() ? names : tables;
+  }
+  if (field != "init") {
+    return names;
+  }
+  std::set<std::string> read;
+  // In the order in which OpenTensorSource looks for them.
+  const std::pair<const char*, const char*> formats[] = {
+      {"model.safetensors", ""},
+      {"model.safetensors.index.json", ".safetensors"},
+      {"pytorch_model.bin", ""},
+      {"pytorch_model.bin.index.json", ".bin"}};
+  const auto format =
+      std::find_if(std::begin(formats), std::end(formats),
+                   [&](const auto& one) { return names.contains(one.first); });
+  for (const std::string& name : names) {
+    const bool is_weights =
+        format != std::end(formats)
+            ? name == format->first || (format->second[0] != '\0' &&
+                                        absl::EndsWith(name, format->second))
+            : name == "checkpoint" || absl::EndsWith(name, ".index") ||
+                  absl::StrContains(name, ".data-");
+    if (is_weights) {
+      read.insert(name);
+    }
+  }
+  if (read.empty()) {
+    return names;
+  }
+  // In the order in which ReadSourceConfig looks for them.
+  for (const char* name :
+       {"etc_config.json", "bert_config.json", "config.json"}) {
+    if (names.contains(name)) {
+      read.insert(name);
+      break;
+    }
+  }
+  return read;
+}
+
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
                                       const RunFilesListener& listener,
                                       const DataGroup& group) {
@@ -208,12 +275,16 @@ absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
       if (!names_files || !status.ok()) {
         return;
       }
-      const absl::StatusOr<std::vector<std::string>> paths = FindFiles(value);
+      absl::StatusOr<std::vector<std::string>> paths = FindFiles(value);
       if (!paths.ok()) {
         status =
             absl::Status(paths.status().code(),
                          absl::StrCat(name, ": ", paths.status().message()));
         return;
+      }
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>,
+                                   std::string>) {
+        KeepReadFiles(name, &*paths);
       }
       std::vector<RunFile>& found = files[name];
       for (const std::string& path : *paths) {

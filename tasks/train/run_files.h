@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct RunFile {
 // in which the run reads them.
 using RunFiles = std::map<std::string, std::vector<RunFile>>;
 
+// Of the files of these names in the directory that `field` names, those that
+// are read: of "init" the weights in the format that is looked for first and
+// the configuration beside them (vocabularies have a field of their own), of
+// "data.sentences" the tables. All of them if none is known; the others may
+// come and go.
+std::set<std::string> NamesOfReadFiles(const std::string& field,
+                                       const std::set<std::string>& names);
+
 // Called with how many of all the bytes have been read so far; its error ends
 // the reading and is returned. By one thread at a time.
 using RunFilesListener =
@@ -33,9 +42,9 @@ using RunFilesListener =
 // Finds the files that each field of the configuration names, and computes
 // their digests, on as many threads as there are cores. A list holds patterns
 // of names (tasks/data/data_files.h); a single string is a file, a directory,
-// of which all files are meant, or the prefix of a TensorFlow checkpoint. With
-// a vocabulary come the files beside it that say how it is used. A field whose
-// value names no file at all has no entry.
+// of which NamesOfReadFiles are meant, or the prefix of a TensorFlow
+// checkpoint. With a vocabulary come the files beside it that say how it is
+// used. A field whose value names no file at all has no entry.
 //
 // Of several processes, which all call it at the same time, each reads every so
 // manieth file and tells the others its digest. They take it if samples of

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
@@ -35,6 +37,35 @@ Json FilesToJson(const std::vector<RunFile>& files) {
 
 bool IsFile(const Json& json) {
   return json.is_object() && json.contains(kDigest);
+}
+
+// The files of a setting that are read; earlier versions noted all that were in
+// a directory. Other settings as they are.
+Json ReadFilesOf(const std::string& field, const Json& setting) {
+  if (!setting.is_array() ||
+      !std::all_of(setting.begin(), setting.end(), [](const Json& element) {
+        return IsFile(element) && element.contains(kPath) &&
+               element[kPath].is_string();
+      })) {
+    return setting;
+  }
+  const auto name_of = [](const Json& file) {
+    return std::filesystem::path(file[kPath].get<std::string>())
+        .filename()
+        .string();
+  };
+  std::set<std::string> names;
+  for (const Json& file : setting) {
+    names.insert(name_of(file));
+  }
+  const std::set<std::string> read = NamesOfReadFiles(field, names);
+  Json files = Json::array();
+  for (const Json& file : setting) {
+    if (read.contains(name_of(file))) {
+      files.push_back(file);
+    }
+  }
+  return files;
 }
 
 // The part of a setting that is compared: files without their paths.
@@ -146,6 +177,28 @@ Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
   return settings;
 }
 
+Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
+                         const Json& then) {
+  const RunFiles none;
+  Json now = RunSettings(config, {.seed = seed, .files = none});
+  const auto take = [&](const Json::json_pointer& place) {
+    if (then.contains(place)) {
+      now[place] = then[place];
+    } else if (now.contains(place)) {
+      now[place.parent_pointer()].erase(place.back());
+    }
+  };
+  ForEachConfigField(config, [&](const std::string& name, const auto& field,
+                                 const auto&) {
+    if (field.rule.names_files && field.rule.may_change.empty()) {
+      take(Json::json_pointer("/" + absl::StrReplaceAll(name, {{".", "/"}})));
+    }
+  });
+  take(Json::json_pointer("/data/number of training records"));
+  take(Json::json_pointer("/" + config.task));
+  return now;
+}
+
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const Json& then, const Json& now,
     const std::vector<std::string>& allowed) {
@@ -160,7 +213,8 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
   const auto get = [](const std::map<std::string, Json>& flat,
                       const std::string& field) {
     const auto found = flat.find(field);
-    return found == flat.end() ? Json(Json::value_t::discarded) : found->second;
+    return found == flat.end() ? Json(Json::value_t::discarded)
+                               : ReadFilesOf(field, found->second);
   };
   std::vector<SettingChange> changes;
   std::vector<std::string> refused;

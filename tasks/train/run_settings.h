@@ -30,6 +30,12 @@ struct RunInputs {
 nlohmann::json RunSettings(const FinetuneConfig& config,
                            const RunInputs& inputs);
 
+// The same before the data are read, to be compared with `then`: what follows
+// from the contents of files, and the options of the task, which may be
+// completed from the data, are taken from there.
+nlohmann::json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
+                                   const nlohmann::json& then);
+
 // A setting that is not what it was.
 struct SettingChange {
   std::string field;  // "train.precision"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "tasks/train/config_fields.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/data/thread_group.h"
@@ -144,6 +145,27 @@ TEST(RunSettingsTest, ReturnsTheChangesThatAreMeant) {
   EXPECT_EQ((*changes)[0].is, "0.5");
 }
 
+// Without the files, which take long to read.
+TEST(RunSettingsTest, ComparesWhatIsKnownBeforeDataAreRead) {
+  FinetuneConfig config = Config();
+  const RunFiles files = {
+      {"data.train", {{.path = "a", .digest = {.bytes = 1, .digest = "b"}}}}};
+  const nlohmann::json then = Settings(config, files);
+  config.data.train = {"/nowhere"};
+  config.task_options["names"] = {"completed later"};
+  EXPECT_THAT(
+      *CheckSameSettings(then, SettingsWithFilesOf(config, 1, then), {}),
+      IsEmpty());
+  config.train.learning_rate = 0.5;
+  EXPECT_THAT(CheckSameSettings(then, SettingsWithFilesOf(config, 2, then), {})
+                  .status()
+                  .ToString(),
+              AllOf(HasSubstr("another train.learning_rate"),
+                    HasSubstr("another train.seed"),
+                    testing::Not(HasSubstr("data.train")),
+                    testing::Not(HasSubstr("toy"))));
+}
+
 TEST(RunSettingsTest, KnowsTheNamesOfFields) {
   const FinetuneConfig config = Config();
   EXPECT_TRUE(CheckFieldNames(config, {"train.precision", "data", "model",
@@ -250,6 +272,38 @@ TEST_F(RunFilesTest, ReadsDirectoriesAndPrefixesOfCheckpoints) {
   EXPECT_THAT(names(), ElementsAre("bert_config.json"));
   config.init = "";
   EXPECT_THAT(names(), IsEmpty());
+}
+
+// People put notes beside weights, and evaluations write files there.
+TEST_F(RunFilesTest, IgnoresFilesOfADirectoryThatAreNotRead) {
+  FinetuneConfig config = Config();
+  config.init = directory_.File("init");
+  std::filesystem::create_directory(config.init);
+  directory_.Write("init/model.safetensors", "weights");
+  directory_.Write("init/etc_config.json", "{}");
+  const nlohmann::json then = Now(config);
+  for (const char* added :
+       {"README.md", "evaluation.json", "predictions.json", "config.json",
+        "training_state.safetensors", "pytorch_model.bin", "notes.txt"}) {
+    directory_.Write(absl::StrCat("init/", added), "added");
+    EXPECT_TRUE(CheckSameSettings(then, Now(config), {}).ok()) << added;
+  }
+  // A run of an earlier version noted all files.
+  nlohmann::json noted = then;
+  noted["init"].push_back(
+      {{"path", "a/README.md"}, {"bytes", 1}, {"digest", "sha256:00"}});
+  EXPECT_TRUE(CheckSameSettings(noted, Now(config), {}).ok());
+  for (const char* read : {"model.safetensors", "etc_config.json"}) {
+    const std::string name = absl::StrCat("init/", read);
+    const std::string text = *ReadFile(directory_.File(name));
+    directory_.Write(name, "others");
+    EXPECT_THAT(CheckSameSettings(then, Now(config), {}).status().ToString(),
+                HasSubstr("another init"))
+        << read;
+    directory_.Write(name, text);
+  }
+  std::filesystem::remove(directory_.File("init/etc_config.json"));
+  EXPECT_FALSE(CheckSameSettings(then, Now(config), {}).ok());
 }
 
 TEST_F(RunFilesTest, NamesTheFieldOfAFileThatIsNotThere) {
