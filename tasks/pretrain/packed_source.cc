@@ -56,8 +56,10 @@ absl::StatusOr<std::unique_ptr<PackedSource>> PackedSource::Open(
   ETC_ASSIGN_OR_RETURN(
       const std::vector<SentenceRange> documents,
       SelectDocuments(*source->store_, options.corpus, &source->counts_));
-  source->Pack(MakeWindows(*source->store_, documents, source->window_options_,
-                           &source->counts_));
+  ETC_ASSIGN_OR_RETURN(const std::vector<Window> windows,
+                       MakeWindows(*source->store_, documents,
+                                   source->window_options_, &source->counts_));
+  source->Pack(windows);
   return source;
 }
 

@@ -41,6 +41,9 @@ int64_t FirstBeyond(const T* ids, int64_t begin, int64_t end, uint32_t bound) {
   return end;
 }
 
+constexpr std::array kSectionsOfBlocks = {TokenStoreSection::kTokens,
+                                          TokenStoreSection::kFlags};
+
 absl::Status CheckSize(const MappedFile& file, const TokenStoreHeader& header) {
   const uint64_t expected = TokenStoreFileBytes(header);
   const uint64_t found = file.bytes().size();
@@ -67,10 +70,16 @@ TokenStore::TokenStore(MappedFile file, TokenStoreHeader header)
       Section(TokenStoreSection::kFlags).data());
   sentences_ = Section(TokenStoreSection::kSentences).data();
   documents_ = Section(TokenStoreSection::kDocuments).data();
+  for (const TokenStoreSection section : kSectionsOfBlocks) {
+    if (header_.has_blocks()) {
+      intact_blocks_[static_cast<size_t>(section)] =
+          std::vector<std::atomic<bool>>(NumBlocks(ExtentOf(header_, section)));
+    }
+  }
 }
 
 absl::StatusOr<std::unique_ptr<const TokenStore>> TokenStore::Open(
-    const std::string& path) {
+    const std::string& path, uint64_t checked_at_once) {
   ETC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   ETC_ASSIGN_OR_RETURN(TokenStoreHeader header,
                        DecodeTokenStoreHeader(file.bytes(), path));
@@ -80,6 +89,17 @@ absl::StatusOr<std::unique_ptr<const TokenStore>> TokenStore::Open(
   ETC_RETURN_IF_ERROR(store->CheckSection(TokenStoreSection::kSentences));
   ETC_RETURN_IF_ERROR(store->CheckSection(TokenStoreSection::kDocuments));
   ETC_RETURN_IF_ERROR(store->CheckIndex());
+  ETC_RETURN_IF_ERROR(store->CheckPadding());
+  uint64_t bytes = 0;
+  for (const TokenStoreSection section : kSectionsOfBlocks) {
+    ETC_RETURN_IF_ERROR(store->header_.has_blocks()
+                            ? store->CheckBlockChecksums(section)
+                            : store->CheckSection(section));
+    bytes += store->Section(section).size();
+  }
+  if (bytes <= checked_at_once) {
+    ETC_RETURN_IF_ERROR(store->CheckTokens(0, store->num_tokens()));
+  }
   return store;
 }
 
@@ -98,6 +118,68 @@ absl::Status TokenStore::CheckSection(TokenStoreSection section) const {
       path(), ": ", NameOfSection(section), " of the token store (bytes ",
       extent.begin, " to ", extent.begin + extent.bytes,
       ") should have the checksum of the header, but do not"));
+}
+
+absl::Status TokenStore::CheckPadding() const {
+  uint64_t end = kTokenStoreHeaderBytes;
+  for (size_t i = 0; i < kTokenStoreSections; ++i) {
+    const TokenStoreExtent extent =
+        ExtentOf(header_, static_cast<TokenStoreSection>(i));
+    const absl::string_view zeros =
+        file_.bytes().substr(end, extent.begin - end);
+    if (zeros.find_first_not_of('\0') != absl::string_view::npos) {
+      return absl::DataLossError(
+          absl::StrCat(path(), ": bytes ", end, " to ", extent.begin,
+                       " of the token store should be 0, but are not"));
+    }
+    end = extent.begin + extent.bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::string_view TokenStore::BlockChecksums(TokenStoreSection section) const {
+  const TokenStoreExtent extent = ExtentOfBlockChecksums(header_, section);
+  return file_.bytes().substr(extent.begin, extent.bytes);
+}
+
+absl::Status TokenStore::CheckBlockChecksums(TokenStoreSection section) const {
+  if (ExtendCrc32c(0, BlockChecksums(section)) ==
+      header_.checksums[static_cast<size_t>(section)]) {
+    return absl::OkStatus();
+  }
+  const TokenStoreExtent extent = ExtentOfBlockChecksums(header_, section);
+  return absl::DataLossError(
+      absl::StrCat(path(), ": the checksums of the blocks of ",
+                   NameOfSection(section), " of the token store (bytes ",
+                   extent.begin, " to ", extent.begin + extent.bytes,
+                   ") should have the checksum of the header, but do not"));
+}
+
+absl::Status TokenStore::CheckBlocks(TokenStoreSection section, uint64_t begin,
+                                     uint64_t end) const {
+  auto& intact = intact_blocks_[static_cast<size_t>(section)];
+  for (uint64_t block = begin / kTokenStoreBlockBytes;
+       block < intact.size() && block * kTokenStoreBlockBytes < end; ++block) {
+    // Two threads may check a block at once, with the same result.
+    if (intact[block].load(std::memory_order_relaxed)) {
+      continue;
+    }
+    const uint64_t at = block * kTokenStoreBlockBytes;
+    const absl::string_view bytes =
+        Section(section).substr(at, kTokenStoreBlockBytes);
+    if (ExtendCrc32c(0, bytes) !=
+        NumberAt<uint32_t>(BlockChecksums(section).data() +
+                           block * sizeof(uint32_t))) {
+      const uint64_t first = ExtentOf(header_, section).begin + at;
+      return absl::DataLossError(absl::StrCat(
+          path(), ": block ", block, " of ", NameOfSection(section),
+          " of the token store (bytes ", first, " to ", first + bytes.size(),
+          ") is damaged: it has not the checksum that it was written with; "
+          "copy the store once more, or run realetc tokenize again"));
+    }
+    intact[block].store(true, std::memory_order_relaxed);
+  }
+  return absl::OkStatus();
 }
 
 uint64_t TokenStore::FirstToken(uint64_t sentence) const {
@@ -158,6 +240,13 @@ uint64_t TokenStore::document_hash(int64_t document) const {
 }
 
 absl::Status TokenStore::CheckTokens(int64_t begin, int64_t end) const {
+  const auto first = static_cast<uint64_t>(begin);
+  const auto last = static_cast<uint64_t>(end);
+  const uint64_t width = header_.token_bytes();
+  ETC_RETURN_IF_ERROR(
+      CheckBlocks(TokenStoreSection::kTokens, first * width, last * width));
+  ETC_RETURN_IF_ERROR(
+      CheckBlocks(TokenStoreSection::kFlags, first / 8, (last + 7) / 8));
   const auto bound = static_cast<uint32_t>(settings().vocab_size);
   const int64_t beyond = narrow_tokens_ != nullptr
                              ? FirstBeyond(narrow_tokens_, begin, end, bound)
@@ -171,12 +260,6 @@ absl::Status TokenStore::CheckTokens(int64_t begin, int64_t end) const {
           static_cast<uint64_t>(beyond) * header_.token_bytes(),
       ": token ", beyond, " is ", static_cast<uint32_t>(token(beyond)),
       ", but the vocabulary has ", bound, " pieces"));
-}
-
-absl::Status TokenStore::Verify() const {
-  ETC_RETURN_IF_ERROR(CheckSection(TokenStoreSection::kTokens));
-  ETC_RETURN_IF_ERROR(CheckSection(TokenStoreSection::kFlags));
-  return CheckTokens(0, num_tokens());
 }
 
 std::string TokenStore::Digest() const {

@@ -1,9 +1,12 @@
 #ifndef ETC_TASKS_PRETRAIN_TOKEN_STORE_H_
 #define ETC_TASKS_PRETRAIN_TOKEN_STORE_H_
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,17 +24,22 @@ namespace etc {
 // Opening checks everything that is cheap: that it is a token store of a known
 // version and byte order, its size, and all of the index (checksum, and that
 // documents and sentences follow each other), 4 bytes a sentence and 16 a
-// document. Afterwards no index of this class leads out of the file. The tokens
-// themselves are not read before they are needed: CheckTokens and Verify.
+// document. Afterwards no index of this class leads out of the file. Tokens and
+// flags have a checksum for each block of 64 KiB: of a small store all are
+// checked at once, of a large one each when CheckTokens first comes to it, so
+// that nothing is read twice. Of version 1, which has no blocks, all are.
 class TokenStore {
  public:
+  // Bytes of tokens and flags that are read and checked at once.
+  static constexpr uint64_t kCheckedAtOnce = uint64_t{256} << 20;
+
   //   kInvalidArgument     no token store, or written with the other byte order
   //   kFailedPrecondition  of a newer version
   //   kDataLoss            cut off (the message has the bytes that it should
   //                        have, and those that it has), too long, or damaged
   // and what the system says.
   static absl::StatusOr<std::unique_ptr<const TokenStore>> Open(
-      const std::string& path);
+      const std::string& path, uint64_t checked_at_once = kCheckedAtOnce);
 
   const std::string& path() const { return file_.path(); }
   const TokenStoreSettings& settings() const { return header_.settings; }
@@ -56,8 +64,8 @@ class TokenStore {
   // in [0, 2^64).
   uint64_t document_hash(int64_t document) const;
 
-  // `index` in [0, num_tokens()). An id of a damaged file may be beyond the
-  // vocabulary, and even negative: CheckTokens comes first.
+  // `index` in [0, num_tokens()). An id of a damaged file may be another,
+  // beyond the vocabulary, and even negative: CheckTokens comes first.
   int32_t token(int64_t index) const {
     return narrow_tokens_ != nullptr
                ? static_cast<int32_t>(narrow_tokens_[index])
@@ -69,14 +77,11 @@ class TokenStore {
     return (flags_[index / 8] >> (index % 8) & 1) != 0;
   }
 
-  // Whether tokens [begin, end) are ids of the vocabulary; for each piece of
-  // text before it is used. 0 <= begin <= end <= num_tokens().
-  //   kDataLoss  one is not; the message has the byte
+  // Whether tokens [begin, end) and their flags are what was written, and the
+  // ids of the vocabulary; for each piece of text before it is used.
+  // 0 <= begin <= end <= num_tokens().
+  //   kDataLoss  they are not; the message has the block or the byte
   absl::Status CheckTokens(int64_t begin, int64_t end) const;
-
-  // Reads everything: checksums of tokens and flags, and CheckTokens.
-  //   kDataLoss  damaged
-  absl::Status Verify() const;
 
   // SHA-256 of the header, which has checksums of all else, as 64 hexadecimal
   // digits: tells this store from others, in checkpoints.
@@ -87,6 +92,14 @@ class TokenStore {
 
   absl::string_view Section(TokenStoreSection section) const;
   absl::Status CheckSection(TokenStoreSection section) const;
+  // Whether what stands between the sections is zeros.
+  absl::Status CheckPadding() const;
+  // The checksums of the blocks of a section as they stand in the file.
+  absl::string_view BlockChecksums(TokenStoreSection section) const;
+  absl::Status CheckBlockChecksums(TokenStoreSection section) const;
+  // The blocks that have bytes [begin, end) of the section, each once.
+  absl::Status CheckBlocks(TokenStoreSection section, uint64_t begin,
+                           uint64_t end) const;
   absl::Status CheckIndex() const;
   // The entry as it stands; not for the one behind the last.
   uint64_t FirstToken(uint64_t sentence) const;
@@ -100,6 +113,9 @@ class TokenStore {
   const uint8_t* flags_ = nullptr;
   const char* sentences_ = nullptr;
   const char* documents_ = nullptr;
+  // Whether a block of the tokens, or of the flags, was found intact. Empty in
+  // version 1.
+  mutable std::array<std::vector<std::atomic<bool>>, 2> intact_blocks_;
 };
 
 }  // namespace etc

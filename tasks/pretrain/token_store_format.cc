@@ -120,8 +120,30 @@ TokenStoreExtent ExtentOf(const TokenStoreHeader& header,
   return extent;
 }
 
-uint64_t TokenStoreFileBytes(const TokenStoreHeader& header) {
+uint64_t NumBlocks(const TokenStoreExtent& section) {
+  return (section.bytes + kTokenStoreBlockBytes - 1) / kTokenStoreBlockBytes;
+}
+
+TokenStoreExtent ExtentOfBlockChecksums(const TokenStoreHeader& header,
+                                        TokenStoreSection section) {
   const TokenStoreExtent last = ExtentOf(header, TokenStoreSection::kDocuments);
+  TokenStoreExtent extent = {.begin = last.begin + last.bytes};
+  if (!header.has_blocks()) {
+    return extent;
+  }
+  const auto bytes = [&header](TokenStoreSection of) {
+    return NumBlocks(ExtentOf(header, of)) * sizeof(uint32_t);
+  };
+  if (section != TokenStoreSection::kTokens) {
+    extent.begin += bytes(TokenStoreSection::kTokens);
+  }
+  extent.bytes = bytes(section);
+  return extent;
+}
+
+uint64_t TokenStoreFileBytes(const TokenStoreHeader& header) {
+  const TokenStoreExtent last =
+      ExtentOfBlockChecksums(header, TokenStoreSection::kFlags);
   return last.begin + last.bytes;
 }
 
@@ -130,7 +152,7 @@ std::string EncodeTokenStoreHeader(const TokenStoreHeader& header) {
   std::string bytes(kTokenStoreMagic);
   bytes.reserve(kTokenStoreHeaderBytes);
   AppendFixed(kTokenStoreByteOrder, &bytes);
-  AppendFixed(kTokenStoreVersion, &bytes);
+  AppendFixed(header.version, &bytes);
   AppendFixed(header.num_documents, &bytes);
   AppendFixed(header.num_sentences, &bytes);
   AppendFixed(header.num_tokens, &bytes);
@@ -157,8 +179,9 @@ absl::StatusOr<TokenStoreHeader> DecodeTokenStoreHeader(
   }
   // All reads are within the 4096 bytes.
   ByteReader reader(bytes);
-  reader.Take(kTokenStoreMagic.size() + 2 * sizeof(uint32_t));
+  reader.Take(kTokenStoreMagic.size() + sizeof(uint32_t));
   TokenStoreHeader header;
+  header.version = *reader.TakeFixed<uint32_t>();
   header.num_documents = *reader.TakeFixed<uint64_t>();
   header.num_sentences = *reader.TakeFixed<uint64_t>();
   header.num_tokens = *reader.TakeFixed<uint64_t>();

@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// The file of a token store, version 1 (doc/pretraining.md 10, step 1). One
+// The file of a token store, version 2 (doc/pretraining.md 10, step 1). One
 // file, so that one renaming makes it appear and no half of it can be mixed
 // with another. Numbers are little-endian; each section begins at a multiple of
 // 8, zeros in between.
@@ -23,7 +23,8 @@ namespace etc {
 //                8  uint32 0x01020304      32  uint64 tokens
 //               12  uint32 version         40  uint32 bytes of an id: 2 or 4
 //               16  uint64 documents       44  uint32 bytes of the settings
-//               48  uint32 CRC-32C of each section
+//               48  uint32 CRC-32C of each section; for tokens and flags, of
+//                   the checksums of its blocks
 //               64  the settings, as JSON (token_store_settings.h)
 //             4092  uint32 CRC-32C of what stands before it
 //   tokens     [tokens] ids, uint16 if the vocabulary has at most 65,536
@@ -34,9 +35,14 @@ namespace etc {
 //              of the first of them, and for each a uint32, its first token
 //              from there on
 //   documents  [documents] of uint64 first sentence, uint64 hash of the text
+//   blocks     uint32 CRC-32C of each block of 65,536 bytes of the tokens, then
+//              of the flags; the last block of each may be shorter
+//
+// Version 1 has no checksums of blocks, and in the header those of the whole
+// sections.
 inline constexpr absl::string_view kTokenStoreMagic = "RETCTOKS";
 inline constexpr uint32_t kTokenStoreByteOrder = 0x01020304;
-inline constexpr uint32_t kTokenStoreVersion = 1;
+inline constexpr uint32_t kTokenStoreVersion = 2;
 inline constexpr uint64_t kTokenStoreHeaderBytes = 4096;
 inline constexpr uint64_t kTokenStoreSettingsOffset = 64;
 // A vocabulary of more pieces needs ids of 4 bytes.
@@ -44,6 +50,7 @@ inline constexpr int64_t kMostNarrowIds = 65'536;
 inline constexpr uint64_t kSentenceGroup = 64;
 inline constexpr uint64_t kSentenceGroupBytes = 8 + 4 * kSentenceGroup;
 inline constexpr uint64_t kDocumentBytes = 16;
+inline constexpr uint64_t kTokenStoreBlockBytes = 65'536;
 
 enum class TokenStoreSection { kTokens, kFlags, kSentences, kDocuments };
 inline constexpr size_t kTokenStoreSections = 4;
@@ -51,6 +58,7 @@ inline constexpr size_t kTokenStoreSections = 4;
 absl::string_view NameOfSection(TokenStoreSection section);
 
 struct TokenStoreHeader {
+  uint32_t version = kTokenStoreVersion;
   uint64_t num_documents = 0;
   uint64_t num_sentences = 0;
   uint64_t num_tokens = 0;
@@ -62,6 +70,8 @@ struct TokenStoreHeader {
   uint64_t token_bytes() const {
     return settings.vocab_size <= kMostNarrowIds ? 2 : 4;
   }
+  // Whether the blocks of tokens and flags have checksums of their own.
+  bool has_blocks() const { return version >= 2; }
 };
 
 // Where a section is: its first byte in the file and how many it has, without
@@ -72,6 +82,11 @@ struct TokenStoreExtent {
 };
 TokenStoreExtent ExtentOf(const TokenStoreHeader& header,
                           TokenStoreSection section);
+// How many blocks a section has, and where the checksums of those of the tokens
+// or of the flags are; none in version 1.
+uint64_t NumBlocks(const TokenStoreExtent& section);
+TokenStoreExtent ExtentOfBlockChecksums(const TokenStoreHeader& header,
+                                        TokenStoreSection section);
 // Bytes of the whole file.
 uint64_t TokenStoreFileBytes(const TokenStoreHeader& header);
 // `bytes`, rounded up to where the next section begins.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -26,8 +27,12 @@ class TokenStoreWriter::Stream {
 
   absl::Status Create() { return file_.Create(); }
   TemporaryFile& file() { return file_; }
-  // Of what was added by Add.
+  // Of what was added by Add: of all, and of each block.
   uint32_t checksum() const { return checksum_; }
+  absl::string_view block_checksums() const {
+    return {reinterpret_cast<const char*>(block_checksums_.data()),
+            block_checksums_.size() * sizeof(uint32_t)};
+  }
 
   absl::Status Add(absl::string_view bytes) {
     while (!bytes.empty()) {
@@ -64,6 +69,11 @@ class TokenStoreWriter::Stream {
 
   absl::Status Flush() {
     checksum_ = ExtendCrc32c(checksum_, buffer_);
+    for (absl::string_view rest = buffer_; !rest.empty();) {
+      const absl::string_view block = rest.substr(0, kTokenStoreBlockBytes);
+      block_checksums_.push_back(ExtendCrc32c(0, block));
+      rest.remove_prefix(block.size());
+    }
     ETC_RETURN_IF_ERROR(file_.Write(buffer_));
     buffer_.clear();
     return absl::OkStatus();
@@ -71,10 +81,13 @@ class TokenStoreWriter::Stream {
 
  private:
   static constexpr size_t kBufferBytes = size_t{1} << 19;
+  // Only the last block is flushed before it is full.
+  static_assert(kBufferBytes % kTokenStoreBlockBytes == 0);
 
   TemporaryFile file_;
   std::string buffer_;
   uint32_t checksum_ = 0;
+  std::vector<uint32_t> block_checksums_;
 };
 
 namespace {
@@ -199,12 +212,18 @@ absl::Status TokenStoreWriter::Finish() {
   if (header_.num_tokens % 8 != 0) {
     ETC_RETURN_IF_ERROR(StreamOf(TokenStoreSection::kFlags).AddNumber(flags_));
   }
+  const Stream& tokens = StreamOf(TokenStoreSection::kTokens);
+  const Stream& flags = StreamOf(TokenStoreSection::kFlags);
   TemporaryFile& store = StreamOf(TokenStoreSection::kTokens).file();
   uint64_t end = kTokenStoreHeaderBytes;
   for (size_t i = 0; i < streams_.size(); ++i) {
     const auto section = static_cast<TokenStoreSection>(i);
     ETC_RETURN_IF_ERROR(streams_[i]->Flush());
-    header_.checksums[i] = streams_[i]->checksum();
+    const bool has_blocks = section == TokenStoreSection::kTokens ||
+                            section == TokenStoreSection::kFlags;
+    header_.checksums[i] = has_blocks
+                               ? ExtendCrc32c(0, streams_[i]->block_checksums())
+                               : streams_[i]->checksum();
     const TokenStoreExtent extent = ExtentOf(header_, section);
     if (section != TokenStoreSection::kTokens) {
       ETC_RETURN_IF_ERROR(store.Write(std::string(extent.begin - end, '\0')));
@@ -212,6 +231,8 @@ absl::Status TokenStoreWriter::Finish() {
     }
     end = extent.begin + extent.bytes;
   }
+  ETC_RETURN_IF_ERROR(store.Write(tokens.block_checksums()));
+  ETC_RETURN_IF_ERROR(store.Write(flags.block_checksums()));
   ETC_RETURN_IF_ERROR(store.Overwrite(EncodeTokenStoreHeader(header_)));
   return store.MoveToTarget();
 }

@@ -24,7 +24,7 @@ struct TokenizedSentence {
 };
 
 // Writes a token store, sentence by sentence. Its memory is four buffers, 2 MiB
-// in all, and 1 MiB more in Finish, whatever the size of the corpus: tokens go
+// in all, 1 MiB more in Finish, and 4 bytes for each block of 64 KiB: tokens go
 // to a temporary file beside the store, flags and index to three others, which
 // Finish puts behind them: some 0.3 bytes a token, which the disk needs twice.
 //

@@ -10,11 +10,14 @@ namespace etc {
 namespace {
 
 // Where the pieces of a sentence end, in tokens of the store.
-std::vector<int64_t> PieceEnds(const TokenStore& store, int64_t sentence,
-                               const SentenceSplitOptions& options) {
+absl::StatusOr<std::vector<int64_t>> PieceEnds(
+    const TokenStore& store, int64_t sentence,
+    const SentenceSplitOptions& options) {
   const int64_t begin = store.first_token(sentence);
+  const int64_t sentence_end = store.first_token(sentence + 1);
+  ETC_RETURN_IF_ERROR(store.CheckTokens(begin, sentence_end));
   std::vector<int64_t> ends = SplitSentence(
-      store.first_token(sentence + 1) - begin,
+      sentence_end - begin,
       [&store, begin](int64_t i) { return store.is_continuation(begin + i); },
       options);
   for (int64_t& end : ends) {
@@ -36,10 +39,9 @@ int64_t SentenceOfToken(const TokenStore& store, int64_t token) {
 
 }  // namespace
 
-std::vector<Window> MakeWindows(const TokenStore& store,
-                                const std::vector<SentenceRange>& documents,
-                                const WindowOptions& options,
-                                CorpusCounts* counts) {
+absl::StatusOr<std::vector<Window>> MakeWindows(
+    const TokenStore& store, const std::vector<SentenceRange>& documents,
+    const WindowOptions& options, CorpusCounts* counts) {
   TORCH_CHECK(options.sentences.max_tokens >= 1 &&
                   options.sentences.max_tokens <= options.max_tokens &&
                   options.max_sentences >= 1,
@@ -61,7 +63,9 @@ std::vector<Window> MakeWindows(const TokenStore& store,
         continue;
       }
       ++counts->cut_sentences;
-      for (const int64_t piece_end : PieceEnds(store, s, options.sentences)) {
+      ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> piece_ends,
+                           PieceEnds(store, s, options.sentences));
+      for (const int64_t piece_end : piece_ends) {
         lengths.push_back(piece_end - token);
         token = piece_end;
       }
@@ -91,7 +95,9 @@ absl::StatusOr<DocumentPart> ReadWindow(const TokenStore& store,
       AppendTokens(store, window.first_token, window_end, &part.pieces));
   int64_t end = window.first_token;
   for (int64_t s = SentenceOfToken(store, end); end < window_end; ++s) {
-    for (const int64_t piece_end : PieceEnds(store, s, options.sentences)) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> piece_ends,
+                         PieceEnds(store, s, options.sentences));
+    for (const int64_t piece_end : piece_ends) {
       // The first sentence may begin in the window before, and the last one go
       // on in the next.
       if (piece_end > end && piece_end <= window_end) {

@@ -35,10 +35,10 @@ struct WindowOptions {
 // divided as SplitDocument does (doc/pretraining.md 10, step 2). Adds to the
 // numbers of cut sentences and windows of `counts`. Reads the index, and of
 // sentences that are cut the flags.
-std::vector<Window> MakeWindows(const TokenStore& store,
-                                const std::vector<SentenceRange>& documents,
-                                const WindowOptions& options,
-                                CorpusCounts* counts);
+//   kDataLoss  the store is damaged there
+absl::StatusOr<std::vector<Window>> MakeWindows(
+    const TokenStore& store, const std::vector<SentenceRange>& documents,
+    const WindowOptions& options, CorpusCounts* counts);
 
 // The tokens of a window that MakeWindows made of the same store with the same
 // `options`.

@@ -61,7 +61,7 @@ class TokenizeCorpusTest : public testing::Test {
     }
     last_ = *result;
     const auto store = *TokenStore::Open(Store());
-    EXPECT_TRUE(store->Verify().ok());
+    EXPECT_TRUE(store->CheckTokens(0, store->num_tokens()).ok());
     std::vector<std::string> documents;
     for (int64_t d = 0; d < store->num_documents(); ++d) {
       std::vector<std::string> sentences;

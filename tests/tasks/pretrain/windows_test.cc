@@ -40,7 +40,7 @@ TEST_F(WindowsTest, HoldAllTokensOfTheirDocumentsInOrder) {
       .sentences = {.max_tokens = 16, .min_graceful = 8}};
   CorpusCounts counts;
   const std::vector<Window> windows =
-      MakeWindows(*store, AllDocuments(*store), options, &counts);
+      *MakeWindows(*store, AllDocuments(*store), options, &counts);
   EXPECT_EQ(counts.windows, static_cast<int64_t>(windows.size()));
   EXPECT_GT(counts.cut_sentences, 0);
   std::vector<int32_t> tokens;
@@ -81,7 +81,7 @@ TEST_F(WindowsTest, BeginAndEndWithinCutSentences) {
       .sentences = {.max_tokens = 3, .min_graceful = 2}};
   CorpusCounts counts;
   const std::vector<Window> windows =
-      MakeWindows(*store, AllDocuments(*store), options, &counts);
+      *MakeWindows(*store, AllDocuments(*store), options, &counts);
   EXPECT_EQ(counts.cut_sentences, 1);
   // Pieces of 2, 2, 2, 2 and 2 tokens, and a sentence of 2, in two windows.
   ASSERT_EQ(windows.size(), 2);
@@ -100,12 +100,13 @@ TEST_F(WindowsTest, OfOtherOptionsAreNotRead) {
       .max_tokens = 4, .max_sentences = 4, .sentences = {.max_tokens = 4}};
   CorpusCounts counts;
   const std::vector<Window> windows =
-      MakeWindows(*store, AllDocuments(*store), options, &counts);
+      *MakeWindows(*store, AllDocuments(*store), options, &counts);
   WindowOptions other = options;
   other.sentences.max_tokens = 2;
   EXPECT_ANY_THROW((void)ReadWindow(*store, windows[0], other));
   other.sentences.max_tokens = 5;
-  EXPECT_ANY_THROW(MakeWindows(*store, AllDocuments(*store), other, &counts));
+  EXPECT_ANY_THROW(static_cast<void>(
+      MakeWindows(*store, AllDocuments(*store), other, &counts)));
 }
 
 }  // namespace
