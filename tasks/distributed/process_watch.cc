@@ -83,15 +83,19 @@ ProcessWatch::~ProcessWatch() {
 void ProcessWatch::Add(ChildProcess child) {
   const auto rank = static_cast<int64_t>(processes_.size());
   const LinePrefixer lines(absl::StrCat("[", rank, "] "));
-  processes_.push_back({.rank = rank,
-                        .pid = child.pid,
-                        .is_running = true,
-                        .streams = {{{.source = std::move(child.out),
-                                      .sink = options_.out_fd,
-                                      .lines = lines},
-                                     {.source = std::move(child.err),
-                                      .sink = options_.err_fd,
-                                      .lines = lines}}}});
+  const bool is_plain = options_.plain_output && rank == 0;
+  processes_.push_back(
+      {.rank = rank,
+       .pid = child.pid,
+       .is_running = true,
+       .streams = {
+           {{.source = std::move(child.out),
+             .sink = options_.plain_output && rank > 0 ? options_.err_fd
+                                                       : options_.out_fd,
+             .lines = is_plain ? LinePrefixer("") : lines},
+            {.source = std::move(child.err),
+             .sink = options_.err_fd,
+             .lines = lines}}}});
   ++running_;
 }
 
