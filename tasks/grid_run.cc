@@ -13,10 +13,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/directory.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
+#include "tasks/grid_file.h"
 #include "tasks/registry.h"
 #include "tasks/task_setup.h"
 #include "tasks/train/checkpoint_store.h"
@@ -140,6 +141,8 @@ class GridRun {
   Warnings warnings_;
   std::vector<PreparedSetting> settings_;
   int64_t later_steps_ = 0;
+  // In the first process: settings of grid.json that this grid has not.
+  int64_t others_ = 0;
   GridResult result_;
 };
 
@@ -188,6 +191,9 @@ absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
 
 absl::StatusOr<GridResult> GridRun::Run() {
   ETC_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOfSettings());
+  ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
+    return CheckGridFile(config_, result_.main_metric);
+  }));
   // Left by a process that was killed while it wrote grid.json.
   ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
     return RemoveAbandonedTemporaries(config_.output);
@@ -208,6 +214,11 @@ absl::StatusOr<GridResult> GridRun::Run() {
                                            " settings have diverged, the first "
                                            "one so: ",
                                            result_.settings.front().diverged));
+  }
+  if (others_ > 0) {
+    options_.reporter->Message(absl::StrCat(
+        GridFile(config_), " also has ", Counted(others_, "setting"),
+        " of earlier grids there, which may be better"));
   }
   return result_;
 }
@@ -277,8 +288,9 @@ absl::Status GridRun::RunSetting(size_t index) {
   result_.finished =
       std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
   return InFirstProcess(options_.group, [&] {
-    return WriteFileAtomically(
-        GridFile(config_), GridToJson(result_, config_.task).dump(2) + "\n");
+    const absl::StatusOr<int64_t> others = WriteGridFile(config_, result_);
+    others_ = others.value_or(0);
+    return others.status();
   });
 }
 

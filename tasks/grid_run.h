@@ -17,7 +17,7 @@ namespace etc {
 // TaskSetup::warnings once.
 //
 // All settings are checked before the first run begins. Settings with the same
-// examples share the opened data. <output>/grid.json (GridToJson) is written
+// examples share the opened data. <output>/grid.json (WriteGridFile) is written
 // after each setting. A setting that diverges is left
 // (SettingResult::diverged), and the grid goes on with the others.
 //

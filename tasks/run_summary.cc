@@ -1,9 +1,11 @@
 #include "tasks/run_summary.h"
 
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -27,12 +29,35 @@ absl::StatusOr<Metrics> ReadMedians(const Json& scores,
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   for (const auto& [name, score] : scores.items()) {
     JsonObjectReader score_reader(score, reader.Where(name));
+    if (score.is_object() && score.contains("median") &&
+        score["median"].is_null()) {
+      continue;  // it was not a number
+    }
     double median = 0;
     score_reader.Required("median", &median);
     ETC_RETURN_IF_ERROR(score_reader.Finish(kIgnoreOthers));
     medians.emplace_back(name, median);
   }
   return medians;
+}
+
+// The scores of a summary.json that has been read, in the order of the file,
+// which a Json has not.
+std::vector<ScoreSummary> ScoresInOrder(const std::string& text) {
+  const auto json = nlohmann::ordered_json::parse(text);
+  std::vector<ScoreSummary> scores;
+  for (const auto& [name, score] : json["scores"].items()) {
+    const auto deviation = score.find("standard_deviation");
+    scores.push_back({.name = name,
+                      .median = score["median"].is_number()
+                                    ? score["median"].get<double>()
+                                    : std::numeric_limits<double>::quiet_NaN(),
+                      .standard_deviation =
+                          deviation != score.end() && deviation->is_number()
+                              ? std::optional<double>(deviation->get<double>())
+                              : std::nullopt});
+  }
+  return scores;
 }
 
 // A list of objects.
@@ -77,7 +102,8 @@ absl::StatusOr<GridSettings> ReadSettings(const Json& json,
 
 absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
   const std::string path = directory + "/summary.json";
-  ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ETC_ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
   RunSummary summary = {.directory = directory};
   JsonObjectReader reader(json, path);
   reader.Required("task", &summary.task);
@@ -90,6 +116,7 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
   ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
   ETC_ASSIGN_OR_RETURN(summary.medians,
                        ReadMedians(*scores, reader.Where("scores")));
+  summary.scores = ScoresInOrder(text);
   ETC_RETURN_IF_ERROR(CheckIsList(*runs, reader.Where("runs")));
   for (const Json& run : *runs) {
     JsonObjectReader run_reader(run, reader.Where("runs"));
@@ -99,9 +126,16 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
     ETC_RETURN_IF_ERROR(run_reader.Finish(kIgnoreOthers));
     JsonObjectReader best_reader(*best, run_reader.Where("best"));
     double score = 0;
-    best_reader.Optional(summary.main_metric, &score);
+    // Null: it was not a number.
+    const bool has_score = best->is_object() &&
+                           best->contains(summary.main_metric) &&
+                           !(*best)[summary.main_metric].is_null();
+    if (has_score) {
+      best_reader.Required(summary.main_metric, &score);
+    }
     ETC_RETURN_IF_ERROR(best_reader.Finish(kIgnoreOthers));
-    if (best_reader.Has(summary.main_metric)) {
+    summary.seeds.insert(seed);
+    if (has_score) {
       summary.best.emplace(seed, score);
     }
   }

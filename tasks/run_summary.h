@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "tasks/metrics.h"
+#include "tasks/train/score_summary.h"
 
 namespace etc {
 
@@ -21,7 +24,9 @@ struct RunSummary {
   // of older runs.
   nlohmann::json options;
   std::string main_metric;
-  Metrics medians;                 // over all seeds
+  Metrics medians;                   // over all seeds
+  std::vector<ScoreSummary> scores;  // the same in the order of the file
+  std::set<int64_t> seeds;
   std::map<int64_t, double> best;  // the main metric's, by seed
 };
 

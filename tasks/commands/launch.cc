@@ -1,6 +1,7 @@
 // `realetc launch`: any command as several processes on this machine.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,8 +45,9 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
   command->footer(
       "COMMAND is any command of a run with all its options. Its processes "
       "share the\n"
-      "work; `[rank]` stands before each line they print, and they read no "
-      "input.\n"
+      "work; `[rank]` stands before each line they print, but for the JSON of "
+      "a command\n"
+      "with --json; and they read no input.\n"
       "Signals (Ctrl-C) are passed on to all; when one fails, all are ended. "
       "Each has\n"
       "its share of the cores, unless OMP_NUM_THREADS says how many threads it "
@@ -54,7 +56,8 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
       "\n"
       "Example:\n"
       "  realetc launch --processes 2 \\\n"
-      "    finetune tasks/wikihop/configs/demo.json --set train.batch_size=8");
+      "    finetune tasks/wikihop/configs/demo.json \\\n"
+      "    --set train.batch_size=8 --set train.micro_batch_size=4");
   if (const auto* formatter =
           dynamic_cast<const CLI::Formatter*>(program->get_formatter().get());
       formatter != nullptr) {
@@ -73,6 +76,9 @@ void AddLaunchCommand(CLI::App* program, Action* action) {
   command->prefix_command();
   command->callback([=] {
     options->command = CommandWords(*command);
+    options->plain_output =
+        std::find(options->command.begin(), options->command.end(), "--json") !=
+        options->command.end();
     *action = [options] { return Launch(*options); };
   });
 }

@@ -136,6 +136,7 @@ absl::Status Launch(const LaunchOptions& options) {
   program.arguments.insert(program.arguments.end(), options.command.begin(),
                            options.command.end());
   ProcessWatch watch({.grace_seconds = options.grace_seconds,
+                      .plain_output = options.plain_output,
                       .out_fd = options.out_fd,
                       .err_fd = options.err_fd});
   ETC_ASSIGN_OR_RETURN(const int64_t port, FreePort());

@@ -23,6 +23,9 @@ struct LaunchOptions {
   // What is started, by default this very program, and its argv[0].
   std::string program = "/proc/self/exe";
   std::string name = "realetc";
+  // Standard output gets that of process 0 as it is, without "[0] ", for other
+  // programs to read; that of the others goes to standard error.
+  bool plain_output = false;
   // Where the lines of standard output and of standard error go. Stay open.
   int out_fd = 1;
   int err_fd = 2;

@@ -86,12 +86,15 @@ ProcessWatch::~ProcessWatch() {
 void ProcessWatch::Add(ChildProcess child) {
   const auto rank = static_cast<int64_t>(processes_.size());
   const LinePrefixer lines(absl::StrCat("[", rank, "] "));
+  const bool is_plain = options_.plain_output && rank == 0;
   processes_.push_back(
       {.rank = rank,
        .pid = child.pid,
        .is_running = true,
        .streams = {
-           {{.source = std::move(child.out), .sink = &out_, .lines = lines},
+           {{.source = std::move(child.out),
+             .sink = options_.plain_output && rank > 0 ? &err_ : &out_,
+             .lines = is_plain ? LinePrefixer("") : lines},
             {.source = std::move(child.err), .sink = &err_, .lines = lines}}}});
   ++running_;
 }

@@ -19,6 +19,8 @@ struct WatchOptions {
   // How long the others may take to end after a failure, in seconds; then they
   // get SIGTERM, and after the same time again SIGKILL.
   double grace_seconds = 30;
+  // See LaunchOptions.
+  bool plain_output = false;
   // Where lines of standard output and error go. Stay open.
   int out_fd = 1;
   int err_fd = 2;

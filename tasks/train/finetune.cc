@@ -18,7 +18,6 @@
 #include "base/status_macros.h"
 #include "base/thread_check.h"
 #include "etc/model_size.h"
-#include "nlohmann/json.hpp"
 #include "tasks/data/example_count.h"
 #include "tasks/data/loader.h"
 #include "tasks/train/device.h"
@@ -26,6 +25,7 @@
 #include "tasks/train/run_data.h"
 #include "tasks/train/run_files.h"
 #include "tasks/train/run_plan.h"
+#include "tasks/train/run_results.h"
 #include "tasks/train/run_settings.h"
 #include "tasks/train/shared_start.h"
 #include "tasks/train/step_memory.h"
@@ -33,49 +33,6 @@
 
 namespace etc {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
-
-OrderedJson MetricsToJson(const Metrics& metrics) {
-  OrderedJson json = OrderedJson::object();
-  for (const auto& [name, value] : metrics) {
-    json[name] = value;
-  }
-  return json;
-}
-
-OrderedJson SummaryToJson(const FinetuneConfig& config,
-                          const std::string& main_metric,
-                          const FinetuneResult& result) {
-  OrderedJson runs = OrderedJson::array();
-  for (const RunResult& run : result.runs) {
-    runs.push_back({{"seed", run.seed},
-                    {"directory", run.directory},
-                    {"steps", run.steps},
-                    {"best_step", run.best_step},
-                    {"best", MetricsToJson(run.best)},
-                    {"last", MetricsToJson(run.last)}});
-  }
-  return {{"task", config.task},
-          {"options", config.task_options},
-          {"main_metric", main_metric},
-          {"scores", ScoreSummariesToJson(result.scores)},
-          {"runs", runs}};
-}
-
-// Every score that all runs have.
-std::vector<ScoreSummary> Summarize(const std::vector<RunResult>& runs) {
-  std::vector<ScoreSummary> scores;
-  for (size_t i = 0; i < runs.front().best.size(); ++i) {
-    std::vector<double> values;
-    for (const RunResult& run : runs) {
-      values.push_back(run.best[i].second);
-    }
-    scores.push_back(
-        SummarizeScore(runs.front().best[i].first, std::move(values)));
-  }
-  return scores;
-}
 
 // What can be said without the data.
 absl::Status CheckWithoutData(const FinetuneConfig& config,
@@ -159,6 +116,26 @@ absl::Status WithAdvice(const absl::Status& status,
       config.data.max_global_length, config.train.evaluation_batch_size));
 }
 
+// Finishes `result`, of which all runs are.
+absl::Status Summarize(const FinetuneConfig& config,
+                       const std::string& main_metric,
+                       const FinetuneOptions& options, FinetuneResult* result) {
+  result->finished = true;
+  std::vector<Metrics> best;
+  for (const RunResult& run : result->runs) {
+    best.push_back(run.best);
+  }
+  result->scores = SummarizeScores(best);
+  return InFirstProcess(options.group, [&]() -> absl::Status {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
+                         WriteSummary(config, main_metric, result->runs));
+    for (const std::string& message : messages) {
+      options.reporter->Message(message);
+    }
+    return absl::OkStatus();
+  });
+}
+
 // Joins the task, its data and its model to the trainer, for one seed at a
 // time. Everything referred to must outlive it.
 struct SeedRunner {
@@ -195,6 +172,14 @@ struct SeedRunner {
       return WithAdvice(result.status(), config, device);
     }
     return result;
+  }
+
+  // Into the run's directory.
+  absl::Status WriteResult(const RunResult& run) const {
+    ETC_ASSIGN_OR_RETURN(
+        const RunPlan plan,
+        PlanOf(config, data, {.seed = run.seed, .files = files}));
+    return WriteRunResult(run, plan.settings);
   }
 };
 
@@ -286,14 +271,10 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
     if (!result.runs.back().finished) {
       return result;
     }
+    ETC_RETURN_IF_ERROR(InFirstProcess(
+        options.group, [&] { return runner.WriteResult(result.runs.back()); }));
   }
-  result.finished = true;
-  result.scores = Summarize(result.runs);
-  if (writes) {
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(
-        config.output + "/summary.json",
-        SummaryToJson(config, task.main_metric(), result).dump(2) + "\n"));
-  }
+  ETC_RETURN_IF_ERROR(Summarize(config, task.main_metric(), options, &result));
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "tasks/train/grid_result.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -48,7 +49,7 @@ std::optional<size_t> BestSetting(const GridResult& result) {
   double best_median = 0;
   for (size_t i = 0; i < result.settings.size(); ++i) {
     const ScoreSummary* score = MainScore(result, result.settings[i]);
-    if (score != nullptr &&
+    if (score != nullptr && !std::isnan(score->median) &&
         (!best.has_value() || score->median > best_median)) {
       best = i;
       best_median = score->median;

@@ -21,9 +21,6 @@
 namespace etc {
 namespace {
 
-// A run that is refused later in its start holds the lock for a moment; a valid
-// run that starts in that moment must not fail.
-constexpr int kAttempts = 10;
 constexpr std::chrono::milliseconds kBetweenAttempts(20);
 
 std::string UtcNow() {
@@ -54,21 +51,22 @@ std::string HolderIn(const std::string& path) {
 }
 
 // 0, or the error with which locking failed.
-int TryLock(int descriptor) {
-  int error = 0;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    error = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-    if (error != EWOULDBLOCK && error != EINTR) {
-      break;
+int TryLock(int descriptor, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    const int error = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+    if ((error != EWOULDBLOCK && error != EINTR) ||
+        std::chrono::steady_clock::now() >= end) {
+      return error;
     }
     std::this_thread::sleep_for(kBetweenAttempts);
   }
-  return error;
 }
 
 }  // namespace
 
-absl::StatusOr<RunLock> RunLock::Take(const std::string& directory) {
+absl::StatusOr<RunLock> RunLock::Take(const std::string& directory,
+                                      std::chrono::milliseconds patience) {
   const std::string path = directory + "/lock";
   const int descriptor = FileOperations::Current().Open(
       path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -76,7 +74,7 @@ absl::StatusOr<RunLock> RunLock::Take(const std::string& directory) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   }
   RunLock lock(path, descriptor);
-  const int error = TryLock(descriptor);
+  const int error = TryLock(descriptor, patience);
   if (error == EWOULDBLOCK || error == EINTR) {
     return absl::UnavailableError(
         absl::StrCat(directory, " is in use by ", HolderIn(path)));

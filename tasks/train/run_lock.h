@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_TRAIN_RUN_LOCK_H_
 #define ETC_TASKS_TRAIN_RUN_LOCK_H_
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -20,10 +21,14 @@ namespace etc {
 class RunLock {
  public:
   // Takes the lock of `directory`, which must exist; writes nothing but an
-  // empty file if there is none.
+  // empty file if there is none. Waits for another holder no longer than
+  // `patience`: a run that is refused later in its start holds the lock for a
+  // moment, and a valid one that starts in that moment must not fail.
   //   kUnavailable         another process holds it; the message names it
   //   kFailedPrecondition  the file system has no such locks
-  static absl::StatusOr<RunLock> Take(const std::string& directory);
+  static absl::StatusOr<RunLock> Take(
+      const std::string& directory,
+      std::chrono::milliseconds patience = std::chrono::milliseconds(200));
 
   RunLock(RunLock&& other) noexcept
       : path_(std::move(other.path_)),

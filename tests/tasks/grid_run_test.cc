@@ -13,10 +13,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tasks/distributed/process_group.h"
@@ -34,6 +36,7 @@ using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 // Stops after so many updates of all runs.
@@ -253,6 +256,91 @@ TEST_F(GridRunTest, RunsWhatWasAddedAndNothingTwice) {
   for (const json& setting : grid["settings"]) {
     EXPECT_TRUE(setting["scores"]["accuracy"]["median"].is_number());
   }
+}
+
+// Stops it at the second of its finished settings, before that is looked at.
+TEST_F(GridRunTest, LosesNoScoreWhenAResumedOneIsStopped) {
+  TrainAll("grid");
+  const std::string before = Contents(Output("grid/grid.json"));
+  const std::string best = FindCheckpoint(Output("grid"))->directory;
+  class Stopping : public FakeReporter {
+   public:
+    void Message(absl::string_view text) override {
+      FakeReporter::Message(text);
+      stop = stop || absl::StartsWith(text, "setting 2 of 4");
+    }
+  } reporter;
+  const auto stopped = Train("grid", &reporter, /*resume=*/true);
+  EXPECT_THAT(reporter.messages, Not(Contains(StartsWith("setting 4 of 4"))));
+  EXPECT_TRUE(stopped.ok() ? !stopped->finished
+                           : absl::IsCancelled(stopped.status()))
+      << stopped.status();
+  EXPECT_EQ(Contents(Output("grid/grid.json")), before);
+  EXPECT_EQ(FindCheckpoint(Output("grid"))->directory, best);
+}
+
+// A part of the grid, and other values in the same directory.
+TEST_F(GridRunTest, DescribesAllThatItsDirectoryHas) {
+  TrainAll("grid");
+  const json before = json::parse(Contents(Output("grid/grid.json")));
+  json_["grid"] = {{"train.learning_rate", {0.01}}, {"train.steps", {6}}};
+  GridReporter reporter;
+  EXPECT_TRUE(Train("grid", &reporter, /*resume=*/true).ok());
+  EXPECT_THAT(reporter.messages,
+              Contains(Output("grid") +
+                       "/grid.json also has 3 settings of earlier grids there, "
+                       "which may be better"));
+  const auto settings = [&] {
+    const json grid = json::parse(Contents(Output("grid/grid.json")));
+    std::set<json> all;
+    for (const json& setting : grid["settings"]) {
+      all.insert(setting);
+    }
+    return all;
+  };
+  EXPECT_EQ(settings(), std::set<json>(before["settings"].begin(),
+                                       before["settings"].end()));
+  EXPECT_EQ(json::parse(Contents(Output("grid/grid.json")))["best"],
+            before["best"]);
+
+  // Of another seed, whose scores are added to those that are there.
+  json_["train"]["seeds"] = {3};
+  EXPECT_EQ(TrainAll("grid", /*resume=*/true), 6u);
+  const json summary = json::parse(Contents(
+      Output("grid/train.learning_rate=0.01,train.steps=6/summary.json")));
+  EXPECT_EQ(summary["runs"].size(), 3u);
+  EXPECT_EQ(
+      json::parse(Contents(Output("grid/grid.json")))["settings"][1]["scores"],
+      summary["scores"]);
+
+  // One that is no longer there.
+  std::filesystem::remove_all(
+      Output("grid/train.learning_rate=0.02,train.steps=4"));
+  TrainAll("grid", /*resume=*/true);
+  EXPECT_EQ(settings().size(), 3u);
+}
+
+TEST_F(GridRunTest, IsRefusedWhereGridJsonIsOfAnother) {
+  json_["grid"] = {{"train.steps", {1}}};
+  TrainAll("grid");
+  const std::string path = Output("grid/grid.json");
+  const auto refused = [&](const std::string& text) {
+    directory_.Write("grid/grid.json", text);
+    GridReporter reporter;
+    const auto grid = Train("grid", &reporter, /*resume=*/true);
+    EXPECT_FALSE(grid.ok());
+    EXPECT_EQ(Contents(path), text);
+    return std::string(grid.status().message());
+  };
+  EXPECT_THAT(refused("{"), HasSubstr(path));
+  EXPECT_THAT(refused("[]"), HasSubstr(path));
+  EXPECT_THAT(refused(R"({"task": "glue", "main_metric": "f1",
+                          "settings": []})"),
+              HasSubstr("has a grid of glue by f1, and this one is of wikihop "
+                        "by accuracy"));
+  EXPECT_THAT(refused(R"({"task": "wikihop", "main_metric": "accuracy",
+                          "settings": [{"values": {}, "directory": "../a"}]})"),
+              HasSubstr("settings should have an object of values"));
 }
 
 TEST_F(GridRunTest, GoesOnWithoutASettingThatDiverges) {

@@ -74,6 +74,19 @@ TEST_F(LauncherTest, KeepsOutputAndErrorsApartAndEndsTheLastLine) {
   EXPECT_EQ(Err(), "[0] b\n[0] d\n");
 }
 
+TEST_F(LauncherTest, WritesTheFirstProcessesOutputAsItIsWhereThatIsAskedFor) {
+  LaunchOptions options =
+      Script(2, "echo out of $RANK; printf rest; echo err of $RANK >&2");
+  options.plain_output = true;
+  EXPECT_TRUE(Launch(options).ok());
+  EXPECT_EQ(Out(), "out of 0\nrest\n");
+  std::vector<std::string> lines =
+      absl::StrSplit(Err(), '\n', absl::SkipEmpty());
+  EXPECT_THAT(lines,
+              testing::UnorderedElementsAre("[0] err of 0", "[1] err of 1",
+                                            "[1] out of 1", "[1] rest"));
+}
+
 TEST_F(LauncherTest, WritesALineWhenItIsWhole) {
   // Process 1 writes while process 0 is in the middle of a line.
   const absl::Status status = Launch(
