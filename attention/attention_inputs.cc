@@ -1,5 +1,6 @@
 #include "attention/attention_inputs.h"
 
+#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -264,6 +265,8 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
   if (cache_->key == key) {
     return cache_->tensors;
   }
+  // What is kept may be wanted for gradients later.
+  const c10::InferenceMode normal_mode(false);
   ExplicitInputs given = cache_->given;
   if (patterns_ != nullptr) {
     CheckFit(*patterns_, batch, local_radius);

@@ -48,6 +48,21 @@ void CheckOptions(const GlobalLocalAttentionOptions& options) {
               options.output_initializer_factor);
 }
 
+// The streams as the weights of a layer take them, but for their sizes.
+void CheckStreams(const torch::Tensor& long_input,
+                  const torch::Tensor& global_input,
+                  const torch::Tensor& weight) {
+  TORCH_CHECK(long_input.dim() == 3 && global_input.dim() == 3,
+              "inputs should be [batch, length, hidden], but are ",
+              long_input.sizes(), " and ", global_input.sizes());
+  for (const torch::Tensor* stream : {&long_input, &global_input}) {
+    CheckSameDevice(*stream, "an input", weight, "the layer");
+    TORCH_CHECK(stream->scalar_type() == weight.scalar_type(),
+                "an input should be ", weight.scalar_type(),
+                ", as the layer's weights, but is ", stream->scalar_type());
+  }
+}
+
 // [B, N, 0, d]. The product of nothing would give the weights a gradient of
 // zeros, as large as they are.
 torch::Tensor NoHeads(const LinearInput& input,
@@ -237,21 +252,12 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
     const torch::Tensor& long_input, const torch::Tensor& global_input,
     const AttentionInputs& attention, const CarriedScores& carried,
     const OutputRows& rows) {
-  TORCH_CHECK(long_input.dim() == 3 && global_input.dim() == 3,
-              "inputs should be [batch, length, hidden], but are ",
-              long_input.sizes(), " and ", global_input.sizes());
+  CheckStreams(long_input, global_input, long_.query->weight);
   const int64_t batch = long_input.size(0);
   const int64_t longs = long_input.size(1);
   const int64_t globals = global_input.size(1);
   ETC_CHECK_SHAPE(long_input, {batch, longs, options_.long_hidden_size});
   ETC_CHECK_SHAPE(global_input, {batch, globals, options_.global_hidden_size});
-  for (const torch::Tensor* stream : {&long_input, &global_input}) {
-    const torch::Tensor& weight = long_.query->weight;
-    CheckSameDevice(*stream, "an input", weight, "the layer");
-    TORCH_CHECK(stream->scalar_type() == weight.scalar_type(),
-                "an input should be ", weight.scalar_type(),
-                ", as the layer's weights, but is ", stream->scalar_type());
-  }
   TORCH_CHECK(options_.has_long_tokens || longs == 0, "there are ", longs,
               " long tokens, but has_long_tokens is false");
 

@@ -114,13 +114,18 @@ TEST_P(SharedModelTest, MayBeMadeInInferenceMode) {
 }
 
 TEST_P(SharedModelTest, TrainsAfterInferenceMode) {
-  EtcModel model = Model(GetParam());
-  {
-    const c10::InferenceMode inference;
-    model->forward(ToyInput());
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kBlocked, AttentionImplementation::kKernel}) {
+    EtcModel model = Model(GetParam());
+    model->set_attention_implementation(implementation);
+    const EtcInput input = ToyInput();
+    {
+      const c10::InferenceMode inference;
+      model->forward(input);
+    }
+    model->forward(input).long_output.sin().sum().backward();
+    EXPECT_TRUE(model->token_embedding_table().grad().defined());
   }
-  model->forward(ToyInput()).long_output.sin().sum().backward();
-  EXPECT_TRUE(model->token_embedding_table().grad().defined());
 }
 
 // A model with dropout, recomputed in backward, of the number `seed`.
