@@ -174,12 +174,16 @@ absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
   const EtcConfig official;
   if (config.hidden_act == "gelu_erf" ||
       config.layer_norm_epsilon != official.layer_norm_epsilon) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": ", NameStyleDescription(style),
-                     " knows the tanh form of gelu and an epsilon of ",
-                     official.layer_norm_epsilon,
-                     " only, but this model has hidden_act ", config.hidden_act,
-                     " and layer_norm_epsilon ", config.layer_norm_epsilon));
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": ", NameStyleDescription(style),
+        " knows the tanh form of gelu and an epsilon of ",
+        official.layer_norm_epsilon, " only, but this model has hidden_act ",
+        config.hidden_act, " and layer_norm_epsilon ",
+        config.layer_norm_epsilon,
+        style == NameStyle::kGoogleBert
+            ? "; HuggingFace's form (--format safetensors) has both"
+            : "; a BERT that was lifted from Google's files has "
+              "that gelu and can be exported"));
   }
   return absl::OkStatus();
 }

@@ -192,8 +192,8 @@ absl::Status CheckCopied(const std::string& path, const std::string& name,
     ETC_RETURN_IF_ERROR(CheckFinite(path, {{name, wide}}));
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": tensor ", QuotedName(name), " has an element ",
-                     extreme.item<double>(), ", which is infinite as ",
-                     torch::toString(to.scalar_type())));
+                     extreme.item<double>(), ", which becomes infinite as ",
+                     DtypeOf(to.scalar_type())->name));
   }
   return absl::OkStatus();
 }

@@ -222,7 +222,7 @@ Outputs MatchHeads(const SourceWeights& source, const TaskModel& model) {
   const NamedOutputs::Meaning meaning = outputs.named->OutputMeaning();
   if (!ClassifiesTexts(source)) {
     match.message = absl::StrCat(
-        "its classifier reads ",
+        "the classifier is not taken: it reads ",
         source.hugging_face.chooses() ? "choices" : "tokens", ", not texts");
   } else if (!meaning.labels.empty()) {
     match =
@@ -230,8 +230,8 @@ Outputs MatchHeads(const SourceWeights& source, const TaskModel& model) {
   } else if (num_outputs == 1) {
     match.rows = {0};
   } else {
-    match.message =
-        absl::StrCat("its classifier has ", num_outputs, " outputs, not one");
+    match.message = absl::StrCat("the classifier is not taken: it has ",
+                                 num_outputs, " outputs, not one");
   }
   return outputs;
 }

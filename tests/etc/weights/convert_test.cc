@@ -335,7 +335,16 @@ TEST_F(ConvertTest, RefusesWhatOthersCannotCompute) {
       ExportWeights(ours, ExportFormat::kTensorFlow, directory_.File("a"))
           .status()
           .ToString(),
-      HasSubstr("gelu_erf"));
+      AllOf(HasSubstr("gelu_erf"), HasSubstr("--format safetensors")));
+  // As a BERT of HuggingFace is once it is lifted.
+  ASSERT_TRUE(
+      ImportWeights({.source = ours, .lift = true}, directory_.File("lifted"))
+          .ok());
+  EXPECT_THAT(ExportWeights(directory_.File("lifted"),
+                            ExportFormat::kTensorFlow, directory_.File("c"))
+                  .status()
+                  .ToString(),
+              AllOf(HasSubstr("gelu_erf"), HasSubstr("Google's files")));
   EXPECT_TRUE(
       ExportWeights(ours, ExportFormat::kSafetensors, directory_.File("b"))
           .ok());

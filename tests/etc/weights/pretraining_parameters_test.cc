@@ -207,7 +207,11 @@ TEST(PretrainingParametersTest, KnowsWhichHeadATensorBelongsTo) {
   EXPECT_EQ(tensors.at("cls.seq_relationship.bias"), PretrainingHead::kNsp);
   EXPECT_EQ(tensors.at("classifier.weight"), PretrainingHead::kClassifier);
   EXPECT_EQ(tensors.at("qa_outputs.bias"), PretrainingHead::kAnswerSpan);
-  EXPECT_FALSE(tensors.contains("classifier.dense.weight"));
+  // RoBERTa's.
+  EXPECT_EQ(tensors.at("classifier.dense.weight"), PretrainingHead::kPooler);
+  EXPECT_EQ(tensors.at("classifier.out_proj.bias"),
+            PretrainingHead::kClassifier);
+  EXPECT_FALSE(tensors.contains("classifier.layers.weight"));
   EXPECT_EQ(JoinPretrainingHeads({}), "none");
   EXPECT_EQ(
       JoinPretrainingHeads({PretrainingHead::kMlm, PretrainingHead::kCpc}),

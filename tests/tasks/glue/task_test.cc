@@ -24,6 +24,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/data/example_outline.h"
 #include "tasks/data/record_gate.h"
+#include "tasks/named_outputs.h"
 #include "tasks/score_files.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/text_head.h"
@@ -223,6 +224,26 @@ TEST(GlueTaskTest, RefusesConfigurationsThatCannotWork) {
 }
 
 // --- The head ----------------------------------------------------------------
+
+// What export writes and weights to start from are matched with.
+TEST(GlueHeadTest, NamesItsOutputs) {
+  const auto meaning = [](const nlohmann::json& options) {
+    const auto task = MakeGlue(options);
+    EXPECT_TRUE(task.ok()) << task.status();
+    const auto head = (*task)->MakeHead();
+    const auto* named = dynamic_cast<const NamedOutputs*>(head.get());
+    EXPECT_NE(named, nullptr);
+    return named->OutputMeaning();
+  };
+  const std::vector<std::string> labels = {"neutral", "entailment",
+                                           "contradiction"};
+  const auto mnli = meaning({{"name", "mnli"}, {"labels", labels}});
+  EXPECT_EQ(mnli.labels, labels);
+  EXPECT_EQ(mnli.problem_type, "single_label_classification");
+  const auto scores = meaning({{"name", "stsb"}});
+  EXPECT_TRUE(scores.labels.empty());
+  EXPECT_EQ(scores.problem_type, "regression");
+}
 
 struct HeadRun {
   std::shared_ptr<OutputHead> head;

@@ -120,9 +120,16 @@ class PickleStack {
                : Error("should set attributes of an object only");
   }
 
+  // A value with a name that may be in memory already. Its bytes count as
+  // pushes, or one long name could be copied without limit.
+  absl::Status PushNamed(Kind kind, std::string name) {
+    constexpr size_t kBytesPerPush = 32;
+    pushes_ += name.size() / kBytesPerPush;
+    return Push({.kind = kind, .text = std::move(name)});
+  }
   // An object of which only the class or maker is kept.
   absl::Status PushOpaque(std::string maker) {
-    return Push({.kind = Kind::kOpaque, .text = std::move(maker)});
+    return PushNamed(Kind::kOpaque, std::move(maker));
   }
   absl::Status Duplicate() {
     ETC_ASSIGN_OR_RETURN(PickleValue * top, Pop());
@@ -236,8 +243,7 @@ class Machine {
   }
 
   absl::Status PushGlobal(absl::string_view module, absl::string_view name) {
-    return stack_.Push(
-        {.kind = Kind::kGlobal, .text = absl::StrCat(module, ".", name)});
+    return stack_.PushNamed(Kind::kGlobal, absl::StrCat(module, ".", name));
   }
 
   absl::StatusOr<std::string> TakeLine() {

@@ -122,8 +122,14 @@ absl::Status PytorchFile::TakeState(const Pickle& pickle) {
   for (const auto& [name, tensor] : state_.tensors) {
     AddName(name);
   }
-  for (const std::string& what : state_.skipped) {
-    AddWarning(absl::StrCat(path(), ": ", what));
+  constexpr size_t kMostShown = 20;
+  const size_t skipped = state_.skipped.size();
+  for (size_t i = 0; i < std::min(skipped, kMostShown); ++i) {
+    AddWarning(absl::StrCat(path(), ": ", state_.skipped[i]));
+  }
+  if (skipped > kMostShown) {
+    AddWarning(absl::StrCat(path(), ": ", skipped - kMostShown,
+                            " more entries are no tensors or skipped"));
   }
   return absl::OkStatus();
 }

@@ -235,6 +235,19 @@ TEST(PickleTest, KeepsLimits) {
   }
   EXPECT_THAT(Unpickled(bytes + ".", {.pushes = 100'000}),
               HasSubstr("(limit)"));
+  // A long name, likewise: as that of a class, and of what it makes.
+  const std::string name =
+      absl::StrCat(std::string("\x58\0\0\1\0", 5), std::string(65536, 'a'));
+  for (const char* copy : {"h\1h\1\x93"
+                           "0",
+                           "h\2)R0"}) {
+    std::string copies = absl::StrCat(name, "q\1h\1\x93q\2");
+    for (int i = 0; i < 1000; ++i) {
+      absl::StrAppend(&copies, copy);
+    }
+    EXPECT_THAT(Unpickled(copies + ".", {.pushes = 100'000}),
+                HasSubstr("(limit)"));
+  }
   // A list within itself is no danger to anyone.
   const auto circle = ReadPytorchPickle(std::string("]q\0h\0a.", 7));
   ASSERT_TRUE(circle.ok()) << circle.status();

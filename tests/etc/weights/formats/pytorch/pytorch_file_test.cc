@@ -314,6 +314,16 @@ TEST_F(PytorchFileTest, SkipsEntriesOfOtherTypesWithALine) {
                                            HasSubstr(message))));
     EXPECT_THAT(Floats(*file, "w", 6), ElementsAre(0, 1, 2, 3, 4, 5));
   }
+  // Of many, the first are named.
+  std::string many = "}";
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppend(&many, "\x8c\2", i < 10 ? "0" : "", i, "Ns");
+  }
+  const auto crowd =
+      Open(ZipBytes({{.name = "a/data.pkl", .data = many + "."}}));
+  ASSERT_TRUE(crowd.ok()) << crowd.status();
+  EXPECT_EQ(crowd->warnings().size(), 21u);
+  EXPECT_THAT(crowd->warnings().back(), HasSubstr("80 more entries"));
   // Complex elements have a size, so that the tensor is listed.
   std::vector<ZipSample> files =
       StateDictFiles(WithEntry(tensor("ComplexFloatStorage", '\1')));
