@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "tasks/registry.h"
@@ -278,7 +279,8 @@ absl::Status GridRun::RunSetting(size_t index) {
       std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
   return InFirstProcess(options_.group, [&] {
     return WriteFileAtomically(
-        GridFile(config_), GridToJson(result_, config_.task).dump(2) + "\n");
+        GridFile(config_),
+        JsonText(GridToJson(result_, config_.task), /*indent=*/2) + "\n");
   });
 }
 

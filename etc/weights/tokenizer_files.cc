@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/source_config.h"
@@ -111,7 +112,7 @@ class Pieces {
           absl::StrCat(where, ": the id of ", QuotedName(piece),
                        " should be a whole number from 0 to ", most_ - 1,
                        ", for there are ", most_, " pieces, but is ",
-                       id.is_number() ? id.dump() : id.type_name()));
+                       id.is_number() ? JsonText(id) : id.type_name()));
     }
     const auto index = id.get<size_t>();
     if (piece.empty() || piece.find_first_of("\r\n") != std::string::npos) {
@@ -184,7 +185,7 @@ absl::Status AddSpecialPiece(const json& added, const std::string& where,
   if (same != vocabulary.end() && *same != *id) {
     return absl::InvalidArgumentError(absl::StrCat(
         reader.Where("id"), " of ", QuotedName(content), " should be ",
-        same->dump(), ", as in model.vocab, but is ", id->dump()));
+        JsonText(*same), ", as in model.vocab, but is ", JsonText(*id)));
   }
   return pieces->Add(where, content, *id);
 }
@@ -342,7 +343,7 @@ absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
       {"do_lower_case", tokenizer.lower_case},
       {kSplitPunctuation, tokenizer.split_punctuation}};
   return WriteFileAtomically(absl::StrCat(directory, "/", kTokenizerConfig),
-                             options.dump(/*indent=*/2) + "\n");
+                             JsonText(options, /*indent=*/2) + "\n");
 }
 
 }  // namespace etc

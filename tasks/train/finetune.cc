@@ -15,6 +15,7 @@
 #include "base/counted.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "etc/model_size.h"
@@ -281,7 +282,9 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   if (writes) {
     ETC_RETURN_IF_ERROR(WriteFileAtomically(
         config.output + "/summary.json",
-        SummaryToJson(config, task.main_metric(), result).dump(2) + "\n"));
+        JsonText(SummaryToJson(config, task.main_metric(), result),
+                 /*indent=*/2) +
+            "\n"));
   }
   return result;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/train/optimizer_shards.h"
@@ -23,7 +24,7 @@ using Json = nlohmann::json;
 absl::StatusOr<Json> JsonOfFirst(const Json& mine, ProcessGroup* group) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> all,
-      group->Gather(group->is_first() ? mine.dump() : std::string()));
+      group->Gather(group->is_first() ? JsonText(mine) : std::string()));
   return ParseJson(all.front(), "what process 0 has sent");
 }
 
@@ -107,8 +108,8 @@ absl::Status CheckSameRun(const RunOptions& options) {
     same = absl::FailedPreconditionError(absl::StrCat(
         "this process and process 0 should have the same configuration and "
         "data, but differ: ",
-        same.ok() ? absl::StrCat("seed ", mine["seed"].dump(), " and ",
-                                 first["seed"].dump())
+        same.ok() ? absl::StrCat("seed ", JsonText(mine["seed"]), " and ",
+                                 JsonText(first["seed"]))
                   : std::string(same.message())));
   }
   return group->Agree(same);
