@@ -9,6 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -170,8 +172,11 @@ absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path) {
     return BertConfigFromJson(fields, file);
   }
   // `path` may be the prefix of a TensorFlow checkpoint.
-  std::error_code ignored;
-  if (!fs::exists(path, ignored) && !fs::exists(path + ".index", ignored)) {
+  ETC_ASSIGN_OR_RETURN(bool is_there, PathExists(path));
+  if (!is_there) {
+    ETC_ASSIGN_OR_RETURN(is_there, PathExists(path + ".index"));
+  }
+  if (!is_there) {
     return absl::NotFoundError(
         absl::StrCat(path, ": there is no such file or directory"));
   }
@@ -217,7 +222,7 @@ bool HasOnlyAbsolutePositions(const EtcConfig& config) {
 }
 
 std::string GoogleBertConfigToJson(const EtcConfig& config) {
-  return CommonFields(config).dump(/*indent=*/2) + "\n";
+  return JsonText(CommonFields(config), /*indent=*/2) + "\n";
 }
 
 std::string HuggingFaceBertConfigToJson(const EtcConfig& config,
@@ -238,7 +243,7 @@ std::string HuggingFaceBertConfigToJson(const EtcConfig& config,
   }
   fields["layer_norm_eps"] = config.layer_norm_epsilon;
   fields["pad_token_id"] = 0;
-  return fields.dump(/*indent=*/2) + "\n";
+  return JsonText(fields, /*indent=*/2) + "\n";
 }
 
 EtcConfig LiftedConfig(const EtcConfig& bert) {

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/data/data_files.h"
 #include "tasks/train/config_fields.h"
@@ -50,11 +51,12 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {
   if (path.empty()) {
     return std::vector<std::string>();
   }
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(path));
+  if (is_directory) {
     return FilesIn(path, "");
   }
-  if (fs::exists(path, ignored)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
+  if (is_there) {
     return std::vector<std::string>{path};
   }
   const fs::path prefix(path);
