@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -25,9 +26,7 @@ std::string Describe(const json& value) {
     return "an array";
   }
   constexpr size_t kLongest = 60;
-  std::string text =
-      value.dump(/*indent=*/-1, /*indent_char=*/' ', /*ensure_ascii=*/true,
-                 json::error_handler_t::replace);
+  std::string text = JsonAsciiText(value);
   if (text.size() > kLongest) {
     text.replace(kLongest, std::string::npos, "...");
   }

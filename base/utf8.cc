@@ -58,4 +58,19 @@ std::string QuotedName(absl::string_view name) {
       name.size() > kLongest ? "..." : "", "\"");
 }
 
+std::string JoinedNames(const std::vector<std::string>& names) {
+  constexpr size_t kLongest = 300;
+  std::string joined;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string name = QuotedName(names[i]);
+    if (i > 0 && joined.size() + name.size() > kLongest) {
+      absl::StrAppend(&joined, " and ", names.size() - i,
+                      i + 1 == names.size() ? " other" : " others");
+      break;
+    }
+    absl::StrAppend(&joined, i > 0 ? ", " : "", name);
+  }
+  return joined;
+}
+
 }  // namespace etc

@@ -2,6 +2,7 @@
 #define ETC_BASE_UTF8_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -14,6 +15,10 @@ bool IsUtf8(absl::string_view text);
 // A name from a file for a message: in quotation marks, printable, not longer
 // than a line or two.
 std::string QuotedName(absl::string_view name);
+
+// Names for a message, not longer than a few lines: "\"a\", \"b\" and 7
+// others".
+std::string JoinedNames(const std::vector<std::string>& names);
 
 }  // namespace etc
 

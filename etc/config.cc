@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -275,7 +276,7 @@ std::string EtcConfigToJson(const EtcConfig& config) {
   fields["vocab_size"] =
       config.vocab_size > 0 ? json(config.vocab_size) : json(nullptr);
   fields["hidden_act"] = config.hidden_act;
-  return fields.dump(/*indent=*/2) + "\n";
+  return JsonText(fields, /*indent=*/2) + "\n";
 }
 
 absl::Status CheckEtcConfig(const EtcConfig& config,

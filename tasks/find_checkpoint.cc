@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/run_summary.h"
 
@@ -109,9 +110,9 @@ absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
   if (!seeds.empty()) {
     return BestOfSeeds(path, seeds);
   }
-  std::error_code ignored;
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
   return absl::NotFoundError(absl::StrCat(
-      path, fs::exists(path, ignored) ? "" : " does not exist: it",
+      path, is_there ? "" : " does not exist: it",
       " should be a checkpoint of a fine-tuned model (with finetune.json), the "
       "output directory of a run (with seed-1 or others) or of a grid (with "
       "grid.json), or the directory of a seed (with checkpoints)"));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/run_summary.h"
@@ -202,7 +203,8 @@ absl::StatusOr<int64_t> WriteGridFile(const FinetuneConfig& config,
     all.settings.push_back(std::move(stored.setting));
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
-      PathOf(config), GridToJson(all, config.task).dump(2) + "\n"));
+      PathOf(config),
+      JsonText(GridToJson(all, config.task), /*indent=*/2) + "\n"));
   return static_cast<int64_t>(all.settings.size() - grid.settings.size());
 }
 

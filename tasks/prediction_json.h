@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/json_text.h"
+
 namespace etc {
 
 // A JSON value as official prediction files have it: on one line, ASCII with
@@ -10,9 +12,7 @@ namespace etc {
 //   Json  nlohmann::json, or nlohmann::ordered_json
 template <typename Json>
 std::string AsciiLine(const Json& json) {
-  return json.dump(/*indent=*/-1, /*indent_char=*/' ', /*ensure_ascii=*/true,
-                   Json::error_handler_t::replace) +
-         "\n";
+  return JsonAsciiText(json) + "\n";
 }
 
 // A line for each of `predictions`, of what `json(id, prediction)` makes of it.

@@ -61,14 +61,16 @@ absl::StatusOr<std::vector<T>> ReadList(const nlohmann::json& json,
 // What `read(text, where)` makes of each record of the files that `pattern`
 // names, an id and a T or a status.
 template <typename T, typename Read>
-absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read) {
+absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read,
+                                 const RecordLimits& limits = {}) {
   ById<T> values;
   ETC_RETURN_IF_ERROR(ForEachRecord(
       pattern,
       [&](const std::string& text, const std::string& where) -> absl::Status {
         ETC_ASSIGN_OR_RETURN(values.emplace_back(), read(text, where));
         return absl::OkStatus();
-      }));
+      },
+      limits));
   return values;
 }
 

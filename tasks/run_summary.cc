@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -144,8 +144,8 @@ absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
 
 absl::StatusOr<FoundRun> FindRun(const std::string& path) {
   const std::string file = path + "/grid.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_grid, PathExists(file));
+  if (!is_grid) {
     return FoundRun{.directory = path};
   }
   ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));

@@ -1,13 +1,13 @@
 #include "tasks/run_task.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/file.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -16,8 +16,11 @@
 #include "tasks/registry.h"
 #include "tasks/run_summary.h"
 #include "tasks/task_setup.h"
+#include "tasks/train/config_fields.h"
+#include "tasks/train/field_rules.h"
 #include "tasks/train/grid_result.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/run_plan.h"
 
 namespace etc {
 namespace {
@@ -45,6 +48,20 @@ class CallbackReporter final : public RunReporter {
  private:
   const TaskCallbacks& callbacks_;
 };
+
+// data.max_record_megabytes of a configuration, in bytes.
+absl::StatusOr<uint64_t> RecordBytesSaidBy(const nlohmann::json& config,
+                                           const std::string& source) {
+  JsonObjectReader reader(config, source);
+  DataConfig data;
+  if (const nlohmann::json* object = reader.Raw("data", /*required=*/false)) {
+    JsonObjectReader fields(*object, reader.Where("data"));
+    ReadFields(&fields, &data);
+    ETC_RETURN_IF_ERROR(fields.Finish());
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  return MaxRecordBytesOf(data);
+}
 
 }  // namespace
 
@@ -117,15 +134,18 @@ absl::StatusOr<TaskScores> ScoreTask(const std::string& task,
         absl::StrCat(task, " has no prediction files"));
   }
   nlohmann::json options;
+  RecordLimits limits = {.max_record_field =
+                             "data.max_record_megabytes, of --config"};
   if (!config.empty()) {
-    ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(config));
-    ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, config));
+    ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(config));
+    ETC_ASSIGN_OR_RETURN(limits.max_record_bytes,
+                         RecordBytesSaidBy(json, config));
     options = json.is_object() && json.contains(task)
                   ? json.at(task)
                   : nlohmann::json::object();
   }
   return entry->score({.gold = gold, .predictions = predictions}, rules,
-                      options, absl::StrCat(config, ": ", task));
+                      options, absl::StrCat(config, ": ", task), limits);
 }
 
 absl::StatusOr<Metrics> ScoreRuns(const std::string& task,

@@ -43,7 +43,7 @@ absl::StatusOr<std::pair<std::string, typename D::Gold>> ParseGold(
 template <TaskDefinition D>
 absl::StatusOr<ById<typename D::Gold>> ReadGold(
     const std::string& pattern, ScoringRules rules,
-    const typename D::Options& options = {}) {
+    const typename D::Options& options = {}, const RecordLimits& limits = {}) {
   std::set<std::string> seen;
   const auto read = [&](const std::string& text, const std::string& where)
       -> absl::StatusOr<std::pair<std::string, typename D::Gold>> {
@@ -58,11 +58,15 @@ absl::StatusOr<ById<typename D::Gold>> ReadGold(
     }
     return record;
   };
-  if constexpr (requires { D::ReadFile(pattern, options); }) {
-    ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
-                         ReadAllFiles({pattern}, [&](const std::string& path) {
-                           return D::ReadFile(path, options);
-                         }));
+  if constexpr (requires { D::ReadFile(pattern, options, limits); }) {
+    ETC_ASSIGN_OR_RETURN(
+        const std::vector<FileRecord> records,
+        ReadAllFiles(
+            {pattern},
+            [&](const std::string& path, const RecordLimits& of_records) {
+              return D::ReadFile(path, options, of_records);
+            },
+            /*listener=*/nullptr, limits));
     ById<typename D::Gold> gold;
     gold.reserve(records.size());
     for (const FileRecord& record : records) {
@@ -74,7 +78,7 @@ absl::StatusOr<ById<typename D::Gold>> ReadGold(
     }
     return gold;
   } else {
-    return ReadById<typename D::Gold>(pattern, read);
+    return ReadById<typename D::Gold>(pattern, read, limits);
   }
 }
 
@@ -85,12 +89,14 @@ absl::StatusOr<ById<typename D::Gold>> ReadGold(
 template <TaskDefinition D>
 absl::StatusOr<Metrics> ScoreFiles(const ScoredFiles& files,
                                    ScoringRules rules = {},
-                                   const typename D::Options& options = {}) {
+                                   const typename D::Options& options = {},
+                                   const RecordLimits& limits = {}) {
   // The small file first: its mistakes should not take long to be seen.
   typename D::Answers answers = {.rules = rules};
   ETC_ASSIGN_OR_RETURN(answers.predictions,
                        D::ReadPredictions(files.predictions));
-  ETC_ASSIGN_OR_RETURN(answers.gold, ReadGold<D>(files.gold, rules, options));
+  ETC_ASSIGN_OR_RETURN(answers.gold,
+                       ReadGold<D>(files.gold, rules, options, limits));
   if constexpr (requires { D::kPredictionUnit; }) {
     ETC_RETURN_IF_ERROR(CheckSameRecords(answers, files, D::kPredictionUnit));
   }

@@ -26,11 +26,13 @@ const std::string* FirstMissing(const std::set<std::string>& ids,
 absl::Status ForEachRecord(
     const std::string& pattern,
     const std::function<absl::Status(const std::string& text,
-                                     const std::string& where)>& read) {
+                                     const std::string& where)>& read,
+    const RecordLimits& limits) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles({pattern}));
   for (const std::string& path : paths) {
-    ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(path));
+    ETC_ASSIGN_OR_RETURN(const RecordFile file,
+                         RecordFile::Open(path, nullptr, limits));
     for (int64_t i = 0; i < file.size(); ++i) {
       ETC_ASSIGN_OR_RETURN(const std::string text, file.Read(i));
       ETC_RETURN_IF_ERROR(read(text, file.Where(i)));

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "tasks/data/record_scanner.h"
 #include "tasks/metrics.h"
 
 namespace etc {
@@ -94,7 +95,8 @@ struct ScoredFiles {
 absl::Status ForEachRecord(
     const std::string& pattern,
     const std::function<absl::Status(const std::string& text,
-                                     const std::string& where)>& read);
+                                     const std::string& where)>& read,
+    const RecordLimits& limits = {});
 
 // That a record lacks the field that holds its answer: "<where>.answer is
 // missing".

@@ -30,8 +30,9 @@ namespace etc {
 //
 //   Lengths(options)                   lengths below which it cannot be
 //                                      configured (NeededLengths)
-//   Tables(input)                      instead of Tables(kind), where ETC and
-//                                      BERT need others
+//   Tables(input)                      instead of Tables(kind), where BERT
+//                                      serves as well as ETC; with the other, a
+//                                      model without long tokens is refused
 //   UseVocabulary(tokenizer, &options) looks tokens up, or refuses the
 //                                      vocabulary by kInvalidArgument
 //   kPredictionUnit                    what a file of predictions has for each
@@ -39,9 +40,18 @@ namespace etc {
 //   CheckFiles(answers, files)         another rule for which files belong
 //                                      together
 //   kUniqueIdField                     the field of the id that occurs once
-//   ReadFile(path, options)            the records of a file that does not have
+//   ReadFile(path, options, limits)    the records of a file that does not have
 //                                      them as JSON objects: FileRecords
 //                                      (tasks/data/file_records.h)
+//   CheckRecord(record, options, where), TrainingError(record, options)
+//                                      what MakeExamples and Example::
+//                                      training_error say of a record, where
+//                                      that needs no tokenizer: data that are
+//                                      in memory are checked before a run
+//   Stratum(record)                    the text by whose values data.
+//                                      dev_fraction divides records
+//   DescribeRecords(train, dev, options)
+//                                      lines about such data before a run
 //   MoreFiles(answers, options)        the files that it writes beside that of
 //                                      its predictions: PredictionFile
 //   ReadRecord(reader, options, &record)

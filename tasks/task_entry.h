@@ -35,6 +35,10 @@ struct TaskEntry {
   std::function<absl::Status(FinetuneConfig* config)> complete = nullptr;
   // Whether `data.sentences` decides anything.
   bool splits_sentences = false;
+  // Whether data.dev_fraction can hold out records for evaluations.
+  bool holds_out_records = false;
+  // Whether a model without long tokens (BERT) can read its examples.
+  bool serves_bert = false;
   // Its layers around the encoder alone, so that what they cost can be said
   // before there is a vocabulary.
   //   kInvalidArgument  as `make`, but for mistakes in the vocabulary
@@ -43,10 +47,12 @@ struct TaskEntry {
       make_head;
   // The official scores of a prediction file; null if there are none. `options`
   // is the object of the task's name in a configuration, or null, and `source`
-  // starts each message about it.
+  // starts each message about it. No record of the gold may be longer than
+  // `limits` say.
   std::function<absl::StatusOr<TaskScores>(
       const ScoredFiles& files, ScoringRules rules,
-      const nlohmann::json& options, const std::string& source)>
+      const nlohmann::json& options, const std::string& source,
+      const RecordLimits& limits)>
       score;
   // The overall score of a benchmark that has several tasks, of runs on all of
   // them: last, after the numbers that it is made of. Null if it has none.

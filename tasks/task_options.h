@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -10,6 +11,9 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/data/file_records.h"
+#include "tasks/data/hold_out.h"
+#include "tasks/record_json.h"
 #include "tasks/task_definition.h"
 #include "tasks/task_settings.h"
 #include "tasks/train/config.h"
@@ -66,21 +70,78 @@ absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
   return options;
 }
 
-// D::CompleteOptions, if there is one; null otherwise.
+// Whether data.dev_fraction can hold out records of D.
+template <TaskDefinition D>
+constexpr bool HoldsOutRecords() {
+  return requires(const typename D::Record& record) { D::Stratum(record); };
+}
+
+// What a record is held out by. Of one with a mistake, which something else
+// reports, it is empty.
+template <TaskDefinition D>
+std::string StratumOfRecord(const std::string& record, const std::string& where,
+                            const typename D::Options& options) {
+  if constexpr (HoldsOutRecords<D>()) {
+    const absl::StatusOr<typename D::Record> parsed =
+        ParseRecord<D>(record, where, options);
+    return parsed.ok() ? D::Stratum(*parsed) : std::string();
+  } else {
+    return "";
+  }
+}
+
+// Finds out which records of data.train are held out, where some are, and notes
+// it in data.dev_records, which checkpoints keep.
+//   kFailedPrecondition  the configuration says others
+template <TaskDefinition D>
+absl::Status NoteHeldOut(const typename D::Options& options,
+                         FinetuneConfig* config) {
+  const HoldOutOptions hold_out = HoldOutOptionsOf(config->data);
+  if (hold_out.fraction == 0) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<FileRecord> records,
+      ReadAllFiles(
+          hold_out.patterns,
+          [&](const std::string& path, const RecordLimits& limits) {
+            return D::ReadFile(path, options, limits);
+          },
+          /*listener=*/nullptr, RecordLimitsOf(config->data)));
+  std::vector<std::string> strata;
+  strata.reserve(records.size());
+  for (const FileRecord& record : records) {
+    strata.push_back(StratumOfRecord<D>(record.json, record.where, options));
+  }
+  const std::vector<bool> is_held_out = ChooseHeldOut(strata, hold_out);
+  ETC_RETURN_IF_ERROR(CheckHeldOut(records, is_held_out, hold_out));
+  config->data.dev_records = DescribeHeldOut(records, is_held_out);
+  config->json["data"]["dev_records"] = config->data.dev_records;
+  return absl::OkStatus();
+}
+
+// What a training completes: D::CompleteOptions, if there is one, and the
+// records that are held out; null if there is nothing.
 template <TaskDefinition D>
 std::function<absl::Status(FinetuneConfig*)> CompletionOf() {
-  if constexpr (requires(FinetuneConfig config, typename D::Options options) {
-                  D::CompleteOptions(options, config.data,
-                                     &config.task_options);
-                }) {
+  constexpr bool kCompletes =
+      requires(FinetuneConfig config, typename D::Options options) {
+    D::CompleteOptions(options, config.data, &config.task_options);
+  };
+  if constexpr (kCompletes || HoldsOutRecords<D>()) {
     return [](FinetuneConfig* config) -> absl::Status {
       ETC_ASSIGN_OR_RETURN(
           const typename D::Options options,
           ReadTaskOptions<D>(config->task_options,
                              absl::StrCat(config->source, ": ", D::kName)));
-      ETC_RETURN_IF_ERROR(
-          D::CompleteOptions(options, config->data, &config->task_options));
-      config->json[D::kName] = config->task_options;
+      if constexpr (kCompletes) {
+        ETC_RETURN_IF_ERROR(
+            D::CompleteOptions(options, config->data, &config->task_options));
+        config->json[D::kName] = config->task_options;
+      }
+      if constexpr (HoldsOutRecords<D>()) {
+        ETC_RETURN_IF_ERROR(NoteHeldOut<D>(options, config));
+      }
       return absl::OkStatus();
     };
   } else {

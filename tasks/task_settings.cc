@@ -49,6 +49,20 @@ absl::Status CheckLengths(const InputOptions& input,
                needed.global_tokens, needed.global_use);
 }
 
+HoldOutOptions HoldOutOptionsOf(const DataConfig& data) {
+  return {.patterns = data.train,
+          .fraction = data.dev_fraction,
+          .seed = data.dev_seed,
+          .expected = data.dev_records};
+}
+
+RecordLimits RecordLimitsOf(const DataConfig& data) {
+  constexpr uint64_t kMegabyte = 1'000'000;
+  return {.max_record_bytes =
+              static_cast<uint64_t>(data.max_record_megabytes) * kMegabyte,
+          .max_record_field = "data.max_record_megabytes"};
+}
+
 InputOptions InputOptionsOf(const TaskSettings& settings) {
   const EtcConfig& model = settings.model;
   return {

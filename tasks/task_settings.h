@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
+#include "tasks/data/hold_out.h"
 #include "tasks/task_types.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
@@ -59,6 +60,10 @@ struct NeededLengths {
 absl::Status CheckLengths(const InputOptions& input,
                           const NeededLengths& needed,
                           const std::string& source);
+
+// Which records of data.train are held out, and how long a record may be.
+HoldOutOptions HoldOutOptionsOf(const DataConfig& data);
+RecordLimits RecordLimitsOf(const DataConfig& data);
 
 // The lengths, the tokenizer, and the masks and relative ids of the model.
 InputOptions InputOptionsOf(const TaskSettings& settings);

@@ -1,23 +1,66 @@
 #include "tasks/task_setup.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/vocabulary_size.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/train/grid.h"
 
 namespace etc {
 
 absl::StatusOr<FinetuneConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides) {
-  return ReadFinetuneConfig(path, overrides, [](const std::string& name) {
+  const auto check_task = [](const std::string& name) {
     return FindTask(name).status();
-  });
+  };
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
+                       ReadFinetuneConfig(path, overrides, check_task));
+  ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
+                       ExpandGrid(config, check_task));
+  for (const GridSetting& setting : settings) {
+    ETC_RETURN_IF_ERROR(CheckModelInput(setting.config));
+  }
+  return config;
+}
+
+absl::Status CheckModelInput(const FinetuneConfig& config) {
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
+  if (config.data.dev_fraction > 0 && !entry->holds_out_records) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(config.source, ": data.dev_fraction should be 0 for ",
+                     config.task, ", but is ", config.data.dev_fraction,
+                     "; it holds out records of classify and glue"));
+  }
+  const EtcConfig& model = config.model;
+  if (!model.has_long_tokens && !entry->serves_bert) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source, ": model.has_long_tokens should be true, because ",
+        config.task,
+        " needs long tokens, but is false, as of BERT; give a preset of ETC, "
+        "such as \"base\""));
+  }
+  const int64_t rows = model.max_absolute_position_embeddings;
+  const auto check = [&](const char* field, int64_t length) {
+    return rows == 0 || length <= rows
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(
+                     absl::StrCat(config.source, ": data.", field,
+                                  " should be at most ", rows,
+                                  ", for so many positions the model has "
+                                  "(max_absolute_position_embeddings), but is ",
+                                  length));
+  };
+  if (model.has_long_tokens) {
+    ETC_RETURN_IF_ERROR(check("max_long_length", config.data.max_long_length));
+  }
+  return check("max_global_length", config.data.max_global_length);
 }
 
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
@@ -50,11 +93,16 @@ namespace {
 // can be taken, if it is needed.
 absl::Status CheckInit(const FinetuneConfig& config) {
   // What is not there itself may be the prefix of a TensorFlow checkpoint.
-  if (!config.init.empty() && !std::filesystem::exists(config.init) &&
-      !std::filesystem::exists(config.init + ".index")) {
-    return absl::NotFoundError(
-        absl::StrCat("init names ", config.init,
-                     ", but there is no such file or directory"));
+  if (!config.init.empty()) {
+    ETC_ASSIGN_OR_RETURN(bool is_there, PathExists(config.init));
+    if (!is_there) {
+      ETC_ASSIGN_OR_RETURN(is_there, PathExists(config.init + ".index"));
+    }
+    if (!is_there) {
+      return absl::NotFoundError(
+          absl::StrCat("init names ", config.init,
+                       ", but there is no such file or directory"));
+    }
   }
   if (config.init.empty() || !config.tokenizer.vocabulary.empty()) {
     return absl::OkStatus();
@@ -70,6 +118,7 @@ absl::Status CheckInit(const FinetuneConfig& config) {
 }  // namespace
 
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
+  ETC_RETURN_IF_ERROR(CheckModelInput(config));
   ETC_RETURN_IF_ERROR(CheckInit(config));
   TaskSetup setup;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
@@ -91,6 +140,7 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
 
 absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config) {
   // Data may take long to read, so what is quickly seen comes first.
+  ETC_RETURN_IF_ERROR(CheckModelInput(*config));
   ETC_RETURN_IF_ERROR(CheckInit(*config));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));
   if (entry->complete != nullptr) {

@@ -24,9 +24,17 @@ struct TaskSetup {
 };
 
 // ReadFinetuneConfig, for the tasks of the registry: one that is not among them
-// is said before any other mistake.
+// is said before any other mistake. CheckModelInput of each setting comes last.
 absl::StatusOr<FinetuneConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides);
+
+// Whether the model can read all that the task may make of data, whatever is in
+// them.
+//   kInvalidArgument  data.max_long_length or max_global_length is more than
+//                     model.max_absolute_position_embeddings, where that is not
+//                     0; a task that needs long tokens, and a model without;
+//                     data.dev_fraction of a task that holds no records out
+absl::Status CheckModelInput(const FinetuneConfig& config);
 
 // Loads the tokenizer that `config.vocabulary` is of, with the options that the
 // files beside it say (DescribeTokenizer).

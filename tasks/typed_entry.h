@@ -18,6 +18,13 @@
 
 namespace etc {
 
+// Whether D makes examples for models without long tokens: then it says which
+// tables those need.
+template <TaskDefinition D>
+constexpr bool ServesBert() {
+  return requires(const InputOptions& input) { D::Tables(input); };
+}
+
 // Whether D reads texts that are to be split into sentences.
 template <TaskDefinition D>
 constexpr bool SplitsSentences() {
@@ -38,9 +45,12 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTaskOfConfig(
     }
     settings.split_sentences = *std::move(split);
   }
-  return MakeTask<D>(config.task_options,
-                     absl::StrCat(config.source, ": ", D::kName), settings,
-                     std::move(tokenizer));
+  ETC_ASSIGN_OR_RETURN(std::unique_ptr<RecordTask> task,
+                       MakeTask<D>(config.task_options,
+                                   absl::StrCat(config.source, ": ", D::kName),
+                                   settings, std::move(tokenizer)));
+  task->HoldOut(HoldOutOptionsOf(config.data));
+  return task;
 }
 
 template <TaskDefinition D>
@@ -58,12 +68,14 @@ template <TaskDefinition D>
 absl::StatusOr<TaskScores> ScoreFilesOfTask(const ScoredFiles& files,
                                             ScoringRules rules,
                                             const nlohmann::json& json,
-                                            const std::string& source) {
+                                            const std::string& source,
+                                            const RecordLimits& limits) {
   typename D::Options options;
   if (!json.is_null()) {
     ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<D>(json, source));
   }
-  ETC_ASSIGN_OR_RETURN(Metrics metrics, ScoreFiles<D>(files, rules, options));
+  ETC_ASSIGN_OR_RETURN(Metrics metrics,
+                       ScoreFiles<D>(files, rules, options, limits));
   return TaskScores{.metrics = std::move(metrics),
                     .main_metric = MainMetricOf<D>(options)};
 }
@@ -76,6 +88,8 @@ TaskEntry TaskEntryOf() {
                      .make = MakeTaskOfConfig<D>,
                      .complete = CompletionOf<D>(),
                      .splits_sentences = SplitsSentences<D>(),
+                     .holds_out_records = HoldsOutRecords<D>(),
+                     .serves_bert = ServesBert<D>(),
                      .make_head = MakeHeadOfConfig<D>,
                      .score = ScoreFilesOfTask<D>};
   if constexpr (requires { D::Overall; }) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -36,6 +37,21 @@ class TypedTask : public RecordTask {
     return AsExamples(D::MakeExamples(std::move(parsed), Context(where)));
   }
 
+  absl::Status CheckRecord(const std::string& record, const std::string& where,
+                           RecordUse use) const override {
+    if constexpr (requires(const typename D::Record& parsed) {
+                    D::CheckRecord(parsed, options_, where);
+                  }) {
+      ETC_ASSIGN_OR_RETURN(const typename D::Record parsed,
+                           ParseRecord<D>(record, where, options_));
+      ETC_RETURN_IF_ERROR(D::CheckRecord(parsed, options_, where));
+      return use == RecordUse::kTraining ? CheckTrainingRecord(parsed, where)
+                                         : absl::OkStatus();
+    } else {
+      return absl::OkStatus();
+    }
+  }
+
   std::shared_ptr<TaskHead> MakeHead() const override {
     return D::MakeHead(model_, options_);
   }
@@ -52,16 +68,45 @@ class TypedTask : public RecordTask {
 
  protected:
   FileReader Reader() const override {
-    if constexpr (requires { D::ReadFile(std::string(), options_); }) {
-      return [this](const std::string& path) {
-        return D::ReadFile(path, options_);
+    if constexpr (requires(const RecordLimits& limits) {
+                    D::ReadFile(std::string(), options_, limits);
+                  }) {
+      return [this](const std::string& path, const RecordLimits& limits) {
+        return D::ReadFile(path, options_, limits);
       };
     } else {
       return nullptr;
     }
   }
 
+  std::vector<std::string> DescribeRecords(
+      const std::vector<FileRecord>& train,
+      const std::vector<FileRecord>& dev) const override {
+    if constexpr (requires { D::DescribeRecords(train, dev, options_); }) {
+      return D::DescribeRecords(train, dev, options_);
+    } else {
+      return {};
+    }
+  }
+
+  std::string StratumOf(const std::string& record,
+                        const std::string& where) const override {
+    return StratumOfRecord<D>(record, where, options_);
+  }
+
  private:
+  absl::Status CheckTrainingRecord(const typename D::Record& record,
+                                   const std::string& where) const {
+    if constexpr (requires { D::TrainingError(record, options_); }) {
+      const std::string error = D::TrainingError(record, options_);
+      if (!error.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(where, error));
+      }
+    }
+    return D::GoldOf(record).has_value() ? absl::OkStatus()
+                                         : NoAnswer(where, record.id);
+  }
+
   typename D::Context Context(const std::string& where = "") const {
     return {.options = options_, .tokenizer = *tokenizer_, .where = where};
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
@@ -106,8 +107,8 @@ std::vector<std::string> CompareConfigs(const EtcConfig& there,
   const nlohmann::json right = nlohmann::json::parse(EtcConfigToJson(here));
   for (const auto& [field, value] : right.items()) {
     if (left[field] != value) {
-      texts.push_back(absl::StrCat(field, ": ", left[field].dump(), " there, ",
-                                   value.dump(), " here"));
+      texts.push_back(absl::StrCat(field, ": ", JsonText(left[field]),
+                                   " there, ", JsonText(value), " here"));
     }
   }
   return texts;

@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
@@ -20,7 +19,8 @@
 namespace etc {
 
 absl::Status CheckFree(const std::string& path) {
-  if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
+  if (is_there) {
     return absl::AlreadyExistsError(
         absl::StrCat(path, " is there already and would be overwritten"));
   }

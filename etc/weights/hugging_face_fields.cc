@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
@@ -80,7 +81,7 @@ class LabelTable {
 };
 
 std::string TextOf(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : JsonText(value);
 }
 
 // The labels in the object `field`, by keys if `by_index`, else by values.
@@ -225,7 +226,7 @@ std::map<std::string, std::string> MetadataOf(const HuggingFaceFields& fields) {
     object["mean"] = fields.mean;
     object["deviation"] = fields.deviation;
   }
-  return {{kKey, object.dump()}};
+  return {{kKey, JsonText(object)}};
 }
 
 absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromMetadata(

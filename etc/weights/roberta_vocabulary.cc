@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
@@ -61,7 +62,7 @@ absl::StatusOr<std::vector<int64_t>> RobertaRows(
     if (!row.is_number_unsigned()) {
       return absl::InvalidArgumentError(absl::StrCat(
           vocab_json, ": the row of ", QuotedName(piece),
-          " should be a whole number from 0, but is ", row.dump()));
+          " should be a whole number from 0, but is ", JsonText(row)));
     }
   }
   std::vector<int64_t> rows;

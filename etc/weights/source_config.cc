@@ -9,6 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -164,8 +166,11 @@ absl::StatusOr<SourceConfig> ReadBertSourceConfig(const std::string& path) {
     return BertConfigFromJson(fields, file);
   }
   // `path` may be the prefix of a TensorFlow checkpoint.
-  std::error_code ignored;
-  if (!fs::exists(path, ignored) && !fs::exists(path + ".index", ignored)) {
+  ETC_ASSIGN_OR_RETURN(bool is_there, PathExists(path));
+  if (!is_there) {
+    ETC_ASSIGN_OR_RETURN(is_there, PathExists(path + ".index"));
+  }
+  if (!is_there) {
     return absl::NotFoundError(
         absl::StrCat(path, ": there is no such file or directory"));
   }
@@ -229,7 +234,7 @@ std::string GoogleBertConfigToJson(const EtcConfig& config,
       object[field] = labels[field];
     }
   }
-  return object.dump(/*indent=*/2) + "\n";
+  return JsonText(object, /*indent=*/2) + "\n";
 }
 
 std::string HuggingFaceConfigToJson(const EtcConfig& config,
@@ -247,7 +252,7 @@ std::string HuggingFaceConfigToJson(const EtcConfig& config,
   object["layer_norm_eps"] = config.layer_norm_epsilon;
   object["pad_token_id"] = first > 0 ? first - 1 : 0;
   object.update(HuggingFaceFieldsToJson(fields, num_outputs));
-  return object.dump(/*indent=*/2) + "\n";
+  return JsonText(object, /*indent=*/2) + "\n";
 }
 
 EtcConfig LiftedConfig(const EtcConfig& bert) {

@@ -545,7 +545,7 @@ absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
   options["do_lower_case"] = tokenizer.wordpiece.lower_case;
   options[kSplitPunctuation] = tokenizer.split_punctuation;
   return WriteFileAtomically(absl::StrCat(directory, "/", kTokenizerConfig),
-                             options.dump(/*indent=*/2) + "\n");
+                             JsonText(options, /*indent=*/2) + "\n");
 }
 
 }  // namespace etc

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
@@ -93,7 +94,7 @@ class Pieces {
           absl::StrCat(where, ": the id of ", QuotedName(piece),
                        " should be a whole number from 0 to ", most_ - 1,
                        ", for there are ", most_, " pieces, but is ",
-                       id.is_number() ? id.dump() : id.type_name()));
+                       id.is_number() ? JsonText(id) : id.type_name()));
     }
     const auto index = id.get<size_t>();
     if (piece.empty() || piece.find_first_of("\r\n") != std::string::npos) {
@@ -178,7 +179,7 @@ absl::Status AddPiece(const json& added, const std::string& where,
   if (same != vocabulary.end() && *same != *id) {
     return absl::InvalidArgumentError(absl::StrCat(
         reader.Where("id"), " of ", QuotedName(content), " should be ",
-        same->dump(), ", as in model.vocab, but is ", id->dump()));
+        JsonText(*same), ", as in model.vocab, but is ", JsonText(*id)));
   }
   ETC_RETURN_IF_ERROR(pieces->Add(where, content, *id));
   stated.token.id = id->get<int64_t>();

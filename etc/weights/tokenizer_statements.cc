@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/source_config.h"
@@ -143,9 +144,9 @@ absl::Status CheckUnsupported(JsonObjectReader* reader) {
       return UnsupportedTokenizer(reader->Where(field),
                                   found->is_string()
                                       ? QuotedName(found->get<std::string>())
-                                  : found->is_primitive() ? found->dump()
+                                  : found->is_primitive() ? JsonText(*found)
                                                           : "a list",
-                                  value.dump());
+                                  JsonText(value));
     }
   }
   return absl::OkStatus();
@@ -254,7 +255,7 @@ absl::StatusOr<TokenizerStatements> ReadAddedTokens(const std::string& path) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": the id of ", QuotedName(content),
                        " should be a whole number from 0, but is ",
-                       id.is_number() ? id.dump() : id.type_name()));
+                       id.is_number() ? JsonText(id) : id.type_name()));
     }
     StatedToken added;
     added.token.id = id.get<int64_t>();

@@ -1,6 +1,7 @@
 #include "etc/weights/wordpiece_options.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -26,7 +27,7 @@ std::string WordPieceOptionsToJson(const WordPieceOptions& options) {
         {"normalized", token.normalized}, {"lstrip", token.lstrip},
         {"rstrip", token.rstrip},         {"special", token.special}};
   }
-  return json.dump();
+  return JsonText(json);
 }
 
 }  // namespace etc

@@ -14,21 +14,27 @@
 #include "tasks/classify/records.h"
 #include "tasks/invalid_argument.h"
 #include "tasks/record_json.h"
+#include "tasks/task_settings.h"
 
 namespace etc {
 namespace {
 
-// Calls `take` with the answer of each record that has one, and its place.
-// Where `skips`, records with a mistake and errors of `take` are passed over.
+// Calls `take` with the answer of each record of data.train or data.dev that
+// has one, and its place. With on_bad_record "skip", records with a mistake and
+// errors of `take` are passed over.
 absl::Status ForEachAnswer(
-    const std::vector<std::string>& patterns, const ClassifyOptions& options,
-    ClassifyFileUse use, bool skips,
+    const DataConfig& data, const ClassifyOptions& options, ClassifyFileUse use,
     const std::function<absl::Status(const ClassifyAnswer& answer,
                                      const std::string& where)>& take) {
-  ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
-                       ReadAllFiles(patterns, [&](const std::string& path) {
-                         return ReadClassifyFile(path, options, use);
-                       }));
+  const bool skips = data.on_bad_record == "skip";
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<FileRecord> records,
+      ReadAllFiles(
+          use == ClassifyFileUse::kTraining ? data.train : data.dev,
+          [&](const std::string& path, const RecordLimits& limits) {
+            return ReadClassifyFile(path, options, use, limits);
+          },
+          /*listener=*/nullptr, RecordLimitsOf(data)));
   for (const FileRecord& file_record : records) {
     const std::string& where = file_record.where;
     const auto record = ParseObject<ClassifyRecord>(
@@ -148,7 +154,6 @@ absl::Status CompleteClassifyOptions(const ClassifyOptions& options,
   if (data.train.empty()) {
     return absl::OkStatus();  // training says so
   }
-  const bool skips = data.on_bad_record == "skip";
   const std::string files = absl::StrJoin(data.train, ", ");
   ClassifyOptions completed = options;
   const auto check = [&](const ClassifyAnswer& answer,
@@ -157,7 +162,7 @@ absl::Status CompleteClassifyOptions(const ClassifyOptions& options,
   };
   Collected train;
   ETC_RETURN_IF_ERROR(ForEachAnswer(
-      data.train, options, ClassifyFileUse::kTraining, skips,
+      data, options, ClassifyFileUse::kTraining,
       [&](const ClassifyAnswer& answer, const std::string& where) {
         // Those that are listed are all.
         absl::Status status =
@@ -177,7 +182,7 @@ absl::Status CompleteClassifyOptions(const ClassifyOptions& options,
     ETC_ASSIGN_OR_RETURN((*json)["class_weights"],
                          BalancedWeights(train, completed.labels, files));
   }
-  return ForEachAnswer(data.dev, options, ClassifyFileUse::kAny, skips, check);
+  return ForEachAnswer(data, options, ClassifyFileUse::kAny, check);
 }
 
 }  // namespace etc

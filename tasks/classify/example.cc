@@ -64,6 +64,13 @@ TextPieces WithinRoom(Pieces pieces, int64_t* room, ClassifyExample* example) {
 
 }  // namespace
 
+absl::Status Classify::CheckRecord(const Record& record, const Options& options,
+                                   const std::string& where) {
+  return record.answer.has_value() && !options.labels.empty()
+             ? IndicesOfLabels(*record.answer, options, where).status()
+             : absl::OkStatus();
+}
+
 ExampleOr<ClassifyExample> Classify::MakeExamples(const Record& record,
                                                   const Context& context) {
   const auto& [options, tokenizer, where] = context;

@@ -4,7 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -38,6 +41,25 @@ void ReadOptionalNumber(JsonObjectReader& reader, const std::string& field,
   if (reader.Has(field)) {
     *value = number;
   }
+}
+
+void ReadDelimiter(JsonObjectReader& reader, ClassifyOptions* options) {
+  std::string delimiter;
+  reader.Optional("delimiter", &delimiter);
+  if (!reader.Has("delimiter")) {
+    return;
+  }
+  constexpr absl::string_view kOthers = "\"\r\n";
+  if (delimiter.size() != 1 || !absl::ascii_isascii(delimiter[0]) ||
+      absl::ascii_isalnum(delimiter[0]) ||
+      kOthers.find(delimiter[0]) != absl::string_view::npos) {
+    reader.Fail("delimiter",
+                absl::StrCat("should be one character such as \",\", \";\" or "
+                             "\"\\t\", but is ",
+                             QuotedName(delimiter)));
+    return;
+  }
+  options->delimiter = delimiter[0];
 }
 
 void ReadFields(JsonObjectReader& reader, ClassifyOptions* options) {
@@ -113,6 +135,7 @@ void ReadClassifyOptions(JsonObjectReader& reader, ClassifyOptions* options) {
                             {"csv", ClassifyFormat::kCsv},
                             {"tsv", ClassifyFormat::kTsv}},
                            &options->format);
+  ReadDelimiter(reader, options);
   ReadName<ClassifyType>(reader, "type",
                          {{"one", ClassifyType::kOne},
                           {"several", ClassifyType::kSeveral},

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/gzip_file.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/classify/table.h"
@@ -91,8 +92,9 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
     const std::string& path, TableFormat format, const ClassifyOptions& options,
     ClassifyFileUse use) {
   ETC_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
-  ETC_ASSIGN_OR_RETURN(TableReader table,
-                       TableReader::Open(text, format, path));
+  ETC_ASSIGN_OR_RETURN(
+      TableReader table,
+      TableReader::Open(text, format, path, options.delimiter.value_or(',')));
   ETC_ASSIGN_OR_RETURN(const auto columns, ColumnsOf(table, options, use));
   std::vector<FileRecord> records;
   while (true) {
@@ -113,12 +115,14 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
         record[text_b].get_ref<const std::string&>().empty()) {
       record.erase(text_b);
     }
-    records.push_back({.json = record.dump(), .where = table.Where()});
+    records.push_back({.json = JsonText(record), .where = table.Where()});
   }
 }
 
-absl::StatusOr<std::vector<FileRecord>> ReadJson(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const RecordFile file, RecordFile::Open(path));
+absl::StatusOr<std::vector<FileRecord>> ReadJson(const std::string& path,
+                                                 const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(const RecordFile file,
+                       RecordFile::Open(path, /*listener=*/nullptr, limits));
   std::vector<FileRecord> records;
   records.reserve(static_cast<size_t>(file.size()));
   for (int64_t i = 0; i < file.size(); ++i) {
@@ -134,7 +138,7 @@ std::optional<std::string> ScalarOf(const json& value) {
     return value.get<std::string>();
   }
   if (value.is_number() || value.is_boolean()) {
-    return value.dump();
+    return JsonText(value);
   }
   return std::nullopt;
 }
@@ -233,9 +237,9 @@ void ReadTexts(JsonObjectReader& reader, const ClassifyOptions& options,
 
 absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
     const std::string& path, const ClassifyOptions& options,
-    ClassifyFileUse use) {
+    ClassifyFileUse use, const RecordLimits& limits) {
   ETC_ASSIGN_OR_RETURN(const ClassifyFormat format, FormatOf(path, options));
-  return format == ClassifyFormat::kJson ? ReadJson(path)
+  return format == ClassifyFormat::kJson ? ReadJson(path, limits)
          : format == ClassifyFormat::kCsv
              ? ReadTable(path, TableFormat::kCsv, options, use)
              : ReadTable(path, TableFormat::kTsv, options, use);
@@ -262,19 +266,15 @@ void ReadClassifyRecord(JsonObjectReader& reader,
 absl::StatusOr<std::vector<int64_t>> IndicesOfLabels(
     const ClassifyAnswer& answer, const ClassifyOptions& options,
     const std::string& where) {
-  constexpr size_t kMostShown = 20;
   const std::vector<std::string>& labels = options.labels;
   std::vector<int64_t> indices;
   for (const std::string& label : answer.labels) {
     const auto found = std::find(labels.begin(), labels.end(), label);
     if (found == labels.end()) {
-      const auto shown = labels.begin() + static_cast<ptrdiff_t>(std::min(
-                                              labels.size(), kMostShown));
       return InvalidArgument(
           where, where.find(": ") == std::string::npos ? ": " : ".",
-          options.label, " should be one of ",
-          absl::StrJoin(labels.begin(), shown, ", "),
-          shown == labels.end() ? "" : ", ...", ", but is ", QuotedName(label));
+          options.label, " should be one of ", JoinedNames(labels), ", but is ",
+          QuotedName(label));
     }
     indices.push_back(found - labels.begin());
   }

@@ -21,7 +21,8 @@ enum class ClassifyFileUse { kAny, kTraining };
 //                     training is that of the answers as well
 absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
     const std::string& path, const ClassifyOptions& options,
-    ClassifyFileUse use = ClassifyFileUse::kAny);
+    ClassifyFileUse use = ClassifyFileUse::kAny,
+    const RecordLimits& limits = {});
 
 // The fields of a record. Labels may be numbers and booleans as well, and are
 // then spelt as in JSON; so may ids.

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
@@ -16,6 +17,10 @@ namespace etc {
 namespace {
 
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+constexpr absl::string_view kLonelyCarriageReturn =
+    "the line ends with a carriage return alone, as old Macintosh programs "
+    "write it; line ends should be LF or CR LF (`tr '\\r' '\\n'` makes them)";
 
 int64_t LinesBefore(absl::string_view text, size_t position) {
   return std::count(text.begin(),
@@ -37,18 +42,22 @@ size_t FirstLineThatIsNotUtf8(absl::string_view text) {
 }  // namespace
 
 TableReader::TableReader(absl::string_view text, TableFormat format,
-                         std::string path)
-    : text_(text), format_(format), path_(std::move(path)) {}
+                         std::string path, char delimiter)
+    : text_(text),
+      format_(format),
+      path_(std::move(path)),
+      delimiter_(format == TableFormat::kTsv ? '\t' : delimiter) {}
 
 absl::StatusOr<TableReader> TableReader::Open(absl::string_view text,
                                               TableFormat format,
-                                              const std::string& path) {
+                                              const std::string& path,
+                                              char delimiter) {
   if (text.substr(0, 2) == "\xFF\xFE" || text.substr(0, 2) == "\xFE\xFF") {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " should be UTF-8, but begins as UTF-16 does"));
   }
   absl::ConsumePrefix(&text, kByteOrderMark);
-  TableReader reader(text, format, path);
+  TableReader reader(text, format, path, delimiter);
   if (const size_t nul = text.find('\0'); nul != absl::string_view::npos) {
     return reader.Mistake(1 + LinesBefore(text, nul),
                           "there should be no NUL bytes");
@@ -68,7 +77,18 @@ absl::Status TableReader::ReadHeader() {
     return absl::InvalidArgumentError(absl::StrCat(
         path_, " is empty, but its first line should name its columns"));
   }
-  ETC_ASSIGN_OR_RETURN(columns_, TakeRow());
+  // Within quotes it would be part of a name that nobody means.
+  if (const size_t end = text_.find('\r');
+      end != absl::string_view::npos && end + 1 < text_.size() &&
+      text_[end + 1] != '\n' && end < text_.find('\n')) {
+    return Mistake(1, kLonelyCarriageReturn);
+  }
+  absl::StatusOr<std::vector<std::string>> columns = TakeRow();
+  if (!columns.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(columns.status().message(), DelimiterAdvice()));
+  }
+  columns_ = *std::move(columns);
   std::set<absl::string_view> names;
   for (const std::string& column : columns_) {
     // Programs name an index "", or leave empty columns behind.
@@ -90,9 +110,29 @@ std::optional<size_t> TableReader::Find(absl::string_view column) const {
 absl::Status TableReader::MissingColumn(absl::string_view column) const {
   return absl::InvalidArgumentError(absl::StrCat(
       path_, " has no column ", QuotedName(column), "; its columns are ",
-      absl::StrJoin(columns_, ", ", [](std::string* out, const auto& name) {
-        absl::StrAppend(out, QuotedName(name));
-      })));
+      JoinedNames(columns_), DelimiterAdvice()));
+}
+
+std::string TableReader::DelimiterAdvice() const {
+  const absl::string_view header =
+      text_.substr(0, std::min(text_.find('\n'), text_.size()));
+  if (absl::StrContains(header, delimiter_)) {
+    return "";
+  }
+  for (const auto& [other, name, json] :
+       {std::tuple(';', "semicolons", ";"), std::tuple('\t', "tabs", "\\t"),
+        std::tuple(',', "commas", ","), std::tuple('|', "bars", "|")}) {
+    if (!absl::StrContains(header, other)) {
+      continue;
+    }
+    return format_ == TableFormat::kTsv
+               ? absl::StrCat("; ", name, " seem to separate them: classify.",
+                              "format \"csv\" with classify.delimiter \"", json,
+                              "\" reads that")
+               : absl::StrCat("; ", name, " seem to separate them: ",
+                              "classify.delimiter \"", json, "\" reads that");
+  }
+  return "";
 }
 
 absl::StatusOr<std::optional<std::vector<std::string>>> TableReader::Next() {
@@ -108,7 +148,7 @@ absl::StatusOr<std::optional<std::vector<std::string>>> TableReader::Next() {
                      Counted(static_cast<int64_t>(fields.size()), "field"),
                      ", but the header names ",
                      Counted(static_cast<int64_t>(columns_.size()), "column"),
-                     ": ", absl::StrJoin(columns_, ", ")));
+                     ": ", JoinedNames(columns_)));
   }
   return std::optional(std::move(fields));
 }
@@ -162,12 +202,15 @@ absl::StatusOr<std::vector<std::string>> TableReader::TakeCsvRow() {
     if (AtEnd() || TakeLineEnd()) {
       return fields;
     }
-    if (text_[position_] != ',') {
+    if (text_[position_] != delimiter_) {
       return Mistake(
           line_,
-          absl::StrCat("behind the closing quote of field ", number,
-                       " should be a comma or the end of the line; a quote "
-                       "within quotes is written twice"));
+          absl::StrCat(
+              "behind the closing quote of field ", number, " should be ",
+              delimiter_ == ',' ? "a comma"
+                                : QuotedName(std::string(1, delimiter_)),
+              " or the end of the line; a quote within quotes is written "
+              "twice"));
     }
     ++position_;
   }
@@ -196,8 +239,9 @@ absl::StatusOr<std::string> TableReader::TakeQuotedField(size_t field) {
 }
 
 absl::StatusOr<std::string> TableReader::TakePlainField(size_t field) {
-  const size_t end =
-      std::min(text_.find_first_of(",\"\r\n", position_), text_.size());
+  const size_t end = std::min(
+      text_.find_first_of(std::string("\"\r\n") + delimiter_, position_),
+      text_.size());
   const absl::string_view value = text_.substr(position_, end - position_);
   position_ = end;
   const absl::string_view next = text_.substr(end, 2);

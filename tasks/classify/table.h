@@ -13,8 +13,9 @@
 
 namespace etc {
 
-// Comma-separated as in RFC 4180: fields may be in quotes, and then have
-// commas, line ends and quotes written twice. Tab-separated: without quotes.
+// Comma-separated as in RFC 4180, or separated by another character: fields may
+// be in quotes, and then have delimiters, line ends and quotes written twice.
+// Tab-separated: without quotes.
 enum class TableFormat { kCsv, kTsv };
 
 // The rows of a table in UTF-8 whose first line names its columns. Lines end
@@ -23,12 +24,13 @@ enum class TableFormat { kCsv, kTsv };
 class TableReader {
  public:
   // Reads the header. `text` must outlive the reader; `path` starts each
-  // message.
+  // message; `delimiter` is that of a CSV file.
   //   kInvalidArgument  NUL, what is not UTF-8, by its line; no text; a column
-  //                     that is there twice
+  //                     that is there twice; lines that end with CR alone
   static absl::StatusOr<TableReader> Open(absl::string_view text,
                                           TableFormat format,
-                                          const std::string& path);
+                                          const std::string& path,
+                                          char delimiter = ',');
 
   const std::vector<std::string>& columns() const { return columns_; }
   // The index of a column, or nothing.
@@ -46,11 +48,15 @@ class TableReader {
   std::string Where() const { return WhereLine(row_line_); }
 
  private:
-  TableReader(absl::string_view text, TableFormat format, std::string path);
+  TableReader(absl::string_view text, TableFormat format, std::string path,
+              char delimiter);
 
   std::string WhereLine(int64_t line) const;
   absl::Status Mistake(int64_t line, absl::string_view message) const;
   absl::Status ReadHeader();
+  // What to say behind an error in the header, where another character seems to
+  // separate its columns; else empty.
+  std::string DelimiterAdvice() const;
   bool AtEnd() const { return position_ >= text_.size(); }
   // Whether a line ends here; then it is taken.
   bool TakeLineEnd();
@@ -64,6 +70,7 @@ class TableReader {
   absl::string_view text_;
   TableFormat format_;
   std::string path_;
+  char delimiter_;
   std::vector<std::string> columns_;
   size_t position_ = 0;
   // Counted from 1.

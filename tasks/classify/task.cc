@@ -46,6 +46,11 @@ std::string DescribeSize(const ClassifyExample& example) {
 
 }  // namespace
 
+std::string Classify::Stratum(const Record& record) {
+  return record.answer.has_value() ? absl::StrJoin(record.answer->labels, "\n")
+                                   : "";
+}
+
 std::string Classify::MainMetric(const Options& options) {
   switch (options.type) {
     case ClassifyType::kOne:

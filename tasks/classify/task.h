@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
+#include "tasks/classify/data_summary.h"
 #include "tasks/classify/example.h"
 #include "tasks/classify/metric.h"
 #include "tasks/classify/options.h"
@@ -61,14 +62,26 @@ struct Classify
   }
 
   static absl::StatusOr<std::vector<FileRecord>> ReadFile(
-      const std::string& path, const Options& options) {
-    return ReadClassifyFile(path, options);
+      const std::string& path, const Options& options,
+      const RecordLimits& limits) {
+    return ReadClassifyFile(path, options, ClassifyFileUse::kAny, limits);
   }
   static void ReadRecord(JsonObjectReader& reader, const Options& options,
                          Record* record) {
     ReadClassifyRecord(reader, options, record);
   }
   //   kInvalidArgument  a label that is none of `options.labels`
+  static absl::Status CheckRecord(const Record& record, const Options& options,
+                                  const std::string& where);
+  // The labels.
+  static std::string Stratum(const Record& record);
+  // DescribeClassifyData.
+  static std::vector<std::string> DescribeRecords(
+      const std::vector<FileRecord>& train, const std::vector<FileRecord>& dev,
+      const Options& options) {
+    return DescribeClassifyData(train, dev, options);
+  }
+  //   kInvalidArgument  what CheckRecord says
   static ExampleOr<Example> MakeExamples(const Record& record,
                                          const Context& context);
   // The answer, what did not fit, and the tokens: of ETC a line for each global

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -19,6 +20,7 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
 #include "tasks/commands/commands.h"
@@ -53,7 +55,9 @@ struct Arguments {
 // The vocabulary of a checkpoint or model, which knows its options, or a file.
 absl::StatusOr<TokenizerConfig> TokenizerOf(const Arguments& arguments) {
   TokenizerFiles found;
-  if (!std::filesystem::is_directory(arguments.vocabulary)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_directory,
+                       IsDirectory(arguments.vocabulary));
+  if (!is_directory) {
     ETC_ASSIGN_OR_RETURN(
         found, DescribeTokenizer(absl::EndsWith(arguments.vocabulary, ".model")
                                      ? "sentencepiece"
@@ -136,7 +140,8 @@ absl::Status SetOptions(const Arguments& arguments, TokenizeOptions* options) {
 
 // Not in the place of a file that may be dear to somebody.
 absl::Status CheckOutput(const std::string& output) {
-  if (!std::filesystem::exists(output)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(output));
+  if (!is_there) {
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
@@ -186,18 +191,35 @@ void PrintSummary(const TokenizedCorpus& corpus, const std::string& output,
                 FormatSeconds(seconds), bytes / 1e6 / seconds,
                 bytes / 1e6 / (CpuSeconds(end) - CpuSeconds(begin))));
   PrintLine("memory", FormatBytes(static_cast<double>(end.ru_maxrss) * 1024));
-  PrintLine("store", absl::StrCat(output, ", ",
-                                  FormatBytes(static_cast<double>(
-                                      std::filesystem::file_size(output)))));
+  std::error_code ignored;
+  PrintLine("store",
+            absl::StrCat(output, ", ",
+                         FormatBytes(static_cast<double>(
+                             std::filesystem::file_size(output, ignored)))));
 }
 
-std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus) {
+std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus,
+                                    const Arguments& arguments) {
   std::vector<std::string> warnings;
   if (corpus.replaced > 0) {
     warnings.push_back(absl::StrCat(
         Counted(corpus.replaced, "sequence"),
         " of bytes that are not UTF-8 became U+FFFD; --invalid-utf8 error "
         "tells where they are"));
+  }
+  // One a document: nearly all of them.
+  if (corpus.documents > 1 && 10 * corpus.sentences <= 11 * corpus.documents) {
+    warnings.push_back(absl::StrCat(
+        Counted(corpus.documents, "document"), " have ",
+        Counted(corpus.sentences, "sentence"),
+        ": nearly all are of one, which has no next sentence and fills no "
+        "input; ",
+        arguments.format == "jsonl"
+            ? "an object of the file should be a whole document"
+        : arguments.format == "bert"
+            ? "a blank line ends a document, so there should be none behind "
+              "each sentence"
+            : "--documents says what ends a document"));
   }
   if (corpus.documents == 1) {
     warnings.emplace_back(
@@ -242,7 +264,7 @@ absl::Status Tokenize(const Arguments& arguments) {
         absl::StrCat("stopped; ", arguments.output, " was not written"));
   }
   ETC_RETURN_IF_ERROR(corpus.status());
-  PrintWarnings(WarningsOf(*corpus));
+  PrintWarnings(WarningsOf(*corpus, arguments));
   PrintSummary(*corpus, arguments.output, SteadySeconds() - begin, usage);
   return absl::OkStatus();
 }

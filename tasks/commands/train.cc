@@ -12,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/interrupt.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
@@ -36,8 +38,13 @@ struct Arguments {
 
 absl::StatusOr<FinetuneConfig> ReadConfig(const Arguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
+  if (!IsUtf8(arguments.output)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--output ", QuotedName(arguments.output),
+                     " should be UTF-8, but is not"));
+  }
   if (!arguments.output.empty()) {
-    overrides.push_back("output=" + nlohmann::json(arguments.output).dump());
+    overrides.push_back("output=" + JsonText(nlohmann::json(arguments.output)));
   }
   return ReadTaskConfig(arguments.config, overrides);
 }

@@ -13,9 +13,29 @@
 
 namespace etc {
 
+namespace {
+
+absl::Status CheckLengths(const std::vector<FileRecord>& records,
+                          const RecordLimits& limits) {
+  for (const FileRecord& record : records) {
+    if (record.json.size() > limits.max_record_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(record.where, ": a record should have at most ",
+                       limits.max_record_bytes, " bytes",
+                       limits.max_record_field.empty()
+                           ? ""
+                           : absl::StrCat(" (", limits.max_record_field, ")"),
+                       ", but this one has ", record.json.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
     const std::vector<std::string>& patterns, const FileReader& read,
-    const RecordSource::Listener& listener) {
+    const RecordSource::Listener& listener, const RecordLimits& limits) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                        FindDataFiles(patterns));
   std::vector<uint64_t> sizes;
@@ -34,7 +54,8 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
         std::vector<FileRecord> of_file,
         NamingOutOfMemory(
             [&] { return absl::StrCat("reading the records of ", paths[i]); },
-            [&] { return read(paths[i]); }));
+            [&] { return read(paths[i], limits); }));
+    ETC_RETURN_IF_ERROR(CheckLengths(of_file, limits));
     records.insert(records.end(), std::make_move_iterator(of_file.begin()),
                    std::make_move_iterator(of_file.end()));
     bytes += sizes[i];
@@ -46,8 +67,10 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
 }
 
 FileRecordSource::FileRecordSource(std::vector<FileRecord> records,
-                                   ExampleMaker maker)
-    : records_(std::move(records)), maker_(std::move(maker)) {}
+                                   ExampleMaker maker, RecordChecker checker)
+    : records_(std::move(records)),
+      maker_(std::move(maker)),
+      checker_(std::move(checker)) {}
 
 int64_t FileRecordSource::size() const {
   return static_cast<int64_t>(records_.size());
@@ -61,6 +84,18 @@ absl::StatusOr<Examples> FileRecordSource::Make(RecordRequest request) const {
   return NamingOutOfMemory(
       [&] { return absl::StrCat("making examples of ", record.where); },
       [&] { return maker_(record.json, record.where); });
+}
+
+absl::Status FileRecordSource::CheckRecords() const {
+  if (checker_ == nullptr) {
+    return absl::OkStatus();
+  }
+  for (const FileRecord& record : records_) {
+    if (record.broken.empty()) {
+      ETC_RETURN_IF_ERROR(checker_(record.json, record.where));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace etc

@@ -24,28 +24,41 @@ struct FileRecord {
   std::string broken = {};
 };
 
-// All records of a file.
+// All records of a file; of one with records as JSON objects, none is longer
+// than `limits` say.
 using FileReader = std::function<absl::StatusOr<std::vector<FileRecord>>(
-    const std::string& path)>;
+    const std::string& path, const RecordLimits& limits)>;
 
 // The records of the files that `patterns` name (tasks/data/data_files.h), one
 // file after the other, all in memory.
+//   kResourceExhausted  a record is longer than `limits` say, by its place
 //   kNotFound, and what `read` says
 absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
     const std::vector<std::string>& patterns, const FileReader& read,
-    const RecordSource::Listener& listener = nullptr);
+    const RecordSource::Listener& listener = nullptr,
+    const RecordLimits& limits = {});
+
+// A mistake in a record that can be told without making its examples.
+using RecordChecker = std::function<absl::Status(const std::string& record,
+                                                 const std::string& where)>;
 
 // A data set of such records.
 class FileRecordSource final : public ExampleSource {
  public:
-  FileRecordSource(std::vector<FileRecord> records, ExampleMaker maker);
+  FileRecordSource(std::vector<FileRecord> records, ExampleMaker maker,
+                   RecordChecker checker = nullptr);
 
   int64_t size() const override;
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
 
+  const std::vector<FileRecord>& records() const { return records_; }
+  // The first mistake that the checker finds in any record.
+  absl::Status CheckRecords() const;
+
  private:
   const std::vector<FileRecord> records_;
   const ExampleMaker maker_;
+  const RecordChecker checker_;
 };
 
 }  // namespace etc

@@ -87,7 +87,11 @@ absl::StatusOr<bool> TextFile::NextLine(absl::string_view* line) {
   if (end - begin_ > options_.max_line_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path(), ":", line_number_, ": a line should have at most ",
-                     options_.max_line_bytes, " bytes, but this one has more"));
+                     options_.max_line_bytes, " bytes",
+                     options_.max_line_field.empty()
+                         ? ""
+                         : absl::StrCat(" (", options_.max_line_field, ")"),
+                     ", but this one has more"));
   }
   *line = absl::string_view(buffer_).substr(begin_, end - begin_);
   absl::ConsumeSuffix(line, "\r");

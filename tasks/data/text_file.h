@@ -21,6 +21,8 @@ class TextFile {
   struct Options {
     // Bytes of a line, unpacked.
     uint64_t max_line_bytes = 64'000'000;
+    // The field of a configuration that says so; empty: none does.
+    std::string max_line_field = {};
   };
 
   // What RandomAccessFile::Open says.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/glue/task.h"
 #include "tasks/invalid_argument.h"
@@ -55,13 +56,18 @@ void Glue::ReadRecord(JsonObjectReader& reader, Record* record) {
   record->has_label = true;
 }
 
+absl::Status Glue::CheckRecord(const Record& record, const Options& options,
+                               const std::string& where) {
+  return record.gold.task == options.task
+             ? absl::OkStatus()
+             : InvalidArgument(where, " should be of ", options.task->title,
+                               ", but is of ", record.gold.task->title);
+}
+
 ExampleOr<GlueExample> Glue::MakeExamples(Record record,
                                           const Context& context) {
   const auto& [options, tokenizer, where] = context;
-  if (record.gold.task != options.task) {
-    return InvalidArgument(where, " should be of ", options.task->title,
-                           ", but is of ", record.gold.task->title);
-  }
+  ETC_RETURN_IF_ERROR(CheckRecord(record, options, where));
   auto example = std::make_shared<GlueExample>();
   example->record_id = std::move(record.id);
   example->has_answer = record.has_label;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "base/counted.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/data/text_file.h"
@@ -133,6 +134,12 @@ class GlueFileReader {
   }
 
   absl::Status ReadFirstLine() {
+    if (absl::StrContains(line_, '\r')) {
+      return InvalidArgument(
+          Where(), " ends with a carriage return alone, as old Macintosh ",
+          "programs write it; line ends should be LF or CR LF (`tr '\\r' ",
+          "'\\n'` makes them)");
+    }
     const GlueColumns* place = ColumnsByPlace(task_, cells_);
     columns_.text_a = FindColumn(cells_, task_.text_a);
     columns_.text_b = FindColumn(cells_, task_.text_b);
@@ -149,8 +156,9 @@ class GlueFileReader {
       UsePlaces(*place);
     }
     if (columns_.text_a < 0 || (*task_.text_b != '\0' && columns_.text_b < 0)) {
-      return NoHeader(
-          absl::StrCat("the columns ", absl::StrJoin(cells_, ", ")));
+      return NoHeader(absl::StrCat(
+          "the columns ",
+          JoinedNames(std::vector<std::string>(cells_.begin(), cells_.end()))));
     }
     num_columns_ = cells_.size();
     const bool is_qqp_test = SkipsBrokenRows() && columns_.label < 0;
@@ -236,7 +244,7 @@ class GlueFileReader {
       record["set"] = set_;
     }
     ++num_rows_;
-    records_.push_back({.json = record.dump(), .where = Where()});
+    records_.push_back({.json = JsonText(record), .where = Where()});
     return absl::OkStatus();
   }
 
@@ -271,10 +279,12 @@ class GlueFileReader {
 
 }  // namespace
 
-absl::StatusOr<std::vector<FileRecord>> ReadGlueFile(const std::string& path,
-                                                     const GlueTask& task) {
-  ETC_ASSIGN_OR_RETURN(std::unique_ptr<TextFile> file,
-                       TextFile::Open(path, {}));
+absl::StatusOr<std::vector<FileRecord>> ReadGlueFile(
+    const std::string& path, const GlueTask& task, const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(
+      std::unique_ptr<TextFile> file,
+      TextFile::Open(path, {.max_line_bytes = limits.max_record_bytes,
+                            .max_line_field = limits.max_record_field}));
   return GlueFileReader(std::move(file), task).Read();
 }
 

@@ -27,9 +27,11 @@ namespace etc {
 // FileRecord::broken says so.
 //   kInvalidArgument  a header or a number of columns that is not the task's,
 //                     text that is not UTF-8, or has NUL; the first QNLI, whose
-//                     rows are others; the message has file and line
-absl::StatusOr<std::vector<FileRecord>> ReadGlueFile(const std::string& path,
-                                                     const GlueTask& task);
+//                     rows are others; lines that end with CR alone; the
+//                     message has file and line
+absl::StatusOr<std::vector<FileRecord>> ReadGlueFile(
+    const std::string& path, const GlueTask& task,
+    const RecordLimits& limits = {});
 
 }  // namespace etc
 

@@ -111,15 +111,16 @@ void Glue::ReadOptions(JsonObjectReader& reader, Options* options) {
   }
 }
 
-absl::StatusOr<std::vector<FileRecord>> Glue::ReadFile(const std::string& path,
-                                                       const Options& options) {
+absl::StatusOr<std::vector<FileRecord>> Glue::ReadFile(
+    const std::string& path, const Options& options,
+    const RecordLimits& limits) {
   if (options.task == nullptr) {
     return InvalidArgument(
         path,
         " can only be read when it is known which task of GLUE it is "
         "of: give a configuration whose glue.name says so (--config)");
   }
-  return ReadGlueFile(path, *options.task);
+  return ReadGlueFile(path, *options.task, limits);
 }
 
 std::string Glue::Describe(const Example& example, const Context& context) {

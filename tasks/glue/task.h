@@ -64,8 +64,16 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   // The rows of an official file.
   //   kInvalidArgument  `options` say no task, and what ReadGlueFile says
   static absl::StatusOr<std::vector<FileRecord>> ReadFile(
-      const std::string& path, const Options& options);
+      const std::string& path, const Options& options,
+      const RecordLimits& limits);
   static void ReadRecord(JsonObjectReader& reader, Record* record);
+  // The label; empty for STS-B, which has scores.
+  static std::string Stratum(const Record& record) {
+    return record.gold.task->is_regression() ? "" : record.gold.label;
+  }
+  //   kInvalidArgument  the record is of another task
+  static absl::Status CheckRecord(const Record& record, const Options& options,
+                                  const std::string& where);
   static ExampleOr<Example> MakeExamples(Record record, const Context& context);
   // The label, what truncation took, and the tokens.
   static std::string Describe(const Example& example, const Context& context);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/invalid_argument.h"
 #include "tasks/nq/official_spans.h"
@@ -220,7 +221,7 @@ std::string NqPredictionsToJson(const std::vector<NqPrediction>& predictions) {
   std::vector<std::string> lines;
   lines.reserve(predictions.size());
   for (const NqPrediction& prediction : predictions) {
-    lines.push_back(PredictionToJson(prediction).dump());
+    lines.push_back(JsonText(PredictionToJson(prediction)));
   }
   return absl::StrCat("{\"predictions\":[", lines.empty() ? "" : "\n",
                       absl::StrJoin(lines, ",\n"), "\n]}\n");

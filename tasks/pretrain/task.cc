@@ -244,6 +244,7 @@ TaskEntry PretrainEntry() {
               "Pre-training: masked tokens, and next or hidden "
               "sentences",
           .make = PretrainTask::Make,
+          .serves_bert = true,
           .make_head = [](const FinetuneConfig& config)
               -> absl::StatusOr<std::shared_ptr<TaskHead>> {
             ETC_ASSIGN_OR_RETURN(const PretrainOptions options,

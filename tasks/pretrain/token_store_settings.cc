@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -58,12 +59,12 @@ std::string TokenizerDigest(const TokenStoreSettings& settings) {
   nlohmann::json json = ToJson(settings);
   json.erase("sentences");
   Sha256 digest;
-  digest.Update(json.dump());
+  digest.Update(JsonText(json));
   return digest.HexDigest();
 }
 
 std::string TokenStoreSettingsToJson(const TokenStoreSettings& settings) {
-  return ToJson(settings).dump();
+  return JsonText(ToJson(settings));
 }
 
 absl::StatusOr<TokenStoreSettings> ParseTokenStoreSettings(
@@ -117,8 +118,9 @@ absl::Status CheckSameTokenizer(const TokenStoreSettings& store,
     if (ours[field] != theirs[field]) {
       return absl::FailedPreconditionError(absl::StrCat(
           path, ": the store was made with another tokenizer than the run's: ",
-          "its ", field, " is ", ours[field].dump(), ", the run's ",
-          theirs[field].dump(), "; run realetc tokenize with the vocabulary ",
+          "its ", field, " is ", JsonText(ours[field]), ", the run's ",
+          JsonText(theirs[field]),
+          "; run realetc tokenize with the vocabulary ",
           "and settings of the run"));
     }
   }

@@ -23,44 +23,10 @@ struct Target {
   std::string left_out;
 };
 
-// What is wrong with the answers of a record that is trained on; empty:
-// nothing.
-std::string TrainingError(const SquadRecord& record,
-                          const SquadOptions& options) {
-  const bool is_version_2 = options.version == SquadVersion::k2;
-  if (is_version_2 && !record.is_impossible.has_value()) {
-    return ".is_impossible is missing, which version 2.0 needs for training";
-  }
-  if (!record.answers.has_value() || (is_version_2 && *record.is_impossible)) {
-    return "";
-  }
-  const size_t count = record.answers->size();
-  if (count == 0 ||
-      (count > 1 && options.several_answers == SquadSeveralAnswers::kError)) {
-    return absl::StrCat(
-        ".answers should have one answer for training, but has ", count,
-        count > 0 ? "; squad.several_answers \"first\" takes the first"
-        : is_version_2
-            ? " although is_impossible is false"
-            : "; squad.version \"2.0\" is for questions without answer");
-  }
-  const SquadAnswer& answer = record.answers->front();
-  if (answer.text.empty()) {
-    return ".answers[0].text should not be empty";
-  }
-  if (!answer.start.has_value()) {
-    return ".answers[0].answer_start is missing";
-  }
-  return *answer.start < 0
-             ? absl::StrCat(
-                   ".answers[0].answer_start should be at least 0, but is ",
-                   *answer.start)
-             : "";
-}
-
 Target FindTarget(const SquadRecord& record, const SquadDocument& document,
                   const SquadWords& words, const Context& context) {
-  Target target = {.training_error = TrainingError(record, context.options)};
+  Target target = {.training_error =
+                       SquadTrainingError(record, context.options)};
   target.is_null = !record.answers.has_value() || record.answers->empty() ||
                    (context.options.version == SquadVersion::k2 &&
                     record.is_impossible.value_or(false));
@@ -190,6 +156,39 @@ SquadSpan AnswerInWindow(const Target& target, const SquadExample& example) {
 }
 
 }  // namespace
+
+std::string SquadTrainingError(const SquadRecord& record,
+                               const SquadOptions& options) {
+  const bool is_version_2 = options.version == SquadVersion::k2;
+  if (is_version_2 && !record.is_impossible.has_value()) {
+    return ".is_impossible is missing, which version 2.0 needs for training";
+  }
+  if (!record.answers.has_value() || (is_version_2 && *record.is_impossible)) {
+    return "";
+  }
+  const size_t count = record.answers->size();
+  if (count == 0 ||
+      (count > 1 && options.several_answers == SquadSeveralAnswers::kError)) {
+    return absl::StrCat(
+        ".answers should have one answer for training, but has ", count,
+        count > 0 ? "; squad.several_answers \"first\" takes the first"
+        : is_version_2
+            ? " although is_impossible is false"
+            : "; squad.version \"2.0\" is for questions without answer");
+  }
+  const SquadAnswer& answer = record.answers->front();
+  if (answer.text.empty()) {
+    return ".answers[0].text should not be empty";
+  }
+  if (!answer.start.has_value()) {
+    return ".answers[0].answer_start is missing";
+  }
+  return *answer.start < 0
+             ? absl::StrCat(
+                   ".answers[0].answer_start should be at least 0, but is ",
+                   *answer.start)
+             : "";
+}
 
 std::optional<SquadGold> GoldOfSquadRecord(const SquadRecord& record) {
   if (!record.answers.has_value()) {

@@ -93,6 +93,11 @@ struct SquadExample : Example {
   int64_t TaskBytes() const override;
 };
 
+// What is wrong with the answers of a record that is trained on, to be put
+// behind its place; empty: nothing.
+std::string SquadTrainingError(const SquadRecord& record,
+                               const SquadOptions& options);
+
 // What the metric knows of a record; nothing if it lacks its answers.
 std::optional<SquadGold> GoldOfSquadRecord(const SquadRecord& record);
 

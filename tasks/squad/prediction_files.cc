@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/invalid_argument.h"
 #include "tasks/record_json.h"
@@ -14,9 +15,7 @@ namespace {
 // As Python's json.dumps(..., indent=4).
 std::string Dump(const nlohmann::ordered_json& json) {
   constexpr int kIndent = 4;
-  return json.dump(kIndent, ' ', /*ensure_ascii=*/true,
-                   nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return JsonAsciiText(json, kIndent) + "\n";
 }
 
 absl::StatusOr<SquadCandidate> ReadCandidate(const nlohmann::json& json,

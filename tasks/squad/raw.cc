@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/record_json.h"
 
@@ -46,7 +47,7 @@ absl::Status AddQuestions(const json& paragraph, const std::string& where,
         }
         json record = question;
         record["context"] = context;
-        records->push_back({.json = record.dump(), .where = place});
+        records->push_back({.json = JsonText(record), .where = place});
         return absl::OkStatus();
       });
 }

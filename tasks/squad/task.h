@@ -48,11 +48,21 @@ struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
   }
 
   static absl::StatusOr<std::vector<FileRecord>> ReadFile(
-      const std::string& path, const Options& /*options*/) {
+      const std::string& path, const Options& /*options*/,
+      const RecordLimits& /*limits*/) {
     return ReadSquadFile(path);
   }
   static void ReadRecord(JsonObjectReader& reader, Record* record) {
     ReadSquadRecord(reader, record);
+  }
+  static absl::Status CheckRecord(const Record& /*record*/,
+                                  const Options& /*options*/,
+                                  const std::string& /*where*/) {
+    return absl::OkStatus();
+  }
+  static std::string TrainingError(const Record& record,
+                                   const Options& options) {
+    return SquadTrainingError(record, options);
   }
   static auto MakeExamples(Record record, const Context& context) {
     return MakeSquadExamples(std::move(record), context);

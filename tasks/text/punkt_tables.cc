@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/unicode.h"
@@ -140,8 +141,8 @@ absl::Status ReadOrthography(const std::string& contents,
 }  // namespace
 
 absl::StatusOr<PunktFiles> ReadPunktFiles(const std::string& folder) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(folder));
+  if (!is_directory) {
     return NotATableFolder(
         folder, Exists(folder) ? "is a file" : "there is no such folder");
   }

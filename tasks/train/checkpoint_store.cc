@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -87,7 +88,7 @@ absl::Status CheckpointStore::FindRun() {
   }
   run_ = DrawRun();
   return WriteFileAtomically(PathOf(kOwner),
-                             nlohmann::json{{"run", run_}}.dump() + "\n");
+                             JsonText(nlohmann::json{{"run", run_}}) + "\n");
 }
 
 std::optional<std::string> CheckpointStore::Target(
@@ -125,7 +126,7 @@ absl::Status CheckpointStore::Save(
   if (written.ok()) {
     written = WriteFileAtomically(
         absl::StrCat(unfinished, "/", kOwner),
-        nlohmann::json{{"name", name}, {"run", run_}}.dump() + "\n");
+        JsonText(nlohmann::json{{"name", name}, {"run", run_}}) + "\n");
   }
   if (!written.ok()) {
     RemoveTree(unfinished).IgnoreError();  // the first error is the cause

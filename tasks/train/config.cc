@@ -34,6 +34,13 @@ static_assert(HasAllFields<TrainConfig>());
 template <typename Config>
 void CheckTogether(const Config&, JsonObjectReader*) {}
 
+void CheckTogether(const DataConfig& config, JsonObjectReader* reader) {
+  if (config.dev_fraction > 0 && !config.dev.empty()) {
+    reader->Fail("dev_fraction",
+                 "should be 0 where dev names files, which are evaluated on");
+  }
+}
+
 void CheckTogether(const TrainConfig& config, JsonObjectReader* reader) {
   if (config.micro_batch_size > config.batch_size) {
     reader->Fail(

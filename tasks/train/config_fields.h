@@ -48,6 +48,9 @@ struct ConfigTable<DataConfig> {
   static constexpr auto kFields = std::make_tuple(
       Field("train", &C::train, {.names_files = true}),
       Field("dev", &C::dev, {.names_files = true}),
+      Field("dev_fraction", &C::dev_fraction, {.least = 0, .below = 1}),
+      Field("dev_seed", &C::dev_seed, {.least = 0}),
+      Field("dev_records", &C::dev_records),
       Field("max_long_length", &C::max_long_length,
             {.least = 1, .most = 1 << 20}),
       Field("max_global_length", &C::max_global_length,

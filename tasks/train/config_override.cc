@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -13,6 +15,12 @@ namespace etc {
 using Json = nlohmann::json;
 
 absl::Status ApplyOverride(const std::string& text, Json* json) {
+  // It becomes a part of files in JSON.
+  if (!IsUtf8(text)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", QuotedName(text), " should be UTF-8, but is not",
+                     "; a pattern such as * may stand for other names"));
+  }
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(text, absl::MaxSplits('=', 1));
   std::vector<std::string> fields = absl::StrSplit(parts.first, '.');
@@ -48,7 +56,7 @@ absl::Status SetField(const std::vector<std::string>& path, Json value,
   }
   if (!object->is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        what, " reaches into a value that is no object: ", object->dump()));
+        what, " reaches into a value that is no object: ", JsonText(*object)));
   }
   (*object)[path.back()] = std::move(value);
   return absl::OkStatus();

@@ -35,6 +35,14 @@ struct DataConfig {
   // or compressed by gzip.
   std::vector<std::string> train;
   std::vector<std::string> dev;
+  // Share of the training records that are held out for evaluations where `dev`
+  // names no files, and the seed of their choice. Tasks whose records have one
+  // label or several: the share of each is the same.
+  double dev_fraction = 0;
+  int64_t dev_seed = 1;
+  // What they are (tasks/data/hold_out.h), which a run writes into its
+  // checkpoints; empty: not known yet.
+  std::string dev_records;
   // Tokens; the task truncates longer examples.
   int64_t max_long_length = 4096;
   int64_t max_global_length = 512;

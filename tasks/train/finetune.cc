@@ -13,6 +13,7 @@
 #include "base/cpu_limit.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/out_of_memory.h"
 #include "base/parallel_tasks.h"
 #include "base/status_macros.h"

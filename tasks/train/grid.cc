@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/train/config_override.h"
 
@@ -121,7 +122,7 @@ absl::StatusOr<Json> ReadGrid(const Json& json, const std::string& where) {
       }
       if (std::find(values.begin(), values.end(), element) != values.end()) {
         reader.Fail(field, absl::StrCat("should have each value once, but has ",
-                                        element.dump(), " twice"));
+                                        JsonText(element), " twice"));
       }
       values.push_back(element);
     }
@@ -141,7 +142,7 @@ std::string GridValueText(const Json& value) {
       return absl::StrCat(static_cast<int64_t>(number));
     }
   }
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : JsonText(value);
 }
 
 absl::StatusOr<std::vector<GridSetting>> ExpandGrid(

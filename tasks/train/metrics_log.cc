@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "base/directory.h"
 #include "base/file_operations.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -51,7 +52,7 @@ MetricsLog::~MetricsLog() {
 }
 
 absl::Status MetricsLog::Write(const nlohmann::ordered_json& line) {
-  const std::string text = line.dump() + "\n";
+  const std::string text = JsonText(line) + "\n";
   absl::string_view rest = text;
   while (!rest.empty()) {
     const ssize_t written =

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -35,9 +36,9 @@ absl::Status ShareFrom(
     int64_t root, const std::function<bool(const std::string& name)>& keeps,
     ProcessGroup* group, NamedTensors* tensors) {
   const bool is_root = group->rank() == root;
-  ETC_ASSIGN_OR_RETURN(
-      const std::vector<std::string> all,
-      group->Gather(is_root ? DescriptionOf(*tensors).dump() : std::string()));
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                       group->Gather(is_root ? JsonText(DescriptionOf(*tensors))
+                                             : std::string()));
   ETC_ASSIGN_OR_RETURN(const Json entries,
                        ParseJson(all[static_cast<size_t>(root)],
                                  "what another process has sent"));

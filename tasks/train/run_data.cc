@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "tasks/data/file_records.h"
 #include "tasks/data/loader.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/run_plan.h"
@@ -34,6 +35,15 @@ bool HasNoAnswers(const ExampleSource& records) {
     }
   }
   return has_examples;
+}
+
+// The first mistake in a record of data that are in memory, which the training
+// would come to some time.
+absl::Status CheckRecords(const DataConfig& config, const ExampleSource& data) {
+  const auto* records = dynamic_cast<const FileRecordSource*>(&data);
+  return records != nullptr && OnBadRecordOf(config) == OnBadRecord::kError
+             ? records->CheckRecords()
+             : absl::OkStatus();
 }
 
 // An error if there is nothing to train on, a warning if nothing to evaluate.
@@ -75,6 +85,9 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(const DataConfig& config,
                        OpenRecords(config.train, task, open));
   open.use = RecordUse::kEvaluation;
   ETC_ASSIGN_OR_RETURN(data->dev_records, OpenRecords(config.dev, task, open));
+  for (const auto* records : {&data->train_records, &data->dev_records}) {
+    ETC_RETURN_IF_ERROR(CheckRecords(config, **records));
+  }
   const auto train_size = static_cast<double>(data->train_records->size());
   const auto dev_size = static_cast<double>(data->dev_records->size());
   const auto bytes = static_cast<double>(CacheBytesOf(config));

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/cpu_limit.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
 #include "tasks/data/data_files.h"
@@ -53,11 +54,12 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& path) {
   if (path.empty()) {
     return std::vector<std::string>();
   }
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(path));
+  if (is_directory) {
     return FilesIn(path, "");
   }
-  if (fs::exists(path, ignored)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
+  if (is_there) {
     return std::vector<std::string>{path};
   }
   const fs::path prefix(path);

@@ -16,6 +16,7 @@
 #include "base/directory.h"
 #include "base/file.h"
 #include "base/file_operations.h"
+#include "base/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -95,9 +96,8 @@ RunLock::~RunLock() {
 
 absl::Status RunLock::WriteHolder() const {
   const std::string text =
-      nlohmann::ordered_json{
-          {"pid", getpid()}, {"host", HostName()}, {"since", UtcNow()}}
-          .dump() +
+      JsonText(nlohmann::ordered_json{
+          {"pid", getpid()}, {"host", HostName()}, {"since", UtcNow()}}) +
       "\n";
   FileOperations& operations = FileOperations::Current();
   // In place: the lock is on this very file.

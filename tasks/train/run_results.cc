@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "base/counted.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/run_lock.h"
@@ -30,11 +31,8 @@ using OrderedJson = nlohmann::ordered_json;
 // Others write in a moment; but a machine may have much else to do.
 constexpr std::chrono::minutes kLongestWrite(5);
 
-// What is no UTF-8, as the path of a file may be, with signs in its place.
 std::string Text(const OrderedJson& json) {
-  return json.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,
-                   OrderedJson::error_handler_t::replace) +
-         "\n";
+  return JsonText(json, /*indent=*/2) + "\n";
 }
 
 OrderedJson MetricsToJson(const Metrics& metrics) {

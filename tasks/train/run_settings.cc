@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "etc/config.h"
 #include "tasks/train/config_fields.h"
 
@@ -86,7 +87,7 @@ std::string FileText(const Json& file) {
   constexpr size_t kDigits = 12;
   const auto text = [&file](const char* key) {
     const Json& value = file.contains(key) ? file.at(key) : Json();
-    return value.is_string() ? value.get<std::string>() : value.dump();
+    return value.is_string() ? value.get<std::string>() : JsonText(value);
   };
   const std::string digest = text(kDigest);
   return absl::StrCat(text(kPath), " (", text(kBytes), " bytes, ",
@@ -100,7 +101,7 @@ std::string Text(const Json& setting, const Json& other) {
     return "not noted";
   }
   if (!setting.is_array() || setting.empty() || !IsFile(setting.front())) {
-    return setting.dump();
+    return JsonText(setting);
   }
   for (size_t i = 0; i < setting.size(); ++i) {
     const bool differs = !other.is_array() || i >= other.size() ||

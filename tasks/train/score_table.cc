@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -41,7 +42,7 @@ std::string ScoresToJson(const MetricScores& scores) {
   for (const auto& [name, value] : scores) {
     json[name] = value;
   }
-  return json.dump();
+  return JsonText(json);
 }
 
 MetricScores WithMainFirst(MetricScores scores, const std::string& main) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/train/config_fields.h"
@@ -22,16 +23,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What is no UTF-8, as a path may be, with signs in its place.
-std::string Dump(const Json& json) {
-  return json.dump(/*indent=*/-1, ' ', /*ensure_ascii=*/false,
-                   Json::error_handler_t::replace);
-}
-
 absl::StatusOr<Json> JsonOfFirst(const Json& mine, ProcessGroup* group) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> all,
-      group->Gather(group->is_first() ? Dump(mine) : std::string()));
+      group->Gather(group->is_first() ? JsonText(mine) : std::string()));
   return ParseJson(all.front(), "what process 0 has sent");
 }
 
@@ -106,13 +101,13 @@ absl::Status CheckSameFields(const Json& fields, ProcessGroup* group) {
   }
   ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(fields, group));
   // As it would have come here.
-  const Json mine = Json::parse(Dump(fields));
+  const Json mine = Json::parse(JsonText(fields));
   Json all = mine;
   all.update(first);
   std::vector<std::string> differ;
   for (const auto& [name, ignored] : all.items()) {
     const auto text = [&, &name = name](const Json& values) {
-      return values.contains(name) ? Dump(values[name]) : "not there";
+      return values.contains(name) ? JsonText(values[name]) : "not there";
     };
     if (text(mine) != text(first)) {
       differ.push_back(absl::StrCat(name, " is ", text(mine), " here and ",
@@ -174,7 +169,7 @@ absl::Status CheckSameRun(const RunOptions& options) {
       CheckSameSettings(first["settings"], mine["settings"], {}).status();
   if (same.ok() && first["seed"] != mine["seed"]) {
     same = absl::FailedPreconditionError(absl::StrCat(
-        "seed ", mine["seed"].dump(), " and ", first["seed"].dump()));
+        "seed ", JsonText(mine["seed"]), " and ", JsonText(first["seed"])));
   }
   if (!same.ok()) {
     same = absl::FailedPreconditionError(absl::StrCat(

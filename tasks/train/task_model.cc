@@ -15,6 +15,7 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "etc/weights/output_labels.h"
@@ -437,8 +438,8 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
   json["tokenizer"]["type"] = config.tokenizer.type;
   json["tokenizer"]["lower_case"] = config.tokenizer.lower_case;
   json["tokenizer"]["split_punctuation"] = config.tokenizer.split_punctuation;
-  ETC_RETURN_IF_ERROR(
-      WriteFileAtomically(directory + "/finetune.json", json.dump(2) + "\n"));
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/finetune.json",
+                                          JsonText(json, /*indent=*/2) + "\n"));
   if (!files.vocabulary.empty()) {
     TokenizerFiles tokenizer = {
         .type = config.tokenizer.type,

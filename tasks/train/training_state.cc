@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -135,8 +136,8 @@ absl::Status WriteTrainingState(const TrainingStateFile& contents,
     tensors.emplace(kOptimizer + name, tensor);
   }
   return WriteTensors(path, tensors,
-                      {{kState, StateToJson(contents.state).dump()},
-                       {kSettings, contents.settings.dump()},
+                      {{kState, JsonText(StateToJson(contents.state))},
+                       {kSettings, JsonText(contents.settings)},
                        {kDevice, contents.device}});
 }
 
@@ -172,7 +173,8 @@ absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path) {
 
 absl::Status WriteStateAfterEvaluation(const TrainingState& state,
                                        const std::string& path) {
-  return WriteFileAtomically(path, StateToJson(state).dump(2) + "\n");
+  return WriteFileAtomically(path,
+                             JsonText(StateToJson(state), /*indent=*/2) + "\n");
 }
 
 absl::StatusOr<std::optional<TrainingState>> ReadStateAfterEvaluation(

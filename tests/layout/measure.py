@@ -22,6 +22,8 @@ Prints one line for each figure, with its bound, and names what breaks it:
   repetition proper    the same without lines that code outside of the tasks has
                        too, such as "continue;" or "namespace etc {"
   metaphors            words of our own that stand for terms of the field
+  dumped JSON          json::dump throws at a name of a file that is not UTF-8;
+                       JsonText (base/json_text.h) does not
 
 --list N shows the N most frequent of the repeated lines. --self-test breaks each
 rule once in a small tree and looks whether that is found. Exits with 1 if a bound
@@ -228,8 +230,18 @@ def metaphors(paths):
   return broken
 
 
+def dumped_json(paths):
+  return [f"{path}:{number}: {line.strip()}"
+          for path in paths
+          if path.split("/")[0] in LAYERS and path != "base/json_text.cc"
+          for number, line in enumerate(read(path).split("\n"), 1)
+          if re.search(r"(\.|->)dump\(", line)]
+
+
 SELF_TEST_TREE = {
     "base/low.h": '#include "etc/high.h"\nint in_every_layer;\n',
+    "base/json_text.cc": "text = json.dump();\n",
+    "base/other.cc": "text = json->dump(2);\n",
     "tasks/train/loop.cc": '#include "tasks/one/task.h"\n',
     "tasks/one/task.h": '#include "tasks/two/task.h"\nint ones_own_number;\n'
                         "int in_every_layer;\n",
@@ -269,6 +281,7 @@ def self_test():
         "files": long_files(paths),
         "functions": long_functions(paths),
         "metaphors": metaphors(paths),
+        "dumped": dumped_json(paths),
         "repeated": sorted(repeated),
         "share": round(share),
         "proper": round(proper),
@@ -284,6 +297,7 @@ def self_test():
       "files": ["etc/long.cc: 601 lines", "etc/long.h: 301 lines"],
       "functions": ["etc/functions.cc:1: 61 lines"],
       "metaphors": ["etc/short.h:1: // The door of each storey."],
+      "dumped": ["base/other.cc:1: text = json->dump(2);"],
       # "int ones_own_number;" and "int twos_own_number;" are one line when
       # names are. Four of five lines, two of them nowhere else.
       "repeated": ["int TASKs_own_number;", "int in_every_layer;"],
@@ -315,6 +329,7 @@ def main():
       ("public headers without a description", undescribed_headers()),
       ("files that are too long", long_files(paths)),
       ("functions that are too long", long_functions(paths)),
+      ("JSON dumped without JsonText", dumped_json(paths)),
       ("metaphors", metaphors(paths + tracked(["*.md", "*CMakeLists.txt", "*.cmake"]))),
   ]
   count = sum(1 for path in paths if path.split("/")[0] in LAYERS)

@@ -181,6 +181,82 @@ TEST(ConfigMistakesTest, InFieldsAreClear) {
   });
 }
 
+// More tokens than the model has positions, and long tokens for a model without
+// them, by every command that reads a configuration.
+TEST(ConfigMistakesTest, InWhatTheModelCanReadAreClear) {
+  const std::string positions =
+      " --set model.max_absolute_position_embeddings=64";
+  const std::string global = positions + " --set data.max_long_length=64";
+  const std::string bert =
+      " --set model='{\"preset\": \"bert_small\", \"vocab_size\": 19}'";
+  std::vector<UserMistake> mistakes;
+  for (const std::string command : {"finetune run.json", "estimate run.json",
+                                    "inspect --config run.json --record 0",
+                                    "inspect --config run.json --count"}) {
+    mistakes.push_back(
+        {nullptr,
+         command + positions,
+         {"run.json", "data.max_long_length should be at most 64", "4096"}});
+    mistakes.push_back(
+        {nullptr,
+         command + global,
+         {"data.max_global_length should be at most 64", "512"}});
+    mistakes.push_back(
+        {nullptr,
+         command + bert,
+         {"model.has_long_tokens should be true", "wikihop", "BERT"}});
+  }
+  mistakes.push_back(
+      {nullptr,
+       "finetune run.json" + global +
+           " --set grid.data.max_global_length=[64,65]",
+       {"max_global_length=65 of its grid", "at most 64", "but is 65"}});
+  for (const std::string command :
+       {"evaluate run", "predict run --data data.json --output p.json"}) {
+    mistakes.push_back(
+        {[](UserFolder* folder) {
+           folder->AddRun();
+           folder->Replace(std::string(kCheckpoint) + "/etc_config.json",
+                           "\"max_absolute_position_embeddings\": 0",
+                           "\"max_absolute_position_embeddings\": 64");
+         },
+         command,
+         {"finetune.json", "data.max_long_length should be at most 64"}});
+  }
+  mistakes.push_back({nullptr,
+                      Set("data.dev_fraction=0.1 --set data.dev=[]"),
+                      {"data.dev_fraction should be 0 for wikihop"}});
+  ExpectClearErrors(mistakes);
+}
+
+// Names that a system does not take, or that are no text.
+TEST(ConfigMistakesTest, InPathsAreClear) {
+  const std::string too_long(300, 'x');
+  const std::string tokenize = "tokenize data.json --format text --vocabulary ";
+  ExpectClearErrors({
+      {nullptr, Set("init=" + too_long), {too_long, "too long"}},
+      {nullptr, "evaluate " + too_long, {too_long, "too long"}},
+      {nullptr,
+       "predict " + too_long + " --data data.json --output p.json",
+       {too_long, "too long"}},
+      {nullptr, "inspect " + too_long, {too_long, "too long"}},
+      {nullptr, "import " + too_long + " out", {too_long, "too long"}},
+      {nullptr,
+       tokenize + too_long + " --output x.tokens",
+       {too_long, "too long"}},
+      {nullptr,
+       tokenize + "vocab.txt --output " + too_long,
+       {too_long, "too long"}},
+      {nullptr, Set("data.train=" + too_long), {too_long, "too long"}},
+      {nullptr, Set("data.sentences=" + too_long), {too_long, "too long"}},
+      {nullptr, Set("output=caf\xE9"), {"should be UTF-8", "caf\\xe9"}},
+      {nullptr,
+       "finetune run.json --output caf\xE9",
+       {"--output", "should be UTF-8", "caf\\xe9"}},
+      {nullptr, Set("data.train=caf\xE9.json"), {"should be UTF-8"}},
+  });
+}
+
 TEST(ConfigMistakesTest, InTheTypeOfTokenizerAreClear) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "SentencePiece cannot be loaded under AddressSanitizer";

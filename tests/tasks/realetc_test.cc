@@ -200,6 +200,21 @@ TEST_F(RealetcTest, GoesFromTrainingToTheOfficialScore) {
 }
 
 // A page with one annotator has an answer, officially it has none.
+// Found by a pattern: a configuration cannot spell it.
+TEST_F(RealetcTest, TrainsOnFilesWhoseNamesAreNoText) {
+  nlohmann::json config = Config();
+  std::filesystem::create_directory(directory_.File("data"));
+  std::filesystem::copy_file(directory_.File("data.json"),
+                             directory_.File("data/caf\xE9.json"));
+  config["data"]["train"] = {directory_.File("data/*.json")};
+  config["data"]["dev"] = config["data"]["train"];
+  const std::string finetune = "finetune " + WriteConfig(config);
+  const Result result = Run(finetune);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Run(finetune + " --resume").code, 0);
+  EXPECT_EQ(Run("evaluate " + directory_.File("run")).code, 0);
+}
+
 TEST_F(RealetcTest, ScoresAsTheOfficialProgramOnDemand) {
   const std::string answer =
       R"("long_answer":{"start_token":3,"end_token":12},"short_answers":[],)"

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "base/file.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/formats/pytorch/pytorch_file.h"
@@ -128,9 +129,10 @@ std::string CheckTotalSize(const json& index, uint64_t bytes) {
   }
   const json& total = *metadata->find("total_size");
   if (total != json(bytes)) {
-    return absl::StrCat("metadata.total_size should be ", bytes,
-                        ", the bytes of all tensors, but is ",
-                        total.is_number() ? total.dump() : total.type_name());
+    return absl::StrCat(
+        "metadata.total_size should be ", bytes,
+        ", the bytes of all tensors, but is ",
+        total.is_number() ? JsonText(total) : total.type_name());
   }
   return "";
 }

@@ -37,6 +37,7 @@ using ::testing::DoubleEq;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -95,7 +96,8 @@ TEST(TableReaderTest, SaysWhereATableIsWrong) {
            {"", "f is empty, but its first line should name its columns"},
            {"\xEF\xBB\xBF\r\n", "f is empty"},
            {"a,b\nx,y\n1,2,3\n",
-            "f:3: the row has 3 fields, but the header names 2 columns: a, b"},
+            "f:3: the row has 3 fields, but the header names 2 columns: \"a\", "
+            "\"b\""},
            {"a,b\n\nx,y", "f:2: the row has 1 field"},
            {"a,b\n\"x\ny\",z\nx\n", "f:4: the row has 1 field"},
            {"a,b\nx,\"y\nz\n\nu,v\n",
@@ -114,6 +116,32 @@ TEST(TableReaderTest, SaysWhereATableIsWrong) {
   }
   EXPECT_THAT(Message(ReadRows("a\tb\nx\n", TableFormat::kTsv).status()),
               HasSubstr("f:2: the row has 1 field"));
+}
+
+TEST(TableReaderTest, SaysThatCarriageReturnsAloneEndNoLine) {
+  std::string rows = "text\tlabel\r";
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&rows, "document\tx\r");
+  }
+  for (const TableFormat format : {TableFormat::kTsv, TableFormat::kCsv}) {
+    const std::string message = Message(ReadRows(rows, format).status());
+    EXPECT_THAT(message, HasSubstr("f:1: the line ends with a carriage return "
+                                   "alone"));
+    EXPECT_LT(message.size(), 300u);
+  }
+  EXPECT_THAT(Message(Csv("\"text\",\"label\"\r\"a\",\"b\"\r\n").status()),
+              HasSubstr("f:1: the line ends with a carriage return alone"));
+}
+
+TEST(TableReaderTest, SeparatesFieldsByTheDelimiter) {
+  TableReader table = *TableReader::Open("id;text\n1;a, b\n2;\"c;\"\"d\"\n",
+                                         TableFormat::kCsv, "f", ';');
+  EXPECT_THAT(table.columns(), ElementsAre("id", "text"));
+  EXPECT_THAT(**table.Next(), ElementsAre("1", "a, b"));
+  EXPECT_THAT(**table.Next(), ElementsAre("2", "c;\"d"));
+  TableReader tabs =
+      *TableReader::Open("id\ttext\n1\t\"a\"\n", TableFormat::kCsv, "f", '\t');
+  EXPECT_THAT(**tabs.Next(), ElementsAre("1", "a"));
 }
 
 // --- Records -----------------------------------------------------------------
@@ -280,6 +308,8 @@ TEST(ClassifyOptionsTest, SayWhatIsWrongWithThem) {
   for (const auto& [json, words] :
        std::vector<std::pair<nlohmann::json, std::string>>{
            {{{"format", "xls"}}, "format should be one of \"json\", \"csv\""},
+           {{{"delimiter", ", "}}, "delimiter should be one character"},
+           {{{"delimiter", "x"}}, "delimiter should be one character"},
            {{{"type", "two"}}, "type should be one of \"one\", \"several\""},
            {{{"text", nlohmann::json::array()}}, "text should name at least"},
            {{{"text", {"a", "a"}}},
@@ -300,6 +330,74 @@ TEST(ClassifyOptionsTest, SayWhatIsWrongWithThem) {
            {{{"lable", "x"}}, "did you mean \"label\"?"}}) {
     EXPECT_THAT(message(json), HasSubstr(words)) << json;
   }
+}
+
+TEST(ClassifyRecordTest, NamesTheDelimiterThatATableSeemsToHave) {
+  const nlohmann::json none = nlohmann::json::object();
+  for (const auto& [text, advice] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"text;label\na, b;x\n",
+            "semicolons seem to separate them: classify.delimiter \";\""},
+           {"\"text\";\"label\"\n\"a\";\"x\"\n",
+            "semicolons seem to separate them: classify.delimiter \";\""},
+           {"text\tlabel\na\tx\n",
+            "tabs seem to separate them: classify.delimiter \"\\t\""},
+           {"text|label\na|x\n", "classify.delimiter \"|\""}}) {
+    EXPECT_THAT(Message(Read("f.csv", text, none).status()), HasSubstr(advice))
+        << text;
+  }
+  EXPECT_THAT(Message(Read("f.tsv", "text,label\na,x\n", none).status()),
+              HasSubstr("classify.format \"csv\" with classify.delimiter "
+                        "\",\""));
+  const auto records =
+      Read("f.csv", "text;label\na, b;x\n", {{"delimiter", ";"}});
+  ASSERT_TRUE(records.ok()) << records.status();
+  EXPECT_THAT(records->front().texts, ElementsAre("a, b"));
+  // Not where the column is just another.
+  EXPECT_THAT(Message(Read("f.csv", "body,label\na,x\n", none).status()),
+              Not(HasSubstr("seem")));
+  // Of many columns a few are named.
+  std::string wide = "c0";
+  for (int i = 1; i < 2000; ++i) {
+    absl::StrAppend(&wide, ",c", i);
+  }
+  const std::string message =
+      Message(Read("f.csv", wide + "\n", none).status());
+  EXPECT_THAT(message, HasSubstr("\"c0\", \"c1\""));
+  EXPECT_THAT(message, HasSubstr(" others"));
+  EXPECT_LT(message.size(), 500u);
+}
+
+// --- Summaries of data -------------------------------------------------------
+
+TEST(ClassifyDataTest, IsDescribedByItsLabels) {
+  const auto lines = [](const std::string& train, const std::string& dev,
+                        const nlohmann::json& json) {
+    TemporaryDirectory directory;
+    const ClassifyOptions options = Options(json);
+    return DescribeClassifyData(
+        *ReadClassifyFile(directory.Write("train.csv", train), options),
+        *ReadClassifyFile(directory.Write("dev.csv", dev), options), options);
+  };
+  EXPECT_THAT(lines("text,label\na,x\nb,y\nc,x\n", "text,label\nd,x\ne,\n",
+                    {{"labels", {"x", "y", "z"}}}),
+              ElementsAre("training: 3 documents, 2 labels: \"x\" 2, \"y\" 1",
+                          "evaluation: 2 documents, 1 without an answer, 1 "
+                          "label: \"x\" 1",
+                          "warning: no training document has the label \"z\""));
+  EXPECT_THAT(
+      lines("text,label\na,Good\nb,good\nc,\" GOOD\"\nd,bad\ne,b ad\n",
+            "text,label\na,bad\nf,bad\n",
+            {{"labels", {"Good", "good", " GOOD", "bad", "b ad"}}}),
+      AllOf(Contains("warning: the labels \" GOOD\" and \"Good\" and \"good\" "
+                     "differ by case or white space only, and are learnt as "
+                     "different ones"),
+            Contains(HasSubstr("warning: 1 of the 2 documents for evaluation "
+                               "have the text of a training document"))));
+  EXPECT_THAT(
+      lines("text,label\na,1\nb,2.5\n", "text\nc\n", {{"type", "number"}}),
+      ElementsAre("training: 2 documents, numbers from 1 to 2.5",
+                  "evaluation: 1 document, 1 without an answer"));
 }
 
 // --- What options take from the training data --------------------------------
@@ -353,10 +451,12 @@ TEST_F(ClassifyCompletionTest, SaysWhatIsWrongWithTheData) {
   dev_ = "text,label\nx,a\ny,c\n";
   EXPECT_THAT(
       Message(Complete(none).status()),
-      HasSubstr("dev.csv:3: label should be one of a, b, but is \"c\""));
+      HasSubstr(
+          "dev.csv:3: label should be one of \"a\", \"b\", but is \"c\""));
   EXPECT_THAT(
       Message(Complete({{"labels", {"a", "c"}}}).status()),
-      HasSubstr("train.csv:2: label should be one of a, c, but is \"b\""));
+      HasSubstr(
+          "train.csv:2: label should be one of \"a\", \"c\", but is \"b\""));
   EXPECT_THAT(Message(Complete({{"labels", {"a", "b", "c"}},
                                 {"class_weights", "balanced"}})
                           .status()),

@@ -37,6 +37,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Key;
 using ::testing::Pair;
 
@@ -182,13 +183,13 @@ TEST(ClassifyTaskTest, RefusesWhatMakesNoSense) {
                   .status()),
       HasSubstr("f.json: classify: the vocabulary should have the pieces"));
   const auto task = MakeClassify();
-  EXPECT_THAT(
-      Message((*task)
-                  ->MakeExamples(R"({"text": "a", "label": "often"})",
-                                 "f: record 3")
-                  .status()),
-      HasSubstr("f: record 3.label should be one of no, yes, maybe, but is "
-                "\"often\""));
+  EXPECT_THAT(Message((*task)
+                          ->MakeExamples(R"({"text": "a", "label": "often"})",
+                                         "f: record 3")
+                          .status()),
+              HasSubstr("f: record 3.label should be one of \"no\", \"yes\", "
+                        "\"maybe\", but is "
+                        "\"often\""));
 }
 
 TEST(ClassifyTaskTest, DescribesAnExampleForPeople) {
@@ -529,8 +530,95 @@ TEST_F(ClassifyRunTest, SaysWhichLabelTrainingDoesNotHave) {
       FinetuneTask({.config = WriteConfig(nlohmann::json::object())});
   EXPECT_THAT(
       Message(tuned.status()),
-      HasSubstr("dev.tsv:3: label should be one of x, y, but is \"q\""));
+      HasSubstr(
+          "dev.tsv:3: label should be one of \"x\", \"y\", but is \"q\""));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
+}
+
+TEST_F(ClassifyRunTest, ChecksAllRecordsBeforeTheFirstUpdate) {
+  std::string rows = "text,label\n";
+  for (int i = 0; i < 50; ++i) {
+    absl::StrAppend(&rows, i % 2 == 0 ? "a,x\n" : "b,y\n");
+  }
+  directory_.Write("train.csv", rows + "a b,\n");
+  directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
+  const auto tuned =
+      FinetuneTask({.config = WriteConfig(nlohmann::json::object())});
+  EXPECT_THAT(Message(tuned.status()),
+              HasSubstr("train.csv:52 (50) has no answer, which training "
+                        "needs"));
+  EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
+  // Where bad records are skipped, this one is.
+  const auto skipped =
+      FinetuneTask({.config = WriteConfig(nlohmann::json::object()),
+                    .overrides = {"data.on_bad_record=skip"}});
+  EXPECT_TRUE(skipped.ok()) << skipped.status();
+}
+
+TEST_F(ClassifyRunTest, RefusesRecordsThatAreTooLong) {
+  directory_.Write("train.csv",
+                   absl::StrCat("text,label\na,x\n",
+                                std::string(1'100'000, 'b'), ",y\nb,y\n"));
+  directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
+  const auto tuned =
+      FinetuneTask({.config = WriteConfig(nlohmann::json::object()),
+                    .overrides = {"data.max_record_megabytes=1"}});
+  EXPECT_EQ(tuned.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(tuned.status().message()),
+              HasSubstr("train.csv:3: a record should have at most 1000000 "
+                        "bytes (data.max_record_megabytes)"));
+}
+
+TEST_F(ClassifyRunTest, HoldsOutAShareOfEachLabel) {
+  std::string rows = "text,label\n";
+  for (int i = 0; i < 40; ++i) {
+    absl::StrAppend(&rows, i % 4 == 0 ? "b a,y\n" : "a,x\n");
+  }
+  directory_.Write("train.csv", rows);
+  std::vector<std::string> messages;
+  TaskCallbacks callbacks;
+  callbacks.message = [&](const std::string& line) {
+    messages.push_back(line);
+  };
+  const std::vector<std::string> overrides = {"data.dev=[]",
+                                              "data.dev_fraction=0.2"};
+  const std::string config = WriteConfig(nlohmann::json::object());
+  const auto tuned = FinetuneTask(
+      {.config = config, .overrides = overrides, .callbacks = callbacks});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_THAT(tuned->scores, Contains(Key("accuracy")));
+  EXPECT_THAT(messages,
+              IsSupersetOf({HasSubstr("held out for evaluation"),
+                            HasSubstr("training: 32 documents, 2 labels: "
+                                      "\"x\" 24, \"y\" 8"),
+                            HasSubstr("evaluation: 8 documents, 2 labels: "
+                                      "\"x\" 6, \"y\" 2")}));
+  // What a checkpoint is evaluated on is what it was not trained on.
+  const auto evaluated =
+      EvaluateTask({.checkpoint = directory_.File("run"), .device = "cpu"});
+  ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+  EXPECT_EQ(evaluated->num_examples, 8);
+  EXPECT_EQ(evaluated->scores.front(), tuned->scores.front());
+  const auto resumed =
+      FinetuneTask({.config = config, .overrides = overrides, .resume = true});
+  EXPECT_TRUE(resumed.ok()) << resumed.status();
+  // Never on others.
+  directory_.Write("train.csv", rows + "a,x\nb,y\na b,x\n");
+  const auto changed =
+      EvaluateTask({.checkpoint = directory_.File("run"), .device = "cpu"});
+  EXPECT_EQ(changed.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(changed.status().message()),
+              HasSubstr("data.dev_records"));
+}
+
+TEST_F(ClassifyRunTest, HoldsOutNothingBesideDevFiles) {
+  directory_.Write("train.csv", "text,label\na,x\nb,y\n");
+  directory_.Write("dev.tsv", "text\tlabel\na\tx\n");
+  const auto tuned =
+      FinetuneTask({.config = WriteConfig(nlohmann::json::object()),
+                    .overrides = {"data.dev_fraction=0.5"}});
+  EXPECT_THAT(Message(tuned.status()),
+              HasSubstr("data.dev_fraction should be 0 where dev names files"));
 }
 
 }  // namespace

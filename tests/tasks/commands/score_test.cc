@@ -11,6 +11,9 @@
 namespace etc {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
+
 using ScoreCommandTest = RealetcTest;
 
 TEST_F(ScoreCommandTest, PrintsATableOrAllDigits) {
@@ -50,6 +53,32 @@ TEST_F(ScoreCommandTest, SaysWhichMetricOptionsMakeTheMainOne) {
             "accuracy              0.5000\n"
             "f1                    0.6667\n"
             "distinct_predictions  1.0000\n");
+}
+
+TEST_F(ScoreCommandTest, RefusesRecordsThatAreTooLong) {
+  const std::string config = directory_.Write(
+      "run.json", R"({"data": {"max_record_megabytes": 1}, "classify": {}})");
+  const std::string text(1'100'000, 'a');
+  const std::string rows =
+      directory_.Write("dev.csv", absl::StrCat("text,label\n", text, ",x\n"));
+  const std::string labels =
+      directory_.Write("p.jsonl", "{\"id\": \"0\", \"label\": \"x\"}\n");
+  const std::string records =
+      directory_.Write("dev.json", absl::StrCat("[{\"id\": \"", text, "\"}]"));
+  const std::string answers = directory_.Write("p.json", "{}");
+  for (const std::string& arguments :
+       {absl::StrCat("classify ", rows, " ", labels),
+        absl::StrCat("wikihop ", records, " ", answers)}) {
+    const Result result =
+        Run(absl::StrCat("score ", arguments, " --config ", config));
+    EXPECT_EQ(result.code, 1) << arguments;
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("should have at most 1000000 bytes"),
+                      HasSubstr("data.max_record_megabytes")));
+  }
+  // Without that the record is no longer than most are.
+  const Result result = Run(absl::StrCat("score classify ", rows, " ", labels));
+  EXPECT_EQ(result.code, 0) << result.err;
 }
 
 }  // namespace

@@ -129,6 +129,22 @@ TEST_F(TokenizeTest, WarnsOfWhatMayNotBeMeant) {
               HasSubstr("the end of a file ends a document\n"));
 }
 
+TEST_F(TokenizeTest, WarnsOfDocumentsOfOneSentence) {
+  std::string spaced;
+  std::string joined;
+  for (int i = 0; i < 40; ++i) {
+    spaced += "The cat sat.\n\n";
+    joined += i % 8 == 7 ? "The cat sat.\n\n" : "The cat sat.\n";
+  }
+  directory_.Write("corpus.txt", spaced);
+  EXPECT_THAT(Run(Arguments()).err,
+              AllOf(HasSubstr("realetc: warning: 40 documents have 40 "
+                              "sentences"),
+                    HasSubstr("a blank line ends a document")));
+  directory_.Write("corpus.txt", joined);
+  EXPECT_THAT(Run(Arguments()).err, Not(HasSubstr("warning")));
+}
+
 TEST_F(TokenizeTest, ReplacesAStoreButNoOtherFile) {
   ASSERT_EQ(Run(Arguments()).code, 0);
   EXPECT_EQ(Run(Arguments()).code, 0);

@@ -236,7 +236,32 @@ TEST(GlueFileTest, ThatIsOfAnotherTaskOrLacksItsHeaderIsRefused) {
   EXPECT_THAT(Mistake("1\t7\t8\ta\tb\n", "mrpc"), HasSubstr("but has a row"));
   EXPECT_THAT(Mistake("a\t1\n", "sst2"), HasSubstr("but has a row"));
   EXPECT_THAT(Mistake("question\tlabel\na\t1\n", "qnli"),
-              HasSubstr("but has the columns question, label"));
+              HasSubstr("but has the columns \"question\", \"label\""));
+}
+
+TEST(GlueFileTest, WhoseLinesEndWithCarriageReturnsAloneIsRefused) {
+  std::string contents = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r";
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&contents, "1\t7\t8\ta\tb\r");
+  }
+  const std::string message = Mistake(contents, "mrpc");
+  EXPECT_THAT(message, HasSubstr(":1 ends with a carriage return alone"));
+  EXPECT_LT(message.size(), 300u);
+}
+
+TEST(GlueFileTest, WithALineThatIsTooLongIsRefused) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write(
+      "dev.tsv",
+      absl::StrCat("sentence\tlabel\n", std::string(2000, 'a'), "\t1\n"));
+  const absl::Status status =
+      ReadGlueFile(path, TaskOf("sst2"),
+                   {.max_record_bytes = 1000, .max_record_field = "a.field"})
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("dev.tsv:2: a line should have at most 1000 bytes "
+                        "(a.field)"));
 }
 
 // A file of so many rows.

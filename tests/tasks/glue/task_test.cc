@@ -99,6 +99,28 @@ constexpr char kStsb[] =
     "index\tsentence1\tsentence2\tscore\n"
     "0\ta\tb\t5.000\n1\tc\td\t1.250\n2\td\ta\t0.000\n";
 
+// What a training would come to some time, found in data that are in memory.
+TEST(GlueDataTest, IsCheckedToTheLastRow) {
+  TemporaryDirectory directory;
+  const std::string path =
+      directory.Write("train.tsv", std::string(kRte) + "2\ta\tb\tmaybe\n");
+  const auto task = GlueOrDie("rte");
+  const auto source =
+      task->Open({.patterns = {path}, .use = RecordUse::kTraining});
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_THAT(
+      Message(dynamic_cast<const FileRecordSource&>(**source).CheckRecords()),
+      HasSubstr("train.tsv:4"));
+  const auto test =
+      task->Open({.patterns = {directory.Write(
+                      "test.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n")},
+                  .use = RecordUse::kTraining});
+  ASSERT_TRUE(test.ok()) << test.status();
+  EXPECT_THAT(
+      Message(dynamic_cast<const FileRecordSource&>(**test).CheckRecords()),
+      HasSubstr("test.tsv:2 (0) has no answer"));
+}
+
 TEST(GlueTaskTest, ScoresItsFileAsTrainingDoes) {
   TemporaryDirectory directory;
   const std::string gold = directory.Write("dev.tsv", kRte);

@@ -24,6 +24,7 @@
 #include "etc/weights/import_plan.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/batch.h"
+#include "tasks/data/file_records.h"
 #include "tasks/score_files.h"
 #include "tasks/train/task_model.h"
 #include "tasks/typed_task.h"
@@ -90,6 +91,37 @@ EtcOutput RandomOutput(const Batch& batch) {
   };
   return {.long_output = random(batch.long_token_ids.size(1)),
           .global_output = random(batch.global_token_ids.size(1))};
+}
+
+// What a training would come to some time, found in data that are in memory.
+TEST(SquadDataTest, IsCheckedWithoutATokenizer) {
+  TemporaryDirectory directory;
+  const auto check = [&](const std::string& question, RecordUse use) {
+    const std::string path = directory.Write(
+        "f.json", absl::StrCat(R"({"data": [{"paragraphs": [{"context": "c d a",
+            "qas": [{"id": "1", "question": "a", "answers": [{"text": "a",
+            "answer_start": 4}]}, )",
+                               question, "]}]}]}"));
+    const auto task = MakeSquad(/*is_bert=*/true);
+    EXPECT_TRUE(task.ok()) << task.status();
+    const auto source = (*task)->Open({.patterns = {path}, .use = use});
+    EXPECT_TRUE(source.ok()) << source.status();
+    return dynamic_cast<const FileRecordSource&>(**source).CheckRecords();
+  };
+  const std::string early =
+      R"({"id": "2", "question": "a", "answers": [{"text": "a",
+          "answer_start": -1}]})";
+  EXPECT_THAT(std::string(check(early, RecordUse::kTraining).message()),
+              HasSubstr("qas[1].answers[0].answer_start should be at least 0, "
+                        "but is -1"));
+  EXPECT_TRUE(check(early, RecordUse::kEvaluation).ok());
+  const std::string bare = R"({"id": "2", "question": "a"})";
+  EXPECT_THAT(std::string(check(bare, RecordUse::kTraining).message()),
+              HasSubstr("qas[1] (2) has no answer"));
+  EXPECT_TRUE(check(bare, RecordUse::kEvaluation).ok());
+  EXPECT_THAT(
+      std::string(check(R"({"id": 2})", RecordUse::kEvaluation).message()),
+      HasSubstr("qas[1].id should be a string"));
 }
 
 class SquadHeadTest : public testing::TestWithParam<bool> {

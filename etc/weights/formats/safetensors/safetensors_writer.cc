@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/formats/safetensors/safetensors.h"
@@ -22,7 +23,7 @@ struct Placed {
 
 // `text`, which is UTF-8, as a JSON string.
 std::string Quoted(const std::string& text) {
-  return nlohmann::json(text).dump();
+  return JsonText(nlohmann::json(text));
 }
 
 absl::Status CheckName(const std::string& name,

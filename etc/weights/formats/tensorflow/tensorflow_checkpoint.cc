@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/crc32c.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 
@@ -126,7 +127,8 @@ absl::StatusOr<std::string> TensorFlowCheckpointPrefix(
     ETC_ASSIGN_OR_RETURN(prefix, PrefixInDirectory(path));
   }
   const std::string index = absl::StrCat(prefix, kIndexSuffix);
-  if (fs::exists(index, ignored)) {
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(index));
+  if (is_there) {
     return prefix;
   }
   if (fs::is_regular_file(prefix, ignored)) {

@@ -1,0 +1,23 @@
+#ifndef ETC_BASE_JSON_TEXT_H_
+#define ETC_BASE_JSON_TEXT_H_
+
+#include <string>
+
+#include "nlohmann/json_fwd.hpp"
+
+namespace etc {
+
+// The text of a JSON value: on one line, or indented by `indent` if that is not
+// negative. Bytes of its strings that are not UTF-8, as names of files may
+// have, become U+FFFD: a run that works is not to end for a name that cannot be
+// spelt.
+std::string JsonText(const nlohmann::json& json, int indent = -1);
+std::string JsonText(const nlohmann::ordered_json& json, int indent = -1);
+
+// The same with escapes in the place of all that is not ASCII.
+std::string JsonAsciiText(const nlohmann::json& json, int indent = -1);
+std::string JsonAsciiText(const nlohmann::ordered_json& json, int indent = -1);
+
+}  // namespace etc
+
+#endif  // ETC_BASE_JSON_TEXT_H_

@@ -1,0 +1,39 @@
+#include "base/path_lookup.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<fs::file_status> LookUp(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  // Absence is no error here.
+  if (status.type() == fs::file_type::none) {
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat("cannot look up ", path));
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> PathExists(const std::string& path) {
+  const absl::StatusOr<fs::file_status> status = LookUp(path);
+  return status.ok() ? absl::StatusOr<bool>(fs::exists(*status))
+                     : status.status();
+}
+
+absl::StatusOr<bool> IsDirectory(const std::string& path) {
+  const absl::StatusOr<fs::file_status> status = LookUp(path);
+  return status.ok() ? absl::StatusOr<bool>(fs::is_directory(*status))
+                     : status.status();
+}
+
+}  // namespace etc

@@ -1,0 +1,178 @@
+#include "tasks/classify/data_summary.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/counted.h"
+#include "base/utf8.h"
+#include "tasks/classify/records.h"
+#include "tasks/record_json.h"
+#include "tasks/text/text_folding.h"
+
+namespace etc {
+namespace {
+
+// What is said of one set of documents.
+struct Summary {
+  int64_t documents = 0;
+  int64_t without_answer = 0;
+  std::map<std::string, int64_t> documents_of_label;
+  double least = std::numeric_limits<double>::infinity();
+  double most = -std::numeric_limits<double>::infinity();
+  // Hashes of the texts, each once.
+  std::unordered_set<size_t> texts;
+  // Documents whose text is one of the other set.
+  int64_t known = 0;
+
+  void Add(const ClassifyRecord& record, size_t text) {
+    ++documents;
+    texts.insert(text);
+    if (!record.answer.has_value()) {
+      ++without_answer;
+      return;
+    }
+    for (const std::string& label : record.answer->labels) {
+      ++documents_of_label[label];
+    }
+    least = std::min(least, record.answer->number);
+    most = std::max(most, record.answer->number);
+  }
+};
+
+size_t HashOfTexts(const ClassifyRecord& record) {
+  return std::hash<std::string>()(absl::StrCat(
+      absl::StrJoin(record.texts, "\n"), "\n\n", record.text_b.value_or("")));
+}
+
+// Of `records`; counts those whose text is in `other`.
+Summary Summarize(const std::vector<FileRecord>& records,
+                  const ClassifyOptions& options, const Summary& other) {
+  Summary summary;
+  for (const FileRecord& file_record : records) {
+    const auto record = ParseObject<ClassifyRecord>(
+        file_record.json, file_record.where,
+        [&](JsonObjectReader& reader, ClassifyRecord* read) {
+          ReadClassifyRecord(reader, options, read);
+        });
+    if (!record.ok()) {
+      continue;
+    }
+    const size_t text = HashOfTexts(*record);
+    summary.known += other.texts.contains(text) ? 1 : 0;
+    summary.Add(*record, text);
+  }
+  return summary;
+}
+
+// "labels "food" 400, "music" 320": the most frequent first.
+std::string LabelText(const Summary& summary) {
+  constexpr size_t kMostShown = 20;
+  std::vector<std::pair<std::string, int64_t>> labels(
+      summary.documents_of_label.begin(), summary.documents_of_label.end());
+  std::stable_sort(
+      labels.begin(), labels.end(),
+      [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> parts;
+  for (const auto& [label, count] : labels) {
+    if (parts.size() == kMostShown) {
+      break;
+    }
+    parts.push_back(absl::StrCat(QuotedName(label), " ", count));
+  }
+  return absl::StrCat(
+      Counted(static_cast<int64_t>(labels.size()), "label"), ": ",
+      absl::StrJoin(parts, ", "),
+      labels.size() > kMostShown
+          ? absl::StrCat(" and ", labels.size() - kMostShown, " others")
+          : "");
+}
+
+std::string LineOf(const char* set, const Summary& summary,
+                   const ClassifyOptions& options) {
+  std::string line =
+      absl::StrCat(set, ": ", Counted(summary.documents, "document"));
+  if (summary.without_answer > 0) {
+    absl::StrAppend(&line, ", ", summary.without_answer, " without an answer");
+  }
+  if (summary.without_answer == summary.documents) {
+    return line;
+  }
+  return options.type == ClassifyType::kNumber
+             ? absl::StrCat(line, ", numbers from ", summary.least, " to ",
+                            summary.most)
+             : absl::StrCat(line, ", ", LabelText(summary));
+}
+
+// A label without what people do not see, or do not mean.
+std::string Folded(const std::string& label) {
+  std::string folded;
+  bool is_space = false;
+  const std::string lower = LowerCase(label);
+  for (int64_t at = 0; at < static_cast<int64_t>(lower.size());) {
+    const CodePoint c = NextCodePoint(lower, &at);
+    is_space = is_space || IsPythonSpace(c);
+    if (IsPythonSpace(c) || c < 0) {
+      continue;
+    }
+    if (is_space && !folded.empty()) {
+      folded += ' ';
+    }
+    is_space = false;
+    AppendUtf8(c, &folded);
+  }
+  return folded;
+}
+
+void AddLabelWarnings(const Summary& train, const ClassifyOptions& options,
+                      std::vector<std::string>* lines) {
+  std::map<std::string, std::vector<std::string>> alike;
+  for (const auto& [label, count] : train.documents_of_label) {
+    alike[Folded(label)].push_back(QuotedName(label));
+  }
+  for (const auto& [folded, labels] : alike) {
+    if (labels.size() > 1) {
+      lines->push_back(absl::StrCat(
+          "warning: the labels ", absl::StrJoin(labels, " and "),
+          " differ by case or white space only, and are learnt as different "
+          "ones"));
+    }
+  }
+  for (const std::string& label : options.labels) {
+    if (!train.documents_of_label.contains(label)) {
+      lines->push_back(absl::StrCat("warning: no training document has the ",
+                                    "label ", QuotedName(label)));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> DescribeClassifyData(
+    const std::vector<FileRecord>& train, const std::vector<FileRecord>& dev,
+    const ClassifyOptions& options) {
+  const Summary of_train = Summarize(train, options, Summary());
+  const Summary of_dev = Summarize(dev, options, of_train);
+  std::vector<std::string> lines = {LineOf("training", of_train, options)};
+  if (of_dev.documents > 0) {
+    lines.push_back(LineOf("evaluation", of_dev, options));
+  }
+  AddLabelWarnings(of_train, options, &lines);
+  if (of_dev.known > 0) {
+    lines.push_back(absl::StrCat(
+        "warning: ", of_dev.known, " of the ",
+        Counted(of_dev.documents, "document"),
+        " for evaluation have the text of a training document: the scores are "
+        "better than those of new documents"));
+  }
+  return lines;
+}
+
+}  // namespace etc

@@ -1,0 +1,80 @@
+#include "tasks/data/hold_out.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/random.h"
+#include "base/sha256.h"
+
+namespace etc {
+
+std::vector<bool> ChooseHeldOut(const std::vector<std::string>& strata,
+                                const HoldOutOptions& options) {
+  // Records of each stratum in a random order.
+  std::map<std::string, std::vector<std::pair<uint64_t, size_t>>> members;
+  for (size_t i = 0; i < strata.size(); ++i) {
+    members[strata[i]].emplace_back(
+        CombineSeeds(
+            {static_cast<uint64_t>(options.seed), static_cast<uint64_t>(i)}),
+        i);
+  }
+  std::vector<bool> is_held_out(strata.size());
+  size_t before = 0;
+  size_t chosen = 0;
+  for (auto& [stratum, records] : members) {
+    std::sort(records.begin(), records.end());
+    // The fractions of records add up over the strata.
+    before += records.size();
+    const auto due = static_cast<size_t>(
+        std::llround(options.fraction * static_cast<double>(before)));
+    const size_t take =
+        std::min(due - std::min(due, chosen), records.size() - 1);
+    for (size_t i = 0; i < take; ++i) {
+      is_held_out[records[i].second] = true;
+    }
+    chosen += take;
+  }
+  return is_held_out;
+}
+
+std::string DescribeHeldOut(const std::vector<FileRecord>& records,
+                            const std::vector<bool>& is_held_out) {
+  Sha256 digest;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (is_held_out[i]) {
+      digest.Update(absl::StrCat(i, " ", records[i].json, "\n"));
+    }
+  }
+  return absl::StrCat(std::count(is_held_out.begin(), is_held_out.end(), true),
+                      " of ",
+                      Counted(static_cast<int64_t>(records.size()), "record"),
+                      ", sha256:", digest.HexDigest());
+}
+
+absl::Status CheckHeldOut(const std::vector<FileRecord>& records,
+                          const std::vector<bool>& is_held_out,
+                          const HoldOutOptions& options) {
+  if (std::count(is_held_out.begin(), is_held_out.end(), true) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.dev_fraction ", options.fraction, " of ",
+                     Counted(static_cast<int64_t>(records.size()), "record"),
+                     " holds none out for evaluations"));
+  }
+  const std::string found = DescribeHeldOut(records, is_held_out);
+  if (options.expected.empty() || options.expected == found) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the records of data.train that are held out for evaluations "
+      "(data.dev_fraction) are not those of the run: they were ",
+      options.expected, " (data.dev_records), and are ", found,
+      "; the files have changed, so that others are held out than those that "
+      "the model was not trained on"));
+}
+
+}  // namespace etc

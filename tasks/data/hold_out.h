@@ -1,0 +1,46 @@
+#ifndef ETC_TASKS_DATA_HOLD_OUT_H_
+#define ETC_TASKS_DATA_HOLD_OUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tasks/data/file_records.h"
+
+namespace etc {
+
+// Records of the training data that are held out for evaluations.
+struct HoldOutOptions {
+  // Names of files, or patterns: data.train.
+  std::vector<std::string> patterns;
+  // Share of the records, in [0, 1); 0: none are.
+  double fraction = 0;
+  int64_t seed = 1;
+  // What DescribeHeldOut said when the run began; empty: it has not begun.
+  std::string expected;
+};
+
+// Whether each record is held out. Of each stratum (the label of a record) the
+// share is the same, up to one record, and of all together it is
+// round(fraction * size); the draws depend on the seed and on the order of the
+// records alone. One record of each stratum at least stays.
+std::vector<bool> ChooseHeldOut(const std::vector<std::string>& strata,
+                                const HoldOutOptions& options);
+
+// What tells these held out records from others: "90 of 900 records,
+// sha256:9f86d0...".
+std::string DescribeHeldOut(const std::vector<FileRecord>& records,
+                            const std::vector<bool>& is_held_out);
+
+// Whether the held out records are those that the run began with.
+//   kFailedPrecondition  they are not: the files have changed
+//   kInvalidArgument     none is held out
+absl::Status CheckHeldOut(const std::vector<FileRecord>& records,
+                          const std::vector<bool>& is_held_out,
+                          const HoldOutOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_DATA_HOLD_OUT_H_

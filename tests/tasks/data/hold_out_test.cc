@@ -1,0 +1,84 @@
+#include "tasks/data/hold_out.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+
+namespace etc {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Of 1000 records, "a" has 700, "b" 293, "c" 6 and "d" one.
+std::vector<std::string> Strata() {
+  std::vector<std::string> strata;
+  for (int i = 0; i < 1000; ++i) {
+    strata.emplace_back(i < 700 ? "a" : i < 993 ? "b" : i < 999 ? "c" : "d");
+  }
+  return strata;
+}
+
+int64_t CountOf(const std::vector<bool>& is_held_out, size_t begin,
+                size_t end) {
+  return std::count(is_held_out.begin() + static_cast<int64_t>(begin),
+                    is_held_out.begin() + static_cast<int64_t>(end), true);
+}
+
+std::vector<FileRecord> Records(int64_t count) {
+  std::vector<FileRecord> records;
+  for (int64_t i = 0; i < count; ++i) {
+    records.push_back({.json = absl::StrCat("{\"id\": ", i, "}")});
+  }
+  return records;
+}
+
+TEST(HoldOutTest, TakesTheSameShareOfEachStratum) {
+  const std::vector<bool> chosen = ChooseHeldOut(Strata(), {.fraction = 0.1});
+  EXPECT_EQ(CountOf(chosen, 0, 1000), 100);
+  EXPECT_EQ(CountOf(chosen, 0, 700), 70);
+  EXPECT_LE(std::abs(CountOf(chosen, 700, 993) - 29), 1);
+  EXPECT_LE(CountOf(chosen, 993, 999), 1);
+  // All that there is of it stays for training.
+  EXPECT_FALSE(chosen[999]);
+  const std::vector<bool> most = ChooseHeldOut(Strata(), {.fraction = 0.99});
+  EXPECT_LE(CountOf(most, 993, 999), 5);
+}
+
+TEST(HoldOutTest, FollowsFromTheSeedAlone) {
+  const auto chosen = ChooseHeldOut(Strata(), {.fraction = 0.1, .seed = 3});
+  EXPECT_EQ(chosen, ChooseHeldOut(Strata(), {.fraction = 0.1, .seed = 3}));
+  EXPECT_NE(chosen, ChooseHeldOut(Strata(), {.fraction = 0.1, .seed = 4}));
+}
+
+TEST(HoldOutTest, TellsOtherRecords) {
+  const std::vector<FileRecord> records = Records(20);
+  HoldOutOptions options = {.fraction = 0.25};
+  const std::vector<bool> chosen =
+      ChooseHeldOut(std::vector<std::string>(20), options);
+  EXPECT_TRUE(CheckHeldOut(records, chosen, options).ok());
+  options.expected = DescribeHeldOut(records, chosen);
+  EXPECT_THAT(options.expected, StartsWith("5 of 20 records, sha256:"));
+  EXPECT_TRUE(CheckHeldOut(records, chosen, options).ok());
+  std::vector<FileRecord> changed = records;
+  const auto first = std::find(chosen.begin(), chosen.end(), true);
+  changed[static_cast<size_t>(first - chosen.begin())].json += " ";
+  const absl::Status status = CheckHeldOut(changed, chosen, options);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr(options.expected));
+}
+
+TEST(HoldOutTest, RefusesToHoldOutNothing) {
+  const HoldOutOptions options = {.fraction = 0.01};
+  const std::vector<bool> chosen =
+      ChooseHeldOut(std::vector<std::string>(20), options);
+  EXPECT_THAT(CheckHeldOut(Records(20), chosen, options).message(),
+              HasSubstr("data.dev_fraction 0.01 of 20 records holds none out"));
+}
+
+}  // namespace
+}  // namespace etc
