@@ -361,7 +361,10 @@ absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
   TokenizerFiles tokenizer{.type = kSentencePiece, .vocabulary = vocabulary};
   ETC_ASSIGN_OR_RETURN(const TokenizerStatements statements,
                        ReadSentencePieceStatements(vocabulary));
-  if (const auto& other = statements.tokenizer_class; other.has_value()) {
+  // RoBERTa's class is that of its vocab.json, beside which a model may lie.
+  if (const auto& other = statements.tokenizer_class;
+      other.has_value() &&
+      absl::StripSuffix(other->value, "Fast") != "RobertaTokenizer") {
     return UnsupportedTokenizer(
         other->where, QuotedName(other->value),
         "a SentencePiece model without a class of its own, which gives text "

@@ -544,6 +544,8 @@ TEST_F(StatementsTest, ASentencePieceModelHasNoClassOfItsOwn) {
   Write("tokenizer_config.json", {{"tokenizer_class", "AlbertTokenizer"}});
   EXPECT_THAT(DescribeTokenizer("sentencepiece", model).status().message(),
               HasSubstr("tokenizer_class is \"AlbertTokenizer\""));
+  Write("tokenizer_config.json", {{"tokenizer_class", "RobertaTokenizer"}});
+  EXPECT_TRUE(DescribeTokenizer("sentencepiece", model).ok());
 }
 
 }  // namespace
