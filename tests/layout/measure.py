@@ -11,8 +11,8 @@ Prints one line for each figure, with its bound, and names what breaks it:
   public headers       those that are installed (PUBLIC_HEADERS in a layer's
                        CMakeLists.txt) include only such ones of ours, and are
                        few; doc/architecture.md has a row for each
-  file lengths         headers at most 150 lines; sources, and headers of code
-                       (-inl.h), at most 400
+  file lengths         headers at most 300 lines; sources, and headers of code
+                       (-inl.h), at most 600
   function lengths     at most 60 lines, braces included
   repetition           share of the tasks' lines that stand in another task too,
                        after the tasks' names were made one. It should be 10 %;
@@ -38,7 +38,7 @@ import tempfile
 
 LAYERS = ["base", "attention", "etc", "tasks"]
 SHARED_IN_TASKS = ["text", "data", "distributed", "train"]
-MAX_HEADER, MAX_SOURCE, MAX_FUNCTION = 150, 400, 60
+MAX_HEADER, MAX_SOURCE, MAX_FUNCTION = 300, 600, 60
 MAX_REPETITION = 15.0
 MAX_REPETITION_PROPER = 10.0
 MAX_PUBLIC_HEADERS = 20
@@ -281,7 +281,7 @@ def self_test():
       "private": ["etc/functions.h: includes etc/long.h"],
       "undescribed": ["etc/short.h: no row in doc/architecture.md",
                       "doc/architecture.md: etc/gone.h is not installed"],
-      "files": ["etc/long.cc: 401 lines", "etc/long.h: 151 lines"],
+      "files": ["etc/long.cc: 601 lines", "etc/long.h: 301 lines"],
       "functions": ["etc/functions.cc:1: 61 lines"],
       "metaphors": ["etc/short.h:1: // The door of each storey."],
       # "int ones_own_number;" and "int twos_own_number;" are one line when
