@@ -20,6 +20,13 @@ class RecordTask : public Task {
   virtual absl::StatusOr<Examples> MakeExamples(
       const std::string& record, const std::string& where) const = 0;
 
+  // The same of a record that is only predicted for: its answers are not looked
+  // at, whatever they are.
+  virtual absl::StatusOr<Examples> MakeExamplesToPredict(
+      const std::string& record, const std::string& where) const {
+    return MakeExamples(record, where);
+  }
+
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const final;
 

@@ -46,7 +46,6 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
       "GLUE: the class or the score of a text or two; the configuration says "
       "which task";
   static constexpr char kPredictionUnit[] = "line";
-  static constexpr char kAnswerField[] = "label";
   static TableSizes Tables(const InputOptions& input) {
     return TablesOfTexts(input);
   }
@@ -66,6 +65,9 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   static absl::StatusOr<std::vector<FileRecord>> ReadFile(
       const std::string& path, const Options& options);
   static void ReadRecord(JsonObjectReader& reader, Record* record);
+  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+    return {"label"};
+  }
   static ExampleOr<Example> MakeExamples(Record record, const Context& context);
   // The label, what truncation took, and the tokens.
   static std::string Describe(const Example& example, const Context& context);
@@ -78,12 +80,12 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
     return record.has_label ? std::optional<Gold>(record.gold) : std::nullopt;
   }
   // A file of the GLUE server (doc/glue.md 8): "index<TAB>prediction", and a
-  // line for each row. Scores are in it with 3 decimals, and from 0 to 5.
+  // line for each row, each row once. Scores are in it with 3 decimals, and
+  // from 0 to 5.
   static PredictionsOr ReadPredictions(const std::string& path);
   static std::string FileContents(const Answers& answers,
                                   const Options& options);
-  // Whether there are as many predictions as rows, and each is a label, or a
-  // number, as the task has it.
+  // Whether each prediction is a label, or a number, as the task has it.
   static absl::Status CheckFiles(const Answers& answers,
                                  const ScoredFiles& files);
 
