@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -23,17 +25,21 @@ using nlohmann::json;
 
 constexpr size_t kDeepestNesting = 64;  // doc/formats.md 0.2
 
-// "file.json:3:7: message" for the byte before `end`, counted from 1.
-absl::Status MistakeAt(absl::string_view text, size_t end,
-                       const std::string& source, absl::string_view message) {
+// "3:7", line and column of the byte before `end`, counted from 1.
+std::string PlaceBefore(absl::string_view text, size_t end) {
   const absl::string_view before = text.substr(0, end > 0 ? end - 1 : 0);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
   const size_t newline = before.rfind('\n');
   const size_t column = newline == absl::string_view::npos
                             ? before.size()
                             : before.size() - newline - 1;
+  return absl::StrCat(line, ":", column + 1);
+}
+
+absl::Status MistakeAt(absl::string_view text, size_t end,
+                       const std::string& source, absl::string_view message) {
   return absl::InvalidArgumentError(
-      absl::StrCat(source, ":", line, ":", column + 1, ": ", message));
+      absl::StrCat(source, ":", PlaceBefore(text, end), ": ", message));
 }
 
 // The library's message without its own prefix and place, printable and short.
@@ -71,14 +77,22 @@ void Clear(json* value) noexcept {
 // go on.
 class DocumentBuilder : public nlohmann::json_sax<json> {
  public:
-  DocumentBuilder(absl::string_view text, const std::string& source)
-      : text_(text), source_(source), reached_(text.data()) {}
+  // `keeps_places`: of keys, so that a message can say where the first of two
+  // is. It is memory that a document without mistakes does not need.
+  DocumentBuilder(absl::string_view text, const std::string& source,
+                  bool keeps_places)
+      : text_(text),
+        source_(source),
+        keeps_places_(keeps_places),
+        reached_(text.data()) {}
   ~DocumentBuilder() override { Clear(&document_); }
   DocumentBuilder(const DocumentBuilder&) = delete;
   DocumentBuilder& operator=(const DocumentBuilder&) = delete;
 
   const char** reached() { return &reached_; }
   const absl::Status& status() const { return status_; }
+  // Whether the mistake is a key that is there twice.
+  bool has_equal_keys() const { return has_equal_keys_; }
   json TakeDocument() { return std::move(document_); }
 
   bool null() override { return Add(nullptr) != nullptr; }
@@ -102,8 +116,15 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
     auto& object = open_.back()->get_ref<json::object_t&>();
     const auto [place, is_new] = object.try_emplace(name);
     if (!is_new) {
-      return Fail(absl::StrCat("the key \"", absl::CHexEscape(name),
-                               "\" is there twice"));
+      has_equal_keys_ = true;
+      return Fail(absl::StrCat(
+          "the key \"", absl::CHexEscape(name), "\" is there twice",
+          keeps_places_ ? absl::StrCat(", first at ",
+                                       PlaceBefore(text_, ends_.back()[name]))
+                        : ""));
+    }
+    if (keeps_places_) {
+      ends_.back()[name] = reached_ - text_.data();
     }
     slot_ = &place->second;
     return true;
@@ -142,10 +163,12 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
     }
     // Stays in its place while it is open: only then does its parent grow.
     open_.push_back(Add(json(kind)));
+    ends_.resize(keeps_places_ ? open_.size() : 0);
     return true;
   }
   bool Close() {
     open_.pop_back();
+    ends_.resize(keeps_places_ ? open_.size() : 0);
     return true;
   }
 
@@ -156,7 +179,11 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
 
   absl::string_view text_;
   const std::string& source_;
+  const bool keeps_places_;
   const char* reached_;
+  bool has_equal_keys_ = false;
+  // The ends of the keys of each of open_.
+  std::vector<std::map<std::string, size_t>> ends_;
   json document_;
   std::vector<json*> open_;  // objects and arrays, the innermost last
   json* slot_ = nullptr;     // value of the key just read
@@ -171,14 +198,22 @@ absl::StatusOr<json> ParseJson(absl::string_view text,
   if (nul != absl::string_view::npos) {
     return MistakeAt(text, nul + 1, source, "there should be no NUL bytes");
   }
-  DocumentBuilder builder(text, source);
-  const bool parsed = json::sax_parse(
-      TrackedIterator(text.data(), builder.reached()),
-      TrackedIterator(text.data() + text.size(), builder.reached()), &builder);
-  if (!parsed) {
-    return builder.status();
+  absl::Status status;
+  for (const bool keeps_places : {false, true}) {
+    DocumentBuilder builder(text, source, keeps_places);
+    const bool parsed = json::sax_parse(
+        TrackedIterator(text.data(), builder.reached()),
+        TrackedIterator(text.data() + text.size(), builder.reached()),
+        &builder);
+    if (parsed) {
+      return builder.TakeDocument();
+    }
+    status = builder.status();
+    if (!builder.has_equal_keys()) {
+      break;
+    }
   }
-  return builder.TakeDocument();
+  return status;
 }
 
 absl::StatusOr<json> ReadJsonFile(const std::string& path) {

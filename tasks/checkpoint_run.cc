@@ -1,6 +1,8 @@
 #include "tasks/checkpoint_run.h"
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,7 +11,9 @@
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "etc/weights/pretraining_parameters.h"
+#include "tasks/data/data_files.h"
 #include "tasks/find_checkpoint.h"
+#include "tasks/prediction_file.h"
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/run_plan.h"
@@ -56,6 +60,94 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
   return config;
 }
 
+// All files below a directory.
+void AddFilesBelow(const std::string& directory,
+                   std::vector<std::string>* files) {
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(directory, error),
+       end;
+       !error && entry != end; entry.increment(error)) {
+    files->push_back(entry->path().string());
+  }
+}
+
+// The files of the checkpoint in `directory`, and of the run that it is of.
+void AddCheckpoint(const std::filesystem::path& directory,
+                   std::vector<std::string>* files) {
+  AddFilesBelow(directory.string(), files);
+  const std::filesystem::path checkpoints = directory.parent_path();
+  if (checkpoints.filename() != "checkpoints") {
+    return;
+  }
+  AddFilesBelow(checkpoints.string(), files);
+  const std::filesystem::path seed = checkpoints.parent_path();
+  const std::filesystem::path run = seed.parent_path();
+  for (const std::filesystem::path& above : {seed, run, run.parent_path()}) {
+    for (const char* name :
+         {"metrics.jsonl", "checkpoints.json", "summary.json", "grid.json"}) {
+      files->push_back((above / name).string());
+    }
+  }
+}
+
+// What is read for a run of the checkpoint in `directory`.
+absl::StatusOr<CheckpointFiles> FilesOf(const std::string& directory,
+                                        const CheckpointRun& run) {
+  CheckpointFiles files;
+  AddCheckpoint(directory, &files.read);
+  if (!run.config.data.dev.empty()) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
+                         FindDataFiles(run.config.data.dev));
+    files.read.insert(files.read.end(), data.begin(), data.end());
+  }
+  files.read.push_back(run.config.tokenizer.vocabulary);
+  for (const PredictionFile& file :
+       run.setup.task->MakePredictions()->MoreFiles()) {
+    files.prefixes.push_back(file.prefix);
+  }
+  return files;
+}
+
+// In the first process, of whose result all others learn.
+absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
+                        const CheckpointRunOptions& options) {
+  absl::Status status;
+  if (options.check != nullptr &&
+      (options.group == nullptr || options.group->is_first())) {
+    const absl::StatusOr<CheckpointFiles> files = FilesOf(directory, run);
+    status = files.ok() ? options.check(*files) : files.status();
+  }
+  return options.group == nullptr ? status : options.group->Agree(status);
+}
+
+std::string DescribeSkipped(const SkippedRecords& skipped) {
+  return absl::StrCat(
+      "skipped ", Counted(skipped.count, "bad record"),
+      skipped.count == 1 ? ": " : ", the first: ", skipped.first_message);
+}
+
+// Says what was left out; if that is all, it is an error.
+absl::Status ReportLeftOut(const Evaluation& evaluation,
+                           const CheckpointRunOptions& options) {
+  const bool has_skipped = evaluation.skipped.count > 0;
+  if (evaluation.num_examples == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is nothing to ", options.predicts ? "predict" : "evaluate", ": ",
+        has_skipped ? DescribeSkipped(evaluation.skipped)
+                    : "the data have no records"));
+  }
+  if (has_skipped) {
+    options.warn(DescribeSkipped(evaluation.skipped));
+  }
+  const int64_t unanswered = evaluation.predictions->num_unanswered();
+  if (!options.predicts && unanswered > 0 && !evaluation.metrics.empty()) {
+    options.warn(absl::StrCat(
+        Counted(unanswered, "record"), " without an answer ",
+        unanswered == 1 ? "is" : "are", " left out of the scores"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CheckpointRun> RunCheckpoint(
@@ -76,6 +168,7 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                      ": its configuration names no dev files; give some with "
                      "--data"));
   }
+  ETC_RETURN_IF_ERROR(CheckFiles(checkpoint.directory, run, options));
   for (const std::string& warning : run.setup.warnings) {
     options.warn(warning);
   }
@@ -97,20 +190,20 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   evaluate.reporter = options.reporter;
   evaluate.stop = options.stop;
   evaluate.group = options.group;
+  evaluate.predicts = options.predicts;
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ExampleSource> records,
       OpenRecords(run.config.data.dev, *run.setup.task,
-                  {.reporter = options.reporter,
+                  {.use = options.predicts ? RecordUse::kPrediction
+                                           : RecordUse::kEvaluation,
+                   .reporter = options.reporter,
                    .stop = evaluate.stop,
                    .group = options.group,
                    .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
   ETC_ASSIGN_OR_RETURN(run.evaluation,
                        Evaluate(&model, *run.setup.task, *records, evaluate));
-  if (run.evaluation.skipped.count > 0) {
-    options.warn(absl::StrCat(
-        "skipped ", Counted(run.evaluation.skipped.count, "bad record"),
-        run.evaluation.skipped.count == 1 ? ": " : ", the first: ",
-        run.evaluation.skipped.first_message));
+  if (options.group == nullptr || options.group->is_first()) {
+    ETC_RETURN_IF_ERROR(ReportLeftOut(run.evaluation, options));
   }
   return run;
 }

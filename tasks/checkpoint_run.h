@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/task_setup.h"
 #include "tasks/train/config.h"
@@ -15,6 +16,12 @@
 #include "tasks/train/progress.h"
 
 namespace etc {
+
+// What a run reads, and the names of what is written.
+struct CheckpointFiles {
+  std::vector<std::string> read;
+  std::vector<std::string> prefixes;
+};
 
 // A checkpoint's model to be run over a data set.
 struct CheckpointRunOptions {
@@ -27,8 +34,13 @@ struct CheckpointRunOptions {
   std::string residual_attention;
   // As train.device; that of the training does not matter.
   std::string device = "auto";
-  // Whether a prediction file is wanted, which pre-training has not.
+  // Whether a prediction file is wanted, which pre-training has not. Answers
+  // are not read then.
   bool predicts = false;
+  // Called before the model is loaded, in the first process alone: with the
+  // files that are read, and the prefixes of those that the task writes beside
+  // its predictions (PredictionFile). Its error ends the run. May be empty.
+  std::function<absl::Status(const CheckpointFiles& files)> check;
   // CPU threads and examples per batch; absent: those of the configuration.
   std::optional<int64_t> threads;
   std::optional<int64_t> batch_size;

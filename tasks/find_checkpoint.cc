@@ -12,13 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/counted.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/run_summary.h"
+#include "tasks/train/score_table.h"
 
 namespace etc {
 namespace {
@@ -91,10 +91,9 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
         "name one of them: ",
         absl::StrJoin(names, ", ")));
   }
-  best->second.reason =
-      absl::StrFormat("the best of %s by %s, %.4f",
-                      Counted(static_cast<int64_t>(seeds.size()), "seed"),
-                      summary.main_metric, best->first);
+  best->second.reason = absl::StrCat(
+      "the best of ", Counted(static_cast<int64_t>(seeds.size()), "seed"),
+      " by ", summary.main_metric, ", ", FormatScore(best->first));
   return best->second;
 }
 

@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_METRICS_H_
 #define ETC_TASKS_METRICS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,10 +23,18 @@ inline std::optional<double> FindMetric(const Metrics& metrics,
   return std::nullopt;
 }
 
+// Records of a data set that have no answer, and are in no score.
+struct UnansweredRecords {
+  int64_t count = 0;
+  // How messages call the first of them: "dev.json: record 3".
+  std::string first = "";
+};
+
 // Scores, and the name of the one by which checkpoints are compared.
 struct TaskScores {
   Metrics metrics;
   std::string main_metric;
+  UnansweredRecords unanswered = {};
 };
 
 // Whether the official scoring is kept where it is of no use: Natural Questions

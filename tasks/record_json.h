@@ -13,6 +13,8 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "tasks/data/id_places.h"
+#include "tasks/data/non_finite_json.h"
 #include "tasks/scoring.h"
 
 namespace etc {
@@ -60,15 +62,17 @@ absl::StatusOr<std::vector<T>> ReadList(const nlohmann::json& json,
 
 // What `read(text, where)` makes of each record of the files that `pattern`
 // names, an id and a T or a status.
+//   kInvalidArgument  an id comes again; and what `read` says
 template <typename T, typename Read>
 absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read,
                                  const RecordLimits& limits = {}) {
   ById<T> values;
+  IdPlaces ids;
   ETC_RETURN_IF_ERROR(ForEachRecord(
       pattern,
       [&](const std::string& text, const std::string& where) -> absl::Status {
         ETC_ASSIGN_OR_RETURN(values.emplace_back(), read(text, where));
-        return absl::OkStatus();
+        return ids.Add(values.back().first, where);
       },
       limits));
   return values;
@@ -76,17 +80,45 @@ absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read,
 
 // A record of task D.
 template <typename D>
-absl::StatusOr<typename D::Record> ParseRecord(
-    absl::string_view text, const std::string& where,
-    const typename D::Options& options = {}) {
-  return ParseObject<typename D::Record>(
-      text, where, [&](JsonObjectReader& reader, typename D::Record* record) {
+absl::StatusOr<typename D::Record> RecordFromJson(
+    const nlohmann::json& json, const std::string& where,
+    const typename D::Options& options) {
+  return ReadObject<typename D::Record>(
+      json, where, [&](JsonObjectReader& reader, typename D::Record* record) {
         if constexpr (requires { D::ReadRecord(reader, options, record); }) {
           D::ReadRecord(reader, options, record);
         } else {
           D::ReadRecord(reader, record);
         }
       });
+}
+
+template <typename D>
+absl::StatusOr<typename D::Record> ParseRecord(
+    absl::string_view text, const std::string& where,
+    const typename D::Options& options = {}) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+  return RecordFromJson<D>(json, where, options);
+}
+
+// The same as if it had none of the fields D::AnswerFields(options), in which
+// there may also be NaN and Infinity.
+template <typename D>
+absl::StatusOr<typename D::Record> ParseRecordWithoutAnswers(
+    absl::string_view text, const std::string& where,
+    const typename D::Options& options = {}) {
+  absl::StatusOr<nlohmann::json> parsed = ParseJson(text, where);
+  if (!parsed.ok()) {
+    auto tried = ParseJson(WithNullForNonFinite(text), where);
+    parsed = tried.ok() ? std::move(tried) : std::move(parsed);
+  }
+  ETC_ASSIGN_OR_RETURN(nlohmann::json json, std::move(parsed));
+  if (json.is_object()) {
+    for (const std::string& field : D::AnswerFields(options)) {
+      json.erase(field);
+    }
+  }
+  return RecordFromJson<D>(json, where, options);
 }
 
 }  // namespace etc

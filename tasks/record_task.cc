@@ -20,6 +20,9 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> RecordTask::Open(
   const auto make = [this, use = request.use](
                         const std::string& record,
                         const std::string& where) -> absl::StatusOr<Examples> {
+    if (use == RecordUse::kPrediction) {
+      return MakeExamplesToPredict(record, where);
+    }
     ETC_ASSIGN_OR_RETURN(Examples examples, MakeExamples(record, where));
     for (const auto& example : examples) {
       if (use == RecordUse::kTraining && !example->training_error.empty()) {

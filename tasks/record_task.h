@@ -28,6 +28,13 @@ class RecordTask : public Task {
   virtual absl::StatusOr<Examples> MakeExamples(
       const std::string& record, const std::string& where) const = 0;
 
+  // The same of a record that is only predicted for: its answers are not looked
+  // at, whatever they are.
+  virtual absl::StatusOr<Examples> MakeExamplesToPredict(
+      const std::string& record, const std::string& where) const {
+    return MakeExamples(record, where);
+  }
+
   // What MakeExamples, or a training on the examples, refuses in a record, as
   // far as it can be told without a tokenizer.
   virtual absl::Status CheckRecord(const std::string& /*record*/,

@@ -8,12 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "tasks/train/score_table.h"
 
 namespace etc {
 namespace {
@@ -176,7 +176,8 @@ absl::StatusOr<FoundRun> FindRun(const std::string& path) {
           : absl::StrCat("the ", settings.finished, " finished of ",
                          settings.all, " settings"));
   if (const auto median = FindMetric(settings.of_best, main_metric)) {
-    absl::StrAppendFormat(&reason, ", median %s %.4f", main_metric, *median);
+    absl::StrAppend(&reason, ", median ", main_metric, " ",
+                    FormatScore(*median));
   }
   return FoundRun{.directory = absl::StrCat(path, "/", *best),
                   .reason = std::move(reason)};

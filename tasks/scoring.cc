@@ -41,25 +41,38 @@ absl::Status ForEachRecord(
   return absl::OkStatus();
 }
 
-absl::Status AnswerIsMissing(absl::string_view where, absl::string_view field) {
+absl::Status NothingToScore(const ScoredFiles& files, absl::string_view where) {
   return absl::InvalidArgumentError(
-      absl::StrCat(where, ".", field, " is missing"));
+      absl::StrCat("no record of ", files.gold, " has an answer (", where,
+                   " is the first), so there is nothing to score"));
 }
 
-absl::Status CheckSameIds(const std::vector<std::string>& gold,
-                          const std::vector<std::string>& predictions,
+absl::Status CheckSameIds(const std::set<std::string>& records,
+                          const std::set<std::string>& unanswered,
+                          const std::set<std::string>& predicted,
                           const ScoredFiles& files, absl::string_view what) {
-  const std::set<std::string> with_gold(gold.begin(), gold.end());
-  const std::set<std::string> predicted(predictions.begin(), predictions.end());
-  if (const std::string* id = FirstMissing(with_gold, predicted)) {
+  std::set<std::string> expected = predicted;
+  expected.insert(unanswered.begin(), unanswered.end());
+  if (const std::string* id = FirstMissing(records, expected)) {
     return absl::InvalidArgumentError(absl::StrCat(
         files.predictions, " should have a ", what, " for each document of ",
         files.gold, ", but has none for ", *id));
   }
-  if (const std::string* id = FirstMissing(predicted, with_gold)) {
+  if (const std::string* id = FirstMissing(predicted, records)) {
     return absl::InvalidArgumentError(
         absl::StrCat(files.predictions, " has a ", what, " for ", *id,
                      ", which is no document of ", files.gold));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKnownIds(const std::set<std::string>& records,
+                           const std::set<std::string>& predicted,
+                           const ScoredFiles& files) {
+  if (const std::string* id = FirstMissing(predicted, records)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        files.predictions, ": ", *id, " is the answer to a question that ",
+        files.gold, " does not have"));
   }
   return absl::OkStatus();
 }

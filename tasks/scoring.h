@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ struct Scores {
 };
 
 // Gold or predictions of a data set, each with the id of its record, in the
-// order of the data. An id may come again.
+// order of the data. In files each id occurs once (IdPlaces).
 template <typename T>
 using ById = std::vector<std::pair<std::string, T>>;
 
@@ -98,32 +99,24 @@ absl::Status ForEachRecord(
                                      const std::string& where)>& read,
     const RecordLimits& limits = {});
 
-// That a record lacks the field that holds its answer: "<where>.answer is
-// missing".
-absl::Status AnswerIsMissing(absl::string_view where, absl::string_view field);
+// That no record of the gold has an answer; the first one is at `where`.
+absl::Status NothingToScore(const ScoredFiles& files, absl::string_view where);
 
-// Whether both files are about the same records. `what` is what the prediction
-// file has for each, "line" or "prediction".
+// Whether both files are about the same records; `unanswered` are those of
+// `records` that have no answer, which need no prediction. `what` is what the
+// prediction file has for each, "line" or "prediction".
 //   kInvalidArgument  a record without prediction, or the other way round; the
 //                     first of them by id
-absl::Status CheckSameIds(const std::vector<std::string>& gold,
-                          const std::vector<std::string>& predictions,
+absl::Status CheckSameIds(const std::set<std::string>& records,
+                          const std::set<std::string>& unanswered,
+                          const std::set<std::string>& predicted,
                           const ScoredFiles& files, absl::string_view what);
 
-template <typename Gold, typename Prediction>
-absl::Status CheckSameRecords(const ScoredAnswers<Gold, Prediction>& answers,
-                              const ScoredFiles& files,
-                              absl::string_view what) {
-  const auto ids = [](const auto& values) {
-    std::vector<std::string> all;
-    all.reserve(values.size());
-    for (const auto& [id, value] : values) {
-      all.push_back(id);
-    }
-    return all;
-  };
-  return CheckSameIds(ids(answers.gold), ids(answers.predictions), files, what);
-}
+// Whether all predictions are about records, which may lack one.
+//   kInvalidArgument  one that is not
+absl::Status CheckKnownIds(const std::set<std::string>& records,
+                           const std::set<std::string>& predicted,
+                           const ScoredFiles& files);
 
 }  // namespace etc
 

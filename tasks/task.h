@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -93,6 +94,9 @@ class TaskPredictions {
                    const std::vector<torch::Tensor>& logits) = 0;
   // The scores of all that was added; empty when the data have no answers.
   virtual Metrics Score() const = 0;
+  // How many records of all that was added have no answer, and so are in none
+  // of the scores.
+  virtual int64_t num_unanswered() const { return 0; }
   // Contents of the prediction file in the official format; empty: the task has
   // none.
   virtual std::string FileContents() const = 0;

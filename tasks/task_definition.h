@@ -39,7 +39,12 @@ namespace etc {
 //                                      record, neither more nor less
 //   CheckFiles(answers, files)         another rule for which files belong
 //                                      together
-//   kUniqueIdField                     the field of the id that occurs once
+//   kMayMissOfficially                 with kPredictionUnit: not so by the
+//                                      official rules
+//   kRefusesOtherIds                   without kPredictionUnit: predictions for
+//                                      others than the records are a mistake
+//   MayRepeat(gold, gold)              whether an id may come again with that
+//                                      gold; else, never
 //   ReadFile(path, options, limits)    the records of a file that does not have
 //                                      them as JSON objects: FileRecords
 //                                      (tasks/data/file_records.h)
@@ -88,7 +93,8 @@ concept HasOptions = requires(JsonObjectReader& reader,
 };
 
 // From the fields of a record to what the model reads; a mistake in a record is
-// noted in the reader. Describe is for people.
+// noted in the reader. AnswerFields are those that predicting does without, and
+// so does not look at. Describe is for people.
 template <typename D>
 concept MakesExamples = requires(JsonObjectReader& reader,
                                  typename D::Record record,
@@ -102,6 +108,9 @@ concept MakesExamples = requires(JsonObjectReader& reader,
     AsExamples(D::MakeExamples(std::move(record), context))
     } -> std::convertible_to<absl::StatusOr<Examples>>;
   { D::Describe(example, context) } -> std::same_as<std::string>;
+  {
+    D::AnswerFields(context.options)
+    } -> std::same_as<std::vector<std::string>>;
 };
 
 // A record is predicted from NumExamples(example) examples, or from one.
@@ -120,17 +129,16 @@ concept DecodesOne = requires(const typename D::Output& output,
 
 // The metric, the same in training and for files. GoldOf is asked of examples
 // that have an answer. The gold of a file comes from ParseGold, or from GoldOf
-// a record, by its field `id`; that is nothing for one that lacks its answer,
-// the field kAnswerField.
+// a record, by its field `id`; that is nothing for one that lacks its answer.
 template <typename D>
 concept ReadsGold = requires(const std::string& text, const std::string& where,
                              ScoringRules rules) {
   {
     D::ParseGold(text, where, rules)
-    } -> std::same_as<absl::StatusOr<std::pair<std::string, typename D::Gold>>>;
+    } -> std::same_as<absl::StatusOr<
+        std::pair<std::string, std::optional<typename D::Gold>>>>;
 }
 || requires(const typename D::Record& record) {
-  { D::kAnswerField } -> std::convertible_to<absl::string_view>;
   { D::GoldOf(record) } -> std::same_as<std::optional<typename D::Gold>>;
 };
 template <typename D>

@@ -84,9 +84,34 @@ double MatthewsCorrelation(absl::Span<const std::string> gold,
   return divisor > 0 ? (correct * size - both) / divisor : 0;
 }
 
-double PearsonCorrelation(absl::Span<const double> gold,
-                          absl::Span<const double> predicted) {
-  CheckSameSize(gold, predicted);
+namespace {
+
+// The same numbers times a power of 2, if their squares would be no doubles. It
+// does not change correlations.
+std::vector<double> Scaled(absl::Span<const double> values) {
+  constexpr int kLargestExponent = 400;
+  double largest = 0;
+  for (const double value : values) {
+    largest = std::max(largest, std::abs(value));
+  }
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  std::vector<double> scaled(values.begin(), values.end());
+  if (std::abs(exponent) > kLargestExponent) {
+    for (double& value : scaled) {
+      value = std::ldexp(value, -exponent);
+    }
+  }
+  return scaled;
+}
+
+}  // namespace
+
+double PearsonCorrelation(absl::Span<const double> all_gold,
+                          absl::Span<const double> all_predicted) {
+  CheckSameSize(all_gold, all_predicted);
+  const std::vector<double> gold = Scaled(all_gold);
+  const std::vector<double> predicted = Scaled(all_predicted);
   if (IsConstant(gold) || IsConstant(predicted)) {
     return 0;
   }

@@ -74,10 +74,11 @@ absl::StatusOr<TaskScores> ScoreFilesOfTask(const ScoredFiles& files,
   if (!json.is_null()) {
     ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<D>(json, source));
   }
-  ETC_ASSIGN_OR_RETURN(Metrics metrics,
-                       ScoreFiles<D>(files, rules, options, limits));
-  return TaskScores{.metrics = std::move(metrics),
-                    .main_metric = MainMetricOf<D>(options)};
+  TaskScores scores = {.main_metric = MainMetricOf<D>(options)};
+  ETC_ASSIGN_OR_RETURN(
+      scores.metrics,
+      ScoreFiles<D>(files, rules, options, limits, &scores.unanswered));
+  return scores;
 }
 
 // The entry of task D in the registry.

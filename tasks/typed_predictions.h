@@ -64,8 +64,25 @@ class TypedPredictions : public TaskPredictions {
   }
 
   Metrics Score() const override {
-    return answers_.gold.empty() ? Metrics()
-                                 : ScoreOf<D>(answers_, options_).metrics;
+    if (answers_.gold.empty()) {
+      return {};
+    }
+    if (num_unanswered() == 0) {
+      return ScoreOf<D>(answers_, options_).metrics;
+    }
+    typename D::Answers scored = {.gold = answers_.gold,
+                                  .rules = answers_.rules};
+    for (size_t i = 0; i < has_answer_.size(); ++i) {
+      if (has_answer_[i]) {
+        scored.predictions.push_back(answers_.predictions[i]);
+      }
+    }
+    return ScoreOf<D>(scored, options_).metrics;
+  }
+
+  int64_t num_unanswered() const override {
+    return static_cast<int64_t>(answers_.predictions.size() -
+                                answers_.gold.size());
   }
 
   std::string FileContents() const override {
@@ -112,6 +129,7 @@ class TypedPredictions : public TaskPredictions {
   void Keep(const typename D::Example& example,
             typename D::Prediction prediction) {
     answers_.predictions.emplace_back(example.record_id, std::move(prediction));
+    has_answer_.push_back(example.has_answer);
     if (example.has_answer) {
       answers_.gold.emplace_back(example.record_id, D::GoldOf(example));
     }
@@ -120,6 +138,7 @@ class TypedPredictions : public TaskPredictions {
   const typename D::Options options_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   typename D::Answers answers_;
+  std::vector<bool> has_answer_;  // by prediction
   // By record id.
   std::map<std::string, std::vector<Copy>> incomplete_;
 };

@@ -37,6 +37,13 @@ class TypedTask : public RecordTask {
     return AsExamples(D::MakeExamples(std::move(parsed), Context(where)));
   }
 
+  absl::StatusOr<Examples> MakeExamplesToPredict(
+      const std::string& record, const std::string& where) const override {
+    ETC_ASSIGN_OR_RETURN(typename D::Record parsed,
+                         ParseRecordWithoutAnswers<D>(record, where, options_));
+    return AsExamples(D::MakeExamples(std::move(parsed), Context(where)));
+  }
+
   absl::Status CheckRecord(const std::string& record, const std::string& where,
                            RecordUse use) const override {
     if constexpr (requires(const typename D::Record& parsed) {

@@ -76,6 +76,8 @@ ExampleOr<ClassifyExample> Classify::MakeExamples(const Record& record,
   const auto& [options, tokenizer, where] = context;
   auto example = std::make_shared<ClassifyExample>();
   example->record_id = record.id;
+  example->id_kind =
+      record.has_id ? Example::IdKind::kUnique : Example::IdKind::kNumber;
   example->has_answer = record.answer.has_value();
   if (record.answer.has_value()) {
     example->answer = *record.answer;

@@ -25,6 +25,7 @@ struct ClassifyAnswer {
 struct ClassifyRecord {
   // Absent in the file: the number of the record in it, from 0 on.
   std::string id;
+  bool has_id = false;
   // At least one; a sentence ends with its text.
   std::vector<std::string> texts;
   std::optional<std::string> text_b;

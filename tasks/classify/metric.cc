@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "tasks/prediction_json.h"
 #include "tasks/text_metrics.h"
 
 namespace etc {
@@ -85,10 +89,25 @@ double MacroF1(const std::map<std::string, Counts>& labels) {
   return Share(sum, static_cast<int64_t>(labels.size()));
 }
 
+// A label as names of scores have it: as it is, or as a JSON string where it
+// could be taken for something else.
+std::string NameOf(const std::string& label) {
+  const bool is_plain =
+      label.find_first_of(",[]\"\\") == std::string::npos &&
+      std::none_of(label.begin(), label.end(), absl::ascii_iscntrl);
+  if (is_plain) {
+    return label;
+  }
+  std::string name = AsciiLine(nlohmann::json(label));
+  name.pop_back();  // the line end
+  return name;
+}
+
 Metrics LabelTable(const std::map<std::string, Counts>& labels) {
   Metrics table;
   for (const auto& [label, counts] : labels) {
-    const auto add = [&table, &name = label](const char* metric, double value) {
+    const auto add = [&table, name = NameOf(label)](const char* metric,
+                                                    double value) {
       table.emplace_back(absl::StrCat(metric, "[", name, "]"), value);
     };
     add("precision", counts.precision());
@@ -114,9 +133,9 @@ void AddConfusion(const std::vector<Pair>& pairs, Metrics* metrics) {
     ++cells[{gold.labels.at(0), predicted.labels.at(0)}];
   }
   for (const auto& [cell, count] : cells) {
-    metrics->emplace_back(
-        absl::StrCat("confusion[", cell.first, ",", cell.second, "]"),
-        static_cast<double>(count));
+    metrics->emplace_back(absl::StrCat("confusion[", NameOf(cell.first), ",",
+                                       NameOf(cell.second), "]"),
+                          static_cast<double>(count));
   }
 }
 
@@ -130,6 +149,11 @@ double Mcc(const std::vector<Pair>& pairs) {
     predicted.push_back(pair.predicted.labels.at(0));
   }
   return MatthewsCorrelation(gold, predicted);
+}
+
+// Errors of numbers near the largest ones are beyond them.
+double Finite(double error) {
+  return std::min(error, std::numeric_limits<double>::max());
 }
 
 Scores ScoreNumbers(const std::vector<Pair>& pairs) {
@@ -149,8 +173,8 @@ Scores ScoreNumbers(const std::vector<Pair>& pairs) {
   const auto size = static_cast<int64_t>(pairs.size());
   return {.metrics = {{"pearson", PearsonCorrelation(gold, predicted)},
                       {"spearman", SpearmanCorrelation(gold, predicted)},
-                      {"mse", Share(squares, size)},
-                      {"mae", Share(distances, size)}}};
+                      {"mse", Finite(Share(squares, size))},
+                      {"mae", Finite(Share(distances, size))}}};
 }
 
 }  // namespace

@@ -6,13 +6,13 @@
 
 namespace etc {
 
-// The scores of predictions of one type. Of several records with one id the
-// first prediction is for the first, and so on.
+// The scores of predictions of one type.
 //
 //   one      accuracy, macro_f1, micro_f1, mcc (doc/glue.md 7)
 //   several  micro_f1, macro_f1, exact_match: the share of documents with all
 //            labels right and no other
-//   number   pearson, spearman (doc/glue.md 7), mse, mae
+//   number   pearson, spearman (doc/glue.md 7), mse, mae; an error beyond the
+//            largest double is that
 //
 // F1 = 2 TP / (2 TP + FP + FN), 0 if that is 0 / 0: micro_f1 is that of the
 // sums over labels, macro_f1 the mean over those that occur in gold or
@@ -20,7 +20,9 @@ namespace etc {
 //
 // The diagnostics are precision[a], recall[a], f1[a] and support[a], the number
 // of gold documents, of each of those labels; and of one label a document
-// confusion[a,b], how many were a and predicted b, where there are any.
+// confusion[a,b], how many were a and predicted b, where there are any. A label
+// with a comma, a bracket, a quotation mark, a backslash or a control character
+// is written as a JSON string there: confusion["a,b",c].
 Scores ScoreClassify(const ById<ClassifyAnswer>& gold,
                      const ById<ClassifyPrediction>& predictions,
                      ClassifyType type);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
@@ -92,27 +94,49 @@ absl::StatusOr<Line> ParseLine(const std::string& text,
   return line;
 }
 
-nlohmann::ordered_json ToJson(const std::string& id,
-                              const ClassifyPrediction& prediction) {
-  nlohmann::ordered_json json = {{"id", id}};
+// JSON without spaces, ASCII with escapes.
+std::string JsonText(const nlohmann::json& value) {
+  std::string text = AsciiLine(value);
+  text.pop_back();  // the line end
+  return text;
+}
+
+// The shortest that has 6 decimals; nlohmann writes some of these numbers with
+// 17 digits.
+std::string ProbabilityText(double probability) {
+  std::string text = absl::StrFormat("%.6f", probability);
+  text.resize(text.find_last_not_of('0') + 1);
+  return text + (text.ends_with('.') ? "0" : "");
+}
+
+std::string NumberText(double number) {
+  const std::string text = absl::StrFormat("%.7g", number);
+  return text + (text.find_first_of(".e") == std::string::npos ? ".0" : "");
+}
+
+std::string LineOf(const std::string& id,
+                   const ClassifyPrediction& prediction) {
   const ClassifyAnswer& answer = prediction.answer;
+  std::string line = absl::StrCat("{\"id\":", JsonText(id));
   switch (answer.type) {
     case ClassifyType::kOne:
-      json["label"] = answer.labels.at(0);
+      absl::StrAppend(&line, ",\"label\":", JsonText(answer.labels.at(0)));
       break;
     case ClassifyType::kSeveral:
-      json["labels"] = answer.labels;
+      absl::StrAppend(&line, ",\"labels\":", JsonText(answer.labels));
       break;
     case ClassifyType::kNumber:
-      json["value"] = answer.number;
-      return json;
+      return absl::StrCat(line, ",\"value\":", NumberText(answer.number),
+                          "}\n");
   }
-  nlohmann::ordered_json& probabilities = json["probabilities"];
-  probabilities = nlohmann::ordered_json::object();
+  absl::StrAppend(&line, ",\"probabilities\":{");
+  const char* separator = "";
   for (const auto& [label, probability] : prediction.probabilities) {
-    probabilities[label] = probability;
+    absl::StrAppend(&line, separator, JsonText(label), ":",
+                    ProbabilityText(probability));
+    separator = ",";
   }
-  return json;
+  return line + "}}\n";
 }
 
 }  // namespace
@@ -128,9 +152,11 @@ ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
       break;
   }
   return {.answer = {.type = ClassifyType::kNumber,
-                     .number = WithSevenDigits(options.mean.value_or(0) +
-                                               options.deviation.value_or(1) *
-                                                   outputs.at(0))}};
+                     .number = WithSevenDigits(std::clamp(
+                         options.mean.value_or(0) +
+                             options.deviation.value_or(1) * outputs.at(0),
+                         std::numeric_limits<double>::lowest(),
+                         std::numeric_limits<double>::max()))}};
 }
 
 absl::StatusOr<ById<ClassifyPrediction>> ReadClassifyPredictions(
@@ -140,7 +166,11 @@ absl::StatusOr<ById<ClassifyPrediction>> ReadClassifyPredictions(
 
 std::string ClassifyPredictionsToJson(
     const ById<ClassifyPrediction>& predictions) {
-  return AsciiLines(predictions, ToJson);
+  std::string lines;
+  for (const auto& [id, prediction] : predictions) {
+    lines += LineOf(id, prediction);
+  }
+  return lines;
 }
 
 }  // namespace etc

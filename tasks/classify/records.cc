@@ -27,6 +27,10 @@ namespace {
 
 using nlohmann::json;
 
+// The number of a row of a table without ids, from 0 on. No column has such a
+// name.
+constexpr char kRowField[] = "\nrow";
+
 absl::StatusOr<ClassifyFormat> FormatOf(const std::string& path,
                                         const ClassifyOptions& options) {
   if (options.format != ClassifyFormat::kByName) {
@@ -106,8 +110,8 @@ absl::StatusOr<std::vector<FileRecord>> ReadTable(
     for (const auto& [name, column] : columns) {
       record[name] = (*row)[column];
     }
-    if (const std::string id = options.id_or_default(); !columns.contains(id)) {
-      record[id] = absl::StrCat(records.size());
+    if (!columns.contains(options.id_or_default())) {
+      record[kRowField] = absl::StrCat(records.size());
     }
     // A table has no other way to say that there is no second text.
     const std::string text_b = options.text_b_or_default();
@@ -132,8 +136,17 @@ absl::StatusOr<std::vector<FileRecord>> ReadJson(const std::string& path,
   return records;
 }
 
-// A string, or a number or boolean as JSON spells it.
+// Ends messages about what is no scalar.
+constexpr char kOfScalar[] =
+    "; whole numbers of more than 64 bits need quotation marks";
+
+// A string, or a number or boolean as JSON spells it; nothing for others, and
+// for whole numbers that were rounded when they were read.
 std::optional<std::string> ScalarOf(const json& value) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (value.is_number_float() && std::abs(value.get<double>()) >= kExact) {
+    return std::nullopt;
+  }
   if (value.is_string()) {
     return value.get<std::string>();
   }
@@ -147,7 +160,9 @@ void ReadOne(JsonObjectReader& reader, const ClassifyOptions& options,
              const json& value, ClassifyRecord* record) {
   const std::optional<std::string> label = ScalarOf(value);
   if (!label.has_value()) {
-    reader.Fail(options.label, "should be a label, but is no string");
+    reader.Fail(options.label,
+                absl::StrCat("should be a label, but is no string",
+                             value.is_number() ? kOfScalar : ""));
   } else if (!label->empty()) {
     record->answer = {.type = ClassifyType::kOne, .labels = {*label}};
   }
@@ -160,7 +175,9 @@ void ReadSeveral(JsonObjectReader& reader, const ClassifyOptions& options,
     for (const json& element : value) {
       labels.push_back(ScalarOf(element).value_or(""));
       if (labels.back().empty()) {
-        reader.Fail(options.label, "should be a list of labels");
+        reader.Fail(options.label,
+                    absl::StrCat("should be a list of labels",
+                                 element.is_number() ? kOfScalar : ""));
       }
     }
   } else if (const std::optional<std::string> list = ScalarOf(value)) {
@@ -180,17 +197,18 @@ void ReadSeveral(JsonObjectReader& reader, const ClassifyOptions& options,
 
 void ReadNumber(JsonObjectReader& reader, const ClassifyOptions& options,
                 const json& value, ClassifyRecord* record) {
-  const std::optional<std::string> text = ScalarOf(value);
-  if (text.has_value() && text->empty()) {
+  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  if (value.is_string() && text.empty()) {
     return;
   }
-  double number = 0;
-  if (value.is_boolean() || !text.has_value() ||
-      !absl::SimpleAtod(*text, &number) || !std::isfinite(number)) {
-    reader.Fail(
-        options.label,
-        absl::StrCat("should be a number, but is ",
-                     text.has_value() ? QuotedName(*text) : value.type_name()));
+  double number = value.is_number() ? value.get<double>() : 0;
+  if ((!value.is_number() && !absl::SimpleAtod(text, &number)) ||
+      !std::isfinite(number)) {
+    reader.Fail(options.label,
+                absl::StrCat("should be a number, but is ",
+                             value.is_string()    ? QuotedName(text)
+                             : value.is_boolean() ? QuotedName(JsonText(value))
+                                                  : value.type_name()));
     return;
   }
   record->answer = {.type = ClassifyType::kNumber, .number = number};
@@ -250,13 +268,16 @@ void ReadClassifyRecord(JsonObjectReader& reader,
                         ClassifyRecord* record) {
   // "dev.jsonl: record 17"
   record->id = reader.where().substr(reader.where().rfind(' ') + 1);
+  reader.Optional(kRowField, &record->id);
   const std::string id = options.id_or_default();
   if (const json* value = reader.Raw(id, options.id.has_value())) {
     const std::optional<std::string> text = ScalarOf(*value);
+    record->has_id = true;
     if (text.has_value()) {
       record->id = *text;
     } else {
-      reader.Fail(id, "should be a string or a number");
+      reader.Fail(id, absl::StrCat("should be a string or a number",
+                                   value->is_number() ? kOfScalar : ""));
     }
   }
   ReadTexts(reader, options, record);

@@ -38,7 +38,6 @@ struct Classify
       "your own documents, CSV, TSV or JSON: say labels or a number of each";
   static constexpr char kMainMetric[] = "accuracy";
   static constexpr char kPredictionUnit[] = "line";
-  static constexpr char kAnswerField[] = "label";
   static TableSizes Tables(const InputOptions& input) {
     return TablesOfTexts(input);
   }
@@ -69,6 +68,9 @@ struct Classify
   static void ReadRecord(JsonObjectReader& reader, const Options& options,
                          Record* record) {
     ReadClassifyRecord(reader, options, record);
+  }
+  static std::vector<std::string> AnswerFields(const Options& options) {
+    return {options.label};
   }
   //   kInvalidArgument  a label that is none of `options.labels`
   static absl::Status CheckRecord(const Record& record, const Options& options,

@@ -11,11 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/status_macros.h"
 #include "tasks/checkpoint_run.h"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/output_file.h"
 #include "tasks/commands/process_run.h"
 #include "tasks/prediction_file.h"
 #include "tasks/train/score_table.h"
@@ -84,6 +86,7 @@ absl::Status RunEvaluate(const Arguments& arguments) {
 
 absl::Status WritePredictions(const CheckpointRun& run,
                               const std::string& output) {
+  ETC_RETURN_IF_ERROR(CreateDirectories(FolderOf(output)));
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(output, run.evaluation.predictions->FileContents()));
   std::string more;
@@ -99,9 +102,29 @@ absl::Status WritePredictions(const CheckpointRun& run,
   return absl::OkStatus();
 }
 
+// Whether predictions, and what is written beside them, replace nothing that is
+// read, and can be written.
+absl::Status CheckOutput(const std::string& output,
+                         const CheckpointFiles& files) {
+  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, files.read));
+  for (const std::string& prefix : files.prefixes) {
+    ETC_RETURN_IF_ERROR(CheckOutputFile(
+        "--output", PredictionFile{.prefix = prefix}.PathBeside(output),
+        files.read));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunPredict(const Arguments& arguments) {
+  if (arguments.output.empty()) {
+    return absl::InvalidArgumentError(
+        "--output should name a file, but is empty");
+  }
   CheckpointRunOptions options = arguments.run;
   options.predicts = true;
+  options.check = [&](const CheckpointFiles& files) {
+    return CheckOutput(arguments.output, files);
+  };
   return RunWithOthers(options, [&](const CheckpointRun& run) {
     return WritePredictions(run, arguments.output);
   });
@@ -165,9 +188,12 @@ void AddPredictCommand(CLI::App* program, Action* action) {
   command
       ->add_option("--data", arguments->run.data,
                    "Official files, or patterns of their names; answers in "
-                   "them are not looked at")
+                   "them are not looked at, and ids occur once in all of them")
       ->required();
-  command->add_option("--output", arguments->output, "File for predictions")
+  command
+      ->add_option("--output", arguments->output,
+                   "File for predictions, none of those that are read; missing "
+                   "directories are made")
       ->required();
   command->callback(
       [=] { *action = [arguments] { return RunPredict(*arguments); }; });

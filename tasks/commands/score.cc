@@ -6,8 +6,11 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
 #include "tasks/registry.h"
 #include "tasks/run_task.h"
 #include "tasks/task.h"
@@ -43,6 +46,13 @@ absl::Status Score(const Arguments& arguments) {
                 arguments.as_official ? ScoringRules::kOfficial
                                       : ScoringRules::kDefault,
                 arguments.config));
+  if (scores.unanswered.count > 0) {
+    PrintWarnings({absl::StrCat(
+        Counted(scores.unanswered.count, "record"), " without an answer ",
+        scores.unanswered.count == 1 ? "is" : "are", " left out of the scores",
+        scores.unanswered.count == 1 ? ": " : ", the first: ",
+        scores.unanswered.first)});
+  }
   std::cout << (arguments.json
                     ? ScoresToJson(scores.metrics) + "\n"
                     : FormatScoreTable(scores.metrics, scores.main_metric));

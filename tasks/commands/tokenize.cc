@@ -26,6 +26,7 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/formatting.h"
+#include "tasks/commands/output_file.h"
 #include "tasks/data/data_files.h"
 #include "tasks/pretrain/corpus_tokenizer.h"
 #include "tasks/pretrain/token_store_format.h"
@@ -237,6 +238,10 @@ absl::Status Tokenize(const Arguments& arguments) {
   ETC_ASSIGN_OR_RETURN(
       const CorpusTokenizer tokenizer,
       MakeCorpusTokenizer(config, loaded, arguments.mask_piece));
+  std::vector<std::string> read = FilesAt(arguments.vocabulary);
+  read.insert(read.end(), options.corpus.files.begin(),
+              options.corpus.files.end());
+  ETC_RETURN_IF_ERROR(CheckOutputFile("--output", arguments.output, read));
   ETC_RETURN_IF_ERROR(CheckOutput(arguments.output));
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(FolderOf(arguments.output)));
   StreamReporter reporter = ConsoleReporter();

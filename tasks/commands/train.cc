@@ -2,13 +2,17 @@
 // says.
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/interrupt.h"
@@ -28,23 +32,30 @@
 namespace etc {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Arguments {
   std::string config;
   std::vector<std::string> overrides;
-  std::string output;
+  std::optional<std::string> output;
   bool resume = false;
   std::vector<std::string> allow_changes;
 };
 
 absl::StatusOr<FinetuneConfig> ReadConfig(const Arguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
-  if (!IsUtf8(arguments.output)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--output ", QuotedName(arguments.output),
-                     " should be UTF-8, but is not"));
-  }
-  if (!arguments.output.empty()) {
-    overrides.push_back("output=" + JsonText(nlohmann::json(arguments.output)));
+  if (arguments.output.has_value()) {
+    if (arguments.output->empty()) {
+      return absl::InvalidArgumentError(
+          "--output should name a directory, but is empty");
+    }
+    if (!IsUtf8(*arguments.output)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--output ", QuotedName(*arguments.output),
+                       " should be UTF-8, but is not"));
+    }
+    overrides.push_back("output=" +
+                        JsonText(nlohmann::json(*arguments.output)));
   }
   return ReadTaskConfig(arguments.config, overrides);
 }
@@ -107,6 +118,47 @@ absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
       pretrains ? "finetune" : "pretrain", "` trains"));
 }
 
+// Whether `path` is in the directory of a seed, which a run makes anew: in
+// OUTPUT/seed-N, or OUTPUT/SETTING/seed-N of a grid.
+bool IsInSeed(const std::string& path, const std::string& output) {
+  std::error_code error;
+  const fs::path below =
+      fs::weakly_canonical(path, error)
+          .lexically_relative(fs::weakly_canonical(output, error));
+  int depth = 0;
+  for (const fs::path& part : below) {
+    if (part == ".." || depth > 1) {
+      return false;
+    }
+    if (absl::StartsWith(part.string(), "seed-")) {
+      return true;
+    }
+    ++depth;
+  }
+  return false;
+}
+
+// Whether a new run would leave standing what it reads.
+absl::Status CheckInputs(const FinetuneConfig& config) {
+  std::vector<std::pair<const char*, std::string>> inputs = {
+      {"init", config.init},
+      {"tokenizer.vocabulary", config.tokenizer.vocabulary}};
+  for (const std::string& pattern : config.data.train) {
+    inputs.emplace_back("data.train", pattern);
+  }
+  for (const std::string& pattern : config.data.dev) {
+    inputs.emplace_back("data.dev", pattern);
+  }
+  for (const auto& [field, path] : inputs) {
+    if (!path.empty() && IsInSeed(path, config.output)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          field, " names ", path, ", which is in ", config.output,
+          ", where this run puts its own files: give it another output"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
                    const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
@@ -144,6 +196,9 @@ absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
 absl::Status RunTraining(const Arguments& arguments, bool pretrains) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
   ETC_RETURN_IF_ERROR(CheckCommand(config, pretrains));
+  if (!arguments.resume) {
+    ETC_RETURN_IF_ERROR(CheckInputs(config));
+  }
   ProcessRun process;
   ETC_RETURN_IF_ERROR(process.Join(config.train.timeout_s));
   return process.End(Train(arguments, config, process));

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
+#include "base/directory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "etc/weights/convert.h"
@@ -24,6 +26,7 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/find_weights.h"
 #include "tasks/commands/formatting.h"
+#include "tasks/commands/output_file.h"
 #include "tasks/task_setup.h"
 
 namespace etc {
@@ -262,6 +265,17 @@ void PrintSummary(const ImportPlan& plan, bool table_shown) {
 
 // ----------------------------------------------------------------------------
 
+// Whether DIR can be written to and has nothing of what is read: `source` may
+// be a file, or the beginning of the names of several, with others beside it.
+absl::Status CheckDirectory(const std::string& directory,
+                            const std::string& source,
+                            const std::string& vocabulary = "") {
+  std::vector<std::string> read = FilesAt(
+      std::filesystem::is_directory(source) ? source : FolderOf(source));
+  read.push_back(vocabulary);
+  return CheckOutputDirectory("DIR", directory, read);
+}
+
 absl::Status Import(ImportArguments arguments) {
   ImportOptions& options = arguments.options;
   if (arguments.segments == "rows") {
@@ -270,6 +284,10 @@ absl::Status Import(ImportArguments arguments) {
   ETC_ASSIGN_OR_RETURN(options.source, FindWeights(options.source));
   ETC_ASSIGN_OR_RETURN(options.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
+  if (!arguments.dry_run) {
+    ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, options.source,
+                                       arguments.vocabulary));
+  }
   ETC_RETURN_IF_ERROR(OverrideTokenizer(arguments, &plan.tokenizer));
   if (arguments.verbose) {
     PrintParameters(plan);
@@ -288,6 +306,7 @@ absl::Status Import(ImportArguments arguments) {
 
 absl::Status Export(const ExportArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::string source, FindWeights(arguments.source));
+  ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, source));
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> written,
                        ExportWeights(source,
                                      arguments.format == "tensorflow"

@@ -2,10 +2,13 @@
 #define ETC_TASKS_DATA_EVALUATION_LOADER_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +17,7 @@
 #include "tasks/data/example_outline.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/example_stream.h"
+#include "tasks/data/id_places.h"
 #include "tasks/data/record_gate.h"
 
 namespace etc {
@@ -28,8 +32,10 @@ struct EvaluationRound {
 };
 
 // A data set in batches of `batch_size` in the order of its files; the last
-// one has what is left. The first process of a group makes all examples, from
-// which predictions are made, and tells the others of which records their
+// one has what is left. Ids tell records apart (Example::IdKind): one that
+// comes again is an error, whatever `on_bad_record` says, since nobody knows
+// which of the two is bad. The first process of a group makes all examples,
+// from which predictions are made, and tells the others of which records their
 // batches are.
 class EvaluationLoader {
  public:
@@ -37,6 +43,9 @@ class EvaluationLoader {
     int64_t batch_size = 8;
     int64_t workers = 1;
     OnBadRecord on_bad_record = OnBadRecord::kError;
+    // Whether a file of predictions is to be made. Numbers of records in their
+    // files do not tell records of several files apart there.
+    bool predicts = false;
     // As in TrainingLoaderOptions.
     int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
     const std::atomic<bool>* stop = nullptr;
@@ -60,13 +69,19 @@ class EvaluationLoader {
   // Batches of what the first process makes; none at the end.
   absl::StatusOr<Round> TakeRound();
   absl::StatusOr<ExampleOutlines> TakeBatch();
+  //   kInvalidArgument  the id of the record is that of an earlier one
+  absl::Status CheckId(int64_t record, const ExampleOutlines& examples);
   // Learns of another round, and has the examples of its own batch prefetched.
   absl::Status Announce();
   // Completes the batch of this process.
   absl::Status CompleteOwn(ExampleOutlines* batch);
 
   const Options options_;
+  const ExampleSource* const source_;
   RecordGate gate_;
+  IdPlaces ids_;
+  // By id, of records that may come again, the hash of their input.
+  std::map<std::string, size_t> inputs_;
   int64_t requested_ = 0;
   ExampleOutlines left_;  // made, but not yet in a batch
   // Rounds that are announced: one ahead where there are several processes, for

@@ -14,8 +14,19 @@ namespace etc {
 struct Example {
   virtual ~Example() = default;
 
+  // How ids tell records apart.
+  enum class IdKind {
+    // Each occurs once in all files.
+    kUnique,
+    // The record has none: it is its number in its file.
+    kNumber,
+    // As kUnique, but a record may come again with the same input.
+    kOfText,
+  };
+
   // The id of the record that it was made from.
   std::string record_id;
+  IdKind id_kind = IdKind::kUnique;
   // [L] and [G]
   std::vector<int32_t> long_token_ids;
   std::vector<int32_t> long_type_ids;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -53,6 +54,10 @@ class ExampleSource {
   //   kInvalidArgument  the record is not as the official format has it
   virtual absl::StatusOr<Examples> Make(RecordRequest request) const = 0;
 
+  // How messages call a record of a file: "dev.tsv:17". Empty: it has no place
+  // of its own, and no id that would be somebody's.
+  virtual std::string Where(int64_t /*record*/) const { return ""; }
+
   // Whether requests for one record with different keys may give different
   // examples.
   virtual bool depends_on_key() const { return false; }
@@ -73,6 +78,9 @@ class CachedSource : public ExampleSource {
     return source_->expected_examples();
   }
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
+  std::string Where(int64_t record) const override {
+    return source_->Where(record);
+  }
   bool depends_on_key() const override { return source_->depends_on_key(); }
 
  private:

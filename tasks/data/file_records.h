@@ -50,6 +50,9 @@ class FileRecordSource final : public ExampleSource {
 
   int64_t size() const override;
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
+  std::string Where(int64_t record) const override {
+    return records_[static_cast<size_t>(record)].where;
+  }
 
   const std::vector<FileRecord>& records() const { return records_; }
   // The first mistake that the checker finds in any record.

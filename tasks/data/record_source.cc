@@ -193,20 +193,29 @@ absl::StatusOr<std::unique_ptr<RecordSource>> RecordSource::Open(
       new RecordSource(std::move(files), std::move(maker)));
 }
 
-absl::StatusOr<Examples> RecordSource::Make(RecordRequest request) const {
+RecordSource::Place RecordSource::PlaceOf(int64_t record) const {
   size_t file = 0;
-  int64_t record = request.record;  // within the file
   while (record >= files_[file].size()) {
     record -= files_[file].size();
     ++file;
   }
+  return {.file = files_[file], .record = record};
+}
+
+std::string RecordSource::Where(int64_t record) const {
+  const Place place = PlaceOf(record);
+  return place.file.Where(place.record);
+}
+
+absl::StatusOr<Examples> RecordSource::Make(RecordRequest request) const {
+  const Place place = PlaceOf(request.record);
+  const std::string where = place.file.Where(place.record);
   return NamingOutOfMemory(
-      [&] {
-        return absl::StrCat("making examples of ", files_[file].Where(record));
-      },
+      [&] { return absl::StrCat("making examples of ", where); },
       [&]() -> absl::StatusOr<Examples> {
-        ETC_ASSIGN_OR_RETURN(const std::string text, files_[file].Read(record));
-        return maker_(text, files_[file].Where(record));
+        ETC_ASSIGN_OR_RETURN(const std::string text,
+                             place.file.Read(place.record));
+        return maker_(text, where);
       });
 }
 

@@ -45,8 +45,16 @@ class RecordSource : public ExampleSource {
 
   int64_t size() const override { return size_; }
   absl::StatusOr<Examples> Make(RecordRequest request) const override;
+  std::string Where(int64_t record) const override;
 
  private:
+  // A record of one of the files, by its number there.
+  struct Place {
+    const RecordFile& file;
+    int64_t record;
+  };
+  Place PlaceOf(int64_t record) const;
+
   RecordSource(std::vector<RecordFile> files, ExampleMaker maker);
 
   std::vector<RecordFile> files_;

@@ -70,6 +70,7 @@ ExampleOr<GlueExample> Glue::MakeExamples(Record record,
   ETC_RETURN_IF_ERROR(CheckRecord(record, options, where));
   auto example = std::make_shared<GlueExample>();
   example->record_id = std::move(record.id);
+  example->id_kind = Example::IdKind::kNumber;
   example->has_answer = record.has_label;
   example->gold = std::move(record.gold);
   if (record.has_label && !options.task->is_regression()) {

@@ -47,6 +47,10 @@ std::string SetOf(const std::string& path, const GlueTask& task) {
                                                : "";
 }
 
+bool HasNoLetters(absl::string_view text) {
+  return std::none_of(text.begin(), text.end(), absl::ascii_isalpha);
+}
+
 // The column of that name, or -1.
 int64_t FindColumn(const Cells& header, absl::string_view name) {
   const auto found = std::find(header.begin(), header.end(), name);
@@ -151,7 +155,13 @@ class GlueFileReader {
     if (place == nullptr && !has_names) {
       return NoHeader(Counted(static_cast<int64_t>(cells_.size()), "column"));
     }
-    const bool is_row = !has_names && place != nullptr && LooksLikeRow(*place);
+    // CoLA's files with labels have no header; a label that is none, as in data
+    // to predict for, is no name of a column.
+    const bool is_cola =
+        task_.name == absl::string_view("cola") && place == &task_.labelled;
+    const bool is_row =
+        !has_names && place != nullptr &&
+        (LooksLikeRow(*place) || (is_cola && HasNoLetters(Cell(place->label))));
     if (place != nullptr) {
       UsePlaces(*place);
     }
@@ -166,8 +176,6 @@ class GlueFileReader {
     if (!is_row) {
       return absl::OkStatus();
     }
-    const bool is_cola =
-        task_.name == absl::string_view("cola") && place == &task_.labelled;
     return is_cola ? AddRow() : NoHeader("a row");
   }
 

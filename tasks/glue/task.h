@@ -46,7 +46,6 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
       "GLUE: the class or the score of a text or two; the configuration says "
       "which task";
   static constexpr char kPredictionUnit[] = "line";
-  static constexpr char kAnswerField[] = "label";
   static TableSizes Tables(const InputOptions& input) {
     return TablesOfTexts(input);
   }
@@ -67,6 +66,9 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
       const std::string& path, const Options& options,
       const RecordLimits& limits);
   static void ReadRecord(JsonObjectReader& reader, Record* record);
+  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+    return {"label"};
+  }
   // The label; empty for STS-B, which has scores.
   static std::string Stratum(const Record& record) {
     return record.gold.task->is_regression() ? "" : record.gold.label;
@@ -86,12 +88,12 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
     return record.has_label ? std::optional<Gold>(record.gold) : std::nullopt;
   }
   // A file of the GLUE server (doc/glue.md 8): "index<TAB>prediction", and a
-  // line for each row. Scores are in it with 3 decimals, and from 0 to 5.
+  // line for each row, each row once. Scores are in it with 3 decimals, and
+  // from 0 to 5.
   static PredictionsOr ReadPredictions(const std::string& path);
   static std::string FileContents(const Answers& answers,
                                   const Options& options);
-  // Whether there are as many predictions as rows, and each is a label, or a
-  // number, as the task has it.
+  // Whether each prediction is a label, or a number, as the task has it.
   static absl::Status CheckFiles(const Answers& answers,
                                  const ScoredFiles& files);
 

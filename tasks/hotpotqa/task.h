@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json_reader.h"
 #include "etc/config.h"
@@ -22,7 +23,6 @@ struct Hotpotqa : TaskTypes<HotpotqaRecord, HotpotqaExample, HotpotqaLogits,
   static constexpr char kDescription[] =
       "HotpotQA, distractor setting: answer and find the sentences that say it";
   static constexpr char kMainMetric[] = "joint_f1";
-  static constexpr char kAnswerField[] = "answer";
   static constexpr TableSizes Tables(TokenizerKind kind) {
     return {.tokens = kind == TokenizerKind::kSentencePiece ? 44 : 6,
             .token_names = "the tokens of HotpotQA",
@@ -32,6 +32,10 @@ struct Hotpotqa : TaskTypes<HotpotqaRecord, HotpotqaExample, HotpotqaLogits,
   static void ReadOptions(JsonObjectReader& reader, Options* options);
 
   static void ReadRecord(JsonObjectReader& reader, Record* record);
+  // `type` and `level` say something of the answer, and nothing to the model.
+  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+    return {"answer", "supporting_facts", "type", "level"};
+  }
   // Refuses nothing: what does not fit is left out, and what training cannot
   // use says so in `left_out`.
   static std::shared_ptr<const Example> MakeExamples(Record record,

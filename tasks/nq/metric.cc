@@ -176,17 +176,14 @@ Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
   return scores;
 }
 
-absl::StatusOr<std::pair<std::string, std::vector<NqAnnotation>>> ParseNqGold(
-    const std::string& text, const std::string& where) {
-  using Gold = std::pair<int64_t, std::vector<NqAnnotation>>;
+absl::StatusOr<std::pair<std::string, std::optional<std::vector<NqAnnotation>>>>
+ParseNqGold(const std::string& text, const std::string& where) {
+  using Annotations = std::vector<NqAnnotation>;
+  using Gold = std::pair<int64_t, Annotations>;
   const auto read = [](JsonObjectReader& reader, Gold* gold) {
     ReadNqExampleId(reader, &gold->first);
-    const auto* annotations = reader.Raw("annotations", /*required=*/true);
+    const auto* annotations = reader.Raw("annotations", /*required=*/false);
     if (annotations == nullptr) {
-      return;
-    }
-    if (!annotations->is_array() || annotations->empty()) {
-      reader.Fail("annotations", "should be a list of at least one annotation");
       return;
     }
     reader.Assign(ReadList<NqAnnotation>(
@@ -198,7 +195,10 @@ absl::StatusOr<std::pair<std::string, std::vector<NqAnnotation>>> ParseNqGold(
                   &gold->second);
   };
   ETC_ASSIGN_OR_RETURN(Gold gold, ParseObject<Gold>(text, where, read));
-  return std::pair(absl::StrCat(gold.first), std::move(gold.second));
+  return std::pair(absl::StrCat(gold.first),
+                   gold.second.empty()
+                       ? std::nullopt
+                       : std::optional<Annotations>(std::move(gold.second)));
 }
 
 }  // namespace etc

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,10 +77,11 @@ NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts);
 Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
                 const ById<NqPrediction>& predictions, ScoringRules rules);
 
-// The annotations of a record, and its id. The rest of it may be absent.
-//   kInvalidArgument  no annotations, or not as the format has them
-absl::StatusOr<std::pair<std::string, std::vector<NqAnnotation>>> ParseNqGold(
-    const std::string& text, const std::string& where);
+// The annotations of a record, if it has some, and its id. The rest of it may
+// be absent.
+//   kInvalidArgument  annotations that are not as the format has them
+absl::StatusOr<std::pair<std::string, std::optional<std::vector<NqAnnotation>>>>
+ParseNqGold(const std::string& text, const std::string& where);
 
 }  // namespace etc
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "tasks/data/id_places.h"
 #include "tasks/invalid_argument.h"
 #include "tasks/nq/official_spans.h"
 #include "tasks/record_json.h"
@@ -184,22 +184,6 @@ NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
   return prediction;
 }
 
-std::vector<NqPrediction> LastOfEachNqDocument(
-    const std::vector<NqPrediction>& predictions) {
-  std::vector<NqPrediction> last;
-  std::map<int64_t, size_t> places;
-  for (const NqPrediction& prediction : predictions) {
-    const auto [place, is_new] =
-        places.try_emplace(prediction.example_id, last.size());
-    if (is_new) {
-      last.push_back(prediction);
-    } else {
-      last[place->second] = prediction;
-    }
-  }
-  return last;
-}
-
 absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
     absl::string_view json, const std::string& source) {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json object,
@@ -212,9 +196,15 @@ absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
                     predictions);
     }
   };
-  ETC_ASSIGN_OR_RETURN(const Predictions predictions,
+  ETC_ASSIGN_OR_RETURN(Predictions predictions,
                        ReadObject<Predictions>(object, source, read));
-  return LastOfEachNqDocument(predictions);
+  IdPlaces ids;
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    ETC_RETURN_IF_ERROR(
+        ids.Add(absl::StrCat(predictions[i].example_id),
+                absl::StrCat(source, ": predictions[", i, "]")));
+  }
+  return predictions;
 }
 
 std::string NqPredictionsToJson(const std::vector<NqPrediction>& predictions) {

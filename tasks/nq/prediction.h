@@ -48,21 +48,18 @@ NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
 //     "long_answer_score": 6.0, "short_answers": [{...}, ...],
 //     "short_answers_score": 4.5, "yes_no_answer": "NONE"}, ...]}
 
-// Reads one. Answers that are absent are none; spans may be without bytes. Of
-// several predictions for a document the last counts, as officially. `source`
-// starts each message.
+// Reads one. Answers that are absent are none; spans may be without bytes.
+// `source` starts each message.
 //   kInvalidArgument  not that; a score is absent or not finite (which Python
 //                     writes as NaN or Infinity); a span is none
-//                     (doc/nq.md 7.1); yes or no beside short answers
+//                     (doc/nq.md 7.1); yes or no beside short answers; two
+//                     predictions for a document, of which the official program
+//                     takes the last
 absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
     absl::string_view json, const std::string& source);
 
 // Writes one, with a line for each prediction. Scores must be finite.
 std::string NqPredictionsToJson(const std::vector<NqPrediction>& predictions);
-
-// The last prediction for each document, in the place of the first one.
-std::vector<NqPrediction> LastOfEachNqDocument(
-    const std::vector<NqPrediction>& predictions);
 
 }  // namespace etc
 

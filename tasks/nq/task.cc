@@ -93,7 +93,7 @@ std::string Nq::FileContents(const Answers& answers) {
   for (const auto& [id, prediction] : answers.predictions) {
     all.push_back(prediction);
   }
-  return NqPredictionsToJson(LastOfEachNqDocument(all));
+  return NqPredictionsToJson(all);
 }
 
 }  // namespace etc

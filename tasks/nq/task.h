@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,9 @@ struct Nq : TaskTypes<NqRecord, NqExample, NqLogits, NqOptions,
   // ranges lie within the document. A mistake is also a span that is none
   // (doc/nq.md 7.1) or not within the document.
   static void ReadRecord(JsonObjectReader& reader, Record* record);
+  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+    return {"annotations"};
+  }
   // The windows over the document, one at least. Throws c10::Error if the
   // lengths in the options are too small.
   static std::vector<std::shared_ptr<const Example>> MakeExamples(
@@ -81,7 +85,7 @@ struct Nq : TaskTypes<NqRecord, NqExample, NqLogits, NqOptions,
   static Gold GoldOf(const Example& example) {
     return example.document->annotations;
   }
-  static absl::StatusOr<std::pair<std::string, Gold>> ParseGold(
+  static absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
       const std::string& text, const std::string& where,
       ScoringRules /*rules*/) {
     return ParseNqGold(text, where);

@@ -241,6 +241,7 @@ ExampleOr<OpenkpExample> Openkp::MakeExamples(const Record& record,
         " words, but max_long_length is ", options.input.max_long_length);
   }
   example->record_id = record.url;
+  example->id_kind = Example::IdKind::kOfText;
   example->text = record.text;
   example->has_answer = record.key_phrases.has_value();
   if (example->has_answer) {

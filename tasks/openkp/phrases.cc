@@ -1,6 +1,7 @@
 #include "tasks/openkp/phrases.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -142,7 +143,7 @@ std::vector<std::string> EvaluatorPhrases(
 }
 
 OpenkpReferences ReferencesOf(const OpenkpRecord& record, EmptyPhrases empty) {
-  OpenkpReferences references;
+  OpenkpReferences references = {.text = std::hash<std::string>()(record.text)};
   if (record.key_phrases.has_value()) {
     references.evaluator = EvaluatorPhrases(*record.key_phrases);
   }

@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_OPENKP_PHRASES_H_
 #define ETC_TASKS_OPENKP_PHRASES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -78,6 +79,8 @@ struct OpenkpReferences {
   // Whether the record has the text and elements that all but the first of
   // these need.
   bool has_text = true;
+  // A hash of the text.
+  size_t text = 0;
 };
 
 // The references of a record with key phrases, which was not cut off.

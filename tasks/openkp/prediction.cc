@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -80,7 +81,15 @@ std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
 
 std::string OpenkpPredictionLines(
     const ById<std::vector<std::string>>& predictions) {
-  return AsciiLines(predictions, [](const auto& url, const auto& phrases) {
+  const auto last = LastOfEachId(predictions);
+  std::set<absl::string_view> written;
+  ById<std::vector<std::string>> of_pages;
+  for (const auto& [url, phrases] : predictions) {
+    if (written.insert(url).second) {
+      of_pages.emplace_back(url, *last.at(url));
+    }
+  }
+  return AsciiLines(of_pages, [](const auto& url, const auto& phrases) {
     nlohmann::ordered_json json = {{"url", url}};
     nlohmann::ordered_json& lists = json["KeyPhrases"] =
         nlohmann::ordered_json::array();

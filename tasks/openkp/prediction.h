@@ -34,7 +34,8 @@ std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
                                           const OpenkpLogits<LogitRow>& logits,
                                           const OpenkpOptions& options);
 
-// The official prediction file (doc/openkp.md 7.3), a line for each document:
+// The official prediction file (doc/openkp.md 7.3), a line for each url, with
+// the last of its predictions:
 //
 //   {"url": "http://x.org", "KeyPhrases": [["green tea"], ["tea"]]}
 std::string OpenkpPredictionLines(

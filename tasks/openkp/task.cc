@@ -83,24 +83,34 @@ void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) {
   }
 }
 
-absl::StatusOr<std::pair<std::string, OpenkpReferences>> Openkp::ParseGold(
-    const std::string& text, const std::string& where, ScoringRules rules) {
+absl::StatusOr<std::pair<std::string, std::optional<OpenkpReferences>>>
+Openkp::ParseGold(const std::string& text, const std::string& where,
+                  ScoringRules rules) {
+  using ByUrl = std::pair<std::string, std::optional<Gold>>;
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
   if (json.is_object() && !json.contains("VDOM")) {
+    if (!json.contains("KeyPhrases")) {
+      JsonObjectReader reader(json, where);
+      std::string url;
+      reader.Required("url", &url);
+      ETC_RETURN_IF_ERROR(
+          reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+      return ByUrl(std::move(url), std::nullopt);
+    }
     ETC_ASSIGN_OR_RETURN(OpenkpPhraseLists lists,
                          ParseOpenkpPhraseLists(text, where));
-    return std::pair(
+    return ByUrl(
         std::move(lists.url),
         Gold{.evaluator = EvaluatorPhrases(lists.phrases), .has_text = false});
   }
   ETC_ASSIGN_OR_RETURN(Record record, ParseRecord<Openkp>(text, where));
   if (!record.key_phrases.has_value()) {
-    return AnswerIsMissing(where, "KeyPhrases");
+    return ByUrl(std::move(record.url), std::nullopt);
   }
   Gold references = ReferencesOf(record, rules == ScoringRules::kOfficial
                                              ? EmptyPhrases::kOfficial
                                              : EmptyPhrases::kLeftOut);
-  return std::pair(std::move(record.url), std::move(references));
+  return ByUrl(std::move(record.url), std::move(references));
 }
 
 }  // namespace etc

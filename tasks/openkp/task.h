@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_OPENKP_TASK_H_
 #define ETC_TASKS_OPENKP_TASK_H_
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,9 @@ struct Openkp
   // elements have one Id, follow each other without gap, and each has the text
   // of its words.
   static void ReadRecord(JsonObjectReader& reader, Record* record);
+  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+    return {"KeyPhrases"};
+  }
   // What does not fit in `max_long_length` or `max_global_length` is left out.
   //   kInvalidArgument  only with official_compatibility: a url of more than
   //                     1000 characters, a position or size that is a whole
@@ -75,10 +79,16 @@ struct Openkp
   static Gold GoldOf(const Example& example) { return *example.references; }
   // Of a line without "VDOM", only the url and the key phrases: then there is
   // no score by ETC's protocol.
-  static absl::StatusOr<std::pair<std::string, Gold>> ParseGold(
+  static absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
       const std::string& text, const std::string& where, ScoringRules rules);
+  // Whether both are of one page: the official dev file has some of them twice
+  // (doc/openkp.md 8.3), and the official program a rule for it (ScoreOpenkp).
+  static bool MayRepeat(const Gold& earlier, const Gold& later) {
+    return earlier.has_text && later.has_text && earlier.text == later.text;
+  }
   // Phrases as the official evaluator compares them (EvaluatorPhrases).
-  //   kInvalidArgument  what ParseOpenkpPhraseLists says of a line
+  //   kInvalidArgument  what ParseOpenkpPhraseLists says of a line; a url that
+  //                     comes again
   static PredictionsOr ReadPredictions(const std::string& path);
   static std::string FileContents(const Answers& answers) {
     return OpenkpPredictionLines(answers.predictions);

@@ -146,13 +146,6 @@ std::vector<PredictionFile> Squad::MoreFiles(const Answers& answers,
   return files;
 }
 
-absl::Status Squad::CheckFiles(const Answers& answers,
-                               const ScoredFiles& files) {
-  return answers.rules == ScoringRules::kOfficial
-             ? absl::OkStatus()
-             : CheckSameRecords(answers, files, "prediction");
-}
-
 Scores Squad::Score(const Answers& answers, const Options& options) {
   ById<SquadVerdict> verdicts;
   verdicts.reserve(answers.predictions.size());

@@ -29,8 +29,8 @@ struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
   static constexpr char kDescription[] =
       "SQuAD v1.1 and v2.0: find the answer to a question in a text";
   static constexpr char kMainMetric[] = "f1";
-  static constexpr char kUniqueIdField[] = "id";
-  static constexpr char kAnswerField[] = "answers";
+  static constexpr char kPredictionUnit[] = "prediction";
+  static constexpr bool kMayMissOfficially = true;
   static constexpr TableSizes Tables(const InputOptions& input) {
     return {.tokens = input.has_long_tokens ? kSquadQuestionToken + 1 : 0,
             .token_names = "the global tokens 1 to 3",
@@ -54,6 +54,9 @@ struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
   }
   static void ReadRecord(JsonObjectReader& reader, Record* record) {
     ReadSquadRecord(reader, record);
+  }
+  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+    return {"answers", "is_impossible"};
   }
   static absl::Status CheckRecord(const Record& /*record*/,
                                   const Options& /*options*/,
@@ -102,10 +105,6 @@ struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
   // "nbest_" and, in version 2.0, "null_odds_".
   static std::vector<PredictionFile> MoreFiles(const Answers& answers,
                                                const Options& options);
-  // Every question has a prediction, and the other way round, unless scored as
-  // officially.
-  static absl::Status CheckFiles(const Answers& answers,
-                                 const ScoredFiles& files);
   // ScoreSquad2 if the options or the data are of version 2.0, else
   // ScoreSquad1. Predictions with candidates are judged anew, by the threshold
   // of the options.

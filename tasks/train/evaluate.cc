@@ -87,6 +87,7 @@ class EvaluationRun {
         loader_(&records, {.batch_size = options.batch_size,
                            .workers = options.workers,
                            .on_bad_record = options.on_bad_record,
+                           .predicts = options.predicts,
                            .max_prefetch_bytes = options.max_prefetch_bytes,
                            .stop = options.stop,
                            .group = DataGroupOf(options.group)}) {}

@@ -53,6 +53,8 @@ struct EvaluateOptions {
   int64_t batch_size = 8;
   int64_t workers = 1;
   OnBadRecord on_bad_record = OnBadRecord::kError;
+  // Whether a file of predictions is to be made (EvaluationLoader::Options).
+  bool predicts = false;
   // Its Evaluating() is called after each batch; may be null.
   RunReporter* reporter = nullptr;
   // Memory for prefetched examples.
@@ -78,7 +80,9 @@ struct Evaluation : EvaluationSummary {
 // parameters, without dropout and gradients. The model's mode is afterwards
 // what it was.
 //   kCancelled          `options.stop` became true
-//   kInvalidArgument    a bad record, with OnBadRecord::kError
+//   kInvalidArgument    a bad record, with OnBadRecord::kError; an id that
+//   comes
+//                       again
 //   kAborted            a logit is infinite or not a number; names the record
 //   kResourceExhausted  out of memory
 absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,

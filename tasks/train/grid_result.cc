@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tasks/train/grid.h"
+#include "tasks/train/score_table.h"
 
 namespace etc {
 namespace {
@@ -34,7 +35,7 @@ bool HasDeviations(const GridResult& grid) {
 
 std::string ScoreText(const SettingResult& setting, const ScoreSummary* score) {
   if (score != nullptr) {
-    return absl::StrFormat("%.4f", score->median);
+    return FormatScore(score->median);
   }
   if (!setting.diverged.empty()) {
     return "diverged";
@@ -100,7 +101,7 @@ std::string FormatGridTable(const GridResult& result) {
     row.push_back(ScoreText(setting, score));
     if (has_deviations) {
       row.push_back(score != nullptr && score->standard_deviation.has_value()
-                        ? absl::StrFormat("%.4f", *score->standard_deviation)
+                        ? FormatScore(*score->standard_deviation)
                         : "");
     }
   }

@@ -1,6 +1,7 @@
 #include "tasks/train/score_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
@@ -12,11 +13,20 @@ namespace etc {
 
 using MetricScores = std::vector<std::pair<std::string, double>>;
 
+std::string FormatScore(double score) {
+  constexpr double kLeast = 1e-3;
+  constexpr double kMost = 1e9;
+  const double size = std::abs(score);
+  return size == 0 || (size >= kLeast && size < kMost)
+             ? absl::StrFormat("%.4f", score)
+             : absl::StrFormat("%.4g", score);
+}
+
 std::string FormatMainScore(const MetricScores& scores,
                             const std::string& main) {
   for (const auto& [name, value] : scores) {
     if (name == main) {
-      return absl::StrFormat("%s %.4f", name, value);
+      return absl::StrCat(name, " ", FormatScore(value));
     }
   }
   return absl::StrCat("no ", main);
@@ -31,7 +41,8 @@ std::string FormatScoreTable(const MetricScores& scores,
   std::string table;
   for (const auto& [name, value] : WithMainFirst(scores, main)) {
     absl::StrAppendFormat(
-        &table, "%-*s  %.4f%s\n", static_cast<int>(width), name, value,
+        &table, "%-*s  %s%s\n", static_cast<int>(width), name,
+        FormatScore(value),
         name == main && scores.size() > 1 ? "  (main metric)" : "");
   }
   return table;
@@ -40,7 +51,11 @@ std::string FormatScoreTable(const MetricScores& scores,
 std::string ScoresToJson(const MetricScores& scores) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (const auto& [name, value] : scores) {
-    json[name] = value;
+    if (std::isfinite(value)) {
+      json[name] = value;
+    } else {
+      json[name] = absl::StrCat(value);
+    }
   }
   return JsonText(json);
 }

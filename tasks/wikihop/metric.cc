@@ -66,19 +66,6 @@ std::string Wikihop::FileContents(const Answers& answers) {
   return AsciiLine(json);
 }
 
-absl::Status Wikihop::CheckFiles(const Answers& answers,
-                                 const ScoredFiles& files) {
-  const auto gold = LastOfEachId(answers.gold);
-  for (const auto& [id, answer] : answers.predictions) {
-    if (!gold.contains(id)) {
-      return InvalidArgument(files.predictions, ": ", id,
-                             " is the answer to a question that ", files.gold,
-                             " does not have");
-    }
-  }
-  return absl::OkStatus();
-}
-
 Scores Wikihop::Score(const Answers& answers) {
   double answered = 0;
   double correct = 0;

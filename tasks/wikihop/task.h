@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,8 +32,7 @@ struct Wikihop : TaskTypes<WikihopRecord, WikihopExample, WikihopLogits,
   static constexpr char kDescription[] =
       "QAngaroo WikiHop: choose among candidates by several documents";
   static constexpr char kMainMetric[] = "accuracy";
-  static constexpr char kUniqueIdField[] = "id";
-  static constexpr char kAnswerField[] = "answer";
+  static constexpr bool kRefusesOtherIds = true;
   static constexpr TableSizes Tables(TokenizerKind) {
     return {.tokens = kWikihopDocumentToken + 1,
             .token_names = "the global tokens 1 to 5",
@@ -49,6 +49,9 @@ struct Wikihop : TaskTypes<WikihopRecord, WikihopExample, WikihopLogits,
   // (doc/wikihop.md 1.3). Mistakes: no candidates, an answer that is none of
   // them.
   static void ReadRecord(JsonObjectReader& reader, Record* record);
+  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+    return {"answer"};
+  }
   //   kInvalidArgument  a candidate or query without pieces; candidates and
   //                     query alone longer than `max_long_length`; more global
   //                     tokens than `max_global_length`
@@ -81,9 +84,6 @@ struct Wikihop : TaskTypes<WikihopRecord, WikihopExample, WikihopLogits,
   // given, ASCII with escapes, and a newline.
   static PredictionsOr ReadPredictions(const std::string& path);
   static std::string FileContents(const Answers& answers);
-  // kInvalidArgument for a prediction of a question that the data do not have.
-  static absl::Status CheckFiles(const Answers& answers,
-                                 const ScoredFiles& files);
   // "accuracy", the share of questions whose prediction is equal to the gold
   // answer when stripped and in lower case (doc/wikihop.md 9), and "answered",
   // that of questions with a prediction.

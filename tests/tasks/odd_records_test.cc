@@ -355,6 +355,123 @@ TEST_P(OddRecordsTest, AreReadOrRefusedAndPredictedFor) {
   EXPECT_GT(used, kRounds / 5);
 }
 
+// The fields of a record that hold answers.
+std::vector<std::string> FieldsWithAnswers(const std::string& task) {
+  if (task == "hotpotqa") {
+    return {"answer", "supporting_facts"};
+  }
+  if (task == "squad") {
+    return {"answers", "is_impossible"};
+  }
+  return {task == "wikihop"  ? "answer"
+          : task == "nq"     ? "annotations"
+          : task == "openkp" ? "KeyPhrases"
+                             : "label"};
+}
+
+// What people put in their place: placeholders, other types, answers that are
+// none of the record's.
+std::vector<nlohmann::json> OddAnswers() {
+  return {nullptr,
+          "",
+          "-1",
+          -1,
+          0.5,
+          1e300,
+          true,
+          "no such answer",
+          nlohmann::json::array(),
+          nlohmann::json::object(),
+          {nullptr},
+          {-1, ""},
+          {{{"text", "x"}, {"answer_start", 1'000'000}}},
+          {{{"long_answer", nullptr}}},
+          {{{"long_answer", {{"start_token", 5}, {"end_token", 1'000'000}}},
+            {"short_answers", nlohmann::json::array()},
+            {"yes_no_answer", "MAYBE"}}},
+          {"a", {"b"}},
+          {{"t", "x"}}};
+}
+
+class UnreadAnswersTest : public testing::TestWithParam<std::string> {
+ protected:
+  using Made = absl::StatusOr<std::vector<std::shared_ptr<const Example>>>;
+
+  static void ExpectSame(const Made& made, const Made& expected) {
+    ASSERT_EQ(made.status(), expected.status());
+    if (!made.ok()) {
+      return;
+    }
+    ASSERT_EQ(made->size(), expected->size());
+    for (size_t i = 0; i < made->size(); ++i) {
+      EXPECT_FALSE((*made)[i]->has_answer);
+      EXPECT_EQ((*made)[i]->record_id, (*expected)[i]->record_id);
+      EXPECT_EQ((*made)[i]->long_token_ids, (*expected)[i]->long_token_ids);
+      EXPECT_EQ((*made)[i]->global_token_ids, (*expected)[i]->global_token_ids);
+    }
+  }
+};
+
+// A record is predicted for as if it had no answer, whatever stands there.
+TEST_P(UnreadAnswersTest, DoNotMatterToPredictions) {
+  const std::string& name = GetParam();
+  const std::shared_ptr<const Tokenizer> tokenizer = WordPiece();
+  int refused = 0;
+  int predicted = 0;
+  constexpr uint64_t kRecords = 60;
+  for (uint64_t round = 0; round < kRecords; ++round) {
+    OddRecords odd(round);
+    const auto task = (*FindTask(name))
+                          ->make(OddConfig(name, /*is_wordpiece=*/true,
+                                           tokenizer->vocab_size(), &odd),
+                                 tokenizer);
+    ASSERT_TRUE(task.ok()) << task.status();
+    const auto& maker = dynamic_cast<const RecordTask&>(**task);
+    nlohmann::json record = nlohmann::json::parse(odd.Record(name), nullptr,
+                                                  /*allow_exceptions=*/false);
+    if (!record.is_object()) {
+      continue;
+    }
+    for (const std::string& field : FieldsWithAnswers(name)) {
+      record.erase(field);
+    }
+    const Made expected = maker.MakeExamplesToPredict(record.dump(), "here");
+    for (const nlohmann::json& answer : OddAnswers()) {
+      for (const std::string& field : FieldsWithAnswers(name)) {
+        record[field] = answer;
+      }
+      SCOPED_TRACE(record.dump());
+      const Made made = maker.MakeExamplesToPredict(record.dump(), "here");
+      ExpectSame(made, expected);
+      predicted += made.ok() ? 1 : 0;
+      refused += made.ok() && !maker.MakeExamples(record.dump(), "here").ok();
+    }
+  }
+  // As Python writes what is missing.
+  const std::string field = FieldsWithAnswers(name).front();
+  OddRecords odd(0);
+  const auto task = (*FindTask(name))
+                        ->make(OddConfig(name, /*is_wordpiece=*/true,
+                                         tokenizer->vocab_size(), &odd),
+                               tokenizer);
+  const auto& maker = dynamic_cast<const RecordTask&>(**task);
+  const auto made = [&](const std::string& value) {
+    return maker.MakeExamplesToPredict(
+        absl::StrCat("{\"NaN\": 1, \"", field, "\": ", value, "}"), "here");
+  };
+  EXPECT_EQ(made("NaN").status(), made("null").status());
+  EXPECT_EQ(made("[1, -Infinity]").status(), made("null").status());
+  EXPECT_THAT(std::string(made("Nan").status().message()),
+              HasSubstr("syntax error"));
+  EXPECT_GT(predicted, 20);
+  // Else these would be no odd answers.
+  EXPECT_GT(refused, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, UnreadAnswersTest,
+                         testing::ValuesIn(TaskDirectories()),
+                         [](const auto& name) { return name.param; });
+
 INSTANTIATE_TEST_SUITE_P(
     TasksAndTokenizers, OddRecordsTest,
     testing::Combine(testing::ValuesIn(TaskDirectories()),

@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/classify/metric.h"
@@ -683,7 +684,113 @@ TEST(ClassifyScoreTest, ComparesFilesOfTheSameDocuments) {
                         "\"value\" for x"));
   directory.Write("gold.csv", "id,text\nx,t\n");
   EXPECT_THAT(Message(score(R"({"id":"x","label":"no"})").status()),
-              HasSubstr("gold.csv:2.label is missing"));
+              HasSubstr("gold.csv:2 is the first"));
+}
+
+TEST(ClassifyScoreTest, PairsNoRecordsByIdsThatComeAgain) {
+  TemporaryDirectory directory;
+  const auto message = [&](const std::string& gold,
+                           const std::string& predictions) {
+    return Message(ScoreFiles<Classify>(
+                       {.gold = directory.File(gold),
+                        .predictions = directory.Write("p.jsonl", predictions)})
+                       .status());
+  };
+  directory.Write("part-1.csv", "text,label\nt,cat\nt,dog\n");
+  directory.Write("part-2.csv", "text,label\nt,dog\nt,dog\n");
+  const std::string two =
+      "{\"id\":\"0\",\"label\":\"dog\"}\n{\"id\":\"1\",\"label\":\"dog\"}\n";
+  EXPECT_THAT(message("part-?.csv", two),
+              AllOf(HasSubstr("part-2.csv:2: the id \"0\" should occur once"),
+                    HasSubstr("part-1.csv:2 too")));
+  EXPECT_THAT(message("part-1.csv", two + two),
+              AllOf(HasSubstr("p.jsonl: record 2: the id \"0\""),
+                    HasSubstr("p.jsonl: record 0 too")));
+  EXPECT_TRUE(
+      ScoreFiles<Classify>({.gold = directory.File("part-2.csv"),
+                            .predictions = directory.Write("p.jsonl", two)})
+          .ok());
+}
+
+TEST(ClassifyScoreTest, LeavesOutRecordsWithoutLabel) {
+  TemporaryDirectory directory;
+  const ScoredFiles files = {
+      .gold = directory.Write("gold.csv", "text,label\na,yes\nb,\nc,no\n"),
+      .predictions = directory.Write("p.jsonl",
+                                     R"({"id":"0","label":"yes"}
+{"id":"1","label":"yes"}
+{"id":"2","label":"yes"}
+)")};
+  UnansweredRecords unanswered;
+  const auto scores = ScoreFiles<Classify>(files, {}, {}, &unanswered);
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_THAT(*scores, AllOf(Contains(Pair("accuracy", 0.5)),
+                             Contains(Pair("support[yes]", 1.0))));
+  EXPECT_EQ(unanswered.count, 1);
+  EXPECT_EQ(unanswered.first, directory.File("gold.csv:3"));
+}
+
+TEST(ClassifyScoreTest, NamesEachCellOfTheConfusionOnce) {
+  const Scores scores = ScoreClassify(Labels({"a", "a,b", "a\"]", "b"}),
+                                      Predicted(Labels({"b,c", "c", "b", "b"})),
+                                      ClassifyType::kOne);
+  EXPECT_THAT(scores.diagnostics,
+              AllOf(Contains(Pair(R"(confusion[a,"b,c"])", 1.0)),
+                    Contains(Pair(R"(confusion["a,b",c])", 1.0)),
+                    Contains(Pair(R"(confusion["a\"]",b])", 1.0)),
+                    Contains(Pair("confusion[b,b]", 1.0))));
+}
+
+TEST(ClassifyScoreTest, OfHugeNumbersIsFinite) {
+  const ById<ClassifyAnswer> gold = {
+      {"a", {.type = ClassifyType::kNumber, .number = 1e300}},
+      {"b", {.type = ClassifyType::kNumber, .number = -1.7e308}},
+      {"c", {.type = ClassifyType::kNumber, .number = 1.7e308}}};
+  ById<ClassifyAnswer> wrong = gold;
+  std::swap(wrong[1].second, wrong[2].second);
+  for (const auto& answers : {gold, wrong}) {
+    for (const auto& [name, value] :
+         ScoreClassify(gold, Predicted(answers), ClassifyType::kNumber)
+             .metrics) {
+      EXPECT_TRUE(std::isfinite(value)) << name;
+    }
+  }
+  EXPECT_THAT(
+      ScoreClassify(gold, Predicted(gold), ClassifyType::kNumber).metrics,
+      Contains(Pair("pearson", DoubleEq(1))));
+}
+
+TEST(ClassifyRecordTest, IsNotToldApartByRoundedNumbers) {
+  const auto parse = [](const std::string& json) {
+    return ParseRecord<Classify>(json, "d.jsonl: record 0");
+  };
+  const auto largest = parse(R"({"text":"t","id":18446744073709551615})");
+  ASSERT_TRUE(largest.ok()) << largest.status();
+  EXPECT_EQ(largest->id, "18446744073709551615");
+  EXPECT_THAT(
+      Message(parse(R"({"text":"t","id":18446744073709551616})").status()),
+      HasSubstr("need quotation marks"));
+  EXPECT_THAT(
+      Message(parse(R"({"text":"t","label":18446744073709551616})").status()),
+      HasSubstr("need quotation marks"));
+}
+
+TEST(ClassifyPredictionTest, HasNoMoreDigitsThanItSays) {
+  ById<ClassifyPrediction> predictions;
+  for (int i = 0; i <= 1'000'000; i += 7) {
+    predictions.push_back(
+        {"a",
+         {{.labels = {"x"}},
+          {{"x", std::round(static_cast<double>(i)) / 1e6}}}});
+  }
+  for (const absl::string_view line : absl::StrSplit(
+           ClassifyPredictionsToJson(predictions), '\n', absl::SkipEmpty())) {
+    EXPECT_LE(line.size(),
+              absl::string_view(
+                  R"({"id":"a","label":"x","probabilities":{"x":0.123456}})")
+                  .size())
+        << line;
+  }
 }
 
 }  // namespace

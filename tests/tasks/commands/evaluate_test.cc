@@ -1,11 +1,14 @@
 // `realetc evaluate` and `predict`: which checkpoint of a run they take, and
 // what they say of a residual mode that is not that of the training. What they
-// compute is tested with the libraries.
+// compute is tested with the libraries. Of predictions also which records they
+// are of, and which files they replace.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <iterator>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -133,6 +136,167 @@ TEST_F(EvaluateCommandTest, SaysIfTheResidualModeIsNotThatOfTheTraining) {
   for (const std::string same : {"", " --residual sum"}) {
     EXPECT_THAT(Run("evaluate " + run_ + same).err, Not(HasSubstr("warning")));
   }
+}
+
+// What predictions and their files depend on, with a trained model.
+class PredictCommandTest : public RealetcTest {
+ protected:
+  void SetUp() override {
+    json config = Config();
+    config["train"]["evaluate_every"] = 0;
+    ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+    records_ = json::parse(Contents(directory_.File("data.json")));
+  }
+
+  Result Predict(const std::string& data, const std::string& output) const {
+    return Run(absl::StrCat("predict ", directory_.File("run"), " --data ",
+                            data, " --output ", output));
+  }
+  std::string Write(const std::string& name, const json& records) {
+    return directory_.Write(name, records.dump());
+  }
+
+  json records_;
+  const std::string output_ = directory_.File("p.json");
+};
+
+TEST_F(PredictCommandTest, LooksAtNoAnswers) {
+  json odd = records_;
+  odd[0]["answer"] = nullptr;
+  odd[1]["answer"] = "nowhere";
+  odd[2]["answer"] = {1, 2};
+  odd[3].erase("answer");
+  const Result odd_result = Predict(Write("odd.json", odd), output_);
+  EXPECT_EQ(odd_result.code, 0) << odd_result.err;
+  const std::string predictions = Contents(output_);
+  EXPECT_EQ(json::parse(predictions).size(), 6u);
+  ASSERT_EQ(Predict(directory_.File("data.json"), output_).code, 0);
+  EXPECT_EQ(Contents(output_), predictions);
+}
+
+TEST_F(PredictCommandTest, RefusesIdsThatComeAgain) {
+  json again = records_;
+  again[4]["id"] = "q1";
+  const std::string path = Write("again.json", again);
+  const std::string message =
+      absl::StrCat(path,
+                   ": record 4: the id \"q1\" should occur once, but is "
+                   "that of ",
+                   path, ": record 1 too\n");
+  const Result in_one = Predict(path, output_);
+  EXPECT_EQ(in_one.code, 1);
+  EXPECT_THAT(in_one.err, HasSubstr(message));
+  EXPECT_FALSE(std::filesystem::exists(output_));
+  const Result evaluate =
+      Run(absl::StrCat("evaluate ", directory_.File("run"), " --data ", path));
+  EXPECT_EQ(evaluate.code, 1);
+  EXPECT_THAT(evaluate.err, HasSubstr(message));
+
+  const std::string first = directory_.File("data.json");
+  const std::string second = Write("second.json", {records_[3]});
+  const Result in_two = Predict(first + " " + second, output_);
+  EXPECT_EQ(in_two.code, 1);
+  EXPECT_THAT(in_two.err, AllOf(HasSubstr(second + ": record 0: the id \"q3\""),
+                                HasSubstr(first + ": record 3 too\n")));
+}
+
+TEST_F(PredictCommandTest, ReplacesNothingThatItReads) {
+  const std::string data = directory_.File("data.json");
+  const std::string before = Contents(data);
+  const std::string link = directory_.File("link.json");
+  std::filesystem::create_symlink(data, link);
+  const std::string hard_link = directory_.File("hard.json");
+  std::filesystem::create_hard_link(data, hard_link);
+  const std::string checkpoint =
+      directory_.File("run/seed-1/checkpoints/last/model.safetensors");
+  ASSERT_TRUE(std::filesystem::exists(checkpoint));
+  const std::string weights = Contents(checkpoint);
+  for (const std::string& output :
+       {data, link, hard_link, directory_.path() + "/./data.json",
+        directory_.File("run/seed-1/checkpoints/best/vocab.txt"), checkpoint}) {
+    const Result result = Predict(data, output);
+    EXPECT_EQ(result.code, 1) << output;
+    EXPECT_THAT(
+        result.err,
+        HasSubstr("--output should not replace what is read, but " + output));
+  }
+  EXPECT_EQ(Contents(data), before);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(Contents(checkpoint), weights);
+}
+
+TEST_F(PredictCommandTest, SaysFirstThatItsOutputCannotBeWritten) {
+  const std::string data = directory_.File("data.json");
+  const std::string below_file = directory_.File("data.json/p.json");
+  for (const auto& [output, message] :
+       {std::pair(below_file, std::string("which cannot be written: ")),
+        std::pair(directory_.path(), directory_.path() + " is a directory"),
+        std::pair(std::string("''"), std::string("is empty"))}) {
+    const Result result = Predict(data, output);
+    EXPECT_EQ(result.code, 1) << output;
+    EXPECT_THAT(result.err, HasSubstr(message));
+    // Before the model is loaded.
+    EXPECT_THAT(result.err, Not(HasSubstr("device: ")));
+  }
+  const std::string output = directory_.File("new/folder/p.json");
+  EXPECT_EQ(Predict(data, output).code, 0);
+  EXPECT_EQ(json::parse(Contents(output)).size(), 6u);
+  // Nothing but the predictions is left there.
+  const std::filesystem::directory_iterator files(
+      directory_.File("new/folder"));
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+}
+
+TEST_F(PredictCommandTest, RefusesDataOfWhichNothingIsLeft) {
+  json config = Config();
+  config["train"]["evaluate_every"] = 0;
+  config["data"]["on_bad_record"] = "skip";
+  config["output"] = directory_.File("skips");
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  json bad = records_;
+  bad[0].erase("query");
+  const auto predict = [&](const json& records) {
+    return Run(absl::StrCat("predict ", directory_.File("skips"), " --data ",
+                            Write("bad.json", records), " --output ", output_));
+  };
+  const Result some = predict(bad);
+  EXPECT_EQ(some.code, 0) << some.err;
+  EXPECT_THAT(some.err, HasSubstr("warning: skipped 1 bad record: "));
+  EXPECT_EQ(json::parse(Contents(output_)).size(), 5u);
+  std::filesystem::remove(output_);
+  const Result none = predict({bad[0], bad[0]});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, HasSubstr("there is nothing to predict: skipped 2 bad "
+                                  "records, the first: "));
+  EXPECT_FALSE(std::filesystem::exists(output_));
+}
+
+TEST_F(PredictCommandTest, LeavesUnansweredRecordsOutOfScoresAndSaysSo) {
+  json some = records_;
+  some[1].erase("answer");
+  some[4].erase("answer");
+  const std::string path = Write("some.json", some);
+  const std::string run = directory_.File("run");
+  const Result evaluate =
+      Run(absl::StrCat("evaluate ", run, " --json --data ", path));
+  EXPECT_EQ(evaluate.code, 0) << evaluate.err;
+  EXPECT_THAT(evaluate.err,
+              HasSubstr("warning: 2 records without an answer are "
+                        "left out of the scores\n"));
+  ASSERT_EQ(Predict(path, output_).code, 0);
+  const Result score =
+      Run(absl::StrCat("score wikihop --json ", path, " ", output_));
+  EXPECT_EQ(score.code, 0) << score.err;
+  EXPECT_THAT(score.err,
+              HasSubstr(absl::StrCat(
+                  "warning: 2 records without an answer are left out of the "
+                  "scores, the first: ",
+                  path, ": record 1\n")));
+  EXPECT_EQ(json::parse(score.out)["accuracy"],
+            json::parse(evaluate.out)["accuracy"]);
+  EXPECT_EQ(json::parse(score.out)["answered"], 1.0);
+  const Result whole = Run("evaluate " + run);
+  EXPECT_THAT(whole.err, Not(HasSubstr("without an answer")));
 }
 
 }  // namespace

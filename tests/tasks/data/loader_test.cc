@@ -326,5 +326,63 @@ TEST(EvaluationLoaderTest, KeepsFileOrderAndDropsNothing) {
   }
 }
 
+// Two files of three records each; the second one's ids are those of the first.
+class TwoFiles : public ExampleSource {
+ public:
+  explicit TwoFiles(Example::IdKind id_kind) : id_kind_(id_kind) {}
+
+  int64_t size() const override { return 6; }
+  absl::StatusOr<Examples> Make(RecordRequest request) const override {
+    auto example = std::make_shared<Example>();
+    example->record_id = absl::StrCat("q", request.record % 3);
+    example->id_kind = id_kind_;
+    example->long_token_ids = {static_cast<int32_t>(
+        request.record == differs ? 7 : request.record % 3)};
+    // Windows of one record have its id.
+    return Examples{example, example};
+  }
+  std::string Where(int64_t record) const override {
+    return absl::StrCat(record < 3 ? "a.csv:" : "b.csv:", record % 3);
+  }
+
+  int64_t differs = -1;
+
+ private:
+  const Example::IdKind id_kind_;
+};
+
+// The status at the end of all batches.
+absl::Status StatusOf(const ExampleSource& source, bool predicts) {
+  EvaluationLoader loader(&source, {.batch_size = 4,
+                                    .on_bad_record = OnBadRecord::kSkip,
+                                    .predicts = predicts});
+  while (true) {
+    const auto round = loader.Next();
+    if (!round.ok()) {
+      return round.status();
+    }
+    if (round->batches.empty()) {
+      EXPECT_EQ(loader.skipped().count, 0);
+      return absl::OkStatus();
+    }
+  }
+}
+
+TEST(EvaluationLoaderTest, RefusesIdsThatComeAgain) {
+  const absl::Status again = absl::InvalidArgumentError(
+      "b.csv:0: the id \"q0\" should occur once, but is that of a.csv:0 too");
+  const TwoFiles unique(Example::IdKind::kUnique);
+  EXPECT_EQ(StatusOf(unique, /*predicts=*/false), again);
+  EXPECT_EQ(StatusOf(unique, /*predicts=*/true), again);
+  // Numbers are those of a file each, but a file of predictions has no files.
+  const TwoFiles numbered(Example::IdKind::kNumber);
+  EXPECT_EQ(StatusOf(numbered, /*predicts=*/false), absl::OkStatus());
+  EXPECT_EQ(StatusOf(numbered, /*predicts=*/true), again);
+  TwoFiles texts(Example::IdKind::kOfText);
+  EXPECT_EQ(StatusOf(texts, /*predicts=*/true), absl::OkStatus());
+  texts.differs = 3;
+  EXPECT_EQ(StatusOf(texts, /*predicts=*/true), again);
+}
+
 }  // namespace
 }  // namespace etc

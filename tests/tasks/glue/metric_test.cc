@@ -289,7 +289,7 @@ TEST_F(GlueScoreFilesTest, AreRefusedWithTheLine) {
                 "is \"1\""));
   EXPECT_THAT(Refusal("rte", kRte,
                       header + "0\tentailment\n1\tentailment\n1\tentailment\n"),
-              HasSubstr("should have a line for each row of"));
+              HasSubstr("P.tsv:4: the id \"1\" should occur once"));
   EXPECT_THAT(
       Refusal("stsb", "index\tsentence1\tsentence2\tscore\n0\ta\tb\t1\n",
               header + "0\tmuch\n"),
@@ -298,7 +298,7 @@ TEST_F(GlueScoreFilesTest, AreRefusedWithTheLine) {
   // No labels; another label.
   EXPECT_THAT(Refusal("rte", "index\tsentence1\tsentence2\n0\ta\tb\n",
                       header + "0\tentailment\n"),
-              HasSubstr("dev.tsv:2.label is missing"));
+              HasSubstr("dev.tsv:2 is the first"));
   EXPECT_THAT(Refusal("rte", "index\tsentence1\tsentence2\tlabel\n0\ta\tb\t-\n",
                       header + "0\tentailment\n"),
               HasSubstr("dev.tsv:2: label should be entailment or"));

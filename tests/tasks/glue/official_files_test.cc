@@ -109,6 +109,9 @@ TEST(GlueFileTest, OfColaHasNoHeaderUnlessItHas) {
               ElementsAre("0|A b.|-|1", "1|B a.|-|0"));
   EXPECT_THAT(Rows("source\tacceptable\tmark\ttext\n" + rows, "cola"),
               ElementsAre("0|A b.|-|1", "1|B a.|-|0"));
+  // Whatever is in the place of labels.
+  EXPECT_THAT(Rows("x\t-1\t\tA b.\nx\t\t*\tB a.\n", "cola"),
+              ElementsAre("0|A b.|-|-1", "1|B a.|-|"));
   EXPECT_THAT(Rows("index\tsentence\n0\t1\n4\ta\n", "cola"),
               ElementsAre("0|1|-|-", "4|a|-|-"));
 }

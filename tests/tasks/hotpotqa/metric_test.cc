@@ -150,7 +150,7 @@ TEST_F(HotpotqaScoreTest, SaysWhatIsWrongWithAFile) {
                                         "p.json", R"({"answer":{},"sp":{}})")})
                   .status()
                   .message(),
-              HasSubstr("test.json: record 0.answer is missing"));
+              HasSubstr("test.json: record 0 is the first"));
 }
 
 TEST_F(HotpotqaScoreTest, IsOneForTheGoldOfEveryRealQuestion) {

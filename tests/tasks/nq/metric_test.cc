@@ -24,6 +24,7 @@
 namespace etc {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ScoreMap = std::map<std::string, double>;
@@ -202,31 +203,36 @@ TEST_F(ScoreNqFilesTest, RefusesFilesOfOtherDocuments) {  // doc/nq.md 7.1
               HasSubstr("has a prediction for 3, which is no document of"));
 }
 
-TEST_F(ScoreNqFilesTest, TakesTheLastOfEqualIds) {  // doc/nq.md 7.1
-  nlohmann::json other = NqSpecJson();
-  other["example_id"] = 1;
-  other["annotations"][0]["long_answer"] = {{"start_token", 12},
-                                            {"end_token", 18},
-                                            {"start_byte", 60},
-                                            {"end_byte", 93}};
-  const std::string both = Record(1) + other.dump() + "\n";
-  const std::string swapped = other.dump() + "\n" + Record(1);
-  const NqAnnotation wrong = Answer(0, 2);
-  const auto long_f1 = [&](const std::string& gold,
-                           const std::vector<NqPrediction>& predictions) {
-    // A list with an id twice, which NqPredictionsToJson writes as it is.
-    const auto scores =
-        ScoreFiles<Nq>({.gold = directory_.Write("gold.jsonl", gold),
-                        .predictions = Predictions(predictions)});
-    EXPECT_TRUE(scores.ok()) << scores.status();
-    return ToMap(*scores).at("long_f1");
-  };
-  EXPECT_EQ(long_f1(both, {Predict(1, right_, 1)}), 0);
-  EXPECT_EQ(long_f1(swapped, {Predict(1, right_, 1)}), 1);
-  EXPECT_EQ(long_f1(Record(1), {Predict(1, right_, 1), Predict(1, wrong, 1)}),
-            0);
-  EXPECT_EQ(long_f1(Record(1), {Predict(1, wrong, 1), Predict(1, right_, 1)}),
-            1);
+TEST_F(ScoreNqFilesTest, RefusesIdsThatComeAgain) {
+  const std::string predictions = Predictions({Predict(1, right_, 1)});
+  EXPECT_THAT(
+      Message(directory_.Write("gold.jsonl", Record(1) + Record(2) + Record(1)),
+              predictions),
+      AllOf(HasSubstr("gold.jsonl: record 2: the id \"1\" should occur once"),
+            HasSubstr("gold.jsonl: record 0 too")));
+  EXPECT_THAT(
+      Message(directory_.Write("gold.jsonl", Record(1)),
+              Predictions({Predict(1, right_, 1), Predict(1, right_, 1)})),
+      AllOf(HasSubstr("predictions[1]: the id \"1\" should occur once"),
+            HasSubstr("predictions[0] too")));
+}
+
+TEST_F(ScoreNqFilesTest, LeavesOutPagesWithoutAnnotations) {
+  nlohmann::json none = NqSpecJson();
+  none["example_id"] = 2;
+  none["annotations"] = nlohmann::json::array();
+  const std::string gold =
+      directory_.Write("gold.jsonl", Record(1) + none.dump() + "\n");
+  UnansweredRecords unanswered;
+  const auto scores = ScoreFiles<Nq>(
+      {.gold = gold,
+       .predictions =
+           Predictions({Predict(1, right_, 1), Predict(2, right_, 2)})},
+      ScoringRules::kDefault, {}, &unanswered);
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_EQ(ToMap(*scores).at("long_precision"), 1);
+  EXPECT_EQ(unanswered.count, 1);
+  EXPECT_THAT(unanswered.first, HasSubstr("gold.jsonl: record 1"));
 }
 
 TEST_F(ScoreNqFilesTest, RefusesGoldThatCannotBeScored) {
@@ -234,11 +240,10 @@ TEST_F(ScoreNqFilesTest, RefusesGoldThatCannotBeScored) {
   nlohmann::json json = NqSpecJson();
   json["annotations"] = nlohmann::json::array();
   EXPECT_THAT(Message(directory_.Write("b.jsonl", json.dump()), predictions),
-              HasSubstr("b.jsonl: record 0.annotations should be a list of at "
-                        "least one annotation"));
+              HasSubstr("b.jsonl: record 0 is the first"));
   json.erase("annotations");
   EXPECT_THAT(Message(directory_.Write("c.jsonl", json.dump()), predictions),
-              HasSubstr("c.jsonl: record 0.annotations is missing"));
+              HasSubstr("c.jsonl: record 0 is the first"));
   EXPECT_EQ(ScoreFiles<Nq>({.gold = directory_.File("no-*.jsonl"),
                             .predictions = predictions})
                 .status()

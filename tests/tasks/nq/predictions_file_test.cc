@@ -129,20 +129,17 @@ TEST(NqPredictionsFromJsonTest, NamesThePlaceOfAMistake) {  // doc/nq.md 7.1
               HasSubstr("p should be an object"));
 }
 
-TEST(NqPredictionsFromJsonTest, TakesTheLastOfEqualIds) {  // doc/nq.md 7.1
+TEST(NqPredictionsFromJsonTest, RefusesTwoForADocument) {
   nlohmann::json json = nlohmann::json::parse(kFile);
   nlohmann::json prediction = json["predictions"][0];
   prediction["example_id"] = 5;
   json["predictions"].push_back(prediction);
+  ASSERT_TRUE(NqPredictionsFromJson(json.dump(), "p.json").ok());
   prediction["example_id"] = -42;
-  prediction["long_answer_score"] = 8;
   json["predictions"].push_back(prediction);
-  const auto predictions = NqPredictionsFromJson(json.dump(), "p.json");
-  ASSERT_TRUE(predictions.ok()) << predictions.status();
-  ASSERT_EQ(predictions->size(), 2u);
-  EXPECT_EQ((*predictions)[0].example_id, -42);
-  EXPECT_EQ((*predictions)[0].long_answer_score, 8);
-  EXPECT_EQ((*predictions)[1].long_answer_score, 6);
+  EXPECT_EQ(NqPredictionsFromJson(json.dump(), "p.json").status().message(),
+            "p.json: predictions[2]: the id \"-42\" should occur once, but is "
+            "that of p.json: predictions[0] too");
 }
 
 TEST(NqPredictionsFromJsonTest, NamesTheDocumentOfAScoreThatIsNotFinite) {

@@ -192,7 +192,25 @@ TEST_F(ScoreOpenkpFilesTest, RefusesFilesOfOtherDocuments) {
   nlohmann::json unlabelled = GreenTeaJson();
   unlabelled.erase("KeyPhrases");
   EXPECT_THAT(Message(unlabelled.dump(), one),
-              HasSubstr("gold.jsonl: record 0.KeyPhrases is missing"));
+              HasSubstr("gold.jsonl: record 0 is the first"));
+}
+
+TEST_F(ScoreOpenkpFilesTest, TakesUrlsThatComeAgainOnlyOfTheSamePage) {
+  const std::string one = R"({"url":"one","KeyPhrases":[["a"]]})";
+  EXPECT_THAT(
+      Message(one + "\n" + one, one),
+      HasSubstr("gold.jsonl: record 1: the id \"one\" should occur once"));
+  EXPECT_THAT(Message(one, one + "\n" + one),
+              HasSubstr("predictions.jsonl: record 1: the id \"one\" should"));
+  // The official dev file has pages twice; by its program the last counts.
+  nlohmann::json page = GreenTeaJson();
+  page["KeyPhrases"] = {{"water"}};
+  const std::string tea =
+      R"({"url":"http://x.org/tea","KeyPhrases":[["brew green tea"],["green","TEA"]]})";
+  const std::string twice = page.dump() + "\n" + GreenTeaJson().dump();
+  const auto scores = Score(twice, tea);
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_EQ(ToMap(*scores).at("r@3"), 1);
 }
 
 }  // namespace

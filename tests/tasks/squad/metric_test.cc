@@ -275,11 +275,12 @@ TEST_F(SquadFilesTest, NameWhatIsWrong) {
                               Question("a", R"("answers": [])"))),
             R"({"a": ""})");
   EXPECT_THAT(std::string(doubled.status().message()),
-              HasSubstr("data[0].paragraphs[0].qas[1].id should occur once"));
+              HasSubstr("data[0].paragraphs[0].qas[1]: the id \"a\" should "
+                        "occur once"));
   const auto no_answer =
       Score(Gold(Question("a", R"("title": "t")")), R"({"a": ""})");
   EXPECT_THAT(std::string(no_answer.status().message()),
-              HasSubstr("qas[0].answers is missing"));
+              HasSubstr("qas[0] is the first"));
 }
 
 }  // namespace

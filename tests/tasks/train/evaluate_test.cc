@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -32,7 +33,11 @@ class EvaluateTest : public testing::Test {
     task_ = std::make_unique<ToyTask>(config->model);
     torch::manual_seed(4);
     model_ = std::make_unique<TaskModel>(MakeTaskModel(*config, *task_));
-    auto records = OpenRecords({file, file}, *task_);
+    // The same records again, with ids of their own.
+    const std::string second = temporary_.Write(
+        "second.jsonl",
+        absl::StrReplaceAll(ToyRecords(11, 2), {{"\"id\":\"", "\"id\":\"b"}}));
+    auto records = OpenRecords({file, second}, *task_);
     EXPECT_TRUE(records.ok()) << records.status();
     records_ = *std::move(records);
   }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -20,6 +22,22 @@ TEST(ScoreTableTest, HasTheMainMetricFirst) {
   EXPECT_EQ(FormatScoreTable({{"accuracy", 1}}, "accuracy"),
             "accuracy  1.0000\n");
   EXPECT_EQ(FormatScoreTable({}, "accuracy"), "");
+}
+
+TEST(ScoreTableTest, HasDigitsOfSmallAndLargeScores) {
+  EXPECT_EQ(FormatScore(0), "0.0000");
+  EXPECT_EQ(FormatScore(-0.25), "-0.2500");
+  EXPECT_EQ(FormatScore(0.00012345), "0.0001234");
+  EXPECT_EQ(FormatScore(-1.2e-9), "-1.2e-09");
+  EXPECT_EQ(FormatScore(123456.5), "123456.5000");
+  EXPECT_EQ(FormatScore(1e300), "1e+300");
+  EXPECT_EQ(FormatMainScore({{"mse", 1e-8}}, "mse"), "mse 1e-08");
+}
+
+TEST(ScoreTableTest, IsJsonWhateverTheScores) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(ScoresToJson({{"a", infinity}, {"b", -infinity}}),
+            R"({"a":"inf","b":"-inf"})");
 }
 
 TEST(ScoreTableTest, NamesTheMainScore) {

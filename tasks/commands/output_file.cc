@@ -1,0 +1,112 @@
+#include "tasks/commands/output_file.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "base/temporary_file.h"
+
+namespace etc {
+namespace {
+
+// Device and inode, which are those of one file under all of its names; nothing
+// if there is none.
+using FileId = std::pair<dev_t, ino_t>;
+
+std::optional<FileId> IdOf(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0) {
+    return std::nullopt;
+  }
+  return FileId(status.st_dev, status.st_ino);
+}
+
+absl::Status CheckNotRead(const std::string& option, const std::string& path,
+                          const std::vector<std::string>& read) {
+  const std::optional<FileId> id = IdOf(path);
+  for (const std::string& input : read) {
+    if (id.has_value() && IdOf(input) == id) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          option, " should not replace what is read, but ", path, " is ",
+          path == input ? "read" : absl::StrCat("the file ", input)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Whether what is at `path`, if anything, can be replaced by a file.
+absl::Status CheckReplaceable(const std::string& option,
+                              const std::string& path,
+                              const std::vector<std::string>& read) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        option, " should name a file, but ", path,
+        S_ISDIR(status.st_mode) ? " is a directory" : " is no regular file"));
+  }
+  return CheckNotRead(option, path, read);
+}
+
+// Whether a file can be made in the directory of `path`, or in the nearest
+// above it that is there. Leaves nothing.
+absl::Status CheckWritable(const std::string& option, const std::string& path) {
+  std::string folder = FolderOf(path);
+  std::error_code error;
+  while (!std::filesystem::exists(folder, error) &&
+         FolderOf(folder) != folder) {
+    folder = FolderOf(folder);
+  }
+  TemporaryFile probe(absl::StrCat(folder, "/realetc"));
+  const absl::Status status = probe.Create();
+  return status.ok() ? status
+                     : absl::Status(status.code(),
+                                    absl::StrCat(option, " names ", path,
+                                                 ", which cannot be written: ",
+                                                 status.message()));
+}
+
+}  // namespace
+
+absl::Status CheckOutputFile(const std::string& option, const std::string& path,
+                             const std::vector<std::string>& read) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " should name a file, but is empty"));
+  }
+  ETC_RETURN_IF_ERROR(CheckReplaceable(option, path, read));
+  return CheckWritable(option, path);
+}
+
+absl::Status CheckOutputDirectory(const std::string& option,
+                                  const std::string& directory,
+                                  const std::vector<std::string>& read) {
+  if (directory.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " should name a directory, but is empty"));
+  }
+  for (const std::string& path : FilesAt(directory)) {
+    if (path != directory) {
+      ETC_RETURN_IF_ERROR(CheckNotRead(option, path, read));
+    }
+  }
+  return CheckWritable(option, absl::StrCat(directory, "/file"));
+}
+
+std::vector<std::string> FilesAt(const std::string& path) {
+  std::vector<std::string> files = {path};
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end;
+       !error && entry != end; entry.increment(error)) {
+    files.push_back(entry->path().string());
+  }
+  return files;
+}
+
+}  // namespace etc
