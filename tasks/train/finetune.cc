@@ -77,16 +77,6 @@ std::vector<ScoreSummary> Summarize(const std::vector<RunResult>& runs) {
   return scores;
 }
 
-// What can be said without the data.
-absl::Status CheckWithoutData(const FinetuneConfig& config,
-                              const FinetuneOptions& options) {
-  if (config.output.empty()) {
-    return absl::InvalidArgumentError(
-        "output should be a directory, but is empty");
-  }
-  return CheckFieldNames(config, options.allow_changes);
-}
-
 // The plan of a run on `data`, by which `inputs` are completed.
 absl::StatusOr<RunPlan> PlanOf(const FinetuneConfig& config,
                                const RunData& data, RunInputs inputs) {
@@ -134,6 +124,17 @@ std::string DescribeRuns(const FinetuneConfig& config, const RunData& data,
       config.residual_attention, "; ", Counted(threads, "thread"));
 }
 
+absl::Status DescribeData(const Task& task, const RunData& data,
+                          RunReporter* reporter) {
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<std::string> described,
+      task.DescribeData(*data.train_records, *data.dev_records));
+  for (const std::string& line : described) {
+    reporter->Message(line);
+  }
+  return absl::OkStatus();
+}
+
 // `status` of a run, with what to do where its memory was too little.
 absl::Status WithAdvice(const absl::Status& status,
                         const FinetuneConfig& config,
@@ -166,6 +167,7 @@ struct SeedRunner {
   const Task& task;
   const RunData& data;
   const RunFiles& files;
+  const RunClaims& claims;
   torch::Device device;
   const FinetuneOptions& options;
 
@@ -186,6 +188,7 @@ struct SeedRunner {
          .evaluator = data.dev->size() > 0 ? &evaluator : nullptr,
          .directory = SeedDirectory(config, seed),
          .resume = options.resume,
+         .lock = claims.Find(SeedDirectory(config, seed)),
          .allow_changes = options.allow_changes,
          .reporter = options.reporter,
          .group = options.group,
@@ -210,8 +213,26 @@ int64_t SetThreads(int64_t threads) {
   return at::get_num_threads();
 }
 
-std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
-  return absl::StrCat(config.output, "/seed-", seed);
+absl::Status CheckWithoutData(const FinetuneConfig& config,
+                              const FinetuneOptions& options) {
+  if (config.output.empty()) {
+    return absl::InvalidArgumentError(
+        "output should be a directory, but is empty");
+  }
+  return CheckFieldNames(config, options.allow_changes);
+}
+
+absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
+                                    const FinetuneOptions& options) {
+  RunClaims claims;
+  ETC_RETURN_IF_ERROR(InFirstProcess(options.group, [&]() -> absl::Status {
+    ETC_ASSIGN_OR_RETURN(
+        claims,
+        RunClaims::Take(config, {.resume = options.resume,
+                                 .allow_changes = options.allow_changes}));
+    return absl::OkStatus();
+  }));
+  return claims;
 }
 
 absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
@@ -233,6 +254,10 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.group));
+  RunClaims own;
+  if (options.claims == nullptr) {
+    ETC_ASSIGN_OR_RETURN(own, ClaimRuns(config, options));
+  }
   const CurrentDevice current(device.device);
   const int64_t threads = SetThreads(config.train.threads);
   const OpenOptions open = {.reporter = options.reporter,
@@ -247,12 +272,7 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
       const RunFiles files,
       FindRunFiles(config, OpeningListener(open), DataGroupOf(options.group)));
   options.reporter->Message(DescribeRuns(config, data, threads));
-  ETC_ASSIGN_OR_RETURN(
-      const std::vector<std::string> described,
-      task.DescribeData(*data.train_records, *data.dev_records));
-  for (const std::string& line : described) {
-    options.reporter->Message(line);
-  }
+  ETC_RETURN_IF_ERROR(DescribeData(task, data, options.reporter));
   options.reporter->Message(device.message);
   ETC_RETURN_IF_ERROR(CheckFits(config, data, device.device, options));
   const bool writes = options.group == nullptr || options.group->is_first();
@@ -260,12 +280,14 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
     // Left by a process that was killed while it wrote the summary.
     ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
   }
-  const SeedRunner runner = {.config = config,
-                             .task = task,
-                             .data = data,
-                             .files = files,
-                             .device = device.device,
-                             .options = options};
+  const SeedRunner runner = {
+      .config = config,
+      .task = task,
+      .data = data,
+      .files = files,
+      .claims = options.claims == nullptr ? own : *options.claims,
+      .device = device.device,
+      .options = options};
   FinetuneResult result;
   auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
   for (const int64_t seed : config.train.seeds) {

@@ -24,6 +24,7 @@
 #include "etc/weights/weights.h"
 #include "nlohmann/json.hpp"
 #include "tasks/text/sentence_splitter.h"
+#include "tasks/train/checkpoint_files.h"
 #include "tasks/train/precision.h"
 
 namespace etc {
@@ -268,6 +269,7 @@ absl::StatusOr<FilledHead> FillTaskHead(const FinetuneConfig& config,
 
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const TaskModel& model) {
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
   ETC_ASSIGN_OR_RETURN(
       const FilledEncoder filled,
       FillEncoder(config.init, config.model, ModuleTensors(*model.encoder())));
@@ -367,6 +369,7 @@ absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
                                         const FinetuneConfig& config,
                                         const Task& task,
                                         const torch::Device& device) {
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(directory));
   TaskModel model = MakeTaskModel(config, task, device);
   ETC_RETURN_IF_ERROR(LoadTaskModelWeights(directory, config, model));
   model.SetTraining(false);
