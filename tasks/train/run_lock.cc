@@ -82,7 +82,9 @@ int TryLock(int descriptor) {
 
 absl::StatusOr<RunLock> RunLock::Take(const std::string& directory) {
   const std::string path = directory + "/lock";
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  // Each time another start may have made, and removed, the file.
+  constexpr int kMostFiles = 10;
+  for (int file = 0; file < kMostFiles; ++file) {
     const int descriptor = FileOperations::Current().Open(
         path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (descriptor < 0) {

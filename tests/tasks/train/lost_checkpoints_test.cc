@@ -139,6 +139,11 @@ TEST_F(LostCheckpointsTest, TrainOnAFileSystemWithoutLinks) {
   }
   EXPECT_EQ(MetricsLines(Output("run/seed-1")),
             MetricsLines(Output("straight/seed-1")));
+  // A start from the best one, by the name that the link would have.
+  json_["init"] = checkpoints + "/best";
+  FakeReporter begun;
+  const absl::Status status = Run("begun", &begun).status();
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_F(LostCheckpointsTest, NameWeightsThatAreNotAsTheyWereWritten) {
