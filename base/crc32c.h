@@ -12,6 +12,10 @@ namespace etc {
 // package with it.
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
 
+// The same by tables, for processors without the instruction of SSE 4.2, which
+// ExtendCrc32c uses where there is one: a fifth as fast (2.1 and 10.9 GB/s).
+uint32_t ExtendCrc32cByTables(uint32_t crc, absl::string_view bytes);
+
 // What LevelDB and TensorFlow store in its place, because the checksum of bytes
 // that contain their own checksum tells little.
 inline uint32_t MaskCrc32c(uint32_t crc) {

@@ -18,6 +18,7 @@
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "tasks/run_summary.h"
+#include "tasks/train/checkpoint_survey.h"
 #include "tasks/train/score_table.h"
 
 namespace etc {
@@ -30,15 +31,50 @@ bool IsCheckpoint(const fs::path& directory) {
   return fs::exists(directory / "finetune.json", ignored);
 }
 
-// That of one seed.
+// The path of a checkpoint in a store: by the link, where it leads there.
+std::string PathOfCheckpoint(const fs::path& checkpoints, const char* link,
+                             const std::string& name) {
+  std::error_code error;
+  return (fs::read_symlink(checkpoints / link, error) == name
+              ? checkpoints / link
+              : checkpoints / name)
+      .string();
+}
+
+// That of one seed, or nothing if it has none.
 std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
   const fs::path checkpoints = directory / "checkpoints";
-  if (IsCheckpoint(checkpoints / "best")) {
-    return FoundCheckpoint{(checkpoints / "best").string(), "the best"};
+  const CheckpointSurvey found = SurveyCheckpoints(checkpoints.string());
+  std::string best = found.best;
+  std::string last = found.last;
+  // A checkpoint that is recorded, but damaged, is not silently replaced by
+  // another: its reader says what is wrong with it.
+  if (IsCheckpoint(checkpoints / found.record.best)) {
+    best = found.record.best;
   }
-  if (IsCheckpoint(checkpoints / "last")) {
-    return FoundCheckpoint{(checkpoints / "last").string(),
-                           "the last, for none was evaluated"};
+  if (IsCheckpoint(checkpoints / found.record.last)) {
+    last = found.record.last;
+  }
+  const std::string said =
+      found.messages.empty()
+          ? ""
+          : absl::StrCat(" (", absl::StrJoin(found.messages, "; "), ")");
+  if (!best.empty() && IsCheckpoint(checkpoints / best)) {
+    return FoundCheckpoint{PathOfCheckpoint(checkpoints, "best", best),
+                           absl::StrCat("the best", said)};
+  }
+  if (!last.empty() && IsCheckpoint(checkpoints / last)) {
+    return FoundCheckpoint{
+        PathOfCheckpoint(checkpoints, "last", last),
+        absl::StrCat("the last, for none was evaluated", said)};
+  }
+  // What a store was not made for: links or directories of these names.
+  for (const auto& [name, reason] :
+       {std::pair("best", "the best"),
+        std::pair("last", "the last, for none was evaluated")}) {
+    if (IsCheckpoint(checkpoints / name)) {
+      return FoundCheckpoint{(checkpoints / name).string(), reason};
+    }
   }
   return std::nullopt;
 }
@@ -122,6 +158,18 @@ absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
   if (IsCheckpoint(path)) {
     return FoundCheckpoint{.directory = path};
+  }
+  // checkpoints/best and last, where the file system has no links.
+  const fs::path named(path);
+  if (const std::string name = named.filename().string();
+      name == "best" || name == "last") {
+    const CheckpointSurvey found =
+        SurveyCheckpoints(named.parent_path().string());
+    const std::string& entry = name == "best" ? found.best : found.last;
+    if (!entry.empty() && IsCheckpoint(named.parent_path() / entry)) {
+      return FoundCheckpoint{(named.parent_path() / entry).string(),
+                             absl::StrCat("the ", name)};
+    }
   }
   ETC_ASSIGN_OR_RETURN(const FoundRun run, FindRun(path));
   ETC_ASSIGN_OR_RETURN(FoundCheckpoint found, CheckpointOfRun(run.directory));

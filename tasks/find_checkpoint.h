@@ -18,8 +18,9 @@ struct FoundCheckpoint {
 // The checkpoint that `path` names, which is one of
 //
 //   a checkpoint directory  itself (it has finetune.json)
-//   a seed's directory      its checkpoints/best, or checkpoints/last if it was
-//                           never evaluated
+//   .../checkpoints/best    the same without links (CheckpointSurvey); last too
+//   a seed's directory      its best checkpoint, or its last if it was never
+//                           evaluated
 //   a run's directory       (output of a configuration) that of its only seed,
 //                           or of the best by the main metric in summary.json
 //   a grid's directory      (it has grid.json) that of its best setting's run

@@ -22,6 +22,7 @@
 #include "tasks/task_setup.h"
 #include "tasks/train/checkpoint_store.h"
 #include "tasks/train/grid.h"
+#include "tasks/train/run_claims.h"
 #include "tasks/train/run_data.h"
 #include "tasks/train/shared_start.h"
 
@@ -69,6 +70,12 @@ char ProgressOf(const FinetuneConfig& config) {
   return is_begun ? kBegun : kNotBegun;
 }
 
+absl::Status HasRunAlready(const FinetuneConfig& config) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      config.output,
+      " has a run already: resume it, or choose another output directory"));
+}
+
 // Nothing of it is left to run.
 bool IsDone(const SettingResult& setting) {
   return setting.result.finished || !setting.diverged.empty();
@@ -97,10 +104,9 @@ class Warnings {
 };
 
 absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
-                                         const FinetuneOptions& options,
+                                         FinetuneOptions options,
                                          Warnings warnings) {
-  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
-  warnings.Add(setup.warnings);
+  ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_RETURN_IF_ERROR(InFirstProcess(options.group, [&] {
     std::error_code ignored;
     return std::filesystem::exists(GridFile(config), ignored)
@@ -108,14 +114,51 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
                      config.output,
                      " has the runs of a grid: choose another output "
                      "directory"))
-               : absl::OkStatus();
+           : options.resume ? CheckHasRun(config)
+                            : absl::OkStatus();
   }));
+  // Before the data are read, which may take long.
+  ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
+  options.claims = &claims;
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
+  warnings.Add(setup.warnings);
   GridResult grid = {.main_metric = setup.task->main_metric(),
                      .settings = {SettingResult()}};
   ETC_ASSIGN_OR_RETURN(grid.settings.front().result,
                        Finetune(config, *setup.task, options));
   grid.finished = grid.settings.front().result.finished;
   return grid;
+}
+
+// Whether a setting of a grid can begin, or go on, as far as its directory says
+// it.
+absl::Status CheckSettingWithoutData(const GridSetting& setting,
+                                     const FinetuneOptions& options) {
+  const FinetuneConfig& config = setting.config;
+  if (!options.resume && ProgressOf(config) != kNotBegun) {
+    return HasRunAlready(config);
+  }
+  absl::Status status = CheckWithoutData(config, options);
+  if (status.ok()) {
+    status = CheckLaterRuns(config, {.resume = options.resume,
+                                     .allow_changes = options.allow_changes});
+  }
+  return status.ok() ? status : InSetting(setting.name, status);
+}
+
+// The same for all of them, in the first process.
+absl::Status CheckGridWithoutData(const FinetuneConfig& config,
+                                  const std::vector<GridSetting>& settings,
+                                  const FinetuneOptions& options) {
+  return InFirstProcess(options.group, [&]() -> absl::Status {
+    if (options.resume) {
+      ETC_RETURN_IF_ERROR(CheckHasRun(config));
+    }
+    for (const GridSetting& setting : settings) {
+      ETC_RETURN_IF_ERROR(CheckSettingWithoutData(setting, options));
+    }
+    return absl::OkStatus();
+  });
 }
 
 // The settings of a grid, prepared one by one and then run.
@@ -253,9 +296,7 @@ absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
     return progress[a + 1] > progress[b + 1];
   });
   if (progress[order.front() + 1] != kNotBegun && !options_.resume) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        settings_[order.front()].setting.config.output,
-        " has a run already: resume it, or choose another output directory"));
+    return HasRunAlready(settings_[order.front()].setting.config);
   }
   return order;
 }
@@ -307,6 +348,8 @@ absl::StatusOr<GridResult> FinetuneGrid(
                        ExpandGrid(config, [](const std::string& task) {
                          return FindTask(task).status();
                        }));
+  // Before the data are read, which may take long.
+  ETC_RETURN_IF_ERROR(CheckGridWithoutData(config, settings, options));
   GridRun run(config, options, Warnings(warn));
   for (GridSetting& setting : settings) {
     const std::string name = setting.name;

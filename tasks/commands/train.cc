@@ -230,7 +230,8 @@ void AddTrainingCommand(const TrainingCommand& training, CLI::App* program,
   CLI::Option* resume =
       command->add_flag("--resume", arguments->resume,
                         "Go on from the last checkpoints in the output "
-                        "directory, with the settings they were made with");
+                        "directory, with the settings they were made with; an "
+                        "error where no run was begun");
   command
       ->add_option("--allow-changes", arguments->allow_changes,
                    "FIELD...: fields of the configuration that may differ from "

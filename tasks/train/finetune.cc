@@ -33,17 +33,7 @@
 #include "tasks/train/task_run_model.h"
 
 namespace etc {
-namespace {
-
-// What can be said without the data.
-absl::Status CheckWithoutData(const FinetuneConfig& config,
-                              const FinetuneOptions& options) {
-  if (config.output.empty()) {
-    return absl::InvalidArgumentError(
-        "output should be a directory, but is empty");
-  }
-  return CheckFieldNames(config, options.allow_changes);
-}
+namespace {}
 
 // The plan of a run on `data`, by which `inputs` are completed.
 absl::StatusOr<RunPlan> PlanOf(const FinetuneConfig& config,
@@ -90,6 +80,17 @@ std::string DescribeRuns(const FinetuneConfig& config, const RunData& data,
       Counted(config.train.batch_size, "example"), ", ",
       config.train.micro_batch_size, " at a time; residual attention ",
       config.residual_attention, "; ", Counted(threads, "thread"));
+}
+
+absl::Status DescribeData(const Task& task, const RunData& data,
+                          RunReporter* reporter) {
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<std::string> described,
+      task.DescribeData(*data.train_records, *data.dev_records));
+  for (const std::string& line : described) {
+    reporter->Message(line);
+  }
+  return absl::OkStatus();
 }
 
 // `status` of a run, with what to do where its memory was too little.
@@ -144,6 +145,7 @@ struct SeedRunner {
   const Task& task;
   const RunData& data;
   const RunFiles& files;
+  const RunClaims& claims;
   torch::Device device;
   const FinetuneOptions& options;
 
@@ -164,6 +166,7 @@ struct SeedRunner {
          .evaluator = data.dev->size() > 0 ? &evaluator : nullptr,
          .directory = SeedDirectory(config, seed),
          .resume = options.resume,
+         .lock = claims.Find(SeedDirectory(config, seed)),
          .allow_changes = options.allow_changes,
          .reporter = options.reporter,
          .group = options.group,
@@ -206,8 +209,26 @@ absl::StatusOr<int64_t> SetThreads(int64_t threads) {
   return count;
 }
 
-std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
-  return absl::StrCat(config.output, "/seed-", seed);
+absl::Status CheckWithoutData(const FinetuneConfig& config,
+                              const FinetuneOptions& options) {
+  if (config.output.empty()) {
+    return absl::InvalidArgumentError(
+        "output should be a directory, but is empty");
+  }
+  return CheckFieldNames(config, options.allow_changes);
+}
+
+absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
+                                    const FinetuneOptions& options) {
+  RunClaims claims;
+  ETC_RETURN_IF_ERROR(InFirstProcess(options.group, [&]() -> absl::Status {
+    ETC_ASSIGN_OR_RETURN(
+        claims,
+        RunClaims::Take(config, {.resume = options.resume,
+                                 .allow_changes = options.allow_changes}));
+    return absl::OkStatus();
+  }));
+  return claims;
 }
 
 absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
@@ -230,6 +251,10 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.group));
+  RunClaims own;
+  if (options.claims == nullptr) {
+    ETC_ASSIGN_OR_RETURN(own, ClaimRuns(config, options));
+  }
   const CurrentDevice current(device.device);
   ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
   const OpenOptions open = {.reporter = options.reporter,
@@ -244,12 +269,7 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
       const RunFiles files,
       FindRunFiles(config, OpeningListener(open), DataGroupOf(options.group)));
   options.reporter->Message(DescribeRuns(config, data, threads));
-  ETC_ASSIGN_OR_RETURN(
-      const std::vector<std::string> described,
-      task.DescribeData(*data.train_records, *data.dev_records));
-  for (const std::string& line : described) {
-    options.reporter->Message(line);
-  }
+  ETC_RETURN_IF_ERROR(DescribeData(task, data, options.reporter));
   options.reporter->Message(device.message);
   ETC_RETURN_IF_ERROR(CheckFits(config, data, device.device, options));
   const bool writes = options.group == nullptr || options.group->is_first();
@@ -257,12 +277,14 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
     // Left by a process that was killed while it wrote the summary.
     ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
   }
-  const SeedRunner runner = {.config = config,
-                             .task = task,
-                             .data = data,
-                             .files = files,
-                             .device = device.device,
-                             .options = options};
+  const SeedRunner runner = {
+      .config = config,
+      .task = task,
+      .data = data,
+      .files = files,
+      .claims = options.claims == nullptr ? own : *options.claims,
+      .device = device.device,
+      .options = options};
   FinetuneResult result;
   auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
   for (const int64_t seed : config.train.seeds) {

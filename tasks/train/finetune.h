@@ -10,6 +10,7 @@
 #include "tasks/task.h"
 #include "tasks/train/config.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/run_claims.h"
 #include "tasks/train/run_data.h"
 #include "tasks/train/score_summary.h"
 #include "tasks/train/trainer.h"
@@ -33,6 +34,9 @@ struct FinetuneOptions {
   // See RunOptions.
   const std::atomic<bool>* stop = nullptr;
   ProcessGroup* group = nullptr;
+  // The directories of the runs, if the caller has claimed them (in the first
+  // process); null: they are claimed here.
+  const RunClaims* claims = nullptr;
   // What OpenRunData gave for the same data and task; null: it is opened here.
   const RunData* data = nullptr;
   // Updates of the runs after these, for the time left.
@@ -48,8 +52,14 @@ struct FinetuneResult {
   std::vector<ScoreSummary> scores;
 };
 
-// The directory of the run of one seed.
-std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);
+// What can be said of the options before anything is read.
+absl::Status CheckWithoutData(const FinetuneConfig& config,
+                              const FinetuneOptions& options);
+
+// Claims the directories of all seeds, in the first process.
+//   kFailedPrecondition, kAlreadyExists, kUnavailable  as of RunClaims::Take
+absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
+                                    const FinetuneOptions& options);
 
 // The updates of all seeds, if Finetune() can begin them: with what is known of
 // settings, data, device and memory before the first update. Errors as of

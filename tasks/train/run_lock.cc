@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -51,6 +52,17 @@ std::string HolderIn(const std::string& path) {
                       json["since"].get<std::string>());
 }
 
+// Whether the open file is the one at `path`: a start that was refused removes
+// the file that it made, and then a lock on it says nothing.
+bool IsAt(int descriptor, const std::string& path) {
+  struct stat open_file = {};
+  struct stat named_file = {};
+  return fstat(descriptor, &open_file) == 0 &&
+         stat(path.c_str(), &named_file) == 0 &&
+         open_file.st_dev == named_file.st_dev &&
+         open_file.st_ino == named_file.st_ino;
+}
+
 // 0, or the error with which locking failed.
 int TryLock(int descriptor, std::chrono::milliseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -69,23 +81,31 @@ int TryLock(int descriptor, std::chrono::milliseconds patience) {
 absl::StatusOr<RunLock> RunLock::Take(const std::string& directory,
                                       std::chrono::milliseconds patience) {
   const std::string path = directory + "/lock";
-  const int descriptor = FileOperations::Current().Open(
-      path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor < 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  // Each time another start may have made, and removed, the file.
+  constexpr int kMostFiles = 10;
+  for (int file = 0; file < kMostFiles; ++file) {
+    const int descriptor = FileOperations::Current().Open(
+        path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (descriptor < 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+    }
+    RunLock lock(path, descriptor);
+    const int error = TryLock(descriptor, patience);
+    if (error == EWOULDBLOCK || error == EINTR) {
+      return absl::UnavailableError(
+          absl::StrCat(directory, " is in use by ", HolderIn(path)));
+    }
+    if (error != 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "cannot lock ", path, ": ", std::generic_category().message(error),
+          "; the output directory should be on a file system that has locks"));
+    }
+    if (IsAt(descriptor, path)) {
+      return lock;
+    }
   }
-  RunLock lock(path, descriptor);
-  const int error = TryLock(descriptor, patience);
-  if (error == EWOULDBLOCK || error == EINTR) {
-    return absl::UnavailableError(
-        absl::StrCat(directory, " is in use by ", HolderIn(path)));
-  }
-  if (error != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "cannot lock ", path, ": ", std::generic_category().message(error),
-        "; the output directory should be on a file system that has locks"));
-  }
-  return lock;
+  return absl::UnavailableError(
+      absl::StrCat(path, " is made and removed by other processes"));
 }
 
 RunLock::~RunLock() {

@@ -16,8 +16,8 @@ namespace etc {
 //
 //   {"pid": 4711, "host": "node7", "since": "2026-11-22T08:15:00Z"}
 //
-// It stays when the lock is released: a file that is removed could be locked by
-// two processes.
+// It stays when the lock is released, unless nothing else was made in the
+// directory (RunClaims). A lock on a file that was removed meanwhile is none.
 class RunLock {
  public:
   // Takes the lock of `directory`, which must exist; writes nothing but an

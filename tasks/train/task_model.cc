@@ -27,6 +27,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/named_outputs.h"
 #include "tasks/text/sentence_splitter.h"
+#include "tasks/train/checkpoint_files.h"
 #include "tasks/train/precision.h"
 #include "tasks/train/train_step_result.h"
 
@@ -394,6 +395,7 @@ HuggingFaceFields FieldsOf(const TaskModel& model) {
 
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const TaskModel& model) {
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
   ETC_ASSIGN_OR_RETURN(
       const FilledEncoder filled,
       FillEncoder(config.init, config.model, ModuleTensors(*model.encoder())));
@@ -522,6 +524,7 @@ absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
                                         const FinetuneConfig& config,
                                         const Task& task,
                                         const torch::Device& device) {
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(directory));
   TaskModel model = MakeTaskModel(config, task, device);
   ETC_RETURN_IF_ERROR(LoadTaskModelWeights(directory, config, model));
   model.SetTraining(false);

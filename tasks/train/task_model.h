@@ -119,11 +119,13 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
 // device.
 //   kInvalidArgument  tensors are missing, too many or of another shape, or
 //                     have an element that is infinite or not a number
+//   kDataLoss         CheckCheckpointFiles
 absl::StatusOr<TaskModel> LoadTaskModel(
     const std::string& directory, const FinetuneConfig& config,
     const Task& task, const torch::Device& device = torch::kCPU);
 
-// Replaces the weights of a model by those in `directory`, likewise.
+// Replaces the weights of a model by those in `directory`, likewise, but
+// without CheckCheckpointFiles.
 absl::Status LoadTaskModelWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const TaskModel& model);

@@ -17,10 +17,11 @@
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/data/loader.h"
+#include "tasks/train/checkpoint_files.h"
 #include "tasks/train/checkpoint_store.h"
 #include "tasks/train/metrics_log.h"
 #include "tasks/train/optimizer.h"
-#include "tasks/train/run_lock.h"
+#include "tasks/train/run_claims.h"
 #include "tasks/train/run_report.h"
 #include "tasks/train/run_settings.h"
 #include "tasks/train/shared_start.h"
@@ -30,9 +31,7 @@
 namespace etc {
 namespace {
 
-// Files of a checkpoint beside those of the model.
-constexpr char kTrainingState[] = "/training_state.safetensors";
-constexpr char kEvaluation[] = "/evaluation.json";
+// A file of an evaluated checkpoint.
 constexpr char kPredictions[] = "/predictions.json";
 
 // One run, from its first update or from a checkpoint to its end or a stop.
@@ -85,6 +84,8 @@ class Trainer {
   absl::Status WriteFiles(const std::string& directory) const;
   absl::Status WriteCheckpoint();
   absl::Status Save();
+  // Passes on what the store has to say.
+  void ReportStore();
   RunResult Result(bool finished) const;
   double SecondsCommunicating() const {
     return options_.group == nullptr ? 0 : options_.group->seconds_waited();
@@ -93,7 +94,7 @@ class Trainer {
 
   const RunOptions options_;
   const RunPlan& plan_;
-  std::optional<RunLock> lock_;  // of the first process
+  std::optional<RunLock> lock_;  // of the first process, unless it has one
   CheckpointStore store_;
 
   std::unique_ptr<RunModel> model_;
@@ -142,15 +143,12 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
 }
 
 absl::Status Trainer::TakeLock() {
-  ETC_RETURN_IF_ERROR(CreateDirectories(options_.directory));
-  ETC_ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(options_.directory));
-  lock_.emplace(std::move(lock));
-  if (store_.last().has_value() && !options_.resume) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(options_.directory,
-                     " has a run already: resume it, or choose another output "
-                     "directory"));
+  if (options_.lock != nullptr) {
+    return CheckRunDirectory(options_.directory, options_.resume);
   }
+  ETC_ASSIGN_OR_RETURN(RunLock lock,
+                       ClaimRunDirectory(options_.directory, options_.resume));
+  lock_.emplace(std::move(lock));
   return lock_->WriteHolder();
 }
 
@@ -176,8 +174,15 @@ absl::Status Trainer::MakeModel() {
 }
 
 absl::Status Trainer::StartModel() {
-  const std::optional<std::string> last = store_.last();
-  return last.has_value() ? StartFrom(*last) : StartFresh();
+  if (const std::optional<std::string> last = store_.last()) {
+    return StartFrom(*last);
+  }
+  if (options_.resume) {
+    options_.reporter->Message(absl::StrCat(
+        options_.directory,
+        " has no checkpoint yet: training begins with the first update"));
+  }
+  return StartFresh();
 }
 
 absl::Status Trainer::LoadOptimizerState() {
@@ -189,10 +194,12 @@ absl::Status Trainer::LoadOptimizerState() {
 absl::Status Trainer::TakeOverDirectory() {
   ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(options_.directory));
   ETC_RETURN_IF_ERROR(store_.TakeOver());
-  // A run that died before it made the link.
-  if (state_.best_step == state_.step && state_.step > 0) {
-    ETC_RETURN_IF_ERROR(store_.MarkLastAsBest());
+  // A run that died before it noted this.
+  if (state_.evaluated_step == state_.step && state_.step > 0) {
+    ETC_RETURN_IF_ERROR(store_.NoteEvaluation(state_.evaluation,
+                                              state_.best_step == state_.step));
   }
+  ReportStore();
   ETC_ASSIGN_OR_RETURN(MetricsLog log,
                        MetricsLog::Open(options_.directory + "/metrics.jsonl",
                                         state_.metrics_bytes));
@@ -210,17 +217,23 @@ absl::Status Trainer::StartFresh() {
 }
 
 absl::Status Trainer::StartFrom(const std::string& checkpoint) {
-  ETC_ASSIGN_OR_RETURN(TrainingStateFile saved,
-                       ReadTrainingState(checkpoint + kTrainingState));
-  ETC_ASSIGN_OR_RETURN(const std::vector<SettingChange> changes,
-                       CheckSameSettings(saved.settings, plan_.settings,
-                                         options_.allow_changes));
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(checkpoint));
+  ETC_ASSIGN_OR_RETURN(
+      TrainingStateFile saved,
+      ReadTrainingState(absl::StrCat(checkpoint, "/", kTrainingStateFile)));
+  ETC_ASSIGN_OR_RETURN(
+      const std::optional<EvaluatedState> evaluated,
+      ReadStateAfterEvaluation(absl::StrCat(checkpoint, "/", kEvaluationFile)));
+  const bool has_settings =
+      evaluated.has_value() && !evaluated->settings.is_null();
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<SettingChange> changes,
+      CheckSameSettings(has_settings ? evaluated->settings : saved.settings,
+                        plan_.settings, options_.allow_changes));
   ETC_RETURN_IF_ERROR(model_->Load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   optimizer_state_ = std::move(saved.optimizer);
-  ETC_ASSIGN_OR_RETURN(const std::optional<TrainingState> evaluated,
-                       ReadStateAfterEvaluation(checkpoint + kEvaluation));
-  state_ = evaluated.value_or(std::move(saved.state));
+  state_ = evaluated.has_value() ? evaluated->state : std::move(saved.state);
   saved_step_ = state_.step;
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
                        GoOnWithChanges(changes, plan_, &state_));
@@ -450,8 +463,12 @@ absl::Status Trainer::AddEvaluation(
     ETC_RETURN_IF_ERROR(WriteFileAtomically(last + kPredictions, *predictions));
   }
   // The last file, because a checkpoint with it counts as evaluated.
-  ETC_RETURN_IF_ERROR(WriteStateAfterEvaluation(state_, last + kEvaluation));
-  return is_best ? store_.MarkLastAsBest() : absl::OkStatus();
+  ETC_RETURN_IF_ERROR(
+      WriteStateAfterEvaluation({.state = state_, .settings = plan_.settings},
+                                absl::StrCat(last, "/", kEvaluationFile)));
+  const absl::Status noted = store_.NoteEvaluation(state_.evaluation, is_best);
+  ReportStore();
+  return noted;
 }
 
 absl::Status Trainer::WriteFiles(const std::string& directory) const {
@@ -462,7 +479,7 @@ absl::Status Trainer::WriteFiles(const std::string& directory) const {
        .device = DeviceName(),
        .optimizer = shards_ != nullptr ? optimizer_state_
                                        : train_step_->optimizer().State()},
-      directory + kTrainingState);
+      absl::StrCat(directory, "/", kTrainingStateFile));
 }
 
 absl::Status Trainer::Save() {
@@ -488,9 +505,17 @@ absl::Status Trainer::WriteCheckpoint() {
                                                  : checked);
   }
   ETC_RETURN_IF_ERROR(report_->Sync());  // what `metrics_bytes` counts
-  return store_.Save(state_.step, [this](const std::string& directory) {
-    return WriteFiles(directory);
-  });
+  const absl::Status saved = store_.Save(
+      state_.step,
+      [this](const std::string& directory) { return WriteFiles(directory); });
+  ReportStore();
+  return saved;
+}
+
+void Trainer::ReportStore() {
+  for (const std::string& message : store_.TakeMessages()) {
+    options_.reporter->Message(message);
+  }
 }
 
 RunResult Trainer::Result(bool finished) const {

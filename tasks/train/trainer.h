@@ -15,6 +15,7 @@
 #include "tasks/metrics.h"
 #include "tasks/train/evaluator.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/run_lock.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/trainable_model.h"
 
@@ -34,6 +35,8 @@ struct RunOptions {
   // Go on from the last checkpoint in the directory, if there is one. Without
   // it a directory with checkpoints is refused.
   bool resume = false;
+  // That of the directory, if the caller holds it; null: it is taken.
+  const RunLock* lock = nullptr;
   // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};
   RunReporter* reporter = nullptr;  // not null
@@ -67,7 +70,7 @@ struct RunResult {
 // evaluated; it is also saved every `checkpoint_every` updates and at a stop. A
 // checkpoint holds the files of RunModel::Save, training_state.safetensors and,
 // once it was evaluated, evaluation.json and the evaluator's predictions.json.
-// The links checkpoints/last and checkpoints/best lead to it.
+// CheckpointStore has the last and the best one.
 //
 // Also an error in mid-training, as in a record that is reached then, saves the
 // updates before it, by the first process alone and without waiting for others;
@@ -84,7 +87,9 @@ struct RunResult {
 //   kAlreadyExists       the directory has a run, and `resume` is false
 //   kUnavailable         another process has a run there; the message says who
 //   kFailedPrecondition  the run to resume had other settings; a process has
-//                        other settings than the first
+//                        other settings than the first; the checkpoints in the
+//                        directory are not whole or of other runs
+//   kDataLoss            a file of the checkpoint is not as it was written
 //
 // Of several processes the first has the directory: it alone reads and writes
 // there, and the others get from it what they start from. They make the same

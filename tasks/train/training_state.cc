@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "tasks/train/sealed_json.h"
 
 namespace etc {
 namespace {
@@ -141,23 +141,27 @@ absl::Status WriteTrainingState(const TrainingStateFile& contents,
                        {kDevice, contents.device}});
 }
 
+namespace {
+
+// A JSON text in the metadata of the file.
+absl::StatusOr<Json> MetadataOf(const TensorReader& reader, const char* key) {
+  const auto found = reader.metadata().find(key);
+  if (found == reader.metadata().end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        reader.path(), " should have \"", key, "\" in its metadata"));
+  }
+  return ParseJson(found->second, absl::StrCat(reader.path(), ": ", key));
+}
+
+}  // namespace
+
 absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const TensorReader reader, TensorReader::Open(path));
   TrainingStateFile contents;
-  for (const char* key : {kState, kSettings}) {
-    if (reader.metadata().count(key) == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, " should have \"", key, "\" in its metadata"));
-    }
-    const std::string where = absl::StrCat(path, ": ", key);
-    ETC_ASSIGN_OR_RETURN(Json json,
-                         ParseJson(reader.metadata().at(key), where));
-    if (key == kState) {
-      ETC_ASSIGN_OR_RETURN(contents.state, StateFromJson(json, where));
-    } else {
-      contents.settings = std::move(json);
-    }
-  }
+  ETC_ASSIGN_OR_RETURN(const Json state, MetadataOf(reader, kState));
+  ETC_ASSIGN_OR_RETURN(contents.state,
+                       StateFromJson(state, absl::StrCat(path, ": ", kState)));
+  ETC_ASSIGN_OR_RETURN(contents.settings, MetadataOf(reader, kSettings));
   // Runs of earlier versions did not note it.
   if (const auto device = reader.metadata().find(kDevice);
       device != reader.metadata().end()) {
@@ -171,22 +175,40 @@ absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path) {
   return contents;
 }
 
-absl::Status WriteStateAfterEvaluation(const TrainingState& state,
+absl::Status WriteStateAfterEvaluation(const EvaluatedState& evaluated,
                                        const std::string& path) {
-  return WriteFileAtomically(path,
-                             JsonText(StateToJson(state), /*indent=*/2) + "\n");
+  Json json = StateToJson(evaluated.state);
+  json[kSettings] = evaluated.settings;
+  return WriteSealedJson(path, std::move(json));
 }
 
-absl::StatusOr<std::optional<TrainingState>> ReadStateAfterEvaluation(
+absl::StatusOr<std::optional<EvaluatedState>> ReadStateAfterEvaluation(
     const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadFile(path);
-  if (absl::IsNotFound(text.status())) {
+  absl::StatusOr<Json> json = ReadSealedJson(path);
+  if (absl::IsNotFound(json.status())) {
     return std::nullopt;
   }
-  ETC_RETURN_IF_ERROR(text.status());
-  ETC_ASSIGN_OR_RETURN(const Json json, ParseJson(*text, path));
-  ETC_ASSIGN_OR_RETURN(TrainingState state, StateFromJson(json, path));
-  return state;
+  ETC_RETURN_IF_ERROR(json.status());
+  EvaluatedState evaluated;
+  if (const auto settings = json->find(kSettings); settings != json->end()) {
+    evaluated.settings = *settings;
+    json->erase(kSettings);
+  }
+  ETC_ASSIGN_OR_RETURN(evaluated.state, StateFromJson(*json, path));
+  return evaluated;
+}
+
+absl::StatusOr<Json> ReadCheckpointSettings(const std::string& directory) {
+  ETC_ASSIGN_OR_RETURN(
+      std::optional<EvaluatedState> evaluated,
+      ReadStateAfterEvaluation(absl::StrCat(directory, "/", kEvaluationFile)));
+  if (evaluated.has_value() && !evaluated->settings.is_null()) {
+    return std::move(evaluated->settings);
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const TensorReader reader,
+      TensorReader::Open(absl::StrCat(directory, "/", kTrainingStateFile)));
+  return MetadataOf(reader, kSettings);
 }
 
 }  // namespace etc

@@ -68,14 +68,32 @@ absl::Status WriteTrainingState(const TrainingStateFile& contents,
 absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path);
 
 // The file evaluation.json of a checkpoint directory, which is there once the
-// checkpoint has been evaluated: the state as of then, which takes the place of
-// that in training_state.safetensors. A checkpoint is written before it is
-// evaluated, and its tensors are not written again.
-absl::Status WriteStateAfterEvaluation(const TrainingState& state,
+// checkpoint has been evaluated: the state as of then and the settings that it
+// belongs to, which take the place of those in training_state.safetensors. A
+// checkpoint is written before it is evaluated, and its tensors are not written
+// again. Sealed (tasks/train/sealed_json.h).
+struct EvaluatedState {
+  TrainingState state;
+  // Null: not noted, by an earlier version.
+  nlohmann::json settings;
+
+  bool operator==(const EvaluatedState&) const = default;
+};
+absl::Status WriteStateAfterEvaluation(const EvaluatedState& evaluated,
                                        const std::string& path);
 // Nothing if there is no such file.
-absl::StatusOr<std::optional<TrainingState>> ReadStateAfterEvaluation(
+//   kDataLoss  it is not as it was written
+absl::StatusOr<std::optional<EvaluatedState>> ReadStateAfterEvaluation(
     const std::string& path);
+
+// Names of the two files in a checkpoint directory.
+inline constexpr char kTrainingStateFile[] = "training_state.safetensors";
+inline constexpr char kEvaluationFile[] = "evaluation.json";
+
+// The settings that go with the state of the checkpoint in `directory`: those
+// in the later of the two files. Reads no tensors.
+absl::StatusOr<nlohmann::json> ReadCheckpointSettings(
+    const std::string& directory);
 
 }  // namespace etc
 

@@ -45,6 +45,8 @@ TEST(Crc32cTest, IsThatOfThePolynomialHoweverTheBytesCome) {
       const uint32_t first = ExtendCrc32c(0, bytes.substr(0, split));
       EXPECT_EQ(ExtendCrc32c(first, bytes.substr(split)), expected)
           << length << " bytes split at " << split;
+      EXPECT_EQ(ExtendCrc32cByTables(first, bytes.substr(split)), expected)
+          << length << " bytes split at " << split;
     }
     bytes.push_back(static_cast<char>(random()));
   }

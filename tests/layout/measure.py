@@ -41,7 +41,7 @@ import tempfile
 LAYERS = ["base", "attention", "etc", "tasks"]
 SHARED_IN_TASKS = ["text", "data", "distributed", "train"]
 MAX_HEADER, MAX_SOURCE, MAX_FUNCTION = 300, 600, 60
-MAX_REPETITION = 20.0
+MAX_REPETITION = 15.0
 MAX_REPETITION_PROPER = 10.0
 MAX_PUBLIC_HEADERS = 20
 MIN_CHARACTERS = 8

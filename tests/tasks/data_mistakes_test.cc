@@ -186,7 +186,7 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
                                   std::string("\x00\x00\xC0\x7F", 4));
        }),
        evaluate,
-       {kCheckpoint, "head.output.weight", "finite"}},
+       {kCheckpoint, "model.safetensors is damaged", "CRC-32C"}},
       {AfterRun([](UserFolder* folder) {
          folder->ChangeRecords([](Json* record) {
            (*record)["supports"].push_back("mira lives .");
@@ -222,6 +222,10 @@ TEST(DataMistakesTest, InCheckpointsAreClear) {
       {AfterRun(), predict + " --output no/p.json", {"no/p.json"}},
       {AfterRun(), predict + " --output run", {"run"}},
       {AfterRun(), "finetune run.json", {"run/seed-1", "resume"}},
+      {nullptr, "finetune run.json --resume", {"run", "no run to resume"}},
+      {AfterRun(),
+       "finetune run.json --resume --output rum",
+       {"rum does not exist"}},
       {AfterRun(),
        "finetune run.json --resume --set train.learning_rate=1",
        {"train.learning_rate"}},

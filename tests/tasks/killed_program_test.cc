@@ -21,6 +21,7 @@
 namespace etc {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -36,7 +37,8 @@ class KilledProgramTest : public testing::Test {
   int Finetune(const std::string& before, const std::string& name) const {
     return std::system(
         absl::StrCat("cd ", ETC_SOURCE_DIR, " && ", before, " ", ETC_PROGRAM,
-                     " finetune tasks/wikihop/configs/demo.json --resume",
+                     " finetune tasks/wikihop/configs/demo.json",
+                     fs::exists(Output(name + "/seed-1")) ? " --resume" : "",
                      " --set train.steps=4 --set train.checkpoint_every=1",
                      " --set train.batch_size=4 --set train.micro_batch_size=2",
                      " --output ", Output(name), " >/dev/null 2>",

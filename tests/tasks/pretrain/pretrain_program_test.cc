@@ -167,10 +167,14 @@ TEST_F(PretrainProgramTest, GoesOnBitForBitAfterSigkill) {
     int kills = 0;
     for (const int kill_at : {5, 61, 38, 97, 24}) {
       const int status = std::system(
-          absl::StrCat("exec env ETC_SHIM_DIRECTORY=", directory_.File(killed),
-                       " ETC_SHIM_KILL_AT=", kill_at, " LD_PRELOAD=", ETC_SHIM,
-                       " ", ETC_PROGRAM, " ", Pretrain(config, store, killed),
-                       " --resume >/dev/null 2>&1")
+          absl::StrCat(
+              "exec env ETC_SHIM_DIRECTORY=", directory_.File(killed),
+              " ETC_SHIM_KILL_AT=", kill_at, " LD_PRELOAD=", ETC_SHIM, " ",
+              ETC_PROGRAM, " ", Pretrain(config, store, killed),
+              std::filesystem::exists(directory_.File(killed + "/seed-1"))
+                  ? " --resume"
+                  : "",
+              " >/dev/null 2>&1")
               .c_str());
       if (status == 0) {
         break;

@@ -1,7 +1,7 @@
-// Checkpoints that are whole or not there: names and links, what is deleted and
-// when, what is never deleted because it may be somebody else's, the order of
-// file operations, failures in the middle, and a writer that SIGKILL ends at 40
-// moments spread over many saves.
+// Checkpoints that are whole or not there: names, record and links, what is
+// deleted and when, what is never deleted because it may be somebody else's,
+// the order of file operations, failures in the middle, and a writer that
+// SIGKILL ends at 40 moments spread over many saves.
 
 #include "tasks/train/checkpoint_store.h"
 
@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tasks/train/checkpoint_files.h"
 #include "tests/support/recorded_operations.h"
 #include "tests/support/temporary_directory.h"
 
@@ -29,7 +31,9 @@ namespace etc {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 std::set<std::string> Names(const std::string& directory) {
@@ -66,17 +70,19 @@ TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
   ASSERT_TRUE(store.MarkLastAsBest().ok());
   ASSERT_TRUE(store.Save(10, Writer("ten")).ok());
   ASSERT_TRUE(store.Save(15, Writer("fifteen")).ok());
-  EXPECT_THAT(Names(directory),
-              UnorderedElementsAre("last", "best", "owner.json",
-                                   "step-00000005", "step-00000015"));
+  EXPECT_THAT(
+      Names(directory),
+      UnorderedElementsAre("last", "best", "owner.json", "checkpoints.json",
+                           "step-00000005", "step-00000015"));
   EXPECT_EQ(*store.last(), directory + "/step-00000015");
   EXPECT_EQ(*store.best(), directory + "/step-00000005");
   EXPECT_EQ(*ReadFile(directory + "/last/second"), "fifteen");
 
   ASSERT_TRUE(store.MarkLastAsBest().ok());
-  EXPECT_THAT(
-      Names(directory),
-      UnorderedElementsAre("last", "best", "owner.json", "step-00000015"));
+  EXPECT_THAT(Names(directory),
+              UnorderedElementsAre("last", "best", "owner.json",
+                                   "checkpoints.json", "step-00000015"));
+  EXPECT_THAT(store.TakeMessages(), IsEmpty());
 }
 
 // A store that was taken over; `directory` is there or can be created.
@@ -97,15 +103,17 @@ TEST(CheckpointStoreTest, DeletesWhatAKilledRunLeft) {
   const std::string directory = temporary.path();
   {
     CheckpointStore store = MustTakeOver(directory);
-    ASSERT_TRUE(store.Save(4, Writer("four")).ok());
     ASSERT_TRUE(store.Save(5, Writer("five")).ok());
-    // Killed before the link to the next one was made, ...
-    fs::remove(directory + "/last");
-    ASSERT_TRUE(store.Save(6, Writer("six")).ok());
-    fs::remove(directory + "/last");
-    fs::copy(directory + "/step-00000006", directory + "/step-00000005",
-             fs::copy_options::recursive);
-    fs::create_directory_symlink("step-00000006", directory + "/last");
+  }
+  // Killed before the next checkpoint was recorded, ...
+  const auto all =
+      fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+  const TemporaryDirectory before;
+  fs::copy(directory, before.File("copy"), all);
+  ASSERT_TRUE(MustTakeOver(directory).Save(6, Writer("six")).ok());
+  for (const char* entry : {"step-00000005", "checkpoints.json", "last"}) {
+    fs::remove_all(directory + "/" + entry);
+    fs::copy(before.File("copy/") + entry, directory + "/" + entry, all);
   }
   // ... in the middle of a save, of a deletion, and of a link.
   const std::string unfinished = ".unfinished-" + RunOf(directory);
@@ -113,11 +121,14 @@ TEST(CheckpointStoreTest, DeletesWhatAKilledRunLeft) {
   fs::create_directories(directory + "/step-00000003" + unfinished + "/part");
   fs::create_directory_symlink("step-00000007",
                                directory + "/last" + unfinished);
-  MustTakeOver(directory);
+  CheckpointStore store = MustTakeOver(directory);
   EXPECT_THAT(Names(directory),
-              UnorderedElementsAre("last", "owner.json", "step-00000006",
-                                   "step-00000005"))
-      << "step-00000005 is a copy of another one";
+              UnorderedElementsAre("last", "owner.json", "checkpoints.json",
+                                   "step-00000006"));
+  EXPECT_THAT(store.TakeMessages(),
+              ElementsAre(HasSubstr("step-00000006 is newer than "
+                                    "step-00000005, which checkpoints.json "
+                                    "names: going on from step-00000006")));
 }
 
 // What a user may have put there, beside what a run made.
@@ -154,7 +165,7 @@ TEST(CheckpointStoreTest, LeavesEverythingThatItDidNotMake) {
   std::set<std::string> expected = copies;
   expected.insert({"step-00000002", "step-00000003", "notes.txt",
                    "step-00000004", "mine", "step-00000001", "last", "best",
-                   "owner.json", "step-00000005"});
+                   "owner.json", "checkpoints.json", "step-00000005"});
   EXPECT_EQ(Names(directory), expected);
   for (const std::string& name : copies) {
     EXPECT_EQ(*ReadFile(directory + "/" + name + "/second"), "one") << name;
@@ -175,8 +186,8 @@ TEST(CheckpointStoreTest, TouchesNothingBeforeItIsTakenOver) {
   EXPECT_TRUE(fs::exists(unfinished));
 }
 
-// Each link leads to what is on disk already.
-TEST(CheckpointStoreTest, PutsACheckpointOnDiskBeforeItsNameAndItsLink) {
+// Each name leads to what is on disk already.
+TEST(CheckpointStoreTest, PutsACheckpointOnDiskBeforeItsNameAndItsRecord) {
   const TemporaryDirectory temporary;
   CheckpointStore store = MustTakeOver(temporary.path());
   ASSERT_TRUE(store.Save(4, Writer("four")).ok());
@@ -197,8 +208,10 @@ TEST(CheckpointStoreTest, PutsACheckpointOnDiskBeforeItsNameAndItsLink) {
   }
   expected.insert(expected.end(),
                   {"sync " + made, "rename to step-00000005", "sync .",
-                   "unlink last" + mark, "symlink last" + mark,
-                   "rename to last", "sync .", "rename to " + gone, "sync ."});
+                   "write checkpoints.json.tmp", "sync checkpoints.json.tmp",
+                   "rename to checkpoints.json", "sync .", "unlink last" + mark,
+                   "symlink last" + mark, "rename to last", "sync .",
+                   "rename to " + gone, "sync ."});
   ASSERT_GT(operations.calls.size(), expected.size());
   operations.calls.resize(expected.size());
   EXPECT_EQ(operations.calls, expected);
@@ -214,7 +227,8 @@ TEST(CheckpointStoreTest, LeavesNothingOfAFailedSave) {
   });
   EXPECT_EQ(status, absl::ResourceExhaustedError("disk full"));
   EXPECT_THAT(Names(temporary.path()),
-              UnorderedElementsAre("last", "owner.json", "step-00000005"));
+              UnorderedElementsAre("last", "owner.json", "checkpoints.json",
+                                   "step-00000005"));
 }
 
 TEST(CheckpointStoreTest, SavesOneStepTwice) {
@@ -225,15 +239,78 @@ TEST(CheckpointStoreTest, SavesOneStepTwice) {
   ASSERT_TRUE(store.Save(5, Writer("second")).ok());
   EXPECT_EQ(*ReadFile(temporary.File("last/first")), "second");
   EXPECT_EQ(*ReadFile(temporary.File("best/first")), "first");
-  EXPECT_THAT(Names(temporary.path()),
-              UnorderedElementsAre("last", "best", "owner.json",
-                                   "step-00000005", "step-00000005-2"));
+  EXPECT_THAT(
+      Names(temporary.path()),
+      UnorderedElementsAre("last", "best", "owner.json", "checkpoints.json",
+                           "step-00000005", "step-00000005-2"));
 }
 
 TEST(CheckpointStoreTest, MarksNothingBeforeTheFirstSave) {
   const TemporaryDirectory temporary;
   CheckpointStore store = MustTakeOver(temporary.path());
   EXPECT_TRUE(absl::IsFailedPrecondition(store.MarkLastAsBest()));
+}
+
+// A file system without symbolic links.
+TEST(CheckpointStoreTest, DoesWithoutLinks) {
+  const TemporaryDirectory temporary;
+  RecordedOperations operations(temporary.path());
+  operations.failing_call = "symlink";
+  operations.failing_error = EPERM;
+  const ScopedFileOperations scope(&operations);
+  CheckpointStore store = MustTakeOver(temporary.path());
+  for (int64_t step = 1; step <= 4; ++step) {
+    ASSERT_TRUE(store.Save(step, Writer(absl::StrCat(step))).ok());
+    ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.5}}, step == 2).ok());
+  }
+  EXPECT_THAT(store.TakeMessages(),
+              ElementsAre(HasSubstr("checkpoints.json says which")));
+  EXPECT_THAT(Names(temporary.path()),
+              UnorderedElementsAre("owner.json", "checkpoints.json",
+                                   "step-00000002", "step-00000004"));
+  const CheckpointStore again(temporary.path());
+  EXPECT_EQ(*again.last(), temporary.File("step-00000004"));
+  EXPECT_EQ(*again.best(), temporary.File("step-00000002"));
+}
+
+// A link that cannot be replaced must not lead to what is no more.
+TEST(CheckpointStoreTest, LeavesNoLinkToAnOlderCheckpoint) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store = MustTakeOver(temporary.path());
+  ASSERT_TRUE(store.Save(1, Writer("one")).ok());
+  RecordedOperations operations(temporary.path());
+  operations.failing_call = "symlink";
+  {
+    const ScopedFileOperations scope(&operations);
+    ASSERT_TRUE(store.Save(2, Writer("two")).ok());
+  }
+  EXPECT_THAT(
+      Names(temporary.path()),
+      UnorderedElementsAre("owner.json", "checkpoints.json", "step-00000002"));
+  // Once there are links again, there is this one.
+  MustTakeOver(temporary.path());
+  EXPECT_EQ(*ReadFile(temporary.File("last/first")), "two");
+}
+
+// Whatever fails in a save, what was saved before is found again.
+TEST(CheckpointStoreTest, KeepsTheLastCheckpointWhateverFailsInASave) {
+  for (const std::string call :
+       {"mkdir", "write", "sync", "rename", "unlink", "symlink", "rmdir"}) {
+    const TemporaryDirectory temporary;
+    CheckpointStore store = MustTakeOver(temporary.path());
+    ASSERT_TRUE(store.Save(1, Writer("one")).ok());
+    RecordedOperations operations(temporary.path());
+    operations.failing_call = call;
+    {
+      const ScopedFileOperations scope(&operations);
+      store.Save(2, Writer("two")).IgnoreError();
+    }
+    CheckpointStore again = MustTakeOver(temporary.path());
+    ASSERT_TRUE(again.last().has_value()) << call;
+    const std::string text = *ReadFile(*again.last() + "/second");
+    EXPECT_TRUE(text == "one" || text == "two") << call;
+    EXPECT_TRUE(CheckCheckpointFiles(*again.last()).ok()) << call;
+  }
 }
 
 TEST(CheckpointStoreTest, SaysWhatItCannotCreate) {

@@ -157,7 +157,8 @@ class KilledRunTest : public testing::Test {
          fs::directory_iterator(directory + "/checkpoints")) {
       const std::string path = entry.path().string();
       EXPECT_TRUE(entry.is_symlink() || linked.contains(path) ||
-                  copies.Has(path) || absl::EndsWith(path, "/owner.json"))
+                  copies.Has(path) || absl::EndsWith(path, "/owner.json") ||
+                  absl::EndsWith(path, "/checkpoints.json"))
           << path;
     }
     for (const auto& [path, text] : Contents(temporary_.File(name))) {

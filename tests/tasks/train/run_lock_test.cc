@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
 #include "base/file.h"
+#include "base/file_operations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
@@ -50,6 +51,29 @@ TEST(RunLockTest, SaysWhenTheHolderIsNotKnown) {
   ASSERT_TRUE(held.ok());
   EXPECT_THAT(RunLock::Take(temporary.path()).status().message(),
               HasSubstr("has not yet written into " + temporary.File("lock")));
+}
+
+// Another start made the file, was refused and removed it.
+TEST(RunLockTest, IsNotHadByWhoOpenedAFileThatIsRemoved) {
+  class RemovesTheFirst : public FileOperations {
+   public:
+    int Open(const std::string& path, int flags, mode_t mode) override {
+      const int descriptor = FileOperations::Open(path, flags, mode);
+      if (opened_++ == 0) {
+        unlink(path.c_str());
+      }
+      return descriptor;
+    }
+
+   private:
+    int opened_ = 0;
+  };
+  const TemporaryDirectory temporary;
+  RemovesTheFirst operations;
+  const ScopedFileOperations scope(&operations);
+  const auto held = RunLock::Take(temporary.path());
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_TRUE(absl::IsUnavailable(RunLock::Take(temporary.path()).status()));
 }
 
 TEST(RunLockTest, IsFreeWhenItsProcessWasKilled) {

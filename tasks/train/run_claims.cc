@@ -1,0 +1,236 @@
+#include "tasks/train/run_claims.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/file_operations.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/train/checkpoint_files.h"
+#include "tasks/train/checkpoint_store.h"
+#include "tasks/train/run_settings.h"
+#include "tasks/train/training_state.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string CheckpointsIn(const std::string& directory) {
+  return directory + "/checkpoints";
+}
+
+// Whether what is there can be written, as far as the system says it. Files
+// that are replaced need the directory that they are in.
+absl::Status CheckWritable(const std::string& path) {
+  if (Exists(path) && access(path.c_str(), W_OK) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
+  }
+  return absl::OkStatus();
+}
+
+// The settings of the run to resume, with what is known without its files.
+absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
+                           const ClaimOptions& options) {
+  const std::optional<std::string> last =
+      CheckpointStore(CheckpointsIn(SeedDirectory(config, seed))).last();
+  if (!last.has_value()) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json then,
+                       ReadCheckpointSettings(*last));
+  return CheckSameSettings(then, SettingsWithFilesOf(config, seed, then),
+                           options.allow_changes)
+      .status();
+}
+
+// Whether the directory of a run has that of a seed, which is made when the run
+// begins.
+bool HasSeed(const fs::path& directory) {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view number = name;
+    int64_t seed = 0;
+    std::error_code ignored;
+    if (absl::ConsumePrefix(&number, "seed-") &&
+        absl::SimpleAtoi(number, &seed) && entry->is_directory(ignored)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status CheckRunDirectory(const std::string& directory, bool resume) {
+  const CheckpointStore store(CheckpointsIn(directory));
+  ETC_RETURN_IF_ERROR(store.Check());
+  if (store.last().has_value()) {
+    return resume ? absl::OkStatus()
+                  : absl::AlreadyExistsError(absl::StrCat(
+                        directory,
+                        " has a run already: resume it, or choose another "
+                        "output directory"));
+  }
+  // A run writes owner.json first, and metrics of updates that were not saved
+  // are written again.
+  const std::string metrics = directory + "/metrics.jsonl";
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(metrics, error);
+  if (!error && bytes > 0 &&
+      !Exists(absl::StrCat(CheckpointsIn(directory), "/", kOwnerFile))) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        metrics, " is that of a run whose checkpoints are gone: restore ",
+        CheckpointsIn(directory), ", or move the file away to begin anew"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
+                                          bool resume) {
+  ETC_RETURN_IF_ERROR(CreateDirectories(directory));
+  ETC_ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(directory));
+  ETC_RETURN_IF_ERROR(CheckRunDirectory(directory, resume));
+  for (const std::string& path :
+       {FolderOf(directory), directory, CheckpointsIn(directory),
+        directory + "/metrics.jsonl"}) {
+    ETC_RETURN_IF_ERROR(CheckWritable(path));
+  }
+  return lock;
+}
+
+std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
+  return absl::StrCat(config.output, "/seed-", seed);
+}
+
+// The claim of one directory.
+class RunClaims::Claim {
+ public:
+  explicit Claim(std::string directory) : directory_(std::move(directory)) {
+    has_new_lock_ = !Exists(LockFile());
+    for (std::string folder = directory_; !Exists(folder);
+         folder = FolderOf(folder)) {
+      new_folders_.push_back(folder);
+    }
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  ~Claim() { RemoveIfUnused(); }
+
+  absl::Status Take(bool resume) {
+    ETC_ASSIGN_OR_RETURN(RunLock lock, ClaimRunDirectory(directory_, resume));
+    lock_.emplace(std::move(lock));
+    return absl::OkStatus();
+  }
+  const std::string& directory() const { return directory_; }
+  const RunLock& lock() const { return *lock_; }
+
+ private:
+  std::string LockFile() const { return directory_ + "/lock"; }
+
+  // The lock is held until the file is gone.
+  void RemoveIfUnused() {
+    FileOperations& operations = FileOperations::Current();
+    std::error_code error;
+    int64_t entries = 0;
+    for (fs::directory_iterator entry(directory_, error), end;
+         !error && entry != end; entry.increment(error)) {
+      ++entries;
+    }
+    if (lock_.has_value() && has_new_lock_ && !error && entries == 1) {
+      operations.Unlink(LockFile());
+    }
+    for (const std::string& folder : new_folders_) {
+      operations.RemoveDirectory(folder);  // fails where something is in it
+    }
+  }
+
+  const std::string directory_;
+  std::optional<RunLock> lock_;
+  bool has_new_lock_ = false;
+  // Those that were not there, from the innermost on.
+  std::vector<std::string> new_folders_;
+};
+
+RunClaims::RunClaims() = default;
+RunClaims::RunClaims(RunClaims&& other) noexcept = default;
+RunClaims& RunClaims::operator=(RunClaims&& other) noexcept = default;
+RunClaims::~RunClaims() = default;
+
+absl::StatusOr<std::unique_ptr<RunClaims::Claim>> RunClaims::TakeOne(
+    const FinetuneConfig& config, int64_t seed, const ClaimOptions& options) {
+  auto claim = std::make_unique<Claim>(SeedDirectory(config, seed));
+  ETC_RETURN_IF_ERROR(claim->Take(options.resume));
+  ETC_RETURN_IF_ERROR(CheckSettings(config, seed, options));
+  return claim;
+}
+
+absl::StatusOr<RunClaims> RunClaims::Take(const FinetuneConfig& config,
+                                          const ClaimOptions& options) {
+  RunClaims claims;
+  for (const int64_t seed : config.train.seeds) {
+    ETC_ASSIGN_OR_RETURN(claims.claims_.emplace_back(),
+                         TakeOne(config, seed, options));
+  }
+  for (const auto& claim : claims.claims_) {
+    ETC_RETURN_IF_ERROR(claim->lock().WriteHolder());
+  }
+  return claims;
+}
+
+const RunLock* RunClaims::Find(const std::string& directory) const {
+  for (const auto& claim : claims_) {
+    if (claim->directory() == directory) {
+      return &claim->lock();
+    }
+  }
+  return nullptr;
+}
+
+absl::Status CheckLaterRuns(const FinetuneConfig& config,
+                            const ClaimOptions& options) {
+  for (const int64_t seed : config.train.seeds) {
+    if (Exists(SeedDirectory(config, seed))) {
+      ETC_RETURN_IF_ERROR(RunClaims::TakeOne(config, seed, options).status());
+    }
+  }
+  return CheckWritable(config.output);
+}
+
+absl::Status CheckHasRun(const FinetuneConfig& config) {
+  std::error_code error;
+  bool found = HasSeed(config.output);
+  for (fs::directory_iterator entry(config.output, error), end;
+       !found && !error && entry != end; entry.increment(error)) {
+    found = HasSeed(entry->path());
+  }
+  if (found) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(absl::StrCat(
+      config.output,
+      Exists(config.output) ? " has no run to resume: no seed was begun there"
+                            : " does not exist: there is no run to resume",
+      "; without --resume a new run begins"));
+}
+
+}  // namespace etc

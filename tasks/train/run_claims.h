@@ -1,0 +1,87 @@
+#ifndef ETC_TASKS_TRAIN_RUN_CLAIMS_H_
+#define ETC_TASKS_TRAIN_RUN_CLAIMS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tasks/train/config.h"
+#include "tasks/train/run_lock.h"
+
+namespace etc {
+
+// Refuses at once, before data are read, what the directory of a run decides:
+// that another process trains there, that it has a run already or only damaged
+// checkpoints, that its run had other settings, that it cannot be written.
+
+// Whether a run may begin, or go on if `resume`, in the directory of one seed.
+// Changes nothing.
+//   kAlreadyExists       it has a run, and `resume` is false
+//   kFailedPrecondition  CheckpointSurvey::refusal; or there are metrics of a
+//                        run whose checkpoints are gone
+absl::Status CheckRunDirectory(const std::string& directory, bool resume);
+
+// Creates the directory if it is not there, takes its lock and checks it.
+//   kUnavailable  as of RunLock::Take
+// Errors also as of CheckRunDirectory, and of the file system where it cannot
+// be written.
+absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
+                                          bool resume);
+
+// How runs are begun.
+struct ClaimOptions {
+  bool resume = false;
+  // As in RunOptions.
+  std::vector<std::string> allow_changes = {};
+};
+
+// The directory of the run of one seed.
+std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);
+
+// The locks of the directories of a configuration's seeds, held as long as this
+// lives. At its end it removes what it made itself, where nothing was added: a
+// start that is refused later leaves nothing behind.
+class RunClaims {
+ public:
+  RunClaims();
+  RunClaims(RunClaims&& other) noexcept;
+  RunClaims& operator=(RunClaims&& other) noexcept;
+  ~RunClaims();
+
+  // Claims all of them, and names this process in each. A run to resume should
+  // have had the same settings; those of files, and those that the task
+  // completes from the data, are compared later.
+  //   kFailedPrecondition  it had others
+  // Errors also as of ClaimRunDirectory.
+  static absl::StatusOr<RunClaims> Take(const FinetuneConfig& config,
+                                        const ClaimOptions& options);
+
+  // The lock of a directory; null if it is not claimed.
+  const RunLock* Find(const std::string& directory) const;
+
+ private:
+  class Claim;
+  static absl::StatusOr<std::unique_ptr<Claim>> TakeOne(
+      const FinetuneConfig& config, int64_t seed, const ClaimOptions& options);
+  friend absl::Status CheckLaterRuns(const FinetuneConfig& config,
+                                     const ClaimOptions& options);
+
+  std::vector<std::unique_ptr<Claim>> claims_;
+};
+
+// The same checks for runs that begin later: creates nothing and holds no lock.
+// Only directories that are there are checked.
+absl::Status CheckLaterRuns(const FinetuneConfig& config,
+                            const ClaimOptions& options);
+
+// Whether the output directory of the configuration has a run of it to resume:
+// of a seed, or of a setting of its grid.
+//   kNotFound  there is none; the message says what is there
+absl::Status CheckHasRun(const FinetuneConfig& config);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_RUN_CLAIMS_H_
