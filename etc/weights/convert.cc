@@ -184,8 +184,8 @@ absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
 absl::Status ImportWeights(const ImportOptions& options,
                            const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(const ImportPlan plan, PlanImport(options));
-  if (!plan.tokenizer.unsupported.empty()) {
-    return absl::UnimplementedError(plan.tokenizer.unsupported);
+  if (!plan.tokenizer.unsupported.empty() && options.token_rows.empty()) {
+    return absl::InvalidArgumentError(plan.tokenizer.unsupported);
   }
   return WriteImport(plan, options.seed, directory);
 }

@@ -313,10 +313,11 @@ void DecideCase(const WordPieceFiles& files, TokenizerFiles* tokenizer) {
     return;
   }
   tokenizer->wordpiece.lower_case = false;
-  tokenizer->capitals = absl::StrCat(
-      tokenizer->vocabulary, " has ", Counted(capitals.size(), "piece"),
-      " with capitals, such as ", QuotedName(capitals.front()),
-      ", and no file beside it says do_lower_case");
+  tokenizer->capitals =
+      absl::StrCat(tokenizer->vocabulary, " has ",
+                   Counted(static_cast<int64_t>(capitals.size()), "piece"),
+                   " with capitals, such as ", QuotedName(capitals.front()),
+                   ", and no file beside it says do_lower_case");
 }
 
 // --- Writing -----------------------------------------------------------------

@@ -391,6 +391,18 @@ TEST_F(ConvertTest, RefusesToLiftEtc) {
               HasSubstr("is ETC already"));
 }
 
+TEST_F(ConvertTest, RefusesAVocabularyThatItCannotUse) {
+  const std::string source = Write(RandomModel(ToyConfig()), "source");
+  const std::string target = directory_.File("target");
+  directory_.Write("source/vocab.txt", "[PAD]\n");
+  directory_.Write("source/tokenizer_config.json",
+                   R"({"do_basic_tokenize": false})");
+  const absl::Status status = ImportWeights({.source = source}, target);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("do_basic_tokenize is false"));
+  EXPECT_FALSE(std::filesystem::exists(target));
+}
+
 TEST_F(ConvertTest, NeedsAConfiguration) {
   const std::string ours = Write(RandomModel(ToyConfig()), "ours");
   std::filesystem::remove(ours + "/etc_config.json");

@@ -306,6 +306,17 @@ TEST_F(RunFilesTest, IgnoresFilesOfADirectoryThatAreNotRead) {
   EXPECT_FALSE(CheckSameSettings(then, Now(config), {}).ok());
 }
 
+TEST_F(RunFilesTest, RefusesAVocabularyThatIsUsedOtherwise) {
+  FinetuneConfig config = Config();
+  config.tokenizer.vocabulary = directory_.Write("vocab.txt", "[PAD]\n");
+  directory_.Write("tokenizer_config.json", R"({"strip_accents": false})");
+  const nlohmann::json then = Now(config);
+  EXPECT_THAT(*CheckSameSettings(then, Now(config), {}), IsEmpty());
+  directory_.Write("tokenizer_config.json", R"({"strip_accents": true})");
+  EXPECT_THAT(CheckSameSettings(then, Now(config), {}).status().ToString(),
+              HasSubstr("another tokenizer.vocabulary"));
+}
+
 TEST_F(RunFilesTest, NamesTheFieldOfAFileThatIsNotThere) {
   FinetuneConfig config = Config();
   config.data.dev = {"/nowhere/a*.json"};
