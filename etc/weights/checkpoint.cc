@@ -91,7 +91,10 @@ absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors) {
       continue;
     }
     // isfinite makes several tensors of that size, so it is called last.
-    const auto [least, greatest] = torch::aminmax(tensor);
+    // aminmax does not know all of the shorter types.
+    const auto [least, greatest] = torch::aminmax(
+        tensor.scalar_type() == torch::kFloat64 ? tensor
+                                                : tensor.to(torch::kFloat32));
     if (std::isfinite(least.item<double>()) &&
         std::isfinite(greatest.item<double>())) {
       continue;

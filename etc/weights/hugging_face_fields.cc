@@ -111,7 +111,7 @@ std::vector<std::string> ReadLabels(const json& fields,
 // Sets the labels, of which id2label and label2id may say the same twice.
 void ReadBothLabels(const json& object, HuggingFaceFields* fields) {
   std::string& mistake = fields->labels_mistake;
-  std::vector<std::string> labels =
+  const std::vector<std::string> labels =
       ReadLabels(object, "id2label", /*by_index=*/true, &mistake);
   const std::vector<std::string> inverse =
       ReadLabels(object, "label2id", /*by_index=*/false, &mistake);
@@ -131,7 +131,7 @@ void ReadBothLabels(const json& object, HuggingFaceFields* fields) {
         i, " is ", name(labels), " and ", name(inverse));
   }
   if (mistake.empty()) {
-    fields->labels = labels.empty() ? inverse : std::move(labels);
+    fields->labels = labels.empty() ? inverse : labels;
   }
 }
 

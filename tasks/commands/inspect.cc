@@ -63,14 +63,14 @@ absl::Status PrintTensors(const TensorReader& reader) {
     }
     ETC_RETURN_IF_ERROR(read.status());
     const torch::Tensor& tensor = *read;
+    const torch::Tensor wide = tensor.to(torch::kFloat64);
     parameters += tensor.numel();
     bytes += static_cast<int64_t>(tensor.nbytes());
     std::cout << absl::StreamFormat(
         "%-60s %-16s %-8s norm %.6g\n", Printable(name),
         FormatShape(tensor.sizes().vec()), c10::toString(tensor.scalar_type()),
-        tensor.to(torch::kFloat64).norm().item<double>());
-    if (const absl::Status finite =
-            CheckFinite(reader.path(), {{name, tensor}});
+        wide.norm().item<double>());
+    if (const absl::Status finite = CheckFinite(reader.path(), {{name, wide}});
         !finite.ok()) {
       warnings.emplace_back(finite.message());
     }

@@ -304,6 +304,23 @@ absl::Status Import(ImportArguments arguments) {
   return absl::OkStatus();
 }
 
+// Warns of scores that the code which reads an export does not carry from layer
+// to layer.
+void WarnOfResidualScores(const std::string& source, bool is_tensorflow) {
+  const absl::StatusOr<SourceConfig> config = ReadSourceConfig(source);
+  if (!config.ok() || config->config.residual_attention == "off") {
+    return;
+  }
+  const bool is_realformer =
+      is_tensorflow && HasOnlyAbsolutePositions(config->config);
+  PrintWarnings({absl::StrCat(
+      "this model has residual attention \"", config->config.residual_attention,
+      "\", which ",
+      is_realformer ? "only RealFormer's code computes, not BERT's"
+                    : "no other code computes that reads these files",
+      ": elsewhere its outputs are others")});
+}
+
 absl::Status Export(const ExportArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const std::string source, FindWeights(arguments.source));
   ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, source));
@@ -316,6 +333,7 @@ absl::Status Export(const ExportArguments& arguments) {
   for (const std::string& path : written) {
     std::cout << "written: " << path << "\n";
   }
+  WarnOfResidualScores(source, arguments.format == "tensorflow");
   return absl::OkStatus();
 }
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -515,6 +516,22 @@ TEST(WriteTensorsTest, AKilledWriterLeavesAWholeCheckpoint) {
     }
     EXPECT_EQ(reader->Names().size(), 3u);
   }
+}
+
+TEST(CheckFiniteTest, KnowsEveryFloatingType) {
+  for (const torch::ScalarType type :
+       {torch::kFloat16, torch::kBFloat16, torch::kFloat32, torch::kFloat64}) {
+    torch::Tensor tensor = torch::ones({3}, type);
+    EXPECT_TRUE(CheckFinite("f", {{"t", tensor}}).ok()) << type;
+    for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+      tensor[1] = bad;
+      EXPECT_THAT(CheckFinite("f", {{"t", tensor}}).ToString(),
+                  testing::HasSubstr("f: tensor \"t\" should have finite "
+                                     "elements, but 1 of its 3"))
+          << type;
+    }
+  }
+  EXPECT_TRUE(CheckFinite("f", {{"t", torch::ones({2}, torch::kInt64)}}).ok());
 }
 
 }  // namespace
