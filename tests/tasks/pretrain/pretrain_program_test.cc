@@ -250,7 +250,7 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
                 kVocabulary + " --output " + lone)
                 .code,
             0);
-  expect(Pretrain(BertConfig(), lone, "run") +
+  expect(Pretrain(BertConfig(), lone, "other") +
              " --set pretrain.development_one_in=0",
          "document");
 }
