@@ -129,8 +129,11 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
   if (!config->init.empty()) {
     absl::StatusOr<TokenizerFiles> beside = FindTokenizer(config->init);
     // Where another vocabulary is named, that of `init` need not be usable.
-    if (!beside.ok() &&
-        (!gives("vocabulary") || *object->find("vocabulary") == "")) {
+    const auto* named =
+        gives("vocabulary")
+            ? object->find("vocabulary")->get_ptr<const std::string*>()
+            : nullptr;
+    if (!beside.ok() && (named == nullptr || named->empty())) {
       return beside.status();
     }
     found = beside.ok() ? *std::move(beside) : TokenizerFiles();
