@@ -52,7 +52,7 @@ std::optional<int64_t> PaddingIn(const TokenizerFiles& tokenizer) {
   if (tokenizer.type != "wordpiece") {
     return std::nullopt;
   }
-  const auto vocabulary = ReadVocabulary(tokenizer.vocabulary);
+  const auto vocabulary = ReadVocabulary(tokenizer.type, tokenizer.vocabulary);
   if (!vocabulary.ok()) {
     return std::nullopt;
   }

@@ -10,7 +10,8 @@
 namespace etc {
 
 absl::StatusOr<int64_t> CountPieces(const TokenizerFiles& tokenizer) {
-  ETC_ASSIGN_OR_RETURN(std::string text, ReadVocabulary(tokenizer.vocabulary));
+  ETC_ASSIGN_OR_RETURN(std::string text,
+                       ReadVocabulary(tokenizer.type, tokenizer.vocabulary));
   if (tokenizer.type != "sentencepiece") {
     // Empty lines at the end are no pieces.
     text.erase(text.find_last_not_of("\r\n") + 1);

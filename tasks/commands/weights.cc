@@ -284,7 +284,7 @@ absl::Status Import(ImportArguments arguments) {
   ETC_ASSIGN_OR_RETURN(options.source, FindWeights(options.source));
   ETC_ASSIGN_OR_RETURN(options.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
-  if (!arguments.dry_run) {
+  if (!arguments.directory.empty()) {
     ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, options.source,
                                        arguments.vocabulary));
   }
