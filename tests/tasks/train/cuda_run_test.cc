@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "base/linear.h"
 #include "base/to_device.h"
+#include "etc/model.h"
 #include "tasks/checkpoint_run.h"
 #include "tasks/pretrain/corpus_tokenizer.h"
 #include "tasks/pretrain/tokenize_corpus.h"
@@ -33,6 +34,7 @@
 #include "tests/support/shipped_config.h"
 #include "tests/support/stand_in_cuda.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/toy_model.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 
@@ -122,6 +124,21 @@ TEST(BFloat16OnCudaTest, RoundsOperandsAndProducts) {
   for (const torch::Tensor& parameter : {input, weight, bias}) {
     EXPECT_EQ(parameter.grad().scalar_type(), torch::kFloat32);
     EXPECT_GT(parameter.grad().abs().sum().cpu().item<double>(), 0);
+  }
+}
+
+// --- Copies ------------------------------------------------------------------
+
+TEST(CloneOnCudaTest, HasItsParametersThere) {
+  EtcModel model(ToyConfig());
+  const auto clone =
+      std::dynamic_pointer_cast<EtcModelImpl>(model->clone(kCuda));
+  ASSERT_NE(clone, nullptr);
+  for (const auto& parameter : model->named_parameters()) {
+    const torch::Tensor copy = clone->named_parameters()[parameter.key()];
+    EXPECT_EQ(copy.device(), kCuda) << parameter.key();
+    EXPECT_TRUE(parameter.value().is_cpu());
+    EXPECT_TRUE(torch::equal(copy.cpu(), parameter.value()));
   }
 }
 
