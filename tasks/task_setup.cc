@@ -53,7 +53,7 @@ absl::Status CheckModelInput(const FinetuneConfig& config) {
                : absl::InvalidArgumentError(
                      absl::StrCat(config.source, ": data.", field,
                                   " should be at most ", rows,
-                                  ", for so many positions the model has "
+                                  ", the number of positions of the model "
                                   "(max_absolute_position_embeddings), but is ",
                                   length));
   };

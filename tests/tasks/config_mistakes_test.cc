@@ -245,7 +245,7 @@ TEST(ConfigMistakesTest, InPathsAreClear) {
        tokenize + too_long + " --output x.tokens",
        {too_long, "too long"}},
       {nullptr,
-       tokenize + "vocab.txt --output " + too_long,
+       tokenize + "vocab.txt --mask-piece '[unused0]' --output " + too_long,
        {too_long, "too long"}},
       {nullptr, Set("data.train=" + too_long), {too_long, "too long"}},
       {nullptr, Set("data.sentences=" + too_long), {too_long, "too long"}},

@@ -34,6 +34,7 @@ constexpr char kComplete[] = R"({
   "tokenizer": {"type": "sentencepiece", "vocabulary": "a.model",
                 "lower_case": false, "split_punctuation": true},
   "data": {"train": ["a.json", "b.json"], "dev": ["c.json"],
+           "dev_fraction": 0, "dev_seed": 5, "dev_records": "none",
            "max_long_length": 2048, "max_global_length": 100, "workers": 3,
            "cache_megabytes": 10, "max_record_megabytes": 7,
            "bucket_batches": 1, "on_bad_record": "skip",
@@ -81,6 +82,9 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_TRUE(config->tokenizer.split_punctuation);
   EXPECT_THAT(config->data.train, ElementsAre("a.json", "b.json"));
   EXPECT_THAT(config->data.dev, ElementsAre("c.json"));
+  EXPECT_EQ(config->data.dev_fraction, 0);
+  EXPECT_EQ(config->data.dev_seed, 5);
+  EXPECT_EQ(config->data.dev_records, "none");
   EXPECT_EQ(config->data.max_long_length, 2048);
   EXPECT_EQ(config->data.max_global_length, 100);
   EXPECT_EQ(config->data.workers, 3);
