@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
-#include "base/directory.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/status_macros.h"
@@ -86,7 +85,6 @@ absl::Status RunEvaluate(const Arguments& arguments) {
 
 absl::Status WritePredictions(const CheckpointRun& run,
                               const std::string& output) {
-  ETC_RETURN_IF_ERROR(CreateDirectories(FolderOf(output)));
   ETC_RETURN_IF_ERROR(
       WriteFileAtomically(output, run.evaluation.predictions->FileContents()));
   std::string more;
@@ -192,8 +190,8 @@ void AddPredictCommand(CLI::App* program, Action* action) {
       ->required();
   command
       ->add_option("--output", arguments->output,
-                   "File for predictions, none of those that are read; missing "
-                   "directories are made")
+                   "File for predictions, none of those that are read, in a "
+                   "directory that is there")
       ->required();
   command->callback(
       [=] { *action = [arguments] { return RunPredict(*arguments); }; });

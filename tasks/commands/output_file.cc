@@ -80,6 +80,13 @@ absl::Status CheckOutputFile(const std::string& option, const std::string& path,
     return absl::InvalidArgumentError(
         absl::StrCat(option, " should name a file, but is empty"));
   }
+  const std::string folder = FolderOf(path);
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        option, " names ", path, ", which cannot be written: ", folder,
+        " is no directory"));
+  }
   ETC_RETURN_IF_ERROR(CheckReplaceable(option, path, read));
   return CheckWritable(option, path);
 }

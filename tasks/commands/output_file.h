@@ -10,16 +10,16 @@ namespace etc {
 
 // Checks, before anything long begins, that a file can be written to `path`,
 // and that it is none of those that are read, by whatever names and links.
-// Directories may be missing, and are not made yet. `option` starts each
-// message: "--output".
+// `option` starts each message: "--output".
 //   kInvalidArgument  the path is empty, or of something that is no file
+//   kNotFound         its directory is not there
 //   kAlreadyExists    it is one of the files `read`, which it would replace
 // and what the system says of a directory that cannot be written to.
 absl::Status CheckOutputFile(const std::string& option, const std::string& path,
                              const std::vector<std::string>& read);
 
-// The same of a directory: that files can be written to it, and that none of
-// those in it is one that is read.
+// The same of a directory, which may be missing: that files can be written to
+// it, and that none of those in it is one that is read.
 absl::Status CheckOutputDirectory(const std::string& option,
                                   const std::string& directory,
                                   const std::vector<std::string>& read);

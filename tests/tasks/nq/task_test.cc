@@ -266,14 +266,6 @@ TEST(NqPredictionsTest, GatherWindowsOverBatches) {
   }
   EXPECT_EQ(one_by_one->FileContents(), at_once->FileContents());
   EXPECT_EQ(one_by_one->Score(), at_once->Score());
-
-  // A document that comes again is replaced.
-  std::vector<torch::Tensor> nothing = GoldLogits(all);
-  nothing[0].zero_();
-  one_by_one->Add(all, nothing);
-  const auto replaced = (*task)->MakePredictions();
-  replaced->Add(all, nothing);
-  EXPECT_EQ(one_by_one->FileContents(), replaced->FileContents());
 }
 
 TEST(NqPredictionsTest, HaveNoScoreWithoutAnnotations) {
