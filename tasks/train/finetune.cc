@@ -223,9 +223,9 @@ absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
   RunClaims claims;
   ETC_RETURN_IF_ERROR(InFirstProcess(options.group, [&]() -> absl::Status {
     ETC_ASSIGN_OR_RETURN(
-        claims,
-        RunClaims::Take(config, {.resume = options.resume,
-                                 .allow_changes = options.allow_changes}));
+        claims, RunClaims::Take(config, {.resume = options.resume,
+                                         .allow_changes = options.allow_changes,
+                                         .stop = options.stop}));
     return absl::OkStatus();
   }));
   return claims;

@@ -125,7 +125,8 @@ std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
 // The claim of one directory.
 class RunClaims::Claim {
  public:
-  explicit Claim(std::string directory) : directory_(std::move(directory)) {
+  Claim(std::string directory, const std::atomic<bool>* stop)
+      : directory_(std::move(directory)), stop_(stop) {
     has_new_lock_ = !Exists(LockFile());
     for (std::string folder = directory_; !Exists(folder);
          folder = FolderOf(folder)) {
@@ -134,7 +135,11 @@ class RunClaims::Claim {
   }
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
-  ~Claim() { RemoveIfUnused(); }
+  ~Claim() {
+    if (stop_ == nullptr || !*stop_) {
+      RemoveIfUnused();
+    }
+  }
 
   absl::Status Take(bool resume) {
     ETC_ASSIGN_OR_RETURN(RunLock lock, ClaimRunDirectory(directory_, resume));
@@ -165,6 +170,7 @@ class RunClaims::Claim {
   }
 
   const std::string directory_;
+  const std::atomic<bool>* const stop_;
   std::optional<RunLock> lock_;
   bool has_new_lock_ = false;
   // Those that were not there, from the innermost on.
@@ -178,7 +184,8 @@ RunClaims::~RunClaims() = default;
 
 absl::StatusOr<std::unique_ptr<RunClaims::Claim>> RunClaims::TakeOne(
     const FinetuneConfig& config, int64_t seed, const ClaimOptions& options) {
-  auto claim = std::make_unique<Claim>(SeedDirectory(config, seed));
+  auto claim =
+      std::make_unique<Claim>(SeedDirectory(config, seed), options.stop);
   ETC_RETURN_IF_ERROR(claim->Take(options.resume));
   ETC_RETURN_IF_ERROR(CheckSettings(config, seed, options));
   return claim;

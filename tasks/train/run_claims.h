@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_TRAIN_RUN_CLAIMS_H_
 #define ETC_TASKS_TRAIN_RUN_CLAIMS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,6 +37,8 @@ struct ClaimOptions {
   bool resume = false;
   // As in RunOptions.
   std::vector<std::string> allow_changes = {};
+  // True at the end: the run was stopped, and can be resumed. May be null.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 // The directory of the run of one seed.
@@ -43,7 +46,8 @@ std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);
 
 // The locks of the directories of a configuration's seeds, held as long as this
 // lives. At its end it removes what it made itself, where nothing was added: a
-// start that is refused later leaves nothing behind.
+// start that is refused later leaves nothing behind, one that is stopped what
+// can be resumed.
 class RunClaims {
  public:
   RunClaims();
