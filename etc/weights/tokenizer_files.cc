@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "base/counted.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/source_config.h"
