@@ -33,7 +33,7 @@
 #include "tasks/train/task_run_model.h"
 
 namespace etc {
-namespace {}
+namespace {
 
 // The plan of a run on `data`, by which `inputs` are completed.
 absl::StatusOr<RunPlan> PlanOf(const FinetuneConfig& config,

@@ -52,7 +52,7 @@ absl::StatusOr<Json> OpenSealedJson(absl::string_view text,
   if (const std::string crc = CrcOf(*json); noted != Json(crc)) {
     return absl::DataLossError(
         absl::StrCat(source, " is damaged: the CRC-32C of its contents is ",
-                     crc, ", but it says ", Text(noted, /*indent=*/-1)));
+                     crc, ", but it says ", JsonText(noted)));
   }
   return json;
 }
