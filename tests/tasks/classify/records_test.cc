@@ -722,7 +722,7 @@ TEST(ClassifyScoreTest, LeavesOutRecordsWithoutLabel) {
 {"id":"2","label":"yes"}
 )")};
   UnansweredRecords unanswered;
-  const auto scores = ScoreFiles<Classify>(files, {}, {}, &unanswered);
+  const auto scores = ScoreFiles<Classify>(files, {}, {}, {}, &unanswered);
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_THAT(*scores, AllOf(Contains(Pair("accuracy", 0.5)),
                              Contains(Pair("support[yes]", 1.0))));

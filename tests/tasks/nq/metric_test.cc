@@ -228,7 +228,7 @@ TEST_F(ScoreNqFilesTest, LeavesOutPagesWithoutAnnotations) {
       {.gold = gold,
        .predictions =
            Predictions({Predict(1, right_, 1), Predict(2, right_, 2)})},
-      ScoringRules::kDefault, {}, &unanswered);
+      ScoringRules::kDefault, {}, {}, &unanswered);
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_EQ(ToMap(*scores).at("long_precision"), 1);
   EXPECT_EQ(unanswered.count, 1);
