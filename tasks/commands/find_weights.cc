@@ -6,11 +6,13 @@
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/find_checkpoint.h"
+#include "tasks/train/checkpoint_files.h"
 
 namespace etc {
 
 absl::StatusOr<std::string> FindWeights(const std::string& path) {
   if (!absl::IsNotFound(TensorReader::Open(path).status())) {
+    ETC_RETURN_IF_ERROR(CheckCheckpointFiles(path));
     return path;
   }
   const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(path);
@@ -18,6 +20,7 @@ absl::StatusOr<std::string> FindWeights(const std::string& path) {
     return path;
   }
   ETC_RETURN_IF_ERROR(found.status());
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(found->directory));
   std::cerr << absl::StrCat("checkpoint: ", found->directory,
                             found->reason.empty() ? "" : ", ", found->reason)
             << std::endl;

@@ -11,6 +11,8 @@ namespace etc {
 // or a grid the checkpoint that stands for it (FindCheckpoint), which is then
 // said on standard error. A path without weights that is no such directory is
 // returned as it is: whoever opens it says what is missing.
+//   kDataLoss            a checkpoint is not as it was written
+//                        (CheckCheckpointFiles)
 //   kFailedPrecondition  what FindCheckpoint says
 absl::StatusOr<std::string> FindWeights(const std::string& path);
 

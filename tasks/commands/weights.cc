@@ -284,7 +284,8 @@ absl::Status Import(ImportArguments arguments) {
   ETC_ASSIGN_OR_RETURN(options.source, FindWeights(options.source));
   ETC_ASSIGN_OR_RETURN(options.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
-  if (!arguments.directory.empty()) {
+  // Of a dry run the directory may be left out.
+  if (!arguments.dry_run || !arguments.directory.empty()) {
     ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, options.source,
                                        arguments.vocabulary));
   }

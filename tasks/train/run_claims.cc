@@ -180,7 +180,14 @@ class RunClaims::Claim {
 RunClaims::RunClaims() = default;
 RunClaims::RunClaims(RunClaims&& other) noexcept = default;
 RunClaims& RunClaims::operator=(RunClaims&& other) noexcept = default;
-RunClaims::~RunClaims() = default;
+
+// The first one made the directory that all are in, and removes it when the
+// others have removed theirs.
+RunClaims::~RunClaims() {
+  while (!claims_.empty()) {
+    claims_.pop_back();
+  }
+}
 
 absl::StatusOr<std::unique_ptr<RunClaims::Claim>> RunClaims::TakeOne(
     const FinetuneConfig& config, int64_t seed, const ClaimOptions& options) {

@@ -196,6 +196,9 @@ Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
     }
   });
   take(Json::json_pointer("/data/number of training records"));
+  if (config.data.dev_records.empty()) {  // set when they are held out
+    take(Json::json_pointer("/data/dev_records"));
+  }
   take(Json::json_pointer("/" + config.task));
   return now;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -180,6 +181,25 @@ TEST_F(ImportCommandTest, TakesTheDirectoryOfARun) {
   const Result missing = Run("inspect " + directory_.File("nothing"));
   EXPECT_EQ(missing.code, 1);
   EXPECT_EQ(Lines(missing.err), 1) << missing.err;
+}
+
+TEST_F(ImportCommandTest, RefusesACheckpointThatIsNotAsItWasWritten) {
+  const std::string run = directory_.File("run");
+  const std::string file =
+      std::filesystem::canonical(run + "/seed-1/checkpoints/best") /
+      "model.safetensors";
+  std::string bytes = Contents(file);
+  bytes[bytes.size() - 3] ^= 1;  // the last bits of a number
+  std::ofstream(file, std::ios::binary) << bytes;
+  for (const std::string& command :
+       {"inspect " + run, "import " + run + " " + target_,
+        "export " + run + " " + directory_.File("exported")}) {
+    const Result result = Run(command);
+    EXPECT_EQ(result.code, 1) << command;
+    EXPECT_THAT(result.err, HasSubstr("model.safetensors is damaged"))
+        << command;
+    EXPECT_EQ(Lines(result.err), 1) << result.err;
+  }
 }
 
 // Names of tensors and metadata are whatever a file says.

@@ -277,7 +277,8 @@ TEST_F(PackedSourceTest, SaysWhyNoDocumentIsLeft) {
               HasSubstr("all 2 documents of the training part have fewer"));
 }
 
-// Tokens are checked when they are read.
+// Tokens of a store that is too large to be checked when it is opened are
+// checked when they are read.
 TEST_F(PackedSourceTest, NamesADamagedStore) {
   const std::string path = directory_.File("corpus.tokens");
   WriteToyStore(path, kToyVocabSize,
@@ -289,7 +290,7 @@ TEST_F(PackedSourceTest, NamesADamagedStore) {
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, 2, "\xff\xff");
   std::ofstream(path, std::ios::binary) << bytes;
-  auto store = TokenStore::Open(path);
+  auto store = TokenStore::Open(path, /*checked_at_once=*/0);
   ASSERT_TRUE(store.ok()) << store.status();
   PackedSourceOptions options = SmallOptions();
   options.corpus.development_one_in = 0;

@@ -234,11 +234,6 @@ std::vector<double> LossesOn(const std::string& device, const DemoCase& demo,
   return losses;
 }
 
-MATCHER_P(FloatingPointNear, relative, "") {
-  const auto& [actual, expected] = arg;
-  return std::abs(actual - expected) <= relative * std::abs(expected);
-}
-
 class CudaDemoTest : public testing::TestWithParam<DemoCase> {};
 
 TEST_P(CudaDemoTest, LosesWhatItLosesOnTheCpu) {
@@ -254,12 +249,19 @@ TEST_P(CudaDemoTest, LosesWhatItLosesOnTheCpu) {
 }
 
 // Numbers of 8 bits, losses and norms of 1 to 20; differences show that they
-// are rounded.
+// are rounded. Gradients of three examples are small differences of large sums:
+// on the fused kernels of the CPU too, bf16 moves their norm by 7 % in a demo.
 TEST_P(CudaDemoTest, LosesAboutAsMuchInBfloat16) {
   const std::vector<double> expected = LossesOn("cuda", GetParam());
   const std::vector<double> rounded = LossesOn("cuda", GetParam(), "bf16");
   EXPECT_NE(rounded, expected);
-  EXPECT_THAT(rounded, Pointwise(FloatingPointNear(0.05), expected));
+  ASSERT_EQ(rounded.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const bool is_gradient_norm = i % 3 == 1;
+    EXPECT_NEAR(rounded[i], expected[i],
+                (is_gradient_norm ? 0.15 : 0.05) * std::abs(expected[i]))
+        << "update " << i / 3 << ", number " << i % 3;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Demos, CudaDemoTest, testing::ValuesIn(DemoCases()),
