@@ -78,6 +78,9 @@ def write(path, text):
 
 
 def write_lines(path, header, lines):
+  """Rows below their header; where the first column is an index, numbered."""
+  if header and header.split('\t')[0] in ('index', 'id'):
+    lines = [f'{i}\t{line.split(chr(9), 1)[1]}' for i, line in enumerate(lines)]
   write(path, '\n'.join(([header] if header else []) + lines) + '\n')
 
 
