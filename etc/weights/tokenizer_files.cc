@@ -46,7 +46,6 @@ constexpr VocabularyName kVocabularies[] = {
 };
 
 constexpr char kTokenizerJson[] = "tokenizer.json";
-constexpr char kTokenizerConfig[] = "tokenizer_config.json";
 constexpr char kSplitPunctuation[] = "split_punctuation";
 constexpr char kSentencePiece[] = "sentencepiece";
 // Bytes of a vocabulary: doc/formats.md 0.2.
@@ -376,7 +375,7 @@ absl::StatusOr<TokenizerFiles> DescribeSentencePiece(
   tokenizer.split_punctuation =
       statements.split_punctuation.has_value()
           ? statements.split_punctuation->value
-          : FileBesideWeights(vocabulary, kTokenizerConfig).empty() &&
+          : FileBesideWeights(vocabulary, kTokenizerConfigFile).empty() &&
                 absl::StrContains(std::filesystem::absolute(vocabulary)
                                       .parent_path()
                                       .string(),
@@ -480,7 +479,7 @@ void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named) {
 
 std::vector<std::string> FilesBesideVocabulary(const std::string& vocabulary) {
   std::vector<std::string> paths;
-  for (const char* name : {kTokenizerJson, kTokenizerConfig,
+  for (const char* name : {kTokenizerJson, kTokenizerConfigFile,
                            "special_tokens_map.json", "added_tokens.json"}) {
     std::string path = FileBesideWeights(vocabulary, name);
     if (!path.empty() && path != vocabulary) {
@@ -549,7 +548,7 @@ absl::Status WriteTokenizer(const TokenizerFiles& tokenizer,
   }
   options["do_lower_case"] = tokenizer.wordpiece.lower_case;
   options[kSplitPunctuation] = tokenizer.split_punctuation;
-  return WriteFileAtomically(absl::StrCat(directory, "/", kTokenizerConfig),
+  return WriteFileAtomically(absl::StrCat(directory, "/", kTokenizerConfigFile),
                              JsonText(options, /*indent=*/2) + "\n");
 }
 

@@ -17,13 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
-
-// A field, or nullptr if it is not there or null.
-const json* GivenField(JsonObjectReader* reader, const std::string& field) {
-  const json* value = reader->Raw(field, /*required=*/false);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
+constexpr auto kIgnore = JsonObjectReader::UnknownFields::kIgnore;
 
 // --- What is not supported --------------------------------------------------
 
@@ -45,7 +39,7 @@ absl::Status CheckType(const json& object, const std::string& where,
   JsonObjectReader reader(object, where);
   std::string type;
   reader.Required("type", &type);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
   return type == expected ? absl::OkStatus()
                           : UnsupportedTokenizer(reader.Where("type"),
                                                  QuotedName(type), expected);
@@ -77,7 +71,7 @@ absl::Status ReadNormalizer(JsonObjectReader* file, TokenizerJson* tokenizer) {
   if (GivenField(&reader, "strip_accents") != nullptr) {
     read("strip_accents", &statements.strip_accents);
   }
-  return reader.Finish(kIgnoreOthers);
+  return reader.Finish(kIgnore);
 }
 
 // The pieces by their ids.
@@ -150,7 +144,7 @@ absl::StatusOr<const json*> ModelVocabulary(const json& model,
   reader.Optional("continuing_subword_prefix", &prefix);
   reader.Optional("unk_token", &unknown);
   const json* vocabulary = reader.Raw("vocab", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
   if (prefix != "##") {
     return UnsupportedTokenizer(reader.Where("continuing_subword_prefix"),
                                 QuotedName(prefix), "\"##\"");
@@ -160,7 +154,7 @@ absl::StatusOr<const json*> ModelVocabulary(const json& model,
                                 "\"[UNK]\"");
   }
   JsonObjectReader vocabulary_reader(*vocabulary, reader.Where("vocab"));
-  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(vocabulary_reader.Finish(kIgnore));
   return vocabulary;
 }
 
@@ -170,7 +164,7 @@ absl::Status AddPiece(const json& added, const std::string& where,
                       TokenizerStatements* statements) {
   JsonObjectReader reader(added, where);
   const json* id = reader.Raw("id", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
   StatedToken stated;
   stated.where = where;
   ETC_RETURN_IF_ERROR(ReadAddedToken(added, where, &stated.token));
@@ -221,7 +215,7 @@ absl::Status CheckModelType(const json& model, const std::string& where) {
   } else {
     reader.Required("type", &type);
   }
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
   return type == "WordPiece"
              ? absl::OkStatus()
              : UnsupportedTokenizer(reader.Where("type"), QuotedName(type),
@@ -234,7 +228,7 @@ absl::StatusOr<TokenizerJson> ReadTokenizerJson(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const json contents, ReadJsonFile(path));
   JsonObjectReader reader(contents, path);
   const json* model = reader.Raw("model", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnore));
   const std::string where = reader.Where("model");
   ETC_RETURN_IF_ERROR(CheckModelType(*model, where));
   if (const json* splitter = GivenField(&reader, "pre_tokenizer")) {

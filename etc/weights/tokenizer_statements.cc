@@ -18,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kTokenizerConfig[] = "tokenizer_config.json";
 constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
 
 // --- Several files -----------------------------------------------------------
@@ -87,12 +86,6 @@ absl::Status AddToken(const StatedToken& other, std::vector<StatedToken>* all) {
 }
 
 // --- The fields of a file ----------------------------------------------------
-
-// A field, or nullptr if it is not there or null.
-const json* GivenField(JsonObjectReader* reader, const std::string& field) {
-  const json* value = reader->Raw(field, /*required=*/false);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
 
 template <typename T>
 void ReadStated(JsonObjectReader* reader, const std::string& field,
@@ -285,6 +278,11 @@ absl::StatusOr<TokenizerStatements> ReadModelConfig(const std::string& path) {
 
 }  // namespace
 
+const json* GivenField(JsonObjectReader* reader, const std::string& field) {
+  const json* value = reader->Raw(field, /*required=*/false);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
 absl::Status UnsupportedTokenizer(const std::string& where,
                                   absl::string_view found,
                                   absl::string_view expected,
@@ -334,7 +332,7 @@ absl::Status AddStatements(const TokenizerStatements& other,
 absl::StatusOr<TokenizerStatements> ReadSentencePieceStatements(
     const std::string& vocabulary) {
   TokenizerStatements statements;
-  const std::string path = FileBesideWeights(vocabulary, kTokenizerConfig);
+  const std::string path = FileBesideWeights(vocabulary, kTokenizerConfigFile);
   if (path.empty()) {
     return statements;
   }
@@ -353,7 +351,7 @@ absl::StatusOr<TokenizerStatements> ReadWordPieceStatements(
   using Reader =
       absl::StatusOr<TokenizerStatements> (*)(const std::string& path);
   constexpr std::pair<const char*, Reader> kFiles[] = {
-      {kTokenizerConfig, ReadTokenizerConfig},
+      {kTokenizerConfigFile, ReadTokenizerConfig},
       {"special_tokens_map.json", ReadSpecialTokensMap},
       {"added_tokens.json", ReadAddedTokens},
       {"config.json", ReadModelConfig},

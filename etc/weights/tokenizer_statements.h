@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/json_reader.h"
 #include "etc/weights/wordpiece_options.h"
 #include "nlohmann/json_fwd.hpp"
 
@@ -16,6 +17,12 @@ namespace etc {
 
 // HuggingFace's max_input_chars_per_word where no file gives it.
 inline constexpr int64_t kHuggingFaceWordCodePoints = 100;
+// HuggingFace's file of a tokenizer's options, which ours extends.
+inline constexpr char kTokenizerConfigFile[] = "tokenizer_config.json";
+
+// The field `field`, or nullptr if it is absent or null.
+const nlohmann::json* GivenField(JsonObjectReader* reader,
+                                 const std::string& field);
 
 // A value of a file, and where it stands: "<file>: <field>".
 template <typename T>
