@@ -121,7 +121,8 @@ ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
   return inputs;
 }
 
-// Those of one example for `batch` examples.
+// Expands the tensors of one example, [1, _, _], to [batch, _, _] without a
+// copy.
 ExplicitInputs OfEachExample(ExplicitInputs inputs, int64_t batch) {
   ForEachTensor(inputs, [&](torch::Tensor& tensor) {
     if (tensor.defined()) {
@@ -146,7 +147,8 @@ struct AttentionInputs::BatchRuns {
 // What was given, and its completed form for the sizes of the last call.
 struct AttentionInputs::Cache {
   ExplicitInputs given;
-  // Of everything visible; nothing: by default.
+  // The argument of Everything(), or 0 for explicit tensors; no value for
+  // patterns and for AttentionInputs().
   std::optional<int64_t> max_distance;
 
   std::mutex mutex;
@@ -265,7 +267,8 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
   if (cache_->key == key) {
     return cache_->tensors;
   }
-  // What is kept may be wanted for gradients later.
+  // A backward pass may need the cached tensors later, and cannot use inference
+  // tensors.
   const c10::InferenceMode normal_mode(false);
   ExplicitInputs given = cache_->given;
   if (patterns_ != nullptr) {

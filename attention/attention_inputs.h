@@ -64,7 +64,7 @@ class AttentionInputs {
 
   // Whether there are explicit tensors.
   bool has_tensors() const;
-  // Whether this is AttentionInputs(), which says nothing.
+  // True only if made by AttentionInputs(), without arguments.
   bool is_default() const;
 
   // One of the softmaxes. Throws c10::Error if patterns do not fit the sizes

@@ -23,7 +23,8 @@ class DropoutSeedSource {
   DropoutSeedSource();
   virtual ~DropoutSeedSource();
 
-  // Of the source outside of this one.
+  // Draws a seed from the enclosing source, or from LibTorch's CPU generator if
+  // there is none.
   uint64_t DrawOutside() const;
 
  private:

@@ -13,7 +13,7 @@ namespace etc {
 inline constexpr std::array<int, 5> kStopSignals = {SIGINT, SIGTERM, SIGHUP,
                                                     SIGUSR1, SIGUSR2};
 
-// Whether this process ignores `signal`, as `nohup` and `trap ''` have it.
+// True if this process ignores `signal`, as under `nohup` or after `trap ''`.
 // Async-signal-safe.
 bool IsIgnored(int signal);
 
@@ -23,7 +23,7 @@ bool IsIgnored(int signal);
 // time, and mean one. Lives as long as the program.
 const std::atomic<bool>* StopAtInterrupt();
 
-// Whether the flag of StopAtInterrupt is true.
+// Returns the flag of StopAtInterrupt.
 bool WasInterrupted();
 
 // Makes it true, for handlers of others. Async-signal-safe.

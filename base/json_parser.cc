@@ -91,7 +91,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
 
   const char** reached() { return &reached_; }
   const absl::Status& status() const { return status_; }
-  // Whether the mistake is a key that is there twice.
+  // True if the mistake is a duplicate key.
   bool has_equal_keys() const { return has_equal_keys_; }
   json TakeDocument() { return std::move(document_); }
 

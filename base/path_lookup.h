@@ -7,10 +7,10 @@
 
 namespace etc {
 
-// Whether there is a file, a directory or something else at `path`, links
-// followed. Where the system cannot tell, its error, with the path in the
-// message: a name that is too long, a directory that may not be searched, links
-// that go in a circle.
+// True if there is a file, a directory or something else at `path`, links
+// followed. Returns the system's error, with the path in the message, where the
+// system cannot tell: a name that is too long, a directory that may not be
+// searched, links that go in a circle.
 absl::StatusOr<bool> PathExists(const std::string& path);
 // The same for a directory.
 absl::StatusOr<bool> IsDirectory(const std::string& path);

@@ -45,7 +45,7 @@ void AppendPrintable(absl::string_view text, absl::string_view kept,
   }
 }
 
-// How many bytes at the end of `text` begin a character that is not whole.
+// The number of bytes of an incomplete UTF-8 character at the end of `text`.
 size_t BegunAtEnd(absl::string_view text) {
   for (size_t bytes = 1; bytes <= std::min<size_t>(3, text.size()); ++bytes) {
     const char byte = text[text.size() - bytes];
@@ -88,7 +88,8 @@ std::streamsize PrintableBuffer::xsputn(const char* text,
   return Write(whole) ? size : 0;
 }
 
-// What is begun stays: the stream may be flushed in the middle of a character.
+// Keeps an incomplete character in `begun_`: the stream may be flushed in the
+// middle of one.
 int PrintableBuffer::sync() { return to_->pubsync(); }
 
 void EscapeStandardStreams() {

@@ -28,7 +28,7 @@ class PrintableBuffer final : public std::streambuf {
   int sync() override;
 
  private:
-  // Whether all of `text` could be written.
+  // Writes `text`, escaped. Returns true if all of it was written.
   bool Write(absl::string_view text);
 
   std::streambuf* const to_;

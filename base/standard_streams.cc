@@ -14,7 +14,7 @@
 namespace etc {
 namespace {
 
-// Of std::cout; lives until the program has ended, as std::cout does.
+// The buffer of std::cout; lives until the program has ended, as that does.
 DescriptorBuffer* standard_output = nullptr;
 
 }  // namespace

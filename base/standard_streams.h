@@ -41,10 +41,12 @@ class DescriptorBuffer final : public std::streambuf {
 
  private:
   void Write(const char* text, std::streamsize size);
-  // Whether something can be written without waiting; false: to be dropped.
+  // Waits until the descriptor takes text without blocking. Returns false if
+  // the text is to be dropped.
   bool WaitUntilWritable();
 
-  // What a pipe that poll() calls writable takes without waiting (PIPE_BUF).
+  // The bytes that a pipe takes without blocking once poll() calls it writable
+  // (PIPE_BUF).
   static constexpr std::streamsize kPiece = 4096;
 
   const int descriptor_;

@@ -7,9 +7,9 @@
 
 namespace etc {
 
-// Whether so many threads can run beside those that there are: starts them all,
-// and ends them. Pools of other libraries hang, or end the program, if one
-// cannot be started.
+// Checks that `threads` more threads can run at once: starts them all, and ends
+// them. Pools of other libraries hang, or end the program, if one cannot be
+// started.
 //   kResourceExhausted  only some can; the message says how many, and the
 //                       system's reason
 absl::Status CheckThreadsStart(int64_t threads);

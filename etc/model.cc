@@ -219,7 +219,8 @@ EncoderState EtcModelImpl::RunLastChain(EncoderState state,
   if (!measures_scores_) {
     return RunChain(std::move(state), attention, begin, end, outputs);
   }
-  // Of streams without an output the last layer has no scores.
+  // The last layer has no scores of streams without an output; the layer before
+  // it has those of both streams.
   state = RunChain(std::move(state), attention, begin, end - 1);
   RaiseTo(LargestMagnitude(state.scores), largest_score_.get());
   state = RunChain(std::move(state), attention, end - 1, end, outputs);

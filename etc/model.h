@@ -89,7 +89,7 @@ class EtcModelImpl : public torch::nn::Module {
   void set_linear_precision(LinearPrecision precision);
   LinearPrecision linear_precision() const { return linear_precision_; }
 
-  // Whether forward passes measure the residual scores that are carried, which
+  // Sets whether forward passes measure the carried residual scores, which
   // reads those of two layers once; off unless set. Not while a pass runs.
   void set_measures_scores(bool measures) { measures_scores_ = measures; }
   // The largest magnitude so far: how exact ScoreStorage::kReverse is follows

@@ -78,7 +78,7 @@ absl::Status CompareTensors(const Side& there, const Side& here,
     const absl::StatusOr<torch::Tensor> right = here.read(name);
     if (absl::IsInvalidArgument(left.status()) ||
         absl::IsInvalidArgument(right.status())) {
-      // Of a type that holds no numbers for us: the others are compared.
+      // The tensor's type cannot be read as numbers; the others are compared.
       result->differences.push_back({name, "not compared: it is not numbers"});
       continue;
     }

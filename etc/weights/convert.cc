@@ -63,8 +63,7 @@ std::map<std::string, std::string> MetadataFor(const ImportPlan& plan) {
   return metadata;
 }
 
-// What is kept of the source's; nothing of BERT is left in what it is lifted
-// to.
+// The source's fields that the import keeps: none if BERT is lifted to ETC.
 HuggingFaceFields KeptFields(const ImportOptions& options,
                              const HeadPlan& heads,
                              const SourceWeights& source) {
@@ -81,7 +80,8 @@ HuggingFaceFields KeptFields(const ImportOptions& options,
   return kept;
 }
 
-// Whether a directory can be written, as far as can be said before.
+// Checks, as far as is known beforehand, that weights can be written into
+// `directory`.
 absl::Status CheckDirectory(const std::string& directory) {
   ETC_RETURN_IF_ERROR(CheckFree(absl::StrCat(directory, "/", kOurWeights)));
   std::error_code ignored;
@@ -101,7 +101,8 @@ absl::Status CheckDirectory(const std::string& directory) {
   return absl::OkStatus();
 }
 
-// Whether the vocabulary can be used and fits the embedding.
+// Checks that the vocabulary, if there is one, can be used and fits the
+// embedding table.
 absl::Status CheckVocabulary(const ImportPlan& plan) {
   const TokenizerFiles& tokenizer = plan.tokenizer;
   if (tokenizer.type.empty()) {

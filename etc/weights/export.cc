@@ -29,8 +29,8 @@ struct Target {
   std::string weights_file;  // or the prefix
 };
 
-// What HuggingFace's class of a model with these heads is called behind "Bert"
-// or "Roberta".
+// The name of HuggingFace's class for a model with these heads, without the
+// leading "Bert" or "Roberta".
 std::string KindOf(const SourceWeights& source, const HeadPlan& heads) {
   using enum PretrainingHead;
   if (heads.Has(kClassifier)) {
@@ -66,7 +66,7 @@ std::optional<int64_t> PaddingIn(const TokenizerFiles& tokenizer) {
   return std::nullopt;
 }
 
-// What an export says of the model for HuggingFace.
+// The HuggingFace fields that an export writes.
 HuggingFaceFields ExportedFields(const SourceWeights& source,
                                  const HeadPlan& heads,
                                  const TokenizerFiles& tokenizer) {

@@ -67,7 +67,7 @@ std::vector<std::string> FoundNames(const SourceWeights& source,
   return found;
 }
 
-// Whether the file has something of the head.
+// True if the file has a parameter of the head.
 bool HasSome(const SourceWeights& source, PretrainingHead head) {
   for (const auto& parameters : {PretrainingParameters(source.config),
                                  TaskHeadParameters(source.config, 1)}) {

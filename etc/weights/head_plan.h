@@ -52,9 +52,9 @@ struct HeadPlanOptions {
 // The outputs of the file's classifier; 0 if it has none.
 int64_t NumClassifierOutputs(const SourceWeights& source);
 
-// Whether that classifier reads the pooler's output of a whole text, as that of
-// BertForSequenceClassification or RobertaForSequenceClassification, and not
-// each token or choice. Without a pooler it cannot.
+// True if that classifier reads the pooler's output for a whole text, as in
+// BertForSequenceClassification and RobertaForSequenceClassification, not each
+// token or choice. False without a classifier or a pooler.
 bool ClassifiesTexts(const SourceWeights& source);
 
 // Plans which of the wanted heads are filled from the source, for an encoder of

@@ -24,7 +24,7 @@ constexpr char kKey[] = "hugging_face";
 
 std::string Placeholder(size_t index) { return absl::StrCat("LABEL_", index); }
 
-// Whether the names say no more than the indices do.
+// True if all labels are HuggingFace's placeholders, LABEL_0, LABEL_1, ...
 bool ArePlaceholders(const std::vector<std::string>& labels) {
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] != Placeholder(i)) {

@@ -36,8 +36,9 @@ struct HuggingFaceFields {
   double deviation = 1;
 
   bool is_roberta() const { return model_type == "roberta"; }
-  // Whether the classifier reads each token, or each of several choices.
+  // True if the classifier reads each token.
   bool classifies_tokens() const;
+  // True if the classifier reads each of several choices.
   bool chooses() const;
 
   bool operator==(const HuggingFaceFields&) const = default;

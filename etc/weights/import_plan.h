@@ -51,9 +51,9 @@ struct ImportPlan {
 //                     OpenWeights, FindTokenizer and PlanWeights say
 absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options);
 
-// All that WriteImport does before it writes: the tensors of the result, by our
-// names. Refuses whatever WriteImport refuses, also a `directory` that has
-// weights or cannot be made; none is checked if it is empty.
+// Does all that WriteImport does before it writes, and returns the tensors of
+// the result, by our names. Refuses whatever WriteImport refuses, also a
+// `directory` that has weights or cannot be made; "" is not checked.
 absl::StatusOr<NamedTensors> ReadImport(const ImportPlan& plan, uint64_t seed,
                                         const std::string& directory);
 

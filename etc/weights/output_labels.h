@@ -15,7 +15,7 @@ struct OutputMatch {
   // How they were matched, or why not, for people to read. Empty if there is
   // nothing to say: the same labels in the same order.
   std::string message;
-  // Whether the order is no more than likely, which deserves a warning.
+  // True if the order of the outputs is only likely, which deserves a warning.
   bool is_guess = false;
 };
 

@@ -29,8 +29,8 @@ struct SourceConfig {
   // Rows of the position table before that of the first token: in RoBERTa two,
   // for padding, which `config` does not count.
   int64_t first_position = 0;
-  // Of HuggingFace's config.json; of bert_config.json the labels, which only
-  // ours has.
+  // The fields of HuggingFace's config.json, or the labels of a
+  // bert_config.json, which only our exports have.
   HuggingFaceFields hugging_face;
   std::vector<std::string> warnings;
 };

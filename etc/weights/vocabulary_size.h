@@ -17,7 +17,8 @@ namespace etc {
 // and the errors of ReadVocabulary.
 absl::StatusOr<int64_t> CountPieces(const TokenizerFiles& tokenizer);
 
-// Whether a model with `vocab_size` rows can have the vocabulary at `path`.
+// Checks that the vocabulary at `path`, of `pieces` pieces, fits an embedding
+// table of `vocab_size` rows.
 //   kInvalidArgument  it has more pieces than that, or fewer by more than what
 //                     tables are rounded up by
 // For a little fewer adds to `warnings`.

@@ -164,7 +164,7 @@ void CopyRows(const std::vector<int64_t>& rows, const torch::Tensor& from,
                      .to(to.options()));
 }
 
-// Those that are copied; `from` itself if all are.
+// The rows of `from` that are copied; `from` itself if all are.
 torch::Tensor UsedRows(const TensorCopy& copy, const torch::Tensor& from) {
   if (copy.rows.empty()) {
     return from;

@@ -24,7 +24,8 @@ class ControlGroupTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     root_.Write(path, text);
   }
-  // What /proc says: the process's groups, and where they are mounted.
+  // Writes the files in /proc that say the process's groups, and where they are
+  // mounted.
   void WriteGroups(const std::string& cgroup, const std::string& mountinfo) {
     Write("proc/self/cgroup", cgroup);
     Write(
@@ -52,7 +53,7 @@ TEST_F(ControlGroupTest, TakesTheLeastOfTheGroupsAboveTheProcess) {
   Write(service + "job_7/cpu.max", "250000 100000\n");
   Write(service + "job_7/step_0/memory.max", "max\n");
   Write(service + "job_7/step_0/cpu.max", "400000 100000\n");
-  // Of another job.
+  // The limit of another job does not count.
   Write(service + "job_8/memory.max", "1000\n");
   EXPECT_EQ(Limits().memory, 8 * kGigabyte);
   EXPECT_EQ(Limits().cpus, 2.5);

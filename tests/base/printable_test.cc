@@ -1,5 +1,5 @@
-// What is printed of texts from files: no control character and no broken UTF-8
-// gets through, whole or in pieces; all else stays as it is.
+// Tests the printing of texts from files: control characters and broken UTF-8
+// are escaped, whole or in pieces; all else stays as it is.
 #include "base/printable.h"
 
 #include <gtest/gtest.h>

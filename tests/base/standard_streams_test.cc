@@ -1,4 +1,4 @@
-// What is printed, to readers that stop, leave or cannot be written to, and
+// Tests printing to readers that stop, leave or cannot be written to, and to
 // descriptors that were closed when the program began (in child processes,
 // which say by their exit code what they saw).
 

@@ -418,7 +418,8 @@ TEST(EtcModelTest, MeasuresTheScoresThatSayHowExactReversalIs) {
               1e-6 * std::max(largest, 10.0) * exact.abs().max().item<double>())
         << "at scores of " << largest;
     EXPECT_TRUE(gradient(ScoreStorage::kRecompute).equal(exact));
-    // Of what is output, and before the last layer of all.
+    // Without long outputs the last layer has scores of the global stream only;
+    // the layer before it has those of both streams.
     EtcInput input = ToyInput();
     model = EtcModel(std::dynamic_pointer_cast<EtcModelImpl>(model->clone()));
     input.outputs.longs = torch::zeros({0}, torch::kInt64);

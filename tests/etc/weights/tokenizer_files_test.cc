@@ -505,7 +505,7 @@ TEST_F(StatementsTest, AVocabularyWithCapitalsIsCasedUnlessAFileSaysOtherwise) {
   };
   EXPECT_TRUE(lower_cases(kPieces));
   EXPECT_THAT(TokenizerWarnings(Find()), IsEmpty());
-  // What stands for no text says nothing.
+  // Capitals in pieces that stand for no text do not count.
   EXPECT_TRUE(lower_cases("[PAD]\n[unused0]\n<S>\n[ENT0]\n"));
   for (const std::string capital :
        {"Bank", "##A", "\u00c9cole", "\u041c\u043e\u0441\u043a\u0432\u0430"}) {

@@ -112,8 +112,8 @@ HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
   }
 }
 
-// What makes weights of scores: 2^(factor * (score - highest)), and with a
-// threshold (base/random.h) 0 or `kept` times that.
+// The parameters of the weight of a score, 2^(factor * (score - highest)). A
+// dropout threshold (base/random.h) multiplies it by 0 or `kept`.
 struct Exponent {
   float factor;
   float highest;  // of the scores of the row

@@ -60,7 +60,7 @@ HWY_INLINE FloatVector Exp2(FloatVector x) {
 HWY_INLINE FloatVector AtMostZero(FloatVector x) {
   const FloatVector zero = hn::Zero(FloatTag());
 #if HWY_ARCH_X86
-  // Of two of which one is NaN, x86 takes the second.
+  // The minimum on x86 is its second operand if either is NaN.
   return hn::Min(zero, x);
 #else
   return hn::IfThenElse(hn::Gt(x, zero), zero, x);

@@ -76,7 +76,7 @@ class PickleStack {
   }
 
   // Adds items to the list on top, or keys and values to the dictionary there.
-  // Those of an opaque object are dropped.
+  // Drops them if an opaque object is on top.
   absl::Status Extend(const Items& items, bool is_list) {
     ETC_ASSIGN_OR_RETURN(PickleValue * top, Pop());
     stack_.push_back(top);

@@ -57,8 +57,8 @@ struct Pickle {
 
 // The classes and functions that a pickle may refer to. None is executed.
 struct PickleGlobals {
-  // Whether the results of a global of this name, "module.name", are known.
-  // Those of others are opaque.
+  // True if the results of a global of this name, "module.name", are known.
+  // The results of other globals are opaque.
   bool (*is_known)(absl::string_view global);
   // The value for the result of calling a known one: its kind and items.
   //   kInvalidArgument  it must not be called so

@@ -26,8 +26,8 @@ class PytorchFile final : public TensorSource {
   // Values of the state dict that are no tensors are warnings.
   static absl::StatusOr<PytorchFile> Open(const std::string& path,
                                           const PickleLimits& limits = {});
-  // What the two begin with: a zip archive, and a pickle of a number, of any
-  // protocol from 2 to 5.
+  // The magic of each format: that of a zip archive, or a pickle of a number,
+  // of any protocol from 2 to 5 and at most kLongestMagic bytes.
   static constexpr absl::string_view kArchiveMagic{"PK\3\4"};
   static constexpr uint64_t kLongestMagic = 24;
   // The length of that pickle at the beginning of a file of which at least

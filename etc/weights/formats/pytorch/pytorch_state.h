@@ -21,7 +21,7 @@ struct PytorchStorage {
   uint64_t count = 0;
 
   bool is_known() const { return !dtype.empty(); }
-  // Of a known dtype.
+  // The bytes of one element. The dtype must be known.
   uint64_t ElementBytes() const;
   uint64_t Bytes() const { return count * ElementBytes(); }
 };
@@ -39,7 +39,7 @@ struct PytorchTensor : TensorInfo {
 struct PytorchState {
   std::map<std::string, PytorchStorage> storages;  // by key
   std::map<std::string, PytorchTensor> tensors;
-  // What is no tensor, or none that is read: "\"epoch\" is no tensor".
+  // One message for each entry that is not read: "\"epoch\" is no tensor".
   std::vector<std::string> skipped;
 };
 

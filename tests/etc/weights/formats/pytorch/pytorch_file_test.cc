@@ -314,7 +314,7 @@ TEST_F(PytorchFileTest, SkipsEntriesOfOtherTypesWithALine) {
                                            HasSubstr(message))));
     EXPECT_THAT(Floats(*file, "w", 6), ElementsAre(0, 1, 2, 3, 4, 5));
   }
-  // Of many, the first are named.
+  // The first 20 of 100 skipped entries are named.
   std::string many = "}";
   for (int i = 0; i < 100; ++i) {
     absl::StrAppend(&many, "\x8c\2", i < 10 ? "0" : "", i, "Ns");
@@ -333,7 +333,7 @@ TEST_F(PytorchFileTest, SkipsEntriesOfOtherTypesWithALine) {
   const auto file = Open(ZipBytes(files));
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ((*file->Find("x"))->dtype, "C64");
-  // Of what would be run nothing is, and it cannot be the whole.
+  // A call of os.system is not run, and is an error as the whole object.
   EXPECT_THAT(
       OpenPickle("cos\nsystem\n(\x8c\2idtR.").status().message(),
       testing::AllOf(HasSubstr("os.system"), HasSubstr("is not allowed")));
