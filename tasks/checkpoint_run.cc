@@ -90,7 +90,8 @@ void AddCheckpoint(const std::filesystem::path& directory,
   }
 }
 
-// What is read for a run of the checkpoint in `directory`.
+// Returns the files that a run of the checkpoint in `directory` reads, and the
+// prefixes of those that it writes beside its predictions.
 absl::StatusOr<CheckpointFiles> FilesOf(const std::string& directory,
                                         const CheckpointRun& run) {
   CheckpointFiles files;

@@ -17,7 +17,8 @@
 
 namespace etc {
 
-// What a run reads, and the names of what is written.
+// The paths of the files that a run reads, and the prefixes of those that it
+// writes beside its predictions (PredictionFile).
 struct CheckpointFiles {
   std::vector<std::string> read;
   std::vector<std::string> prefixes;
@@ -34,8 +35,8 @@ struct CheckpointRunOptions {
   std::string residual_attention;
   // As train.device; that of the training does not matter.
   std::string device = "auto";
-  // Whether a prediction file is wanted, which pre-training has not. Answers
-  // are not read then.
+  // True if the run makes a prediction file: answers are not read then.
+  // Pre-training has no such file.
   bool predicts = false;
   // Called before the model is loaded, in the first process alone: with the
   // files that are read, and the prefixes of those that the task writes beside

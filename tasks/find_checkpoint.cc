@@ -41,7 +41,7 @@ std::string PathOfCheckpoint(const fs::path& checkpoints, const char* link,
       .string();
 }
 
-// That of one seed, or nothing if it has none.
+// Returns the checkpoint of one seed; nothing if the seed has none.
 std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
   const fs::path checkpoints = directory / "checkpoints";
   const CheckpointSurvey found = SurveyCheckpoints(checkpoints.string());
@@ -68,7 +68,8 @@ std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
         PathOfCheckpoint(checkpoints, "last", last),
         absl::StrCat("the last, for none was evaluated", said)};
   }
-  // What a store was not made for: links or directories of these names.
+  // Directories that no CheckpointStore wrote may have links or directories of
+  // these names.
   for (const auto& [name, reason] :
        {std::pair("best", "the best"),
         std::pair("last", "the last, for none was evaluated")}) {

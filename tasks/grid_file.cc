@@ -32,7 +32,7 @@ std::string PathOf(const FinetuneConfig& config) {
   return config.output + "/grid.json";
 }
 
-// What an earlier start has left.
+// The contents of the grid.json that an earlier start wrote.
 struct EarlierGrid {
   std::string task;
   std::string main_metric;

@@ -14,7 +14,8 @@ namespace etc {
 // directory has, whichever start ran them: those of `config`'s grid, and those
 // of earlier grids there, which stay where they are in it.
 
-// Whether `config`'s grid may be run where that file is, if there is one.
+// Checks that the output directory has no grid.json, or a valid one of the same
+// task and main metric.
 //   kInvalidArgument  the file is damaged
 //   kAlreadyExists    it is of another task or main metric
 absl::Status CheckGridFile(const FinetuneConfig& config,

@@ -130,8 +130,8 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
   return grid;
 }
 
-// Whether a setting of a grid can begin, or go on, as far as its directory says
-// it.
+// Checks from its directory and its configuration that a setting of a grid can
+// begin, or be resumed.
 absl::Status CheckSettingWithoutData(const GridSetting& setting,
                                      const FinetuneOptions& options) {
   const FinetuneConfig& config = setting.config;

@@ -35,8 +35,8 @@ class RecordTask : public Task {
     return MakeExamples(record, where);
   }
 
-  // What MakeExamples, or a training on the examples, refuses in a record, as
-  // far as it can be told without a tokenizer.
+  // Returns the error that MakeExamples, or a training on the examples, would
+  // find in a record, as far as it can be told without a tokenizer.
   virtual absl::Status CheckRecord(const std::string& /*record*/,
                                    const std::string& /*where*/,
                                    RecordUse /*use*/) const {
@@ -67,14 +67,15 @@ class RecordTask : public Task {
   // Reads a file that has no JSON records; null: this task's have.
   virtual FileReader Reader() const { return nullptr; }
 
-  // What a record is held out by (ChooseHeldOut).
+  // The stratum of a record, by which records are held out (ChooseHeldOut).
   virtual std::string StratumOf(const std::string& /*record*/,
                                 const std::string& /*where*/) const {
     return "";
   }
 
  private:
-  // Those of the training data that are held out, or the others.
+  // Returns the held out records of the training data, or the others if
+  // `held_out` is false.
   absl::StatusOr<std::vector<FileRecord>> Divide(
       std::vector<FileRecord> records, bool held_out) const;
 

@@ -130,7 +130,8 @@ absl::StatusOr<GoldRecords<D>> ReadGold(const std::string& pattern,
   return collector.Take();
 }
 
-// Whether predictions are about the records of the gold file, as D asks for it.
+// Checks the ids of the predictions against those of the gold records, as
+// strictly as D requires.
 template <TaskDefinition D>
 absl::Status CheckIds(const typename D::Answers& answers,
                       const std::set<std::string>& unanswered,

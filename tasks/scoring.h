@@ -102,9 +102,9 @@ absl::Status ForEachRecord(
 // That no record of the gold has an answer; the first one is at `where`.
 absl::Status NothingToScore(const ScoredFiles& files, absl::string_view where);
 
-// Whether both files are about the same records; `unanswered` are those of
-// `records` that have no answer, which need no prediction. `what` is what the
-// prediction file has for each, "line" or "prediction".
+// Checks that the ids in `predicted` are those in `records`. The ids in
+// `unanswered`, of records without an answer, may lack a prediction. `what`
+// names the unit of the prediction file, "line" or "prediction".
 //   kInvalidArgument  a record without prediction, or the other way round; the
 //                     first of them by id
 absl::Status CheckSameIds(const std::set<std::string>& records,
@@ -112,8 +112,8 @@ absl::Status CheckSameIds(const std::set<std::string>& records,
                           const std::set<std::string>& predicted,
                           const ScoredFiles& files, absl::string_view what);
 
-// Whether all predictions are about records, which may lack one.
-//   kInvalidArgument  one that is not
+// Checks that each prediction is of a record; a record may have none.
+//   kInvalidArgument  a prediction is of no record
 absl::Status CheckKnownIds(const std::set<std::string>& records,
                            const std::set<std::string>& predicted,
                            const ScoredFiles& files);

@@ -94,8 +94,8 @@ class TaskPredictions {
                    const std::vector<torch::Tensor>& logits) = 0;
   // The scores of all that was added; empty when the data have no answers.
   virtual Metrics Score() const = 0;
-  // How many records of all that was added have no answer, and so are in none
-  // of the scores.
+  // The number of added records that have no answer, and so are in none of the
+  // scores.
   virtual int64_t num_unanswered() const { return 0; }
   // Contents of the prediction file in the official format; empty: the task has
   // none.

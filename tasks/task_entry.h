@@ -35,9 +35,9 @@ struct TaskEntry {
   std::function<absl::Status(FinetuneConfig* config)> complete = nullptr;
   // Whether `data.sentences` decides anything.
   bool splits_sentences = false;
-  // Whether data.dev_fraction can hold out records for evaluations.
+  // True if data.dev_fraction can hold out records for evaluations.
   bool holds_out_records = false;
-  // Whether a model without long tokens (BERT) can read its examples.
+  // True if a model without long tokens (BERT) can read the task's examples.
   bool serves_bert = false;
   // Its layers around the encoder alone, so that what they cost can be said
   // before there is a vocabulary.

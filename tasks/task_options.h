@@ -70,14 +70,14 @@ absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
   return options;
 }
 
-// Whether data.dev_fraction can hold out records of D.
+// True if data.dev_fraction can hold out records of D.
 template <TaskDefinition D>
 constexpr bool HoldsOutRecords() {
   return requires(const typename D::Record& record) { D::Stratum(record); };
 }
 
-// What a record is held out by. Of one with a mistake, which something else
-// reports, it is empty.
+// Returns the stratum by which a record is held out; empty for a record with an
+// error, which is reported elsewhere.
 template <TaskDefinition D>
 std::string StratumOfRecord(const std::string& record, const std::string& where,
                             const typename D::Options& options) {
@@ -120,8 +120,9 @@ absl::Status NoteHeldOut(const typename D::Options& options,
   return absl::OkStatus();
 }
 
-// What a training completes: D::CompleteOptions, if there is one, and the
-// records that are held out; null if there is nothing.
+// Returns the function that completes a configuration for training: it calls
+// D::CompleteOptions, if there is one, and notes the held out records. Null if
+// there is nothing to complete.
 template <TaskDefinition D>
 std::function<absl::Status(FinetuneConfig*)> CompletionOf() {
   constexpr bool kCompletes =

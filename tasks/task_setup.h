@@ -28,8 +28,8 @@ struct TaskSetup {
 absl::StatusOr<FinetuneConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides);
 
-// Whether the model can read all that the task may make of data, whatever is in
-// them.
+// Checks that the model can read every example that the task may make, whatever
+// the data are.
 //   kInvalidArgument  data.max_long_length or max_global_length is more than
 //                     model.max_absolute_position_embeddings, where that is not
 //                     0; a task that needs long tokens, and a model without;

@@ -18,8 +18,8 @@
 
 namespace etc {
 
-// Whether D makes examples for models without long tokens: then it says which
-// tables those need.
+// True if D makes examples for models without long tokens; D::Tables(input)
+// then says which tables such a model needs.
 template <TaskDefinition D>
 constexpr bool ServesBert() {
   return requires(const InputOptions& input) { D::Tables(input); };

@@ -20,7 +20,7 @@
 namespace etc {
 namespace {
 
-// What is said of one set of documents.
+// Statistics of one set of documents.
 struct Summary {
   int64_t documents = 0;
   int64_t without_answer = 0;
@@ -52,7 +52,8 @@ size_t HashOfTexts(const ClassifyRecord& record) {
       absl::StrJoin(record.texts, "\n"), "\n\n", record.text_b.value_or("")));
 }
 
-// Of `records`; counts those whose text is in `other`.
+// Returns the statistics of `records`, without those that have an error;
+// `known` counts the records whose text is in `other`.
 Summary Summarize(const std::vector<FileRecord>& records,
                   const ClassifyOptions& options, const Summary& other) {
   Summary summary;

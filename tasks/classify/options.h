@@ -30,7 +30,7 @@ struct ClassifyOptions {
   TextMarks marks = {};
 
   ClassifyFormat format = ClassifyFormat::kByName;
-  // What stands between the fields of a CSV file; absent: a comma.
+  // The character between the fields of a CSV file; absent: a comma.
   std::optional<char> delimiter = std::nullopt;
   // Names of columns or JSON fields: of the texts, which are read one after the
   // other; of the second text of pairs (absent: "text_b", if there is one); of

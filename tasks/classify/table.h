@@ -54,8 +54,8 @@ class TableReader {
   std::string WhereLine(int64_t line) const;
   absl::Status Mistake(int64_t line, absl::string_view message) const;
   absl::Status ReadHeader();
-  // What to say behind an error in the header, where another character seems to
-  // separate its columns; else empty.
+  // Returns advice to append to an error in the header if another character
+  // seems to separate its columns; else empty.
   std::string DelimiterAdvice() const;
   bool AtEnd() const { return position_ >= text_.size(); }
   // Whether a line ends here; then it is taken.

@@ -11,7 +11,8 @@
 namespace etc {
 namespace {
 
-// Of the terminal that standard error is.
+// Returns the width, in columns, of the terminal on standard error. If that is
+// unknown: COLUMNS of the environment, else 80.
 size_t TerminalColumns() {
   winsize size = {};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {

@@ -100,8 +100,8 @@ absl::Status WritePredictions(const CheckpointRun& run,
   return absl::OkStatus();
 }
 
-// Whether predictions, and what is written beside them, replace nothing that is
-// read, and can be written.
+// Checks that the prediction file, and the files beside it, can be written and
+// replace no file that is read.
 absl::Status CheckOutput(const std::string& output,
                          const CheckpointFiles& files) {
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, files.read));

@@ -41,7 +41,8 @@ absl::Status CheckNotRead(const std::string& option, const std::string& path,
   return absl::OkStatus();
 }
 
-// Whether what is at `path`, if anything, can be replaced by a file.
+// Checks that `path` does not exist, or is a regular file that is none of
+// `read`.
 absl::Status CheckReplaceable(const std::string& option,
                               const std::string& path,
                               const std::vector<std::string>& read) {
@@ -54,8 +55,8 @@ absl::Status CheckReplaceable(const std::string& option,
   return CheckNotRead(option, path, read);
 }
 
-// Whether a file can be made in the directory of `path`, or in the nearest
-// above it that is there. Leaves nothing.
+// Checks that a file can be created in the directory of `path`, or in its
+// nearest ancestor that exists. Leaves no file.
 absl::Status CheckWritable(const std::string& option, const std::string& path) {
   std::string folder = FolderOf(path);
   std::error_code error;

@@ -118,7 +118,7 @@ absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
       pretrains ? "finetune" : "pretrain", "` trains"));
 }
 
-// Whether `path` is in the directory of a seed, which a run makes anew: in
+// True if `path` is in the directory of a seed, which a run creates anew: in
 // OUTPUT/seed-N, or OUTPUT/SETTING/seed-N of a grid.
 bool IsInSeed(const std::string& path, const std::string& output) {
   std::error_code error;
@@ -138,7 +138,8 @@ bool IsInSeed(const std::string& path, const std::string& output) {
   return false;
 }
 
-// Whether a new run would leave standing what it reads.
+// Checks that no input of a new run is in the directory of a seed, where the
+// run writes its own files.
 absl::Status CheckInputs(const FinetuneConfig& config) {
   std::vector<std::pair<const char*, std::string>> inputs = {
       {"init", config.init},

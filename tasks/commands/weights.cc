@@ -265,8 +265,9 @@ void PrintSummary(const ImportPlan& plan, bool table_shown) {
 
 // ----------------------------------------------------------------------------
 
-// Whether DIR can be written to and has nothing of what is read: `source` may
-// be a file, or the beginning of the names of several, with others beside it.
+// Checks that DIR can be written to and holds no input file. `source` is a
+// directory, a file, or the common prefix of several; all files in its
+// directory count as inputs, and so does `vocabulary`.
 absl::Status CheckDirectory(const std::string& directory,
                             const std::string& source,
                             const std::string& vocabulary = "") {
@@ -284,7 +285,7 @@ absl::Status Import(ImportArguments arguments) {
   ETC_ASSIGN_OR_RETURN(options.source, FindWeights(options.source));
   ETC_ASSIGN_OR_RETURN(options.token_rows, TokenRows(arguments));
   ETC_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(options));
-  // Of a dry run the directory may be left out.
+  // A dry run needs no directory.
   if (!arguments.dry_run || !arguments.directory.empty()) {
     ETC_RETURN_IF_ERROR(CheckDirectory(arguments.directory, options.source,
                                        arguments.vocabulary));

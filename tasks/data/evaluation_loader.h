@@ -43,8 +43,8 @@ class EvaluationLoader {
     int64_t batch_size = 8;
     int64_t workers = 1;
     OnBadRecord on_bad_record = OnBadRecord::kError;
-    // Whether a file of predictions is to be made. Numbers of records in their
-    // files do not tell records of several files apart there.
+    // True if a prediction file is to be made. Ids must then be unique among
+    // all data files, also ids that are record numbers.
     bool predicts = false;
     // As in TrainingLoaderOptions.
     int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();

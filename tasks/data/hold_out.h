@@ -18,23 +18,24 @@ struct HoldOutOptions {
   // Share of the records, in [0, 1); 0: none are.
   double fraction = 0;
   int64_t seed = 1;
-  // What DescribeHeldOut said when the run began; empty: it has not begun.
+  // The result of DescribeHeldOut when the run began; empty: it has not begun.
   std::string expected;
 };
 
-// Whether each record is held out. Of each stratum (the label of a record) the
-// share is the same, up to one record, and of all together it is
-// round(fraction * size); the draws depend on the seed and on the order of the
-// records alone. One record of each stratum at least stays.
+// Chooses the records that are held out: element i of the result is true if
+// record i is. `strata` has the stratum (the label) of each record. Each
+// stratum gives the same share, up to one record, but keeps at least one
+// record; where that allows it, the total is round(fraction * size). The draws
+// depend on the seed and on the order of the records alone.
 std::vector<bool> ChooseHeldOut(const std::vector<std::string>& strata,
                                 const HoldOutOptions& options);
 
-// What tells these held out records from others: "90 of 900 records,
-// sha256:9f86d0...".
+// Describes the held out records by their number and their SHA-256: "90 of 900
+// records, sha256:9f86d0...". Other records give another text.
 std::string DescribeHeldOut(const std::vector<FileRecord>& records,
                             const std::vector<bool>& is_held_out);
 
-// Whether the held out records are those that the run began with.
+// Checks that the held out records are those that the run began with.
 //   kFailedPrecondition  they are not: the files have changed
 //   kInvalidArgument     none is held out
 absl::Status CheckHeldOut(const std::vector<FileRecord>& records,

@@ -8,7 +8,8 @@
 namespace etc {
 namespace {
 
-// How many bytes of the beginning of `text` are such a number.
+// Returns the length, in bytes, of NaN, Infinity or -Infinity at the beginning
+// of `text`; 0: there is none.
 size_t NonFiniteBytes(absl::string_view text) {
   for (const absl::string_view number : {"NaN", "Infinity", "-Infinity"}) {
     if (absl::StartsWith(text, number)) {

@@ -31,8 +31,8 @@ struct SkippedRecords {
   std::map<std::string, int64_t> left_out;
 };
 
-// What records are read for. For a prediction, answers are not read: it does
-// not matter what stands in their place.
+// The purpose for which records are read. For a prediction, answers are not
+// read: any value may stand in their place.
 enum class RecordUse { kTraining, kEvaluation, kPrediction };
 
 // Filters what is made of records: applies OnBadRecord, and for training leaves

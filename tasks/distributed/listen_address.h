@@ -24,11 +24,13 @@ std::string NumericAddress(const std::string& host);
 // empty: it does not.
 std::string AddressTowards(const std::string& address);
 
-// Whether the numeric `address` is one of this machine: of an interface, or of
-// the loopback, all of 127.0.0.0/8 (Debian gives a host's own name 127.0.1.1).
+// True if the numeric `address` belongs to this machine: to an interface, or to
+// the loopback, which has all of 127.0.0.0/8 (Debian gives a host's own name
+// 127.0.1.1).
 bool IsOwnAddress(const std::string& address);
 
-// Whether the numeric `address` is one that other machines cannot reach.
+// True if the numeric `address` is a loopback address, which other machines
+// cannot reach.
 bool IsLoopback(const std::string& address);
 
 }  // namespace etc

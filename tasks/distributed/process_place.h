@@ -17,7 +17,7 @@ struct ProcessPlace {
   int64_t world_size = 1;
   // Among those on this machine, from 0.
   int64_t local_rank = 0;
-  // How many there are on this machine; 0: not known.
+  // The number of the run's processes on this machine; 0: not known.
   int64_t local_world_size = 0;
   // Host name or address of the machine of rank 0, and a TCP port there, in
   // [1, 65535]. Empty and 0 if world_size is 1.

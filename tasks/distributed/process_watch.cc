@@ -19,7 +19,8 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{64} << 10;
 constexpr int64_t kLongestPoll = 3'600'000;  // milliseconds
-// What a pipe that poll() calls writable takes without waiting (PIPE_BUF).
+// The number of bytes that a pipe takes without blocking when poll() calls it
+// writable (PIPE_BUF).
 constexpr size_t kPiece = 4096;
 // Lines that a sink has not taken, beyond which no more are read.
 constexpr size_t kMostUnwritten = size_t{1} << 20;

@@ -36,7 +36,8 @@ class SignalPipe {
 
   Descriptor read_;
   Descriptor write_;
-  // Of kStopSignals and of SIGCHLD.
+  // The former actions of kStopSignals and of SIGCHLD, which the destructor
+  // restores.
   std::array<struct sigaction, kStopSignals.size() + 1> before_ = {};
 };
 

@@ -93,7 +93,8 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   static PredictionsOr ReadPredictions(const std::string& path);
   static std::string FileContents(const Answers& answers,
                                   const Options& options);
-  // Whether each prediction is a label, or a number, as the task has it.
+  // Checks that each prediction is a label of the task, or a number if the task
+  // is a regression.
   static absl::Status CheckFiles(const Answers& answers,
                                  const ScoredFiles& files);
 

@@ -81,8 +81,9 @@ struct Openkp
   // no score by ETC's protocol.
   static absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
       const std::string& text, const std::string& where, ScoringRules rules);
-  // Whether both are of one page: the official dev file has some of them twice
-  // (doc/openkp.md 8.3), and the official program a rule for it (ScoreOpenkp).
+  // True if both have a text, and the same one. The official dev file has some
+  // pages twice (doc/openkp.md 8.3), and the official program has a rule for
+  // them (ScoreOpenkp).
   static bool MayRepeat(const Gold& earlier, const Gold& later) {
     return earlier.has_text && later.has_text && earlier.text == later.text;
   }

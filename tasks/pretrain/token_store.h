@@ -77,9 +77,9 @@ class TokenStore {
     return (flags_[index / 8] >> (index % 8) & 1) != 0;
   }
 
-  // Whether tokens [begin, end) and their flags are what was written, and the
-  // ids of the vocabulary; for each piece of text before it is used.
-  // 0 <= begin <= end <= num_tokens().
+  // Checks that tokens [begin, end) and their flags are as they were written,
+  // and that the ids are those of the vocabulary. To be called for each piece
+  // of text before it is used. 0 <= begin <= end <= num_tokens().
   //   kDataLoss  they are not; the message has the block or the byte
   absl::Status CheckTokens(int64_t begin, int64_t end) const;
 
@@ -92,7 +92,7 @@ class TokenStore {
 
   absl::string_view Section(TokenStoreSection section) const;
   absl::Status CheckSection(TokenStoreSection section) const;
-  // Whether what stands between the sections is zeros.
+  // Checks that the bytes between the sections are zero.
   absl::Status CheckPadding() const;
   // The checksums of the blocks of a section as they stand in the file.
   absl::string_view BlockChecksums(TokenStoreSection section) const;
@@ -113,8 +113,8 @@ class TokenStore {
   const uint8_t* flags_ = nullptr;
   const char* sentences_ = nullptr;
   const char* documents_ = nullptr;
-  // Whether a block of the tokens, or of the flags, was found intact. Empty in
-  // version 1.
+  // True for each block of the tokens, and of the flags, that was found intact.
+  // Empty in version 1.
   mutable std::array<std::vector<std::atomic<bool>>, 2> intact_blocks_;
 };
 

@@ -70,7 +70,7 @@ struct TokenStoreHeader {
   uint64_t token_bytes() const {
     return settings.vocab_size <= kMostNarrowIds ? 2 : 4;
   }
-  // Whether the blocks of tokens and flags have checksums of their own.
+  // True if the blocks of tokens and flags have checksums of their own.
   bool has_blocks() const { return version >= 2; }
 };
 
@@ -82,8 +82,8 @@ struct TokenStoreExtent {
 };
 TokenStoreExtent ExtentOf(const TokenStoreHeader& header,
                           TokenStoreSection section);
-// How many blocks a section has, and where the checksums of those of the tokens
-// or of the flags are; none in version 1.
+// The number of blocks of a section; and the extent of the checksums of the
+// blocks of the tokens, or of the flags, which is empty in version 1.
 uint64_t NumBlocks(const TokenStoreExtent& section);
 TokenStoreExtent ExtentOfBlockChecksums(const TokenStoreHeader& header,
                                         TokenStoreSection section);

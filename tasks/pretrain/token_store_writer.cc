@@ -27,7 +27,8 @@ class TokenStoreWriter::Stream {
 
   absl::Status Create() { return file_.Create(); }
   TemporaryFile& file() { return file_; }
-  // Of what was added by Add: of all, and of each block.
+  // The CRC-32C of all bytes that were added and flushed, and that of each
+  // block of them.
   uint32_t checksum() const { return checksum_; }
   absl::string_view block_checksums() const {
     return {reinterpret_cast<const char*>(block_checksums_.data()),

@@ -93,8 +93,8 @@ struct SquadExample : Example {
   int64_t TaskBytes() const override;
 };
 
-// What is wrong with the answers of a record that is trained on, to be put
-// behind its place; empty: nothing.
+// Returns the error in the answers of a training record, to be appended to the
+// record's place in a message; empty: there is none.
 std::string SquadTrainingError(const SquadRecord& record,
                                const SquadOptions& options);
 

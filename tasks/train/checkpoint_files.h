@@ -55,17 +55,17 @@ absl::Status WriteCheckpointOwner(const std::string& name,
 absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
     const std::string& directory);
 
-// Whether each file of `owner` is in `directory` and has its size, JSON files
-// any size.
-//   kDataLoss  names the first that is not
+// Checks that each file of `owner` is in `directory` and has its size; a JSON
+// file may have any size.
+//   kDataLoss  names the first file that is missing or has another size
 absl::Status CheckCheckpointSizes(const std::string& directory,
                                   const CheckpointOwner& owner);
 
-// Whether what is read of a checkpoint is as it was written: its weights, the
-// state of training, vocabulary and tables of sentences, by size and CRC-32C.
-// JSON files are left out, because people may edit them. `path` is the
-// checkpoint's directory, or one file in it, which alone is checked then. OK
-// where no owner.json says what was written.
+// Checks by size and CRC-32C that the files of a checkpoint are as they were
+// written: its weights, the state of training, vocabulary and tables of
+// sentences. `path` is the checkpoint's directory, of which JSON files are left
+// out, because people may edit them; or it is one file in it, which alone is
+// checked then. OK if no owner.json says what was written.
 //   kDataLoss  names the file, what it should have and what it has
 absl::Status CheckCheckpointFiles(const std::string& path);
 

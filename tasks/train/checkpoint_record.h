@@ -18,7 +18,7 @@ inline constexpr char kRecordFile[] = "checkpoints.json";
 // A checkpoint that a run keeps.
 struct RecordedCheckpoint {
   int64_t step = 0;
-  // Of its evaluation; empty before.
+  // Scores of its evaluation; empty before that.
   Metrics scores;
   // Its weights and other tensors.
   CheckpointFiles weights;
@@ -40,7 +40,7 @@ struct CheckpointRecord {
   std::string best;
   // `last` and `best`.
   std::map<std::string, RecordedCheckpoint> checkpoints;
-  // Those that were `last` or `best` before: to be deleted.
+  // Former `last` and `best` checkpoints, which are to be deleted.
   std::set<std::string> superseded;
 
   bool operator==(const CheckpointRecord&) const = default;

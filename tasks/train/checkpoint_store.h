@@ -47,8 +47,8 @@ class CheckpointStore {
   explicit CheckpointStore(std::string directory)
       : directory_(std::move(directory)) {}
 
-  // Whether a run may begin or go on here: CheckpointSurvey::refusal. Changes
-  // nothing.
+  // Checks that a run may begin or be resumed here: returns
+  // CheckpointSurvey::refusal. Changes nothing.
   absl::Status Check() const { return SurveyCheckpoints(directory_).refusal; }
 
   // Creates the directory if it does not exist, notes what is there, and
@@ -75,8 +75,8 @@ class CheckpointStore {
   std::optional<std::string> last() const;
   std::optional<std::string> best() const;
 
-  // What people should know of what was found or cannot be done, a line each,
-  // since the last call.
+  // Returns the messages for the user since the last call, one line each: about
+  // unexpected checkpoints, and about operations that failed.
   std::vector<std::string> TakeMessages() {
     return std::exchange(messages_, {});
   }

@@ -31,7 +31,8 @@ struct CheckpointSurvey {
   std::string best;
   // checkpoints.json; its fields are empty if there is no valid one.
   CheckpointRecord record;
-  // What was not as a run leaves it, a line each, for people to read.
+  // Messages for the user, one line each, about all that is not as a run leaves
+  // it.
   std::vector<std::string> messages;
   // Why no run should begin or go on here, with the list of what is there: a
   // last checkpoint that is damaged, or only checkpoints that are not whole or

@@ -40,8 +40,8 @@ struct DataConfig {
   // label or several: the share of each is the same.
   double dev_fraction = 0;
   int64_t dev_seed = 1;
-  // What they are (tasks/data/hold_out.h), which a run writes into its
-  // checkpoints; empty: not known yet.
+  // The number and SHA-256 of the held out records (DescribeHeldOut), which a
+  // run writes into its checkpoints; empty: not known yet.
   std::string dev_records;
   // Tokens; the task truncates longer examples.
   int64_t max_long_length = 4096;

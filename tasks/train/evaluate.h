@@ -53,7 +53,7 @@ struct EvaluateOptions {
   int64_t batch_size = 8;
   int64_t workers = 1;
   OnBadRecord on_bad_record = OnBadRecord::kError;
-  // Whether a file of predictions is to be made (EvaluationLoader::Options).
+  // True if a prediction file is to be made (EvaluationLoader::Options).
   bool predicts = false;
   // Its Evaluating() is called after each batch; may be null.
   RunReporter* reporter = nullptr;

@@ -191,7 +191,8 @@ struct SeedRunner {
 
 absl::StatusOr<int64_t> SetThreads(int64_t threads) {
   const int64_t wanted = threads > 0 ? threads : DefaultThreads();
-  // Those of OpenMP, and of a pool that LibTorch has beside it and fills here.
+  // OpenMP starts wanted - 1 threads, and so does a pool of LibTorch's own,
+  // which at::set_num_threads fills.
   if (const absl::Status start = CheckThreadsStart(2 * (wanted - 1));
       !start.ok()) {
     return absl::Status(

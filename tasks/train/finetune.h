@@ -52,7 +52,7 @@ struct FinetuneResult {
   std::vector<ScoreSummary> scores;
 };
 
-// What can be said of the options before anything is read.
+// Checks the options as far as possible before anything is read.
 absl::Status CheckWithoutData(const FinetuneConfig& config,
                               const FinetuneOptions& options);
 

@@ -37,8 +37,8 @@ std::string CheckpointsIn(const std::string& directory) {
   return directory + "/checkpoints";
 }
 
-// Whether what is there can be written, as far as the system says it. Files
-// that are replaced need the directory that they are in.
+// Checks that `path` is writable according to the system, if it exists. To
+// replace a file, its directory must be writable.
 absl::Status CheckWritable(const std::string& path) {
   if (Exists(path) && access(path.c_str(), W_OK) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
@@ -61,8 +61,8 @@ absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
       .status();
 }
 
-// Whether the directory of a run has that of a seed, which is made when the run
-// begins.
+// True if the directory of a run has a directory seed-N, which is made when the
+// run begins.
 bool HasSeed(const fs::path& directory) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end;
@@ -173,7 +173,7 @@ class RunClaims::Claim {
   const std::atomic<bool>* const stop_;
   std::optional<RunLock> lock_;
   bool has_new_lock_ = false;
-  // Those that were not there, from the innermost on.
+  // Directories that did not exist before this claim, innermost first.
   std::vector<std::string> new_folders_;
 };
 

@@ -18,8 +18,8 @@ namespace etc {
 // that another process trains there, that it has a run already or only damaged
 // checkpoints, that its run had other settings, that it cannot be written.
 
-// Whether a run may begin, or go on if `resume`, in the directory of one seed.
-// Changes nothing.
+// Checks that a run may begin in the directory of one seed, or go on there if
+// `resume`. Changes nothing.
 //   kAlreadyExists       it has a run, and `resume` is false
 //   kFailedPrecondition  CheckpointSurvey::refusal; or there are metrics of a
 //                        run whose checkpoints are gone
@@ -81,8 +81,8 @@ class RunClaims {
 absl::Status CheckLaterRuns(const FinetuneConfig& config,
                             const ClaimOptions& options);
 
-// Whether the output directory of the configuration has a run of it to resume:
-// of a seed, or of a setting of its grid.
+// Checks that the output directory of the configuration has a run to resume:
+// that of a seed, or of a setting of its grid.
 //   kNotFound  there is none; the message says what is there
 absl::Status CheckHasRun(const FinetuneConfig& config);
 

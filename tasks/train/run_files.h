@@ -26,11 +26,11 @@ struct RunFile {
 // in which the run reads them.
 using RunFiles = std::map<std::string, std::vector<RunFile>>;
 
-// Of the files of these names in the directory that `field` names, those that
-// are read: of "init" the weights in the format that is looked for first and
-// the configuration beside them (vocabularies have a field of their own), of
-// "data.sentences" the tables. All of them if none is known; the others may
-// come and go.
+// Returns those of the files `names`, in the directory that `field` names, that
+// are read. For "init" they are the weights in the format that is looked for
+// first and the configuration beside them (vocabularies have a field of their
+// own), for "data.sentences" the tables. Returns all names if none is known.
+// Files that are not read may come and go.
 std::set<std::string> NamesOfReadFiles(const std::string& field,
                                        const std::set<std::string>& names);
 

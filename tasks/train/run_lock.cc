@@ -52,8 +52,8 @@ std::string HolderIn(const std::string& path) {
                       json["since"].get<std::string>());
 }
 
-// Whether the open file is the one at `path`: a start that was refused removes
-// the file that it made, and then a lock on it says nothing.
+// True if the open file is the one at `path`. A start that was refused removes
+// the file that it made, and a lock on a removed file protects nothing.
 bool IsAt(int descriptor, const std::string& path) {
   struct stat open_file = {};
   struct stat named_file = {};

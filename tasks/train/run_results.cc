@@ -43,7 +43,7 @@ OrderedJson MetricsToJson(const Metrics& metrics) {
   return json;
 }
 
-// What became of a seed, as in the list "runs" of summary.json.
+// Returns the result of a seed, as in the list "runs" of summary.json.
 OrderedJson RunToJson(const RunResult& run) {
   return {{"seed", run.seed},
           {"directory", run.directory},
@@ -96,7 +96,7 @@ std::vector<int64_t> SeedsIn(const std::string& output) {
   return seeds;
 }
 
-// Of the directory of a run, as it is on disk.
+// Results of the seeds in the directory of a run, read from disk.
 class RunResults {
  public:
   static absl::StatusOr<RunResults> Read(const FinetuneConfig& config);

@@ -28,7 +28,8 @@ std::string CrcText(uint32_t crc) { return absl::StrFormat("0x%08x", crc); }
 
 std::string SealJson(Json object) {
   object.erase(kCrc);
-  // What is not UTF-8 would be another text when it is read again.
+  // JsonText replaces bytes that are not UTF-8; the checksum is of the text as
+  // it will be read.
   object = Json::parse(JsonText(object));
   object[kCrc] = CrcOf(object);
   return JsonText(object, /*indent=*/2) + "\n";

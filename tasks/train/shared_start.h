@@ -34,15 +34,16 @@ CudaDevices CudaDevicesOf(const ProcessGroup* group);
 absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
                                      ProcessGroup* group);
 
-// Whether all processes of `group` have the same values of `fields`, an object.
-// To be called before anything else that they do together. `group` may be null.
+// Checks that all processes of `group` have the same values of `fields`, an
+// object. To be called before any other collective operation. `group` may be
+// null.
 //   kFailedPrecondition  names the process and the fields that differ
 absl::Status CheckSameFields(const nlohmann::json& fields, ProcessGroup* group);
 
-// Whether the processes are to do the same: they have the same command line and
-// configuration, but for what is a matter of each (FieldRule::is_local) and for
-// the paths of files, whose contents CheckSameRun compares. `config` may have a
-// grid. Errors as of CheckSameFields.
+// Checks that all processes have the same command line and configuration,
+// except for settings of each process (FieldRule::is_local) and for the paths
+// of files, whose contents CheckSameRun compares. `config` may have a grid.
+// Errors as of CheckSameFields.
 absl::Status CheckSameStart(const FinetuneConfig& config,
                             const FinetuneOptions& options);
 

@@ -209,7 +209,7 @@ struct Outputs {
   const NamedOutputs* named = nullptr;
   OutputMatch match;
 
-  // Whether the file's cannot be used.
+  // True if the outputs of the file's classifier cannot be used.
   bool refuses() const { return named != nullptr && match.rows.empty(); }
 };
 
@@ -364,7 +364,7 @@ absl::StatusOr<FilledHead> FillTaskHead(const FinetuneConfig& config,
   return filled;
 }
 
-// What a run keeps for HuggingFace of weights that it starts from.
+// Returns the HuggingFace fields that a run keeps of its initial weights.
 HuggingFaceFields KeptFields(const SourceWeights& source,
                              const EtcConfig& model) {
   HuggingFaceFields kept;

@@ -55,7 +55,8 @@ class TaskModel final : public TrainableModel {
 
   EtcModel encoder() const { return encoder_; }
   const std::shared_ptr<TaskHead>& head() const { return head_; }
-  // What is kept for HuggingFace of the weights that it started from.
+  // The HuggingFace fields that are kept of the weights from which the model
+  // started.
   HuggingFaceFields& hugging_face() const { return *hugging_face_; }
 
  private:

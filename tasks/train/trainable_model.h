@@ -45,7 +45,8 @@ class TrainableModel {
   virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                              const Batch& batch, const LossTotals& totals) = 0;
 
-  // What is wrong with the passes so far, for people to read; empty: nothing.
+  // Returns a warning for the user about the passes so far; empty: there is
+  // none.
   virtual std::string Warning() const { return ""; }
 
   // Training mode: dropout is on.

@@ -110,11 +110,11 @@ class Trainer {
   std::optional<int64_t> saved_step_;
   // Of the last update: what weights are checked on before they are saved.
   Examples checked_examples_;
-  // Of the first process's log and reporter, for the next time that the
-  // processes agree.
+  // The status of rank 0's log and reporter, to be shared when the processes
+  // next agree.
   absl::Status reported_;
-  // Whether the error that ends the run is returned by all processes, which
-  // then still do the same things in the same order.
+  // True if all processes return the error that ends the run; they then still
+  // make the same operations in the same order.
   bool all_failed_together_ = false;
 };
 

@@ -35,7 +35,7 @@ struct RunOptions {
   // Go on from the last checkpoint in the directory, if there is one. Without
   // it a directory with checkpoints is refused.
   bool resume = false;
-  // That of the directory, if the caller holds it; null: it is taken.
+  // The lock of the directory, if the caller holds it; null: the run takes it.
   const RunLock* lock = nullptr;
   // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};

@@ -303,7 +303,7 @@ TEST_F(GridRunTest, DescribesAllThatItsDirectoryHas) {
   EXPECT_EQ(json::parse(Contents(Output("grid/grid.json")))["best"],
             before["best"]);
 
-  // Of another seed, whose scores are added to those that are there.
+  // A run with another seed adds its scores to those that are there.
   json_["train"]["seeds"] = {3};
   EXPECT_EQ(TrainAll("grid", /*resume=*/true), 6u);
   const json summary = json::parse(Contents(

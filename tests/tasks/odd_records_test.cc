@@ -369,8 +369,8 @@ std::vector<std::string> FieldsWithAnswers(const std::string& task) {
                              : "label"};
 }
 
-// What people put in their place: placeholders, other types, answers that are
-// none of the record's.
+// Values that users put in place of an answer: placeholders, other types,
+// answers that are none of the record's.
 std::vector<nlohmann::json> OddAnswers() {
   return {nullptr,
           "",

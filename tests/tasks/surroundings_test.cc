@@ -280,7 +280,8 @@ TEST_F(SurroundingsTest, KeepsProgressInOneLineOfATerminal) {
 }
 
 TEST_F(SurroundingsTest, SaysThatThreadsCannotBeStarted) {
-  // Of a user whom nobody else is, as root has no limit.
+  // The user has no other processes: the limit counts all threads of a user,
+  // and does not apply to root.
   constexpr uid_t kUser = 54322;
   nlohmann::json config = Config();
   config["train"]["threads"] = 16;

@@ -357,7 +357,7 @@ TEST(ClassifyRecordTest, NamesTheDelimiterThatATableSeemsToHave) {
   // Not where the column is just another.
   EXPECT_THAT(Message(Read("f.csv", "body,label\na,x\n", none).status()),
               Not(HasSubstr("seem")));
-  // Of many columns a few are named.
+  // The message names only a few of many columns.
   std::string wide = "c0";
   for (int i = 1; i < 2000; ++i) {
     absl::StrAppend(&wide, ",c", i);

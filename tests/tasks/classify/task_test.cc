@@ -593,7 +593,8 @@ TEST_F(ClassifyRunTest, HoldsOutAShareOfEachLabel) {
                                       "\"x\" 24, \"y\" 8"),
                             HasSubstr("evaluation: 8 documents, 2 labels: "
                                       "\"x\" 6, \"y\" 2")}));
-  // What a checkpoint is evaluated on is what it was not trained on.
+  // The checkpoint is evaluated on the records that were held out of its
+  // training.
   const auto evaluated =
       EvaluateTask({.checkpoint = directory_.File("run"), .device = "cpu"});
   ASSERT_TRUE(evaluated.ok()) << evaluated.status();

@@ -138,7 +138,7 @@ TEST_F(EvaluateCommandTest, SaysIfTheResidualModeIsNotThatOfTheTraining) {
   }
 }
 
-// What predictions and their files depend on, with a trained model.
+// Runs `realetc predict` with a trained model.
 class PredictCommandTest : public RealetcTest {
  protected:
   void SetUp() override {

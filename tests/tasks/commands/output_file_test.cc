@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 class OutputFileTest : public RealetcTest {
  protected:
-  // Of all files in a directory, by name.
+  // Returns the contents of the regular files in a directory, by name.
   static std::map<std::string, std::string> Files(const std::string& path) {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(path)) {

@@ -14,7 +14,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Of 1000 records, "a" has 700, "b" 293, "c" 6 and "d" one.
+// Returns the strata of 1000 records: 700 of "a", 293 of "b", 6 of "c" and one
+// of "d".
 std::vector<std::string> Strata() {
   std::vector<std::string> strata;
   for (int i = 0; i < 1000; ++i) {
@@ -43,7 +44,7 @@ TEST(HoldOutTest, TakesTheSameShareOfEachStratum) {
   EXPECT_EQ(CountOf(chosen, 0, 700), 70);
   EXPECT_LE(std::abs(CountOf(chosen, 700, 993) - 29), 1);
   EXPECT_LE(CountOf(chosen, 993, 999), 1);
-  // All that there is of it stays for training.
+  // The only record of "d" stays for training.
   EXPECT_FALSE(chosen[999]);
   const std::vector<bool> most = ChooseHeldOut(Strata(), {.fraction = 0.99});
   EXPECT_LE(CountOf(most, 993, 999), 5);

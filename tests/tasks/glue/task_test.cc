@@ -99,7 +99,7 @@ constexpr char kStsb[] =
     "index\tsentence1\tsentence2\tscore\n"
     "0\ta\tb\t5.000\n1\tc\td\t1.250\n2\td\ta\t0.000\n";
 
-// What a training would come to some time, found in data that are in memory.
+// Data in memory are checked at once for errors that training would meet late.
 TEST(GlueDataTest, IsCheckedToTheLastRow) {
   TemporaryDirectory directory;
   const std::string path =
@@ -247,7 +247,7 @@ TEST(GlueTaskTest, RefusesConfigurationsThatCannotWork) {
 
 // --- The head ----------------------------------------------------------------
 
-// What export writes and weights to start from are matched with.
+// Export writes these names, and initial weights are matched by them.
 TEST(GlueHeadTest, NamesItsOutputs) {
   const auto meaning = [](const nlohmann::json& options) {
     const auto task = MakeGlue(options);

@@ -93,7 +93,7 @@ EtcOutput RandomOutput(const Batch& batch) {
           .global_output = random(batch.global_token_ids.size(1))};
 }
 
-// What a training would come to some time, found in data that are in memory.
+// Data in memory are checked at once for errors that training would meet late.
 TEST(SquadDataTest, IsCheckedWithoutATokenizer) {
   TemporaryDirectory directory;
   const auto check = [&](const std::string& question, RecordUse use) {

@@ -85,7 +85,7 @@ void CopyFollowingLinks(const std::string& from, const std::string& to) {
 struct Loss {
   std::string name;
   std::function<void(const std::string& directory)> make;
-  // What is said; empty: nothing is.
+  // Part of the expected message; empty: no message is expected.
   std::string message;
 };
 
@@ -233,7 +233,7 @@ TEST(CheckpointSurveyTest, TakesACheckpointThatLacksOnlyItsName) {
   EXPECT_FALSE(fs::exists(directory + "/" + unfinished));
 }
 
-// What earlier versions left: links, no record, no list of files.
+// Earlier versions left links, but no record and no list of files.
 TEST(CheckpointSurveyTest, TakesARunThatHasOnlyLinks) {
   const TemporaryDirectory temporary;
   const std::string directory = temporary.File("checkpoints");
@@ -279,7 +279,7 @@ TEST(CheckpointSurveyTest, RefusesADamagedLastOneWithAList) {
             HasSubstr("step-00000004 (whole)"),
             HasSubstr("model.safetensors is damaged: it should have 17 bytes"),
             HasSubstr("nothing was changed")));
-  // Where it is gone altogether, the one before is the newest.
+  // A last checkpoint that is gone altogether gives way to the one before it.
   const TemporaryDirectory temporary;
   const std::string directory = temporary.File("checkpoints");
   MakeStore(directory);

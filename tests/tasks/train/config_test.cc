@@ -111,7 +111,7 @@ TEST(FinetuneConfigTest, AVocabularyThatIsNamedHasItsOwnOptions) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->tokenizer.vocabulary, init.File("vocab.txt"));
   EXPECT_FALSE(config->tokenizer.lower_case);
-  // What only the files of `init` say stands.
+  // Options that only the files of `init` give stay in force.
   config = read(named);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->tokenizer.vocabulary, vocabulary);

@@ -51,7 +51,8 @@ class CountingTask final : public ToyTask {
   int64_t killed_after = -1;
 };
 
-// Of the first process: kills another one, or itself, in the middle of a run.
+// Reporter of rank 0 that kills another process, or its own, in the middle of a
+// run.
 class KillingReporter final : public FakeReporter {
  public:
   // After the update `after` of this start.
@@ -427,8 +428,9 @@ TEST_F(DistributedRunTest, RefusesProcessesWithOtherSettings) {
   EXPECT_FALSE(std::filesystem::exists(Seed("other") + "/metrics.jsonl"));
 }
 
-// Of all that a resumed run may have another value of, what decides which
-// operations the processes make together; they would wait for each other.
+// Settings that decide which operations the processes make together: processes
+// that differ in them would wait for each other, so they are refused, also
+// where a resumed run may change the setting.
 TEST_F(DistributedRunTest, RefusesProcessesThatWouldDoSomethingElse) {
   using Json = nlohmann::json;
   const std::vector<std::pair<std::string, Json>> fields = {

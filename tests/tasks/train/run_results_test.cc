@@ -89,7 +89,7 @@ TEST_F(RunResultsTest, KeepTheSeedsOfOtherStarts) {
   EXPECT_EQ(Train({3}, /*resume=*/true).runs.size(), 1u);
   EXPECT_EQ(Summary().dump(), before);
 
-  // What is no longer there is no longer described.
+  // A seed whose directory is gone is no longer in the summary.
   std::filesystem::remove_all(Output("run/seed-2"));
   Train({1}, /*resume=*/true);
   EXPECT_THAT(Seeds(), ElementsAre(1, 3));
