@@ -92,9 +92,9 @@ void AddCheckpoint(const std::filesystem::path& directory,
 
 // Returns the files that a run of the checkpoint in `directory` reads, and the
 // prefixes of those that it writes beside its predictions.
-absl::StatusOr<CheckpointFiles> FilesOf(const std::string& directory,
-                                        const CheckpointRun& run) {
-  CheckpointFiles files;
+absl::StatusOr<CheckpointRunFiles> FilesOf(const std::string& directory,
+                                           const CheckpointRun& run) {
+  CheckpointRunFiles files;
   AddCheckpoint(directory, &files.read);
   if (!run.config.data.dev.empty()) {
     ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
@@ -115,7 +115,7 @@ absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
   absl::Status status;
   if (options.check != nullptr &&
       (options.group == nullptr || options.group->is_first())) {
-    const absl::StatusOr<CheckpointFiles> files = FilesOf(directory, run);
+    const absl::StatusOr<CheckpointRunFiles> files = FilesOf(directory, run);
     status = files.ok() ? options.check(*files) : files.status();
   }
   return options.group == nullptr ? status : options.group->Agree(status);

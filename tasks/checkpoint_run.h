@@ -19,7 +19,7 @@ namespace etc {
 
 // The paths of the files that a run reads, and the prefixes of those that it
 // writes beside its predictions (PredictionFile).
-struct CheckpointFiles {
+struct CheckpointRunFiles {
   std::vector<std::string> read;
   std::vector<std::string> prefixes;
 };
@@ -41,7 +41,7 @@ struct CheckpointRunOptions {
   // Called before the model is loaded, in the first process alone: with the
   // files that are read, and the prefixes of those that the task writes beside
   // its predictions (PredictionFile). Its error ends the run. May be empty.
-  std::function<absl::Status(const CheckpointFiles& files)> check;
+  std::function<absl::Status(const CheckpointRunFiles& files)> check;
   // CPU threads and examples per batch; absent: those of the configuration.
   std::optional<int64_t> threads;
   std::optional<int64_t> batch_size;

@@ -103,7 +103,7 @@ absl::Status WritePredictions(const CheckpointRun& run,
 // Checks that the prediction file, and the files beside it, can be written and
 // replace no file that is read.
 absl::Status CheckOutput(const std::string& output,
-                         const CheckpointFiles& files) {
+                         const CheckpointRunFiles& files) {
   ETC_RETURN_IF_ERROR(CheckOutputFile("--output", output, files.read));
   for (const std::string& prefix : files.prefixes) {
     ETC_RETURN_IF_ERROR(CheckOutputFile(
@@ -120,7 +120,7 @@ absl::Status RunPredict(const Arguments& arguments) {
   }
   CheckpointRunOptions options = arguments.run;
   options.predicts = true;
-  options.check = [&](const CheckpointFiles& files) {
+  options.check = [&](const CheckpointRunFiles& files) {
     return CheckOutput(arguments.output, files);
   };
   return RunWithOthers(options, [&](const CheckpointRun& run) {
