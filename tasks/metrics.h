@@ -27,7 +27,7 @@ inline std::optional<double> FindMetric(const Metrics& metrics,
 struct UnansweredRecords {
   int64_t count = 0;
   // How messages call the first of them: "dev.json: record 3".
-  std::string first = "";
+  std::string first;
 };
 
 // Scores, and the name of the one by which checkpoints are compared.

@@ -45,7 +45,7 @@ struct GoldRecords {
   ById<typename D::Gold> gold = {};
   std::set<std::string> unanswered = {};
   // The place of the first of those.
-  std::string first_unanswered = "";
+  std::string first_unanswered;
 };
 
 // Takes one record after the other.

@@ -24,7 +24,7 @@ struct TokenStoreSettings {
   bool split_punctuation = false;
   // WordPiece: its other options, as WordPieceOptionsToJson writes them; empty:
   // the defaults.
-  std::string wordpiece_options = "";
+  std::string wordpiece_options;
   // How the text was split into sentences: "lines", "icu" or "punkt".
   std::string sentences;
   // Ids of the pieces that stand for no text of the corpus; -1: there is none.
