@@ -51,7 +51,7 @@ TEST(CloneTest, AModelGivesTheSameWithParametersOfItsOwn) {
     {
       const torch::NoGradGuard no_grad;
       for (const auto& parameter : clone->named_parameters()) {
-        const torch::Tensor& own = model->named_parameters()[parameter.key()];
+        const torch::Tensor own = model->named_parameters()[parameter.key()];
         EXPECT_TRUE(parameter.value().equal(own)) << parameter.key();
         EXPECT_NE(parameter.value().data_ptr(), own.data_ptr());
         torch::Tensor(parameter.value()).add_(1.0);
