@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 
 namespace etc {
@@ -33,13 +34,28 @@ int StatusAfter(const std::function<void()>& act) {
   return status;
 }
 
+// StatusAfter an act whose signals come within a second of each other: a busy
+// machine may hold the child back between two of them, so a child that took
+// longer proves nothing and is tried again.
+int StatusAfterAtOnce(const std::function<void()>& act) {
+  int status = 0;
+  for (int tries = 0; tries < 100; ++tries) {
+    const auto start = std::chrono::steady_clock::now();
+    status = StatusAfter(act);
+    if (std::chrono::steady_clock::now() - start < std::chrono::seconds(1)) {
+      break;
+    }
+  }
+  return status;
+}
+
 TEST(InterruptTest, IsNotedOnce) {
   const int without = StatusAfter([] {});
   EXPECT_TRUE(WIFEXITED(without));
   EXPECT_EQ(WEXITSTATUS(without), kGoesOn);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     for (const int times : {1, 2, 5}) {
-      const int status = StatusAfter([=] {
+      const int status = StatusAfterAtOnce([=] {
         for (int i = 0; i < times; ++i) {
           raise(signal);
         }
