@@ -20,11 +20,11 @@
 #include "base/status_macros.h"
 #include "bench/run_benchmarks.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
 #include "tasks/data/record_file.h"
-#include "tasks/record_task.h"
 #include "tasks/registry.h"
+#include "tasks/task/benchmark_task.h"
 #include "tasks/text/wordpiece_tokenizer.h"
-#include "tasks/train/config.h"
 
 namespace etc {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "tasks/data/example.h"
 #include "tasks/glue/benchmark.h"
-#include "tasks/task_types.h"
-#include "tasks/text_input.h"
+#include "tasks/inputs/text_input.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
@@ -46,9 +46,10 @@ struct GlueOptions {
   TextMarks marks = {};
 };
 
-// A text, or two, as BERT or ETC reads them (tasks/text_input.h). What does not
-// fit is cut from the end of the longer text, of b where they are equal. A text
-// b without pieces is left out, as the official code does (doc/glue.md 2.2).
+// A text, or two, as BERT or ETC reads them (tasks/inputs/text_input.h). What
+// does not fit is cut from the end of the longer text, of b where they are
+// equal. A text b without pieces is left out, as the official code does
+// (doc/glue.md 2.2).
 struct GlueExample : Example {
   GlueGold gold;
   // Index of the label; -1 without one, and for STS-B.

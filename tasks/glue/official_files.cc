@@ -19,7 +19,6 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/data/text_file.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {

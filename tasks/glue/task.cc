@@ -7,11 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tasks/description.h"
 #include "tasks/glue/metric.h"
 #include "tasks/glue/official_files.h"
-#include "tasks/invalid_argument.h"
-#include "tasks/text_metrics.h"
+#include "tasks/inputs/description.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {

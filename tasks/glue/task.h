@@ -10,15 +10,15 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/data/file_records.h"
-#include "tasks/example_writer.h"
+#include "tasks/data/record_source.h"
 #include "tasks/glue/example.h"
 #include "tasks/glue/overall.h"
-#include "tasks/task_definition.h"
+#include "tasks/inputs/example_writer.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct GlueLogits {
   // [C], in the order of the option `labels`; of STS-B [1], the score.

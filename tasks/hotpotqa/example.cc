@@ -3,8 +3,8 @@
 #include <set>
 #include <utility>
 
-#include "tasks/example_writer.h"
 #include "tasks/hotpotqa/task.h"
+#include "tasks/inputs/example_writer.h"
 
 namespace etc {
 namespace {

@@ -9,7 +9,7 @@
 #include "tasks/data/example.h"
 #include "tasks/hotpotqa/answer_spans.h"
 #include "tasks/hotpotqa/raw.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/byte_range.h"
 #include "tasks/text/tokenizer.h"
 

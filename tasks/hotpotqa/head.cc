@@ -6,7 +6,7 @@
 #include "base/check_shape.h"
 #include "base/to_device.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 
 namespace etc {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tasks/f1_scores.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {

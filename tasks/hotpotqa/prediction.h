@@ -9,13 +9,12 @@
 
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
-#include "tasks/logits.h"
-#include "tasks/scoring.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct HotpotqaLogits {
   T supporting_facts;  // [G]

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "tasks/example_writer.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/nq/task.h"
 
 namespace etc {

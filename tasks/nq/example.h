@@ -9,7 +9,7 @@
 #include "tasks/data/example.h"
 #include "tasks/nq/pieces.h"
 #include "tasks/nq/raw.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tasks/f1_scores.h"
 #include "tasks/nq/prediction.h"
 #include "tasks/nq/raw.h"
-#include "tasks/scoring.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 

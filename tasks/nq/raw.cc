@@ -10,9 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "tasks/invalid_argument.h"
 #include "tasks/nq/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

@@ -7,12 +7,12 @@
 #include <tuple>
 
 #include "absl/types/span.h"
-#include "tasks/logits.h"
 #include "tasks/nq/example.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct NqLogits {
   // [4, L], by NqChannel; those behind the example's own tokens are of padding.

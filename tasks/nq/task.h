@@ -12,12 +12,12 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/example_writer.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/nq/example.h"
 #include "tasks/nq/metric.h"
 #include "tasks/nq/prediction.h"
 #include "tasks/nq/raw.h"
-#include "tasks/task_definition.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

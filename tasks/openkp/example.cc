@@ -2,8 +2,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "tasks/example_writer.h"
-#include "tasks/invalid_argument.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/openkp/task.h"
 #include "tasks/text/unicode.h"
 

@@ -10,7 +10,7 @@
 #include "tasks/openkp/phrases.h"
 #include "tasks/openkp/raw.h"
 #include "tasks/openkp/visual_features.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

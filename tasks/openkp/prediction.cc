@@ -8,8 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tasks/openkp/task.h"
-#include "tasks/prediction_json.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {

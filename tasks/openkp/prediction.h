@@ -5,14 +5,14 @@
 #include <tuple>
 #include <vector>
 
-#include "tasks/logits.h"
 #include "tasks/openkp/example.h"
-#include "tasks/scoring.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
-// See tasks/logits.h. The phrase of n words from word s on has row n - 1,
-// column s; n = 1, ..., K = kOpenkpMaxPhraseLength.
+// See tasks/task/benchmark.h. The phrase of n words from word s on has row n -
+// 1, column s; n = 1, ..., K = kOpenkpMaxPhraseLength.
 template <typename T>
 struct OpenkpLogits {
   // [K, W], W the words of the longest document in the batch, at least those of

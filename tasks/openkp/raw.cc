@@ -7,9 +7,8 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "tasks/invalid_argument.h"
 #include "tasks/openkp/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

@@ -9,12 +9,12 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/example_writer.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/openkp/example.h"
 #include "tasks/openkp/metric.h"
 #include "tasks/openkp/prediction.h"
 #include "tasks/openkp/raw.h"
-#include "tasks/task_definition.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "tasks/invalid_argument.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {

@@ -9,12 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "tasks/data/example.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/squad/document.h"
 #include "tasks/squad/metric.h"
 #include "tasks/squad/raw.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/sentence_splitter.h"
-#include "tasks/text_input.h"
 
 namespace etc {
 

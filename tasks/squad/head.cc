@@ -4,9 +4,9 @@
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
 #include "base/to_device.h"
+#include "tasks/inputs/text_head.h"
 #include "tasks/squad/task.h"
-#include "tasks/text_head.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 
 namespace etc {
 namespace {

@@ -9,14 +9,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "tasks/scoring.h"
 #include "tasks/squad/example.h"
 #include "tasks/squad/metric.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct SquadLogits {
   // [2, T], of starts and of ends, T tokens of the text; -1e9 of padding.

@@ -5,9 +5,8 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
-#include "tasks/invalid_argument.h"
-#include "tasks/record_json.h"
 #include "tasks/squad/prediction.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
-#include "tasks/data/file_records.h"
+#include "tasks/data/record_source.h"
 
 namespace etc {
 

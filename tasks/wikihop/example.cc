@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tasks/example_writer.h"
-#include "tasks/invalid_argument.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {

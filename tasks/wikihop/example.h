@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tasks/data/example.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/wikihop/mentions.h"
 

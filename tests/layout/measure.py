@@ -139,7 +139,7 @@ def functions(text):
       if re.match(r"^\s*(if|for|while|switch|else|do)\b", line):
         continue
       first = i
-    elif continued:
+    elif continued and not re.match(r"^ *(return )?\[", line):  # no lambda
       # A definition whose head takes several lines: go back to its first.
       first = i
       while first > 0 and re.match(r"^ {4,}\S", lines[first]):

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
-#include "tasks/record_task.h"
+#include "tasks/task/benchmark_task.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
