@@ -102,7 +102,7 @@ std::vector<Hierarchy> FindHierarchies(const std::string& root) {
     }
   }
   if (hierarchies.empty()) {
-    // Where they usually are.
+    // The usual mount points.
     hierarchies = {
         {.is_version_2 = true, .root = "/", .mount_point = "/sys/fs/cgroup"}};
     for (const char* controller : {"memory", "cpu"}) {

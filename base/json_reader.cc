@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a message says of a value.
+// Describes a value in a message.
 std::string Describe(const json& value) {
   if (value.is_object()) {
     return "an object";

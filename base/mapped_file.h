@@ -17,7 +17,7 @@ namespace etc {
 // One that another replaces by renaming (base/file.h) stays as it was.
 class MappedFile {
  public:
-  // What RandomAccessFile::Open says; kResourceExhausted and others if the
+  // Errors of RandomAccessFile::Open; kResourceExhausted and others if the
   // system cannot map it.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
@@ -26,7 +26,7 @@ class MappedFile {
   ~MappedFile();
 
   const std::string& path() const { return path_; }
-  // All of it, aligned to a page; an empty file has no bytes.
+  // The whole file, aligned to a page; an empty file has no bytes.
   absl::string_view bytes() const { return {data_, size_}; }
 
  private:

@@ -6,13 +6,12 @@
 
 namespace etc {
 
-// Calls function(task, workspace) for each task in [0, tasks), on as many
-// threads as at::get_num_threads() says, each of which takes the next task when
-// it is done with one. Every thread has its own workspace of `floats` floats,
-// aligned to 64 bytes, with nothing in particular in it. `function` must not
-// throw. What it calls computes on one thread, and so that results do not
-// follow from the number of threads: libraries that divide sums among threads
-// do not.
+// Calls function(task, workspace) for each task in [0, tasks), on
+// at::get_num_threads() threads, each of which takes the next task when it is
+// done with one. Every thread has its own uninitialised workspace of `floats`
+// floats, aligned to 64 bytes. `function` must not throw. Libraries called from
+// it run on one thread, so that results do not depend on the number of threads,
+// as they would where a library divides sums among threads.
 void ForEachTask(int64_t tasks, int64_t floats,
                  const std::function<void(int64_t, float*)>& function);
 

@@ -37,7 +37,7 @@ class PrintableBuffer final : public std::streambuf {
   std::string begun_;
 };
 
-// From now on std::cout and std::cerr are written through PrintableBuffers, the
+// Routes std::cout and std::cerr through PrintableBuffers from now on, the
 // latter with carriage returns, which a line of progress needs. For main.
 void EscapeStandardStreams();
 

@@ -24,7 +24,7 @@ class TemporaryFile {
 
   // Before all else.
   absl::Status Create();
-  // Where it is until it is moved.
+  // The path of the file until it is moved.
   const std::string& path() const { return path_; }
 
   // Puts `contents` at the end.

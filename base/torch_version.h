@@ -8,7 +8,7 @@
 
 namespace etc {
 
-// What differs between the versions of LibTorch that the code compiles with,
+// Differences between the versions of LibTorch that the code compiles with,
 // 1.13 and 2.x.
 
 // A c10::Allocator on the CPU, of which Allocate() is what is its own. In some
