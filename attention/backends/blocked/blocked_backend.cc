@@ -93,7 +93,7 @@ class PartGradients {
     scores_ = softmax_.Scores(leaves_);
   }
 
-  // Of the layer alone, without those below.
+  // The scores of this layer alone, detached from those below.
   ScorePair scores() const {
     return {.own = scores_.own.detach(), .other = scores_.other.detach()};
   }

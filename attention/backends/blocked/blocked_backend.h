@@ -23,7 +23,7 @@ int64_t DefaultBlockLength(int64_t local_radius);
 // the scores again, a few heads at a time, and differentiates that by
 // LibTorch's autograd.
 //
-// With operands of 16 bits products have 16 bits; scores, softmax and sums are
+// Operands of 16 bits are multiplied in 16 bits; scores, softmax and sums are
 // float32.
 class BlockedBackend final : public FusedBackend {
  public:

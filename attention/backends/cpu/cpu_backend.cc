@@ -26,7 +26,7 @@ torch::Tensor ContiguousOrUndefined(const torch::Tensor& tensor) {
   return tensor.defined() ? tensor.contiguous() : tensor;
 }
 
-// What a forward pass leaves beside the carried scores.
+// Results of a forward pass beside the carried scores.
 struct ForwardOutputs {
   torch::Tensor context;  // undefined: only scores are wanted
   SoftmaxSums sums;

@@ -24,7 +24,7 @@ namespace etc::kernels::HWY_NAMESPACE {
 // Smaller than every score, and finite.
 inline constexpr float kLowest = -1e38f;
 
-// How a row of scores and the previous ones make what is carried on.
+// Selects what is carried on, given a row of scores and the previous ones.
 enum class Carry {
   kNothing,
   kScores,
