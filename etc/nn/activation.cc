@@ -19,7 +19,7 @@ const char* GeluForm(Activation activation) {
   return activation == Activation::kGelu ? "tanh" : "none";
 }
 
-// By LibTorch, `output` of the shape of `input`.
+// Computes by LibTorch into `output`, which has the shape of `input`.
 void ActivateInto(Activation activation, const torch::Tensor& input,
                   torch::Tensor output) {
   if (activation == Activation::kTanh) {

@@ -263,7 +263,7 @@ class Machine {
                  " bytes");
   }
 
-  // Nothing is called: the result of an unknown callable is opaque.
+  // Calls nothing: the result of an unknown callable is opaque.
   absl::Status Reduce() {
     ETC_ASSIGN_OR_RETURN(const PickleValue* arguments, stack_.Pop());
     ETC_ASSIGN_OR_RETURN(const PickleValue* callable, stack_.Pop());

@@ -42,7 +42,7 @@ class PytorchFile final : public TensorSource {
                     uint64_t size) const override;
 
  private:
-  // Where the bytes of a storage are.
+  // Position of the bytes of a storage.
   struct Place {
     uint64_t offset = 0;
     bool has_crc32 = false;

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kDeepestNesting = 64;  // doc/formats.md 0.2
-// Of an entry, which needs three. The names of all are kept to find duplicates.
+// Fields of an entry, which needs three. All names are kept to find duplicates.
 constexpr size_t kMostFields = 1000;
 
 // Receives the parser's events and fills the header. Each event returns whether
@@ -63,7 +63,7 @@ class HeaderBuilder : public nlohmann::json_sax<json> {
   }
 
  private:
-  // Where in the header the next event belongs.
+  // Position in the header to which the next event belongs.
   enum class Place {
     kOutside,
     kTop,
