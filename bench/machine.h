@@ -5,7 +5,7 @@
 
 namespace etc {
 
-// What the benchmarks compare themselves with and how they count memory.
+// The machine that benchmarks report, and their count of memory.
 
 // Adds what computes (DescribeMachine) to what the benchmarks of this program
 // print first, and to the context in their JSON.

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// What the module realetc_sentencepiece.so and its users share.
+// The interface between the module realetc_sentencepiece.so and its users.
 //
 // libsentencepiece carries its own copy of protobuf, of another version than
 // LibTorch's, under the same symbol names: a program that links both crashes.
@@ -43,7 +43,7 @@ class SentencePieceModel {
   virtual int32_t size() const = 0;
   // The text of a piece, 0 <= id < size(); lives as long as the model.
   virtual const char* Piece(int32_t id, size_t* text_size) const = 0;
-  // What a piece adds to the score of a segmentation, 0 <= id < size().
+  // The score that a piece adds to a segmentation, 0 <= id < size().
   virtual float Score(int32_t id) const = 0;
   // The id of a piece, or that of the unknown piece.
   virtual int32_t Id(const char* piece, size_t piece_size) const = 0;

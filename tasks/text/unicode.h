@@ -37,8 +37,8 @@ int64_t CountIllFormedUtf8(absl::string_view text);
 
 // U+0020, tab, line feed, carriage return, and category Zs.
 bool IsBertSpace(CodePoint c);
-// What cleaning deletes: U+0000, U+FFFD, categories Cc and Cf except for tab,
-// line feed and carriage return.
+// Returns true for characters that cleaning deletes: U+0000, U+FFFD, categories
+// Cc and Cf except for tab, line feed and carriage return.
 bool IsBertDeleted(CodePoint c);
 // The CJK ideographs that are words of their own.
 bool IsBertIdeograph(CodePoint c);

@@ -154,7 +154,7 @@ class QuestionWriter : public ExampleBuilder<Wikihop> {
     tokens_.EndSegment();
   }
 
-  // To be called once, last.
+  // Must be called once, last.
   void Finish() {
     if (options().enable_l2g_linking) {
       LinkMentions();

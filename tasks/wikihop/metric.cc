@@ -1,4 +1,4 @@
-// From logits to the answer, the submission and its accuracy.
+// Turns logits into the answer, the submission and its accuracy.
 
 #include <c10/util/Exception.h>
 
