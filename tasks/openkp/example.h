@@ -55,9 +55,9 @@ struct OpenkpExample : Example {
   // The key phrases that occur in the input, longer ones than the model can say
   // among them.
   std::vector<PhrasePosition> labels;
-  // None if the record has no key phrases.
+  // Absent if the record has no key phrases.
   std::optional<OpenkpReferences> references;
-  // What truncation took away.
+  // Losses by truncation.
   int64_t dropped_words = 0;
 
   int64_t TaskBytes() const override;
