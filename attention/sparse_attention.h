@@ -74,8 +74,8 @@ SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);
 
-// Draws the number from which what is dropped follows. (Gradient checkpointing
-// keeps it, and draws it again in its recomputation.)
+// Draws the seed of dropout. (Gradient checkpointing keeps it, and draws it
+// again in its recomputation.)
 uint64_t DrawDropoutSeed();
 // The dropout factors that fused backends use after drawing `seed`, for the
 // reference.

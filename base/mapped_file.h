@@ -13,8 +13,9 @@ namespace etc {
 // memory and read here and there. The system reads pages when they are first
 // touched and drops them when it needs the room. Movable.
 //
-// The file must not become shorter meanwhile: reading what is gone is SIGBUS.
-// One that another replaces by renaming (base/file.h) stays as it was.
+// The file must not become shorter meanwhile: reading beyond its new end is
+// SIGBUS. A file that another replaces by renaming (base/file.h) stays as it
+// was.
 class MappedFile {
  public:
   // Errors of RandomAccessFile::Open; kResourceExhausted and others if the

@@ -73,8 +73,8 @@ std::string ClashingFile(const ModuleFile& module) {
                                                               : file.string();
 }
 
-// Returns the result of the module's function, or an error that says what is
-// wrong with the file.
+// Returns the result of the module's function, or an error that describes the
+// file's defect.
 absl::StatusOr<const void*> TryToOpen(const ModuleFile& module,
                                       const std::string& path) {
   void* const handle = dlopen(

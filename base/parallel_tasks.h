@@ -15,9 +15,9 @@ namespace etc {
 void ForEachTask(int64_t tasks, int64_t floats,
                  const std::function<void(int64_t, float*)>& function);
 
-// Calls function() once, on the calling thread, with all that it calls on one
-// thread (at::get_num_threads() is 1 within): for what is small, and would
-// differ by rounding from one number of threads to another.
+// Calls function() once, on the calling thread, with everything that it calls
+// on one thread (at::get_num_threads() is 1 within): for small computations
+// that would differ by rounding from one number of threads to another.
 void OnOneThread(const std::function<void()>& function);
 
 }  // namespace etc

@@ -14,8 +14,8 @@ namespace etc {
 // nothing. All else stays.
 std::string Printable(absl::string_view text);
 
-// Passes on what is written as Printable does, except that line feeds and tabs
-// stay, and carriage returns if `keeps_returns`.
+// Passes on its text as Printable does, except that line feeds and tabs stay,
+// and carriage returns if `keeps_returns`.
 class PrintableBuffer final : public std::streambuf {
  public:
   // `to` must outlive it.

@@ -10,8 +10,8 @@ namespace etc {
 int64_t ResidentBytes();
 
 // ResidentBytes at the first call. KeepFreedMemory makes it, so that in a
-// program this is what its libraries take before there are tensors: 120 MB with
-// one LibTorch, several hundred with another.
+// program this is the memory of its libraries before there are tensors: 120 MB
+// with one LibTorch, several hundred with another.
 int64_t ResidentBytesAtStart();
 
 // Makes the process keep memory that it frees, for its next use, where malloc

@@ -9,8 +9,8 @@
 namespace etc {
 
 // A new file beside `target`, which it replaces in one step once it is
-// complete, or which is removed. For what is written over a long time, piece by
-// piece; WriteFileAtomically in base/file.h is for all else. A killed process
+// complete, or which is removed. For files written over a long time, piece by
+// piece; WriteFileAtomically in base/file.h is for all others. A killed process
 // leaves it behind under its TemporaryName (RemoveAbandonedTemporaries).
 //
 // All by FileOperations of the calling thread. Errors are those of the system,

@@ -53,8 +53,8 @@ struct GradientRows {
 };
 
 // Gradients of a matrix, in up to three pieces that together hold every row
-// that gets any (a head of a long sequence is worked on in parts, each of which
-// keeps what it adds to its neighbours' rows apart).
+// that gets any (a head of a long sequence is divided into parts, each of which
+// accumulates separately the rows of its halo).
 struct GradientPieces {
   GradientRows pieces[3];
 };
@@ -74,7 +74,7 @@ struct BackwardInputs {
   // Gradients of the carried scores. May be the rows of
   // BackwardResults::previous.
   ScoreRows<const float> carried_gradient[2];
-  // Only these keys of each block, [begin, end).
+  // Restricts the pass to these keys of each block, [begin, end).
   KeyRun keys[2] = {};
 };
 

@@ -72,8 +72,8 @@ class Backward {
     return work_.sizes.relative > 0 && ScoresAreNeeded(0);
   }
 
-  // Packs, up to `needed` or beyond, what there is by query, and clears what is
-  // added up by query.
+  // Packs the operands by query, up to `needed` or beyond, and clears the sums
+  // by query.
   HWY_INLINE void PackQueriesUpTo(int64_t needed) {
     const TileSizes& sizes = work_.sizes;
     while (packed_queries_ < needed) {
@@ -144,8 +144,8 @@ class Backward {
                 work_.sizes.value, head_.value_dim);
   }
 
-  // Packs the keys of a chunk up to `needed` or beyond, and clears what is
-  // added up by key.
+  // Packs the keys of a chunk up to `needed` or beyond, and clears the sums by
+  // key.
   HWY_INLINE void PackKeys(int b, KeyRange chunk, int64_t needed) {
     const KeyBlock& block = head_.blocks[b];
     const TileSizes& sizes = work_.sizes;
