@@ -17,8 +17,7 @@ struct OutputCounts {
   std::optional<int64_t> globals;
 };
 
-// The sizes of what is computed at once: B examples of L long and G global
-// tokens.
+// Sizes of a micro-batch: B examples of L long and G global tokens.
 struct StepShape {
   int64_t batch = 1;
   int64_t long_length = 4096;

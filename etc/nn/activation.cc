@@ -55,9 +55,9 @@ void ForEachPart(int64_t count, const Function& function) {
               });
 }
 
-// Float32 on the CPU: LibTorch's vectors and what is left behind the last of
-// them differ in the last bits, and where that is would follow from the number
-// of threads. Parts of a fixed size do not.
+// Float32 on the CPU: LibTorch's vector loop and its remainder differ in the
+// last bits, and the position of the remainder would follow from the number of
+// threads. Parts of a fixed size do not.
 class ActivationFunction
     : public torch::autograd::Function<ActivationFunction> {
  public:

@@ -75,9 +75,8 @@ std::vector<int64_t> ShapeInStyle(const EncoderParameter& parameter,
                                   NameStyle style);
 
 // All parameters of an EtcModel of this configuration, embeddings first, then
-// layer by layer (doc/formats.md 3.1; doc/model.md 7.2), then what is behind
-// them. `config` has passed
-// CheckEtcConfig.
+// layer by layer (doc/formats.md 3.1; doc/model.md 7.2), then those behind the
+// layers. `config` has passed CheckEtcConfig.
 std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config);
 
 // The tensors of a file, by the names that their style gives them.

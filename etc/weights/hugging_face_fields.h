@@ -56,7 +56,7 @@ nlohmann::json HuggingFaceFieldsToJson(const HuggingFaceFields& fields,
                                        int64_t num_outputs);
 
 // The same in the metadata of a safetensors file: under one key, or under none
-// where nothing is said.
+// if no field is set.
 std::map<std::string, std::string> MetadataOf(const HuggingFaceFields& fields);
 //   kInvalidArgument  metadata that MetadataOf does not write
 absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromMetadata(

@@ -56,7 +56,7 @@ struct PretrainingParameter {
 // configuration, in the order of PretrainingHead.
 std::vector<PretrainingParameter> PretrainingParameters(
     const EtcConfig& config);
-// The same of kTaskHeads: a classifier with so many outputs, and the answer
+// The same of kTaskHeads: a classifier with `outputs` outputs, and the answer
 // span. ETC's code has no names for them.
 std::vector<PretrainingParameter> TaskHeadParameters(const EtcConfig& config,
                                                      int64_t outputs);

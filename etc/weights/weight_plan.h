@@ -34,7 +34,7 @@ struct SourceWeights {
   // The row of the position tables that the first token uses: 2 in RoBERTa,
   // where the rows before are for padding.
   int64_t first_position = 0;
-  // Also of our files, in whose metadata they are.
+  // Present for our files, too, which have them in their metadata.
   HuggingFaceFields hugging_face;
 };
 

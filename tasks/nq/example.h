@@ -38,11 +38,11 @@ struct NqOptions {
   int64_t stride = 2048;
   // Train to say the long answer as the short one where there is none.
   bool predict_long_as_short = false;
-  // 0: a global token for each candidate; else one for so many long tokens
-  // (doc/nq.md 2.6).
+  // 0: a global token for each candidate; else one for each run of this many
+  // long tokens (doc/nq.md 2.6).
   int64_t fixed_block_length = 0;
   // The shares of the windows without answer that training keeps, for documents
-  // with an answer and without; 1 and more keep all (doc/nq.md 2.8). Which ones
+  // with an answer and without; 1 and more keep all (doc/nq.md 2.8). The choice
   // follows from `unknown_seed`, the document and the window.
   double include_unknown_rate = 1.0;
   double include_unknown_rate_for_unanswerable = 4.0;

@@ -24,7 +24,7 @@ struct NqLogits {
       std::make_tuple(&NqLogits::ends, &NqLogits::answer_type);
 };
 
-// A window with what the head says of it.
+// A window with its logits.
 using NqWindow = ExampleLogits<NqExample, NqLogits>;
 
 // The logits of one channel: [L].

@@ -61,7 +61,7 @@ SquadSpan FindAnswerPieces(const std::vector<SquadPiece>& pieces,
                            SquadSpan words, absl::string_view answer,
                            const Tokenizer& tokenizer);
 
-// A part of a document: so many pieces from `begin` on.
+// A part of a document: `length` pieces from `begin` on.
 struct SquadPart {
   int64_t begin = 0;
   int64_t length = 0;

@@ -17,8 +17,8 @@ struct PairScores {
   double f1 = 0;
 };
 
-// Scores a text against the gold answer that gives most, exact and F1 each by
-// itself.
+// Scores a text against each gold answer and returns the best exact match and
+// the best F1, each by itself.
 template <typename F1>
 PairScores BestOf(const std::string& text,
                   const std::vector<std::string>& answers, F1 f1) {

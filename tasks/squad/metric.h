@@ -29,9 +29,9 @@ struct SquadVerdict {
   std::optional<double> null_odds;
 };
 
-// The metric of version 1.1 in percent (doc/squad.md 9): "exact_match" and
-// "f1", of each question with the answer that gives most, 0 for a question
-// without prediction.
+// The metric of version 1.1 in percent (doc/squad.md 9): "exact_match" and "f1"
+// against the gold answer with the best score, 0 for a question without
+// prediction.
 Metrics ScoreSquad1(const ById<SquadGold>& gold,
                     const ById<SquadVerdict>& verdicts);
 
@@ -42,7 +42,7 @@ Metrics ScoreSquad1(const ById<SquadGold>& gold,
 // If all verdicts have null odds, also "best_exact" and "best_f1", the scores
 // with the thresholds "best_exact_thresh" and "best_f1_thresh" for the odds:
 // `best_text` counts where the odds are not above. Officially they are made
-// from `text`; the two are equal where all was answered.
+// from `text`; the two are equal if every question was answered.
 //
 // With `threshold`, the question of a prediction with null odds above it counts
 // as not answered: --na-prob-thresh of the official program. Without, `text`

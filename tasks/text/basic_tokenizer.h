@@ -77,7 +77,8 @@ struct NormalizedText {
 NormalizedText NormalizeText(absl::string_view text,
                              const BasicTokenizerOptions& options);
 
-// Between two of these characters words do not depend on what is around them.
+// Words on either side of one of these characters do not depend on the other
+// side.
 const CuttingPlaces& CuttingPlacesOfBasicWords();
 
 // The texts of those words.

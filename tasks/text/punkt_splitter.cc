@@ -100,7 +100,7 @@ class Classifier {
             tables_.abbreviations.contains(word.substr(last_hyphen + 1)));
   }
 
-  // The second pass: what the pair says of the first.
+  // The second pass: decides about a word by the pair with the next one.
   void DecideByNext(const Word& next, Word* word) const {
     if (!absl::EndsWith(word->text, ".")) {
       return;

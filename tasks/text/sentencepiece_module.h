@@ -9,7 +9,7 @@
 // libsentencepiece carries its own copy of protobuf, of another version than
 // LibTorch's, under the same symbol names: a program that links both crashes.
 // So the library is linked by that module alone (base/module_loader.h). Only
-// plain types cross the border, what is allocated on one side is freed there,
+// plain types cross the border, memory is freed on the side that allocated it,
 // and no exception passes.
 
 namespace etc {
@@ -37,7 +37,7 @@ struct BestSegmentations {
 // A loaded SentencePiece model. Methods may be called from several threads.
 class SentencePieceModel {
  public:
-  // Only through Destroy().
+  // Called only through Destroy().
   virtual void Destroy() = 0;
 
   virtual int32_t size() const = 0;

@@ -262,7 +262,7 @@ class SentencePieceTokenizer : public Tokenizer {
     largest_score_ += kUnknownPenalty;
   }
 
-  // Blanks, if the scores of what is between them decide.
+  // Returns blanks, if the scores of the text between them decide.
   CuttingPlaces FindCuttingPlaces() const {
     BestSegmentations found;
     if (!sums_are_exact_ && !model_->FindBest("a", 1, &found)) {

@@ -33,7 +33,7 @@ inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
 struct CuttingPlaces {
   // Any run of these characters, which has no pieces itself. Empty: nowhere.
   absl::string_view blanks = "";
-  // But not in a text that has one of these in it.
+  // Exceptions: a text with one of these in it must not be cut.
   std::vector<std::string> joining = {};
 };
 

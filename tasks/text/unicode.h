@@ -28,7 +28,7 @@ void AppendUtf8(CodePoint c, std::string* text);
 int64_t CountCodePoints(absl::string_view text);
 
 // Ill-formed sequences of `text` (maximal subparts): 0 if it is valid UTF-8.
-// The tokenizers drop these without a word; who wants to know counts them.
+// The tokenizers drop these silently; count them to report them.
 int64_t CountIllFormedUtf8(absl::string_view text);
 
 // The classes of characters that BERT's tokenizer distinguishes

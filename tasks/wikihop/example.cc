@@ -48,7 +48,7 @@ std::vector<Document> SplitDocuments(const std::vector<std::string>& supports,
   return documents;
 }
 
-// Candidates and query: what is never truncated.
+// Candidates and query, which are never truncated.
 struct Question {
   std::vector<CandidatePieces> candidates;
   std::vector<Token> query;

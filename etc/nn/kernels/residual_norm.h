@@ -17,8 +17,7 @@ namespace etc::kernels {
 //
 // Plain pointers, no allocation, no threads, float32; nothing is checked.
 // Pointers are to row 0, rows contiguous, `columns` (at least 1) apart; rows
-// [begin, end) are worked on. Buffers must not overlap, but for those that are
-// said to.
+// [begin, end) are computed. Buffers must not overlap, except where stated.
 
 struct ResidualRows {
   int64_t columns = 0;

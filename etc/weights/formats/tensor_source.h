@@ -110,7 +110,7 @@ class TensorSource {
 
   // Must be called in ascending order.
   void AddName(std::string name) { names_.push_back(std::move(name)); }
-  // Keeps what is there already under the same key.
+  // Keeps existing values of the same keys.
   void AddMetadata(const std::map<std::string, std::string>& metadata) {
     metadata_.insert(metadata.begin(), metadata.end());
   }

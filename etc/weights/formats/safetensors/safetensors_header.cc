@@ -264,7 +264,7 @@ bool HeaderBuilder::Unexpected(absl::string_view found) {
                                     "to 2^64 - 1, but holds ",
                                     found));
     case Place::kIgnored:
-      // Two objects are around what is ignored.
+      // Ignored values are inside two objects.
       if (opens && ++ignored_depth_ + 2 > kDeepestNesting) {
         return Fail("1.4.6", absl::StrCat("nesting should be at most ",
                                           kDeepestNesting, " deep"));

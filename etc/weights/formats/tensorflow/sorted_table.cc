@@ -262,8 +262,8 @@ absl::Status TableReader::Read(const Visitor& visit) {
                    " should hold a block handle (doc/formats.md 2.5.1)");
     }
     ETC_RETURN_IF_ERROR(CheckHandle(*handle));
-    // Else the index of a small file could name one large block any number of
-    // times.
+    // Otherwise the index of a small file could name one large block any number
+    // of times.
     data_bytes += handle->size + kTrailerBytes;
     if (data_bytes > file_.size()) {
       return Error("data blocks up to the index entry ", QuotedName(key),
