@@ -1,5 +1,5 @@
-// What the heads of pre-training cost: updates of pre-training beside updates
-// of fine-tuning of the same size, taken in turns.
+// Cost of the heads of pre-training: updates of pre-training beside updates of
+// fine-tuning of the same size, taken in turns.
 //
 //   Pretraining/<base|bert_base>/<mlm|mlm_cpc|mlm_nsp>/residual:<off|sum>/
 //     layers:N/length:L/micro_batch:B/threads:T

@@ -27,9 +27,9 @@ struct GlueLogits {
   static constexpr auto kMembers = std::make_tuple(&GlueLogits::classes);
 };
 
-// What the model, or a file, says of a row.
+// A prediction for a row, by the model or from a file.
 struct GluePrediction {
-  // Of a file: the text, whatever the task.
+  // From a file: the text, whatever the task.
   std::string label;
   // STS-B: as the model says, without bounds. NaN: the file has no number.
   double score = 0;
@@ -107,7 +107,7 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   // diagnostic "distinct_predictions": with one, correlations are not defined,
   // and are 0.
   static Scores Score(const Answers& answers, const Options& options);
-  // Of runs on all of its tasks.
+  // Overall score of runs on all of its tasks.
   static absl::StatusOr<Metrics> Overall(const std::vector<RunSummary>& runs) {
     return GlueOverall(runs);
   }

@@ -28,7 +28,7 @@ struct HotpotqaLogits {
                       &HotpotqaLogits::answer_type, &HotpotqaLogits::answer);
 };
 
-// What a model, or a file of predictions, says of one question. A file may lack
+// A prediction for one question, by a model or from a file. A file may lack
 // either.
 struct HotpotqaPrediction {
   std::optional<std::string> answer;

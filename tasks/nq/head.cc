@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kMaskedLogit = -1e9;
 
-// Whether a long token can be an end of an answer, or is [CLS]: [B, L] bool.
+// Marks the long tokens that can be an end of an answer, and [CLS]: [B, L]
+// bool.
 torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
   torch::Tensor mask =
       torch::zeros(batch.inputs.long_token_ids.sizes(), torch::kBool);

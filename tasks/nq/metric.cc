@@ -14,7 +14,7 @@
 namespace etc {
 namespace {
 
-// A document has an answer if so many annotators gave one.
+// Annotators that must have given an answer for the document to have one.
 constexpr int64_t kAnnotatorsNeeded = 2;
 
 bool AnyMatches(const NqSpan& span, const std::vector<NqSpan>& others) {

@@ -16,7 +16,7 @@
 namespace etc {
 namespace {
 
-// Whether a token of the simplified format is a tag (doc/nq.md 1.3).
+// Returns true if a token of the simplified format is a tag (doc/nq.md 1.3).
 bool LooksLikeHtml(absl::string_view token) {
   return token.size() > 2 && token.front() == '<' && token.back() == '>';
 }

@@ -19,7 +19,7 @@ struct Candidate {
   PhrasePosition position;
 };
 
-// Whether `b` is to be taken before `a`.
+// Returns true if `b` is to be taken before `a`.
 bool IsWorse(const Candidate& a, const Candidate& b) {
   if (a.logit != b.logit) {
     return a.logit < b.logit;

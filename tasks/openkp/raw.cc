@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kNumbersPerNode = 10;
 
-// One element and what is only there to be checked.
+// One element, and fields that are only checked.
 struct RawElement {
   OpenkpElement element;
   int64_t id = 0;

@@ -43,7 +43,7 @@ struct SquadPrediction {
   std::vector<SquadCandidate> candidates;
 };
 
-// What the model says of a window: [T] of starts and of ends.
+// The model's logits for a window: [T] of starts and of ends.
 struct SquadWindowLogits {
   std::shared_ptr<const SquadExample> example;
   std::vector<double> starts;
@@ -62,9 +62,10 @@ struct SquadWindowLogits {
 SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
                             const TaskContext<SquadOptions>& context);
 
-// What is scored of a prediction. Candidates with no answer among them decide:
-// it is chosen if null odds, its score less that of the best answer, are above
-// `threshold`. They are 1e6 where there is no other candidate.
+// Reduces a prediction to the verdict that is scored. Candidates with no answer
+// among them decide: it is chosen if null odds, its score less that of the best
+// answer, are above `threshold`. They are 1e6 where there is no other
+// candidate.
 SquadVerdict JudgeSquad(const SquadPrediction& prediction, double threshold);
 
 // The official files (doc/squad.md 8), one JSON object each:

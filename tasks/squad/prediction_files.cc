@@ -11,7 +11,7 @@
 namespace etc {
 namespace {
 
-// As Python's json.dumps(..., indent=4).
+// Formats like Python's json.dumps(..., indent=4).
 std::string Dump(const nlohmann::ordered_json& json) {
   constexpr int kIndent = 4;
   return JsonAsciiText(json, kIndent) + "\n";

@@ -15,7 +15,7 @@ namespace etc {
 // An answer that a person marked in the context.
 struct SquadAnswer {
   std::string text;
-  // Where it begins, in code points of the context. Only training needs it.
+  // Begin of the answer, in code points of the context. Only training needs it.
   std::optional<int64_t> start;
 };
 

@@ -14,8 +14,6 @@
 #include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 
-// From logits to the answer, the submission and its accuracy.
-
 namespace etc {
 
 void Wikihop::ReadOptions(JsonObjectReader& reader, Options* options) {

@@ -15,7 +15,8 @@
 #include "nlohmann/json.hpp"
 #include "tests/support/temporary_directory.h"
 
-// For tests of the program `realetc`, whose path the macro ETC_PROGRAM has.
+// Support for tests of the program `realetc`, whose path the macro ETC_PROGRAM
+// has.
 namespace etc {
 
 inline std::string Contents(const std::string& path) {
