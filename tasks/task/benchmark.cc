@@ -73,7 +73,8 @@ InputOptions InputOptionsOf(const TaskSettings& settings) {
       .pattern = {.local_radius = model.local_radius,
                   .relative_pos_max_distance = model.relative_pos_max_distance,
                   .hard_g2l = model.use_hard_g2l_mask,
-                  .hard_l2g = model.use_hard_l2g_mask}};
+                  .hard_l2g = model.use_hard_l2g_mask},
+      .split_sentences = settings.split_sentences};
 }
 
 }  // namespace etc

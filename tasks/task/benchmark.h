@@ -1,7 +1,8 @@
 #ifndef ETC_TASKS_TASK_BENCHMARK_H_
 #define ETC_TASKS_TASK_BENCHMARK_H_
 
-#include <concepts>
+#include <c10/util/Exception.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,10 +22,12 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
+#include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/data/example.h"
-#include "tasks/data/example_source.h"
 #include "tasks/data/hold_out.h"
+#include "tasks/data/record_source.h"
+#include "tasks/task/official_json.h"
 #include "tasks/task/scoring.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
@@ -98,9 +101,6 @@ Logits<U> MapMembers(const Logits<T>& logits, Convert convert) {
   return mapped;
 }
 
-template <typename E, template <typename> class Logits>
-class TypedHead;
-
 // What examples of every task depend on: the field `input` of its options. A
 // configuration says it outside of the object named as the task is.
 struct InputOptions {
@@ -110,45 +110,8 @@ struct InputOptions {
   bool has_long_tokens = true;
   TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
   PatternOptions pattern = {};
-};
-
-// What the functions of a task are given beside a record or an example. Both
-// references must outlive it.
-template <typename O>
-struct TaskContext {
-  const O& options;
-  const Tokenizer& tokenizer;
-  // The place of the record, which starts each message about it.
-  std::string where;
-};
-
-// An example of a record, or why there is none.
-template <typename E>
-using ExampleOr = absl::StatusOr<std::shared_ptr<const E>>;
-
-// The types of a task, which its struct derives from: R is a record of the
-// official file, E the example that the model reads, L the logits of the head
-// (tasks/task/benchmark.h), O the options, G what a prediction, P, is compared
-// with.
-template <typename R, typename E, template <typename> class L, typename O,
-          typename G, typename P>
-struct TaskTypes {
-  using Record = R;
-  using Example = E;
-  template <typename T>
-  using Logits = L<T>;
-  using Options = O;
-  using Gold = G;
-  using Prediction = P;
-
-  using Context = TaskContext<O>;
-  using HeadPtr = std::shared_ptr<TypedHead<E, L>>;
-  // What the model says of one example; of the examples of one record, where
-  // they are decided together.
-  using Output = ExampleLogits<E, L, LogitRow>;
-  using Outputs = absl::Span<const ExampleLogits<E, L>>;
-  using Answers = ScoredAnswers<G, P>;
-  using PredictionsOr = absl::StatusOr<ById<P>>;
+  // For tasks whose texts are not split into sentences yet (data.sentences).
+  SentenceSplitter split_sentences = SplitSentences;
 };
 
 // What a configuration says to a task beside the object named as the task is.
@@ -212,210 +175,224 @@ void CheckAtLeast(JsonObjectReader& reader, const std::string& field,
   }
 }
 
-// What the struct D of a task may have in more than one form
-// (tasks/task/benchmark.h), as one.
-
-// What D::MakeExamples may return: one example or several, or a status.
-template <typename E>
-Examples AsExamples(std::shared_ptr<const E> example) {
-  return {std::move(example)};
-}
-template <typename E>
-Examples AsExamples(const std::vector<std::shared_ptr<const E>>& examples) {
-  return {examples.begin(), examples.end()};
-}
-template <typename T>
-absl::StatusOr<Examples> AsExamples(absl::StatusOr<T> made) {
-  ETC_RETURN_IF_ERROR(made.status());
-  return AsExamples(*std::move(made));
-}
-
-// Which ids D needs rows for: D::Tables(kind) of the vocabulary, or, where more
-// decides it, D::Tables(input).
-template <typename D>
-TableSizes TablesOf(const InputOptions& input) {
-  if constexpr (requires { D::Tables(input); }) {
-    return D::Tables(input);
-  } else {
-    return D::Tables(input.tokenizer_kind);
-  }
-}
-
-// By which metric checkpoints are compared: D::kMainMetric or, where options
-// decide it, D::MainMetric(options).
-template <typename D>
-std::string MainMetricOf(const typename D::Options& options) {
-  if constexpr (requires { D::MainMetric(options); }) {
-    return D::MainMetric(options);
-  } else {
-    return D::kMainMetric;
-  }
-}
-
-template <typename D>
-concept NeedsNoOptions = requires(const typename D::Answers& answers) {
-  { D::FileContents(answers) } -> std::same_as<std::string>;
-  { D::Score(answers) } -> std::same_as<Scores>;
-};
-template <typename D>
-concept NeedsOptions = requires(const typename D::Answers& answers,
-                                const typename D::Options& options) {
-  { D::FileContents(answers, options) } -> std::same_as<std::string>;
-  { D::Score(answers, options) } -> std::same_as<Scores>;
+// The description of a benchmark that does not depend on options.
+struct BenchmarkInfo {
+  // The directory, the field "task" and the object with its options.
+  std::string name;
+  // One line for people.
+  std::string description;
+  // The unit of a prediction file ("line"), which has one for each record,
+  // neither more nor less. Empty: it may have others.
+  std::string prediction_unit = {};
+  // With a unit: records may lack predictions by the official rules.
+  bool may_miss_officially = false;
+  // Without a unit: predictions for others than the records are a mistake.
+  bool refuses_other_ids = false;
+  // The field data.sentences decides how texts are split
+  // (InputOptions::split_sentences).
+  bool splits_sentences = false;
+  // BERT, a model without long tokens, can read its examples.
+  bool serves_bert = false;
+  // The records of its files are not JSON objects: ReadFile reads them.
+  bool has_own_files = false;
+  // Stratum says by which values data.dev_fraction divides the records. Only
+  // with has_own_files.
+  bool holds_out_records = false;
 };
 
-template <typename D>
-Scores ScoreOf(const typename D::Answers& answers,
-               const typename D::Options& options) {
-  if constexpr (NeedsOptions<D>) {
-    return D::Score(answers, options);
-  } else {
-    return D::Score(answers);
-  }
-}
-template <typename D>
-std::string FileContentsOf(const typename D::Answers& answers,
-                           const typename D::Options& options) {
-  if constexpr (NeedsOptions<D>) {
-    return D::FileContents(answers, options);
-  } else {
-    return D::FileContents(answers);
-  }
-}
+template <typename E, template <typename> class Logits>
+class TypedHead;
 
-// A task is a struct of types (TaskTypes, which it derives from) and static
-// functions, such as tasks/wikihop/task.h. TypedTask
-// (tasks/task/benchmark_task.h) makes a Task of it, ScoreFiles
-// (tasks/task/score_files.h) the command `score`, TaskEntryOf its entry in the
-// registry. Each concept below is a group of what the struct has; an error of
-// the compiler names the group and the expression that is missing. What a task
-// may have besides:
+// A benchmark: from its official file to its official score. Derive a class and
+// override what differs: `override` finds what is misspelt. It becomes a Task
+// by MakeTask, an entry of tasks/registry.cc by BenchmarkEntry
+// (tasks/task/benchmark_task.h), and the command `score` by ScoreFiles
+// (tasks/task/score_files.h). Its head is not here, but a function of its own
+// that BenchmarkEntry is given: metrics and examples do without LibTorch.
 //
-//   Lengths(options)                   lengths below which it cannot be
-//                                      configured (NeededLengths)
-//   Tables(input)                      instead of Tables(kind), where BERT
-//                                      serves as well as ETC; with the other, a
-//                                      model without long tokens is refused
-//   UseVocabulary(tokenizer, &options) looks tokens up, or refuses the
-//                                      vocabulary by kInvalidArgument
-//   kPredictionUnit                    what a file of predictions has for each
-//                                      record, neither more nor less
-//   CheckFiles(answers, files)         another rule for which files belong
-//                                      together
-//   kMayMissOfficially                 with kPredictionUnit: not so by the
-//                                      official rules
-//   kRefusesOtherIds                   without kPredictionUnit: predictions for
-//                                      others than the records are a mistake
-//   MayRepeat(gold, gold)              whether an id may come again with that
-//                                      gold; else, never
-//   ReadFile(path, options, limits)    the records of a file that does not have
-//                                      them as JSON objects: FileRecords
-//                                      (tasks/data/record_source.h)
-//   CheckRecord(record, options, where), TrainingError(record, options)
-//                                      what MakeExamples and Example::
-//                                      training_error say of a record, where
-//                                      that needs no tokenizer: data that are
-//                                      in memory are checked before a run
-//   Stratum(record)                    the text by whose values data.
-//                                      dev_fraction divides records
-//   DescribeRecords(train, dev, options)
-//                                      lines about such data before a run
-//   MoreFiles(answers, options)        the files that it writes beside that of
-//                                      its predictions: PredictionFile
-//   ReadRecord(reader, options, &record)
-//                                      instead of that without options
-//   CompleteOptions(options, data, &json)  adds to `json`, the object that the
-//                                      options were read from, what the files
-//                                      of `data` (DataConfig) say of them;
-//                                      before training only
-//   MainMetric(options)                instead of kMainMetric, where options
-//                                      decide it
-//   Score(answers, options) and FileContents(answers, options), instead of
-//                                      those without options
+//   R  a record of the official file, with a field `id`
+//   E  the example that the model reads, derived from Example
+//   L  the logits of the head (above)
+//   O  the options, with a field `input`, InputOptions
+//   G  the gold answer of a record
+//   P  a prediction, which is compared with it
+//
+// Immutable: all methods may be called from several threads.
+template <typename R, typename E, template <typename> class L, typename O,
+          typename G, typename P>
+class Benchmark {
+ public:
+  using Record = R;
+  using Example = E;
+  template <typename T>
+  using Logits = L<T>;
+  using Options = O;
+  using Gold = G;
+  using Prediction = P;
 
-// What a task can be described by without a tokenizer. kName is its directory,
-// the field "task" and the object with its options.
-template <typename D>
-concept CanBeDescribed = requires(const InputOptions& input,
-                                  const EtcConfig& model,
-                                  const typename D::Options& options) {
-  { D::kName } -> std::convertible_to<absl::string_view>;
-  { D::kDescription } -> std::convertible_to<absl::string_view>;
-  { MainMetricOf<D>(options) } -> std::same_as<std::string>;
-  { TablesOf<D>(input) } -> std::same_as<TableSizes>;
-  { D::MakeHead(model, options) } -> std::same_as<typename D::HeadPtr>;
-};
+  using HeadPtr = std::shared_ptr<TypedHead<E, L>>;
+  // The examples of a record, or why there are none.
+  using ExamplesOr = absl::StatusOr<std::vector<std::shared_ptr<const E>>>;
+  // An example with its logits, which must outlive it.
+  using Output = ExampleLogits<E, L, LogitRow>;
+  using Outputs = absl::Span<const Output>;
+  using Answers = ScoredAnswers<G, P>;
+  using PredictionsOr = absl::StatusOr<ById<P>>;
 
-// Options are the object of the configuration, and maybe have the field
-// `official_compatibility`. ReadOptions reads all its fields but that one.
-template <typename D>
-concept HasOptions = requires(JsonObjectReader& reader,
-                              typename D::Options* options) {
-  { options->input } -> std::same_as<InputOptions&>;
-  D::ReadOptions(reader, options);
-};
+  // With the default options and without a tokenizer.
+  Benchmark() = default;
+  // `tokenizer` must outlive it; null where no examples are made, described or
+  // decoded.
+  explicit Benchmark(O options, const Tokenizer* tokenizer = nullptr)
+      : options_(std::move(options)), tokenizer_(tokenizer) {}
+  virtual ~Benchmark() = default;
 
-// From the fields of a record to what the model reads; a mistake in a record is
-// noted in the reader. AnswerFields are those that predicting does without, and
-// so does not look at. Describe is for people.
-template <typename D>
-concept MakesExamples = requires(JsonObjectReader& reader,
-                                 typename D::Record record,
-                                 const typename D::Example& example,
-                                 const typename D::Context& context) {
-  requires std::derived_from<typename D::Example, Example>;
-  requires requires { D::ReadRecord(reader, &record); } || requires {
-    D::ReadRecord(reader, context.options, &record);
-  };
-  {
-    AsExamples(D::MakeExamples(std::move(record), context))
-    } -> std::convertible_to<absl::StatusOr<Examples>>;
-  { D::Describe(example, context) } -> std::same_as<std::string>;
-  {
-    D::AnswerFields(context.options)
-    } -> std::same_as<std::vector<std::string>>;
-};
+  const O& options() const { return options_; }
+  // Throws c10::Error if there is none.
+  const Tokenizer& tokenizer() const {
+    TORCH_CHECK(tokenizer_ != nullptr, info().name, " has no tokenizer here");
+    return *tokenizer_;
+  }
 
-// A record is predicted from NumExamples(example) examples, or from one.
-template <typename D>
-concept DecodesSeveral = requires(const typename D::Example& example,
-                                  const typename D::Outputs& outputs,
-                                  const typename D::Context& context) {
-  { D::NumExamples(example) } -> std::convertible_to<int64_t>;
-  { D::Decode(outputs, context) } -> std::same_as<typename D::Prediction>;
-};
-template <typename D>
-concept DecodesOne = requires(const typename D::Output& output,
-                              const typename D::Context& context) {
-  { D::Decode(output, context) } -> std::same_as<typename D::Prediction>;
-};
+  // --- configuration ---------------------------------------------------------
 
-// The metric, the same in training and for files. GoldOf is asked of examples
-// that have an answer. The gold of a file comes from ParseGold, or from GoldOf
-// a record, by its field `id`; that is nothing for one that lacks its answer.
-template <typename D>
-concept ReadsGold = requires(const std::string& text, const std::string& where,
-                             ScoringRules rules) {
-  {
-    D::ParseGold(text, where, rules)
-    } -> std::same_as<absl::StatusOr<
-        std::pair<std::string, std::optional<typename D::Gold>>>>;
-}
-|| requires(const typename D::Record& record) {
-  { D::GoldOf(record) } -> std::same_as<std::optional<typename D::Gold>>;
+  virtual BenchmarkInfo info() const = 0;
+  // The metric by which checkpoints are compared.
+  virtual std::string main_metric() const = 0;
+  // The rules of scores in training: official with the option
+  // `official_compatibility`, where there is one.
+  virtual ScoringRules rules() const { return ScoringRules::kDefault; }
+
+  // Reads the fields of the object of its name; `options->input` is there.
+  // Mistakes are noted in the reader.
+  virtual void ReadOptions(JsonObjectReader& reader, O* options) const = 0;
+  // The ids that the model's tables need rows for.
+  virtual TableSizes Tables(const InputOptions& input) const = 0;
+  // The lengths below which it cannot be configured.
+  virtual NeededLengths Lengths(const O& /*options*/) const { return {}; }
+  // Looks tokens up for the options.
+  //   kInvalidArgument  the vocabulary does not serve
+  virtual absl::Status UseVocabulary(const Tokenizer& /*tokenizer*/,
+                                     O* /*options*/) const {
+    return absl::OkStatus();
+  }
+  // Adds to `json`, the object that options() were read from, what the files of
+  // `data` say of them. Before training only.
+  virtual absl::Status CompleteOptions(const DataConfig& /*data*/,
+                                       nlohmann::json* /*json*/) const {
+    return absl::OkStatus();
+  }
+
+  // --- file -> record -> examples --------------------------------------------
+
+  // Reads a file whose records are not JSON objects (info().has_own_files).
+  virtual absl::StatusOr<std::vector<FileRecord>> ReadFile(
+      const std::string& path, const RecordLimits& /*limits*/) const {
+    return absl::InternalError(
+        absl::StrCat(path, ": ", info().name, " has no files of its own"));
+  }
+  // Reads the fields of a record; those that it does not ask for are ignored.
+  // Mistakes are noted in the reader.
+  virtual void ReadRecord(JsonObjectReader& reader, R* record) const = 0;
+  // The fields that predicting does without, and so does not look at.
+  virtual std::vector<std::string> AnswerFields() const = 0;
+  // Returns the errors of MakeExamples that can be told without a tokenizer:
+  // all records of has_own_files are checked before a run. `where` is the place
+  // of the record and starts each message.
+  virtual absl::Status CheckRecord(const R& /*record*/,
+                                   const std::string& /*where*/) const {
+    return absl::OkStatus();
+  }
+  // The same of Example::training_error; empty: there is none.
+  virtual std::string TrainingError(const R& /*record*/) const { return ""; }
+  // The text by whose values data.dev_fraction divides records
+  // (info().holds_out_records).
+  virtual std::string Stratum(const R& /*record*/) const { return ""; }
+  // Lines for people about the records of has_own_files, before a run.
+  virtual std::vector<std::string> DescribeRecords(
+      const std::vector<FileRecord>& /*train*/,
+      const std::vector<FileRecord>& /*dev*/) const {
+    return {};
+  }
+  // The examples of a record, most often one; with tokenizer(). `where` is the
+  // place of the record and starts each message.
+  virtual ExamplesOr MakeExamples(R record, const std::string& where) const = 0;
+  // An example for people, on several lines: tokens with their globals, masks
+  // as ranges, the gold answer; with tokenizer().
+  virtual std::string Describe(const E& example) const = 0;
+
+  // --- logits -> prediction -> score -----------------------------------------
+
+  // The number of examples of the record that an example is of.
+  virtual int64_t NumExamples(const E& /*example*/) const { return 1; }
+  // The prediction for a record, from all of its examples; with tokenizer().
+  virtual P Decode(Outputs outputs) const = 0;
+  // The gold of an example that has an answer.
+  virtual G GoldOf(const E& example) const = 0;
+  // The gold of a record; nothing if it lacks its answer.
+  virtual std::optional<G> GoldOf(const R& record) const = 0;
+  // The id and the gold of a record, given its JSON text.
+  virtual absl::StatusOr<std::pair<std::string, std::optional<G>>> ParseGold(
+      const std::string& text, const std::string& where,
+      ScoringRules /*rules*/) const {
+    ETC_ASSIGN_OR_RETURN(R record, ParseRecord(text, where));
+    std::optional<G> gold = GoldOf(record);
+    return std::pair(std::move(record.id), std::move(gold));
+  }
+  // Returns true if an id may come again with `later` where it had `earlier`.
+  virtual bool MayRepeat(const G& /*earlier*/, const G& /*later*/) const {
+    return false;
+  }
+  // Reads a prediction file in the official format.
+  virtual PredictionsOr ReadPredictions(const std::string& path) const = 0;
+  // The contents of such a file.
+  virtual std::string FileContents(const Answers& answers) const = 0;
+  // The files that are written beside it.
+  virtual std::vector<PredictionFile> MoreFiles(
+      const Answers& /*answers*/) const {
+    return {};
+  }
+  // Checks that gold and predictions belong together, beyond their ids.
+  virtual absl::Status CheckFiles(const Answers& /*answers*/,
+                                  const ScoredFiles& /*files*/) const {
+    return absl::OkStatus();
+  }
+  // The metrics, the same in training and for files.
+  virtual Scores Score(const Answers& answers) const = 0;
+
+  // --- of all benchmarks -----------------------------------------------------
+
+  // A record from its JSON value or text. `where` starts each message.
+  //   kInvalidArgument  the first mistake that ReadRecord notes
+  absl::StatusOr<R> RecordFromJson(const nlohmann::json& json,
+                                   const std::string& where) const {
+    return ReadObject<R>(json, where, [&](JsonObjectReader& reader, R* record) {
+      ReadRecord(reader, record);
+    });
+  }
+  absl::StatusOr<R> ParseRecord(absl::string_view text,
+                                const std::string& where) const {
+    ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+    return RecordFromJson(json, where);
+  }
+  // The same as if it had none of the AnswerFields, in which there may also be
+  // NaN and Infinity.
+  absl::StatusOr<R> ParseRecordWithoutAnswers(absl::string_view text,
+                                              const std::string& where) const {
+    ETC_ASSIGN_OR_RETURN(nlohmann::json json,
+                         ParseJsonWithNonFinite(text, where));
+    if (json.is_object()) {
+      for (const std::string& field : AnswerFields()) {
+        json.erase(field);
+      }
+    }
+    return RecordFromJson(json, where);
+  }
+
+ private:
+  const O options_ = {};
+  const Tokenizer* const tokenizer_ = nullptr;
 };
-template <typename D>
-concept ScoresPredictions = requires(const typename D::Example& example,
-                                     const typename D::Answers& answers,
-                                     const std::string& path) {
-  { D::GoldOf(example) } -> std::convertible_to<typename D::Gold>;
-  { D::ReadPredictions(path) } -> std::same_as<typename D::PredictionsOr>;
-};
-template <typename D>
-concept TaskDefinition =
-    CanBeDescribed<D> && HasOptions<D> && MakesExamples<D> &&
-    (DecodesOne<D> || DecodesSeveral<D>)&&ReadsGold<D>&& ScoresPredictions<D> &&
-    (NeedsNoOptions<D> || NeedsOptions<D>);
 
 }  // namespace etc
 

@@ -31,6 +31,7 @@
 #include "tasks/task/scoring.h"
 #include "tasks/task/task.h"
 #include "tasks/task/task_entry.h"
+#include "tasks/text/sentence_splitter.h"
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
@@ -102,48 +103,39 @@ class RecordTask : public Task {
   HoldOutOptions held_out_;
 };
 
-// The options of task D from the object of its name, with what `settings` adds.
-// Absent fields keep their default. `source` names the object and starts each
-// message ("finetune.json: wikihop").
+// The options of benchmark B from the object of its name, with what `settings`
+// adds. Absent fields keep their default. `source` names the object and starts
+// each message ("finetune.json: wikihop").
 //   kInvalidArgument  a field that does not exist, a wrong type or value
-template <TaskDefinition D>
-absl::StatusOr<typename D::Options> ReadTaskOptions(
+template <typename B>
+absl::StatusOr<typename B::Options> ReadTaskOptions(
     const nlohmann::json& json, const std::string& source,
     const TaskSettings& settings = {}) {
-  typename D::Options options;
+  typename B::Options options;
   options.input = InputOptionsOf(settings);
-  if constexpr (requires { options.split_sentences; }) {
-    options.split_sentences = settings.split_sentences;
-  }
   JsonObjectReader reader(json, source);
-  if constexpr (requires { options.official_compatibility; }) {
-    reader.Optional("official_compatibility", &options.official_compatibility);
-  }
-  D::ReadOptions(reader, &options);
+  B().ReadOptions(reader, &options);
   ETC_RETURN_IF_ERROR(reader.Finish());
   return options;
 }
 
-// ReadTaskOptions, and whether lengths, model and vocabulary have what the task
-// needs. Without a tokenizer (null) nothing is asked of the vocabulary: a task
-// can be described before there is one.
-template <TaskDefinition D>
-absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
+// ReadTaskOptions, and checks that lengths, model and vocabulary have what the
+// benchmark needs. Without a tokenizer (null) nothing is asked of the
+// vocabulary: a task can be described before there is one.
+template <typename B>
+absl::StatusOr<typename B::Options> ReadCheckedTaskOptions(
     const nlohmann::json& json, const std::string& source,
     const TaskSettings& settings, const Tokenizer* tokenizer) {
-  ETC_ASSIGN_OR_RETURN(typename D::Options options,
-                       ReadTaskOptions<D>(json, source, settings));
-  if constexpr (requires { D::Lengths(options); }) {
-    ETC_RETURN_IF_ERROR(
-        CheckLengths(options.input, D::Lengths(options), source));
-  }
+  const B benchmark;
+  ETC_ASSIGN_OR_RETURN(typename B::Options options,
+                       ReadTaskOptions<B>(json, source, settings));
   ETC_RETURN_IF_ERROR(
-      CheckTables(settings.model, TablesOf<D>(options.input),
+      CheckLengths(options.input, benchmark.Lengths(options), source));
+  ETC_RETURN_IF_ERROR(
+      CheckTables(settings.model, benchmark.Tables(options.input),
                   tokenizer == nullptr ? 0 : tokenizer->vocab_size(), source));
-  if constexpr (requires { D::UseVocabulary(*tokenizer, &options); }) {
-    const absl::Status status = tokenizer == nullptr
-                                    ? absl::OkStatus()
-                                    : D::UseVocabulary(*tokenizer, &options);
+  if (tokenizer != nullptr) {
+    const absl::Status status = benchmark.UseVocabulary(*tokenizer, &options);
     if (!status.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(source, ": ", status.message()));
@@ -152,84 +144,31 @@ absl::StatusOr<typename D::Options> ReadCheckedTaskOptions(
   return options;
 }
 
-// True if data.dev_fraction can hold out records of D.
-template <TaskDefinition D>
-constexpr bool HoldsOutRecords() {
-  return requires(const typename D::Record& record) { D::Stratum(record); };
+// The records of the files that `patterns` name, of a benchmark that has files
+// of its own.
+template <typename B>
+absl::StatusOr<std::vector<FileRecord>> ReadOwnFiles(
+    const B& benchmark, const std::vector<std::string>& patterns,
+    const RecordLimits& limits,
+    const RecordSource::Listener& listener = nullptr) {
+  return ReadAllFiles(
+      patterns,
+      [&](const std::string& path, const RecordLimits& of_records) {
+        return benchmark.ReadFile(path, of_records);
+      },
+      listener, limits);
 }
 
-// Returns the stratum by which a record is held out; empty for a record with an
-// error, which is reported elsewhere.
-template <TaskDefinition D>
-std::string StratumOfRecord(const std::string& record, const std::string& where,
-                            const typename D::Options& options) {
-  if constexpr (HoldsOutRecords<D>()) {
-    const absl::StatusOr<typename D::Record> parsed =
-        ParseRecord<D>(record, where, options);
-    return parsed.ok() ? D::Stratum(*parsed) : std::string();
-  } else {
+// The stratum by which a record is held out; empty for a record with an error,
+// which is reported elsewhere.
+template <typename B>
+std::string StratumOfRecord(const B& benchmark, const std::string& record,
+                            const std::string& where) {
+  if (!benchmark.info().holds_out_records) {
     return "";
   }
-}
-
-// Finds out which records of data.train are held out, where some are, and notes
-// it in data.dev_records, which checkpoints keep.
-//   kFailedPrecondition  the configuration says others
-template <TaskDefinition D>
-absl::Status NoteHeldOut(const typename D::Options& options,
-                         FinetuneConfig* config) {
-  const HoldOutOptions hold_out = HoldOutOptionsOf(config->data);
-  if (hold_out.fraction == 0) {
-    return absl::OkStatus();
-  }
-  ETC_ASSIGN_OR_RETURN(
-      const std::vector<FileRecord> records,
-      ReadAllFiles(
-          hold_out.patterns,
-          [&](const std::string& path, const RecordLimits& limits) {
-            return D::ReadFile(path, options, limits);
-          },
-          /*listener=*/nullptr, RecordLimitsOf(config->data)));
-  std::vector<std::string> strata;
-  strata.reserve(records.size());
-  for (const FileRecord& record : records) {
-    strata.push_back(StratumOfRecord<D>(record.json, record.where, options));
-  }
-  const std::vector<bool> is_held_out = ChooseHeldOut(strata, hold_out);
-  ETC_RETURN_IF_ERROR(CheckHeldOut(records, is_held_out, hold_out));
-  config->data.dev_records = DescribeHeldOut(records, is_held_out);
-  config->json["data"]["dev_records"] = config->data.dev_records;
-  return absl::OkStatus();
-}
-
-// Returns the function that completes a configuration for training: it calls
-// D::CompleteOptions, if there is one, and notes the held out records. Null if
-// there is nothing to complete.
-template <TaskDefinition D>
-std::function<absl::Status(FinetuneConfig*)> CompletionOf() {
-  constexpr bool kCompletes =
-      requires(FinetuneConfig config, typename D::Options options) {
-    D::CompleteOptions(options, config.data, &config.task_options);
-  };
-  if constexpr (kCompletes || HoldsOutRecords<D>()) {
-    return [](FinetuneConfig* config) -> absl::Status {
-      ETC_ASSIGN_OR_RETURN(
-          const typename D::Options options,
-          ReadTaskOptions<D>(config->task_options,
-                             absl::StrCat(config->source, ": ", D::kName)));
-      if constexpr (kCompletes) {
-        ETC_RETURN_IF_ERROR(
-            D::CompleteOptions(options, config->data, &config->task_options));
-        config->json[D::kName] = config->task_options;
-      }
-      if constexpr (HoldsOutRecords<D>()) {
-        ETC_RETURN_IF_ERROR(NoteHeldOut<D>(options, config));
-      }
-      return absl::OkStatus();
-    };
-  } else {
-    return nullptr;
-  }
+  const auto parsed = benchmark.ParseRecord(record, where);
+  return parsed.ok() ? benchmark.Stratum(*parsed) : std::string();
 }
 
 // Row `b` of a contiguous float32 tensor [B, ...].
@@ -238,38 +177,34 @@ inline LogitRow RowOf(const torch::Tensor& tensor, int64_t b) {
   return LogitRow(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
 }
 
-// The predictions of task D: decodes batches, and scores what it decoded with
-// the metric that `score` uses for files. If a record is predicted from several
-// examples, they are gathered over batches, and the logits of records that are
-// not complete are kept.
-template <TaskDefinition D>
-class TypedPredictions : public TaskPredictions {
+// The predictions of a benchmark: decodes batches, and scores what it decoded
+// with the metric that `score` uses for files. If a record is predicted from
+// several examples, they are gathered over batches, and the logits of records
+// that are not complete are kept.
+template <typename B>
+class BenchmarkPredictions : public TaskPredictions {
  public:
-  TypedPredictions(typename D::Options options,
-                   std::shared_ptr<const Tokenizer> tokenizer)
-      : options_(std::move(options)), tokenizer_(std::move(tokenizer)) {
-    if constexpr (requires { options_.official_compatibility; }) {
-      if (options_.official_compatibility) {
-        answers_.rules = ScoringRules::kOfficial;
-      }
-    }
+  // `benchmark` must outlive it.
+  explicit BenchmarkPredictions(const B& benchmark) : benchmark_(benchmark) {
+    answers_.rules = benchmark.rules();
   }
 
   void Add(const Batch& batch,
            const std::vector<torch::Tensor>& logits) override {
-    const TypedBatch<typename D::Example> typed(batch);
+    const TypedBatch<typename B::Example> typed(batch);
     const auto tensors = MapMembers<torch::Tensor>(
-        LogitsOfTensors<D::template Logits>(logits),
+        LogitsOfTensors<B::template Logits>(logits),
         [&batch](const torch::Tensor& tensor) {
           TORCH_CHECK(tensor.size(0) == batch.size(), "expected logits of ",
                       batch.size(), " examples, found ", tensor.size(0));
           return tensor.to(torch::kFloat32).contiguous();
         });
     for (int64_t b = 0; b < batch.size(); ++b) {
-      Take(typed.examples[static_cast<size_t>(b)],
-           MapMembers<LogitRow>(tensors, [b](const torch::Tensor& tensor) {
-             return RowOf(tensor, b);
-           }));
+      Take({.example = typed.examples[static_cast<size_t>(b)],
+            .logits =
+                MapMembers<LogitRow>(tensors, [b](const torch::Tensor& tensor) {
+                  return RowOf(tensor, b);
+                })});
     }
   }
 
@@ -278,16 +213,16 @@ class TypedPredictions : public TaskPredictions {
       return {};
     }
     if (num_unanswered() == 0) {
-      return ScoreOf<D>(answers_, options_).metrics;
+      return benchmark_.Score(answers_).metrics;
     }
-    typename D::Answers scored = {.gold = answers_.gold,
+    typename B::Answers scored = {.gold = answers_.gold,
                                   .rules = answers_.rules};
     for (size_t i = 0; i < has_answer_.size(); ++i) {
       if (has_answer_[i]) {
         scored.predictions.push_back(answers_.predictions[i]);
       }
     }
-    return ScoreOf<D>(scored, options_).metrics;
+    return benchmark_.Score(scored).metrics;
   }
 
   int64_t num_unanswered() const override {
@@ -296,197 +231,182 @@ class TypedPredictions : public TaskPredictions {
   }
 
   std::string FileContents() const override {
-    return FileContentsOf<D>(answers_, options_);
+    return benchmark_.FileContents(answers_);
   }
 
   std::vector<PredictionFile> MoreFiles() const override {
-    if constexpr (requires { D::MoreFiles(answers_, options_); }) {
-      return D::MoreFiles(answers_, options_);
-    } else {
-      return {};
-    }
+    return benchmark_.MoreFiles(answers_);
   }
 
  private:
-  using ExamplePtr = std::shared_ptr<const typename D::Example>;
-  using Row = typename D::template Logits<LogitRow>;
-  using Copy = std::remove_const_t<typename D::Outputs::element_type>;
+  using Output = typename B::Output;
+  using Copy = ExampleLogits<typename B::Example, B::template Logits>;
 
-  typename D::Context Context() const {
-    return {.options = options_, .tokenizer = *tokenizer_};
-  }
-
-  void Take(const ExamplePtr& example,
-            const Row& logits) requires DecodesOne<D> {
-    Keep(*example,
-         D::Decode({.example = example, .logits = logits}, Context()));
-  }
-
-  void Take(const ExamplePtr& example,
-            const Row& logits) requires DecodesSeveral<D> {
-    std::vector<Copy>& copies = incomplete_[example->record_id];
-    copies.push_back(
-        {.example = example,
-         .logits = MapMembers<std::vector<float>>(logits, [](LogitRow row) {
-           return std::vector<float>(row.begin(), row.end());
-         })});
-    if (static_cast<int64_t>(copies.size()) == D::NumExamples(*example)) {
-      const auto complete = incomplete_.extract(example->record_id);
-      Keep(*example, D::Decode(complete.mapped(), Context()));
+  void Take(const Output& output) {
+    const int64_t num_examples = benchmark_.NumExamples(*output.example);
+    if (num_examples == 1) {
+      Keep(*output.example, benchmark_.Decode({&output, 1}));
+      return;
+    }
+    const std::string& id = output.example->record_id;
+    std::vector<Copy>& copies = incomplete_[id];
+    copies.push_back({.example = output.example,
+                      .logits = MapMembers<std::vector<float>>(
+                          output.logits, [](LogitRow row) {
+                            return std::vector<float>(row.begin(), row.end());
+                          })});
+    if (static_cast<int64_t>(copies.size()) == num_examples) {
+      std::vector<Output> outputs;
+      for (const Copy& copy : copies) {
+        outputs.push_back({.example = copy.example,
+                           .logits = MapMembers<LogitRow>(
+                               copy.logits, [](const std::vector<float>& row) {
+                                 return LogitRow(row);
+                               })});
+      }
+      Keep(*output.example, benchmark_.Decode(outputs));
+      incomplete_.erase(id);
     }
   }
 
-  void Keep(const typename D::Example& example,
-            typename D::Prediction prediction) {
+  void Keep(const typename B::Example& example,
+            typename B::Prediction prediction) {
     answers_.predictions.emplace_back(example.record_id, std::move(prediction));
     has_answer_.push_back(example.has_answer);
     if (example.has_answer) {
-      answers_.gold.emplace_back(example.record_id, D::GoldOf(example));
+      answers_.gold.emplace_back(example.record_id, benchmark_.GoldOf(example));
     }
   }
 
-  const typename D::Options options_;
-  const std::shared_ptr<const Tokenizer> tokenizer_;
-  typename D::Answers answers_;
+  const B& benchmark_;
+  typename B::Answers answers_;
   std::vector<bool> has_answer_;  // by prediction
   // By record id.
   std::map<std::string, std::vector<Copy>> incomplete_;
 };
 
-// The Task that D defines (tasks/task/benchmark.h).
-template <TaskDefinition D>
-class TypedTask : public RecordTask {
+// The layers of a benchmark around the encoder.
+template <typename B>
+using MakeHeadFunction = typename B::HeadPtr (*)(
+    const EtcConfig& model, const typename B::Options& options);
+
+// The Task of a benchmark: record -> examples -> predictions -> scores.
+template <typename B>
+class BenchmarkTask : public RecordTask {
  public:
-  TypedTask(typename D::Options options, EtcConfig model,
-            std::shared_ptr<const Tokenizer> tokenizer)
-      : options_(std::move(options)),
+  BenchmarkTask(typename B::Options options, EtcConfig model,
+                std::shared_ptr<const Tokenizer> tokenizer,
+                MakeHeadFunction<B> make_head)
+      : tokenizer_(std::move(tokenizer)),
+        benchmark_(std::move(options), tokenizer_.get()),
         model_(std::move(model)),
-        tokenizer_(std::move(tokenizer)) {}
+        make_head_(make_head) {}
 
   absl::StatusOr<Examples> MakeExamples(
       const std::string& record, const std::string& where) const override {
-    ETC_ASSIGN_OR_RETURN(typename D::Record parsed,
-                         ParseRecord<D>(record, where, options_));
-    return AsExamples(D::MakeExamples(std::move(parsed), Context(where)));
+    ETC_ASSIGN_OR_RETURN(typename B::Record parsed,
+                         benchmark_.ParseRecord(record, where));
+    return ExamplesOf(std::move(parsed), where);
   }
 
   absl::StatusOr<Examples> MakeExamplesToPredict(
       const std::string& record, const std::string& where) const override {
-    ETC_ASSIGN_OR_RETURN(typename D::Record parsed,
-                         ParseRecordWithoutAnswers<D>(record, where, options_));
-    return AsExamples(D::MakeExamples(std::move(parsed), Context(where)));
+    ETC_ASSIGN_OR_RETURN(typename B::Record parsed,
+                         benchmark_.ParseRecordWithoutAnswers(record, where));
+    return ExamplesOf(std::move(parsed), where);
   }
 
   absl::Status CheckRecord(const std::string& record, const std::string& where,
                            RecordUse use) const override {
-    if constexpr (requires(const typename D::Record& parsed) {
-                    D::CheckRecord(parsed, options_, where);
-                  }) {
-      ETC_ASSIGN_OR_RETURN(const typename D::Record parsed,
-                           ParseRecord<D>(record, where, options_));
-      ETC_RETURN_IF_ERROR(D::CheckRecord(parsed, options_, where));
-      return use == RecordUse::kTraining ? CheckTrainingRecord(parsed, where)
-                                         : absl::OkStatus();
-    } else {
+    ETC_ASSIGN_OR_RETURN(const typename B::Record parsed,
+                         benchmark_.ParseRecord(record, where));
+    ETC_RETURN_IF_ERROR(benchmark_.CheckRecord(parsed, where));
+    if (use != RecordUse::kTraining) {
       return absl::OkStatus();
     }
+    const std::string error = benchmark_.TrainingError(parsed);
+    if (!error.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(where, error));
+    }
+    return benchmark_.GoldOf(parsed).has_value() ? absl::OkStatus()
+                                                 : NoAnswer(where, parsed.id);
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {
-    return D::MakeHead(model_, options_);
+    return make_head_(model_, benchmark_.options());
   }
 
   std::unique_ptr<TaskPredictions> MakePredictions() const override {
-    return std::make_unique<TypedPredictions<D>>(options_, tokenizer_);
+    return std::make_unique<BenchmarkPredictions<B>>(benchmark_);
   }
 
-  std::string main_metric() const override { return MainMetricOf<D>(options_); }
+  std::string main_metric() const override { return benchmark_.main_metric(); }
 
   std::string Describe(const Example& example) const override {
-    return D::Describe(ExampleAs<typename D::Example>(example), Context());
+    return benchmark_.Describe(ExampleAs<typename B::Example>(example));
   }
 
  protected:
   FileReader Reader() const override {
-    if constexpr (requires(const RecordLimits& limits) {
-                    D::ReadFile(std::string(), options_, limits);
-                  }) {
-      return [this](const std::string& path, const RecordLimits& limits) {
-        return D::ReadFile(path, options_, limits);
-      };
-    } else {
+    if (!benchmark_.info().has_own_files) {
       return nullptr;
     }
+    return [this](const std::string& path, const RecordLimits& limits) {
+      return benchmark_.ReadFile(path, limits);
+    };
   }
 
   std::vector<std::string> DescribeRecords(
       const std::vector<FileRecord>& train,
       const std::vector<FileRecord>& dev) const override {
-    if constexpr (requires { D::DescribeRecords(train, dev, options_); }) {
-      return D::DescribeRecords(train, dev, options_);
-    } else {
-      return {};
-    }
+    return benchmark_.DescribeRecords(train, dev);
   }
 
   std::string StratumOf(const std::string& record,
                         const std::string& where) const override {
-    return StratumOfRecord<D>(record, where, options_);
+    return StratumOfRecord(benchmark_, record, where);
   }
 
  private:
-  absl::Status CheckTrainingRecord(const typename D::Record& record,
-                                   const std::string& where) const {
-    if constexpr (requires { D::TrainingError(record, options_); }) {
-      const std::string error = D::TrainingError(record, options_);
-      if (!error.empty()) {
-        return absl::InvalidArgumentError(absl::StrCat(where, error));
-      }
-    }
-    return D::GoldOf(record).has_value() ? absl::OkStatus()
-                                         : NoAnswer(where, record.id);
+  absl::StatusOr<Examples> ExamplesOf(typename B::Record record,
+                                      const std::string& where) const {
+    ETC_ASSIGN_OR_RETURN(const auto examples,
+                         benchmark_.MakeExamples(std::move(record), where));
+    return Examples(examples.begin(), examples.end());
   }
 
-  typename D::Context Context(const std::string& where = "") const {
-    return {.options = options_, .tokenizer = *tokenizer_, .where = where};
-  }
-
-  const typename D::Options options_;
-  const EtcConfig model_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
+  const B benchmark_;
+  const EtcConfig model_;
+  const MakeHeadFunction<B> make_head_;
 };
 
-// Task D with the options in `json`, the object of its name.
+// The task of benchmark B with the options in `json`, the object of its name.
 //   kInvalidArgument  what ReadCheckedTaskOptions says
-template <TaskDefinition D>
+template <typename B>
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
-    const nlohmann::json& json, const std::string& source,
-    const TaskSettings& settings, std::shared_ptr<const Tokenizer> tokenizer) {
+    MakeHeadFunction<B> make_head, const nlohmann::json& json,
+    const std::string& source, const TaskSettings& settings,
+    std::shared_ptr<const Tokenizer> tokenizer) {
   ETC_ASSIGN_OR_RETURN(
-      typename D::Options options,
-      ReadCheckedTaskOptions<D>(json, source, settings, tokenizer.get()));
-  return std::make_unique<TypedTask<D>>(std::move(options), settings.model,
-                                        std::move(tokenizer));
+      typename B::Options options,
+      ReadCheckedTaskOptions<B>(json, source, settings, tokenizer.get()));
+  return std::make_unique<BenchmarkTask<B>>(std::move(options), settings.model,
+                                            std::move(tokenizer), make_head);
 }
 
-// True if D makes examples for models without long tokens; D::Tables(input)
-// then says which tables such a model needs.
-template <TaskDefinition D>
-constexpr bool ServesBert() {
-  return requires(const InputOptions& input) { D::Tables(input); };
+// The object of the name of B in a configuration, as messages call it.
+template <typename B>
+std::string OptionsSource(const FinetuneConfig& config) {
+  return absl::StrCat(config.source, ": ", B().info().name);
 }
 
-// Whether D reads texts that are to be split into sentences.
-template <TaskDefinition D>
-constexpr bool SplitsSentences() {
-  return requires(typename D::Options options) { options.split_sentences; };
-}
-
-template <TaskDefinition D>
+template <typename B>
 absl::StatusOr<std::unique_ptr<Task>> MakeTaskOfConfig(
-    const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
+    MakeHeadFunction<B> make_head, const FinetuneConfig& config,
+    std::shared_ptr<const Tokenizer> tokenizer) {
   TaskSettings settings = TaskSettingsOf(config);
-  if constexpr (SplitsSentences<D>()) {
+  if (B().info().splits_sentences) {
     absl::StatusOr<SentenceSplitter> split =
         LoadSentenceSplitter(config.data.sentences);
     if (!split.ok()) {
@@ -496,58 +416,99 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTaskOfConfig(
     }
     settings.split_sentences = *std::move(split);
   }
-  ETC_ASSIGN_OR_RETURN(std::unique_ptr<RecordTask> task,
-                       MakeTask<D>(config.task_options,
-                                   absl::StrCat(config.source, ": ", D::kName),
-                                   settings, std::move(tokenizer)));
+  ETC_ASSIGN_OR_RETURN(
+      std::unique_ptr<RecordTask> task,
+      MakeTask<B>(make_head, config.task_options, OptionsSource<B>(config),
+                  settings, std::move(tokenizer)));
   task->HoldOut(HoldOutOptionsOf(config.data));
   return task;
 }
 
-template <TaskDefinition D>
-absl::StatusOr<std::shared_ptr<TaskHead>> MakeHeadOfConfig(
-    const FinetuneConfig& config) {
+// Finds out which records of data.train are held out, where some are, and notes
+// it in data.dev_records, which checkpoints keep.
+//   kFailedPrecondition  the configuration says others
+template <typename B>
+absl::Status NoteHeldOut(const B& benchmark, FinetuneConfig* config) {
+  const HoldOutOptions hold_out = HoldOutOptionsOf(config->data);
+  if (hold_out.fraction == 0) {
+    return absl::OkStatus();
+  }
   ETC_ASSIGN_OR_RETURN(
-      const typename D::Options options,
-      ReadCheckedTaskOptions<D>(config.task_options,
-                                absl::StrCat(config.source, ": ", D::kName),
-                                TaskSettingsOf(config), /*tokenizer=*/nullptr));
-  return D::MakeHead(config.model, options);
+      const std::vector<FileRecord> records,
+      ReadOwnFiles(benchmark, hold_out.patterns, RecordLimitsOf(config->data)));
+  std::vector<std::string> strata;
+  strata.reserve(records.size());
+  for (const FileRecord& record : records) {
+    strata.push_back(StratumOfRecord(benchmark, record.json, record.where));
+  }
+  const std::vector<bool> is_held_out = ChooseHeldOut(strata, hold_out);
+  ETC_RETURN_IF_ERROR(CheckHeldOut(records, is_held_out, hold_out));
+  config->data.dev_records = DescribeHeldOut(records, is_held_out);
+  config->json["data"]["dev_records"] = config->data.dev_records;
+  return absl::OkStatus();
 }
 
-template <TaskDefinition D>
+// Completes a configuration for training by what the data say.
+template <typename B>
+absl::Status CompleteConfig(FinetuneConfig* config) {
+  ETC_ASSIGN_OR_RETURN(
+      typename B::Options options,
+      ReadTaskOptions<B>(config->task_options, OptionsSource<B>(*config)));
+  const B benchmark(std::move(options));
+  nlohmann::json completed = config->task_options;
+  ETC_RETURN_IF_ERROR(benchmark.CompleteOptions(config->data, &completed));
+  if (completed != config->task_options) {
+    config->task_options = completed;
+    config->json[benchmark.info().name] = std::move(completed);
+  }
+  return benchmark.info().holds_out_records ? NoteHeldOut(benchmark, config)
+                                            : absl::OkStatus();
+}
+
+template <typename B>
 absl::StatusOr<TaskScores> ScoreFilesOfTask(const ScoredFiles& files,
                                             ScoringRules rules,
                                             const nlohmann::json& json,
                                             const std::string& source,
                                             const RecordLimits& limits) {
-  typename D::Options options;
+  typename B::Options options;
   if (!json.is_null()) {
-    ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<D>(json, source));
+    ETC_ASSIGN_OR_RETURN(options, ReadTaskOptions<B>(json, source));
   }
-  TaskScores scores = {.main_metric = MainMetricOf<D>(options)};
-  ETC_ASSIGN_OR_RETURN(
-      scores.metrics,
-      ScoreFiles<D>(files, rules, options, limits, &scores.unanswered));
+  const B benchmark(std::move(options));
+  TaskScores scores = {.main_metric = benchmark.main_metric()};
+  ETC_ASSIGN_OR_RETURN(scores.metrics, ScoreFiles(benchmark, files, rules,
+                                                  limits, &scores.unanswered));
   return scores;
 }
 
-// The entry of task D in the registry.
-template <TaskDefinition D>
-TaskEntry TaskEntryOf() {
-  TaskEntry entry = {.name = D::kName,
-                     .description = D::kDescription,
-                     .make = MakeTaskOfConfig<D>,
-                     .complete = CompletionOf<D>(),
-                     .splits_sentences = SplitsSentences<D>(),
-                     .holds_out_records = HoldsOutRecords<D>(),
-                     .serves_bert = ServesBert<D>(),
-                     .make_head = MakeHeadOfConfig<D>,
-                     .score = ScoreFilesOfTask<D>};
-  if constexpr (requires { D::Overall; }) {
-    entry.overall = D::Overall;
-  }
-  return entry;
+// The entry of benchmark B in the registry, with the function that makes its
+// head.
+template <typename B>
+TaskEntry BenchmarkEntry(MakeHeadFunction<B> make_head) {
+  const BenchmarkInfo info = B().info();
+  return {
+      .name = info.name,
+      .description = info.description,
+      .make =
+          [make_head](const FinetuneConfig& config,
+                      std::shared_ptr<const Tokenizer> tokenizer) {
+            return MakeTaskOfConfig<B>(make_head, config, std::move(tokenizer));
+          },
+      .complete = CompleteConfig<B>,
+      .splits_sentences = info.splits_sentences,
+      .holds_out_records = info.holds_out_records,
+      .serves_bert = info.serves_bert,
+      .make_head = [make_head](const FinetuneConfig& config)
+          -> absl::StatusOr<std::shared_ptr<TaskHead>> {
+        ETC_ASSIGN_OR_RETURN(const typename B::Options options,
+                             ReadCheckedTaskOptions<B>(config.task_options,
+                                                       OptionsSource<B>(config),
+                                                       TaskSettingsOf(config),
+                                                       /*tokenizer=*/nullptr));
+        return make_head(config.model, options);
+      },
+      .score = ScoreFilesOfTask<B>};
 }
 
 }  // namespace etc

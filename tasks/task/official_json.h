@@ -5,17 +5,18 @@
 #include <string>
 #include <utility>
 #include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/id_places.h"
 #include "tasks/data/non_finite_json.h"
 #include "tasks/task/scoring.h"
-#include "base/json_text.h"
 
 namespace etc {
 
@@ -78,47 +79,18 @@ absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read,
   return values;
 }
 
-// A record of task D.
-template <typename D>
-absl::StatusOr<typename D::Record> RecordFromJson(
-    const nlohmann::json& json, const std::string& where,
-    const typename D::Options& options) {
-  return ReadObject<typename D::Record>(
-      json, where, [&](JsonObjectReader& reader, typename D::Record* record) {
-        if constexpr (requires { D::ReadRecord(reader, options, record); }) {
-          D::ReadRecord(reader, options, record);
-        } else {
-          D::ReadRecord(reader, record);
-        }
-      });
-}
-
-template <typename D>
-absl::StatusOr<typename D::Record> ParseRecord(
-    absl::string_view text, const std::string& where,
-    const typename D::Options& options = {}) {
-  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
-  return RecordFromJson<D>(json, where, options);
-}
-
-// The same as if it had none of the fields D::AnswerFields(options), in which
-// there may also be NaN and Infinity.
-template <typename D>
-absl::StatusOr<typename D::Record> ParseRecordWithoutAnswers(
-    absl::string_view text, const std::string& where,
-    const typename D::Options& options = {}) {
+// A JSON value in which there may also be NaN and Infinity, which become null.
+// The error is that of the text as it is.
+inline absl::StatusOr<nlohmann::json> ParseJsonWithNonFinite(
+    absl::string_view text, const std::string& where) {
   absl::StatusOr<nlohmann::json> parsed = ParseJson(text, where);
   if (!parsed.ok()) {
     auto tried = ParseJson(WithNullForNonFinite(text), where);
-    parsed = tried.ok() ? std::move(tried) : std::move(parsed);
-  }
-  ETC_ASSIGN_OR_RETURN(nlohmann::json json, std::move(parsed));
-  if (json.is_object()) {
-    for (const std::string& field : D::AnswerFields(options)) {
-      json.erase(field);
+    if (tried.ok()) {
+      return tried;
     }
   }
-  return RecordFromJson<D>(json, where, options);
+  return parsed;
 }
 
 // A JSON value as official prediction files have it: on one line, ASCII with

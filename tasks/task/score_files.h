@@ -21,44 +21,28 @@
 
 namespace etc {
 
-// The id and the gold of one record, given its JSON text; no gold if it has no
-// answer.
-//   kInvalidArgument  the record is not as the format has it
-template <TaskDefinition D>
-absl::StatusOr<std::pair<std::string, std::optional<typename D::Gold>>>
-ParseGold(const std::string& text, const std::string& where, ScoringRules rules,
-          const typename D::Options& options = {}) {
-  if constexpr (requires { D::ParseGold(text, where, rules); }) {
-    return D::ParseGold(text, where, rules);
-  } else {
-    ETC_ASSIGN_OR_RETURN(typename D::Record record,
-                         ParseRecord<D>(text, where, options));
-    std::optional<typename D::Gold> gold = D::GoldOf(record);
-    return std::pair(std::move(record.id), std::move(gold));
-  }
-}
-
 // The gold of the records that have an answer, in their order, and the ids of
 // the others.
-template <TaskDefinition D>
+template <typename B>
 struct GoldRecords {
-  ById<typename D::Gold> gold = {};
+  ById<typename B::Gold> gold = {};
   std::set<std::string> unanswered = {};
   // The place of the first of those.
   std::string first_unanswered;
 };
 
 // Takes one record after the other.
-template <TaskDefinition D>
+template <typename B>
 class GoldCollector {
  public:
-  GoldCollector(ScoringRules rules, const typename D::Options& options)
-      : rules_(rules), options_(options) {}
+  // `benchmark` must outlive it.
+  GoldCollector(const B& benchmark, ScoringRules rules)
+      : benchmark_(benchmark), rules_(rules) {}
 
   //   kInvalidArgument  an id that comes again, and what ParseGold says
   absl::Status Add(const std::string& text, const std::string& where) {
     ETC_ASSIGN_OR_RETURN(auto record,
-                         ParseGold<D>(text, where, rules_, options_));
+                         benchmark_.ParseGold(text, where, rules_));
     auto& [id, gold] = record;
     const absl::Status is_new = ids_.Add(id, where);
     if (!is_new.ok() && !MayRepeat(id, gold)) {
@@ -76,42 +60,38 @@ class GoldCollector {
     return absl::OkStatus();
   }
 
-  GoldRecords<D> Take() { return std::move(records_); }
+  GoldRecords<B> Take() { return std::move(records_); }
 
  private:
   bool MayRepeat(const std::string& id,
-                 const std::optional<typename D::Gold>& gold) const {
-    if constexpr (requires { D::MayRepeat(*gold, *gold); }) {
-      const auto earlier = places_.find(id);
-      return gold.has_value() && earlier != places_.end() &&
-             D::MayRepeat(records_.gold[earlier->second].second, *gold);
-    } else {
-      return false;
-    }
+                 const std::optional<typename B::Gold>& gold) const {
+    const auto earlier = places_.find(id);
+    return gold.has_value() && earlier != places_.end() &&
+           benchmark_.MayRepeat(records_.gold[earlier->second].second, *gold);
   }
 
+  const B& benchmark_;
   const ScoringRules rules_;
-  const typename D::Options& options_;
   IdPlaces ids_;
   std::map<std::string, size_t> places_;  // of records with gold, by id
-  GoldRecords<D> records_;
+  GoldRecords<B> records_;
 };
 
 // All records of the files that `pattern` names.
 //   kInvalidArgument  what GoldCollector says
-template <TaskDefinition D>
-absl::StatusOr<GoldRecords<D>> ReadGold(const std::string& pattern,
+template <typename B>
+absl::StatusOr<GoldRecords<B>> ReadGold(const B& benchmark,
+                                        const std::string& pattern,
                                         ScoringRules rules,
-                                        const typename D::Options& options = {},
                                         const RecordLimits& limits = {}) {
-  GoldCollector<D> collector(rules, options);
-  if constexpr (requires { D::ReadFile(pattern, options, limits); }) {
+  GoldCollector<B> collector(benchmark, rules);
+  if (benchmark.info().has_own_files) {
     ETC_ASSIGN_OR_RETURN(
         const std::vector<FileRecord> records,
         ReadAllFiles(
             {pattern},
             [&](const std::string& path, const RecordLimits& of_records) {
-              return D::ReadFile(path, options, of_records);
+              return benchmark.ReadFile(path, of_records);
             },
             /*listener=*/nullptr, limits));
     for (const FileRecord& record : records) {
@@ -131,9 +111,9 @@ absl::StatusOr<GoldRecords<D>> ReadGold(const std::string& pattern,
 }
 
 // Checks the ids of the predictions against those of the gold records, as
-// strictly as D requires.
-template <TaskDefinition D>
-absl::Status CheckIds(const typename D::Answers& answers,
+// strictly as the benchmark requires.
+template <typename B>
+absl::Status CheckIds(const B& benchmark, const typename B::Answers& answers,
                       const std::set<std::string>& unanswered,
                       const ScoredFiles& files) {
   std::set<std::string> records = unanswered;
@@ -144,46 +124,38 @@ absl::Status CheckIds(const typename D::Answers& answers,
   for (const auto& [id, prediction] : answers.predictions) {
     predicted.insert(id);
   }
-  if constexpr (requires { D::kPredictionUnit; }) {
-    bool may_miss = false;
-    if constexpr (requires { D::kMayMissOfficially; }) {
-      may_miss = answers.rules == ScoringRules::kOfficial;
-    }
-    return may_miss ? absl::OkStatus()
-                    : CheckSameIds(records, unanswered, predicted, files,
-                                   D::kPredictionUnit);
-  } else if constexpr (requires { D::kRefusesOtherIds; }) {
-    return CheckKnownIds(records, predicted, files);
-  } else {
-    return absl::OkStatus();
+  const BenchmarkInfo info = benchmark.info();
+  if (!info.prediction_unit.empty()) {
+    return info.may_miss_officially && answers.rules == ScoringRules::kOfficial
+               ? absl::OkStatus()
+               : CheckSameIds(records, unanswered, predicted, files,
+                              info.prediction_unit);
   }
+  return info.refuses_other_ids ? CheckKnownIds(records, predicted, files)
+                                : absl::OkStatus();
 }
 
-// All scores of a prediction file by the metric of task D. Records without an
-// answer are left out, with their predictions. Where D has a function
-// CheckFiles, it says whether the two files belong together.
+// All scores of a prediction file by the metric of a benchmark. Records without
+// an answer are left out, with their predictions.
 //   kInvalidArgument  either is not as its format has it; no record has an
 //                     answer; files that do not belong together
-template <TaskDefinition D>
-absl::StatusOr<Metrics> ScoreFiles(const ScoredFiles& files,
+template <typename B>
+absl::StatusOr<Metrics> ScoreFiles(const B& benchmark, const ScoredFiles& files,
                                    ScoringRules rules = {},
-                                   const typename D::Options& options = {},
                                    const RecordLimits& limits = {},
                                    UnansweredRecords* unanswered = nullptr) {
   // The small file first: its mistakes should not take long to be seen.
-  typename D::Answers answers = {.rules = rules};
+  typename B::Answers answers = {.rules = rules};
   ETC_ASSIGN_OR_RETURN(answers.predictions,
-                       D::ReadPredictions(files.predictions));
-  ETC_ASSIGN_OR_RETURN(GoldRecords<D> read,
-                       ReadGold<D>(files.gold, rules, options, limits));
+                       benchmark.ReadPredictions(files.predictions));
+  ETC_ASSIGN_OR_RETURN(GoldRecords<B> read,
+                       ReadGold(benchmark, files.gold, rules, limits));
   answers.gold = std::move(read.gold);
   if (answers.gold.empty() && !read.unanswered.empty()) {
     return NothingToScore(files, read.first_unanswered);
   }
-  ETC_RETURN_IF_ERROR(CheckIds<D>(answers, read.unanswered, files));
-  if constexpr (requires { D::CheckFiles(answers, files); }) {
-    ETC_RETURN_IF_ERROR(D::CheckFiles(answers, files));
-  }
+  ETC_RETURN_IF_ERROR(CheckIds(benchmark, answers, read.unanswered, files));
+  ETC_RETURN_IF_ERROR(benchmark.CheckFiles(answers, files));
   std::erase_if(answers.predictions, [&](const auto& prediction) {
     return read.unanswered.contains(prediction.first);
   });
@@ -191,7 +163,7 @@ absl::StatusOr<Metrics> ScoreFiles(const ScoredFiles& files,
     *unanswered = {.count = static_cast<int64_t>(read.unanswered.size()),
                    .first = read.first_unanswered};
   }
-  Scores scores = ScoreOf<D>(answers, options);
+  Scores scores = benchmark.Score(answers);
   scores.metrics.insert(scores.metrics.end(), scores.diagnostics.begin(),
                         scores.diagnostics.end());
   return std::move(scores.metrics);
