@@ -147,23 +147,27 @@ function(etc_add_library name torch sources deps)
   endif()
   target_link_libraries(${target} PUBLIC ${deps})
   etc_set_up_target(${target} ${torch})
-  # Where several files are compiled as one (CMAKE_UNITY_BUILD), those that
-  # Highway compiles once for each instruction set stay alone.
+  set(options)
+  if(ETC_SANITIZE MATCHES undefined)
+    # Checks of each access, which the address sanitizer makes as well, cost
+    # templates for many instruction sets minutes to compile.
+    set(options "-fno-sanitize=null,alignment,object-size,pointer-overflow,vptr")
+  endif()
+  etc_compile_each_target_apart("${sources}" "${options}")
+  set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
+endfunction()
+
+# Where several files are compiled as one (CMAKE_UNITY_BUILD), those that Highway
+# compiles once for each instruction set stay alone; they get `options` as well.
+function(etc_compile_each_target_apart sources options)
   foreach(source IN LISTS sources)
     file(STRINGS "${source}" each_target REGEX "hwy/foreach_target.h"
       LIMIT_COUNT 1)
     if(each_target)
       set_source_files_properties("${source}" PROPERTIES
-        SKIP_UNITY_BUILD_INCLUSION ON)
-      if(ETC_SANITIZE MATCHES undefined)
-        # Checks of each access, which the address sanitizer makes as well, cost
-        # templates for many instruction sets minutes to compile.
-        set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
-          "-fno-sanitize=null,alignment,object-size,pointer-overflow,vptr")
-      endif()
+        SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS "${options}")
     endif()
   endforeach()
-  set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
 endfunction()
 
 # etc_module(<name> LAYER <layer> SOURCES <file>... DEPS <target>...
@@ -197,7 +201,7 @@ function(etc_program)
   etc_set_up_target(${arg_NAME} ${arg_TORCH})
 endfunction()
 
-# etc_test(<file> [TORCH] [THREADS] [PROGRAM | COMMANDS]
+# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [COMMANDS]
 #          [SLOW | SLOW_CASES <filter>] [DEPS <target>...]
 #          [ENVIRONMENT <n=v>...])
 #
@@ -215,8 +219,8 @@ endfunction()
 # Builds with sanitizers leave out the tests in ETC_UNSANITIZED_TESTS
 # (tests/CMakeLists.txt), and all that is slow.
 function(etc_test source)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS;PROGRAM;COMMANDS;SLOW" "SLOW_CASES"
-    "DEPS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg
+    "TORCH;THREADS;PROGRAM;COMMANDS;SLOW" "SLOW_CASES" "DEPS;ENVIRONMENT")
   etc_test_path("${source}" path name)
   set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
   if(ETC_SANITIZE AND (arg_SLOW OR name IN_LIST ETC_UNSANITIZED_TESTS))
@@ -229,12 +233,11 @@ function(etc_test source)
     target_compile_definitions(${target} PRIVATE
       ETC_PROGRAM="$<TARGET_FILE:realetc>")
     add_dependencies(${target} realetc)
-    target_sources(${target} PRIVATE
-      "${PROJECT_SOURCE_DIR}/tests/support/run_realetc_program.cc")
-  elseif(arg_COMMANDS)
-    target_link_libraries(${target} PRIVATE etc_commands)
-    target_sources(${target} PRIVATE
-      "${PROJECT_SOURCE_DIR}/tests/support/run_realetc_child.cc")
+  endif()
+  if(arg_COMMANDS)
+    target_link_libraries(${target} PRIVATE etc_run_realetc_child)
+  elseif(arg_PROGRAM)
+    target_link_libraries(${target} PRIVATE etc_run_realetc_program)
   endif()
   if(arg_SLOW_CASES)
     etc_add_test(${name} ${target} "${arg_ENVIRONMENT}"
@@ -256,15 +259,17 @@ function(etc_test source)
   endif()
 endfunction()
 
-# etc_tests(<name> [TORCH] [THREADS] <file>...)
+# etc_tests(<name> [TORCH] [THREADS] <file>... [APART <file>...])
 #
 # Files of one directory, as one program and one CTest entry: tests that need
 # neither an environment, a process nor a program of their own. GoogleTest prints
 # "[ RUN ]" and the case before it runs, so that a crash says where it was.
+# They are compiled as one file too (CMAKE_UNITY_BUILD), but for those APART,
+# whose names clash with names of others.
 function(etc_tests program)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "" "APART")
   set(sources)
-  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS arg_APART)
     etc_test_path("${source}" path name)
     set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
     if(NOT ETC_SANITIZE OR NOT name IN_LIST ETC_UNSANITIZED_TESTS)
@@ -277,6 +282,11 @@ function(etc_tests program)
   etc_test_path("${program}" path name)
   string(REPLACE "/" "_" target "${name}")
   etc_add_test_program(${target} "${path}" "${arg_TORCH}" "${sources}" "")
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD "${CMAKE_UNITY_BUILD}" UNITY_BUILD_BATCH_SIZE 6)
+  set_source_files_properties(${arg_APART} PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON)
+  etc_compile_each_target_apart("${sources}" "")
   etc_add_test(${name} ${target} "")
   if(arg_THREADS)
     etc_add_threaded_test(${name} ${target})
@@ -311,7 +321,6 @@ function(etc_add_test_program target path torch sources deps)
     set(header etc_test_pch)
   endif()
   add_executable(${target} ${sources})
-  # Tests are compiled one by one: their files have the same names for much.
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests"
     UNITY_BUILD OFF)
