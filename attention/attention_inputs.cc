@@ -144,7 +144,7 @@ struct AttentionInputs::BatchRuns {
   }
 };
 
-// What was given, and its completed form for the sizes of the last call.
+// The inputs as given, and their completed form for the sizes of the last call.
 struct AttentionInputs::Cache {
   ExplicitInputs given;
   // The argument of Everything(), or 0 for explicit tensors; no value for

@@ -25,8 +25,8 @@ enum class QuerySide { kLong, kGlobal };
 //
 // A mask is bool (or integers 0 and 1), true where attention is allowed;
 // undefined: everywhere. Ids are int64, from 0 to the rows of the relative
-// table less one; undefined: no relative term. Those of one softmax (l2l and
-// l2g, g2g and g2l) are there both or not at all.
+// table less one; undefined: no relative term. The ids of one softmax (l2l and
+// l2g, g2g and g2l) are either both defined or both undefined.
 struct ExplicitInputs {
   torch::Tensor l2l_mask, l2l_ids;  // [B, L, W]
   torch::Tensor l2g_mask, l2g_ids;  // [B, L, G]
@@ -41,7 +41,7 @@ struct ExplicitInputs {
 ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
                            int64_t long_length, int64_t global_length);
 
-// Who may see whom in a batch of long and global tokens, from one of three
+// Visibility among the long and global tokens of a batch, from one of three
 // sources: one pattern for each example, explicit tensors, or everything
 // visible, by default without relative ids (but see EtcInput). The same value
 // serves all layers. A copy is cheap and shares.
@@ -62,7 +62,7 @@ class AttentionInputs {
     return patterns_.get();
   }
 
-  // Whether there are explicit tensors.
+  // Returns true if there are explicit tensors.
   bool has_tensors() const;
   // True only if made by AttentionInputs(), without arguments.
   bool is_default() const;

@@ -12,10 +12,10 @@ struct RelativeTable {
   torch::Tensor bias;       // [R, N]
 };
 
-// What one softmax is computed from: T queries over two blocks of keys, of
-// which either may be empty. In ETC's layers "own" keys are tokens of the
-// queries' own stream (l2l, g2g), "other" keys tokens of the other stream (l2g,
-// g2l). The gradients of these tensors are an AttentionOperands too.
+// The operands of one softmax: T queries over two blocks of keys, of which
+// either may be empty. In ETC's layers "own" keys are tokens of the queries'
+// own stream (l2l, g2g), "other" keys tokens of the other stream (l2g, g2l).
+// The gradients of these tensors are an AttentionOperands too.
 //
 // B batch, N heads, d head_dim, e value_dim:
 struct AttentionOperands {

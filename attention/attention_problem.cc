@@ -57,7 +57,7 @@ void CheckShapes(const AttentionProblem& problem) {
   CheckPattern(problem.pattern, sizes);
 }
 
-// Of previous scores or dropout factors.
+// Checks the shapes of previous scores or dropout factors.
 void CheckScores(const ScorePair& scores, const AttentionProblem& problem,
                  const char* name) {
   TORCH_CHECK(scores.own.defined() == scores.other.defined(), name,

@@ -17,12 +17,12 @@ struct AttentionProblem {
   SoftmaxPattern pattern;
   // Scores carried from the layer below; undefined: zeros.
   ScorePair previous;
-  // Whether scores are carried to the layer above.
+  // True if scores are carried to the layer above.
   bool carry = false;
-  // Where a fused backend leaves them, if they are: may be `previous`,
-  // otherwise does not overlap it. The reference makes new tensors.
+  // The output tensors of a fused backend for carried scores: may be
+  // `previous`, otherwise does not overlap it. The reference makes new tensors.
   ScorePair carried;
-  // What the carried sum is divided by for the softmax.
+  // The carried sum is divided by this for the softmax.
   double divisor = 1.0;
   // Probability of dropping an attention weight. A fused backend drops those
   // that base/random.h says, with this seed; the reference draws its own,

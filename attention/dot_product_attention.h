@@ -18,8 +18,8 @@ struct DotProductAttentionInput {
   torch::Tensor query;  // [B, N, T, d]
   torch::Tensor key;    // [B, N, S, d]
   torch::Tensor value;  // [B, N, S, e]
-  // Who sees whom: AllKeysPattern (dense encoders, cross attention),
-  // CausalPattern (decoders) or PatternFromRuns.
+  // Visibility: AllKeysPattern (dense encoders, cross attention), CausalPattern
+  // (decoders) or PatternFromRuns.
   SoftmaxPattern pattern;
   // Undefined unless the pattern has relative ids; else at least
   // RelativeVocabSize(max_distance) rows (attention/pattern.h).
@@ -28,7 +28,7 @@ struct DotProductAttentionInput {
   ResidualAttention residual = ResidualAttention::kOff;
   // Layers below this one.
   int64_t layer = 0;
-  // From the layer below, [B, N, T, S]; undefined: zeros.
+  // Scores of the layer below, [B, N, T, S]; undefined: zeros.
   torch::Tensor previous;
   ScoreStorage storage = ScoreStorage::kStore;
   // The buffer of the previous scores, if the layer below gave one.
@@ -43,8 +43,8 @@ struct DotProductAttentionInput {
 
 struct DotProductAttentionOutput {
   torch::Tensor context;  // [B, N, T, e], dtype of the query
-  // For the layer above, [B, N, T, S]; undefined with kOff. Those of pairs that
-  // may not see each other are unspecified, but finite.
+  // Scores for the layer above, [B, N, T, S]; undefined with kOff. Those of
+  // pairs that may not see each other are unspecified, but finite.
   torch::Tensor scores;
   LiveScores live;
 };

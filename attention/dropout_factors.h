@@ -16,11 +16,11 @@ struct HeadRange {
   int64_t count = 0;
 };
 
-// What the attention weights of heads are multiplied by: 0 if they are dropped,
-// else 1 / (1 - probability); [B, heads, T, ...] as ScorePair, in the dtype and
-// on the device of `options`. Which are dropped is what base/random.h says, so
-// that the fused kernels and tensor operations on any device drop the same ones
-// for the same seed. `probability` is in [0, 1).
+// Factors of the attention weights of heads: 0 if dropped, else 1 / (1 -
+// probability); [B, heads, T, ...] as ScorePair, in the dtype and on the device
+// of `options`. base/random.h defines which weights are dropped, so that the
+// fused kernels and tensor operations on any device drop the same ones for the
+// same seed. `probability` is in [0, 1).
 ScorePair DropoutFactors(const SoftmaxPattern& pattern, const HeadRange& heads,
                          uint64_t seed, double probability,
                          const torch::TensorOptions& options);

@@ -269,7 +269,7 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   const LinearInput longs_in = products_.Input(long_input);
   const LinearInput globals_in = products_.Input(global_input);
 
-  // With one projection for all pieces both sides see the same.
+  // With one projection for all pieces both sides see the same keys and values.
   const bool shares = options_.share_qkv_projections;
   const SeenTokens by_long = !shares && AsksForNone(rows.longs)
                                  ? SeenTokens()

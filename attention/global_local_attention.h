@@ -110,8 +110,9 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   void set_implementation(AttentionImplementation implementation) {
     options_.implementation = implementation;
   }
-  // Of the projections; kFloat32 unless set. Elsewhere than on the CPU also of
-  // the products of attention, whose scores, softmax and sums stay float32.
+  // Precision of the projections; kFloat32 unless set. On other devices than
+  // the CPU it applies also to the products of attention, whose scores, softmax
+  // and sums stay float32.
   void set_linear_precision(LinearPrecision precision) {
     products_.set_precision(precision);
   }
@@ -133,7 +134,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
     torch::nn::Linear output = nullptr;
     RelativePositions relative = nullptr;
   };
-  // What the queries of one side see: keys and values, [B, N, length, d] each.
+  // Keys and values that the queries of one side see, [B, N, length, d] each.
   struct KeysAndValues {
     torch::Tensor key, value;
   };

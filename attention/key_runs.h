@@ -40,8 +40,8 @@ inline RunSetTable EmptySets(int64_t queries) {
           .last = std::vector<int32_t>(count, 0)};
 }
 
-// Which row of the relative table belongs to a query and a key, with m the
-// maximum distance (attention/pattern.h):
+// Row of the relative table for a query and a key, with m the maximum distance
+// (attention/pattern.h):
 //   kNone      none
 //   kDistance  RelativeId(key - query, m) for keys in `special` (all keys, if
 //              it has no sets), and OtherSegmentId(m) for others

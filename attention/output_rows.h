@@ -28,7 +28,7 @@ torch::Tensor RowsOf(const torch::Tensor& stream, const torch::Tensor& rows);
 // finding them would wait for it. Throws as RowsOf does.
 torch::Tensor DistinctRows(const torch::Tensor& rows, int64_t count);
 
-// Whether `rows` asks for no token.
+// Returns true if `rows` asks for no token.
 bool AsksForNone(const torch::Tensor& rows);
 
 }  // namespace etc

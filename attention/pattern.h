@@ -36,9 +36,9 @@ constexpr int64_t RelativeVocabSize(int64_t max_distance) {
   return RelativeDistanceCount(max_distance) + 3;
 }
 
-// Who may see whom in one example, and which relative id applies to each pair,
-// in O(L + G) memory (doc/model.md 6). Long tokens are i, j in [0, L),
-// global tokens g, k in [0, G):
+// Visibility and relative ids of all pairs of tokens in one example, in O(L +
+// G) memory (doc/model.md 6). Long tokens are i, j in [0, L), global tokens g,
+// k in [0, G):
 //
 //   l2l  i sees j  iff |j - i| <= local_radius
 //                      and long_segment[i] == long_segment[j]
@@ -67,7 +67,7 @@ struct AttentionPattern {
     return static_cast<int64_t>(global_example.size());
   }
 
-  // Of each long token.
+  // Ids of each long token.
   std::vector<int32_t> long_segment;
   std::vector<int32_t> long_example;
   // Indices of global tokens, -1 for none.
@@ -76,7 +76,7 @@ struct AttentionPattern {
   std::vector<int32_t> linked;
   std::vector<uint8_t> ignore_hard_l2g;
 
-  // Of each global token.
+  // Properties of each global token.
   std::vector<int32_t> global_example;
   std::vector<int32_t> global_segment;
   std::vector<uint8_t> ignore_hard_g2l;

@@ -8,7 +8,7 @@
 
 namespace etc {
 
-// What every builder needs to know of the model.
+// Properties of the model that every builder needs.
 struct PatternOptions {
   int64_t local_radius = 84;
   int64_t relative_pos_max_distance = 12;
@@ -19,8 +19,9 @@ struct PatternOptions {
 // Patterns of one example each. All throw c10::Error on vectors of different
 // lengths, indices out of range and ids that are not allowed.
 
-// From example ids (doc/model.md 6.1): tokens see each other iff their example
-// ids are equal. Ids must not be negative; padding has an id of its own.
+// Builds a pattern from example ids (doc/model.md 6.1): tokens see each other
+// iff their example ids are equal. Ids must not be negative; padding has an id
+// of its own.
 //
 //   long_example_ids:   [L]
 //   global_example_ids: [G]
@@ -30,7 +31,7 @@ AttentionPattern PatternFromExampleIds(
     const std::vector<int32_t>& global_example_ids,
     const std::vector<int32_t>& sentence_ids, const PatternOptions& options);
 
-// From breakpoints, 1 at the last token of each packed example
+// Builds a pattern from breakpoints, 1 at the last token of each packed example
 // (doc/model.md 6.2). Not packed: a single 1 at the last real token.
 //
 //   long_breakpoints: [L], global_breakpoints: [G], sentence_ids: [L]
@@ -52,7 +53,7 @@ std::vector<int32_t> FixedBlockGlobalTokenIds(
     const std::vector<int32_t>& input_mask, int64_t tokens_per_block,
     int32_t global_token_id);
 
-// What describes an example of HotpotQA and WikiHop (doc/model.md 6.4).
+// An example of HotpotQA or WikiHop (doc/model.md 6.4).
 struct MultihopSource {
   // [L]: 1 at the last long token of the question and of each paragraph.
   std::vector<int32_t> long_paragraph_breakpoints;

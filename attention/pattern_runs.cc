@@ -22,7 +22,7 @@ class RunAppender {
     }
   }
 
-  // What was added becomes the set of `query`.
+  // Makes the runs added so far the set of `query`.
   void AssignTo(int64_t query) const {
     table_->first[query] = first_;
     table_->last[query] = static_cast<int32_t>(table_->runs.size());
@@ -76,8 +76,8 @@ void RestrictLongToGlobal(const AttentionPattern& pattern, RunSetTable* sets) {
   }
 }
 
-// For each global token, ascending: the long tokens it belongs to, all three
-// kinds or only the two that hard masks let through.
+// Returns, for each global token, the long tokens that belong to it, ascending:
+// all three kinds or only the two that hard masks let through.
 std::vector<std::vector<int64_t>> LongTokensOf(const AttentionPattern& pattern,
                                                bool with_links) {
   std::vector<std::vector<int64_t>> tokens(pattern.global_length());

@@ -8,9 +8,10 @@
 
 namespace etc {
 
-// How the attention scores of the layers below enter a layer's softmax
-// (RealFormer, He et al. 2021; doc/model.md 10). With s_n the scaled score of
-// layer n = 0, 1, ... and S_n = s_n + S_{n-1} what is carried to layer n + 1:
+// Modes in which the attention scores of the layers below enter a layer's
+// softmax (RealFormer, He et al. 2021; doc/model.md 10). With s_n the scaled
+// score of layer n = 0, 1, ... and S_n = s_n + S_{n-1} the sum carried to layer
+// n + 1:
 //
 //   kOff   softmax(s_n)            nothing is carried
 //   kSum   softmax(S_n)
@@ -19,8 +20,8 @@ namespace etc {
 // No mode has parameters, so a checkpoint trained with one loads with another.
 enum class ResidualAttention { kOff, kSum, kMean };
 
-// How long the scores of a layer are kept, where a fused backend computes them
-// (the reference always stores):
+// Storage of the layers' scores, where a fused backend computes them (the
+// reference always stores):
 //
 //   kStore      each layer has tensors of its own, which autograd keeps
 //   kReverse    one buffer for all layers: each adds its scores in place, and
@@ -35,8 +36,8 @@ enum class ResidualAttention { kOff, kSum, kMean };
 //
 // With one buffer, a layer's scores can be carried to one layer only, and are
 // valid until that layer runs; after the backward pass they are not, and
-// gradients of scores cannot be retained. What breaks this throws c10::Error,
-// as does, with kReverse, a second backward pass.
+// gradients of scores cannot be retained. Any other use throws c10::Error, as
+// does, with kReverse, a second backward pass.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
 // Scores in a buffer, after `layers` layers; null: in tensors of their own.

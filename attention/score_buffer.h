@@ -19,16 +19,16 @@ namespace etc {
 // them, and removes the layer.
 class ScoreBuffer {
  public:
-  // For scores shaped as those of `first`. Its previous scores, if any, are
-  // where the sum begins: they are read by the first layer (with kRecompute,
-  // once more by each backward pass), never written.
+  // Makes a buffer for scores shaped as those of `first`, whose previous
+  // scores, if any, are the base of the sum: they are read by the first layer
+  // (with kRecompute, once more by each backward pass), never written.
   ScoreBuffer(const FusedBackend& backend, ScoreStorage storage,
               const AttentionProblem& first);
 
   int64_t layers() const { return layers_; }
   // The sum so far. Its values change with the next layer.
   const ScorePair& scores() const { return scores_; }
-  // Whether these are the buffer's own scores.
+  // Returns true if these are the buffer's own scores.
   bool Holds(const ScorePair& scores) const;
 
   // The next layer, with where it finds the sum so far and where it leaves its
@@ -41,9 +41,10 @@ class ScoreBuffer {
   // the backward pass left out layers above those. Throws c10::Error if that is
   // no longer possible: with kReverse, the second time.
   void ReturnTo(int64_t layers);
-  // What the backward pass of the last of `layers` layers has to do, after
-  // ReturnTo(layers). `above`: gradients from the layer above. Those of all
-  // layers share one pair of tensors, too. Call Removed after the pass.
+  // Returns the scores' part in the backward pass of the last of `layers`
+  // layers, after ReturnTo(layers). `above`: gradients from the layer above.
+  // The gradients of all layers share one pair of tensors, too. Call Removed
+  // after the pass.
   ScoreGradients Gradients(int64_t layers, const ScorePair& above);
   void Removed(int64_t layers);
 

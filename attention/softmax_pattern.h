@@ -21,9 +21,9 @@ struct SoftmaxMasks {
   torch::Tensor other_mask, other_ids;  // [B, T, other keys]
 };
 
-// Who sees whom in one softmax of a batch, and which relative id applies. Built
-// once for all layers by AttentionInputs::Softmax (ETC's two softmaxes) or by
-// one of the functions below. A copy is cheap and shares.
+// Visibility and relative ids of one softmax of a batch. Built once for all
+// layers by AttentionInputs::Softmax (ETC's two softmaxes) or by one of the
+// functions below. A copy is cheap and shares.
 struct SoftmaxPattern {
   int64_t batch = 0;
   int64_t queries = 0;  // T
@@ -34,15 +34,15 @@ struct SoftmaxPattern {
   int64_t radius = -1;
   // One for each example; null if only `masks` knows the pattern.
   std::shared_ptr<const std::vector<SoftmaxRuns>> runs;
-  // On the device given. Thread-safe. Throws c10::Error if what the pattern is
-  // built from has other sizes.
+  // Makes the masks on the given device. Thread-safe. Throws c10::Error if the
+  // source of the pattern has other sizes.
   std::function<SoftmaxMasks(const torch::Device&)> masks;
 
   // Columns of own scores.
   int64_t own_columns() const {
     return radius >= 0 ? 2 * radius + 1 : own_keys;
   }
-  // Whether it is known that no pair has a relative id.
+  // Returns true if it is known that no pair has a relative id.
   bool has_no_ids() const {
     return runs != nullptr && (runs->empty() || (*runs)[0].max_distance == 0);
   }

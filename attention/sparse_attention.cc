@@ -107,7 +107,7 @@ struct Call : torch::CustomClassHolder {
     return whole;
   }
 
-  // Whether scores are in tensors of this layer's own.
+  // Returns true if scores are in tensors of this layer's own.
   bool stores() const { return problem.carry && buffer == nullptr; }
 
   const FusedBackend& backend;

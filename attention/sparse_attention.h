@@ -31,14 +31,14 @@ enum class AttentionImplementation { kAuto, kReference, kBlocked, kKernel };
 // AttentionOperands and ScorePair are declared.
 struct SparseAttentionInput {
   AttentionOperands operands;
-  // Who sees whom, and relative ids: AttentionInputs::Softmax for the layers of
+  // Visibility and relative ids: AttentionInputs::Softmax for the layers of
   // ETC.
   SoftmaxPattern pattern;
 
   ResidualAttention residual = ResidualAttention::kOff;
   // Layers below this one.
   int64_t layer = 0;
-  // From the layer below; undefined: zeros.
+  // Scores of the layer below; undefined: zeros.
   ScorePair previous;
   ScoreStorage storage = ScoreStorage::kStore;
   // The buffer of the previous scores, if the layer below gave one.
@@ -57,7 +57,7 @@ struct SparseAttentionInput {
 // affect no result, since masks are the same in all layers.
 struct SparseAttentionOutput {
   torch::Tensor context;  // [B, N, T, e], dtype of the query
-  // For the layer above; undefined with kOff.
+  // Scores for the layer above; undefined with kOff.
   ScorePair scores;
   LiveScores live;
 };
@@ -74,8 +74,8 @@ SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);
 
-// Draws the number from which what is dropped follows. (Gradient checkpointing
-// keeps it, and draws it again in its recomputation.)
+// Draws the seed of dropout. (Gradient checkpointing keeps it, and draws it
+// again in its recomputation.)
 uint64_t DrawDropoutSeed();
 // The dropout factors that fused backends use after drawing `seed`, for the
 // reference.

@@ -7,9 +7,9 @@
 namespace etc {
 
 // input weight^T + bias, [..., outputs], for layers around the encoder: their
-// results, too, are to be the same bits at any number of threads, which those
-// of torch::linear are not. Of float32 on the CPU by MatrixProduct (linear.h)
-// and differentiable once (c10::Error), otherwise by LibTorch.
+// results, too, are the same bits at any number of threads, which torch::linear
+// does not promise. On the CPU, float32 is computed by MatrixProduct (linear.h)
+// and differentiable once (c10::Error); anything else by LibTorch.
 //
 //   input:   [..., n]
 //   weight:  [outputs, n]

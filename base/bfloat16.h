@@ -9,15 +9,15 @@ namespace etc::kernels {
 // even; NaN stays NaN. Nothing is checked; buffers must not overlap.
 void RoundToBfloat16(int64_t count, const float* from, uint16_t* to);
 
-// What products of bfloat16 matrices are on this CPU.
+// Support for bfloat16 matrix products on this CPU.
 enum class Bfloat16Products {
   kNone,  // not there: oneDNN makes them of AVX-512
   kSlow,  // emulated: slower than those of float32
   kFast,  // AVX512-BF16, and with it AMX: about twice as fast
 };
 
-// What oneDNN says, which asks the CPU, and the environment variable
-// DNNL_MAX_CPU_ISA for fewer instructions. kNone if there is no oneDNN.
+// Asks oneDNN, which asks the CPU; the environment variable DNNL_MAX_CPU_ISA
+// can withhold instructions. kNone without oneDNN.
 Bfloat16Products Bfloat16ProductsOfThisCpu();
 
 }  // namespace etc::kernels

@@ -21,7 +21,7 @@ void CheckIntegers(const torch::Tensor& ids, const std::string& name);
 // Real floating-point numbers.
 void CheckFloating(const torch::Tensor& values, const std::string& name);
 
-// On the device of `other`, called `other_name`.
+// Throws unless `tensor` is on the device of `other`, called `other_name`.
 void CheckSameDevice(const torch::Tensor& tensor, const std::string& name,
                      const torch::Tensor& other, const char* other_name);
 

@@ -102,7 +102,7 @@ std::vector<Hierarchy> FindHierarchies(const std::string& root) {
     }
   }
   if (hierarchies.empty()) {
-    // Where they usually are.
+    // The usual mount points.
     hierarchies = {
         {.is_version_2 = true, .root = "/", .mount_point = "/sys/fs/cgroup"}};
     for (const char* controller : {"memory", "cpu"}) {
@@ -140,8 +140,8 @@ std::string GroupIn(const Hierarchy& hierarchy,
   return "/";
 }
 
-// The directories of `group` and of all above it that can be seen. A group
-// beyond what is mounted, "/../other", has none of its own.
+// Returns the directories of `group` and of all groups above it that can be
+// seen. A group outside the mount, "/../other", has none of its own.
 std::vector<std::string> DirectoriesOf(const Hierarchy& hierarchy,
                                        const std::string& group) {
   absl::string_view below = group;

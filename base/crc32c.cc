@@ -35,7 +35,7 @@ constexpr Tables MakeTables() {
 constexpr Tables kTables = MakeTables();
 
 #if defined(__x86_64__)
-// As the loop of ExtendCrc32cByTables, by the processor's instruction.
+// The loop of ExtendCrc32cByTables with the processor's CRC instruction.
 __attribute__((target("sse4.2"))) uint32_t ExtendByInstruction(
     uint32_t crc, absl::string_view bytes) {
   uint64_t state = ~crc;

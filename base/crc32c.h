@@ -16,8 +16,8 @@ uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
 // ExtendCrc32c uses where there is one: a fifth as fast (2.1 and 10.9 GB/s).
 uint32_t ExtendCrc32cByTables(uint32_t crc, absl::string_view bytes);
 
-// What LevelDB and TensorFlow store in its place, because the checksum of bytes
-// that contain their own checksum tells little.
+// The masked checksum that LevelDB and TensorFlow store, because the checksum
+// of bytes that contain their own checksum tells little.
 inline uint32_t MaskCrc32c(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }

@@ -8,7 +8,7 @@
 
 namespace etc {
 
-// What changes the entries of directories, all by FileOperations. Errors are
+// Changes to the entries of directories, all by FileOperations. Errors are
 // those of the system, with the path in the message.
 
 // The directory that `path` is in: "." for a name alone.
@@ -40,7 +40,7 @@ std::string TemporaryName(const std::string& path, uint64_t number);
 // writing any there. OK if there is no such directory.
 absl::Status RemoveAbandonedTemporaries(const std::string& directory);
 
-// Of this machine, as names of files can hold it.
+// Returns this machine's host name in characters that file names can hold.
 std::string HostName();
 
 }  // namespace etc

@@ -13,7 +13,7 @@ namespace etc {
 // generator, or in the scope of ReplayDropoutSeeds the next one of those.
 uint64_t DrawDropoutSeed();
 
-// Where this thread's seeds come from; the innermost one is used.
+// A source of this thread's seeds; the innermost one is used.
 class DropoutSeedSource {
  public:
   DropoutSeedSource(const DropoutSeedSource&) = delete;
@@ -34,7 +34,7 @@ class DropoutSeedSource {
   DropoutSeedSource* const outer_;
 };
 
-// In its scope the seeds that this thread draws are appended to `seeds`.
+// Appends to `seeds`, while it lives, the seeds that this thread draws.
 class RecordDropoutSeeds final : DropoutSeedSource {
  public:
   explicit RecordDropoutSeeds(std::vector<uint64_t>* seeds) : seeds_(seeds) {}
@@ -45,9 +45,10 @@ class RecordDropoutSeeds final : DropoutSeedSource {
   std::vector<uint64_t>* const seeds_;
 };
 
-// In its scope this thread draws `seeds`, in order, and none from a generator:
-// what was computed while they were recorded can be computed again, whatever
-// other threads draw meanwhile. Drawing more throws c10::Error.
+// Makes this thread draw `seeds`, in order, while it lives, and none from a
+// generator: a computation during which they were recorded can be repeated
+// exactly, whatever other threads draw meanwhile. Drawing more throws
+// c10::Error.
 class ReplayDropoutSeeds final : DropoutSeedSource {
  public:
   explicit ReplayDropoutSeeds(const std::vector<uint64_t>& seeds)

@@ -136,7 +136,7 @@ absl::Status WriteFileAtomically(
     const std::string& path,
     const std::function<absl::Status(const WriteFunction& write)>& produce) {
   struct stat status = {};
-  // Else the rename would put a file in the place of /dev/null.
+  // Otherwise the rename would put a file in the place of /dev/null.
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write ", path, ": it is there already, and is ",

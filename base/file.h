@@ -29,7 +29,7 @@ class RandomAccessFile {
   const std::string& path() const { return path_; }
   // Bytes, as of the time of opening.
   uint64_t size() const { return size_; }
-  // Of the system, open as long as this is.
+  // The system's descriptor, open as long as this object lives.
   int descriptor() const { return descriptor_; }
 
   // Reads exactly `length` bytes from byte `offset` into `destination`. Safe to
@@ -51,7 +51,7 @@ class RandomAccessFile {
 static_assert(std::endian::native == std::endian::little);
 
 // Takes numbers and pieces from the front of `bytes`, which must outlive it.
-// What is not there is nullopt, and then nothing is taken.
+// Returns nullopt, and takes nothing, if too few bytes are left.
 class ByteReader {
  public:
   explicit ByteReader(absl::string_view bytes) : bytes_(bytes) {}
@@ -130,8 +130,8 @@ absl::Status WriteFileAtomically(
     const std::string& path,
     const std::function<absl::Status(const WriteFunction& write)>& produce);
 
-// Whether `name` is that of a file and no path to one: what one file may say of
-// another beside it (doc/formats.md 0.1).
+// Returns true if `name` is a plain file name and not a path: the only way in
+// which one file may refer to another beside it (doc/formats.md 0.1).
 bool IsPlainBaseName(absl::string_view name);
 
 // Creates `path` and its parents, each of which is on disk (fsync of the

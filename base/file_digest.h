@@ -10,7 +10,7 @@
 
 namespace etc {
 
-// What tells a file from others, wherever it is.
+// Identifies a file by its contents, independent of its path.
 struct FileDigest {
   uint64_t bytes = 0;
   // "sha256:" and the digits of all of it, or "sha256-of-samples:" and those of
@@ -21,8 +21,8 @@ struct FileDigest {
 };
 
 struct FileDigestOptions {
-  // Of a larger file, samples are read: a change of its size is always seen, a
-  // change that keeps the size only where it touches one of them.
+  // Larger files are sampled: a change of size is always seen, a change that
+  // keeps the size only where it touches a sample.
   uint64_t largest_whole = 1'000'000'000;
   // Bytes of a sample, and how many there are: at the beginning, at the end and
   // at even distances between.

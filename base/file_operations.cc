@@ -9,8 +9,8 @@
 namespace etc {
 namespace {
 
-// Of a thread and not of the process: a test that replaces them must not see
-// what others do meanwhile.
+// Per thread and not per process: a test that replaces the operations must not
+// see those of other threads.
 thread_local FileOperations* replaced = nullptr;
 
 }  // namespace

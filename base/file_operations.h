@@ -28,8 +28,8 @@ class FileOperations {
   virtual int RemoveDirectory(const std::string& path);
   virtual int SymbolicLink(const std::string& target, const std::string& path);
 
-  // What the calling thread uses: the system calls, or what a
-  // ScopedFileOperations of this thread has put in their place.
+  // The operations of the calling thread: the system calls, or the replacement
+  // installed by a ScopedFileOperations of this thread.
   static FileOperations& Current();
 };
 

@@ -39,7 +39,7 @@ class GzipFile {
   using Consumer = std::function<absl::Status(absl::string_view contents,
                                               uint64_t file_bytes)>;
 
-  // Whether `file` begins as gzip files do.
+  // Returns true if `file` begins with the magic bytes of gzip.
   static absl::StatusOr<bool> IsGzip(const RandomAccessFile& file);
 
   //   kDataLoss  damaged, cut off, or followed by something else; the message
@@ -62,7 +62,7 @@ class GzipFile {
   uint64_t file_size() const;
   const GzipIndex& index() const;
 
-  // As RandomAccessFile::Read, in bytes of the contents. Safe to call from
+  // Like RandomAccessFile::Read, in bytes of the contents. Safe to call from
   // several threads. kDataLoss also if the file has changed so that it cannot
   // be inflated any more.
   absl::Status Read(uint64_t offset, uint64_t length, char* destination) const;

@@ -16,7 +16,7 @@ struct GzipPoint {
   std::string window;  // the contents just before it, deflated
 };
 
-// What opening a gzip file finds.
+// The result of scanning a gzip file when it is opened.
 struct GzipIndex {
   uint64_t size = 0;  // bytes of the contents
   std::vector<GzipPoint> points;

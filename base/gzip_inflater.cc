@@ -12,10 +12,10 @@ namespace {
 constexpr uint64_t kInputBytes = 16384;
 constexpr size_t kWindowBytes = 32768;  // RFC 1951
 constexpr size_t kTrailerBytes = 8;     // RFC 1952: sum and length
-// What zlib calls the formats.
+// zlib's windowBits for the formats.
 constexpr int kGzip = 15 + 16;
 constexpr int kRaw = -15;
-// What zlib's data_type says after a call with Z_BLOCK.
+// Bits of zlib's data_type after a call with Z_BLOCK.
 constexpr int kUnusedBits = 7;
 constexpr int kInLastBlock = 64;
 constexpr int kBetweenBlocks = 128;

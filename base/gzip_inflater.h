@@ -18,8 +18,8 @@ namespace etc {
 // Memory: about 64 KiB.
 class GzipInflater {
  public:
-  // From the first byte, or from a point on. From the first byte on, the sum
-  // and the length that each member ends with are checked; from a point on,
+  // Inflates from the first byte, or from a point. From the first byte, the
+  // checksum and length at the end of each member are verified; from a point,
   // those of all members but the first. `file` must outlive it.
   static absl::StatusOr<std::unique_ptr<GzipInflater>> AtBeginning(
       const RandomAccessFile* file);
@@ -29,10 +29,10 @@ class GzipInflater {
   GzipInflater(const GzipInflater&) = delete;
   GzipInflater& operator=(const GzipInflater&) = delete;
 
-  // Where it is in the contents, and in the file.
+  // The position in the contents, and in the file.
   uint64_t offset() const { return offset_; }
   uint64_t file_offset() const { return next_read_ - stream_.avail_in; }
-  // Whether there are no more contents.
+  // Returns true at the end of the contents.
   bool at_end() const { return at_end_; }
 
   // Puts the bytes that follow at `destination`, at most `length`, of which
@@ -41,7 +41,7 @@ class GzipInflater {
   //   kDataLoss  the file is damaged, or ends too early
   absl::StatusOr<size_t> Next(char* destination, size_t length);
 
-  // Whether it is between two blocks, and the point that this is.
+  // Returns true between two blocks, where MakePoint() makes a point.
   bool at_point() const { return at_point_; }
   absl::StatusOr<GzipPoint> MakePoint();
 

@@ -6,8 +6,9 @@
 
 namespace etc {
 
-// In its scope this thread's TruncatedNormal_ and MakeLinear draw nothing and
-// leave weights uninitialised, for modules that get others at once.
+// Makes this thread's TruncatedNormal_ and MakeLinear, while it lives, draw
+// nothing and leave weights uninitialised, for modules whose weights are loaded
+// at once.
 class WithoutInitialValues {
  public:
   WithoutInitialValues();

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a message says of a value.
+// Describes a value in a message.
 std::string Describe(const json& value) {
   if (value.is_object()) {
     return "an object";
@@ -33,8 +33,8 @@ std::string Describe(const json& value) {
   return text;
 }
 
-// Each returns what is wrong with `value` ("should be a number, but is true"),
-// or sets `*result` and returns an empty string.
+// Each sets `*result` and returns an empty string, or returns the error in
+// `value` ("should be a number, but is true").
 std::string Take(const json& value, bool* result) {
   if (!value.is_boolean()) {
     return absl::StrCat("should be true or false, but is ", Describe(value));

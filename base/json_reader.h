@@ -62,7 +62,7 @@ class JsonObjectReader {
   void OneOrMore(const std::string& field, std::vector<std::string>* value);
   void OneOrMore(const std::string& field, std::vector<int64_t>* value);
 
-  // As Optional(), but it is a mistake when the field is absent.
+  // Like Optional(), but notes a mistake when the field is absent.
   template <typename T>
   void Required(const std::string& field, T* value) {
     if (Require(field)) {
@@ -70,13 +70,13 @@ class JsonObjectReader {
     }
   }
 
-  // Whether the field is there. Does not count as reading it.
+  // Returns true if the field is there. Does not count as reading it.
   bool Has(const std::string& field) const;
   // The field as it stands, or nullptr (with a mistake noted when `required`).
   const nlohmann::json* Raw(const std::string& field, bool required);
-  // What messages start with.
+  // The prefix of messages.
   const std::string& where() const { return where_; }
-  // Where a nested field is: "finetune.json: train.optimizer".
+  // The prefix for a nested field: "finetune.json: train.optimizer".
   std::string Where(const std::string& field) const;
 
   // Notes the mistake "<where>.<field> <message>" unless there is one already.
@@ -93,7 +93,7 @@ class JsonObjectReader {
     }
   }
 
-  // Whether there is no mistake yet.
+  // Returns true if no mistake has been noted yet.
   bool ok() const { return status_.ok(); }
 
   enum class UnknownFields { kError, kIgnore };

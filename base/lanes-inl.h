@@ -72,7 +72,7 @@ struct AllLanes {
   HWY_INLINE void Store(FloatVector vector, float* to) const {
     hn::StoreU(vector, FloatTag(), to);
   }
-  // What counts of one, the rest of the other.
+  // Takes the lanes that count from the first vector, the rest from the second.
   HWY_INLINE FloatVector Choose(FloatVector vector, FloatVector) const {
     return vector;
   }

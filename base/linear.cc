@@ -44,7 +44,7 @@ const OnednnModule& Onednn() {
   return **loaded;
 }
 
-// As oneDNN takes it: rows or columns contiguous.
+// Returns `matrix` in a layout that oneDNN takes: rows or columns contiguous.
 torch::Tensor AsMatrix(const torch::Tensor& matrix) {
   const int64_t rows = matrix.size(0);
   const int64_t columns = matrix.size(1);
@@ -87,11 +87,11 @@ TileSize TileSizeFor(const torch::Tensor& result) {
   return kSizes[std::size(kSizes) - 1];
 }
 
-// How many terms of the sums are added at a time. To pack a factor whose
-// columns are contiguous and long reads a little of many pages, again for each
-// tile: what is read together should stay in the cache. (Measured as above,
-// depth 4096: gradients of [1536, 384] and [3072, 768] took up to 20 % more at
-// once; others, and bfloat16, gain nothing.)
+// The number of terms of the sums that are added at a time. Packing a factor
+// whose columns are contiguous and long reads a little of many pages, again for
+// each tile: the part read together should stay in the cache. (Measured as
+// above, depth 4096: gradients of [1536, 384] and [3072, 768] took up to 20 %
+// more at once; others, and bfloat16, gain nothing.)
 int64_t DepthOfPart(const torch::Tensor& a) {
   constexpr int64_t kPart = 512;
   constexpr int64_t kLong = 1024;
@@ -108,7 +108,7 @@ OnednnMatrix PartOf(const torch::Tensor& matrix, int64_t row, int64_t column) {
           .column_stride = matrix.stride(1)};
 }
 
-// Where a tile and a part of its sums begin.
+// The origin of a tile and of a part of its sums.
 struct TilePart {
   int64_t row, column, term;
 };
@@ -130,7 +130,7 @@ OnednnProduct PartOfTile(const Product& product, const TileSize& size,
           .adds = at.term > 0};
 }
 
-// What went wrong first, of several threads.
+// The first error of several threads.
 struct Mistake {
   static void Report(void* mistake, const char* message) {
     auto* const self = static_cast<Mistake*>(mistake);

@@ -9,12 +9,12 @@
 
 namespace etc {
 
-// What the operands of linear layers are, forward and backward. With kBfloat16
+// Operand precision of linear layers, forward and backward. With kBfloat16,
 // float32 operands are rounded to bfloat16 for the product; sums, results,
 // weights and their gradients stay float32: twice as fast with AVX512-BF16 or
-// AMX (Bfloat16ProductsOfThisCpu). Elsewhere than on the CPU LibTorch rounds
-// the product, too, as its autocast does, before the bias is added in float32.
-// Operands of other dtypes are taken as they are.
+// AMX (Bfloat16ProductsOfThisCpu). On other devices than the CPU LibTorch
+// rounds the product, too, as its autocast does, before the bias is added in
+// float32. Operands of other dtypes are taken as they are.
 enum class LinearPrecision { kFloat32, kBfloat16 };
 
 // A copy of float32 values on the CPU, rounded to the nearest; contiguous.
@@ -30,8 +30,8 @@ torch::Tensor ToBfloat16(const torch::Tensor& values);
 //   bias:     [n] float32; may be undefined
 //   returns:  [m, n] float32
 //
-// On the CPU; not differentiable. Throws c10::Error for other shapes and
-// dtypes, and for bfloat16 on a CPU that has no such products.
+// CPU only; not differentiable. Throws c10::Error for other shapes and dtypes,
+// and for bfloat16 on a CPU that has no such products.
 torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
                             const torch::Tensor& bias = {});
 
@@ -40,8 +40,8 @@ torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
 struct LinearInput {
   torch::Tensor value;    // [..., n]
   torch::Tensor operand;  // idem, without gradient
-  // Whether `value` is the rounded copy of one in float32, which their product
-  // is to be in again: elsewhere than on the CPU.
+  // True if `value` is rounded from float32 and the product must be returned in
+  // float32: on other devices than the CPU.
   bool is_rounded = false;
 };
 

@@ -36,8 +36,8 @@ std::string DescribeOnednn() {
                       ", ", (*onednn)->library_file());
 }
 
-// What OpenBLAS or MKL say of themselves, or else the file of the library that
-// has the matrix product.
+// Asks OpenBLAS or MKL to describe itself; otherwise names the library file
+// that has the matrix product.
 std::string DescribeBlas() {
   if (auto* const config = Find<const char*()>("openblas_get_config")) {
     return config();
@@ -57,11 +57,11 @@ std::string DescribeBlas() {
   return file.empty() ? library.dli_fname : file.string();
 }
 
-// By the driver, whose functions have no versions: LibTorch tells names only to
-// who has the headers of CUDA.
+// Asks the driver, whose functions have no versions: LibTorch reveals device
+// names only to code with CUDA's headers.
 std::string CudaDeviceName(int index) {
   constexpr int kSuccess = 0;
-  // In the program since LibTorch counted the devices.
+  // Already loaded since LibTorch counted the devices.
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY);
   auto* const get = Find<int(int*, int)>("cuDeviceGet", driver);
   auto* const name = Find<int(char*, int, int)>("cuDeviceGetName", driver);

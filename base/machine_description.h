@@ -12,10 +12,10 @@ struct MachineFact {
   std::string value;
 };
 
-// What computes in this process, for reports of speed and of problems: the
-// versions of LibTorch and oneDNN, LibTorch's BLAS, the instructions of
-// kernels, CUDA devices, threads. Asks LibTorch, and oneDNN if it can be
-// opened.
+// Describes the hardware and libraries of this process, for reports of speed
+// and of problems: the versions of LibTorch and oneDNN, LibTorch's BLAS, the
+// instructions of kernels, CUDA devices, threads. Asks LibTorch, and oneDNN if
+// it can be opened.
 std::vector<MachineFact> DescribeMachine();
 
 }  // namespace etc

@@ -13,11 +13,12 @@ namespace etc {
 // memory and read here and there. The system reads pages when they are first
 // touched and drops them when it needs the room. Movable.
 //
-// The file must not become shorter meanwhile: reading what is gone is SIGBUS.
-// One that another replaces by renaming (base/file.h) stays as it was.
+// The file must not become shorter meanwhile: reading beyond its new end is
+// SIGBUS. A file that another replaces by renaming (base/file.h) stays as it
+// was.
 class MappedFile {
  public:
-  // What RandomAccessFile::Open says; kResourceExhausted and others if the
+  // Errors of RandomAccessFile::Open; kResourceExhausted and others if the
   // system cannot map it.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
@@ -26,7 +27,7 @@ class MappedFile {
   ~MappedFile();
 
   const std::string& path() const { return path_; }
-  // All of it, aligned to a page; an empty file has no bytes.
+  // The whole file, aligned to a page; an empty file has no bytes.
   absl::string_view bytes() const { return {data_, size_}; }
 
  private:

@@ -46,8 +46,8 @@ std::filesystem::path OwnFolder() {
   return error ? std::filesystem::path() : own.parent_path();
 }
 
-// Where a module may be, in the order of looking. A plain file name is searched
-// for by the dynamic linker along the RUNPATH.
+// Paths at which a module may be, in the order of looking. A plain file name is
+// searched for by the dynamic linker along the RUNPATH.
 std::vector<std::string> ModulePaths(const std::string& name) {
   std::vector<std::string> paths = {name};
   if (const std::filesystem::path own = OwnFolder(); !own.empty()) {
@@ -73,7 +73,8 @@ std::string ClashingFile(const ModuleFile& module) {
                                                               : file.string();
 }
 
-// What a module's function returns, or what is wrong with the file.
+// Returns the result of the module's function, or an error that describes the
+// file's defect.
 absl::StatusOr<const void*> TryToOpen(const ModuleFile& module,
                                       const std::string& path) {
   void* const handle = dlopen(

@@ -13,7 +13,7 @@ namespace etc {
 // library of which LibTorch may bring another version under the same symbol
 // names: it is opened with its own symbols first, and keeps them to itself.
 struct ModuleFile {
-  // What needs it, as messages have it.
+  // The component that needs it, as messages name it.
   const char* user;
   // Without directory.
   const char* name;

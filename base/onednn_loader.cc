@@ -10,8 +10,9 @@ constexpr ModuleFile kModule = {
     .name = "realetc_onednn.so",
     .function = kOnednnModuleFunction,
     .version = kOnednnModuleVersion,
-    // Of std::call_once in gemm_info_t<float, float, float>::jit_init(): of two
-    // libraries that define it, one would never compile its products.
+    // A guard variable of std::call_once in gemm_info_t<float, float,
+    // float>::jit_init(): of two libraries that define it, one would never
+    // compile its products.
     .clashing_symbol =
         "_ZZNSt9once_flag18_Prepare_executionC4IZSt9call_onceIZN4dnnl4impl3cp"
         "u3x6411gemm_info_tIfffE8jit_initEvEUlvE_JEEvRS_OT_DpOT0_EUlvE_EERSB_"

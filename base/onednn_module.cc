@@ -115,8 +115,8 @@ bool Multiply(const OnednnProduct& product, void* context,
   }
 }
 
-// Whether a product of bfloat16 can be had at all, for which there is no better
-// question than a small one.
+// Returns true if bfloat16 products are supported at all; the only reliable
+// test is to set up a small one.
 bool HasBfloat16Products() {
   const Memory::desc factor({16, 16}, Type::bf16, Memory::format_tag::ab);
   const Memory::desc result({16, 16}, Type::f32, Memory::format_tag::ab);

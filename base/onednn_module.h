@@ -5,7 +5,7 @@
 
 #include "base/bfloat16.h"
 
-// What the module realetc_onednn.so and its users share.
+// The interface between the module realetc_onednn.so and its users.
 //
 // LibTorch may have a oneDNN of its own inside, of another version than the one
 // that we link, and shows parts of it under the same symbol names: of two in
@@ -48,10 +48,10 @@ struct OnednnModule {
   // The instructions that it uses, as it calls them: those of the CPU, or fewer
   // if the environment variable DNNL_MAX_CPU_ISA says so.
   const char* (*instructions)();
-  // What products of bfloat16 are with those instructions.
+  // Support for bfloat16 products with those instructions.
   kernels::Bfloat16Products (*bfloat16_products)();
-  // On as many threads as OpenMP gives to the calling one. If there is no such
-  // product, calls `report(context, message)` and returns false.
+  // Multiplies on as many threads as OpenMP gives to the calling one. If there
+  // is no such product, calls `report(context, message)` and returns false.
   bool (*multiply)(const OnednnProduct& product, void* context,
                    void (*report)(void* context, const char* message));
 };

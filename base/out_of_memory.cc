@@ -24,7 +24,7 @@ bool IsOutOfMemory(const std::exception& error) {
   return absl::StrContains(message, "can't allocate memory") ||
          absl::StrContains(message, "not enough memory") ||
          absl::StrContains(message, "out of memory") ||
-         // What cuBLAS and cuDNN say when there is no room for their own.
+         // cuBLAS and cuDNN report a lack of room for their own workspaces so.
          absl::StrContains(message, "_STATUS_ALLOC_FAILED");
 }
 

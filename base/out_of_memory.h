@@ -10,16 +10,16 @@
 
 namespace etc {
 
-// What the message of every error here begins with.
+// The prefix of every error message here.
 inline constexpr char kOutOfMemory[] = "out of memory while ";
 
-// Whether `error` says that memory could not be had: std::bad_alloc, a length
-// that no container can have, or what LibTorch's allocators for the CPU and for
-// CUDA devices throw.
+// Returns true if `error` means that memory ran out: std::bad_alloc, a length
+// that no container can have, or an error of LibTorch's allocators for the CPU
+// and for CUDA devices.
 bool IsOutOfMemory(const std::exception& error);
 
-// How much was asked for, where LibTorch's allocators say so: "4000.0 GB",
-// "2.00 GiB"; else empty.
+// The size of the failed request, where LibTorch's allocators say it: "4000.0
+// GB", "2.00 GiB"; else empty.
 std::string MemoryAskedFor(const std::exception& error);
 
 // Runs `action`, which returns a Status or StatusOr, and turns running out of

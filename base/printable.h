@@ -14,8 +14,8 @@ namespace etc {
 // nothing. All else stays.
 std::string Printable(absl::string_view text);
 
-// Passes on what is written as Printable does, except that line feeds and tabs
-// stay, and carriage returns if `keeps_returns`.
+// Passes on its text as Printable does, except that line feeds and tabs stay,
+// and carriage returns if `keeps_returns`.
 class PrintableBuffer final : public std::streambuf {
  public:
   // `to` must outlive it.
@@ -37,7 +37,7 @@ class PrintableBuffer final : public std::streambuf {
   std::string begun_;
 };
 
-// From now on std::cout and std::cerr are written through PrintableBuffers, the
+// Routes std::cout and std::cerr through PrintableBuffers from now on, the
 // latter with carriage returns, which a line of progress needs. For main.
 void EscapeStandardStreams();
 

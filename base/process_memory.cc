@@ -31,7 +31,7 @@ namespace {
 // LibTorch's allocator calls posix_memalign, which in glibc before 2.38 asks
 // for more than it then takes, so that no block fits into the hole that one of
 // the same size has left. Here the room for the alignment stays part of the
-// block, and its address stands before what is given away, which therefore
+// block, whose address is stored before the address given away, which therefore
 // suffices to free it: raw_allocate(), by which LibTorch gives memory to
 // oneDNN, has nothing else.
 class ReusingAllocator final : public BlockAllocator {
@@ -89,7 +89,7 @@ void KeepFreedMemory() {
 #ifdef ETC_TUNES_MALLOC
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);  // never
-  // Never destroyed: tensors may outlive what is static.
+  // Never destroyed: tensors may outlive static objects.
   static auto* const allocator = new ReusingAllocator();
   c10::SetCPUAllocator(allocator);
 #endif

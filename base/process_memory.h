@@ -10,8 +10,8 @@ namespace etc {
 int64_t ResidentBytes();
 
 // ResidentBytes at the first call. KeepFreedMemory makes it, so that in a
-// program this is what its libraries take before there are tensors: 120 MB with
-// one LibTorch, several hundred with another.
+// program this is the memory of its libraries before there are tensors: 120 MB
+// with one LibTorch, several hundred with another.
 int64_t ResidentBytesAtStart();
 
 // Makes the process keep memory that it frees, for its next use, where malloc
@@ -22,7 +22,7 @@ int64_t ResidentBytesAtStart();
 // default glibc hands blocks of more than 32 MiB back to the system each time,
 // and the system clears their pages before it gives them out again: a tenth of
 // the time of a step of the base model (measured, in the commit that added
-// this). What is kept is held until the end.
+// this). Memory that is kept is held until the process ends.
 //
 // Tensors on the CPU are then taken in blocks that fit where others of the same
 // size have been. With LibTorch's own allocator over glibc 2.36 they do not,

@@ -46,10 +46,10 @@ constexpr double UnitInterval(uint64_t bits) {
 
 namespace etc::kernels {
 
-// Which attention weights are dropped: a function of (seed, head, query, block,
-// key) and of nothing else, so that forward and backward passes, any tiling and
-// any number of threads agree. Two 32-bit words for each query come from a
-// 64-bit mix; a 32-bit mix over them and the key decides.
+// Dropout of attention weights is a function of (seed, head, query, block, key)
+// and of nothing else, so that forward and backward passes, any tiling and any
+// number of threads agree. Two 32-bit words for each query come from a 64-bit
+// mix; a 32-bit mix over them and the key decides.
 
 // The seed of one head from that of the operation.
 constexpr uint64_t DropoutHeadSeed(uint64_t seed, int64_t batch, int64_t head) {
@@ -57,7 +57,7 @@ constexpr uint64_t DropoutHeadSeed(uint64_t seed, int64_t batch, int64_t head) {
                static_cast<uint64_t>(head));
 }
 
-// What stands for one query's row of one block (0 own keys, 1 others).
+// The random state of one query's row of one block (0 own keys, 1 others).
 struct DropoutRow {
   uint32_t first;
   uint32_t second;
@@ -89,7 +89,7 @@ inline uint32_t DropoutThreshold(double probability) {
       std::llround(std::fmin(probability, 1.0 - 0x1p-32) * 4294967296.0));
 }
 
-// What the weight is multiplied by: 0 if dropped, else 1 / (1 - probability).
+// The factor of the weight: 0 if dropped, else 1 / (1 - probability).
 inline float DropoutFactor(DropoutRow row, uint32_t key, double probability) {
   return DropoutNumber(row, key) < DropoutThreshold(probability)
              ? 0.0f

@@ -24,7 +24,7 @@ class DescriptorBuffer final : public std::streambuf {
   enum class Buffering {
     // Each piece of text is written at once, from any thread.
     kNone,
-    // For one thread: when the buffer is full, or is flushed.
+    // Written when the buffer is full or flushed; for use by one thread.
     kFull,
   };
 
@@ -59,8 +59,8 @@ class DescriptorBuffer final : public std::streambuf {
   bool has_given_up_ = false;
 };
 
-// From here on std::cout and std::cerr write by a DescriptorBuffer, until
-// WasInterrupted().
+// Makes std::cout and std::cerr write through a DescriptorBuffer from now on,
+// until WasInterrupted().
 void GuardStandardStreams();
 
 // Writes what std::cout still has. An error, with the system's reason, if

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 
 // Debian's Abseil has no such macros.
 
@@ -30,5 +31,15 @@
     return std::move(status_or).status();                \
   }                                                      \
   left = *std::move(status_or)
+
+namespace etc {
+
+// kInvalidArgument with a message made of `parts`, which StrCat joins.
+template <typename... Parts>
+absl::Status InvalidArgument(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+}  // namespace etc
 
 #endif  // ETC_BASE_STATUS_MACROS_H_

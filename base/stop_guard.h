@@ -14,10 +14,11 @@ class Stopped : public std::exception {
   const char* what() const noexcept override;
 };
 
-// In its scope, passes through an encoder that this thread begins, forward and
-// backward, throw Stopped at the next layer once `*stop` is true: a step over
-// long inputs takes minutes, a layer of it seconds. Like torch::NoGradGuard it
-// applies to the thread; the innermost one is used. Null: nothing stops.
+// While it lives, passes through an encoder that this thread begins, forward
+// and backward, throw Stopped at the next layer once `*stop` is true: a step
+// over long inputs takes minutes, a layer of it seconds. Like
+// torch::NoGradGuard it applies to the thread; the innermost one is used. Null:
+// nothing stops.
 class StopGuard {
  public:
   explicit StopGuard(const std::atomic<bool>* stop);

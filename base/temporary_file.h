@@ -9,8 +9,8 @@
 namespace etc {
 
 // A new file beside `target`, which it replaces in one step once it is
-// complete, or which is removed. For what is written over a long time, piece by
-// piece; WriteFileAtomically in base/file.h is for all else. A killed process
+// complete, or which is removed. For files written over a long time, piece by
+// piece; WriteFileAtomically in base/file.h is for all others. A killed process
 // leaves it behind under its TemporaryName (RemoveAbandonedTemporaries).
 //
 // All by FileOperations of the calling thread. Errors are those of the system,
@@ -24,7 +24,7 @@ class TemporaryFile {
 
   // Before all else.
   absl::Status Create();
-  // Where it is until it is moved.
+  // The path of the file until it is moved.
   const std::string& path() const { return path_; }
 
   // Puts `contents` at the end.

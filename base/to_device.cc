@@ -8,7 +8,7 @@ torch::Tensor ToDevice(const torch::Tensor& tensor,
     return tensor;
   }
   if (device.is_cuda() && tensor.device().is_cpu() && tensor.numel() > 0) {
-    // What is expanded cannot be pinned as it is.
+    // An expanded tensor cannot be pinned as it is.
     const torch::Tensor dense =
         tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
     return dense.pin_memory().to(device, /*non_blocking=*/true);

@@ -8,12 +8,12 @@
 
 namespace etc {
 
-// What differs between the versions of LibTorch that the code compiles with,
+// Differences between the versions of LibTorch that the code compiles with,
 // 1.13 and 2.x.
 
-// A c10::Allocator on the CPU, of which Allocate() is what is its own. In some
-// versions allocate() is const, and only in some is there a copy_data(): what
-// overrides nothing here is not called either.
+// A c10::Allocator on the CPU; subclasses implement Allocate(). In some
+// versions allocate() is const, and only in some is there a copy_data(): a
+// function here that overrides nothing is not called either.
 class BlockAllocator : public c10::Allocator {
  public:
   // NOLINTBEGIN(modernize-use-override)

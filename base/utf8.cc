@@ -6,7 +6,7 @@
 namespace etc {
 namespace {
 
-// What may follow a lead byte: how many bytes, and the range of the first.
+// Continuation bytes of a lead byte: their count, and the range of the first.
 struct Continuation {
   size_t count = 0;  // 0: no lead byte of a longer character
   unsigned char lowest = 0x80;

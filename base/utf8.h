@@ -8,8 +8,8 @@
 
 namespace etc {
 
-// Whether `text` is well-formed UTF-8 (Unicode 15, table 3-7): no overlong
-// forms, no surrogates, nothing beyond U+10FFFF.
+// Returns true if `text` is well-formed UTF-8 (Unicode 15, table 3-7): no
+// overlong forms, no surrogates, nothing beyond U+10FFFF.
 bool IsUtf8(absl::string_view text);
 
 // A name from a file for a message: in quotation marks, printable, not longer

@@ -148,7 +148,7 @@ class Layer {
         torch::autograd::grad(roots, leaves_, gradients);
     benchmark::DoNotOptimize(found[0].data_ptr());
     if (variant_.sum) {
-      // As the layer below would get them.
+      // The gradients that the layer below would get.
       score_gradients_ = {found[found.size() - 2], found.back()};
     }
   }

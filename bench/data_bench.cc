@@ -1,7 +1,7 @@
-// How fast raw records become examples, on one core: MB/s of the text of the
-// official files, JSON parsing and tokenizing included. Each task is measured
-// on its bundled sample, and on real questions with BERT's vocabulary where a
-// folder of them lies beside the checkout (see CONTRIBUTING.md):
+// Speed of turning raw records into examples, on one core: MB/s of the text of
+// the official files, JSON parsing and tokenizing included. Each task is
+// measured on its bundled sample, and on real questions with BERT's vocabulary
+// where a folder of them lies beside the checkout (see CONTRIBUTING.md):
 //
 //   data_bench --benchmark_filter=Examples/hotpotqa
 
@@ -20,11 +20,11 @@
 #include "base/status_macros.h"
 #include "bench/run_benchmarks.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
 #include "tasks/data/record_file.h"
-#include "tasks/record_task.h"
 #include "tasks/registry.h"
+#include "tasks/task/benchmark_task.h"
 #include "tasks/text/wordpiece_tokenizer.h"
-#include "tasks/train/config.h"
 
 namespace etc {
 namespace {

@@ -65,7 +65,7 @@ std::vector<int32_t> ExampleIds(const DenseCase& c) {
 std::vector<torch::Tensor> Leaves(const DenseCase& c, bool by_token) {
   std::vector<torch::Tensor> leaves;
   for (int i = 0; i < 3; ++i) {
-    // As projections leave them, or as matmul wants them.
+    // Layout of projections, or the one that matmul prefers.
     leaves.push_back((by_token
                           ? torch::randn({c.batch, c.tokens, kHeads, kHeadDim})
                                 .transpose(1, 2)

@@ -157,7 +157,7 @@ void RegisterAll() {
   blocked("sum", "reverse");
   blocked("sum", "store");
   for (const char* size : {"base", "large"}) {
-    // All of base; as many layers of large as take about as long.
+    // All layers of base; as many of large as take about as long.
     const int64_t layers = std::string(size) == "base" ? 12 : 6;
     for (const bool training : {false, true}) {
       for (const char* residual : {"off", "sum", "mean"}) {

@@ -23,8 +23,7 @@
 #include "bench/machine.h"
 #include "bench/training.h"
 #include "tasks/data/loader.h"
-#include "tasks/train/step_memory.h"
-#include "tasks/train/step_time.h"
+#include "tasks/train/estimate.h"
 
 namespace etc {
 namespace {

@@ -1,5 +1,5 @@
-// What stands between the products of a layer, fused and by LibTorch's
-// operations, at base size.
+// The operations between the products of a layer, fused and by LibTorch, at
+// base size.
 //
 //   Layer/<bias_gelu|dropout_norm>/<fused|aten>/<forward|training>/rows:R/
 //     threads:T

@@ -5,7 +5,7 @@
 
 namespace etc {
 
-// What the benchmarks compare themselves with and how they count memory.
+// The machine that benchmarks report, and their count of memory.
 
 // Adds what computes (DescribeMachine) to what the benchmarks of this program
 // print first, and to the context in their JSON.
@@ -18,7 +18,8 @@ int RunTensorBenchmarks(int argc, char** argv, void (*register_all)());
 
 // FLOP per second of a 1024 x 1024 x 1024 product in float32 (sgemm) at the
 // current number of threads. Machines are noisy: it is measured right before
-// what is compared with it and right behind, as a median of some products each.
+// and right after the computation compared with it, as a median of some
+// products each.
 class GemmRate {
  public:
   GemmRate();

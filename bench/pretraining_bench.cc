@@ -1,5 +1,5 @@
-// What the heads of pre-training cost: updates of pre-training beside updates
-// of fine-tuning of the same size, taken in turns.
+// Cost of the heads of pre-training: updates of pre-training beside updates of
+// fine-tuning of the same size, taken in turns.
 //
 //   Pretraining/<base|bert_base>/<mlm|mlm_cpc|mlm_nsp>/residual:<off|sum>/
 //     layers:N/length:L/micro_batch:B/threads:T
@@ -33,13 +33,12 @@
 #include "attention/pattern.h"
 #include "bench/machine.h"
 #include "bench/training.h"
-#include "tasks/pretrain/draws.h"
-#include "tasks/pretrain/packed_example.h"
+#include "tasks/pretrain/examples/draws.h"
+#include "tasks/pretrain/examples/packed_example.h"
+#include "tasks/pretrain/heads/pretrain_head.h"
 #include "tasks/pretrain/pretrain_example.h"
-#include "tasks/pretrain/pretrain_head.h"
 #include "tasks/pretrain/pretrain_options.h"
-#include "tasks/train/step_memory.h"
-#include "tasks/train/step_time.h"
+#include "tasks/train/estimate.h"
 
 namespace etc {
 namespace {

@@ -1,6 +1,6 @@
 """The batches that `realetc finetune` trains on, so that other programs can take
 the same ones: TrainingLoader (tasks/data/loader.h) of one process, with
-RandomOrder (tasks/data/shuffle.h) and CombineSeeds (base/random.h)."""
+RandomOrder (base/shuffle.h) and CombineSeeds (base/random.h)."""
 
 MASK = (1 << 64) - 1
 POOL_BATCHES = 16  # data.bucket_batches

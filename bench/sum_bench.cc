@@ -1,5 +1,5 @@
-// What it costs to sum gradients up over the processes of a run: as many floats
-// as the models of pre-training have, by two processes of this machine over its
+// Cost of all-reducing gradients over the processes of a run: as many floats as
+// the models of pre-training have, by two processes of this machine over its
 // loopback, one thread each.
 //
 //   GradientSum/<base|large>/processes:2
@@ -37,7 +37,7 @@ void Check(const absl::Status& status) {
   TORCH_CHECK(status.ok(), std::string(status.message()));
 }
 
-// Of a model, in tensors of some 4 MB.
+// Makes the gradients of a model, in tensors of some 4 MB.
 std::vector<torch::Tensor> GradientsOf(const std::string& preset) {
   constexpr int64_t kElements = int64_t{1} << 20;
   const absl::StatusOr<EtcConfig> config = EtcConfigPreset(preset);

@@ -22,7 +22,7 @@
 
 #include "absl/strings/string_view.h"
 #include "bench/run_benchmarks.h"
-#include "tasks/pretrain/word_cache.h"
+#include "tasks/pretrain/corpus/word_cache.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/tokenizer.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "tasks/train/estimate.h"
 #include "tasks/train/optimizer.h"
-#include "tasks/train/step_memory.h"
 
 namespace etc {
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "tasks/config/config.h"
 #include "tasks/data/loader.h"
-#include "tasks/task.h"
-#include "tasks/train/config.h"
+#include "tasks/task/task.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
 

@@ -58,7 +58,7 @@ std::vector<AttentionPattern> PatternsOfRows(const torch::Tensor& example_ids) {
   return patterns;
 }
 
-// Of each token, how many of its example come before it.
+// Returns for each token the number of tokens of its example before it.
 torch::Tensor PositionsWithinExamples(const torch::Tensor& example_ids) {
   torch::Tensor positions = torch::empty_like(example_ids);
   const int64_t length = example_ids.size(1);

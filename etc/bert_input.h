@@ -7,13 +7,13 @@
 
 namespace etc {
 
-// What BERT reads, for an EtcModel that is BERT (see weights/source_config.h):
+// Input of BERT, for an EtcModel that is BERT (see weights/source_config.h):
 // every token is global, none is long, and position i has row i of the table.
 // BERT's output is then EtcOutput::global_output, and RealFormer's that of the
 // same model with residual attention (doc/model.md 10.1).
 //
-// Who sees whom is one AttentionPattern for each row, so that the fused kernels
-// serve (attention/sparse_attention.h), and a row costs its own length.
+// Visibility is one AttentionPattern for each row, so that the fused kernels
+// can be used (attention/sparse_attention.h), and a row costs its own length.
 //
 //   token_ids:      [B, T] int64
 //   token_type_ids: [B, T] int64; undefined: all 0

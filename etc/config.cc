@@ -146,7 +146,8 @@ void CheckRelativeIds(const EtcConfig& config, FieldChecker& checker) {
   }
 }
 
-// What only one stream would use cannot be apart from what the other one uses.
+// Fields that only one stream would use cannot be separate from those of the
+// other.
 void CheckStreams(const EtcConfig& config, FieldChecker& checker) {
   for (const auto& [field, is_shared] :
        {std::pair("share_qkv_projections", config.share_qkv_projections),

@@ -53,12 +53,12 @@ struct EtcConfig {
   // (doc/model.md 4.4).
   int64_t grad_checkpointing_period = 0;
 
-  // From here on fields that are not in the official file, whose readers ignore
+  // Fields from here on are not in the official file, whose readers ignore
   // them.
   //
   // "off", "sum" or "mean".
   std::string residual_attention = "off";
-  // What LayerNorms add to the variance; RoBERTa's is 1e-5.
+  // Added to the variance by LayerNorms; RoBERTa's is 1e-5.
   double layer_norm_epsilon = 1e-12;
   // False for BERT, whose tokens are all global (etc/bert_input.h): parameters
   // that only long tokens would read do not exist, and it has as many as BERT.
@@ -68,7 +68,7 @@ struct EtcConfig {
   // LayerNorm for each stream. Pre-LN Transformers have it, ETC's code does not
   // (doc/model.md 4.2).
   bool final_layer_norm = false;
-  // Whether the two kernels of a layer that write into the residual stream
+  // True if the two kernels of a layer that write into the residual stream
   // (attention output, second of the feed-forward block) start with
   // initializer_range / sqrt(2 num_hidden_layers), as in GPT-2: for Pre-LN
   // (doc/pretraining.md 6.2).

@@ -92,7 +92,7 @@ EtcEmbeddingImpl::EtcEmbeddingImpl(const EtcConfig& config)
   global_norm_ = register_module("global_norm", norm());
 }
 
-// What one of the two streams reads and has of its own.
+// The inputs and modules of one of the two streams.
 struct EtcEmbeddingImpl::Stream {
   const torch::Tensor& token_ids;
   const torch::Tensor& segment_ids;

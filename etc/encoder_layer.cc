@@ -12,12 +12,13 @@
 namespace etc {
 namespace {
 
-// Whether a stream, [..., H], has no tokens. Its blocks are left out then: what
-// they do for nothing would give their weights gradients of zeros, as large as
-// these are.
+// Returns true if a stream, [..., H], has no tokens. Its blocks are then left
+// out, because computing them would give their weights gradients of zeros, as
+// large as the weights.
 bool IsEmpty(const torch::Tensor& stream) { return stream.numel() == 0; }
 
-// What a block computes from.
+// Returns the input of a block's computation: the stream, normalised with
+// Pre-LN.
 torch::Tensor BeginOfBlock(const torch::Tensor& stream, bool pre_layer_norm,
                            const torch::nn::LayerNorm& norm) {
   return pre_layer_norm && !IsEmpty(stream) ? ApplyLayerNorm(stream, norm)

@@ -47,7 +47,7 @@ class FeedForwardBlockImpl : public torch::nn::Module {
 
   torch::Tensor forward(const torch::Tensor& input);  // [..., hidden]
 
-  // Of both products; kFloat32 unless set.
+  // Precision of both products; kFloat32 unless set.
   void set_linear_precision(LinearPrecision precision) {
     products_.set_precision(precision);
   }
@@ -84,7 +84,7 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
                        const OutputRows& rows = {});
 
   GlobalLocalAttention& attention() { return attention_; }
-  // Of all linear layers.
+  // Precision of all linear layers.
   void set_linear_precision(LinearPrecision precision);
 
  private:

@@ -182,8 +182,8 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
                                           int64_t begin, int64_t end) {
   using Tensors = std::vector<torch::Tensor>;
   // The two streams, and the scores where there are any: without their buffer,
-  // so that the next chain, which begins its own, leaves them as they are. They
-  // are what the chain starts from when it is computed once more.
+  // so that the next chain, which begins its own, leaves them as they are. The
+  // chain starts from them when it is recomputed.
   const auto pack = [](const EncoderState& s) {
     return s.scores.g2g.defined()
                ? Tensors{s.long_states, s.global_states, s.scores.g2g,

@@ -31,13 +31,13 @@ const char* ResidualAttentionName(ResidualAttention mode);
 // "store", "reverse" and "recompute". Throws c10::Error for other names.
 ScoreStorage ScoreStorageFromName(const std::string& name);
 
-// What the encoder reads. B batch, L long length, G global length, H hidden.
+// Input of the encoder. B batch, L long length, G global length, H hidden.
 struct EtcInput {
   torch::Tensor token_ids;         // [B, L] int64
   torch::Tensor global_token_ids;  // [B, G] int64
-  // Who sees whom, and relative ids. Default: all tokens are those of one
-  // document, none is padding; long tokens see their window and all global
-  // ones, which see everything, with the relative ids of their distances
+  // Visibility and relative ids. Default: all tokens are those of one document,
+  // none is padding; long tokens see their window and all global ones, which
+  // see everything, with the relative ids of their distances
   // (AttentionInputs::Everything, relative_pos_max_distance).
   AttentionInputs attention;
 
@@ -49,16 +49,16 @@ struct EtcInput {
   torch::Tensor long_embedding_adder;    // [B, L, H]
   torch::Tensor global_embedding_adder;  // [B, G, H]
 
-  // What is wanted of the output; default: all.
+  // Rows of the output to compute; default: all.
   OutputRows outputs;
 };
 
 struct EtcOutput {
   torch::Tensor long_output;    // [B, L, H]; of rows: [R, H]
   torch::Tensor global_output;  // [B, G, H]; of rows: [S, H]
-  // What the last layer would hand on; undefined with residual attention off.
-  // Gone after the backward pass, unless they are stored. Those of a stream
-  // without a row that is asked for have no queries.
+  // Scores that the last layer would carry on; undefined with residual
+  // attention off. Gone after the backward pass, unless they are stored. The
+  // scores of a stream of which no row is asked for have no queries.
   ResidualScores scores;
 };
 
@@ -77,14 +77,14 @@ class EtcModelImpl : public torch::nn::Module {
   // Sets the configuration's `residual_attention`; parameters stay as they are.
   void set_residual_attention(ResidualAttention mode);
   ResidualAttention residual_attention() const;
-  // How long residual scores are kept; kReverse unless set.
+  // Storage of residual scores; kReverse unless set.
   void set_score_storage(ScoreStorage storage) { score_storage_ = storage; }
   ScoreStorage score_storage() const { return score_storage_; }
-  // For all layers; kAuto unless set.
+  // Implementation of all layers; kAuto unless set.
   void set_attention_implementation(AttentionImplementation implementation);
 
-  // Of the linear layers of all encoder layers; kFloat32 unless set. Parameters
-  // stay float32. On a CPU without such products forward then throws
+  // Precision of the linear layers of all encoder layers; kFloat32 unless set.
+  // Parameters stay float32. On a CPU without such products forward then throws
   // c10::Error.
   void set_linear_precision(LinearPrecision precision);
   LinearPrecision linear_precision() const { return linear_precision_; }

@@ -16,7 +16,7 @@ struct ParameterCounts {
   // Segment and absolute position tables and a LayerNorm, of each stream.
   int64_t other_embedding = 0;
   // Query, key, value and output projections: P (H A + A) + O (A H + H) a
-  // layer, P in {3, 6, 10} and O in {1, 2} by what is shared.
+  // layer, P in {3, 6, 10} and O in {1, 2}, depending on sharing.
   int64_t attention = 0;
   // Keys and biases of relative ids: R (A + heads) a stream and layer.
   int64_t relative_attention = 0;

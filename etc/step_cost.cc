@@ -50,7 +50,7 @@ struct Sizes {
   double window;        // W
 
   double Tokens() const { return long_tokens + global_tokens; }
-  // Those that the last layer gives outputs of.
+  // Tokens that the last layer gives outputs of.
   double Outputs() const { return long_outputs + global_outputs; }
 
   // Numbers in a head's scores of some long and global queries.
@@ -64,8 +64,8 @@ struct Sizes {
 
 // --- What autograd keeps ----------------------------------------------------
 
-// Of each token: queries, keys and values for its own stream and for the other,
-// contexts.
+// Projections per token: queries, keys and values for its own stream and for
+// the other, contexts.
 double Projections(const EtcConfig& config) {
   return config.share_qkv_projections ? 4 : 6;
 }
@@ -73,9 +73,9 @@ double Projections(const EtcConfig& config) {
 double LayerBytes(const EtcConfig& config, const StepShape& shape,
                   LinearPrecision precision) {
   const Sizes s(config, shape);
-  // Of each token: input of two norms, with mean and deviation; queries, keys,
-  // values and contexts; the feed-forward block before its activation; the
-  // largest score and the sum of a softmax.
+  // Numbers per token: input of two norms, with mean and deviation; queries,
+  // keys, values and contexts; the feed-forward block before its activation;
+  // the largest score and the sum of a softmax.
   const double of_token = 2 * s.hidden + 4 + Projections(config) * s.features +
                           s.intermediate + 2 * s.heads;
   // Operands of products. In float32 these are the outputs of the two norms,
@@ -86,7 +86,7 @@ double LayerBytes(const EtcConfig& config, const StepShape& shape,
   return (s.long_tokens + s.global_tokens) * (kFloat * of_token + operands);
 }
 
-// What one layer hands to the next.
+// Bytes of the scores that one layer carries to the next.
 double CarriedBytes(const EtcConfig& config, const Sizes& s) {
   if (config.residual_attention == "off") {
     return 0;

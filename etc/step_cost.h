@@ -10,15 +10,14 @@
 
 namespace etc {
 
-// How many tokens of an example the last layer gives outputs of (OutputRows);
-// unset: all.
+// Numbers of tokens of an example that the last layer gives outputs of
+// (OutputRows); unset: all.
 struct OutputCounts {
   std::optional<int64_t> longs;
   std::optional<int64_t> globals;
 };
 
-// The sizes of what is computed at once: B examples of L long and G global
-// tokens.
+// Sizes of a micro-batch: B examples of L long and G global tokens.
 struct StepShape {
   int64_t batch = 1;
   int64_t long_length = 4096;
@@ -26,7 +25,7 @@ struct StepShape {
   OutputCounts outputs;
 };
 
-// How a training step is computed.
+// Settings of a training step that change its cost.
 struct StepOptions {
   ScoreStorage storage = ScoreStorage::kReverse;
   LinearPrecision precision = LinearPrecision::kFloat32;
@@ -38,10 +37,10 @@ struct StepOptions {
 struct ActivationBytes {
   // Tensors kept from forward to backward, but for those of residual scores.
   double saved = 0;
-  // What residual scores and their gradients add: those handed from layer to
+  // Bytes of residual scores and their gradients: those carried from layer to
   // layer, and those kept for chains that are recomputed.
   double residual_scores = 0;
-  // Who sees whom in the batch.
+  // Patterns or masks of the batch.
   double attention_inputs = 0;
   // Temporaries.
   double working = 0;
@@ -60,10 +59,9 @@ ActivationBytes EstimateActivations(const EtcConfig& config,
                                     const StepOptions& options);
 
 // Floating-point operations of one forward pass: two for each multiplication
-// with addition. Softmax, norms and the like are left out. Of the scores, those
-// of pairs within the windows are counted, [B, N, L, 2r + 1 + G] and
-// [B, N, G, L + G]: what an implementation computes beyond them is its own
-// affair.
+// with addition. Softmax, norms and the like are left out. Scores are counted
+// for pairs within the windows only, [B, N, L, 2r + 1 + G] and [B, N, G, L +
+// G]; an implementation may compute more.
 struct ForwardFlops {
   // Query, key, value and output projections.
   double projections = 0;
@@ -83,8 +81,8 @@ ForwardFlops CountForwardFlops(const EtcConfig& config, const StepShape& shape);
 // gradient checkpointing computes again.
 double CountTrainingFlops(const EtcConfig& config, const StepShape& shape);
 
-// How many times the layers are computed, in units of one forward pass: 3, and
-// what gradient checkpointing computes again.
+// Cost of computing the layers, in units of one forward pass: 3, plus the part
+// that gradient checkpointing computes again.
 double LayerPasses(const EtcConfig& config);
 
 // Bytes that forward and backward of the layers move between memory and CPU

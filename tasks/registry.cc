@@ -11,7 +11,7 @@
 #include "tasks/openkp/task.h"
 #include "tasks/pretrain/task.h"
 #include "tasks/squad/task.h"
-#include "tasks/typed_entry.h"
+#include "tasks/task/benchmark_task.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tasks/task_entry.h"
+#include "tasks/task/task_entry.h"
 
 namespace etc {
 

@@ -15,9 +15,9 @@ class FusedBackend;
 
 struct AttentionForward {
   torch::Tensor context;  // [B, N, T, e]
-  // To carry to the layer above; undefined unless the problem says so.
+  // Scores to carry to the layer above; undefined unless the problem says so.
   ScorePair scores;
-  // What a fused backend needs again in Backward, beside its inputs and
+  // Tensors that a fused backend saves for Backward, beside its inputs and
   // `context`, such as sums of exponentials.
   std::vector<torch::Tensor> saved;
 };
@@ -38,30 +38,29 @@ class AttentionBackend {
  public:
   virtual const char* name() const = 0;
 
-  // Why the backend cannot compute this; empty if it can.
+  // Returns the reason why the backend does not support this; empty if it does.
   virtual std::string UnsupportedReason(
       const AttentionProblem& problem) const = 0;
 
   // Null for the reference.
   virtual const FusedBackend* fused() const { return nullptr; }
 
-  // Scores of pairs that may not see each other are whatever the backend finds
-  // convenient, but finite: the masks of all layers are the same, so that no
-  // result depends on them.
+  // Scores of pairs that may not see each other are unspecified, but finite:
+  // the masks of all layers are the same, so that no result depends on them.
   virtual AttentionForward Forward(const AttentionProblem& problem) const = 0;
 
  protected:
   ~AttentionBackend() = default;
 };
 
-// What the backward pass has to do with scores.
+// The scores' part in the backward pass.
 struct ScoreGradients {
-  // Of the carried scores, in any layout; either undefined: zeros.
+  // Gradients of the carried scores, in any layout; either undefined: zeros.
   ScorePair carried;
-  // Where those of the previous scores go: tensors of NewScores, may be those
-  // of `carried`. Undefined: nowhere.
+  // Outputs for the gradients of the previous scores: tensors of NewScores, may
+  // be those of `carried`. Undefined: not wanted.
   ScorePair previous;
-  // Whether the carried scores become the previous ones again, in place.
+  // True if the carried scores are to become the previous ones again, in place.
   bool undo = false;
 };
 

@@ -19,7 +19,7 @@ const char* GeluForm(Activation activation) {
   return activation == Activation::kGelu ? "tanh" : "none";
 }
 
-// By LibTorch, `output` of the shape of `input`.
+// Computes by LibTorch into `output`, which has the shape of `input`.
 void ActivateInto(Activation activation, const torch::Tensor& input,
                   torch::Tensor output) {
   if (activation == Activation::kTanh) {
@@ -55,9 +55,9 @@ void ForEachPart(int64_t count, const Function& function) {
               });
 }
 
-// Float32 on the CPU: LibTorch's vectors and what is left behind the last of
-// them differ in the last bits, and where that is would follow from the number
-// of threads. Parts of a fixed size do not.
+// Float32 on the CPU: LibTorch's vector loop and its remainder differ in the
+// last bits, and the position of the remainder would follow from the number of
+// threads. Parts of a fixed size do not.
 class ActivationFunction
     : public torch::autograd::Function<ActivationFunction> {
  public:

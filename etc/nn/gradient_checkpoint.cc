@@ -11,7 +11,7 @@
 namespace etc {
 namespace {
 
-// What the backward pass needs beside the saved tensors.
+// Data for the backward pass beside the saved tensors.
 struct Recomputation : torch::CustomClassHolder {
   TensorFunction function;
   int64_t inputs = 0;
@@ -44,7 +44,7 @@ class CheckpointFunction
     const Variables saved = context->get_saved_variables();
     const torch::AutoGradMode enable_gradients(true);
 
-    // Of the tensors, those that take part; the others get no gradient.
+    // Differentiates only tensors that require a gradient; the others get none.
     Variables inputs, sources;
     std::vector<size_t> source_indices;
     for (size_t i = 0; i < saved.size(); ++i) {

@@ -28,10 +28,9 @@ std::vector<torch::Tensor> CheckpointGradients(
     const TensorFunction& function, const std::vector<torch::Tensor>& inputs,
     const std::vector<torch::Tensor>& parameters);
 
-// How `layers` layers are grouped in chains for gradient checkpointing
-// (doc/model.md 4.4): [begin, end) of each. The first holds the remainder of
-// layers / period; the last is the one that is not recomputed. Period <= 0: one
-// chain.
+// Groups `layers` layers in chains for gradient checkpointing (doc/model.md
+// 4.4): [begin, end) of each. The first holds the remainder of layers / period;
+// the last is the one that is not recomputed. Period <= 0: one chain.
 std::vector<std::pair<int64_t, int64_t>> CheckpointChains(int64_t layers,
                                                           int64_t period);
 

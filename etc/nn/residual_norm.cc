@@ -20,7 +20,7 @@ using Context = torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 using OptionalTensor = c10::optional<torch::Tensor>;
 
-// What the kernels work on, rows contiguous; `seed` is drawn.
+// The kernels' inputs, rows contiguous; `seed` is drawn.
 struct Problem {
   torch::Tensor change;    // [..., H]
   torch::Tensor bias;      // [H] or undefined
@@ -30,7 +30,7 @@ struct Problem {
 
   int64_t columns() const { return change.size(-1); }
   int64_t rows() const { return change.numel() / columns(); }
-  // Whether the change is the sum.
+  // Returns true if the change alone is the sum.
   bool IsChangeAlone() const {
     return !bias.defined() && !residual.defined() && dropout == 0.0;
   }
@@ -73,7 +73,7 @@ torch::Tensor RunSum(const Problem& problem) {
 
 struct NormForward {
   torch::Tensor output;  // [..., H]
-  // What backward wants; undefined unless asked for.
+  // Saved for backward; undefined unless asked for.
   torch::Tensor sum;         // [..., H]
   torch::Tensor statistics;  // [2, rows], means and inverse deviations
 };
@@ -112,7 +112,7 @@ void RefuseSecondGradient() {
               "for them");
 }
 
-// What both backward passes keep beside tensors.
+// State of both backward passes beside tensors.
 struct Dropped {
   explicit Dropped(Context* context)
       : dropout(context->saved_data["dropout"].toDouble()),

@@ -31,10 +31,10 @@ struct NormParameters {
 // residual + dropout(change + bias), [..., H].
 //
 // Float32 on the CPU is computed in one pass, forward and backward, by
-// etc/nn/kernels/residual_norm.h; anything else by ResidualSumReference. Of its
-// inputs nothing is kept for backward: dropout follows from one number drawn
-// from LibTorch's CPU generator. Differentiable in all tensors, once: gradients
-// of gradients are refused (c10::Error) on the fast path. Throws c10::Error if
+// etc/nn/kernels/residual_norm.h; anything else by ResidualSumReference. No
+// input is saved for backward: dropout follows from one number drawn from
+// LibTorch's CPU generator. Differentiable in all tensors, once: gradients of
+// gradients are refused (c10::Error) on the fast path. Throws c10::Error if
 // shapes disagree.
 torch::Tensor ResidualSum(const ResidualInput& input);
 

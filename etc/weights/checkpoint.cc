@@ -33,7 +33,7 @@ absl::Status CheckNames(const TensorReader& reader, const LoadReport& report,
   return absl::OkStatus();
 }
 
-// What a format's writer takes; refers to `tensors`.
+// Converts to the input of a format's writer; the result refers to `tensors`.
 absl::StatusOr<std::vector<TensorToWrite>> ToWrite(
     const std::string& path, const NamedTensors& tensors) {
   std::vector<TensorToWrite> result;

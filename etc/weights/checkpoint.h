@@ -53,15 +53,15 @@ class TensorReader {
 
   // The file or directory that was opened.
   const std::string& path() const;
-  // Of all tensors, in ascending order.
+  // Names of all tensors, in ascending order.
   const std::vector<std::string>& Names() const;
-  // What is unusual in the files, but no reason to refuse them.
+  // Oddities of the files that are no reason to refuse them.
   const std::vector<std::string>& warnings() const;
   // Texts that the files store beside the tensors. Empty unless safetensors.
   const std::map<std::string, std::string>& metadata() const;
-  // For code that includes etc/weights/formats/tensor_source.h. The pointer is
-  // the same for two names of one tensor, and valid as long as the files are
-  // open. kNotFound if there is no such tensor.
+  // Finds a tensor, for code that includes etc/weights/formats/tensor_source.h.
+  // The pointer is the same for two names of one tensor, and valid as long as
+  // the files are open. kNotFound if there is no such tensor.
   absl::StatusOr<const TensorInfo*> Find(const std::string& name) const;
   // kNotFound as for Find.
   absl::StatusOr<std::vector<int64_t>> Shape(const std::string& name) const;
@@ -81,7 +81,7 @@ class TensorReader {
 // a number, and `path`, the file it is from (kInvalidArgument).
 absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors);
 
-// What became of each tensor when loading. Names in order.
+// Outcome of loading for each tensor. Names in order.
 struct LoadReport {
   std::vector<std::string> loaded;
   std::vector<std::string> missing;     // in the destination only
@@ -89,7 +89,7 @@ struct LoadReport {
   std::vector<std::string> converted;   // of another floating dtype
 };
 
-// Which names the file and the destination must have in common.
+// The names that the file and the destination must have in common.
 enum class NameMatch {
   kAny,          // the others are reported
   kDestination,  // those of the destination

@@ -53,7 +53,7 @@ absl::StatusOr<HeadPlan> PlanImportedHeads(const SourceWeights& source,
   return PlanHeads(source, config, heads);
 }
 
-// What the metadata of a file of ours say.
+// The metadata of a file of ours.
 std::map<std::string, std::string> MetadataFor(const ImportPlan& plan) {
   std::map<std::string, std::string> metadata = {kFormatMetadata};
   if (!plan.heads.found.empty()) {

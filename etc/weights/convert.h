@@ -15,8 +15,8 @@ namespace etc {
 struct ImportOptions {
   // Weights of any origin: "Bring your weights" in README.md.
   std::string source;
-  // Whether BERT is lifted to ETC (doc/model.md 11). Otherwise it stays BERT,
-  // in our files.
+  // True to lift BERT to ETC (doc/model.md 11). Otherwise it stays BERT, in our
+  // files.
   bool lift = false;
   // "off", "sum" or "mean", for a source that does not say what it was trained
   // with; empty: as the source says.
@@ -25,14 +25,14 @@ struct ImportOptions {
   // used for all tokens of a single text, in every row; or rows by index as far
   // as BERT has them (doc/formats.md 3.4).
   bool segments_by_index = false;
-  // For each row of the result's token table the row of the source with the
-  // same piece, or -1. Empty: the vocabularies are the same.
+  // The row of the source with the same piece for each row of the result's
+  // token table, or -1. Empty: the vocabularies are the same.
   std::vector<int64_t> token_rows;
-  // Whether heads come along (pretraining_heads.h), as far as the source has
-  // them, and the labels of a classifier. Lifting leaves out the pooler and
+  // True to convert heads as well (pretraining_heads.h), as far as the source
+  // has them, and the labels of a classifier. Lifting leaves out the pooler and
   // what reads it, and the answer span: ETC is not pre-trained with them.
   bool heads = true;
-  // Of the random numbers for parameters that the source lacks.
+  // Seed of the random numbers for parameters that the source lacks.
   uint64_t seed = 1;
 };
 

@@ -85,7 +85,7 @@ constexpr Part kEmbeddingParts[] = {
      "global_emb_layer_norm", "embeddings/LayerNorm", ""},
 };
 
-// What precedes the names of all parts of layers.
+// Prefixes of the names of all parts of layers.
 struct Prefixes {
   const char* ours = "";
   const char* official_etc = "";

@@ -27,7 +27,7 @@ enum class NameStyle {
 // "official ETC", "HuggingFace BERT", ...
 const char* NameStyleDescription(NameStyle style);
 
-// What a parameter is for, as far as the plan of its source depends on it.
+// The purpose of a parameter, as far as the plan of its source depends on it.
 enum class ParameterRole {
   kTokenTable,
   kTokenProjection,
@@ -67,7 +67,7 @@ struct EncoderParameter {
 const std::string& NameInStyle(const EncoderParameter& parameter,
                                NameStyle style);
 
-// Whether `style` stores it transposed.
+// Returns true if `style` stores it transposed.
 bool IsTransposedInStyle(const EncoderParameter& parameter, NameStyle style);
 
 // The shape that `style` stores it in.
@@ -75,19 +75,18 @@ std::vector<int64_t> ShapeInStyle(const EncoderParameter& parameter,
                                   NameStyle style);
 
 // All parameters of an EtcModel of this configuration, embeddings first, then
-// layer by layer (doc/formats.md 3.1; doc/model.md 7.2), then what is behind
-// them. `config` has passed
-// CheckEtcConfig.
+// layer by layer (doc/formats.md 3.1; doc/model.md 7.2), then those behind the
+// layers. `config` has passed CheckEtcConfig.
 std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config);
 
 // The tensors of a file, by the names that their style gives them.
 struct RecognizedNames {
   NameStyle style = NameStyle::kRealEtc;
-  // What precedes the encoder's names in the file: "bert/".
+  // Prefix of the encoder's names in the file: "bert/".
   std::string prefix;
-  // For all tensors with the prefix, the name in the file by the rest of the
-  // name as EncoderParameters spells it: "bert.embeddings.LayerNorm.gamma" by
-  // "embeddings.LayerNorm.weight".
+  // Maps the rest of the name of each tensor with the prefix, as
+  // EncoderParameters spells it, to the name in the file:
+  // "embeddings.LayerNorm.weight" to "bert.embeddings.LayerNorm.gamma".
   std::map<std::string, std::string> stored_as;
 };
 

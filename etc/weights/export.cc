@@ -99,7 +99,8 @@ Target TargetOf(const EtcConfig& config, const HuggingFaceFields& fields,
                       kOurWeights};
 }
 
-// Why the heads cannot be written in the style; empty if they can.
+// Returns the reason why the heads cannot be written in the style; empty if
+// they can.
 std::string InexpressibleHead(const SourceWeights& source,
                               const HeadPlan& heads, NameStyle style) {
   using enum PretrainingHead;

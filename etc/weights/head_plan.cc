@@ -17,7 +17,7 @@ std::string HeadShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-// Those of `names` that the file has.
+// Returns the members of `names` that the file has.
 std::vector<std::string> InFile(const SourceWeights& source,
                                 const std::vector<std::string>& names) {
   std::vector<std::string> found;

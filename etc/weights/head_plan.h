@@ -18,7 +18,7 @@ struct TiedTensor {
   std::string same_as;
 };
 
-// How heads are filled from a file, without reading any tensor.
+// A plan to fill heads from a file, made without reading any tensor.
 struct HeadPlan {
   std::vector<PretrainingHead> found;
   std::vector<PretrainingHead> missing;  // wanted, but not in the file
@@ -27,7 +27,7 @@ struct HeadPlan {
   // Other names of the output bias, and the decoder's weight, which is the
   // token table: untied decoders are not supported.
   std::vector<TiedTensor> tied;
-  // Why a head that is in the file is not taken.
+  // Reasons why heads that are in the file are not taken.
   std::vector<std::string> notices;
 
   bool Uses(const std::string& name) const;
@@ -42,10 +42,10 @@ std::vector<PretrainingHead> AllHeads();
 struct HeadPlanOptions {
   std::vector<PretrainingHead> heads = {std::begin(kAllPretrainingHeads),
                                         std::end(kAllPretrainingHeads)};
-  // As in WeightPlanOptions, for the bias of each token.
+  // Like WeightPlanOptions::token_rows, for the bias of each token.
   std::vector<int64_t> token_rows;
-  // For each output of the classifier wanted the row of that of the file.
-  // Empty: all in order.
+  // The file's row for each output of the wanted classifier. Empty: all in
+  // order.
   std::vector<int64_t> output_rows;
 };
 

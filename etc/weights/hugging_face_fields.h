@@ -27,8 +27,8 @@ struct HuggingFaceFields {
   // The name of each output of the classifier; empty where it has none, or only
   // HuggingFace's placeholders LABEL_0, LABEL_1, ...
   std::vector<std::string> labels;
-  // Why id2label and label2id cannot be used; empty if they can. An error only
-  // where there is a classifier.
+  // The reason why id2label and label2id cannot be used; empty if they can. An
+  // error only where there is a classifier.
   std::string labels_mistake;
   // A regression predicts mean + deviation * output. HuggingFace's predicts the
   // output: `export` multiplies the classifier accordingly.
@@ -56,7 +56,7 @@ nlohmann::json HuggingFaceFieldsToJson(const HuggingFaceFields& fields,
                                        int64_t num_outputs);
 
 // The same in the metadata of a safetensors file: under one key, or under none
-// where nothing is said.
+// if no field is set.
 std::map<std::string, std::string> MetadataOf(const HuggingFaceFields& fields);
 //   kInvalidArgument  metadata that MetadataOf does not write
 absl::StatusOr<HuggingFaceFields> HuggingFaceFieldsFromMetadata(

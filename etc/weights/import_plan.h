@@ -35,12 +35,12 @@ absl::Status CheckFree(const std::string& path);
 absl::Status CopyTokenizer(const TokenizerFiles& tokenizer,
                            const std::string& directory);
 
-// What an import will do. Of the source only the headers have been read.
+// The plan of an import. Only the headers of the source have been read.
 struct ImportPlan {
   WeightFile file;
   EtcConfig config;  // of the result
   WeightPlan plan;
-  // What comes along of pre-training: `plan` does not call it dropped.
+  // Heads of pre-training that come along: `plan` does not call them dropped.
   HeadPlan heads;
   // Kept in the metadata.
   HuggingFaceFields hugging_face;

@@ -7,13 +7,14 @@
 
 namespace etc {
 
-// Which output of a classifier in a file stands for which label of a task.
+// A match between the outputs of a classifier in a file and the labels of a
+// task.
 struct OutputMatch {
-  // For each label of the task the output of the file. Empty: no match, and the
+  // The file's output for each label of the task. Empty: no match, and the
   // classifier must not be taken.
   std::vector<int64_t> rows;
-  // How they were matched, or why not, for people to read. Empty if there is
-  // nothing to say: the same labels in the same order.
+  // Says how they were matched, or why not, for people to read. Empty if there
+  // is nothing to say: the same labels in the same order.
   std::string message;
   // True if the order of the outputs is only likely, which deserves a warning.
   bool is_guess = false;

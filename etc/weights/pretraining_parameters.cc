@@ -20,7 +20,7 @@ int64_t HeadWidth(const EtcConfig& c) { return c.token_embedding_size(); }
 int64_t HeadHidden(const EtcConfig& c) { return c.hidden_size; }
 int64_t HeadTokens(const EtcConfig& c) { return c.vocab_size; }
 int64_t HeadClasses(const EtcConfig&) { return 2; }
-// Of a classifier: the file says how many.
+// Outputs of a classifier: the file states their number.
 int64_t HeadOutputs(const EtcConfig&) { return 0; }
 
 struct HeadRow {
@@ -65,7 +65,8 @@ constexpr HeadRow kHeadRows[] = {
     {kCpc, false, HeadHidden, HeadHidden, "cpc.kernel", "cpc/kernel",
      "cpc.kernel", ""},
 };
-// Of run_classifier.py and run_squad.py, whose matrices are [out, in], too.
+// Heads of run_classifier.py and run_squad.py, whose matrices are [out, in],
+// too.
 constexpr HeadRow kTaskHeadRows[] = {
     {kClassifier, false, HeadOutputs, HeadHidden, "classifier.weight",
      "output_weights", "classifier.weight", "classifier.out_proj.weight"},
@@ -77,7 +78,7 @@ constexpr HeadRow kTaskHeadRows[] = {
      "cls/squad/output_bias", "qa_outputs.bias", ""},
 };
 
-// What precedes the prefix of the encoder: "module." of "module.bert.".
+// Returns what precedes the prefix of the encoder: "module." of "module.bert.".
 std::string PrefixOfHeads(const RecognizedNames& names) {
   if (names.prefix.empty()) {
     return "";

@@ -10,9 +10,9 @@
 
 namespace etc {
 
-// What pre-training has beside the encoder, in the order of names in files
-// (doc/pretraining.md 5, 9.1), and the heads of fine-tuned models that other
-// codes have too. A file has each of them as a whole or not at all.
+// The heads that pre-training has beside the encoder, in the order of names in
+// files (doc/pretraining.md 5, 9.1), and the heads of fine-tuned models that
+// other codes have too. A file has each of them as a whole or not at all.
 enum class PretrainingHead {
   kMlm,     // masked tokens; its decoder is the encoder's token table
   kPooler,  // tanh layer of the first token
@@ -38,8 +38,8 @@ const char* PretrainingHeadDescription(PretrainingHead head);
 // "MLM head, pooler"; "none" for none.
 std::string JoinPretrainingHeads(const std::vector<PretrainingHead>& heads);
 
-// What the metadata of a file of ours say its heads are for: `task` is the name
-// of a task, or this.
+// Value of `task` in the metadata of a file of ours with heads of pre-training;
+// otherwise it is the name of a task.
 inline constexpr char kPretrainingTask[] = "pretrain";
 
 // One parameter of a head and its names, which are whole here, with
@@ -47,7 +47,8 @@ inline constexpr char kPretrainingTask[] = "pretrain";
 struct PretrainingParameter {
   PretrainingHead head;
   EncoderParameter parameter;
-  // What RoBERTa and copies of tied tensors call it in HuggingFace's files.
+  // Other names in HuggingFace's files: RoBERTa's, and those of copies of tied
+  // tensors.
   std::vector<std::string> other_hugging_face;
 };
 
@@ -55,7 +56,7 @@ struct PretrainingParameter {
 // configuration, in the order of PretrainingHead.
 std::vector<PretrainingParameter> PretrainingParameters(
     const EtcConfig& config);
-// The same of kTaskHeads: a classifier with so many outputs, and the answer
+// The same of kTaskHeads: a classifier with `outputs` outputs, and the answer
 // span. ETC's code has no names for them.
 std::vector<PretrainingParameter> TaskHeadParameters(const EtcConfig& config,
                                                      int64_t outputs);
@@ -73,8 +74,8 @@ std::vector<std::string> NamesInFile(const PretrainingParameter& parameter,
 // is the token table once more.
 std::vector<std::string> DecoderNamesInFile(const RecognizedNames& names);
 
-// To which head each tensor belongs that NamesInFile and DecoderNamesInFile
-// know, by its name in the file.
+// Maps the name in the file of each tensor that NamesInFile and
+// DecoderNamesInFile know to its head.
 std::map<std::string, PretrainingHead> PretrainingTensors(
     const EtcConfig& config, const RecognizedNames& names);
 

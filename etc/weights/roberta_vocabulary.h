@@ -15,9 +15,9 @@ namespace etc {
 // is no printable Latin-1 character a code point from U+0100 on.
 std::string RobertaSpelling(absl::string_view piece);
 
-// For each piece of a SentencePiece vocabulary the row of RoBERTa's token table
-// with the same text, or -1. `vocab_json` is the path of RoBERTa's vocab.json,
-// which maps texts to rows.
+// Returns, for each piece of a SentencePiece vocabulary, the row of RoBERTa's
+// token table with the same text, or -1. `vocab_json` is the path of RoBERTa's
+// vocab.json, which maps texts to rows.
 //   kInvalidArgument  it is no object of whole numbers from 0
 absl::StatusOr<std::vector<int64_t>> RobertaRows(
     const std::string& vocab_json, const std::vector<std::string>& pieces);

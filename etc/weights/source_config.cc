@@ -37,7 +37,7 @@ bool IsHuggingFace(const json& fields) {
           fields.contains("transformers_version"));
 }
 
-// Also what we write for Google's code has them.
+// Files that we write for Google's code have them, too.
 bool HasLabels(const json& fields) {
   return fields.is_object() && fields.contains("id2label");
 }

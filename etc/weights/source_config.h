@@ -35,8 +35,8 @@ struct SourceConfig {
   std::vector<std::string> warnings;
 };
 
-// From etc_config.json, bert_config.json or config.json, the first of them that
-// exists.
+// Reads the first that exists of etc_config.json, bert_config.json and
+// config.json.
 //   kNotFound         none does
 //   kInvalidArgument  it is invalid
 absl::StatusOr<SourceConfig> ReadSourceConfig(const std::string& path);
@@ -60,7 +60,7 @@ absl::StatusOr<SourceConfig> BertConfigFromJson(const nlohmann::json& fields,
 // positions and long tokens.
 EtcConfig AsBert(EtcConfig config);
 
-// Whether positions are absolute only, as in BERT and RoBERTa.
+// Returns true if positions are absolute only, as in BERT and RoBERTa.
 bool HasOnlyAbsolutePositions(const EtcConfig& config);
 
 // The configuration files of Google's code and of HuggingFace for a

@@ -52,7 +52,7 @@ constexpr char kSentencePiece[] = "sentencepiece";
 constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
 // Classes of transformers that are BERT's tokenizer under another name, without
-// the suffix "Fast"; and those that are whatever tokenizer.json says.
+// the suffix "Fast"; and classes whose behaviour tokenizer.json alone defines.
 constexpr const char* kClasses[] = {
     "BertTokenizer",       "ConvBertTokenizer",
     "DistilBertTokenizer", "DPRContextEncoderTokenizer",
@@ -63,7 +63,7 @@ constexpr const char* kClasses[] = {
 constexpr const char* kGenericClasses[] = {"PreTrainedTokenizerFast",
                                            "TokenizersBackend"};
 
-// Pieces that stand for what is no text. In a text they are text
+// Control pieces, which stand for no text. In a text they are text
 // (doc/formats.md 4.5).
 constexpr absl::string_view kControls[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]",
                                            "[MASK]"};
@@ -75,7 +75,7 @@ bool Contains(const List& list, absl::string_view name) {
 
 // --- WordPiece ---------------------------------------------------------------
 
-// A vocabulary with all that is said of it.
+// A vocabulary with all statements about it.
 struct WordPieceFiles {
   // One piece a line.
   std::string lines;

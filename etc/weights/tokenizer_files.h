@@ -21,8 +21,8 @@ struct TokenizerFiles {
   WordPieceOptions wordpiece;
   // SentencePiece: split into words first (doc/model.md 9.4).
   bool split_punctuation = false;
-  // If `type` is empty, why the vocabulary found cannot be used; empty if there
-  // is none.
+  // The reason, if `type` is empty, why the vocabulary found cannot be used;
+  // empty if there is none.
   std::string unsupported;
 
   // Place of the statement about wordpiece.lower_case; empty if there is none.
@@ -73,7 +73,8 @@ std::vector<std::string> FilesBesideVocabulary(const std::string& vocabulary);
 // added tokens".
 std::string TokenizerText(const TokenizerFiles& tokenizer);
 
-// Messages about what is done without a word in any file.
+// Warns of pieces with capitals that are never used, or if no file says that
+// case is kept.
 std::vector<std::string> TokenizerWarnings(const TokenizerFiles& tokenizer);
 
 // The contents of the vocabulary at `path`: of WordPiece (also of a

@@ -47,8 +47,8 @@ absl::Status CheckType(const json& object, const std::string& where,
 
 // --- The parts of tokenizer.json ---------------------------------------------
 
-// Reads what is done to a text before it is split. Without a normalizer case is
-// kept.
+// Reads the processing of a text before it is split. Without a normalizer case
+// is kept.
 absl::Status ReadNormalizer(JsonObjectReader* file, TokenizerJson* tokenizer) {
   const std::string where = file->Where("normalizer");
   TokenizerStatements& statements = tokenizer->statements;

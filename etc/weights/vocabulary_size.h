@@ -21,7 +21,7 @@ absl::StatusOr<int64_t> CountPieces(const TokenizerFiles& tokenizer);
 // table of `vocab_size` rows.
 //   kInvalidArgument  it has more pieces than that, or fewer by more than what
 //                     tables are rounded up by
-// For a little fewer adds to `warnings`.
+// Adds to `warnings` for a vocabulary that is smaller by less than that.
 absl::Status CheckVocabularySize(const std::string& path, int64_t pieces,
                                  int64_t vocab_size,
                                  std::vector<std::string>* warnings);

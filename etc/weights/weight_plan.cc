@@ -87,7 +87,7 @@ absl::Status CheckSameSizes(const SourceWeights& source,
   return mistakes.status(source.path);
 }
 
-// What the target computes differently with the same weights.
+// Lists computations that differ in the target with the same weights.
 std::vector<std::string> Differences(const EtcConfig& from,
                                      const EtcConfig& to) {
   std::vector<std::string> texts;
@@ -281,8 +281,8 @@ class Planner {
                : absl::StrCat("rows 0 to ", rows - 1);
   }
 
-  // Adds the tensors of the file that are not used. Of weights of the encoder,
-  // only those that lifting does not need may be.
+  // Adds the tensors of the file that are not used. Weights of the encoder may
+  // be among them only if lifting does not need them.
   void AddDropped() {
     std::map<std::string, const EncoderParameter*> encoder;
     for (const auto& [name, parameter] : from_) {

@@ -15,16 +15,17 @@
 
 namespace etc {
 
-// Whether a tensor of this name is no weight, but left by training or saving:
-// optimizer slots, step counters (doc/formats.md 2.8), position numbers.
+// Returns true if a tensor of this name is no weight, but left by training or
+// saving: optimizer slots, step counters (doc/formats.md 2.8), position
+// numbers.
 bool IsBookkeeping(absl::string_view name);
 
-// Whether LibTorch reads tensors of the dtype `name` as floating ones: "F32" or
-// "BF16", but not "F8_E4M3".
+// Returns true if LibTorch reads tensors of the dtype `name` as floating ones:
+// "F32" or "BF16", but not "F8_E4M3".
 bool IsFloating(absl::string_view name);
 
-// What files say of an encoder's weights, whichever project wrote them. BERT is
-// described as the special case of ETC that it is (source_config.h).
+// An encoder's weights as files describe them, whichever project wrote them.
+// BERT is described as the special case of ETC that it is (source_config.h).
 struct SourceWeights {
   std::string path;
   std::map<std::string, TensorInfo> tensors;
@@ -33,7 +34,7 @@ struct SourceWeights {
   // The row of the position tables that the first token uses: 2 in RoBERTa,
   // where the rows before are for padding.
   int64_t first_position = 0;
-  // Also of our files, in whose metadata they are.
+  // Present for our files, too, which have them in their metadata.
   HuggingFaceFields hugging_face;
 };
 
@@ -42,12 +43,12 @@ struct TensorCopy {
   std::string source;      // name in the file
   std::string target;      // name in the model
   bool transpose = false;  // the file has the matrix [b, a] for [a, b]
-  // For each row of the target the row of the source, or -1 if it is left as it
+  // The row of the source for each row of the target, or -1 if it is left as it
   // is. Empty: all rows in order.
   std::vector<int64_t> rows;
 };
 
-// Where the values of one parameter of the target come from.
+// The source of one parameter of the target.
 struct WeightStep {
   EncoderParameter target;
   std::string source;      // empty: it stays as it was initialised
@@ -64,7 +65,7 @@ struct DroppedTensor {
   std::string head;
 };
 
-// What is copied for all steps that have a source.
+// The copies of all steps that have a source.
 std::vector<TensorCopy> CopiesOf(const std::vector<WeightStep>& steps);
 
 struct WeightPlan {
@@ -75,7 +76,7 @@ struct WeightPlan {
 
   // Parameters of the target that the file has no tensor for.
   int64_t NumFresh() const;
-  // What is copied for all other parameters.
+  // The copies of all other parameters.
   std::vector<TensorCopy> Copies() const { return CopiesOf(steps); }
 };
 
@@ -85,8 +86,8 @@ struct WeightPlanOptions {
   // as BERT has them (doc/formats.md 3.4).
   enum class Segments { kBroadcast, kByIndex };
   Segments segments = Segments::kBroadcast;
-  // For each row of the target's token table the row of the source with the
-  // same piece, or -1. Empty: the vocabularies are the same.
+  // The row of the source with the same piece for each row of the target's
+  // token table, or -1. Empty: the vocabularies are the same.
   std::vector<int64_t> token_rows;
 };
 

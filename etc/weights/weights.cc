@@ -105,8 +105,8 @@ std::string SizesText(at::IntArrayRef shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-// Whether LibTorch can compute the strides of an empty tensor like [2^62, 0],
-// for which it multiplies the other dimensions.
+// Returns true if LibTorch can compute the strides of an empty tensor like
+// [2^62, 0], for which it multiplies the other dimensions.
 bool HasStrides(const std::vector<int64_t>& shape) {
   int64_t product = 1;
   for (const int64_t dimension : shape) {
@@ -117,7 +117,8 @@ bool HasStrides(const std::vector<int64_t>& shape) {
   return true;
 }
 
-// Why the tensor `source` cannot be copied as `copy` says, or an empty string.
+// Returns the reason why the tensor `source` cannot be copied as `copy` says,
+// or an empty string.
 std::string Mismatch(const TensorInfo& source, const TensorCopy& copy,
                      const torch::Tensor& destination) {
   std::vector<int64_t> expected = destination.sizes().vec();

@@ -61,7 +61,7 @@ absl::Status CheckCopies(const TensorReader& reader,
                          const std::vector<TensorCopy>& copies,
                          const NamedTensors& destination);
 
-// Where FillEncoder took the values from, and how.
+// The files and the plan from which FillEncoder took the values.
 struct FilledEncoder {
   WeightFile file;
   WeightPlan plan;

@@ -13,7 +13,7 @@ namespace etc {
 struct AddedToken {
   int64_t id = 0;
   std::string content;
-  // Only where no letter, digit, mark or connector is next to it.
+  // Matches only where no letter, digit, mark or connector is next to it.
   bool single_word = false;
   // Searches the text after cleaning, lower-casing and so on, for the content
   // treated likewise.

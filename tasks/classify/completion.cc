@@ -12,9 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tasks/classify/records.h"
-#include "tasks/invalid_argument.h"
-#include "tasks/record_json.h"
-#include "tasks/task_settings.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/counted.h"
 #include "base/utf8.h"
 #include "tasks/classify/records.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tasks/classify/options.h"
-#include "tasks/data/file_records.h"
+#include "tasks/data/record_source.h"
 
 namespace etc {
 

@@ -33,9 +33,9 @@ struct ClassifyRecord {
   std::optional<ClassifyAnswer> answer;
 };
 
-// A document as the model reads it (tasks/text_input.h). ETC gets a global
-// token for each sentence, of text b after those of the others, as long as
-// there is room. Texts that are too long are cut as CutLongerText does.
+// A document as the model reads it (tasks/inputs/text_input.h). ETC gets a
+// global token for each sentence, of text b after those of the others, as long
+// as there is room. Texts that are too long are cut as CutLongerText does.
 struct ClassifyExample : Example {
   ClassifyAnswer answer;
   // Indices of its labels among those of the options; empty if these are not

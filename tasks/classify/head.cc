@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tasks/classify/task.h"
-#include "tasks/named_outputs.h"
-#include "tasks/text_head.h"
-#include "tasks/typed_head.h"
+#include "tasks/inputs/text_head.h"
+#include "tasks/task/benchmark_head.h"
+#include "tasks/task/task.h"
 
 namespace etc {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "tasks/prediction_json.h"
-#include "tasks/text_metrics.h"
+#include "tasks/task/official_json.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {

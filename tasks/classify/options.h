@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "base/json_reader.h"
 #include "nlohmann/json_fwd.hpp"
-#include "tasks/task_types.h"
+#include "tasks/config/config.h"
+#include "tasks/inputs/text_input.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/sentence_splitter.h"
-#include "tasks/text_input.h"
-#include "tasks/train/config_parts.h"
 
 namespace etc {
 

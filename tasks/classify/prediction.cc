@@ -10,8 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "tasks/prediction_json.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

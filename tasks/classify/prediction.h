@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "tasks/classify/example.h"
-#include "tasks/scoring.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 

@@ -20,7 +20,6 @@
 #include "base/utf8.h"
 #include "tasks/classify/table.h"
 #include "tasks/data/record_file.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "tasks/classify/example.h"
-#include "tasks/data/file_records.h"
+#include "tasks/data/record_source.h"
 
 namespace etc {
 

@@ -7,8 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
-#include "tasks/description.h"
-#include "tasks/invalid_argument.h"
+#include "tasks/inputs/description.h"
 
 namespace etc {
 namespace {

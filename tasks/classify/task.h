@@ -17,11 +17,11 @@
 #include "tasks/classify/options.h"
 #include "tasks/classify/prediction.h"
 #include "tasks/classify/records.h"
-#include "tasks/task_definition.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct ClassifyLogits {
   T outputs;  // [C], in the order of the labels; [1] of a number

@@ -2,11 +2,14 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
-
 #include <cstdlib>
 #include <iostream>
-
 #include "absl/strings/numbers.h"
+#include <array>
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/machine_description.h"
 
 namespace etc {
 namespace {
@@ -40,6 +43,59 @@ void PrintWarnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
     std::cerr << "realetc: warning: " << warning << std::endl;
   }
+}
+
+std::string FormatCount(int64_t count) {
+  const std::string digits = absl::StrCat(count);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) {
+      text += ' ';
+    }
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string FormatBytes(double bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  const int decimals = bytes < 10 && unit > 0 ? 1 : 0;
+  return absl::StrFormat("%.*f %s", decimals, bytes, kUnits[unit]);
+}
+
+std::string FormatSeconds(double seconds) {
+  struct Unit {
+    double seconds;
+    const char* name;
+  };
+  constexpr std::array<Unit, 4> kUnits = {
+      {{86400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}}};
+  // Of the next larger unit there is one and a half at least.
+  for (const Unit& unit : kUnits) {
+    const double count = seconds / unit.seconds;
+    if (count >= 1.5 || unit.seconds == 1) {
+      const int decimals = count < 1 ? 2 : count < 10 ? 1 : 0;
+      return absl::StrFormat("%.*f %s", decimals, count, unit.name);
+    }
+  }
+  return "";
+}
+
+std::string FormatShape(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+std::string VersionText() {
+  std::string text = absl::StrCat("realetc ", ETC_VERSION);
+  for (const MachineFact& fact : DescribeMachine()) {
+    absl::StrAppend(&text, "\n", fact.name, ": ", fact.value);
+  }
+  return text;
 }
 
 }  // namespace etc

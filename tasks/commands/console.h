@@ -3,8 +3,8 @@
 
 #include <string>
 #include <vector>
-
 #include "tasks/train/progress.h"
+#include <cstdint>
 
 namespace etc {
 
@@ -14,6 +14,22 @@ StreamReporter ConsoleReporter();
 
 // To standard error, "realetc: warning: " before each.
 void PrintWarnings(const std::vector<std::string>& warnings);
+
+// "165 825 024"
+std::string FormatCount(int64_t count);
+
+// "1.5 GB", in powers of 1000.
+std::string FormatBytes(double bytes);
+
+// "0.25 s", "1.5 min", "12 h" or "3.5 days".
+std::string FormatSeconds(double seconds);
+
+// "[30522, 768]"
+std::string FormatShape(const std::vector<int64_t>& shape);
+
+// What a report of a problem should have: this program's version, and a line
+// for each fact of DescribeMachine (base/machine_description.h).
+std::string VersionText();
 
 }  // namespace etc
 

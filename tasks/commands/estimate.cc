@@ -1,5 +1,7 @@
 // `realetc estimate`: what a configuration will cost, before it is run.
 
+#include "tasks/train/estimate.h"
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -14,15 +16,13 @@
 #include "etc/step_cost.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
-#include "tasks/commands/formatting.h"
+#include "tasks/config/config.h"
+#include "tasks/config/grid.h"
 #include "tasks/registry.h"
-#include "tasks/task_setup.h"
-#include "tasks/train/config.h"
+#include "tasks/runs/task_setup.h"
 #include "tasks/train/device.h"
+#include "tasks/train/estimate.h"
 #include "tasks/train/finetune.h"
-#include "tasks/train/grid.h"
-#include "tasks/train/step_memory.h"
-#include "tasks/train/step_time.h"
 
 namespace etc {
 namespace {

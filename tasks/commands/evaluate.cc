@@ -14,12 +14,12 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/status_macros.h"
-#include "tasks/checkpoint_run.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/commands/process_run.h"
-#include "tasks/prediction_file.h"
-#include "tasks/train/score_table.h"
+#include "tasks/metrics.h"
+#include "tasks/runs/checkpoint_run.h"
+#include "tasks/task/task.h"
 
 namespace etc {
 namespace {

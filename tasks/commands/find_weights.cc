@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
-#include "tasks/find_checkpoint.h"
-#include "tasks/train/checkpoint_files.h"
+#include "tasks/output/checkpoint_files.h"
+#include "tasks/output/find_checkpoint.h"
 
 namespace etc {
 

@@ -21,13 +21,13 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/find_weights.h"
-#include "tasks/commands/formatting.h"
+#include "tasks/config/config.h"
 #include "tasks/data/data_files.h"
 #include "tasks/data/example_count.h"
 #include "tasks/data/example_source.h"
-#include "tasks/task_setup.h"
-#include "tasks/train/config.h"
+#include "tasks/runs/task_setup.h"
 #include "tasks/train/evaluate.h"
+#include "tasks/train/open_data.h"
 #include "tasks/train/run_plan.h"
 
 namespace etc {

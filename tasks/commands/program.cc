@@ -12,15 +12,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/interrupt.h"
 #include "base/json_reader.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "base/process_memory.h"
 #include "base/standard_streams.h"
 #include "tasks/commands/commands.h"
-#include "tasks/commands/version.h"
-#include "tasks/distributed/broken_pipes.h"
-#include "tasks/stopped.h"
+#include "tasks/commands/console.h"
+#include "tasks/distributed/process_group.h"
 
 namespace etc {
 namespace {

@@ -11,10 +11,10 @@
 #include "base/status_macros.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
+#include "tasks/metrics.h"
 #include "tasks/registry.h"
 #include "tasks/run_task.h"
-#include "tasks/task.h"
-#include "tasks/train/score_table.h"
+#include "tasks/task/task.h"
 
 namespace etc {
 namespace {

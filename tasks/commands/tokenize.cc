@@ -25,13 +25,12 @@
 #include "etc/weights/tokenizer_files.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
-#include "tasks/commands/formatting.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/data/data_files.h"
-#include "tasks/pretrain/corpus_tokenizer.h"
-#include "tasks/pretrain/token_store_format.h"
-#include "tasks/pretrain/tokenize_corpus.h"
-#include "tasks/task_setup.h"
+#include "tasks/pretrain/corpus/corpus_tokenizer.h"
+#include "tasks/pretrain/corpus/token_store_format.h"
+#include "tasks/pretrain/corpus/tokenize_corpus.h"
+#include "tasks/runs/task_setup.h"
 #include "tasks/text/sentence_splitter.h"
 
 namespace etc {

@@ -23,11 +23,10 @@
 #include "nlohmann/json.hpp"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/process_run.h"
-#include "tasks/grid_run.h"
-#include "tasks/stopped.h"
-#include "tasks/task_setup.h"
-#include "tasks/train/grid_result.h"
-#include "tasks/train/score_table.h"
+#include "tasks/metrics.h"
+#include "tasks/output/grid_results.h"
+#include "tasks/runs/grid_run.h"
+#include "tasks/runs/task_setup.h"
 
 namespace etc {
 namespace {

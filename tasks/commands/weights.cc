@@ -25,9 +25,8 @@
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/find_weights.h"
-#include "tasks/commands/formatting.h"
 #include "tasks/commands/output_file.h"
-#include "tasks/task_setup.h"
+#include "tasks/runs/task_setup.h"
 
 namespace etc {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tasks/data/data_group.h"
 #include "tasks/data/example_outline.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/example_stream.h"

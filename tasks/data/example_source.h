@@ -7,9 +7,9 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-
 #include "absl/status/statusor.h"
 #include "tasks/data/example.h"
+#include <functional>
 
 namespace etc {
 
@@ -89,6 +89,25 @@ class CachedSource : public ExampleSource {
   mutable int64_t bytes_left_;
   mutable std::unordered_map<int64_t, Examples> made_;  // by record
 };
+
+// The processes that share a data set; what a data set knows of
+// tasks/distributed/process_group.h.
+struct DataGroup {
+  int64_t rank = 0;
+  int64_t size = 1;
+  // Everybody's bytes, by rank: all processes call it, as often and in the same
+  // order. Not called where there is one process.
+  std::function<absl::StatusOr<std::vector<std::string>>(
+      const std::string& bytes)>
+      gather = nullptr;
+};
+
+// The process that makes the examples of a record for all to know their
+// lengths: the same in each epoch, so that what it keeps of them
+// (CachedSource) is of use again.
+inline int64_t MakerOf(int64_t record, int64_t processes) {
+  return record % processes;
+}
 
 }  // namespace etc
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tasks/data/file_records.h"
+#include "tasks/data/record_source.h"
 
 namespace etc {
 

@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/random.h"
+#include "base/shuffle.h"
 #include "base/status_macros.h"
+#include "tasks/data/deal.h"
 #include "tasks/data/example_count.h"
-#include "tasks/data/shuffle.h"
-#include "tasks/distributed/deal.h"
 
 namespace etc {
 namespace {

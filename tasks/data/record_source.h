@@ -6,12 +6,11 @@
 #include <memory>
 #include <string>
 #include <vector>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tasks/data/data_group.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_file.h"
+#include "tasks/data/record_gate.h"
 
 namespace etc {
 
@@ -60,6 +59,72 @@ class RecordSource : public ExampleSource {
   std::vector<RecordFile> files_;
   ExampleMaker maker_;
   int64_t size_ = 0;
+};
+
+// A record of a file whose records are not JSON objects one beside the other
+// (tables, nested lists), as the JSON object that a task reads.
+struct FileRecord {
+  std::string json;
+  // How messages call it: "dev.tsv:17".
+  std::string where;
+  // What is wrong with a record that everyone leaves out, since the official
+  // file itself is broken there: it is skipped and counted, whatever
+  // data.on_bad_record says. Empty: nothing.
+  std::string broken = {};
+};
+
+// All records of a file; of one with records as JSON objects, none is longer
+// than `limits` say.
+using FileReader = std::function<absl::StatusOr<std::vector<FileRecord>>(
+    const std::string& path, const RecordLimits& limits)>;
+
+// The records of the files that `patterns` name (tasks/data/data_files.h), one
+// file after the other, all in memory.
+//   kResourceExhausted  a record is longer than `limits` say, by its place
+//   kNotFound, and what `read` says
+absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
+    const std::vector<std::string>& patterns, const FileReader& read,
+    const RecordSource::Listener& listener = nullptr,
+    const RecordLimits& limits = {});
+
+// A mistake in a record that can be told without making its examples.
+using RecordChecker = std::function<absl::Status(const std::string& record,
+                                                 const std::string& where)>;
+
+// A data set of such records.
+class FileRecordSource final : public ExampleSource {
+ public:
+  FileRecordSource(std::vector<FileRecord> records, ExampleMaker maker,
+                   RecordChecker checker = nullptr);
+
+  int64_t size() const override;
+  absl::StatusOr<Examples> Make(RecordRequest request) const override;
+  std::string Where(int64_t record) const override {
+    return records_[static_cast<size_t>(record)].where;
+  }
+
+  const std::vector<FileRecord>& records() const { return records_; }
+  // The first mistake that the checker finds in any record.
+  absl::Status CheckRecords() const;
+
+ private:
+  const std::vector<FileRecord> records_;
+  const ExampleMaker maker_;
+  const RecordChecker checker_;
+};
+
+// A data set that a task is to open.
+struct DataRequest {
+  // Names of files, or patterns (tasks/data/data_files.h).
+  std::vector<std::string> patterns;
+  // Training needs answers: a record without one is a bad record there.
+  RecordUse use = RecordUse::kEvaluation;
+  // May be null.
+  RecordSource::Listener listener = nullptr;
+  // Longest record of a file of records: data.max_record_megabytes, in bytes.
+  uint64_t max_record_bytes = 64'000'000;
+  // The processes that open it, all at the same time.
+  DataGroup group = {};
 };
 
 }  // namespace etc

@@ -16,11 +16,8 @@
 #include "base/cpu_limit.h"
 #include "base/status_macros.h"
 #include "tasks/distributed/child_process.h"
-#include "tasks/distributed/descriptor.h"
 #include "tasks/distributed/process_place.h"
 #include "tasks/distributed/process_watch.h"
-#include "tasks/distributed/signal_pipe.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {

@@ -47,7 +47,7 @@ struct LaunchOptions {
 //
 //   kInvalidArgument     the options are wrong
 //   kFailedPrecondition  this process was itself started as one of a run
-//   StoppedError         they were stopped and have saved (tasks/stopped.h)
+//   StoppedError         they were stopped and have saved (base/interrupt.h)
 //   kAborted             a process failed: "process 2 of 4 ended with exit code
 //                        1", or "... was killed by signal 9 (SIGKILL)", of the
 //                        first that did

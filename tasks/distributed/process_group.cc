@@ -1,5 +1,6 @@
 #include "tasks/distributed/process_group.h"
 
+#include <signal.h>
 #include <torch/utils.h>
 
 #include <algorithm>
@@ -10,27 +11,36 @@
 #include <functional>
 #include <future>
 #include <thread>
-#include <utility>
-
-#ifndef USE_C10D_GLOO
-#define USE_C10D_GLOO
-#endif
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
-#include "tasks/distributed/broken_pipes.h"
-#include "tasks/distributed/buckets.h"
 #include "tasks/distributed/listen_address.h"
 #include "tasks/distributed/missing_process.h"
 #include "tasks/distributed/nccl_sums.h"
+#include "tasks/distributed/tensor_bytes.h"
+
+#ifndef USE_C10D_GLOO
+#define USE_C10D_GLOO
+#endif
 
 namespace etc {
+
+void IgnoreBrokenPipes() {
+  struct sigaction action = {};
+  if (sigaction(SIGPIPE, nullptr, &action) == 0 &&
+      action.sa_handler == SIG_DFL) {
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, nullptr);
+  }
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -393,6 +403,35 @@ absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
       absl::StrCat("process ", place_.rank, " of ", size(), ": ",
                    answered ? found.get() : NoStore(place_)));
   return missing_;
+}
+
+DataGroup DataGroupOf(ProcessGroup* group) {
+  if (group == nullptr) {
+    return {};
+  }
+  return {.rank = group->rank(),
+          .size = group->size(),
+          .gather = [group](const std::string& bytes) {
+            return group->Gather(bytes);
+          }};
+}
+
+absl::Status InFirstProcess(ProcessGroup* group,
+                            const std::function<absl::Status()>& action) {
+  if (group == nullptr) {
+    return action();
+  }
+  return group->Agree(group->is_first() ? action() : absl::OkStatus());
+}
+
+absl::StatusOr<bool> GoesOn(ProcessGroup* group, const absl::Status& status) {
+  const bool goes_on = !absl::IsCancelled(status);
+  const absl::Status error = goes_on ? status : absl::OkStatus();
+  if (group != nullptr) {
+    return group->AgreeToGoOn(error, goes_on);
+  }
+  ETC_RETURN_IF_ERROR(error);
+  return goes_on;
 }
 
 }  // namespace etc

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tasks/data/example_source.h"
 #include "tasks/distributed/process_place.h"
 
 namespace etc {
@@ -108,6 +110,22 @@ class ProcessGroup {
   int64_t bytes_summed_ = 0;
   double seconds_waited_ = 0;
 };
+
+// From now on SIGPIPE does not end this process, if nobody had taken it: c10d
+// and Gloo write to sockets whose other end may have died.
+void IgnoreBrokenPipes();
+
+// What data sets are to know of `group`, which may be null.
+DataGroup DataGroupOf(ProcessGroup* group);
+
+// What `action`, of the first process alone, comes to, in all of them. `group`
+// is null where there is one process.
+absl::Status InFirstProcess(ProcessGroup* group,
+                            const std::function<absl::Status()>& action);
+
+// Whether to go on, in all processes: not where `status` is kCancelled. Other
+// errors are returned by all. `group` may be null.
+absl::StatusOr<bool> GoesOn(ProcessGroup* group, const absl::Status& status);
 
 }  // namespace etc
 

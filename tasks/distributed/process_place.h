@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 #include <string>
-
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace etc {
 
@@ -58,6 +58,15 @@ Environment ProcessEnvironment();
 //   kInvalidArgument  a variable is missing or has a wrong value; the message
 //                     names it, its value and what was expected
 absl::StatusOr<ProcessPlace> FindProcessPlace(const Environment& environment);
+
+// The first host of a list as Slurm writes it:
+//
+//   node[003-007,9],other      node003
+//   rack[1-2]node[04,05]-ib    rack1node04-ib
+//
+//   kInvalidArgument  brackets that do not match or are empty, or no host; the
+//                     message says what is wrong with the list
+absl::StatusOr<std::string> FirstSlurmHost(absl::string_view hosts);
 
 }  // namespace etc
 

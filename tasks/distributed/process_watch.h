@@ -1,19 +1,72 @@
 #ifndef ETC_TASKS_DISTRIBUTED_PROCESS_WATCH_H_
 #define ETC_TASKS_DISTRIBUTED_PROCESS_WATCH_H_
 
+#include <signal.h>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/interrupt.h"
 #include "tasks/distributed/child_process.h"
-#include "tasks/distributed/line_prefixer.h"
-#include "tasks/distributed/signal_pipe.h"
 
 namespace etc {
+
+// As long as it lives, SIGCHLD and those of kStopSignals (base/interrupt.h)
+// that this process does not ignore do nothing but become readable here, for
+// poll(). Not a signalfd: that needs the signals blocked in all threads, also
+// in those that a BLAS library starts when it is loaded.
+class SignalPipe {
+ public:
+  // There may be one at a time in a process; fails if the system has no pipe.
+  static absl::StatusOr<std::unique_ptr<SignalPipe>> Open();
+  // The signals do what they did before.
+  ~SignalPipe();
+  SignalPipe(const SignalPipe&) = delete;
+  SignalPipe& operator=(const SignalPipe&) = delete;
+
+  // Readable when a signal has come.
+  int descriptor() const { return read_.get(); }
+  // The signals that came since the last call, in their order. Does not wait.
+  std::vector<int> Take();
+
+ private:
+  SignalPipe(Descriptor read_end, Descriptor write_end);
+
+  Descriptor read_;
+  Descriptor write_;
+  // The former actions of kStopSignals and of SIGCHLD, which the destructor
+  // restores.
+  std::array<struct sigaction, kStopSignals.size() + 1> before_ = {};
+};
+
+// Puts a prefix before each line of a text that comes in pieces. A line ends
+// with "\n", "\r" (progress that is overwritten) or "\r\n".
+class LinePrefixer {
+ public:
+  explicit LinePrefixer(std::string prefix) : prefix_(std::move(prefix)) {}
+
+  // Returns the lines that `piece` completes, with their ends, so that lines of
+  // several processes can be written between each other. What follows the last
+  // end is kept, up to 1 MiB; a longer line is broken.
+  std::string Add(absl::string_view piece);
+
+  // Returns the last line, with a "\n", if its end is missing, else nothing.
+  std::string Finish();
+
+ private:
+  std::string prefix_;
+  std::string line_;
+  bool after_return_ = false;  // a "\n" that comes next belongs to the "\r"
+};
 
 struct WatchOptions {
   // How long the others may take to end after a failure, in seconds; then they
@@ -45,7 +98,7 @@ class ProcessWatch {
   // passed on all the same; once one was, what is still unread at the end is
   // dropped.
   //   StoppedError  processes have ended with kStoppedExitCode, and all others
-  //                 well (tasks/stopped.h)
+  //                 well (base/interrupt.h)
   //   kAborted      a process failed: the first of them
   //   kCancelled    the same after a signal was passed on
   //   others        output cannot be written; the processes were ended, unless

@@ -2,9 +2,9 @@
 
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
-
 #include <cstdint>
 #include <cstring>
+#include <cstddef>
 
 namespace etc {
 namespace {
@@ -71,6 +71,22 @@ std::vector<torch::Tensor> TensorsFromBytes(const std::string& bytes) {
     tensors.push_back(tensor);
   }
   return tensors;
+}
+
+std::vector<std::vector<torch::Tensor>> BucketsOf(
+    const std::vector<torch::Tensor>& tensors) {
+  constexpr size_t kBucketBytes = size_t{25} << 20;
+  std::vector<std::vector<torch::Tensor>> buckets;
+  size_t bytes = kBucketBytes;
+  for (const torch::Tensor& tensor : tensors) {
+    if (bytes >= kBucketBytes) {
+      buckets.emplace_back();
+      bytes = 0;
+    }
+    buckets.back().push_back(tensor);
+    bytes += tensor.nbytes();
+  }
+  return buckets;
 }
 
 }  // namespace etc

@@ -2,7 +2,6 @@
 #define ETC_TASKS_DISTRIBUTED_TENSOR_BYTES_H_
 
 #include <torch/types.h>
-
 #include <string>
 #include <vector>
 
@@ -14,6 +13,11 @@ std::string TensorsToBytes(const std::vector<torch::Tensor>& tensors);
 
 // What they were. Throws c10::Error if it is not what TensorsToBytes gives.
 std::vector<torch::Tensor> TensorsFromBytes(const std::string& bytes);
+
+// Tensors in the groups that are summed at a time, in their order: some 25 MB,
+// of one dtype.
+std::vector<std::vector<torch::Tensor>> BucketsOf(
+    const std::vector<torch::Tensor>& tensors);
 
 }  // namespace etc
 

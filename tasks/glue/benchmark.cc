@@ -19,7 +19,7 @@ constexpr GlueColumns kLabelledPair = {
 constexpr GlueColumns kTestPair = {.count = 3, .text_a = 1, .text_b = 2};
 constexpr GlueColumns kTestSingle = {.count = 2, .text_a = 1};
 
-// Those whose labels are 0 and 1.
+// The tasks whose labels are 0 and 1.
 std::vector<GlueTask> BinaryTasks() {
   const std::vector<std::string> digits = {"0", "1"};
   return {{"cola",

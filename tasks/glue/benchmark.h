@@ -12,7 +12,7 @@ namespace etc {
 
 // The nine tasks of GLUE and its diagnostic set (doc/glue.md 1, 2.1, 3).
 
-// What is computed of a data set, the main metric first (doc/glue.md 7).
+// Metrics of a data set, the main one first (doc/glue.md 7).
 enum class GlueMetrics {
   kAccuracy,       // accuracy
   kAccuracyAndF1,  // combined (their mean), accuracy, f1
@@ -20,9 +20,9 @@ enum class GlueMetrics {
   kMatthews,       // matthews, accuracy
 };
 
-// Where a row has its columns, from 0; -1 for none.
+// Indices of a row's columns, from 0; -1 for none.
 struct GlueColumns {
-  // How many columns a row has; a second number that is as good, or 0.
+  // Number of columns of a row; a second number that is as good, or 0.
   int64_t count = 0;
   int64_t other_count = 0;
   int64_t text_a = -1;
@@ -33,10 +33,10 @@ struct GlueColumns {
 inline constexpr int64_t kLastColumn = -2;
 
 struct GlueTask {
-  // As in configurations, "sst2", and another spelling, "sst-2"; empty: none.
+  // Name in configurations, "sst2", and another spelling, "sst-2"; empty: none.
   const char* name;
   const char* other_name;
-  // As in texts for people, "SST-2".
+  // Name in texts for people, "SST-2".
   const char* title;
   // Names of columns. text_b is empty for tasks with a single text.
   const char* text_a;
@@ -46,7 +46,7 @@ struct GlueTask {
   // test files, which have none. A count of 0: there are no such files.
   GlueColumns labelled;
   GlueColumns test;
-  // By class; empty for STS-B, which has scores.
+  // Labels by class; empty for STS-B, which has scores.
   std::vector<std::string> labels;
   GlueMetrics metrics;
 
@@ -71,7 +71,7 @@ absl::StatusOr<const GlueTask*> FindGlueTask(absl::string_view name);
 // A score of STS-B: a number from 0 to 5, as people and files write it.
 bool ParseGlueScore(absl::string_view text, double* score);
 
-// Whether `label` is one of the labels of `task`, or a score.
+// Returns true if `label` is one of the labels of `task`, or a score.
 bool IsGlueLabel(const GlueTask& task, absl::string_view label);
 
 }  // namespace etc

@@ -8,7 +8,6 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/glue/task.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {

@@ -8,15 +8,15 @@
 
 #include "tasks/data/example.h"
 #include "tasks/glue/benchmark.h"
-#include "tasks/task_types.h"
-#include "tasks/text_input.h"
+#include "tasks/inputs/text_input.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
-// What a row says, with what is needed to score it.
+// The gold label of a row, with the context that scoring needs.
 struct GlueGold {
   const GlueTask* task = nullptr;
-  // As in the file; for STS-B `score` is the number.
+  // Label as in the file; for STS-B `score` is the number.
   std::string label;
   double score = 0;
   // MNLI: "matched" or "mismatched"; empty: not known, or another task.
@@ -29,7 +29,7 @@ struct GlueRecord {
   std::string id;
   std::string text;
   std::optional<std::string> text_b;
-  // Whether `gold` has a label; it has the task and the set in any case.
+  // True if `gold` has a label; it has the task and the set in any case.
   bool has_label = false;
   GlueGold gold;
 };
@@ -46,9 +46,10 @@ struct GlueOptions {
   TextMarks marks = {};
 };
 
-// A text, or two, as BERT or ETC reads them (tasks/text_input.h). What does not
-// fit is cut from the end of the longer text, of b where they are equal. A text
-// b without pieces is left out, as the official code does (doc/glue.md 2.2).
+// A text, or two, as BERT or ETC reads them (tasks/inputs/text_input.h).
+// Truncation cuts from the end of the longer text, of b where they are equal. A
+// text b without pieces is left out, as the official code does
+// (doc/glue.md 2.2).
 struct GlueExample : Example {
   GlueGold gold;
   // Index of the label; -1 without one, and for STS-B.

@@ -6,9 +6,9 @@
 
 #include "base/to_device.h"
 #include "tasks/glue/task.h"
-#include "tasks/named_outputs.h"
-#include "tasks/text_head.h"
-#include "tasks/typed_head.h"
+#include "tasks/inputs/text_head.h"
+#include "tasks/task/benchmark_head.h"
+#include "tasks/task/task.h"
 
 namespace etc {
 namespace {

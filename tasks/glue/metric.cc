@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tasks/scoring.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {

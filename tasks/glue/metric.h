@@ -9,7 +9,7 @@
 namespace etc {
 
 // GLUE's metrics (doc/glue.md 7) but for correlations
-// (tasks/text_metrics.h), in double precision. Both lists have the same
+// (tasks/task/scoring.h), in double precision. Both lists have the same
 // length; of empty ones each metric is 0.
 
 using GlueLabels = absl::Span<const std::string>;

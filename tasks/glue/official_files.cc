@@ -19,7 +19,6 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/data/text_file.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {
@@ -36,7 +35,7 @@ bool IsNumber(absl::string_view text) {
          std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
-// Which of MNLI's data sets a file has.
+// Returns the one of MNLI's data sets that a file has.
 std::string SetOf(const std::string& path, const GlueTask& task) {
   const std::string name = std::filesystem::path(path).filename().string();
   if (task.name != absl::string_view("mnli")) {
@@ -179,7 +178,7 @@ class GlueFileReader {
     return is_cola ? AddRow() : NoHeader("a row");
   }
 
-  // Whether a line with the columns of `place` is no header.
+  // Returns true if a line with the columns of `place` is no header.
   bool LooksLikeRow(const GlueColumns& place) const {
     const int64_t label = place.label == kLastColumn
                               ? static_cast<int64_t>(cells_.size()) - 1
@@ -277,7 +276,7 @@ class GlueFileReader {
   const std::string set_;
   absl::string_view line_;
   Cells cells_;
-  // Of the first line; 0: there was none yet.
+  // Columns of the first line; 0: there was none yet.
   size_t num_columns_ = 0;
   GlueColumns columns_;
   int64_t index_ = -1;  // the column with the ids; -1: none

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tasks/data/file_records.h"
+#include "tasks/data/record_source.h"
 #include "tasks/glue/benchmark.h"
 
 namespace etc {

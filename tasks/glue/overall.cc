@@ -9,7 +9,6 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "tasks/glue/benchmark.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {

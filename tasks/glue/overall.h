@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "tasks/metrics.h"
-#include "tasks/run_summary.h"
+#include "tasks/output/results.h"
 
 namespace etc {
 

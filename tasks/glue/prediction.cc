@@ -14,7 +14,6 @@
 #include "tasks/data/id_places.h"
 #include "tasks/data/text_file.h"
 #include "tasks/glue/task.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {

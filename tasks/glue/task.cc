@@ -7,11 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tasks/description.h"
 #include "tasks/glue/metric.h"
 #include "tasks/glue/official_files.h"
-#include "tasks/invalid_argument.h"
-#include "tasks/text_metrics.h"
+#include "tasks/inputs/description.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {
@@ -24,7 +23,7 @@ struct GlueAnswers {
   std::vector<double> predicted_scores;
 };
 
-// Those of the rows from the files of a set; of all rows, if that is empty.
+// Answers of the rows from the files of a set; of all rows, if that is empty.
 GlueAnswers AnswersOf(const Glue::Answers& answers, const std::string& set) {
   const auto predictions = PredictionsFor(answers.gold, answers.predictions);
   GlueAnswers chosen;
@@ -33,7 +32,7 @@ GlueAnswers AnswersOf(const Glue::Answers& answers, const std::string& set) {
     if (!set.empty() && gold.set != set) {
       continue;
     }
-    // What is not predicted is wrong.
+    // A missing prediction is wrong.
     const GluePrediction prediction =
         predictions[i] == nullptr ? GluePrediction() : *predictions[i];
     chosen.labels.push_back(gold.label);

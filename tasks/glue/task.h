@@ -10,15 +10,15 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/data/file_records.h"
-#include "tasks/example_writer.h"
+#include "tasks/data/record_source.h"
 #include "tasks/glue/example.h"
 #include "tasks/glue/overall.h"
-#include "tasks/task_definition.h"
+#include "tasks/inputs/example_writer.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct GlueLogits {
   // [C], in the order of the option `labels`; of STS-B [1], the score.
@@ -27,9 +27,9 @@ struct GlueLogits {
   static constexpr auto kMembers = std::make_tuple(&GlueLogits::classes);
 };
 
-// What the model, or a file, says of a row.
+// A prediction for a row, by the model or from a file.
 struct GluePrediction {
-  // Of a file: the text, whatever the task.
+  // From a file: the text, whatever the task.
   std::string label;
   // STS-B: as the model says, without bounds. NaN: the file has no number.
   double score = 0;
@@ -107,7 +107,7 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   // diagnostic "distinct_predictions": with one, correlations are not defined,
   // and are 0.
   static Scores Score(const Answers& answers, const Options& options);
-  // Of runs on all of its tasks.
+  // Overall score of runs on all of its tasks.
   static absl::StatusOr<Metrics> Overall(const std::vector<RunSummary>& runs) {
     return GlueOverall(runs);
   }

@@ -23,9 +23,9 @@ struct PieceSpan {
 // the official code (doc/hotpotqa.md 2.1). A no-break space divides nothing.
 std::vector<ByteRange> SplitUnigrams(absl::string_view text);
 
-// What the pieces of SentencePiece spell: their texts without the first mark,
-// the other marks U+2581 as blanks (doc/hotpotqa.md 2.1). `text` is what they
-// were made from; it stands in for what the vocabulary does not know.
+// Text spelt by SentencePiece pieces: their texts without the first mark, the
+// other marks U+2581 as blanks (doc/hotpotqa.md 2.1). `text` is the original;
+// it stands in for pieces that the vocabulary does not know.
 struct DetokenizedText {
   std::string text;
   // [text.size()]: the piece of each byte.

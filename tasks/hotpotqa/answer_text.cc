@@ -52,8 +52,8 @@ std::string TouchedUnigrams(const HotpotqaExample& example, PieceSpan span) {
   return absl::StrJoin(touched, " ");
 }
 
-// Where the combining marks that follow byte `at` end: pieces leave out those
-// that normalisation drops.
+// Returns the end of the combining marks that follow byte `at`: pieces leave
+// out those that normalisation drops.
 int64_t BehindMarks(absl::string_view text, int64_t at) {
   for (int64_t next = at; next < static_cast<int64_t>(text.size()); at = next) {
     const CodePoint c = NextCodePoint(text, &next);

@@ -1,4 +1,4 @@
-#include "tasks/description.h"
+#include "tasks/inputs/description.h"
 
 #include <cstddef>
 #include <vector>

@@ -3,13 +3,13 @@
 #include <set>
 #include <utility>
 
-#include "tasks/example_writer.h"
 #include "tasks/hotpotqa/task.h"
+#include "tasks/inputs/example_writer.h"
 
 namespace etc {
 namespace {
 
-// Of SentencePiece checkpoints (doc/hotpotqa.md 2.3).
+// Special tokens of SentencePiece checkpoints (doc/hotpotqa.md 2.3).
 constexpr HotpotqaTokens kSentencePieceTokens = {
     .cls = 40, .sentence = 1, .question = 41, .paragraph = 43};
 
@@ -64,7 +64,7 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
           1 + static_cast<int64_t>(paragraph.sentences.size());
       return;
     }
-    // Nothing of a paragraph will fit where its own token does not, but the
+    // If a paragraph's own token does not fit, none of its text will, but the
     // official program looks for answers in it (AddText).
     const int32_t global =
         is_full ? -1
@@ -87,7 +87,7 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
     input_.EndSegment();
   }
 
-  // To be called once, last.
+  // Must be called once, last.
   void Finish() {
     input_.SetPattern(options().input.pattern, options().flat_sequence);
     example().record_id = example().record->id;
@@ -106,7 +106,7 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
     bool ignore_hard_g2l = false;
   };
 
-  // Whether there is room for one more global token and its long ones.
+  // Returns true if there is room for one more global token and its long ones.
   bool Fits(int64_t pieces) const {
     return example().long_length() + pieces <=
                options().input.max_long_length &&

@@ -9,7 +9,7 @@
 #include "tasks/data/example.h"
 #include "tasks/hotpotqa/answer_spans.h"
 #include "tasks/hotpotqa/raw.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/byte_range.h"
 #include "tasks/text/tokenizer.h"
 
@@ -37,8 +37,8 @@ enum class HotpotqaAnswerType { kSpan = 0, kYes = 1, kNo = 2 };
 // Classes of long tokens when answers are marked token by token.
 enum class HotpotqaBio { kBegin = 0, kInside = 1, kOutside = 2 };
 
-// How answers are pointed at: by the probabilities of begin and end, or by a
-// class of HotpotqaBio for each token.
+// Encoding of answers: by the probabilities of begin and end, or by a class of
+// HotpotqaBio for each token.
 enum class HotpotqaAnswerEncoding { kSpan, kBio };
 
 // The object "hotpotqa" of a fine-tuning configuration: README.md has its
@@ -90,8 +90,8 @@ struct HotpotqaExample : Example {
   // [G]: 1 for what a supporting fact is in: sentence, title, paragraph.
   std::vector<uint8_t> supporting_facts;
   HotpotqaAnswerType answer_type = HotpotqaAnswerType::kSpan;
-  // Where the answer stands in supporting text, by the last token; what the
-  // first one is is the target of a span, (0, 0) if there is none.
+  // Occurrences of the answer in supporting text, by the last token; the first
+  // one is the target of a span, (0, 0) if there is none.
   std::vector<PieceSpan> answer_spans;
 
   // Sentences and titles that did not fit, and pieces of the question.

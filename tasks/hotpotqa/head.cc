@@ -6,7 +6,7 @@
 #include "base/check_shape.h"
 #include "base/to_device.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 
 namespace etc {
 namespace {
@@ -15,7 +15,8 @@ constexpr double kNoAnswerLogit = -10000.0;
 
 using HotpotqaBatch = TypedBatch<HotpotqaExample>;
 
-// Whether a long token is text that can be the answer, or [CLS]: [B, L] bool.
+// Marks the long tokens that are text that can be the answer, or [CLS]: [B, L]
+// bool.
 torch::Tensor TextMask(const HotpotqaBatch& batch,
                        const torch::Device& device) {
   const torch::Tensor types = batch.inputs.long_type_ids.to(device);

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tasks/f1_scores.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {
 
-// Whether a normalised answer is one of those that share no words with others.
+// Returns true for a normalised answer that is right or wrong as a whole.
 bool IsWhole(absl::string_view normalized) {
   return normalized == "yes" || normalized == "no" || normalized == "noanswer";
 }
@@ -135,7 +135,7 @@ ById<HotpotqaPrediction> AtThreshold(
   return chosen;
 }
 
-// Nothing if there is no choice.
+// Returns nothing if there is no choice.
 std::optional<size_t> BestThreshold(
     const ById<HotpotqaGold>& gold,
     const ById<HotpotqaPrediction>& predictions) {

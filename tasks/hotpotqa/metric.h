@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/raw.h"
-#include "tasks/scoring.h"
+#include "tasks/task/scoring.h"
 #include "tasks/text/answer_normalization.h"
 
 namespace etc {
@@ -19,16 +19,16 @@ struct HotpotqaPartScore {
   PrecisionRecall overlap;
 };
 
-// Of one answer: by normalised words, where "yes", "no" and "noanswer" are
-// right or wrong as a whole (doc/hotpotqa.md 8).
+// Scores one answer by normalised words; "yes", "no" and "noanswer" are right
+// or wrong as a whole (doc/hotpotqa.md 8).
 HotpotqaPartScore ScoreHotpotqaAnswer(absl::string_view predicted,
                                       absl::string_view gold);
 
-// Of the facts of one question, as sets.
+// Scores the facts of one question, as sets.
 HotpotqaPartScore ScoreHotpotqaFacts(const std::vector<HotpotqaFact>& predicted,
                                      const std::vector<HotpotqaFact>& gold);
 
-// Of both together: exact matches, precisions and recalls multiplied.
+// Scores both together: exact matches, precisions and recalls multiplied.
 HotpotqaPartScore JointHotpotqaScore(const HotpotqaPartScore& answer,
                                      const HotpotqaPartScore& facts);
 

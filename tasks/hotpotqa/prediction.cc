@@ -11,8 +11,7 @@
 #include "tasks/hotpotqa/answer_text.h"
 #include "tasks/hotpotqa/span_search.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/invalid_argument.h"
-#include "tasks/prediction_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

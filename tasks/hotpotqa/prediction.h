@@ -9,13 +9,12 @@
 
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
-#include "tasks/logits.h"
-#include "tasks/scoring.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct HotpotqaLogits {
   T supporting_facts;  // [G]
@@ -29,7 +28,7 @@ struct HotpotqaLogits {
                       &HotpotqaLogits::answer_type, &HotpotqaLogits::answer);
 };
 
-// What a model, or a file of predictions, says of one question. A file may lack
+// A prediction for one question, by a model or from a file. A file may lack
 // either.
 struct HotpotqaPrediction {
   std::optional<std::string> answer;

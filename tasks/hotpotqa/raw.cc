@@ -3,10 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/invalid_argument.h"
-#include "tasks/prediction_json.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

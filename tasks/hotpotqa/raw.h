@@ -36,7 +36,7 @@ struct HotpotqaRecord {
   std::vector<HotpotqaParagraph> context;
   // A span of the context, "yes" or "no"; none in data to predict for.
   std::optional<std::string> answer;
-  // As in the file; empty in data to predict for.
+  // Facts as in the file; empty in data to predict for.
   std::vector<HotpotqaFact> supporting_facts;
   // "bridge" or "comparison", and "easy", "medium" or "hard"; may be empty.
   std::string type;

@@ -11,8 +11,9 @@
 
 namespace etc {
 
-// Which spans of the long input may be answers: both ends in one sentence or
-// title that is allowed, and of few enough pieces (doc/hotpotqa.md 6, step 4).
+// Selects the spans of the long input that may be answers: both ends in one
+// sentence or title that is allowed, and of few enough pieces (doc/hotpotqa.md
+// 6, step 4).
 class SpanFilter {
  public:
   // `allowed` is [G], by the global token of a sentence or title. With
@@ -37,8 +38,8 @@ class SpanFilter {
   const int64_t max_answer_length_;
 };
 
-// The allowed span with the largest begin + end logit. Of equals the one with
-// the larger begin, then the larger end.
+// Returns the allowed span with the largest begin + end logit; among equals the
+// one with the larger begin, then the larger end.
 std::optional<PieceSpan> BestSpan(absl::Span<const float> begin,
                                   absl::Span<const float> end,
                                   const SpanFilter& filter);
@@ -50,7 +51,7 @@ std::optional<PieceSpan> BestSpanOfTop50(absl::Span<const float> begin,
                                          absl::Span<const float> end,
                                          const SpanFilter& filter);
 
-// Whether a span that the end of the input leaves open is one.
+// Treatment of a span that the end of the input leaves open.
 enum class OpenSpan { kCloses, kIsLost };
 
 // The allowed span with the largest mean probability among those that the most

@@ -12,7 +12,7 @@
 #include "tasks/hotpotqa/metric.h"
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/raw.h"
-#include "tasks/task_definition.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/random.h"
-#include "tasks/example_writer.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/nq/task.h"
 
 namespace etc {
@@ -18,7 +18,7 @@ struct TokenRange {
   int64_t last = -1;
 };
 
-// What the first annotation says (doc/nq.md 2.2, step 3).
+// Labels by the first annotation (doc/nq.md 2.2, step 3).
 struct Labels {
   TokenRange long_answer;
   TokenRange short_answer;
@@ -53,8 +53,8 @@ Labels LabelsOf(const NqAnnotation& annotation, const NqOptions& options) {
   return labels;
 }
 
-// Where the pieces of an answer begin and end among those of a window. Each end
-// that is not there is 0, and by default the other end then, too.
+// Returns begin and end of an answer among the pieces of a window. A missing
+// end is 0, and by default the other end then, too.
 NqTarget TargetOf(const TokenRange& answer, const NqExample& example,
                   bool official_compatibility) {
   const std::vector<int32_t>& tokens = example.long_tokens;

@@ -9,7 +9,7 @@
 #include "tasks/data/example.h"
 #include "tasks/nq/pieces.h"
 #include "tasks/nq/raw.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
@@ -20,10 +20,10 @@ inline constexpr int64_t kNqNumAnswerTypes = 5;
 enum class NqChannel { kShortStart = 0, kShortEnd = 1, kLongStart, kLongEnd };
 inline constexpr int64_t kNqNumChannels = 4;
 
-// Of the long input besides question and document: [CLS] and two [SEP].
+// Tokens of the long input besides question and document: [CLS] and two [SEP].
 inline constexpr int64_t kNqNumSpecialTokens = 3;
 
-// How the ends of answers become spans: see SelectNqSpans.
+// Method of turning the ends of answers into spans: see SelectNqSpans.
 enum class NqSpanSelection { kJoint, kDisjoint, kJointExhaustive };
 
 // The object "nq" of a fine-tuning configuration: README.md has its fields.
@@ -38,20 +38,20 @@ struct NqOptions {
   int64_t stride = 2048;
   // Train to say the long answer as the short one where there is none.
   bool predict_long_as_short = false;
-  // 0: a global token for each candidate; else one for so many long tokens
-  // (doc/nq.md 2.6).
+  // 0: a global token for each candidate; else one for each run of this many
+  // long tokens (doc/nq.md 2.6).
   int64_t fixed_block_length = 0;
   // The shares of the windows without answer that training keeps, for documents
-  // with an answer and without; 1 and more keep all (doc/nq.md 2.8). Which ones
+  // with an answer and without; 1 and more keep all (doc/nq.md 2.8). The choice
   // follows from `unknown_seed`, the document and the window.
   double include_unknown_rate = 1.0;
   double include_unknown_rate_for_unanswerable = 4.0;
   int64_t unknown_seed = 0;
-  // Whether only [CLS] and pieces of the document take part in the softmax over
+  // True if only [CLS] and pieces of the document take part in the softmax over
   // long tokens; else question, [SEP] and padding do, too.
   bool mask_long_output = true;
   NqSpanSelection span_selection = NqSpanSelection::kJoint;
-  // Whether the answer type can replace or take away the short answer.
+  // True if the answer type can replace or take away the short answer.
   bool consider_answer_type = true;
   // Tokens.
   int64_t max_short_answer_length = 32;
@@ -61,13 +61,13 @@ struct NqOptions {
   NqTokens tokens = {};
 };
 
-// What the windows of a document share: its record without the tokens.
+// Shared by the windows of a document: its record without the tokens.
 struct NqDocument {
   int64_t example_id = 0;
   std::string question;
   std::vector<NqCandidate> candidates;
   std::vector<NqAnnotation> annotations;
-  // What top-level candidates hold, and windows over it; at least one.
+  // Pieces in top-level candidates, and windows over them; at least one.
   int64_t num_pieces = 0;
   int64_t num_windows = 1;
 };
@@ -93,7 +93,7 @@ struct NqTarget {
 // When the global input is full, what comes next belongs to its last token.
 struct NqExample : Example {
   std::shared_ptr<const NqDocument> document;
-  // Of document->num_windows, from 0 on.
+  // Index in document->num_windows, from 0 on.
   int64_t window = 0;
   // Pieces of the question that it has.
   int64_t question_length = 0;

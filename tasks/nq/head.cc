@@ -5,14 +5,15 @@
 #include "base/check_shape.h"
 #include "base/to_device.h"
 #include "tasks/nq/task.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 
 namespace etc {
 namespace {
 
 constexpr double kMaskedLogit = -1e9;
 
-// Whether a long token can be an end of an answer, or is [CLS]: [B, L] bool.
+// Marks the long tokens that can be an end of an answer, and [CLS]: [B, L]
+// bool.
 torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
   torch::Tensor mask =
       torch::zeros(batch.inputs.long_token_ids.sizes(), torch::kBool);

@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {
 
-// A document has an answer if so many annotators gave one.
+// Annotators that must have given an answer for the document to have one.
 constexpr int64_t kAnnotatorsNeeded = 2;
 
 bool AnyMatches(const NqSpan& span, const std::vector<NqSpan>& others) {

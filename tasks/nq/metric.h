@@ -9,23 +9,22 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tasks/f1_scores.h"
 #include "tasks/nq/prediction.h"
 #include "tasks/nq/raw.h"
-#include "tasks/scoring.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
-// Whether neither is null, and both are known and equal in bytes or in tokens
-// (doc/nq.md 7.1).
+// Returns true if neither is null, and both are known and equal in bytes or in
+// tokens (doc/nq.md 7.1).
 bool NqSpansMatch(const NqSpan& a, const NqSpan& b);
 
-// Whether each span that is not null matches one of the other set.
+// Returns true if each span that is not null matches one of the other set.
 bool NqSpanSetsMatch(const std::vector<NqSpan>& a,
                      const std::vector<NqSpan>& b);
 
-// What is said of the long answer of a document, or of its short answers
-// (doc/nq.md 7.2).
+// Verdict on the long answer of a document, or on its short answers (doc/nq.md
+// 7.2).
 struct NqVerdict {
   bool has_gold = false;
   bool has_prediction = false;
@@ -40,11 +39,11 @@ NqVerdict JudgeLongAnswer(const std::vector<NqAnnotation>& annotations,
 NqVerdict JudgeShortAnswers(const std::vector<NqAnnotation>& annotations,
                             const NqPrediction& prediction, int64_t threshold);
 
-// What recall is reported at.
+// Precisions at which recall is reported.
 inline constexpr std::array<double, 3> kNqPrecisions = {0.5, 0.75, 0.9};
 
-// How good the answers with the highest scores are (doc/nq.md 7.3): where F1 is
-// best; all 0 if it is 0 everywhere.
+// Scores of the answers above the threshold with the best F1 (doc/nq.md 7.3);
+// all 0 if F1 is 0 everywhere.
 struct NqThresholdScores : F1Scores {
   // Answers with this score or more are given.
   double threshold = 0;
@@ -64,15 +63,15 @@ NqThresholdScores BestThreshold(std::vector<NqVerdict> verdicts);
 // then "long_f1", "long_precision", "long_recall", "long_threshold",
 // "long_recall_at_precision_0.5", ..._0.75, ..._0.9 and the same with "short_":
 // precision, recall and F1 at the threshold of the score that has the best F1
-// on these very data (the official program calls them
-// "long-best-threshold-f1", ..., "long-best-threshold" and
-// "long-recall-at-precision>=0.5"). Empty without gold. Of several with one id
-// the last counts. A document without prediction counts as one for which no
-// answer was given; predictions for others are ignored.
+// on these very data (the official program calls them "long-best-threshold-f1",
+// ..., "long-best-threshold" and "long-recall-at-precision>=0.5"). Empty
+// without gold. If an id is repeated, the last prediction counts. A document
+// without prediction counts as one for which no answer was given; predictions
+// for others are ignored.
 //
-// A document has a long (short) answer if at least 2 annotators gave one. Of a
-// document with one annotator, that one decides, because otherwise no document
-// of the training data would have an answer and all scores would be 0; with
+// A document has a long (short) answer if at least 2 annotators gave one. If it
+// has one annotator, that one decides, because otherwise no document of the
+// training data would have an answer and all scores would be 0; with
 // ScoringRules::kOfficial that is so (doc/nq.md 7.2).
 Metrics ScoreNq(const ById<std::vector<NqAnnotation>>& gold,
                 const ById<NqPrediction>& predictions, ScoringRules rules);

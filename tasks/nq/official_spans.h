@@ -18,7 +18,7 @@ struct NqScoredToken {
   friend bool operator==(const NqScoredToken&, const NqScoredToken&) = default;
 };
 
-// Of each channel, the tokens that the official program looks at
+// Returns for each channel the tokens that the official program looks at
 // (doc/nq.md 6.2): of every window in turn those of the 50 largest logits over
 // all long tokens, padding included, that are pieces of the document; the score
 // is the logit divided by that of [CLS]. Scores that are not finite, against

@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {

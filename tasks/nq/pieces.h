@@ -20,7 +20,7 @@ struct NqTokens {
 // In the global input, the same with every vocabulary:
 inline constexpr int32_t kNqGlobalQuestionToken = 35;
 inline constexpr int32_t kNqGlobalCandidateToken = 1;
-// What the end of the input belongs to.
+// Global token of the end of the input.
 inline constexpr int32_t kNqGlobalEndToken = 0;
 
 // [CLS], [SEP], [unused102] and [unused103] of a WordPiece vocabulary,
@@ -48,8 +48,9 @@ struct NqPieces {
 NqPieces NqPiecesOf(const NqRecord& record, const Tokenizer& tokenizer,
                     const NqTokens& tokens);
 
-// Where the windows of `room` pieces over `num_pieces` begin: 0, stride, 2
-// stride, ... until the end is in one; a single one if all fit (doc/nq.md 2.3).
+// Returns the begins of the windows of `room` pieces over `num_pieces`: 0,
+// stride, 2 stride, ... until the end is in one; a single one if all fit
+// (doc/nq.md 2.3).
 std::vector<int64_t> NqWindowStarts(int64_t num_pieces, int64_t room,
                                     int64_t stride);
 

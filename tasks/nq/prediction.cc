@@ -13,9 +13,8 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/data/id_places.h"
-#include "tasks/invalid_argument.h"
 #include "tasks/nq/official_spans.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

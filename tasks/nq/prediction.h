@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// What a model, or a file of predictions, says of one document.
+// A prediction for one document, by a model or from a file.
 struct NqPrediction {
   int64_t example_id = 0;
   NqSpan long_answer;
@@ -23,9 +23,9 @@ struct NqPrediction {
   double short_answers_score = 0;
 };
 
-// What the windows over one document, in their order, say together
-// (doc/nq.md 6): the spans that SelectNqSpans finds, and the most probable
-// answer type of the window that has the long answer:
+// Combines the windows over one document, in their order (doc/nq.md 6): the
+// spans that SelectNqSpans finds, and the most probable answer type of the
+// window that has the long answer:
 //
 //   YES, NO  instead of the short answer, with a score of twice the type's
 //            logit against NULL's: like a span's, which is the sum of two

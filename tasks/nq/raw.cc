@@ -10,14 +10,13 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "tasks/invalid_argument.h"
 #include "tasks/nq/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {
 
-// Whether a token of the simplified format is a tag (doc/nq.md 1.3).
+// Returns true if a token of the simplified format is a tag (doc/nq.md 1.3).
 bool LooksLikeHtml(absl::string_view token) {
   return token.size() > 2 && token.front() == '<' && token.back() == '>';
 }

@@ -28,7 +28,7 @@ struct NqSpan {
 
 enum class NqYesNo { kNone, kYes, kNo };
 
-// What one annotator says.
+// The annotation of one annotator.
 struct NqAnnotation {
   NqSpan long_answer;                 // null: there is none
   std::vector<NqSpan> short_answers;  // none of them null
@@ -58,7 +58,7 @@ struct NqRecord {
   std::vector<NqAnnotation> annotations;
 };
 
-// What data and predictions have in common (doc/nq.md 1.2, 6.5, 7.1).
+// Formats common to data and predictions (doc/nq.md 1.2, 6.5, 7.1).
 
 // {"start_token": 3, "end_token": 12, "start_byte": 25, "end_byte": 60}. The
 // bytes may be absent, as in the simplified format.

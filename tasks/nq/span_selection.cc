@@ -16,7 +16,7 @@ struct Word {
   size_t last = 0;
 };
 
-// By token.
+// Returns the words by token.
 std::vector<Word> WordsOf(const NqExample& example) {
   std::vector<Word> words;
   for (size_t i = 0; i < example.long_tokens.size(); ++i) {
@@ -108,7 +108,7 @@ class ScoredWindow {
 
   const size_t index_;
   std::vector<Word> words_;
-  // Of each word, against no answer.
+  // Logits of each word, less those of no answer.
   std::vector<double> short_starts_;
   std::vector<double> short_ends_;
   std::vector<double> long_starts_;

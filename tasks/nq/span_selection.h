@@ -7,12 +7,12 @@
 #include <tuple>
 
 #include "absl/types/span.h"
-#include "tasks/logits.h"
 #include "tasks/nq/example.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct NqLogits {
   // [4, L], by NqChannel; those behind the example's own tokens are of padding.
@@ -24,7 +24,7 @@ struct NqLogits {
       std::make_tuple(&NqLogits::ends, &NqLogits::answer_type);
 };
 
-// A window with what the head says of it.
+// A window with its logits.
 using NqWindow = ExampleLogits<NqExample, NqLogits>;
 
 // The logits of one channel: [L].
@@ -39,11 +39,11 @@ struct NqScoredSpan {
   int64_t first = 0;
   int64_t last = 0;
   double score = 0;
-  // Where it was found, if in one window.
+  // The window in which it was found, if in one.
   size_t window = 0;
 };
 
-// Nothing for no answer.
+// Empty for no answer.
 struct NqSelection {
   std::optional<NqScoredSpan> long_answer;
   std::optional<NqScoredSpan> short_answer;
@@ -62,8 +62,8 @@ struct NqSelection {
 //                     within the long one
 //   kDisjoint         the best long answer, and the best short one anywhere
 //
-// The first of equals is taken: of windows, then candidates, then starts, then
-// ends. What has a score that is not finite is no answer.
+// Takes the first of equals: of windows, then candidates, then starts, then
+// ends. A span whose score is not finite is no answer.
 NqSelection SelectNqSpans(absl::Span<const NqWindow> windows,
                           NqSpanSelection method, int64_t max_short_length);
 

@@ -7,7 +7,7 @@
 namespace etc {
 namespace {
 
-// Of a rate that is not given.
+// Factor for a rate that is not given.
 constexpr double kUnanswerableFactor = 4;
 
 void ReadExampleOptions(JsonObjectReader& reader, NqOptions* options) {

@@ -12,12 +12,12 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/example_writer.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/nq/example.h"
 #include "tasks/nq/metric.h"
 #include "tasks/nq/prediction.h"
 #include "tasks/nq/raw.h"
-#include "tasks/task_definition.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
@@ -43,11 +43,11 @@ struct Nq : TaskTypes<NqRecord, NqExample, NqLogits, NqOptions,
   static absl::Status UseVocabulary(const Tokenizer& tokenizer,
                                     Options* options);
 
-  // Of either format; a simplified one is told by its field "document_text",
-  // which is split at every single blank; there, what stands between < and > is
-  // HTML, and no bytes are known. The id may also be a string of digits. Token
-  // ranges lie within the document. A mistake is also a span that is none
-  // (doc/nq.md 7.1) or not within the document.
+  // Reads a record of either format; a simplified one is told by its field
+  // "document_text", which is split at every single blank; there, text between
+  // < and > is HTML, and no bytes are known. The id may also be a string of
+  // digits. Token ranges lie within the document. A mistake is also a span that
+  // is none (doc/nq.md 7.1) or not within the document.
   static void ReadRecord(JsonObjectReader& reader, Record* record);
   static std::vector<std::string> AnswerFields(const Options& /*options*/) {
     return {"annotations"};

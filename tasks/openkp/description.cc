@@ -1,4 +1,4 @@
-#include "tasks/description.h"
+#include "tasks/inputs/description.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +32,7 @@ std::string PhraseOf(const OpenkpExample& example, PhrasePosition position) {
       position.start + position.length - 1);
 }
 
-// What of a document is gold, and where it stands.
+// Describes the gold phrases of a document and their positions.
 std::string KeyPhrases(const OpenkpExample& example) {
   std::vector<std::string> places;
   for (const PhrasePosition& label : example.labels) {
@@ -43,7 +43,8 @@ std::string KeyPhrases(const OpenkpExample& example) {
                       places.empty() ? "none" : absl::StrJoin(places, ", "));
 }
 
-// Whether long token `i` belongs to global token `g` and to a key phrase.
+// Returns true if long token `i` belongs to global token `g` and to a key
+// phrase.
 bool IsOfKeyPhrase(const OpenkpExample& example, size_t i, int32_t g) {
   return i < example.long_words.size() && example.pattern.sentence[i] == g &&
          std::any_of(

@@ -2,8 +2,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
-#include "tasks/example_writer.h"
-#include "tasks/invalid_argument.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/openkp/task.h"
 #include "tasks/text/unicode.h"
 
@@ -75,7 +74,7 @@ class PageWriter : public ExampleBuilder<Openkp> {
     num_globals_ = sentences_.empty() ? 0 : sentences_.back() + 1;
   }
 
-  // To be called once, last.
+  // Must be called once, last.
   void Finish() {
     example().dropped_words = std::max<int64_t>(
         0, static_cast<int64_t>(words_.size()) - example().num_words);
@@ -175,7 +174,7 @@ class PageWriter : public ExampleBuilder<Openkp> {
   std::vector<PhraseText> label_texts_;
 };
 
-// What the official program's type checks refuse.
+// Applies the type checks of the official program.
 absl::Status CheckOfficially(const OpenkpRecord& record,
                              const std::string& where) {
   if (const int64_t length = CountCodePoints(record.url);

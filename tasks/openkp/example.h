@@ -10,7 +10,7 @@
 #include "tasks/openkp/phrases.h"
 #include "tasks/openkp/raw.h"
 #include "tasks/openkp/visual_features.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
@@ -22,8 +22,8 @@ inline constexpr int32_t kOpenkpGlobalToken = 1;
 // rules.
 struct OpenkpOptions {
   InputOptions input = {};
-  // 0: a global token for each element of the page; else one for so many long
-  // tokens, without elements (doc/openkp.md 3.7).
+  // 0: a global token for each element of the page; else one for each run of
+  // this many long tokens, without elements (doc/openkp.md 3.7).
   int64_t fixed_block_length = 0;
   bool use_visual_features_in_long = true;
   bool use_visual_features_in_global = true;
@@ -55,9 +55,9 @@ struct OpenkpExample : Example {
   // The key phrases that occur in the input, longer ones than the model can say
   // among them.
   std::vector<PhrasePosition> labels;
-  // None if the record has no key phrases.
+  // Absent if the record has no key phrases.
   std::optional<OpenkpReferences> references;
-  // What truncation took away.
+  // Losses by truncation.
   int64_t dropped_words = 0;
 
   int64_t TaskBytes() const override;

@@ -30,7 +30,7 @@ int64_t NumWords(const OpenkpBatch& batch) {
   return words;
 }
 
-// Whether place s has a phrase of n words: [B, K, W] bool, on the CPU.
+// Marks the places s that have a phrase of n words: [B, K, W] bool, on the CPU.
 torch::Tensor NgramMask(const OpenkpBatch& batch) {
   const int64_t words = NumWords(batch);
   torch::Tensor mask =
@@ -45,7 +45,7 @@ torch::Tensor NgramMask(const OpenkpBatch& batch) {
   return mask;
 }
 
-// How many key phrases stand at each place: [B, K, W].
+// Counts the key phrases at each place: [B, K, W].
 torch::Tensor LabelCounts(const OpenkpBatch& batch, int64_t words) {
   torch::Tensor counts =
       torch::zeros({batch.size(), kOpenkpMaxPhraseLength, words});

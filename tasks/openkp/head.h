@@ -4,7 +4,7 @@
 #include <torch/types.h>
 
 #include "tasks/openkp/example.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 
 namespace etc {
 

@@ -75,7 +75,7 @@ Metrics ScoreOpenkp(const ById<OpenkpReferences>& gold,
   if (gold.empty()) {
     return {};
   }
-  // By url: a sum in another order would differ in its last digits.
+  // Ordered by url: a sum in another order would differ in its last digits.
   std::map<std::string, DocumentGold> documents;
   bool has_etc = true;
   for (const auto& [url, references] : gold) {

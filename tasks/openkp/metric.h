@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tasks/f1_scores.h"
 #include "tasks/openkp/phrases.h"
-#include "tasks/scoring.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 

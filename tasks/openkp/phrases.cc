@@ -11,13 +11,13 @@
 namespace etc {
 namespace {
 
-// With blanks around, so that whole words are found by a plain search.
+// Puts blanks around a text, so that whole words are found by a plain search.
 std::string Wrapped(absl::string_view text) {
   return absl::StrCat(" ", text, " ");
 }
 
-// Whether the official program finds a phrase without words in a text: not by
-// a blank at its beginning.
+// Returns true if the official program finds a phrase without words in a text:
+// not by a blank at its beginning.
 bool HasEmptyPhrase(absl::string_view text) {
   return text.empty() || text.back() == ' ' ||
          text.find("  ") != absl::string_view::npos;

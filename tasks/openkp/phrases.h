@@ -25,9 +25,9 @@ struct PhrasePosition {
                          const PhrasePosition&) = default;
 };
 
-// Whether a key phrase without words is one. kOfficial: it occurs in a text
-// that is empty, ends with a blank or has two of them side by side
-// (doc/openkp.md 2), and counts like others.
+// Treatment of a key phrase without words. kOfficial: it occurs in a text that
+// is empty, ends with a blank or has two of them side by side (doc/openkp.md
+// 2), and counts like others.
 enum class EmptyPhrases { kLeftOut, kOfficial };
 
 // The key phrases that occur in the text as whole words, in any case, each with
@@ -61,22 +61,22 @@ std::vector<PhrasePosition> FindPhrases(const std::vector<std::string>& phrases,
 // The elements of a record as texts to look in.
 std::vector<PhraseText> ElementTexts(const OpenkpRecord& record);
 
-// What the predictions for one document are compared with, in lower case and
-// without repetitions.
+// The references for the predictions of one document, in lower case and without
+// repetitions.
 struct OpenkpReferences {
-  // By the official evaluator: all phrases, found in the text or not
+  // References of the official evaluator: all phrases, found in the text or not
   // (doc/openkp.md 8.2).
   std::vector<std::string> evaluator;
-  // By ETC: see EtcKeyPhrases (doc/openkp.md 8.3).
+  // References of ETC: see EtcKeyPhrases (doc/openkp.md 8.3).
   std::vector<std::string> etc;
-  // Key phrases in the text. Of several records with one url, ETC keeps the
+  // Key phrases in the text. Among several records with one url, ETC keeps the
   // first that has most of them.
   int64_t num_valid = 0;
-  // Whether none of them lies within one element, or with
+  // True if none of them lies within one element, or with
   // official_compatibility within one in the model's input. ETC cannot make an
   // example of such a record and scores it 0.
   bool is_removed = false;
-  // Whether the record has the text and elements that all but the first of
+  // True if the record has the text and elements that all but the first of
   // these need.
   bool has_text = true;
   // A hash of the text.

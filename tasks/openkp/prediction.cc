@@ -8,8 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tasks/openkp/task.h"
-#include "tasks/prediction_json.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -20,7 +19,7 @@ struct Candidate {
   PhrasePosition position;
 };
 
-// Whether `b` is to be taken before `a`.
+// Returns true if `b` is to be taken before `a`.
 bool IsWorse(const Candidate& a, const Candidate& b) {
   if (a.logit != b.logit) {
     return a.logit < b.logit;

@@ -5,14 +5,14 @@
 #include <tuple>
 #include <vector>
 
-#include "tasks/logits.h"
 #include "tasks/openkp/example.h"
-#include "tasks/scoring.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
-// See tasks/logits.h. The phrase of n words from word s on has row n - 1,
-// column s; n = 1, ..., K = kOpenkpMaxPhraseLength.
+// See tasks/task/benchmark.h. The phrase of n words from word s on has row n -
+// 1, column s; n = 1, ..., K = kOpenkpMaxPhraseLength.
 template <typename T>
 struct OpenkpLogits {
   // [K, W], W the words of the longest document in the batch, at least those of
@@ -22,14 +22,13 @@ struct OpenkpLogits {
   static constexpr auto kMembers = std::make_tuple(&OpenkpLogits::ngrams);
 };
 
-// The phrases of a document, the best first, in lower case: the texts of the
-// places with the largest logits, where each text counts once
-// (doc/openkp.md 7.2). Of equal logits the shorter phrase comes first, then the
-// earlier one.
+// Returns the phrases of a document, the best first, in lower case: the texts
+// of the places with the largest logits, where each text counts once
+// (doc/openkp.md 7.2). Ties go to the shorter phrase, then to the earlier one.
 //
-// Only phrases inside the words that the model reads are considered. With
-// official_compatibility all places are, and phrases are cut off where the
-// document ends.
+// Considers only phrases inside the words that the model reads. With
+// official_compatibility it considers all places, and phrases are cut off where
+// the document ends.
 std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
                                           const OpenkpLogits<LogitRow>& logits,
                                           const OpenkpOptions& options);

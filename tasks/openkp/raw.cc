@@ -7,16 +7,15 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "tasks/invalid_argument.h"
 #include "tasks/openkp/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {
 
 constexpr size_t kNumbersPerNode = 10;
 
-// One element and what is only there to be checked.
+// One element, and fields that are only checked.
 struct RawElement {
   OpenkpElement element;
   int64_t id = 0;

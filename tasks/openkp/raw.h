@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// How a browser lays a node of the page out (doc/openkp.md 1). Pixels.
+// Layout of a node of the page by a browser (doc/openkp.md 1). Pixels.
 struct OpenkpNode {
   double x = 0;
   double width = 0;
@@ -39,12 +39,13 @@ struct OpenkpRecord {
   std::string url;
   // All words, a blank between any two.
   std::string text;
-  // At least one; together they cover all words, in order. One may have none.
+  // Elements, at least one; together they cover all words, in order. One may
+  // have none.
   std::vector<OpenkpElement> elements;
-  // As in the file, each a list of words; none if the record has no field
-  // "KeyPhrases", as in data to predict for.
+  // Key phrases as in the file, each a list of words; absent if the record has
+  // no field "KeyPhrases", as in data to predict for.
   std::optional<std::vector<std::vector<std::string>>> key_phrases;
-  // Whether a position or size was written as a whole number (44 instead of
+  // True if a position or size was written as a whole number (44 instead of
   // 44.0), which the official reader refuses (doc/openkp.md 3.1).
   bool has_integer_coordinates = false;
 };

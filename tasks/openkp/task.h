@@ -9,12 +9,12 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/example_writer.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/openkp/example.h"
 #include "tasks/openkp/metric.h"
 #include "tasks/openkp/prediction.h"
 #include "tasks/openkp/raw.h"
-#include "tasks/task_definition.h"
+#include "tasks/task/benchmark.h"
 
 namespace etc {
 
@@ -37,13 +37,14 @@ struct Openkp
   static void ReadOptions(JsonObjectReader& reader, Options* options);
 
   // Checks the record as the official program does (doc/openkp.md 2): the
-  // elements have one Id, follow each other without gap, and each has the text
+  // elements have one Id, follow one another without gap, and each has the text
   // of its words.
   static void ReadRecord(JsonObjectReader& reader, Record* record);
   static std::vector<std::string> AnswerFields(const Options& /*options*/) {
     return {"KeyPhrases"};
   }
-  // What does not fit in `max_long_length` or `max_global_length` is left out.
+  // Makes the example; tokens beyond `max_long_length` or `max_global_length`
+  // are left out.
   //   kInvalidArgument  only with official_compatibility: a url of more than
   //                     1000 characters, a position or size that is a whole
   //                     number, more words than `max_long_length`
@@ -77,8 +78,8 @@ struct Openkp
   }
 
   static Gold GoldOf(const Example& example) { return *example.references; }
-  // Of a line without "VDOM", only the url and the key phrases: then there is
-  // no score by ETC's protocol.
+  // Parses a line; without "VDOM", only the url and the key phrases: then there
+  // is no score by ETC's protocol.
   static absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
       const std::string& text, const std::string& where, ScoringRules rules);
   // True if both have a text, and the same one. The official dev file has some

@@ -11,7 +11,7 @@
 #include "tasks/data/batch.h"
 #include "tasks/openkp/example.h"
 #include "tasks/openkp/visual_features.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 
 namespace etc {
 

@@ -18,9 +18,9 @@ struct ValueRange {
   double max = 1;
 };
 
-// How the layout of an element becomes numbers (doc/openkp.md 4.1).
+// Conversion of the layout of an element to numbers (doc/openkp.md 4.1).
 struct OpenkpVisualOptions {
-  // Of nodes and their parents.
+  // Ranges for nodes and their parents.
   ValueRange x = {-50, 1500};
   ValueRange y = {-50, 6000};
   ValueRange width = {0, 1500};

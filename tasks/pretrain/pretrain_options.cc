@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "tasks/train/field_rules.h"
+#include "tasks/config/config_fields.h"
 
 namespace etc {
 namespace {

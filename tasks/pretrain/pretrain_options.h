@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/config.h"
-#include "tasks/train/config_table.h"
+#include "tasks/config/config.h"
+#include "tasks/config/config_fields.h"
 
 namespace etc {
 

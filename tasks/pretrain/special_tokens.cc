@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "tasks/invalid_argument.h"
 
 namespace etc {
 namespace {

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tasks/pretrain/corpus_tokenizer.h"
+#include "tasks/pretrain/corpus/corpus_tokenizer.h"
+#include "tasks/pretrain/corpus/token_store.h"
 #include "tasks/pretrain/pretrain_options.h"
 #include "tasks/pretrain/special_tokens.h"
-#include "tasks/pretrain/token_store.h"
-#include "tasks/task.h"
-#include "tasks/task_entry.h"
+#include "tasks/task/task.h"
+#include "tasks/task/task_entry.h"
 
 namespace etc {
 

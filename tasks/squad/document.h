@@ -17,8 +17,8 @@ namespace etc {
 // U+202F; other white space is part of words (doc/squad.md 2).
 struct SquadWords {
   std::vector<ByteRange> words;
-  // For each code point of the context the word that it is in; for white space
-  // the word before it, -1 at the very beginning.
+  // Maps each code point of the context to its word; white space to the word
+  // before it, -1 at the very beginning.
   std::vector<int32_t> word_of;
 };
 SquadWords FindSquadWords(absl::string_view context);
@@ -45,7 +45,7 @@ struct SquadPiece {
   int32_t id = 0;
   // The word of the context that it is a piece of.
   int32_t word = 0;
-  // Of the context.
+  // Bytes of the context.
   ByteRange bytes;
 };
 
@@ -61,7 +61,7 @@ SquadSpan FindAnswerPieces(const std::vector<SquadPiece>& pieces,
                            SquadSpan words, absl::string_view answer,
                            const Tokenizer& tokenizer);
 
-// A part of a document: so many pieces from `begin` on.
+// A part of a document: `length` pieces from `begin` on.
 struct SquadPart {
   int64_t begin = 0;
   int64_t length = 0;
@@ -72,7 +72,8 @@ struct SquadPart {
 std::vector<SquadPart> SquadWindows(int64_t num_pieces, int64_t room,
                                     int64_t stride);
 
-// For each piece the window in which it has most context (doc/squad.md 3):
+// Returns for each piece the window in which it has most context (doc/squad.md
+// 3):
 //
 //   min(pieces to its left, pieces to its right) + 0.01 * window length
 //

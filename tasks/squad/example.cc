@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "tasks/invalid_argument.h"
+#include "base/status_macros.h"
 
 namespace etc {
 namespace {
@@ -15,7 +15,7 @@ using Context = TaskContext<SquadOptions>;
 
 // The answer that training is for, or why there is none.
 struct Target {
-  // Nothing to train on: the question has no answer.
+  // True if there is nothing to train on: the question has no answer.
   bool is_null = false;
   // Pieces of the document.
   SquadSpan pieces;
@@ -138,12 +138,12 @@ class WindowWriter {
  private:
   const std::shared_ptr<const SquadDocument> document_;
   TextPieces question_;
-  // Of each piece of the document; empty for BERT.
+  // Sentence of each piece of the document; empty for BERT.
   std::vector<int32_t> sentences_;
   const SquadOptions& options_;
 };
 
-// Where the window has the answer, or [CLS].
+// Returns the span of the answer in the window, or [CLS].
 SquadSpan AnswerInWindow(const Target& target, const SquadExample& example) {
   const SquadPart& part = example.part;
   const SquadSpan& pieces = target.pieces;

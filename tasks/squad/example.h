@@ -9,19 +9,19 @@
 
 #include "absl/status/statusor.h"
 #include "tasks/data/example.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/squad/document.h"
 #include "tasks/squad/metric.h"
 #include "tasks/squad/raw.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/sentence_splitter.h"
-#include "tasks/text_input.h"
 
 namespace etc {
 
 // In 2.0 questions may have no answer.
 enum class SquadVersion { k1, k2 };
 
-// What training does with a question that has several answers.
+// Treatment in training of a question that has several answers.
 enum class SquadSeveralAnswers { kError, kFirst };
 
 // The object "squad" of a fine-tuning configuration. Absent fields keep their
@@ -39,7 +39,7 @@ struct SquadOptions {
   int64_t n_best_size = 20;
   // Pieces of an answer.
   int64_t max_answer_length = 30;
-  // How much better no answer must be than the best one, in version 2.0.
+  // The margin by which no answer must beat the best one, in version 2.0.
   double null_score_diff_threshold = 0;
   SquadSeveralAnswers several_answers = SquadSeveralAnswers::kError;
   // Makes the sentences that ETC has global tokens for.
@@ -51,7 +51,7 @@ struct SquadOptions {
 // have kSentenceOfTextToken.
 inline constexpr int32_t kSquadQuestionToken = 3;
 
-// What the windows over a context share.
+// Shared by the windows over a context.
 struct SquadDocument {
   std::string question;
   std::string context;
@@ -72,7 +72,7 @@ struct SquadDocument {
 // text tokens, [CLS] being 0.
 struct SquadExample : Example {
   std::shared_ptr<const SquadDocument> document;
-  // Of document->num_windows, from 0 on.
+  // Index in document->num_windows, from 0 on.
   int64_t window = 0;
   SquadPart part;
   // Pieces of the question that it has.
@@ -98,11 +98,11 @@ struct SquadExample : Example {
 std::string SquadTrainingError(const SquadRecord& record,
                                const SquadOptions& options);
 
-// What the metric knows of a record; nothing if it lacks its answers.
+// Returns what the metric needs of a record; nothing if it lacks its answers.
 std::optional<SquadGold> GoldOfSquadRecord(const SquadRecord& record);
 
-// The windows of a record, at least one: that of a context without pieces is
-// empty. What is wrong with its answers is a mistake in training alone.
+// Makes the windows of a record, at least one: that of a context without pieces
+// is empty. Errors in its answers are mistakes in training alone.
 //   kInvalidArgument  the lengths in the options have no room for a piece
 absl::StatusOr<std::vector<std::shared_ptr<const SquadExample>>>
 MakeSquadExamples(SquadRecord record, const TaskContext<SquadOptions>& context);

@@ -4,9 +4,9 @@
 #include "base/apply_linear.h"
 #include "base/check_shape.h"
 #include "base/to_device.h"
+#include "tasks/inputs/text_head.h"
 #include "tasks/squad/task.h"
-#include "tasks/text_head.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 
 namespace etc {
 namespace {
@@ -14,12 +14,12 @@ namespace {
 // Starts and ends.
 constexpr int64_t kNumEnds = 2;
 
-// Of padding, which is then no end and has no part in the loss.
+// Logit of padding, which is then no end and has no part in the loss.
 constexpr double kPaddingLogit = -1e9;
 
 bool IsBert(const Batch& batch) { return batch.long_token_ids.size(1) == 0; }
 
-// Which of the text's T tokens are behind its last: [B, 1, T] bool.
+// Marks those of the text's T tokens that are padding: [B, 1, T] bool.
 torch::Tensor IsPadding(const TypedBatch<SquadExample>& batch, int64_t tokens) {
   const bool is_bert = IsBert(batch.inputs);
   const torch::Tensor lengths =

@@ -17,7 +17,8 @@ struct PairScores {
   double f1 = 0;
 };
 
-// Of a question with the gold answer that gives most, each score by itself.
+// Scores a text against each gold answer and returns the best exact match and
+// the best F1, each by itself.
 template <typename F1>
 PairScores BestOf(const std::string& text,
                   const std::vector<std::string>& answers, F1 f1) {
@@ -41,7 +42,7 @@ double F1OrBothEmpty(const std::string& text, const std::string& gold) {
 struct Scored {
   bool has_answer = false;
   double null_odds = 0;
-  // Of the text, and of the best text.
+  // Scores of the text, and of the best text.
   PairScores scores;
   PairScores best;
   bool best_is_empty = false;
@@ -101,7 +102,7 @@ void AddMeans(const std::string& prefix, const std::vector<Scored>& all,
 // `sorted` by null odds.
 void AddBestThreshold(const std::string& name, double PairScores::*score,
                       const std::vector<Scored>& sorted, Metrics* metrics) {
-  // Nothing answered, and then one question more each time.
+  // Starts with nothing answered, then answers one question more each time.
   double running = 0;
   for (const Scored& scored : sorted) {
     running += scored.has_answer ? 0 : 1;

@@ -6,47 +6,47 @@
 #include <vector>
 
 #include "tasks/metrics.h"
-#include "tasks/scoring.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
-// What people answered to a question.
+// The gold answers to a question.
 struct SquadGold {
   // Empty: it has no answer.
   std::vector<std::string> answers;
-  // Whether its data are of version 2.0, which has such questions.
+  // True if its data are of version 2.0, which has such questions.
   bool is_version_2 = false;
 };
 
-// What is compared with that.
+// A verdict to score against SquadGold.
 struct SquadVerdict {
   // Empty for no answer.
   std::string text;
   // The answer if there has to be one.
   std::string best_text;
-  // How much better no answer is than `best_text`; absent if that was not
-  // considered.
+  // The margin by which no answer beats `best_text`; absent if no answer was
+  // not considered.
   std::optional<double> null_odds;
 };
 
-// The metric of version 1.1 in percent (doc/squad.md 9): "exact_match" and
-// "f1", of each question with the answer that gives most, 0 for a question
-// without prediction.
+// The metric of version 1.1 in percent (doc/squad.md 9): "exact_match" and "f1"
+// against the gold answer with the best score, 0 for a question without
+// prediction.
 Metrics ScoreSquad1(const ById<SquadGold>& gold,
                     const ById<SquadVerdict>& verdicts);
 
-// That of version 2.0 (doc/squad.md 10): "exact", "f1" and "total", the same of
-// questions with and without answer as "HasAns_..." and "NoAns_...", in
+// Scores by version 2.0 (doc/squad.md 10): "exact", "f1" and "total", the same
+// of questions with and without answer as "HasAns_..." and "NoAns_...", in
 // percent but for the totals. Questions without prediction do not count.
 //
 // If all verdicts have null odds, also "best_exact" and "best_f1", the scores
 // with the thresholds "best_exact_thresh" and "best_f1_thresh" for the odds:
 // `best_text` counts where the odds are not above. Officially they are made
-// from `text`; the two are equal where all was answered.
+// from `text`; the two are equal if every question was answered.
 //
 // With `threshold`, the question of a prediction with null odds above it counts
-// as not answered: --na-prob-thresh of the official program. Without, `text` is
-// all that counts.
+// as not answered: --na-prob-thresh of the official program. Without, `text`
+// alone counts.
 Metrics ScoreSquad2(const ById<SquadGold>& gold,
                     const ById<SquadVerdict>& verdicts,
                     std::optional<double> threshold = std::nullopt);

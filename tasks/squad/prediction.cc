@@ -44,7 +44,7 @@ std::vector<size_t> LargestFirst(const std::vector<double>& logits,
   return places;
 }
 
-// Whether a window's positions `start` to `end` are an answer.
+// Returns true if a window's positions `start` to `end` are an answer.
 bool IsAnswer(const SquadExample& example, int64_t start, int64_t end,
               int64_t max_length) {
   return example.PieceAt(start).has_value() &&
@@ -89,8 +89,8 @@ Ends NoAnswer(const std::vector<SquadWindowLogits>& windows) {
   return least;
 }
 
-// What stands in the context from the first byte of a piece to the last of
-// another one.
+// Returns the context from the first byte of a piece to the last of another
+// one.
 std::string TextBetween(const SquadDocument& document, size_t first,
                         size_t last) {
   const int64_t begin = document.pieces[first].bytes.begin;
@@ -123,8 +123,8 @@ std::string TextOf(const Ends& ends, const Context& context) {
                        BasicOptionsOf(context.tokenizer));
 }
 
-// Those with different texts, at most n_best_size, and no answer, which has a
-// place of its own in version 2.0.
+// Returns the candidates with different texts, at most n_best_size, and no
+// answer, which has a place of its own in version 2.0.
 std::vector<SquadCandidate> DifferentTexts(const std::vector<Ends>& sorted,
                                            const std::optional<Ends>& no_answer,
                                            const Context& context) {

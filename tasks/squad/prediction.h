@@ -9,14 +9,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "tasks/scoring.h"
 #include "tasks/squad/example.h"
 #include "tasks/squad/metric.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// See tasks/task/benchmark.h.
 template <typename T>
 struct SquadLogits {
   // [2, T], of starts and of ends, T tokens of the text; -1e9 of padding.
@@ -43,7 +43,7 @@ struct SquadPrediction {
   std::vector<SquadCandidate> candidates;
 };
 
-// What the model says of a window: [T] of starts and of ends.
+// The model's logits for a window: [T] of starts and of ends.
 struct SquadWindowLogits {
   std::shared_ptr<const SquadExample> example;
   std::vector<double> starts;
@@ -62,9 +62,10 @@ struct SquadWindowLogits {
 SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
                             const TaskContext<SquadOptions>& context);
 
-// What is scored of a prediction. Candidates with no answer among them decide:
-// it is chosen if null odds, its score less that of the best answer, are above
-// `threshold`. They are 1e6 where there is no other candidate.
+// Reduces a prediction to the verdict that is scored. Candidates with no answer
+// among them decide: it is chosen if null odds, its score less that of the best
+// answer, are above `threshold`. They are 1e6 where there is no other
+// candidate.
 SquadVerdict JudgeSquad(const SquadPrediction& prediction, double threshold);
 
 // The official files (doc/squad.md 8), one JSON object each:

@@ -5,14 +5,13 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
-#include "tasks/invalid_argument.h"
-#include "tasks/record_json.h"
 #include "tasks/squad/prediction.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {
 
-// As Python's json.dumps(..., indent=4).
+// Formats like Python's json.dumps(..., indent=4).
 std::string Dump(const nlohmann::ordered_json& json) {
   constexpr int kIndent = 4;
   return JsonAsciiText(json, kIndent) + "\n";

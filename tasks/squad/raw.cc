@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {

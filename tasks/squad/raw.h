@@ -8,14 +8,14 @@
 
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
-#include "tasks/data/file_records.h"
+#include "tasks/data/record_source.h"
 
 namespace etc {
 
 // An answer that a person marked in the context.
 struct SquadAnswer {
   std::string text;
-  // Where it begins, in code points of the context. Only training needs it.
+  // Begin of the answer, in code points of the context. Only training needs it.
   std::optional<int64_t> start;
 };
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/status_macros.h"
-#include "tasks/description.h"
-#include "tasks/text_input.h"
+#include "tasks/inputs/description.h"
+#include "tasks/inputs/text_input.h"
 
 namespace etc {
 namespace {

@@ -11,12 +11,12 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/prediction_file.h"
 #include "tasks/squad/example.h"
 #include "tasks/squad/metric.h"
 #include "tasks/squad/prediction.h"
 #include "tasks/squad/raw.h"
-#include "tasks/task_definition.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 

@@ -30,7 +30,7 @@ struct PrecisionRecall {
   }
 };
 
-// How far the words of two normalised answers agree, as multisets. All is 0 if
+// Agreement of the words of two normalised answers, as multisets. All is 0 if
 // they share no word, and so if both are empty.
 PrecisionRecall WordOverlap(absl::string_view predicted,
                             absl::string_view gold);

@@ -23,7 +23,7 @@ std::vector<CodePoint> CodePointsOf(absl::string_view text) {
   return points;
 }
 
-// The places of what is no blank.
+// The positions of characters that are not blank.
 std::vector<size_t> NonBlanks(const std::vector<CodePoint>& text) {
   std::vector<size_t> places;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -11,8 +11,8 @@
 
 namespace etc {
 
-// From the pieces of an answer back to its text, as the official programs do it
-// with WordPiece (doc/squad.md 7, doc/hotpotqa.md 6.1).
+// Projects the pieces of an answer back to its text, as the official programs
+// do it with WordPiece (doc/squad.md 7, doc/hotpotqa.md 6.1).
 
 // Pieces joined by blanks, those with "##" to the piece before: "writ ##ten by"
 // -> "written by". Ids are those of `tokenizer`.

@@ -53,7 +53,7 @@ AsciiClass ClassOf(char byte) {
 // Python's str.split also splits at these, which are neither Zs nor Cc.
 bool IsLineSeparator(CodePoint c) { return c == 0x2028 || c == 0x2029; }
 
-// Whether a sigma between `before` and `after` is at the end of a word
+// Returns true if a sigma between `before` and `after` is at the end of a word
 // (Final_Sigma of Unicode 15.0, table 3-17): a cased letter comes before it and
 // none after it, case-ignorable characters being looked through.
 bool IsFinalSigma(absl::Span<const SourcedCodePoint> before,

@@ -46,7 +46,7 @@ class BasicWord {
   // the smallest range that covers the sources of all its characters
   // (doc/formats.md 4.4). 0 <= from < to <= text().size().
   ByteRange Source(int64_t from, int64_t to) const;
-  // Of the whole word.
+  // Range of the whole word.
   ByteRange Source() const {
     return Source(0, static_cast<int64_t>(text_.size()));
   }
@@ -71,13 +71,14 @@ void VisitBasicWords(absl::string_view text,
 // each white space a blank, blanks around each CJK ideograph.
 struct NormalizedText {
   std::string text;
-  // For each byte of `text` the bytes of the original that it stands for.
+  // The bytes of the original that each byte of `text` stands for.
   std::vector<ByteRange> sources;
 };
 NormalizedText NormalizeText(absl::string_view text,
                              const BasicTokenizerOptions& options);
 
-// Between two of these characters words do not depend on what is around them.
+// Words on either side of one of these characters do not depend on the other
+// side.
 const CuttingPlaces& CuttingPlacesOfBasicWords();
 
 // The texts of those words.

@@ -22,7 +22,7 @@ class PieceTrie {
   // is there already (and changes nothing), or else -1.
   int32_t Add(absl::string_view piece, int32_t id);
 
-  // Where `bytes` lead from `from`, or kNowhere.
+  // Returns the node to which `bytes` lead from `from`, or kNowhere.
   Node Walk(Node from, absl::string_view bytes) const;
 
   // The id of `piece`, or -1.
@@ -41,7 +41,7 @@ class PieceTrie {
 
   // The edges by (node << 8 | byte).
   absl::flat_hash_map<uint64_t, Node> edges_;
-  // Of the piece that ends at a node, or -1.
+  // Id of the piece that ends at each node, or -1.
   std::vector<int32_t> ids_ = {-1};
 };
 

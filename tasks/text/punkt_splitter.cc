@@ -39,7 +39,7 @@ struct Word {
   bool is_abbreviation = false;
   bool is_ellipsis = false;
 
-  // With a full stop at its end, or without.
+  // Type with a full stop at its end, or without.
   std::string Type() const { return PunktType(text); }
   std::string TypeWithoutStop() const {
     std::string type = Type();
@@ -59,7 +59,7 @@ class Classifier {
  public:
   explicit Classifier(const PunktTables& tables) : tables_(tables) {}
 
-  // Whether a sentence ends within `text`, before its last word.
+  // Returns true if a sentence ends within `text`, before its last word.
   bool HasBreak(absl::string_view text) const {
     const std::vector<absl::string_view> words = PunktWords(text);
     if (words.empty()) {
@@ -100,7 +100,7 @@ class Classifier {
             tables_.abbreviations.contains(word.substr(last_hyphen + 1)));
   }
 
-  // The second pass: what the pair says of the first.
+  // The second pass: decides about a word by the pair with the next one.
   void DecideByNext(const Word& next, Word* word) const {
     if (!absl::EndsWith(word->text, ".")) {
       return;
@@ -161,12 +161,12 @@ class Classifier {
 // --- Candidates -------------------------------------------------------------
 
 struct Candidate {
-  // Where the words begin that decide about it, and where they end: behind the
-  // word that follows, or behind the closing character.
+  // Range of the words that decide about it: it ends behind the word that
+  // follows, or behind the closing character.
   int64_t context_begin = 0;
   int64_t context_end = 0;
   int64_t mark = 0;
-  // Where the next sentence begins if this ends one.
+  // Begin of the next sentence if this ends one.
   int64_t next = 0;
 };
 
@@ -189,7 +189,7 @@ std::optional<Candidate> CandidateAt(absl::string_view text, int64_t mark) {
   return Candidate{.context_end = end, .mark = mark, .next = next};
 }
 
-// All of them; of several in one word ("really?!)") the last.
+// Returns all candidates; of several in one word ("really?!)") the last.
 std::vector<Candidate> Candidates(absl::string_view text) {
   constexpr absl::string_view kMarks = ".?!";
   // ASCII ones only, unlike everywhere else: this is NLTK's.

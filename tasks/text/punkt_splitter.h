@@ -24,7 +24,7 @@ namespace etc {
 // Equal to NLTK 3.10.3, byte for byte. Earlier versions differ: before 3.10
 // curly quotes closed nothing, before 3.6.6 a mark with a blank in front of it
 // ("Mr . Smith") was a candidate of its own. 3.10.4 differs in U+001C to U+001F
-// and in what is an initial beyond letters.
+// and in its definition of an initial beyond letters.
 //
 // No sentence is empty or ends in white space; the first begins at byte 0 even
 // if white space does. Bytes that are not UTF-8 belong to words like letters.

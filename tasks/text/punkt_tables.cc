@@ -44,7 +44,7 @@ bool Exists(const std::string& path) {
 
 absl::Status NotATableFolder(const std::string& folder,
                              absl::string_view reason) {
-  // What users of NLTK are likely to give: the folder of all languages.
+  // Users of NLTK are likely to give the folder of all languages.
   const std::string english = PathOf(folder, "english");
   return absl::NotFoundError(absl::StrCat(
       folder,

@@ -41,8 +41,8 @@ enum PunktOrthography : uint32_t {
       kPunktLowerAtBeginning | kPunktLowerInMiddle | kPunktLowerAnywhere,
 };
 
-// What the files say, by type: a token in lower case, or "##number##" for any
-// number.
+// The tables of the files, by type: a token in lower case, or "##number##" for
+// any number.
 struct PunktTables {
   // Without their last full stop.
   absl::flat_hash_set<std::string> abbreviations;

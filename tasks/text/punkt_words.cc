@@ -113,7 +113,8 @@ bool HasRepeatedMark(absl::string_view line, int64_t at) {
   return At(line, at) == '.';
 }
 
-// Whether a word ends in front of byte `at` for another reason than a comma.
+// Returns true if a word ends in front of byte `at` for another reason than a
+// comma.
 bool EndsBeforeNonComma(absl::string_view line, int64_t at) {
   const CodePoint c = At(line, at);
   return c == kEnd || IsPythonSpace(c) || IsPunktCloser(c) ||

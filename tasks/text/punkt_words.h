@@ -10,13 +10,13 @@
 
 namespace etc {
 
-// What Punkt takes for words, and what it sees in one (doc/wikihop.md 2.3).
+// Words as Punkt sees them, and their properties (doc/wikihop.md 2.3).
 // Character classes are those of Python's `re`. White space is IsPythonSpace.
 
-// Whether a mark (".", "?", "!") in front of this character may end a sentence
-// although no white space follows, and a word ends in front of it: brackets,
-// quotes (curly ones and guillemets too, as NLTK has them since 3.10),
-// ; : * @ ? and !.
+// Returns true if a mark (".", "?", "!") in front of this character may end a
+// sentence although no white space follows, and a word ends in front of it:
+// brackets, quotes (curly ones and guillemets too, as NLTK has them since
+// 3.10), ; : * @ ? and !.
 bool IsPunktCloser(CodePoint c);
 
 // The words of a text, in order; none has a line end in it. Beside words in the

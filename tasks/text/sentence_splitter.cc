@@ -197,9 +197,9 @@ absl::string_view LastWord(absl::string_view text) {
   return is_inside ? absl::string_view() : text.substr(begin);
 }
 
-// Whether the full stop at the end of `left` seems to belong to an abbreviation
-// and `right`, the text behind the white space after it, not to begin as
-// sentences do.
+// Returns true if the full stop at the end of `left` seems to belong to an
+// abbreviation and `right`, the text behind the white space after it, not to
+// begin as sentences do.
 bool IsAbbreviation(absl::string_view left, absl::string_view right) {
   if (!absl::ConsumeSuffix(&left, ".")) {
     return false;

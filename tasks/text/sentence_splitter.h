@@ -19,8 +19,8 @@ using SentenceSplitter =
 // The value of `data.sentences` that stands for SplitSentences.
 inline constexpr absl::string_view kIcuSentences = "icu";
 
-// What `data.sentences` asks for: SplitSentences for "icu", else PunktSentences
-// with the tables in the folder of that name.
+// Loads the splitter that `data.sentences` asks for: SplitSentences for "icu",
+// else PunktSentences with the tables in the folder of that name.
 //   kNotFound, kInvalidArgument  what ReadPunktFiles and ParsePunktTables say;
 //                                `sentences` is empty
 absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
@@ -29,10 +29,9 @@ absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
 // The sentences of an English text, in order, without the white space around
 // them; none is empty, and what lies between them is white space.
 //
-// For those who do not have the trained tables of NLTK's Punkt
-// (doc/wikihop.md 2.3), which are not part of this project, these are the
-// sentences of Unicode Standard Annex 29 by ICU's break iterator, brought
-// nearer to Punkt in three points:
+// Splits without the trained tables of NLTK's Punkt (doc/wikihop.md 2.3), which
+// are not part of this project: the sentences of Unicode Standard Annex 29 by
+// ICU's break iterator, brought nearer to Punkt in three points:
 //
 //   * A line end is white space like any other; it ends no sentence.
 //   * No break after initials ("Johann S. Bach", "U.S. Army") and a list of

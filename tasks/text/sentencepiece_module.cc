@@ -16,7 +16,7 @@ namespace {
 
 class Model final : public SentencePieceModel {
  public:
-  // What is wrong with `bytes`, or "".
+  // Returns the error in `bytes`, or "".
   std::string Load(std::string_view bytes) {
     const sentencepiece::util::Status status =
         processor_.LoadFromSerializedProto(bytes);

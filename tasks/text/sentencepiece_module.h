@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
-// What the module realetc_sentencepiece.so and its users share.
+// The interface between the module realetc_sentencepiece.so and its users.
 //
 // libsentencepiece carries its own copy of protobuf, of another version than
 // LibTorch's, under the same symbol names: a program that links both crashes.
 // So the library is linked by that module alone (base/module_loader.h). Only
-// plain types cross the border, what is allocated on one side is freed there,
+// plain types cross the border, memory is freed on the side that allocated it,
 // and no exception passes.
 
 namespace etc {
@@ -37,13 +37,13 @@ struct BestSegmentations {
 // A loaded SentencePiece model. Methods may be called from several threads.
 class SentencePieceModel {
  public:
-  // Only through Destroy().
+  // Called only through Destroy().
   virtual void Destroy() = 0;
 
   virtual int32_t size() const = 0;
   // The text of a piece, 0 <= id < size(); lives as long as the model.
   virtual const char* Piece(int32_t id, size_t* text_size) const = 0;
-  // What a piece adds to the score of a segmentation, 0 <= id < size().
+  // The score that a piece adds to a segmentation, 0 <= id < size().
   virtual float Score(int32_t id) const = 0;
   // The id of a piece, or that of the unknown piece.
   virtual int32_t Id(const char* piece, size_t piece_size) const = 0;

@@ -36,8 +36,9 @@ struct SpeltPiece {
   Token piece;
 };
 
-// Whether the digit-comma rule is for this piece: two code points or more, the
-// last a comma, the one before it a digit in the sense of Python's isdigit.
+// Returns true if the digit-comma rule applies to this piece: two code points
+// or more, the last a comma, the one before it a digit in the sense of Python's
+// isdigit.
 bool EndsInDigitAndComma(absl::string_view piece) {
   if (!absl::ConsumeSuffix(&piece, ",") || piece.empty()) {
     return false;
@@ -93,8 +94,8 @@ class SentencePieceTokenizer : public Tokenizer {
     if (!model_->FindBest(part.data(), part.size(), &found)) {
       return {.sure_below = 0};
     }
-    // Of two sums of as many scores as there are bytes at most, added up
-    // as floats.
+    // Bounds the rounding of two sums, of at most as many scores as there are
+    // bytes, added up as floats.
     const auto most = static_cast<double>(found.text_size);
     const double rounding =
         2 * most * 0.5 * std::numeric_limits<float>::epsilon();
@@ -136,7 +137,7 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   int32_t Id(absl::string_view piece) const override {
-    // What is not in the vocabulary has the id of the unknown piece.
+    // A text that is not in the vocabulary has the id of the unknown piece.
     const int32_t id = model_->Id(piece.data(), piece.size());
     return Piece(id) == piece ? id : -1;
   }
@@ -217,7 +218,7 @@ class SentencePieceTokenizer : public Tokenizer {
     const auto bare_size = static_cast<int64_t>(bare.size());
     parts.push_back({",", {model_->Id(",", 1), bare_size - 1, bare_size}});
 
-    // Where nothing was normalized, the bytes of `bare` stand at the end of the
+    // If nothing was normalized, the bytes of `bare` stand at the end of the
     // piece's range, behind the white space of its mark.
     const bool is_literal =
         absl::EndsWith(text.substr(piece.begin, piece.end - piece.begin), bare);
@@ -248,7 +249,8 @@ class SentencePieceTokenizer : public Tokenizer {
     // Sums of whole numbers, as in ETC's own vocabulary, where all are 0, are
     // never rounded.
     constexpr float kLargestExact = 1000;
-    // What SentencePiece takes off the lowest score for an unknown character.
+    // SentencePiece scores an unknown character by this much less than the
+    // lowest piece.
     constexpr double kUnknownPenalty = 10;
     for (int32_t id = 0; id < model_->size(); ++id) {
       const float score = model_->Score(id);
@@ -260,7 +262,7 @@ class SentencePieceTokenizer : public Tokenizer {
     largest_score_ += kUnknownPenalty;
   }
 
-  // Blanks, if the scores of what is between them decide.
+  // Returns blanks, if the scores of the text between them decide.
   CuttingPlaces FindCuttingPlaces() const {
     BestSegmentations found;
     if (!sums_are_exact_ && !model_->FindBest("a", 1, &found)) {

@@ -21,25 +21,25 @@ struct Token {
   int64_t end = 0;
 };
 
-// Which of the two vocabularies of the published checkpoints: tasks have other
-// special tokens for each.
+// Kind of vocabulary of the published checkpoints: tasks have other special
+// tokens for each.
 enum class TokenizerKind { kWordPiece, kSentencePiece };
 
-// Of a file with a vocabulary: doc/formats.md 0.2.
+// Size limit of a file with a vocabulary: doc/formats.md 0.2.
 inline constexpr uint64_t kMaxVocabularyBytes = uint64_t{256} << 20;
 
-// Where a text may be cut so that its parts have the pieces that they have in
-// it.
+// Places at which a text may be cut so that its parts have the same pieces as
+// in the whole.
 struct CuttingPlaces {
   // Any run of these characters, which has no pieces itself. Empty: nowhere.
   absl::string_view blanks = "";
-  // But not in a text that has one of these in it.
+  // Exceptions: a text with one of these in it must not be cut.
   std::vector<std::string> joining = {};
 };
 
-// How sure it is that a part of a text has the pieces there that it has alone,
-// where the best segmentation is that with the largest sum of scores: a part
-// adds to what those before it have come to, and each sum is rounded.
+// Certainty that a part of a text has the same pieces there as alone, where the
+// best segmentation is that with the largest sum of scores: each part is added
+// to the running sum of those before it, and each sum is rounded.
 struct PartScore {
   // The absolute value of its own sum.
   double size = 0;
@@ -67,14 +67,14 @@ class Tokenizer {
   // The id of a piece, or -1 if the vocabulary has no such piece.
   virtual int32_t Id(absl::string_view piece) const = 0;
 
-  // Whether upper case is folded to lower case.
+  // Returns true if upper case is folded to lower case.
   virtual bool lower_cases() const = 0;
 
   virtual const CuttingPlaces& cutting_places() const {
     static const CuttingPlaces* const nowhere = new CuttingPlaces();
     return *nowhere;
   }
-  // Of a part between cutting places.
+  // Scores a part between cutting places.
   virtual PartScore ScoreOf(absl::string_view /*part*/) const { return {}; }
 
   // Options of WordPiece; null for other tokenizers.

@@ -28,7 +28,7 @@ void AppendUtf8(CodePoint c, std::string* text);
 int64_t CountCodePoints(absl::string_view text);
 
 // Ill-formed sequences of `text` (maximal subparts): 0 if it is valid UTF-8.
-// The tokenizers drop these without a word; who wants to know counts them.
+// The tokenizers drop these silently; count them to report them.
 int64_t CountIllFormedUtf8(absl::string_view text);
 
 // The classes of characters that BERT's tokenizer distinguishes
@@ -37,8 +37,8 @@ int64_t CountIllFormedUtf8(absl::string_view text);
 
 // U+0020, tab, line feed, carriage return, and category Zs.
 bool IsBertSpace(CodePoint c);
-// What cleaning deletes: U+0000, U+FFFD, categories Cc and Cf except for tab,
-// line feed and carriage return.
+// Returns true for characters that cleaning deletes: U+0000, U+FFFD, categories
+// Cc and Cf except for tab, line feed and carriage return.
 bool IsBertDeleted(CodePoint c);
 // The CJK ideographs that are words of their own.
 bool IsBertIdeograph(CodePoint c);

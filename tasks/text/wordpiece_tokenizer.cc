@@ -79,7 +79,7 @@ class WordPieceTokenizer : public Tokenizer {
   }
 
  private:
-  // `text` begins at byte `offset` of what is encoded.
+  // `text` begins at byte `offset` of the encoded text.
   void AppendWords(absl::string_view text, int64_t offset,
                    std::vector<Token>* pieces) const {
     const size_t first = pieces->size();

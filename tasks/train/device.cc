@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/bfloat16.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -102,6 +103,38 @@ torch::Device DeviceOf(const NamedTensors& parameters) {
                 parameter.device());
   }
   return first.device();
+}
+
+LinearPrecision PrecisionOn(const torch::Device& device,
+                            const FinetuneConfig& config) {
+  return config.train.precision == "bf16" &&
+                 (!device.is_cpu() || kernels::Bfloat16ProductsOfThisCpu() !=
+                                          kernels::Bfloat16Products::kNone)
+             ? LinearPrecision::kBfloat16
+             : LinearPrecision::kFloat32;
+}
+
+CudaDevices CudaDevicesOf(const ProcessGroup* group) {
+  return FindCudaDevices(group == nullptr ? 0 : group->local_rank());
+}
+
+absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
+                                     ProcessGroup* group) {
+  ETC_ASSIGN_OR_RETURN(RunDevice device,
+                       DeviceOfRun(config, CudaDevicesOf(group)));
+  if (group == nullptr || config.train.backend != "nccl") {
+    return device;
+  }
+  const std::string asked = "train.backend is \"nccl\", but ";
+  if (!device.device.is_cuda()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(asked, "that sums on CUDA devices, and ", device.message));
+  }
+  const absl::Status joined = group->UseNccl();
+  if (!joined.ok()) {
+    return absl::Status(joined.code(), absl::StrCat(asked, joined.message()));
+  }
+  return device;
 }
 
 }  // namespace etc

@@ -9,9 +9,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/linear.h"
 #include "etc/weights/checkpoint.h"
-#include "tasks/train/config.h"
-#include "tasks/train/device_choice.h"
+#include "tasks/config/config.h"
+#include "tasks/config/device_choice.h"
+#include "tasks/distributed/process_group.h"
 
 namespace etc {
 
@@ -62,6 +64,21 @@ class CurrentDevice {
 // The device that all of `parameters` are on; the CPU if there are none.
 // Throws c10::Error if they are on several.
 torch::Device DeviceOf(const NamedTensors& parameters);
+
+// The precision of a model on `device`: `train.precision`, but float32 on a CPU
+// that has no bfloat16 products; the configuration has a warning then.
+LinearPrecision PrecisionOn(const torch::Device& device,
+                            const FinetuneConfig& config);
+
+// The CUDA devices that LibTorch finds, for this process. `group` may be null.
+CudaDevices CudaDevicesOf(const ProcessGroup* group);
+
+// The device of this process, on which gradients are summed up as
+// `train.backend` says. `group` may be null.
+//   kFailedPrecondition  NCCL is asked for on a CPU, or without NCCL
+//   others               those of DeviceOfRun
+absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
+                                     ProcessGroup* group);
 
 }  // namespace etc
 

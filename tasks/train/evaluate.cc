@@ -222,29 +222,6 @@ absl::StatusOr<Evaluation> EvaluateWithinMemory(
 
 }  // namespace
 
-std::function<absl::Status(uint64_t, uint64_t)> OpeningListener(
-    const OpenOptions& options) {
-  return [&options](uint64_t bytes, uint64_t num_bytes) -> absl::Status {
-    if (options.stop != nullptr && options.stop->load()) {
-      return absl::CancelledError("the reading of the data was stopped");
-    }
-    if (options.reporter != nullptr) {
-      options.reporter->Opening({.bytes = bytes, .num_bytes = num_bytes});
-    }
-    return absl::OkStatus();
-  };
-}
-
-absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
-    const std::vector<std::string>& patterns, const Task& task,
-    const OpenOptions& options) {
-  return task.Open({.patterns = patterns,
-                    .use = options.use,
-                    .listener = OpeningListener(options),
-                    .max_record_bytes = options.max_record_bytes,
-                    .group = DataGroupOf(options.group)});
-}
-
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config) {
   return {.batch_size = config.train.evaluation_batch_size,
           .workers = config.data.workers,

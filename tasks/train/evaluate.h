@@ -6,48 +6,52 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tasks/config/config.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/distributed/process_group.h"
-#include "tasks/task.h"
-#include "tasks/train/config.h"
-#include "tasks/train/evaluator.h"
+#include "tasks/metrics.h"
+#include "tasks/task/task.h"
 #include "tasks/train/progress.h"
-#include "tasks/train/trainable_model.h"
+#include "tasks/train/task_model.h"
 
 namespace etc {
 
-struct OpenOptions {
-  // Training needs answers: a record without one is a bad record there.
-  RecordUse use = RecordUse::kEvaluation;
-  // Gets Opening() calls; may be null.
-  RunReporter* reporter = nullptr;
-  // True ends the opening. May be null.
-  const std::atomic<bool>* stop = nullptr;
-  // The processes that open the data, all at the same time; null: there is one.
-  ProcessGroup* group = nullptr;
-  // Longest record: data.max_record_megabytes, in bytes.
-  uint64_t max_record_bytes = 64'000'000;
+// The numbers of one evaluation.
+struct EvaluationSummary {
+  // The scores; empty if the data have no answers.
+  Metrics metrics;
+  int64_t num_examples = 0;
+  SkippedRecords skipped;
+  double seconds = 0;
 };
 
-// A progress callback that passes how many of all the bytes have been read to
-// the reporter of `options`, and fails when their `stop` is true; `options`
-// must outlive it.
-//   kCancelled  `options.stop` became true
-std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)> OpeningListener(
-    const OpenOptions& options);
+// Scores a model between two updates of its training.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
 
-// Task::Open, with its progress told to the reporter. `task` must outlive the
-// result.
-//   kCancelled  `options.stop` became true
-absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
-    const std::vector<std::string>& patterns, const Task& task,
-    const OpenOptions& options = {});
+  struct Result {
+    EvaluationSummary summary;
+    // Contents of predictions.json in the checkpoint; nothing: it has no such
+    // file.
+    std::optional<std::string> predictions;
+  };
+  // Evaluates the model as it is now, without dropout and gradients. Its mode
+  // is afterwards what it was.
+  //   kCancelled  the run is being stopped
+  //   kAborted    the model's output is infinite or not a number
+  virtual absl::StatusOr<Result> Evaluate(TrainableModel* model) const = 0;
+
+  // The name of the metric by which checkpoints are compared; larger is better.
+  virtual std::string main_metric() const = 0;
+};
 
 struct EvaluateOptions {
   int64_t batch_size = 8;

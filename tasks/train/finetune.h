@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tasks/task.h"
-#include "tasks/train/config.h"
+#include "tasks/config/config.h"
+#include "tasks/output/results.h"
+#include "tasks/task/task.h"
+#include "tasks/train/open_data.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/run_claims.h"
-#include "tasks/train/run_data.h"
-#include "tasks/train/score_summary.h"
 #include "tasks/train/trainer.h"
 
 namespace etc {
@@ -41,15 +41,6 @@ struct FinetuneOptions {
   const RunData* data = nullptr;
   // Updates of the runs after these, for the time left.
   int64_t later_steps = 0;
-};
-
-struct FinetuneResult {
-  // False: stopped, and can be resumed.
-  bool finished = false;
-  // One for each seed that was begun.
-  std::vector<RunResult> runs;
-  // Over the best evaluation of each run; empty unless finished and evaluated.
-  std::vector<ScoreSummary> scores;
 };
 
 // Checks the options as far as possible before anything is read.

@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "base/status_macros.h"
-#include "tasks/distributed/buckets.h"
+#include "tasks/distributed/tensor_bytes.h"
 
 namespace etc {
 namespace {

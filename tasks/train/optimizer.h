@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "etc/weights/checkpoint.h"
-#include "tasks/train/config.h"
+#include "tasks/config/config.h"
 
 namespace etc {
 

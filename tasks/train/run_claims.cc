@@ -18,9 +18,9 @@
 #include "base/file_operations.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/checkpoint_files.h"
-#include "tasks/train/checkpoint_store.h"
-#include "tasks/train/run_settings.h"
+#include "tasks/config/run_settings.h"
+#include "tasks/output/checkpoint_files.h"
+#include "tasks/output/checkpoint_store.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {
@@ -116,10 +116,6 @@ absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
     ETC_RETURN_IF_ERROR(CheckWritable(path));
   }
   return lock;
-}
-
-std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
-  return absl::StrCat(config.output, "/seed-", seed);
 }
 
 // The claim of one directory.

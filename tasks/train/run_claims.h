@@ -9,8 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tasks/train/config.h"
-#include "tasks/train/run_lock.h"
+#include "tasks/config/config.h"
+#include "tasks/output/results.h"
+#include "tasks/output/run_lock.h"
 
 namespace etc {
 
@@ -40,9 +41,6 @@ struct ClaimOptions {
   // True at the end: the run was stopped, and can be resumed. May be null.
   const std::atomic<bool>* stop = nullptr;
 };
-
-// The directory of the run of one seed.
-std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);
 
 // The locks of the directories of a configuration's seeds, held as long as this
 // lives. At its end it removes what it made itself, where nothing was added: a

@@ -9,10 +9,9 @@
 #include "absl/status/statusor.h"
 #include "base/memory_limit.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
+#include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
-#include "tasks/train/config.h"
-#include "tasks/train/config_parts.h"
-#include "tasks/train/run_settings.h"
 #include "tasks/train/schedule.h"
 
 namespace etc {

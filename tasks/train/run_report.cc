@@ -7,7 +7,7 @@
 #include "base/counted.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/score_table.h"
+#include "tasks/metrics.h"
 
 namespace etc {
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "tasks/data/loader.h"
-#include "tasks/train/evaluator.h"
-#include "tasks/train/metrics_log.h"
+#include "tasks/output/metrics_log.h"
+#include "tasks/train/evaluate.h"
 #include "tasks/train/progress.h"
 #include "tasks/train/train_step.h"
 #include "tasks/train/trainer.h"

@@ -14,9 +14,9 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/config_fields.h"
+#include "tasks/config/config_fields.h"
+#include "tasks/config/run_settings.h"
 #include "tasks/train/optimizer_shards.h"
-#include "tasks/train/run_settings.h"
 
 namespace etc {
 namespace {
@@ -71,29 +71,6 @@ absl::Status CheckMicroBatches(const TrainingLoaderOptions& loader,
 }
 
 }  // namespace
-
-CudaDevices CudaDevicesOf(const ProcessGroup* group) {
-  return FindCudaDevices(group == nullptr ? 0 : group->local_rank());
-}
-
-absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
-                                     ProcessGroup* group) {
-  ETC_ASSIGN_OR_RETURN(RunDevice device,
-                       DeviceOfRun(config, CudaDevicesOf(group)));
-  if (group == nullptr || config.train.backend != "nccl") {
-    return device;
-  }
-  const std::string asked = "train.backend is \"nccl\", but ";
-  if (!device.device.is_cuda()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(asked, "that sums on CUDA devices, and ", device.message));
-  }
-  const absl::Status joined = group->UseNccl();
-  if (!joined.ok()) {
-    return absl::Status(joined.code(), absl::StrCat(asked, joined.message()));
-  }
-  return device;
-}
 
 absl::Status CheckSameFields(const Json& fields, ProcessGroup* group) {
   if (group == nullptr) {
@@ -197,35 +174,6 @@ absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
     }
   }
   return loader;
-}
-
-DataGroup DataGroupOf(ProcessGroup* group) {
-  if (group == nullptr) {
-    return {};
-  }
-  return {.rank = group->rank(),
-          .size = group->size(),
-          .gather = [group](const std::string& bytes) {
-            return group->Gather(bytes);
-          }};
-}
-
-absl::Status InFirstProcess(ProcessGroup* group,
-                            const std::function<absl::Status()>& action) {
-  if (group == nullptr) {
-    return action();
-  }
-  return group->Agree(group->is_first() ? action() : absl::OkStatus());
-}
-
-absl::StatusOr<bool> GoesOn(ProcessGroup* group, const absl::Status& status) {
-  const bool goes_on = !absl::IsCancelled(status);
-  const absl::Status error = goes_on ? status : absl::OkStatus();
-  if (group != nullptr) {
-    return group->AgreeToGoOn(error, goes_on);
-  }
-  ETC_RETURN_IF_ERROR(error);
-  return goes_on;
 }
 
 absl::Status ShareStart(ProcessGroup* group, const RunStart& start) {

@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json_fwd.hpp"
-#include "tasks/data/data_group.h"
+#include "tasks/config/config.h"
+#include "tasks/data/example_source.h"
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
-#include "tasks/train/config.h"
 #include "tasks/train/device.h"
 #include "tasks/train/finetune.h"
 #include "tasks/train/optimizer_shards.h"
@@ -23,16 +23,6 @@ namespace etc {
 
 // What the processes of a run begin it with, all the same, and how they go on
 // together.
-
-// The CUDA devices that LibTorch finds, for this process. `group` may be null.
-CudaDevices CudaDevicesOf(const ProcessGroup* group);
-
-// The device of this process, on which gradients are summed up as
-// `train.backend` says. `group` may be null.
-//   kFailedPrecondition  NCCL is asked for on a CPU, or without NCCL
-//   others               those of DeviceOfRun
-absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,
-                                     ProcessGroup* group);
 
 // Checks that all processes of `group` have the same values of `fields`, an
 // object. To be called before any other collective operation. `group` may be
@@ -57,18 +47,6 @@ absl::Status CheckSameRun(const RunOptions& options);
 // pool may take what the process that may take least has for it.
 absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
     const RunOptions& options);
-
-// What data sets are to know of `group`, which may be null.
-DataGroup DataGroupOf(ProcessGroup* group);
-
-// What `action`, of the first process alone, comes to, in all of them. `group`
-// is null where there is one process.
-absl::Status InFirstProcess(ProcessGroup* group,
-                            const std::function<absl::Status()>& action);
-
-// Whether to go on, in all processes: not where `status` is kCancelled. Other
-// errors are returned by all. `group` may be null.
-absl::StatusOr<bool> GoesOn(ProcessGroup* group, const absl::Status& status);
 
 // Gives all processes the weights, the state of the optimizer and that of the
 // run that the first has. Weights have the same names and shapes in all.

@@ -15,12 +15,98 @@
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/hugging_face_fields.h"
 #include "etc/weights/wordpiece_options.h"
-#include "tasks/task.h"
+#include "tasks/config/config.h"
+#include "tasks/data/batch.h"
+#include "tasks/data/example_source.h"
+#include "tasks/task/task.h"
 #include "tasks/text/punkt_tables.h"
-#include "tasks/train/config.h"
-#include "tasks/train/trainable_model.h"
 
 namespace etc {
+
+// A model as training knows it: parameters, a forward pass on a batch, and the
+// loss of an update. Which targets the examples of a batch have
+// (Batch::examples are of a struct derived from Example) only the model knows.
+class TrainableModel {
+ public:
+  virtual ~TrainableModel() = default;
+
+  // What training changes, by the names that the parameters have in a
+  // checkpoint. The tensors share memory with the model.
+  virtual NamedTensors NamedParameters() const = 0;
+
+  // What the micro-batches of an update share; null if there is nothing.
+  // Forward uses it for as long as it lives; the model must outlive it.
+  virtual std::unique_ptr<UpdateContext> BeginUpdate() { return nullptr; }
+
+  // The logits of a batch of B examples: tensors [B, ...].
+  virtual std::vector<torch::Tensor> Forward(const Batch& batch) = 0;
+
+  // What some examples add to the totals of an update.
+  virtual LossTotals Totals(const Examples& examples) const = 0;
+
+  // What a batch adds to the loss of an update with these totals, a scalar,
+  // from what Forward returned for it. Depends on parameters, and on what is
+  // shared, through `logits` alone: a train step differentiates it with respect
+  // to them, then Forward with respect to the parameters.
+  virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                             const Batch& batch, const LossTotals& totals) = 0;
+
+  // Returns a warning for the user about the passes so far; empty: there is
+  // none.
+  virtual std::string Warning() const { return ""; }
+
+  // Training mode: dropout is on.
+  virtual bool is_training() const = 0;
+  virtual void SetTraining(bool training) = 0;
+};
+
+// Switches a model to evaluation mode, and at the end of the scope back to the
+// mode that it had.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(TrainableModel* model)
+      : model_(model), was_training_(model->is_training()) {
+    model_->SetTraining(false);
+  }
+  ~EvaluationMode() { model_->SetTraining(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  TrainableModel* const model_;
+  const bool was_training_;
+};
+
+// The model of a run together with its files: the weights that a new run starts
+// from, and the model's part of a checkpoint directory.
+class RunModel {
+ public:
+  virtual ~RunModel() = default;
+
+  // Lives as long as this object.
+  virtual TrainableModel* model() = 0;
+
+  // Replaces the random weights of a new model by those that the run starts
+  // from, if there are any. Returns what was loaded, a line each, for people to
+  // read.
+  virtual absl::StatusOr<std::vector<std::string>> LoadInitialWeights() = 0;
+
+  // Writes the parameters, and all else that is needed to use the model, into
+  // the directory of a checkpoint.
+  virtual absl::Status Save(const std::string& directory) const = 0;
+
+  // Replaces the parameters by those that Save wrote into `directory`.
+  //   kInvalidArgument  tensors are missing, too many or of another shape, or
+  //                     have an element that is infinite or not a number
+  virtual absl::Status Load(const std::string& directory) = 0;
+};
+
+// Prefixes of the names of the encoder's and the head's tensors in a
+// checkpoint.
+inline constexpr char kEncoderPrefix[] = "encoder.";
+inline constexpr char kHeadPrefix[] = "head.";
+// Key in the metadata of model.safetensors: the task that the head is for.
+inline constexpr char kTaskKey[] = "task";
 
 // The encoder and the layers of a task on top of it. A copy shares both.
 class TaskModel final : public TrainableModel {
@@ -72,64 +158,6 @@ class TaskModel final : public TrainableModel {
 // configuration.
 TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
                         const torch::Device& device = torch::kCPU);
-
-// Fills a new model from `config.init`: the encoder as PlanWeights plans it, in
-// any of its formats; BERT is lifted. The head's weights are taken if all are
-// there and come from the same task; those of a classifier by the labels of its
-// outputs (MatchOutputs). Returns what was loaded, a line each, for people to
-// read.
-//   kInvalidArgument  the errors of OpenWeights and PlanWeights; a weight that
-//                     is infinite or not a number
-absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
-    const FinetuneConfig& config, const TaskModel& model);
-
-// A checkpoint directory of a fine-tuned model has
-//
-//   etc_config.json     the encoder, with the residual mode that was used
-//   model.safetensors   "encoder.*" and "head.*"; in the metadata the task and
-//                       what HuggingFaceFields keep, such as the labels
-//   finetune.json       the configuration of the run
-//   vocab.txt or tokenizer.model, tokenizer_config.json
-//   punkt/              the tables of data.sentences, unless that is "icu"
-//
-// so that it can be used, and moved, without anything else. Tools that know no
-// tasks read it as a checkpoint of the encoder.
-
-// What WriteTaskModel writes. The vocabulary's contents are empty if the
-// task needs none, `punkt` is null if data.sentences is "icu".
-struct TaskModelFiles {
-  const FinetuneConfig& config;
-  const TaskModel& model;
-  const std::string& vocabulary;
-  const PunktFiles* punkt = nullptr;
-  // Its lower_case is that of the configuration.
-  WordPieceOptions wordpiece = {};
-};
-absl::Status WriteTaskModel(const TaskModelFiles& files,
-                            const std::string& directory);
-
-// The configuration of the run that wrote `directory`; its model, vocabulary
-// and tables of sentences are those in the directory, and its train.device is
-// "auto": that of the run may be on another machine.
-//   kNotFound  there are no such tables, but data.sentences is not "icu"
-absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
-    const std::string& directory);
-
-// The model in `directory`, in evaluation mode, on `device`. `config` and
-// `task` are those of ReadTaskModelConfig. The files are the same for any
-// device.
-//   kInvalidArgument  tensors are missing, too many or of another shape, or
-//                     have an element that is infinite or not a number
-//   kDataLoss         CheckCheckpointFiles
-absl::StatusOr<TaskModel> LoadTaskModel(
-    const std::string& directory, const FinetuneConfig& config,
-    const Task& task, const torch::Device& device = torch::kCPU);
-
-// Replaces the weights of a model by those in `directory`, likewise, but
-// without CheckCheckpointFiles.
-absl::Status LoadTaskModelWeights(const std::string& directory,
-                                  const FinetuneConfig& config,
-                                  const TaskModel& model);
 
 }  // namespace etc
 

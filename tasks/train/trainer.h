@@ -13,11 +13,12 @@
 #include "tasks/data/example_source.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/metrics.h"
-#include "tasks/train/evaluator.h"
+#include "tasks/output/results.h"
+#include "tasks/output/run_lock.h"
+#include "tasks/train/evaluate.h"
 #include "tasks/train/progress.h"
-#include "tasks/train/run_lock.h"
 #include "tasks/train/run_plan.h"
-#include "tasks/train/trainable_model.h"
+#include "tasks/train/task_model.h"
 
 namespace etc {
 
@@ -48,19 +49,6 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;
   // Updates of the runs after this one, for the time left.
   int64_t later_steps = 0;
-};
-
-struct RunResult {
-  // False: the run was stopped and can be resumed.
-  bool finished = false;
-  int64_t seed = 0;
-  std::string directory;
-  int64_t steps = 0;
-  // Scores of the last evaluation and of the best one by the main metric; empty
-  // without evaluations.
-  Metrics last;
-  int64_t best_step = 0;
-  Metrics best;
 };
 
 // Trains one model with one seed (see TrainStep for what an update is). A

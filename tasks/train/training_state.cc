@@ -7,7 +7,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
-#include "tasks/train/sealed_json.h"
+#include "tasks/output/sealed_json.h"
 
 namespace etc {
 namespace {

@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
 #include "tasks/metrics.h"
 #include "tasks/train/run_plan.h"
-#include "tasks/train/run_settings.h"
 
 namespace etc {
 
@@ -71,7 +71,7 @@ absl::StatusOr<TrainingStateFile> ReadTrainingState(const std::string& path);
 // checkpoint has been evaluated: the state as of then and the settings that it
 // belongs to, which take the place of those in training_state.safetensors. A
 // checkpoint is written before it is evaluated, and its tensors are not written
-// again. Sealed (tasks/train/sealed_json.h).
+// again. Sealed (tasks/output/sealed_json.h).
 struct EvaluatedState {
   TrainingState state;
   // Null: not noted, by an earlier version.

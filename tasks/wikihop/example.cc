@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tasks/example_writer.h"
-#include "tasks/invalid_argument.h"
+#include "tasks/inputs/example_writer.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {
@@ -48,7 +47,7 @@ std::vector<Document> SplitDocuments(const std::vector<std::string>& supports,
   return documents;
 }
 
-// Candidates and query: what is never truncated.
+// Candidates and query, which are never truncated.
 struct Question {
   std::vector<CandidatePieces> candidates;
   std::vector<Token> query;
@@ -154,7 +153,7 @@ class QuestionWriter : public ExampleBuilder<Wikihop> {
     tokens_.EndSegment();
   }
 
-  // To be called once, last.
+  // Must be called once, last.
   void Finish() {
     if (options().enable_l2g_linking) {
       LinkMentions();

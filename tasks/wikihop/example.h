@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tasks/data/example.h"
-#include "tasks/task_types.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/text/sentence_splitter.h"
 #include "tasks/wikihop/mentions.h"
 
@@ -22,7 +22,7 @@ inline constexpr int32_t kWikihopDocumentToken = 5;
 inline constexpr int32_t kWikihopDocumentType = 1;
 inline constexpr int32_t kWikihopQueryType = 3;
 inline constexpr int32_t kWikihopCandidateType = 4;
-// Of global tokens.
+// Types of global tokens.
 inline constexpr int32_t kWikihopSentenceGlobalType = 0;
 inline constexpr int32_t kWikihopQueryGlobalType = 5;
 inline constexpr int32_t kWikihopCandidateGlobalType = 6;
@@ -34,16 +34,16 @@ struct WikihopOptions {
   InputOptions input = {};
   // Over all documents.
   int64_t max_num_sentences = 200;
-  // Whether candidate and query global tokens see the whole input in spite of
+  // True if candidate and query global tokens see the whole input in spite of
   // the hard g2l mask. The published recipe has both; the official program's
   // own default is neither.
   bool candidate_ignore_hard_g2l = true;
   bool query_ignore_hard_g2l = true;
-  // Whether mentions carry the relative id of a link to their candidate.
+  // True if mentions carry the relative id of a link to their candidate.
   bool enable_l2g_linking = true;
   MentionAlignment mention_alignment = MentionAlignment::kPieces;
   SentenceSplitter split_sentences = SplitSentences;
-  // Whether a feed-forward block stands between encoder and logits.
+  // True if a feed-forward block stands between encoder and logits.
   bool add_final_layer = true;
   // Share of the target that is spread over all candidates, in [0, 1).
   double label_smoothing = 0.0;
@@ -64,7 +64,7 @@ struct WikihopExample : Example {
   std::vector<Mention> mentions;
   int64_t num_documents = 0;
   int64_t num_sentences = 0;  // kept ones
-  // What truncation took away.
+  // Losses by truncation.
   int64_t dropped_sentences = 0;
   int64_t dropped_pieces = 0;
 
@@ -73,12 +73,13 @@ struct WikihopExample : Example {
   }
 };
 
-// How many sentences of each document are kept, from its first on, so that at
-// most `max_sentences` remain and they hold at most `max_pieces` pieces
-// (doc/wikihop.md 3.2). `sentence_pieces[d][k]` is the number of pieces of
-// sentence k of document d; neither limit may be negative (c10::Error).
+// Returns the number of sentences of each document that are kept, from its
+// first on, so that at most `max_sentences` remain and they hold at most
+// `max_pieces` pieces (doc/wikihop.md 3.2). `sentence_pieces[d][k]` is the
+// number of pieces of sentence k of document d; neither limit may be negative
+// (c10::Error).
 //
-// As long as there is too much of either, the document with most sentences
+// While there are too many of either, the document with most sentences
 // (sentences, even when only pieces are too many) loses its last one. Among
 // equals the one that has waited longest: a document that lost a sentence goes
 // to the end of the queue. A document may end with none.

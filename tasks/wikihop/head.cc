@@ -10,7 +10,7 @@
 #include "base/to_device.h"
 #include "etc/nn/activation.h"
 #include "etc/nn/residual_norm.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {

@@ -10,7 +10,7 @@
 
 namespace etc {
 
-// How mentions of candidates are found in sentences (doc/wikihop.md 3.4).
+// Method of finding mentions of candidates in sentences (doc/wikihop.md 3.4).
 enum class MentionAlignment {
   // A run of the sentence's pieces equal to the pieces of the candidate: the
   // rule of the official code. With a vocabulary that has upper case, names in

@@ -1,6 +1,7 @@
 #ifndef ETC_TASKS_WIKIHOP_TASK_H_
 #define ETC_TASKS_WIKIHOP_TASK_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,13 +11,26 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/task_definition.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/wikihop/example.h"
-#include "tasks/wikihop/raw.h"
 
 namespace etc {
 
-// See tasks/logits.h.
+// One question of a QAngaroo WikiHop file (doc/wikihop.md 1.2).
+struct WikihopRecord {
+  std::string id;
+  // Relation and subject, as in the file: "country_of_citizenship ann lee".
+  std::string query;
+  // Stripped and in lower case, in the order of the file. Never empty.
+  std::vector<std::string> candidates;
+  // Documents, as in the file.
+  std::vector<std::string> supports;
+  // Index of the first candidate that is the answer; none if the record has no
+  // field "answer", as in data to predict for.
+  std::optional<int32_t> label;
+};
+
+// See tasks/task/benchmark.h.
 template <typename T>
 struct WikihopLogits {
   // [G], by global token; the candidates are the first ones.

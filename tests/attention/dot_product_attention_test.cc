@@ -59,7 +59,7 @@ struct Case {
     return {{queries, keys}, {(queries + 1) / 2, (2 * keys + 2) / 3}};
   }
 
-  // Which keys a query sees, without the pattern: [batch, 1, query, key].
+  // The keys that a query sees, without the pattern: [batch, 1, query, key].
   torch::Tensor VisibleKeys() const {
     const torch::Tensor query = torch::arange(queries).unsqueeze(1);
     const torch::Tensor key = torch::arange(keys);

@@ -24,7 +24,7 @@ SoftmaxPattern PatternOf(QuerySide side) {
   return MakeAttention(c).Softmax(side, 2, c.longs, c.globals, c.radius);
 }
 
-// Of 2 of 5 heads.
+// Factors of 2 of 5 heads.
 ScorePair Factors(const SoftmaxPattern& pattern,
                   const torch::TensorOptions& options) {
   return DropoutFactors(pattern, {.begin = 2, .count = 2}, kSeed, kProbability,

@@ -1,10 +1,10 @@
-// Where residual scores lie between layers: in tensors of each layer, or in one
-// buffer that the backward pass runs backwards or fills anew. Run for each
+// Storage of residual scores between layers: in tensors of each layer, or in
+// one buffer that the backward pass runs backwards or fills anew. Run for each
 // fused backend. Proves that all three give the same results
 // (every_backend_test.cc compares each with the reference), also where the
 // backward pass skips layers, where lower layers are frozen, and where the sum
-// begins with scores from elsewhere; that one buffer is all there is; and that
-// what cannot work is refused.
+// begins with scores from elsewhere; that there is only one buffer; and that
+// unsupported uses are refused.
 
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
@@ -186,8 +186,8 @@ TEST_P(ScoreStorageTest, LayersShareOneBuffer) {
   }
 }
 
-// As for a task that reads the long stream only: the global side of the last
-// layers takes no part.
+// A task that reads the long stream only leaves out the global side of the last
+// layers.
 TEST_P(ScoreStorageTest, BackwardMaySkipTheUppermostLayers) {
   Layers layers(SomeLayers(5), GetParam());
   const std::vector<torch::Tensor> leaves = layers.Leaves();
@@ -226,8 +226,8 @@ TEST_P(ScoreStorageTest, LowerLayersMayBeFrozen) {
   }
 }
 
-// As in gradient checkpointing: scores come without their buffer, and are
-// needed once more.
+// Gradient checkpointing passes scores without their buffer, and needs them
+// once more.
 TEST_P(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
   Layers layers(SomeLayers(4), GetParam());
   for (const ScoreStorage storage : kBuffered) {

@@ -331,7 +331,7 @@ TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
                c10::Error);
   EXPECT_THROW(attention.Softmax(QuerySide::kLong, kBatch, 4, 2, 2),
                c10::Error);
-  // Of another batch; of the other softmax.
+  // A pattern of another batch; one of the other softmax.
   bad.pattern = AttentionInputs().Softmax(QuerySide::kLong, 1, 5, 2, 2);
   EXPECT_THROW(SparseAttention(bad), c10::Error);
   bad.pattern = attention.Softmax(QuerySide::kGlobal, kBatch, 5, 2, 2);

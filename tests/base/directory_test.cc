@@ -1,6 +1,6 @@
-// What changes directories: which calls are made in which order, so that a
-// machine that stops leaves one of two states; what of abandoned files is
-// removed and what is not; and errors that name the path.
+// Changes of directories: the calls and their order, so that a machine that
+// stops leaves one of two states; the abandoned files that are removed and
+// those that are not; and errors that name the path.
 
 #include "base/directory.h"
 

@@ -71,7 +71,7 @@ class GzipFileTest : public testing::Test {
                           {.span_bytes = span_bytes});
   }
 
-  // That pieces at random offsets, and all in order, are as in `contents`.
+  // Expects pieces at random offsets, and all in order, to be as in `contents`.
   void ExpectSame(const GzipFile& file, const std::string& contents,
                   uint64_t seed) {
     ASSERT_EQ(contents_, contents);
@@ -289,8 +289,8 @@ TEST_F(GzipFileTest, SaysThatAFileHasChanged) {
   EXPECT_THAT(std::string(read.status().message()), HasSubstr("a.gz"));
 }
 
-// 25,000 files of some members and zeros, of which half are damaged. What can
-// be opened can be read, and is what went by.
+// 25,000 files of some members and zeros, of which half are damaged. A file
+// that opens must be readable, with the contents that went by.
 TEST_F(GzipFileTest, SurvivesDamagedFiles) {
   const std::vector<std::string> pieces = {
       GzipMember(Text(900, 4), {.memory_level = 1}),

@@ -20,8 +20,8 @@ namespace {
 constexpr int kStopped = 3;
 constexpr int kGoesOn = 4;
 
-// How a child process ends that gets the flag, and calls `act` before it looks
-// at it.
+// Returns the exit status of a child process that gets the flag, and calls
+// `act` before it looks at it.
 int StatusAfter(const std::function<void()>& act) {
   const pid_t child = fork();
   if (child == 0) {
@@ -34,7 +34,7 @@ int StatusAfter(const std::function<void()>& act) {
   return status;
 }
 
-// StatusAfter an act whose signals come within a second of each other: a busy
+// StatusAfter an act whose signals come within a second of one another: a busy
 // machine may hold the child back between two of them, so a child that took
 // longer proves nothing and is tried again.
 int StatusAfterAtOnce(const std::function<void()>& act) {
@@ -78,7 +78,7 @@ TEST(InterruptTest, EndsTheProcessIfItComesAgain) {
   }
 }
 
-// As of Slurm, whose SIGTERM comes minutes after its warning.
+// Slurm sends SIGTERM minutes after its warning.
 TEST(InterruptTest, LetsAProgramSaveThatWasWarned) {
   for (const int warning : {SIGHUP, SIGUSR1, SIGUSR2}) {
     const int status = StatusAfter([=] {

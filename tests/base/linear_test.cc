@@ -152,7 +152,7 @@ TEST_P(LinearTest, MultipliesMatricesOfSeveralTiles) {
   }
 }
 
-// Of a factor with long columns.
+// A factor with long columns.
 TEST_P(LinearTest, AddsLongSumsUpInParts) {
   for (const int64_t depth : {511, 512, 513, 1300}) {
     SCOPED_TRACE(depth);

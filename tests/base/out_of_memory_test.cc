@@ -41,7 +41,7 @@ TEST(NamingOutOfMemoryTest, SaysWhatWasBeingDone) {
             expected);
 }
 
-// As LibTorch has it, 1.13 and 2, for the CPU and for CUDA.
+// Messages of LibTorch 1.13 and 2, for the CPU and for CUDA.
 TEST(NamingOutOfMemoryTest, SaysHowMuchWasAskedForWhereItIsKnown) {
   const auto message = [](const std::string& thrown) {
     const absl::Status status =

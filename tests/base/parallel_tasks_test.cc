@@ -1,6 +1,6 @@
 // ForEachTask runs every task once, on as many threads as were asked for: the
-// tasks of one test wait for each other, which they can only if each has a
-// thread (they give up after 300 s, so that a failure does not hang).
+// tasks of one test meet at a barrier, which they can only if each has a thread
+// (they give up after 300 s, so that a failure does not hang).
 
 #include "base/parallel_tasks.h"
 

@@ -45,7 +45,7 @@ TEST(ProcessMemoryTest, TakesTheSameBlockOnlyOnceFromTheSystem) {
 #endif
   PagesTaken();
   const int64_t pages = PagesTaken();
-  // Of 4 KiB, or one for each 2 MiB.
+  // Pages are of 4 KiB, or one for each 2 MiB.
   ASSERT_GE(pages, static_cast<int64_t>(kBytes >> 21)) << "nothing to improve";
   KeepFreedMemory();
   PagesTaken();
@@ -89,7 +89,7 @@ TEST(ProcessMemoryTest, TensorsAreAlignedToCacheLines) {
   EXPECT_EQ(torch::empty({0}).numel(), 0);
 }
 
-// As LibTorch takes memory for oneDNN, which computes the exact GELU.
+// LibTorch takes memory so for oneDNN, which computes the exact GELU.
 TEST(ProcessMemoryTest, GivesMemoryThatItsAddressFrees) {
   KeepFreedMemory();
   c10::Allocator* const allocator = c10::GetAllocator(c10::kCPU);

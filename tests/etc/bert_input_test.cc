@@ -415,7 +415,8 @@ TEST(PackedBertInputTest, PositionsBeginAnewInEachExample) {
       torch::tensor({0, 1, 2, 0, 1, 2, 3, 3, 4}, torch::kInt64)));
 }
 
-// What only long tokens would read is not read, nor given gradients of zeros.
+// Parameters that only long tokens would read are not read, nor given gradients
+// of zeros.
 TEST(BertInputTest, LeavesTheLongStreamOut) {
   for (const bool pre : {false, true}) {
     EtcConfig config = BertLikeConfig();

@@ -342,7 +342,7 @@ TEST(EtcConfigPresetTest, KnowsNoOtherName) {
             "\"Base\"");
 }
 
-// As if its configuration had come with BERT's weights; model_size_test.cc
+// Read as if the configuration had come with BERT's weights; model_size_test.cc
 // checks the sizes.
 TEST(EtcConfigPresetTest, BertIsWhatBertsConfigurationSays) {
   const auto bert = BertConfigFromJson({{"vocab_size", 30522},

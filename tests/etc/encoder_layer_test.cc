@@ -128,7 +128,7 @@ TEST(InitializersTest, CutTheNormalAtTwoDeviations) {
   TruncatedNormal_(tensor, 0.02);
   EXPECT_LE(tensor.abs().max().item<double>(), 0.04);
   EXPECT_NEAR(tensor.mean().item<double>(), 0.0, 1e-3);
-  // Of a normal cut at 2 sigma: 0.8796 sigma.
+  // Deviation of a normal distribution cut off at 2 sigma: 0.8796 sigma.
   EXPECT_NEAR(tensor.std().item<double>(), 0.8796 * 0.02, 2e-4);
 }
 

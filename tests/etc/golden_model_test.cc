@@ -1,13 +1,13 @@
 // Models of the official codes: each folder of `golden/etc_model` beside the
 // checkout (ETC_GOLDEN_DIR names another one) with a configuration, a
 // checkpoint in whichever format, inputs.safetensors and outputs.safetensors is
-// a case. What this project makes of the first three has to be the fourth on
-// all three attention backends: 2e-5 absolute wherever `long_real` and
+// a case. This project's outputs for the first three have to equal the fourth
+// on all three attention backends: 2e-5 absolute wherever `long_real` and
 // `global_real` (`attention_mask`, for BERT) are 1. With gradients.safetensors
 // and loss_weights.safetensors, so have the gradients of the weighted sum of
 // outputs, to 2e-5 of the largest of a parameter, or of all where a parameter's
-// own are that much smaller: those that are 0 in exact arithmetic (a key's bias
-// moves all scores of a softmax alike) are rounding errors here and there.
+// own are that much smaller: gradients that are 0 in exact arithmetic (a key's
+// bias moves all scores of a softmax alike) are rounding errors here and there.
 //
 // The kernels take patterns, no tensors: theirs are built from what the masks
 // and ids were made of, and have to say what these say. Where these are no
@@ -45,7 +45,7 @@ namespace etc {
 namespace {
 
 constexpr double kTolerance = 2e-5;
-// Of the largest gradient of all: what rounding leaves of those that are 0.
+// Rounding of gradients that are 0, relative to the largest gradient of all.
 constexpr double kNoGradient = 1e-6;
 
 std::string GoldenDirectory() {
@@ -133,8 +133,8 @@ torch::Tensor TokenIds(const CaseTensors& inputs) {
   return inputs.Ids(inputs.Has("token_ids") ? "token_ids" : "input_ids");
 }
 
-// By the names of the official calls (doc/model.md 7.1, 10.1), with ETC's masks
-// and ids as tensors.
+// Reads tensors by the names of the official calls (doc/model.md 7.1, 10.1),
+// with ETC's masks and ids as tensors.
 EtcInput ReadInput(const CaseTensors& inputs) {
   if (IsBert(inputs)) {
     return BertInput(TokenIds(inputs), inputs.Ids("token_type_ids"),
@@ -158,9 +158,9 @@ EtcInput ReadInput(const CaseTensors& inputs) {
   return input;
 }
 
-// Why no pattern says what the masks and ids of a case say; empty if one may.
-// Within a stream a pattern makes classes of tokens, so that masks are
-// symmetric, and ids follow from distance.
+// Returns the reason why no pattern describes the masks and ids of a case;
+// empty if one may. Within a stream a pattern makes classes of tokens, so that
+// masks are symmetric, and ids follow from distance.
 std::string WhyNoPattern(const CaseTensors& inputs) {
   const bool from_paragraphs = inputs.Has("long_paragraph_breakpoints");
   for (const char* name :
@@ -271,8 +271,8 @@ EtcInput WithPatterns(const CaseTensors& inputs, const EtcConfig& config,
   return input;
 }
 
-// With which residual attention a case was run, where its configuration has no
-// field for that: the official one of ETC has none.
+// Returns the residual attention with which a case was run, where its
+// configuration has no field for that: the official one of ETC has none.
 std::optional<std::string> StatedResidualAttention(const std::string& folder) {
   std::ifstream file(folder + "/README.md");
   std::stringstream text;
@@ -299,7 +299,7 @@ std::string CheckpointOf(const std::string& folder) {
   return folder;
 }
 
-// Where a [B, length] mask is 1, or everywhere.
+// Selects the rows where a [B, length] mask is 1, or all.
 torch::Tensor RealRows(const torch::Tensor& rows, const torch::Tensor& mask) {
   return mask.defined() ? rows.index({mask}) : rows.flatten(0, 1);
 }

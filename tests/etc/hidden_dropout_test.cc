@@ -1,11 +1,11 @@
 // Hidden dropout (doc/model.md 0: kept with probability 1 - p, kept values
 // divided by that) at each of its places: behind the LayerNorm of the
 // embeddings, behind attention and at the end of a feed-forward block
-// (doc/model.md 2, 4.1), of both streams and both orders of LayerNorm. What
-// each element is multiplied by there is laid open: embeddings in training are
-// divided by those outside of it; of a layer all that does not pass the place
-// at hand is 0, and what does is 1. Behind a final LayerNorm only the sign is
-// left of that.
+// (doc/model.md 2, 4.1), of both streams and both orders of LayerNorm. The
+// factor of each element there is laid open: embeddings in training are divided
+// by those outside of it; a layer is set so that everything that does not pass
+// the place at hand is 0, and everything that does is 1. Behind a final
+// LayerNorm only its sign is left.
 //
 // 8192 elements and p = 0.2: the share that is dropped has a deviation of
 // 0.0044, so 0.025 is exceeded once in 10^8 seeds.
@@ -33,7 +33,7 @@ constexpr int64_t kBatch = 2;
 constexpr int64_t kLength = 64;  // of both streams
 constexpr int64_t kHidden = 64;
 
-// What each element at one place is multiplied by, [B, length, H].
+// The factors of the elements at one place, [B, length, H].
 struct Place {
   std::string name;
   std::function<torch::Tensor(bool training)> factors;

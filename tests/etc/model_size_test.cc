@@ -106,7 +106,7 @@ int64_t RegisteredParameters(const EtcConfig& config) {
 }
 
 // Sizes are different primes wherever they may be, so that no two terms can be
-// mistaken for each other.
+// confused.
 TEST(ModelSizeTest, MatchesARealModel) {
   for (int flags = 0; flags < 512; ++flags) {
     EtcConfig config;

@@ -375,7 +375,7 @@ TEST(EtcModelTest, ReadsTheOrderOfATextWithoutAPattern) {
     EtcInput with_pattern = text;
     with_pattern.attention = AttentionInputs({UnrestrictedPattern(6, 2, 2, 2)});
     EXPECT_TRUE(model->forward(with_pattern).long_output.equal(forwards));
-    // Who asks for it gets no order.
+    // A caller that asks for no order gets none.
     EtcInput without_order = text;
     without_order.attention = AttentionInputs::Everything(0);
     EXPECT_GT(MaxError(model->forward(without_order).long_output, forwards),

@@ -48,8 +48,8 @@ TEST(StepCostTest, CountsTheOperationsOfForward) {
             flops.projections + flops.attention + flops.feed_forward);
 }
 
-// Of the last layer outputs of 2 * 5 long tokens alone: all keys and values,
-// but queries, scores and what is behind attention of these tokens only.
+// Outputs of the last layer for 2 * 5 long tokens alone: all keys and values,
+// but queries, scores and everything behind attention of these tokens only.
 TEST(StepCostTest, CountsOfTheLastLayerWhatIsWanted) {
   StepShape shape = kShape;
   shape.outputs = {.longs = 5, .globals = 0};

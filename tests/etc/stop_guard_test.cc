@@ -1,4 +1,4 @@
-// That a pass through the encoder ends in the middle once a flag is set: in the
+// A pass through the encoder ends in the middle once a flag is set: in the
 // forward pass, in the backward pass, and in one that computes layers again.
 // Hooks on the model's input and output set the flag, so the test knows how far
 // the pass had come.

@@ -2,7 +2,6 @@
 """Checks that what the repository cites is there.
 
   check_citations.py ROOT      all tracked files below ROOT
-  check_citations.py --self-test
 
 A citation is a path from the root and section numbers: `doc/model.md 3.2`,
 `doc/model.md 3.2, 10.1`, `doc/formats.md 4.1 to 4.4`, `doc/nq.md 9.1, trap 4`.
@@ -21,13 +20,10 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
 SUFFIXES = {'.cc', '.cmake', '.h', '.md', '.py', '.sh'}
-# Full of mistakes, for the self-test.
-THIS_FILE = 'tests/layout/check_citations.py'
 NUMBER = r'\d+(?:\.\d+)*'
 NUMBERS = rf'{NUMBER}(?:(?:[,;]|,?\s+and|\s+to)\s+{NUMBER})*'
 CITATION = re.compile(rf'(?<![\w/.\-])(doc/[\w\-./]+\.md)(?:\s+({NUMBERS}))?'
@@ -197,8 +193,8 @@ class Checker:
 
     def check(self):
         for path in self.files:
-            if path == THIS_FILE or not (Path(path).suffix in SUFFIXES or
-                                         path.endswith('CMakeLists.txt')):
+            if not (Path(path).suffix in SUFFIXES or
+                    path.endswith('CMakeLists.txt')):
                 continue
             text = (self.root / path).read_text(encoding='utf-8')
             self.check_text(path, text)
@@ -207,57 +203,7 @@ class Checker:
         return self.mistakes
 
 
-SELF_TEST_FILES = {
-    'doc/a.md': '# A\n\n## 1. One\n\n### 1.2 Half `x_y`\n\nSee §1.2, §9.\n\n'
-                '| 1.2.3 | rule |\n\n## 2. Traps\n\n1. First.\n',
-    'README.md': '[good](doc/a.md#12-half-x_y) [gone](doc/b.md)\n'
-                 '[no anchor](doc/a.md#three) `[code](none.md)`\n'
-                 '[out](https://example.org/x.md) [folder](doc)\n\n'
-                 '| rule | [section](doc/a.md) |\n| --- | --- |\n'
-                 '| x | 1.2, step 3 |\n| y | 1.4 |\n',
-    'x.h': '// Good (doc/a.md 1.2, 1.2.3), doc/a.md 2, trap 1, and\n'
-           '// across lines: doc/a.md 1,\n// 1.2. Broken: doc/a.md\n// 3.1\n'
-           'int a;  // doc/c.md 1\n'
-           'int b;  // doc/a.md 2, trap 7\n'
-           '// model spec 3.2 and as model spec\n// 4.\n'
-           'const char* c = "(TF9)";\n',
-}
-SELF_TEST_MISTAKES = [
-    'README.md:1: there is no doc/b.md',
-    'README.md:2: doc/a.md has no #three',
-    'README.md:8: doc/a.md has no 1.4',
-    'doc/a.md:7: doc/a.md has no 9',
-    'x.h:3: doc/a.md has no 3.1',
-    'x.h:5: there is no doc/c.md',
-    'x.h:6: doc/a.md has no trap 7',
-    'x.h:7: "spec 3.2": cite as `doc/<name>.md <section>`',
-    'x.h:7: "spec 4": cite as `doc/<name>.md <section>`',
-    'x.h:9: "TF9": a code of an error: cite the rule, as '
-    '`doc/formats.md 2.5.9`',
-]
-# Three links and a row of README.md, a reference within a.md, three citations.
-SELF_TEST_RESOLVED = 8
-
-
-def self_test():
-    """Each kind of mistake is found, at its line, and nothing else is."""
-    with tempfile.TemporaryDirectory() as folder:
-        for path, text in SELF_TEST_FILES.items():
-            file = Path(folder, path)
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text, encoding='utf-8')
-        checker = Checker(folder)
-        found = sorted(checker.check())
-    if found == SELF_TEST_MISTAKES and checker.resolved == SELF_TEST_RESOLVED:
-        return 0
-    print('expected:', *SELF_TEST_MISTAKES, f'{SELF_TEST_RESOLVED} resolved',
-          'found:', *found, f'{checker.resolved} resolved', sep='\n  ')
-    return 1
-
-
 def main(arguments):
-    if arguments == ['--self-test']:
-        return self_test()
     if len(arguments) != 1 or arguments[0].startswith('-'):
         print(__doc__, file=sys.stderr)
         return 2

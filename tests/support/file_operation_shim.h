@@ -12,8 +12,8 @@
 
 extern "C" {
 
-// From now on counts, from 1, calls on what is below `directory`; ends the
-// process at the one of number `kill_at`, 0 for never: before it is made if the
+// Starts counting, from 1, the calls on paths below `directory`; ends the
+// process at call number `kill_at`, 0 for never: before it is made if the
 // number is even and after it if odd, but a write after half of its bytes.
 void EtcShimStart(const char* directory, long kill_at);
 

@@ -6,10 +6,11 @@
 
 namespace etc {
 
-// What the official heads start with whatever the configuration says: weights
-// of a normal distribution of deviation 0.02, cut off at twice that, and biases
-// of 0. The deviation of a normal distribution cut off so is 0.88 of the whole
-// one's; `head` should have weights enough for it to show.
+// Expects the initial values of the official heads, which do not depend on the
+// configuration: weights of a normal distribution of deviation 0.02, cut off at
+// twice that, and biases of 0. The deviation of a normal distribution cut off
+// so is 0.88 of the whole one's; `head` should have weights enough for it to
+// show.
 inline void ExpectFixedInitialValues(const torch::nn::Module& head) {
   for (const auto& parameter : head.named_parameters()) {
     if (parameter.key().ends_with("weight")) {

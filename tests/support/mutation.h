@@ -103,9 +103,9 @@ inline uint64_t PeakMemoryBytes() {
 
 }  // namespace etc
 
-// Under the address sanitizer, one large allocation ends the program, and what
-// is freed is not kept for long: it would count as used. What ASAN_OPTIONS in
-// the environment says comes after this.
+// Under the address sanitizer, one large allocation ends the program, and freed
+// memory is not kept for long: it would count as used. ASAN_OPTIONS in the
+// environment override this.
 extern "C" [[gnu::used]] inline const char* __asan_default_options() {
   return "max_allocation_size_mb=64:quarantine_size_mb=4";
 }

@@ -17,7 +17,7 @@
 namespace etc {
 
 // Makes the calls, remembers them as "sync checkpoints/last" with paths below
-// `directory`, and makes one of them fail. What is left open is not said.
+// `directory`, and makes one of them fail. Open() is not recorded.
 class RecordedOperations : public FileOperations {
  public:
   explicit RecordedOperations(std::string directory)

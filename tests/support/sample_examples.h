@@ -11,13 +11,13 @@
 
 #include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
-#include "tasks/record_task.h"
+#include "tasks/task/benchmark_task.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {
 
-// Whether a program that links LibTorch can use SentencePiece: not under
+// True if a program that links LibTorch can use SentencePiece: not under
 // AddressSanitizer (tasks/text/sentencepiece_module.h). Tests of tokenizers,
 // which link no LibTorch, run there.
 #if defined(__SANITIZE_ADDRESS__)
@@ -26,7 +26,8 @@ inline constexpr bool kSentencePieceBesideTorch = false;
 inline constexpr bool kSentencePieceBesideTorch = true;
 #endif
 
-// Of a vocabulary's path: WordPiece has a list of words, SentencePiece a model.
+// Returns the kind of a vocabulary by its path: WordPiece has a list of words,
+// SentencePiece a model.
 inline bool IsWordPiece(const std::string& vocabulary) {
   return vocabulary.ends_with(".txt");
 }

@@ -384,7 +384,7 @@ int64_t StandInWaits() { return waits; }
 int64_t StandInPinned() { return pinned; }
 extern "C" {
 
-// What the CUDA runtime is asked by its C interface.
+// The part of the CUDA runtime's C interface that is called.
 int cudaMemGetInfo(size_t* free, size_t* total) {
   const int64_t limit = memory_limit;
   *total = static_cast<size_t>(limit);

@@ -15,15 +15,15 @@ namespace etc {
 //   - each has a random generator of its own;
 //   - backward passes run on threads of their own, as those of CUDA do.
 //
-// What differs from CUDA: every operation has ended when it returns, so nothing
-// shows a missing wait; and all that the CPU has a kernel for works. Only for
-// LibTorch 1.
+// Differences from CUDA: every operation has ended when it returns, so nothing
+// shows a missing wait; and every operation works that the CPU has a kernel
+// for. Only for LibTorch 1.
 inline constexpr int kStandInDevices = 2;
 
-// How often the CPU has waited for a device to read a number from it, or a
+// Counts the waits of the CPU for a device, to read a number from it or a
 // tensor.
 int64_t StandInWaits();
-// How many tensors went through pinned memory.
+// Counts the tensors that went through pinned memory.
 int64_t StandInPinned();
 
 // Devices have so much memory as long as it lives; an allocation beyond it

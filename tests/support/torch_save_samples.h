@@ -16,7 +16,7 @@
 
 namespace etc {
 
-// What Python's own pickler wrote of a state dict with classes called as
+// Output of Python's own pickler for a state dict with classes called as
 // PyTorch's are: a parameter "w" [2, 3], its transpose "w.T", its second row
 // "row" and a number "n", with _metadata; protocol 2.
 inline std::string StateDictPickle() {

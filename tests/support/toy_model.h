@@ -50,7 +50,7 @@ inline torch::Tensor ToyVariable(int64_t n, at::IntArrayRef shape) {
       .reshape(shape);
 }
 
-// How a parameter is made from its variable.
+// Kind of a parameter, by which it is made from its variable.
 enum class ToyKind { kTable, kKernel, kBias, kGamma };
 
 struct ToyParameter {

@@ -73,7 +73,7 @@ torch::Tensor AsLeaf(const torch::Tensor& tensor) {
   return tensor.defined() ? tensor.detach().requires_grad_(true) : tensor;
 }
 
-// Adds to those of `into` that are defined what is defined.
+// Adds the defined tensors of `part` to those of `into` that are defined.
 void AddDefined(const torch::Tensor& into, const torch::Tensor& part) {
   if (into.defined() && part.defined()) {
     torch::Tensor(into).add_(part);
@@ -93,7 +93,7 @@ class PartGradients {
     scores_ = softmax_.Scores(leaves_);
   }
 
-  // Of the layer alone, without those below.
+  // The scores of this layer alone, detached from those below.
   ScorePair scores() const {
     return {.own = scores_.own.detach(), .other = scores_.other.detach()};
   }

@@ -11,8 +11,8 @@ namespace etc {
 struct BlockedBackendOptions {
   // Queries that are computed together; 0: DefaultBlockLength.
   int64_t block_length = 0;
-  // Scores of as many heads are computed together as have this many numbers, or
-  // of one; what is temporary is a few times as large.
+  // Numbers of scores computed at a time: as many heads as fit, or one;
+  // temporaries are a few times as large.
   int64_t scores_at_once = int64_t{1} << 22;
 };
 int64_t DefaultBlockLength(int64_t local_radius);
@@ -23,7 +23,7 @@ int64_t DefaultBlockLength(int64_t local_radius);
 // the scores again, a few heads at a time, and differentiates that by
 // LibTorch's autograd.
 //
-// With operands of 16 bits products have 16 bits; scores, softmax and sums are
+// Operands of 16 bits are multiplied in 16 bits; scores, softmax and sums are
 // float32.
 class BlockedBackend final : public FusedBackend {
  public:

@@ -1,9 +1,9 @@
 // A head is divided into parts, which run at the same time: parts of the
-// queries where own keys have a window, else parts of the other keys. What a
-// part adds to rows of gradients that other parts add to as well, it first adds
-// up in memory of its own; afterwards, one head at a time, these sums are added
-// in the order of the parts. How a head is divided depends on sizes only, so
-// that the number of threads changes no bit of the result.
+// queries where own keys have a window, else parts of the other keys. Gradient
+// rows that several parts add to are first summed in private memory of each
+// part; afterwards, one head at a time, these sums are reduced in the order of
+// the parts. The division of a head depends on sizes only, so that the number
+// of threads changes no bit of the result.
 
 #include "attention/backends/cpu/backward_pass.h"
 
@@ -40,7 +40,8 @@ struct PartLayout {
   // With a window the queries, and own keys, of the part, else its other keys.
   int64_t begin = 0;
   int64_t end = 0;
-  // With a window: own keys and values before and behind, all others.
+  // With a window: the halo of own keys and values before and behind the part,
+  // and all other keys and values.
   PrivateRows key_before, key_behind, value_before, value_behind;
   PrivateRows other_key, other_value;
   // Without, where there are several parts: all queries.

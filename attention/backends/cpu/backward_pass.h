@@ -10,7 +10,7 @@ namespace etc {
 
 struct BackwardPassInput {
   const AttentionProblem& problem;
-  // As the forward pass left them.
+  // Results of the forward pass.
   torch::Tensor context;
   SoftmaxSums sums;
 

@@ -26,7 +26,7 @@ torch::Tensor ContiguousOrUndefined(const torch::Tensor& tensor) {
   return tensor.defined() ? tensor.contiguous() : tensor;
 }
 
-// What a forward pass leaves beside the carried scores.
+// Results of a forward pass beside the carried scores.
 struct ForwardOutputs {
   torch::Tensor context;  // undefined: only scores are wanted
   SoftmaxSums sums;
@@ -122,8 +122,8 @@ std::string CpuBackend::UnsupportedReason(
 }
 
 void CpuBackend::Prepare(AttentionProblem* problem) const {
-  // The kernels copy what they read into tiles anyway; this is one more copy of
-  // what is small beside the scores, and leaves them one type to know.
+  // The kernels copy their operands into tiles anyway; this copy is small
+  // beside the scores, and leaves them one type to know.
   problem->operands.ForEachTensor([](torch::Tensor& tensor) {
     if (tensor.defined()) {
       tensor = WithAdjacentElements(tensor.to(torch::kFloat32));

@@ -25,8 +25,8 @@ kernels::ScoreRows<const float> ScoreRowsOf(const torch::Tensor& scores,
 kernels::ScoreRows<float> ScoreRowsToWrite(const torch::Tensor& scores,
                                            int64_t batch, int64_t head);
 
-// What the backward pass needs to find probabilities again, contiguous
-// [B, N, T]: see kernels::ForwardResults.
+// Statistics from which the backward pass recomputes the probabilities,
+// contiguous [B, N, T]: see kernels::ForwardResults.
 struct SoftmaxSums {
   torch::Tensor row_max, row_inverse_sum;
 };

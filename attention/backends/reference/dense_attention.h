@@ -19,8 +19,8 @@ struct DenseAttentionInput {
   RelativeTable relative;
   // Scores carried from the layer below; undefined: zeros.
   torch::Tensor previous;  // [B, N, queries, keys]
-  // What the carried sum is divided by for the softmax (RealFormer's running
-  // mean); 1 otherwise.
+  // The divisor of the carried sum for the softmax (RealFormer's running mean);
+  // 1 otherwise.
   double divisor = 1.0;
   // Probability of dropping an attention weight; 0 outside of training.
   double dropout = 0.0;

@@ -7,7 +7,7 @@
 namespace etc {
 namespace {
 
-// Where the windows of own keys lie in a dense [L, L] matrix, L queries and as
+// Indices of the windows of own keys in a dense [L, L] matrix, L queries and as
 // many own keys.
 struct WindowIndex {
   // [L, L] int64: the column w = j - i + r of pair (i, j), 0 where outside.

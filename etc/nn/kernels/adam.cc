@@ -29,7 +29,7 @@ struct Means {
   FloatVector mean_square;
 };
 
-// Of the vector at element i.
+// Returns the next means of the vector at element i.
 template <typename SomeOrAllLanes>
 HWY_INLINE Means NextMeans(const AdamStep& step, const AdamElements& elements,
                            int64_t i, SomeOrAllLanes lanes) {

@@ -34,7 +34,7 @@ struct AdamElements {
   float* parameter = nullptr;
 };
 
-// All of the above, in one pass.
+// Does all of the above in one pass.
 void UpdateParameter(const AdamStep& step, const AdamElements& elements);
 
 // The same in two, for rates that depend on norms: first m and v, and what the

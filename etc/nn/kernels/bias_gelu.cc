@@ -31,7 +31,7 @@ struct TanhGelu {
   static constexpr double kCubic = kLinear * 0.044715;
   static constexpr double kTwoLog2E = 2.0 * 1.4426950408889634;
 
-  // With e = exp(-2 |u|): the share is the sigmoid of 2 u, 1 / (1 + e) for
+  // Let e = exp(-2 |u|): the share is the sigmoid of 2 u, 1 / (1 + e) for
   // positive u and e / (1 + e) for negative, precise at both ends.
   static HWY_INLINE GeluTerms Of(FloatVector x) {
     const FloatTag tag;
@@ -53,7 +53,7 @@ struct TanhGelu {
   }
 };
 
-// With e = exp(-x^2 / 2): the share of negative x is erfc(|x| / sqrt(2)) / 2,
+// Let e = exp(-x^2 / 2): the share of negative x is erfc(|x| / sqrt(2)) / 2,
 //
 //   e t Q(t) / 2,   t = 1 / (1 + kStep |x|)
 //

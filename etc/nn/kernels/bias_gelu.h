@@ -40,7 +40,7 @@ struct BiasGeluRows {
   Output* input_gradient = nullptr;
   float* bias_gradient = nullptr;  // [columns]; added to
 };
-// What backward needs: the output once more, and the gradients.
+// Computes the gradients, and the output once more, which backward needs.
 void BiasGeluGradient(GeluForm form, int64_t rows, int64_t columns,
                       const BiasGeluRows<float>& data);
 void BiasGeluGradient(GeluForm form, int64_t rows, int64_t columns,

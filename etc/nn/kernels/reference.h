@@ -11,8 +11,8 @@
 
 namespace etc::kernels {
 
-// What the kernels compute, in double, element by element or row by row: the
-// definitions that they are tested against. Not for speed.
+// The definitions that the kernels are tested against, in double, element by
+// element or row by row. Not for speed.
 
 // kTanh: x / 2 (1 + tanh(u)), u = sqrt(2 / pi) (x + 0.044715 x^3); kErf:
 // x / 2 (1 + erf(x / sqrt(2))), by erfc, which is precise for negative x.

@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 namespace {
 
-// What dropout needs to know of a row.
+// Dropout of one row.
 struct RowDropout {
   HWY_INLINE RowDropout(double probability, uint64_t seed, int64_t row)
       : key(MakeDropoutRow(seed, row, 0)),
@@ -103,7 +103,8 @@ void ResidualNormImpl(const ResidualRows& rows, int64_t begin, int64_t end,
   }
 }
 
-// From the gradient of a row's sum to those of what was dropped.
+// Turns the gradient of a row's sum into those of the dropped change and of the
+// bias.
 template <bool kDropout>
 HWY_INLINE void DropRow(const DroppedGradient& gradient, int64_t row,
                         const float* HWY_RESTRICT sum_gradient) {
@@ -138,7 +139,8 @@ void ResidualSumGradientImpl(const DroppedGradient& gradient, int64_t begin,
   }
 }
 
-// With n the normal row, g = output gradient * weight and <> the mean of a row:
+// Let n be the normal row, g = output gradient * weight and <> the mean of a
+// row:
 //
 //   sum gradient = inverse deviation * (g - <g> - n <g n>)
 void ResidualNormGradientImpl(const NormGradient& norm,

@@ -11,14 +11,13 @@ namespace etc::kernels {
 //   output = (sum - mean) / sqrt(variance + epsilon) * weight + norm_bias
 //
 // Mean and variance are of the row's sum, the variance without Bessel's
-// correction (Ba et al. 2016). What is dropped follows from the seed, the row
-// and the column: DropoutFactor(MakeDropoutRow(seed, row, 0), column, dropout)
-// of base/random.h.
+// correction (Ba et al. 2016). Dropout is a function of the seed, the row and
+// the column: DropoutFactor(MakeDropoutRow(seed, row, 0), column, dropout) of
+// base/random.h.
 //
 // Plain pointers, no allocation, no threads, float32; nothing is checked.
 // Pointers are to row 0, rows contiguous, `columns` (at least 1) apart; rows
-// [begin, end) are worked on. Buffers must not overlap, but for those that are
-// said to.
+// [begin, end) are computed. Buffers must not overlap, except where stated.
 
 struct ResidualRows {
   int64_t columns = 0;
@@ -38,7 +37,7 @@ struct NormResults {
   const float* norm_bias = nullptr;  // [columns]
   float* sum = nullptr;              // may be `output`
   float* output = nullptr;
-  // Of each row, for backward; both may be null.
+  // Statistics of each row, for backward; both may be null.
   float* mean = nullptr;
   float* inverse_deviation = nullptr;  // 1 / sqrt(variance + epsilon)
 };
@@ -59,7 +58,7 @@ void ResidualSumGradient(const DroppedGradient& gradient, int64_t begin,
                          int64_t end, const float* sum_gradient);
 
 struct NormGradient {
-  // As ResidualNorm had or left them.
+  // Inputs and results of ResidualNorm.
   const float* weight = nullptr;
   const float* sum = nullptr;
   const float* mean = nullptr;

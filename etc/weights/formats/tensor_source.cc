@@ -56,7 +56,7 @@ absl::Status ReadBeginning(const std::string& path, std::string* beginning) {
 absl::Status CheckBeginning(const std::string& path,
                             absl::string_view beginning) {
   constexpr size_t kBrace = 8;
-  // Of a file that ends before, its reader says what is missing.
+  // A file that is too short is left to its reader, which says what is missing.
   if (beginning.size() <= kBrace || beginning[kBrace] == '{') {
     return absl::OkStatus();
   }
@@ -119,8 +119,8 @@ absl::StatusOr<WeightMap> ReadWeightMap(const json& index,
   return shard_of;
 }
 
-// What is wrong with the total that the index states, or an empty string. It
-// is no error, for writers differ in what they count.
+// Returns a warning about the total that the index states, or an empty string.
+// It is no error, for writers differ in what they count.
 std::string CheckTotalSize(const json& index, uint64_t bytes) {
   const auto metadata = index.find("metadata");
   if (metadata == index.end() || !metadata->is_object() ||

@@ -60,7 +60,7 @@ inline const Dtype* FindDtype(absl::string_view name) {
   return nullptr;
 }
 
-// What a file says of one tensor.
+// A file's description of one tensor.
 struct TensorInfo {
   std::string dtype;  // Dtype::name, or "DT_" and an unknown number
   std::vector<int64_t> shape;
@@ -71,21 +71,21 @@ inline std::string Describe(const TensorInfo& info) {
   return absl::StrCat(info.dtype, " [", absl::StrJoin(info.shape, ", "), "]");
 }
 
-// The named tensors of a model in some file format. All that the files say of
-// them is checked when they are opened; data stay on disk until Read.
+// The named tensors of a model in some file format. All descriptions in the
+// files are checked when they are opened; data stay on disk until Read.
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
 
   // The file or directory that was opened.
   const std::string& path() const { return path_; }
-  // Of all tensors, in ascending order.
+  // Names of all tensors, in ascending order.
   const std::vector<std::string>& names() const { return names_; }
   // Texts that the files store beside the tensors. Empty unless safetensors.
   const std::map<std::string, std::string>& metadata() const {
     return metadata_;
   }
-  // What is unusual in the files, but no reason to refuse them.
+  // Oddities of the files that are no reason to refuse them.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   // The tensor called `name`. The pointer is the same for two names of one
@@ -108,9 +108,9 @@ class TensorSource {
   TensorSource(TensorSource&&) = default;
   TensorSource& operator=(TensorSource&&) = default;
 
-  // To be called in ascending order.
+  // Must be called in ascending order.
   void AddName(std::string name) { names_.push_back(std::move(name)); }
-  // Keeps what is there already under the same key.
+  // Keeps existing values of the same keys.
   void AddMetadata(const std::map<std::string, std::string>& metadata) {
     metadata_.insert(metadata.begin(), metadata.end());
   }

@@ -1,7 +1,7 @@
-// What every backend has to do, run through the same list for each: agreement
+// Requirements on every backend, run through the same list for each: agreement
 // with the float64 reference in all modes and storages, gradients against
 // differences in double, carried scores and their gradients, bfloat16, explicit
-// masks. score_storage_test.cc is the list for where scores lie.
+// masks. score_storage_test.cc is the list for the storage of scores.
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>

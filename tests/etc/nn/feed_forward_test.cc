@@ -37,7 +37,7 @@ struct Results {
   std::vector<torch::Tensor> gradients;
 };
 
-// Of float64 values, run in `type` with the gradient cos(output index).
+// Float64 values, run in `type` with the gradient cos(output index).
 struct Problem {
   explicit Problem(const Shape& shape) {
     torch::manual_seed(5);
@@ -152,7 +152,7 @@ TEST(FeedForwardTest, HasADefinitionWithTheRightGradients) {
 TEST(FeedForwardTest, GivesTheSameAtAnyNumberOfThreads) {
   const int threads_before = at::get_num_threads();
   const Problem problem({{3, 50}, 33, 70});
-  // What is between the products; those are tested in linear_test.
+  // Tests the operations between the products; those are tested in linear_test.
   const torch::Tensor input = torch::randn({150, 70});
   const torch::Tensor gradient = torch::randn({150, 70});
   at::set_num_threads(1);

@@ -93,7 +93,7 @@ struct Problem {
     return Run(torch::kFloat32, {});
   }
 
-  // Of RunFast.
+  // The dropout factors of RunFast.
   torch::Tensor Factors() const {
     torch::manual_seed(7);
     return ResidualDropoutFactors(DrawDropoutSeed(), gradient.sizes(),

@@ -433,7 +433,7 @@ TEST(CopyTensorsTest, LeavesEverythingAsItWasWhenOneCopyDoesNotFit) {
       EXPECT_FALSE(tensor.any().item<bool>()) << name << ", " << message;
     }
   }
-  // What only a wrong caller can ask for.
+  // Errors that only a wrong caller can cause.
   EXPECT_THROW((void)CopyTensors(reader, {{.source = "m", .target = "none"}},
                                  destination),
                c10::Error);
@@ -477,7 +477,7 @@ TEST(CopyTensorsTest, ReadsATensorThatIsCopiedTwiceOnce) {
 }
 
 // A child writes two models over each other without end and is killed at random
-// moments. What it leaves must be one of the two, whole.
+// moments. The file left behind must be one of the two, whole.
 TEST(WriteTensorsTest, AKilledWriterLeavesAWholeCheckpoint) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("model.safetensors");

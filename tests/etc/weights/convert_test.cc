@@ -336,7 +336,7 @@ TEST_F(ConvertTest, RefusesWhatOthersCannotCompute) {
           .status()
           .ToString(),
       AllOf(HasSubstr("gelu_erf"), HasSubstr("--format safetensors")));
-  // As a BERT of HuggingFace is once it is lifted.
+  // Like a BERT of HuggingFace once it is lifted.
   ASSERT_TRUE(
       ImportWeights({.source = ours, .lift = true}, directory_.File("lifted"))
           .ok());

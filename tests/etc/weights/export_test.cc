@@ -1,8 +1,9 @@
-// Exports and imports of what HuggingFace has beside BERT's encoder: RoBERTa by
+// Exports and imports of HuggingFace's models beside BERT's encoder: RoBERTa by
 // its own names, positions and heads; classifiers of texts, tokens and choices;
-// labels and other fields. What cannot be said there is refused, as are weights
-// that are infinite or not a number, and a dry run refuses the same.
-// tests/hugging_face_exports.py holds the outputs against HuggingFace's code.
+// labels and other fields. Models that cannot be expressed there are refused,
+// as are weights that are infinite or not a number, and a dry run refuses the
+// same. tests/hugging_face_exports.py holds the outputs against HuggingFace's
+// code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,6 +1,6 @@
-// Which heads of pre-training a file has, without tensors: found, missing, in
-// part, of another shape, tied, and for another vocabulary. Values are tested
-// with pretraining_heads_test.
+// Heads of pre-training in a file, without tensors: found, missing, in part, of
+// another shape, tied, and for another vocabulary. Values are tested with
+// pretraining_heads_test.
 #include "etc/weights/head_plan.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,8 @@ TEST(HeadPlanTest, FindsEveryHeadInEveryStyle) {
                 style == NameStyle::kGoogleBert && step.target.is_kernel);
       EXPECT_EQ(step.how, step.transpose ? "transposed" : "as it is");
     }
-    // What is kept here is not of the encoder, and its plan says of what.
+    // Tensors kept here are not of the encoder, and its plan says of which head
+    // they are.
     const auto weights = PlanWeights(source, source.config);
     ASSERT_TRUE(weights.ok()) << weights.status();
     ASSERT_THAT(weights->dropped, SizeIs(10));

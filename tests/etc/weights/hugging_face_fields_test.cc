@@ -1,6 +1,6 @@
 // The fields of HuggingFace's config.json that the encoder's configuration has
-// no place for: read, written, kept in metadata; labels that contradict each
-// other are noted, not taken.
+// no place for: read, written, kept in metadata; labels that contradict one
+// another are noted, not taken.
 #include "etc/weights/hugging_face_fields.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST(HuggingFaceFieldsTest, LabelsComeFromEitherField) {
               ElementsAre("b", "a"));
   EXPECT_THAT(FieldsOf({{"label2id", {{"a", 1}, {"b", 0}}}}).labels,
               ElementsAre("b", "a"));
-  // As a model has them whose user set one of the two.
+  // Labels of a model whose user set one of the two.
   EXPECT_THAT(FieldsOf({{"id2label", {{"0", "LABEL_0"}, {"1", "LABEL_1"}}},
                         {"label2id", {{"a", 1}, {"b", 0}}}})
                   .labels,

@@ -1,6 +1,6 @@
-// Which output of a classifier in a file stands for which label of a task: by
-// name in any order, by number where a side has no names, and not at all where
-// the names are others.
+// Matching a classifier's outputs in a file to the labels of a task: by name in
+// any order, by number where a side has no names, and not at all where the
+// names are others.
 #include "etc/weights/output_labels.h"
 
 #include <gmock/gmock.h>

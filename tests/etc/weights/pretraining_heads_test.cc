@@ -316,7 +316,7 @@ TEST_F(PretrainingHeadsTest, TakeWhatIsTiedOnce) {
     (*tensors)["cls.predictions.decoder.weight"] = tensors->at(kTable);
     (*tensors)["cls.predictions.decoder.bias"] =
         tensors->at("cls.predictions.bias");
-    // As older files spell it.
+    // Older files spell it so.
     for (const auto& [ours, theirs] :
          {std::pair("weight", "gamma"), std::pair("bias", "beta")}) {
       auto norm = tensors->extract(

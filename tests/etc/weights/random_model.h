@@ -29,8 +29,8 @@ inline EtcConfig BertOf(const char* residual = "off") {
   return config;
 }
 
-// Every parameter random, so that no two can be mistaken for each other. In a
-// BERT with a long stream what is one tensor there is the same twice here.
+// Makes every parameter random, so that no two can be confused. In a BERT with
+// a long stream a parameter that is one tensor there is the same twice here.
 inline EtcModel RandomModel(const EtcConfig& config) {
   torch::manual_seed(7);
   EtcModel model(config);

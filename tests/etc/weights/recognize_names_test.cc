@@ -1,5 +1,5 @@
-// Whose names the tensors of a file have (doc/formats.md 3.1 to 3.3), and which
-// of them are no weights. Opening files is tested with convert_test.
+// Naming styles of the tensors of a file (doc/formats.md 3.1 to 3.3), and
+// tensors that are no weights. Opening files is tested with convert_test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

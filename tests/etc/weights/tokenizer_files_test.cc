@@ -1,8 +1,8 @@
 // The vocabulary in the directory of weights, under each project's name
-// (doc/formats.md 2.8), and how it is used: what each file beside it says is
-// obeyed or refused by name, and files that contradict each other are refused.
+// (doc/formats.md 2.8), and its use: statements of each file beside it are
+// obeyed or refused by name, and files that contradict one another are refused.
 // HuggingFace's tokenizer.json (doc/formats.md 4.6): the same lines as a
-// vocab.txt, and a clear refusal of what is no tokenizer of BERT.
+// vocab.txt, and a clear refusal of a tokenizer other than BERT's.
 #include "etc/weights/tokenizer_files.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ TEST(TokenizerFilesTest, FindsTheVocabularyOfEachProject) {
   for (const auto& [name, type] : names) {
     TemporaryDirectory directory;
     const std::string vocabulary = directory.Write(name, "x");
-    // From the directory, a file in it, and a prefix of files in it.
+    // Found from the directory, a file in it, and a prefix of files in it.
     for (const std::string& path :
          {directory.path(), directory.Write("model.safetensors", ""),
           directory.File("model.ckpt")}) {
@@ -130,8 +130,8 @@ TEST(TokenizerFilesTest, WritesNoLinesThatWouldBecomePiecesOfWords) {
 // --- tokenizer.json
 // -----------------------------------------------------------
 
-// As transformers writes it, with ids in another order than pieces, and one
-// piece that is only among the added ones.
+// Written as transformers writes it, with ids in another order than pieces, and
+// one piece that is only among the added ones.
 json Bert() {
   return {
       {"version", "1.0"},
@@ -374,7 +374,7 @@ TEST_F(StatementsTest, ClassesThatAreBertsUnderAnotherNameAreTaken) {
     Write("tokenizer_config.json", {{"tokenizer_class", name}});
     EXPECT_EQ(Find().unsupported, "");
   }
-  // Where tokenizer_config.json names no class, config.json may.
+  // config.json may name the class if tokenizer_config.json names none.
   Write("config.json", {{"tokenizer_class", "BertJapaneseTokenizer"}});
   EXPECT_EQ(Find().unsupported, "");
   Write("tokenizer_config.json", json::object());

@@ -1,6 +1,6 @@
-// Where each parameter comes from, without tensors: which tensor of a file
-// fills which parameter when projections are shared or BERT is lifted (
-// doc/formats.md 3.4, doc/model.md 11), what is dropped and what stays new, and
+// The source of each parameter, without tensors: the tensor of a file that
+// fills it when projections are shared or BERT is lifted (doc/formats.md 3.4,
+// doc/model.md 11), tensors that are dropped and parameters that stay new, and
 // the message for everything that does not fit. Values are tested with
 // convert_test.
 #include "etc/weights/weight_plan.h"

@@ -3,7 +3,7 @@
 #include "tests/tasks/odd_records.h"
 
 #include "nlohmann/json.hpp"
-#include "tasks/train/config.h"
+#include "tasks/config/config.h"
 
 namespace etc {
 namespace {

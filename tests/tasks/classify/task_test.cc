@@ -24,8 +24,8 @@
 #include "etc/weights/convert.h"
 #include "nlohmann/json.hpp"
 #include "tasks/run_task.h"
-#include "tasks/score_files.h"
-#include "tasks/typed_task.h"
+#include "tasks/task/benchmark_task.h"
+#include "tasks/task/score_files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/text/word_tokenizer.h"
 

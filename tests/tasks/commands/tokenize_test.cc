@@ -19,7 +19,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tasks/pretrain/token_store.h"
+#include "tasks/pretrain/corpus/token_store.h"
 #include "tests/support/gzip_member.h"
 #include "tests/support/realetc_program.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tasks/data/data_group.h"
+#include "tasks/data/example_source.h"
 
 namespace etc {
 

@@ -21,8 +21,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/interrupt.h"
 #include "tasks/distributed/launcher.h"
-#include "tasks/stopped.h"
 #include "tests/support/temporary_directory.h"
 
 // For tests of Launch with scripts of /bin/sh as processes.

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tasks/stopped.h"
+#include "base/interrupt.h"
 #include "tests/tasks/distributed/launched_scripts.h"
 
 namespace etc {

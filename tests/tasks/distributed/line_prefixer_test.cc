@@ -1,9 +1,9 @@
 // Prefixes of lines that come whole, in pieces, with any end or none.
-#include "tasks/distributed/line_prefixer.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "tasks/distributed/process_watch.h"
 
 namespace etc {
 namespace {

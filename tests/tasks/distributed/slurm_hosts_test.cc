@@ -1,12 +1,12 @@
 // The first host of lists as Slurm writes them.
-#include "tasks/distributed/slurm_hosts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tasks/distributed/process_place.h"
 
 namespace etc {
 namespace {

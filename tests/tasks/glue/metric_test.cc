@@ -16,9 +16,9 @@
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/glue/task.h"
-#include "tasks/score_files.h"
-#include "tasks/task_options.h"
-#include "tasks/text_metrics.h"
+#include "tasks/task/benchmark_task.h"
+#include "tasks/task/score_files.h"
+#include "tasks/task/scoring.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 

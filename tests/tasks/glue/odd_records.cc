@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/config.h"
+#include "tasks/config/config.h"
 
 namespace etc {
 namespace {

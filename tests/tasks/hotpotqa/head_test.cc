@@ -14,7 +14,7 @@
 
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 #include "tests/support/initial_values.h"
 #include "tests/tasks/hotpotqa/spec_record.h"
 

@@ -14,7 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/data/record_file.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/score_files.h"
+#include "tasks/task/score_files.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/hotpotqa/spec_record.h"

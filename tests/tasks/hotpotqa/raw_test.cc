@@ -19,7 +19,7 @@
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"

@@ -18,7 +18,7 @@
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {

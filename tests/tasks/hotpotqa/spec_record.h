@@ -6,7 +6,7 @@
 
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {

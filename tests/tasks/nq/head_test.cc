@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tasks/nq/task.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/initial_values.h"
 #include "tests/support/tensor_matchers.h"

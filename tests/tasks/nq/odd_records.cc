@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "tasks/train/config.h"
+#include "tasks/config/config.h"
 
 namespace etc {
 namespace {

@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tasks/nq/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tests/support/mutation.h"
 #include "tests/tasks/nq/page_record.h"
 #include "tests/tasks/nq/spec_record.h"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tasks/config/config.h"
 #include "tasks/openkp/task.h"
-#include "tasks/task_options.h"
-#include "tasks/train/config.h"
+#include "tasks/task/benchmark_task.h"
 #include "tests/support/shipped_config.h"
 
 namespace etc {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tasks/openkp/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tests/tasks/openkp/spec_record.h"
 
 namespace etc {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "tasks/openkp/task.h"
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 #include "tests/tasks/openkp/spec_record.h"
 
 namespace etc {

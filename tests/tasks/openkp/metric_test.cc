@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tasks/openkp/task.h"
-#include "tasks/score_files.h"
+#include "tasks/task/score_files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/openkp/spec_record.h"
 

@@ -16,7 +16,7 @@
 #include "tasks/openkp/example.h"
 #include "tasks/openkp/raw.h"
 #include "tasks/openkp/task.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 
 namespace etc {

@@ -24,9 +24,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "tasks/score_files.h"
+#include "tasks/task/benchmark_task.h"
+#include "tasks/task/score_files.h"
 #include "tasks/train/task_model.h"
-#include "tasks/typed_task.h"
 #include "tests/support/sample_examples.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "tasks/pretrain/document_set.h"
+#include "tasks/pretrain/examples/document_set.h"
 
 namespace etc {
 

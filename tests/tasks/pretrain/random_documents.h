@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tasks/data/example_source.h"
-#include "tasks/pretrain/corpus_part.h"
-#include "tasks/pretrain/draws.h"
+#include "tasks/pretrain/examples/corpus_part.h"
+#include "tasks/pretrain/examples/draws.h"
 #include "tests/tasks/pretrain/toy_store.h"
 
 namespace etc {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tasks/pretrain/draws.h"
+#include "tasks/pretrain/examples/draws.h"
 
 namespace etc {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tasks/pretrain/text_hash.h"
-#include "tasks/pretrain/token_store.h"
-#include "tasks/pretrain/token_store_writer.h"
+#include "tasks/pretrain/corpus/text_hash.h"
+#include "tasks/pretrain/corpus/token_store.h"
+#include "tasks/pretrain/corpus/token_store_writer.h"
 
 namespace etc {
 

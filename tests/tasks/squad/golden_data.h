@@ -9,8 +9,8 @@
 
 #include "base/json_reader.h"
 #include "nlohmann/json.hpp"
-#include "tasks/record_json.h"
 #include "tasks/squad/task.h"
+#include "tasks/task/official_json.h"
 
 namespace etc {
 

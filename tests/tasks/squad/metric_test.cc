@@ -15,8 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "tasks/score_files.h"
 #include "tasks/squad/task.h"
+#include "tasks/task/score_files.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/squad/golden_data.h"

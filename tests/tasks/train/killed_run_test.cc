@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/train/model_files.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/file_operation_shim.h"
 #include "tests/support/temporary_directory.h"

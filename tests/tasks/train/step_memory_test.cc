@@ -9,8 +9,6 @@
 // narrow one with many heads, where activations and scores are, on long ones.
 // So a wrong term of any is off by more than the tolerance. Not measured: other
 // devices.
-#include "tasks/train/step_memory.h"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <torch/types.h>
@@ -30,7 +28,8 @@
 #include "base/process_memory.h"
 #include "etc/model.h"
 #include "tasks/data/loader.h"
-#include "tasks/task.h"
+#include "tasks/task/task.h"
+#include "tasks/train/estimate.h"
 #include "tasks/train/optimizer.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"

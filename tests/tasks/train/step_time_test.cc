@@ -1,14 +1,12 @@
 // The estimated time of an update: only what must follow from what, with rates
 // that are given. Whether it comes true is measured, not tested
 // (bench/estimate_bench.cc), as machines are noisy.
-#include "tasks/train/step_time.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
 
 #include "etc/step_cost.h"
-#include "tasks/train/step_memory.h"
+#include "tasks/train/estimate.h"
 
 namespace etc {
 namespace {

@@ -17,6 +17,8 @@
 #include "etc/weights/tokenizer_files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/train/initial_weights.h"
+#include "tasks/train/model_files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_task.h"
 

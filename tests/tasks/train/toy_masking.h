@@ -17,8 +17,8 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "tasks/data/evaluation_loader.h"
-#include "tasks/train/evaluator.h"
-#include "tasks/train/trainable_model.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/task_model.h"
 
 namespace etc {
 

@@ -16,11 +16,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
 #include "base/random.h"
+#include "base/shuffle.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/data/shuffle.h"
-#include "tasks/record_task.h"
-#include "tasks/train/config.h"
+#include "tasks/config/config.h"
+#include "tasks/task/benchmark_task.h"
 
 namespace etc {
 

@@ -4,8 +4,6 @@
 // bits of one that was not. So pre-training needs nothing but another
 // TrainableModel. Dropout is on.
 
-#include "tasks/train/trainable_model.h"
-
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -18,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tasks/train/optimizer.h"
+#include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"
 #include "tasks/train/trainer.h"
 #include "tests/support/temporary_directory.h"

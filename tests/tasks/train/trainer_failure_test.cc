@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "tasks/data/batch.h"
 #include "tasks/train/evaluate.h"
+#include "tasks/train/model_files.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/training_state.h"
 #include "tests/tasks/train/toy_run.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/train/config.h"
+#include "tasks/config/config.h"
 #include "tests/support/shipped_config.h"
 
 namespace etc {

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "tasks/typed_head.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/wikihop/example.h"
 #include "tasks/wikihop/task.h"
 

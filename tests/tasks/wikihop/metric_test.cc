@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
-#include "tasks/score_files.h"
+#include "tasks/task/score_files.h"
 #include "tasks/wikihop/task.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"

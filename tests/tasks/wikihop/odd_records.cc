@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "tasks/train/config.h"
+#include "tasks/config/config.h"
 
 namespace etc {
 namespace {

@@ -2,8 +2,6 @@
 // place and field of what is wrong; neither it nor the scanner before it is
 // brought down by damaged files.
 
-#include "tasks/wikihop/raw.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_scanner.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tasks/wikihop/task.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"

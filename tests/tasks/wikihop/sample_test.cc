@@ -15,11 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tasks/data/record_file.h"
-#include "tasks/record_json.h"
+#include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/wikihop/example.h"
-#include "tasks/wikihop/raw.h"
 #include "tasks/wikihop/task.h"
 
 namespace etc {

@@ -7,7 +7,7 @@
 
 namespace etc::kernels {
 
-// What the kernels (attention_tile.h) know of one batch entry and head: plain
+// One batch entry and head as the kernels (attention_tile.h) see it: plain
 // pointers. Strides are in elements, between rows; the elements of a row are
 // adjacent. Keys and queries are numbered from the beginning of the sequence.
 

@@ -21,8 +21,9 @@ struct ForwardResults {
   // null as well.
   float* context = nullptr;
   int64_t context_stride = 0;
-  // Of each query, what the backward pass needs to find the probabilities:
-  // the largest score, and 1 / the sum of exponentials, 0 if no key is visible.
+  // Statistics of each query, from which the backward pass recomputes the
+  // probabilities: the largest score, and 1 / the sum of exponentials, 0 if no
+  // key is visible.
   float* row_max = nullptr;
   float* row_inverse_sum = nullptr;
   // Scores from the layer below, and those to carry on: previous + score, where
@@ -43,7 +44,7 @@ int64_t BackwardWorkspaceSize(const AttentionHead& head);
 void ForwardTile(const AttentionHead& head, int64_t begin, int64_t end,
                  const ForwardResults& results, float* workspace);
 
-// Where the gradients of rows [begin, end) are added up.
+// The buffer in which the gradients of rows [begin, end) are summed.
 struct GradientRows {
   float* rows = nullptr;  // of row `begin`
   int64_t stride = 0;
@@ -52,14 +53,14 @@ struct GradientRows {
 };
 
 // Gradients of a matrix, in up to three pieces that together hold every row
-// that gets any (a head of a long sequence is worked on in parts, each of which
-// keeps what it adds to its neighbours' rows apart).
+// that gets any (a head of a long sequence is divided into parts, each of which
+// accumulates separately the rows of its halo).
 struct GradientPieces {
   GradientRows pieces[3];
 };
 
 struct BackwardInputs {
-  // As the forward pass had or left them.
+  // Inputs and results of the forward pass.
   const float* context = nullptr;
   int64_t context_stride = 0;
   const float* row_max = nullptr;
@@ -70,9 +71,10 @@ struct BackwardInputs {
 
   const float* context_gradient = nullptr;
   int64_t context_gradient_stride = 0;
-  // Of the carried scores. May be the rows of BackwardResults::previous.
+  // Gradients of the carried scores. May be the rows of
+  // BackwardResults::previous.
   ScoreRows<const float> carried_gradient[2];
-  // Only these keys of each block, [begin, end).
+  // Restricts the pass to these keys of each block, [begin, end).
   KeyRun keys[2] = {};
 };
 
@@ -87,8 +89,8 @@ struct BackwardResults {
   // Gradients of the previous scores: written, as carried scores are. (Only the
   // columns of BackwardInputs::keys.)
   ScoreRows<float> previous[2];
-  // Where to leave carried - score, the previous scores up to rounding: the
-  // rows of BackwardInputs::carried. Null: nowhere.
+  // Output for carried - score, the previous scores up to rounding: the rows of
+  // BackwardInputs::carried. Null: not wanted.
   ScoreRows<float> undone[2];
 };
 

@@ -72,8 +72,8 @@ class Backward {
     return work_.sizes.relative > 0 && ScoresAreNeeded(0);
   }
 
-  // Packs, up to `needed` or beyond, what there is by query, and clears what is
-  // added up by query.
+  // Packs the operands by query, up to `needed` or beyond, and clears the sums
+  // by query.
   HWY_INLINE void PackQueriesUpTo(int64_t needed) {
     const TileSizes& sizes = work_.sizes;
     while (packed_queries_ < needed) {
@@ -106,7 +106,7 @@ class Backward {
     }
   }
 
-  // Whether this layer's own scores have to be computed again. (One block of a
+  // Returns true if this layer's own scores must be recomputed. (One block of a
   // head may be empty, without rows, and computes nothing then.)
   HWY_INLINE bool ScoresAreNeeded(int b) const {
     return inputs_.carried[b].rows == nullptr ||
@@ -136,7 +136,7 @@ class Backward {
     for (int64_t i = begin_; i < end_; i += kGradientQueries) {
       AddQueries(b, chunk, i, std::min(i + kGradientQueries, end_), prefetch);
     }
-    // All of a chunk's keys are seen by some query or lie between such.
+    // Every key of a chunk is seen by some query or lies between two such keys.
     PackKeys(b, chunk, chunk.end);
     AddToPieces(results_.key[b], chunk, 1.0f, work_.key_gradient,
                 work_.sizes.head, head_.head_dim);
@@ -144,8 +144,8 @@ class Backward {
                 work_.sizes.value, head_.value_dim);
   }
 
-  // Packs the keys of a chunk up to `needed` or beyond, and clears what is
-  // added up by key.
+  // Packs the keys of a chunk up to `needed` or beyond, and clears the sums by
+  // key.
   HWY_INLINE void PackKeys(int b, KeyRange chunk, int64_t needed) {
     const KeyBlock& block = head_.blocks[b];
     const TileSizes& sizes = work_.sizes;

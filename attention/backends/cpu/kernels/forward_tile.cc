@@ -34,7 +34,7 @@ class Forward {
         scores_(head, results, work_.sizes),
         packed_queries_(begin) {}
 
-  // What the passes have in common.
+  // Packs the operands that both passes need.
   HWY_INLINE void Prepare() {
     if (work_.sizes.relative > 0) {
       PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
@@ -74,7 +74,8 @@ class Forward {
     return prefetch;
   }
 
-  // What queries `first` to first + rows, six or fewer, see of the panels.
+  // Computes the attention of queries [first, first + rows), six or fewer, to
+  // the panels' keys.
   HWY_INLINE void AddGroup(int64_t first, int64_t rows,
                            PrefetchRows* prefetch) {
     if (is_first_) {
@@ -188,7 +189,7 @@ class Forward {
     return prefetch;
   }
 
-  // Where in the workspace a query is.
+  // The slot of a query in the workspace.
   HWY_INLINE int64_t SlotOf(int64_t i) const { return (i - begin_) % slots_; }
 
   // Packs the keys of a panel that `group` needs, or more.
@@ -341,7 +342,7 @@ class Forward {
   int64_t streamed_ = 0;    // the panel whose block is prefetched
   int64_t slots_ = 0;       // queries that the workspace holds at a time
   int64_t packed_queries_;  // the first query that is not yet packed
-  // Whether anything has been written to the context of six queries.
+  // True if anything has been written to the context of a group of six queries.
   bool has_context_[kTileQueries / kBlockRows] = {};
 };
 

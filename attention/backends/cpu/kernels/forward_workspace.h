@@ -28,7 +28,7 @@ struct ForwardWorkspace {
     total = cursor.used();
   }
 
-  // For keys that are packed together, and six queries that see them.
+  // Workspace for keys that are packed together, and six queries that see them.
   struct PanelWorkspace {
     float* keys;             // [d][KeyStride(keys)], transposed
     float* values;           // [keys][value]

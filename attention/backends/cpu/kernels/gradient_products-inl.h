@@ -24,10 +24,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// What keys and values get of the weights and score gradients of `queries`
-// queries, from the workspace's n-th on; six keys at a time, and of the queries
-// only those groups of six whose hull reaches so far. Rows of weights and score
-// gradients begin with key hull.begin, gradients of keys with `first_key`.
+// Adds to the gradients of keys and values the products with the weights and
+// score gradients of `queries` queries, from the workspace's n-th on; six keys
+// at a time, and only those groups of six queries whose hull reaches so far.
+// Rows of weights and score gradients begin with key hull.begin, gradients of
+// keys with `first_key`.
 HWY_INLINE void AddKeyGradients(const BackwardWorkspace& work,
                                 int64_t first_key, KeyRange hull, int64_t n,
                                 int64_t queries, const KeyRange* group_hulls) {

@@ -199,7 +199,8 @@ class GroupScores {
     constant(by_column[2 * m], near_end, end);
   }
 
-  // At element 0 of a row of scores of query i.
+  // Returns pointers to the score rows of query i, at the first key of the
+  // group's hull.
   HWY_INLINE CarryRows CarryOf(const QueryGroup& group, int64_t i) const {
     const KeyBlock& block = BlockOf(group);
     const float* const previous =

@@ -62,8 +62,8 @@ HWY_INLINE void ClearInvisible(const KeyBlock& block, int64_t i,
   FillRun(0.0f, range.size() - behind, row + behind);
 }
 
-// As ZeroInvisible, for a row of carried scores, of which a window reaches
-// beyond the keys that there are.
+// Like ZeroInvisible, for a row of carried scores, whose window may extend
+// beyond the keys.
 HWY_INLINE void ZeroInvisibleScores(const KeyBlock& block, int64_t i,
                                     KeyRange limit, float* row) {
   if (block.radius < 0) {
@@ -76,8 +76,8 @@ HWY_INLINE void ZeroInvisibleScores(const KeyBlock& block, int64_t i,
   FillRun(0.0f, window.end - keys.end, row + keys.end);
 }
 
-// For the rows of queries [begin, end), unless they are `from` too, in which
-// the zeros are already.
+// Applies ZeroInvisibleScores to the rows of queries [begin, end), unless they
+// are the rows of `from`, where the zeros are already.
 HWY_INLINE void ZeroInvisibleRows(const KeyBlock& block, int64_t begin,
                                   int64_t end, KeyRange limit,
                                   const ScoreRows<const float>& from,

@@ -1,4 +1,4 @@
-// Which keys a query sees: loops over runs of keys. Compiled once for each SIMD
+// Loops over the runs of keys that a query sees. Compiled once for each SIMD
 // target: see foreach_target.h of Highway.
 
 #include <algorithm>
@@ -123,7 +123,7 @@ HWY_INLINE VisibleKeys RowKeys(const KeyBlock& block, int64_t i,
           end == begin + 1};
 }
 
-// Whether query i sees exactly what the one before it sees.
+// Returns true if query i sees exactly the keys of query i - 1.
 HWY_INLINE bool SeesTheSame(const KeyBlock& block, int64_t i) {
   const RunSets& visible = block.visible;
   return block.radius < 0 && visible.first[i] == visible.first[i - 1] &&

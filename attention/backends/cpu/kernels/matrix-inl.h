@@ -53,7 +53,7 @@ struct Prefetch {
   int64_t rows = 1;
   int64_t row_stride = 0;
 
-  // What is left after a block.
+  // Drops the part that a block has prefetched.
   HWY_INLINE void Advance(int64_t depth) {
     if (rows > 1) {
       data += row_stride;

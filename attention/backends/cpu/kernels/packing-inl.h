@@ -117,7 +117,7 @@ HWY_NOINLINE inline void PackTransposed(const float* from, int64_t from_stride,
                                         int64_t rows, int64_t columns,
                                         float* HWY_RESTRICT to,
                                         int64_t to_stride) {
-  // Whole vectors, and what is left four by four.
+  // Whole vectors, then the remaining rows four by four.
   constexpr int64_t kWhole = HWY_MAX(4, HWY_MIN(16, HWY_MAX_BYTES / 4));
   int64_t r = 0;
   for (; r + kWhole <= rows; r += kWhole) {

@@ -25,9 +25,9 @@ namespace etc::kernels::HWY_NAMESPACE {
 // somewhat faster than they are used.
 class PrefetchRows {
  public:
-  // For `groups` groups of queries before `last_query`, and keys of a block
-  // before `last_key`, of which `chunks` chunks are packed at a time; a group
-  // prefetches once for each of these.
+  // Prefetches for `groups` groups of queries before `last_query`, and keys of
+  // a block before `last_key`, of which `chunks` chunks are packed at a time; a
+  // group prefetches once for each of these.
   HWY_INLINE PrefetchRows(const KeyBlock& block, int64_t chunks,
                           int64_t last_key, int64_t groups, int64_t last_query)
       : is_window_(block.radius >= 0),
@@ -45,7 +45,8 @@ class PrefetchRows {
     Add(rows, stride, columns, /*by_key=*/false);
   }
 
-  // What a group prefetches next; keys and queries before these are packed.
+  // Returns the next prefetch of a group; keys and queries before these are
+  // packed.
   HWY_INLINE Prefetch Next(int64_t packed_keys, int64_t packed_queries) {
     if (turn_ == turns_) {
       turn_ = 0;

@@ -6,10 +6,9 @@
 
 namespace etc::kernels {
 
-// What the building blocks of the kernels compute, in one scalar loop each and
-// in double: the definitions that they are tested against. Not for speed. (The
-// definition of a whole tile is
-// attention/backends/reference/dense_attention.h.)
+// The definitions of the kernels' building blocks, in one scalar loop each and
+// in double, that they are tested against. Not for speed. (The definition of a
+// whole tile is attention/backends/reference/dense_attention.h.)
 
 // c [rows][columns] += a [rows][depth] * b [depth][columns], where a(r, k) is
 // a[r * a_row_stride + k * a_depth_stride].

@@ -1,4 +1,4 @@
-// What of the relative table goes to which keys. Compiled once for each SIMD
+// Maps columns of the relative table to keys. Compiled once for each SIMD
 // target: see foreach_target.h of Highway.
 
 #include <algorithm>

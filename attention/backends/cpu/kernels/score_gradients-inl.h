@@ -20,14 +20,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// What the gradients of a query's row of scores need.
+// Constants of one query for the gradients of its row of scores.
 struct RowGradient {
   float factor;       // of the scores, as in Exponent
   float highest;      // idem
   float inverse_sum;  // of the exponentials
   float delta;        // context . context gradient
   float inverse_divisor;
-  // Of dropout, as in Exponent; element 0 is at key `key`.
+  // Dropout, as in Exponent; element 0 is at key `key`.
   uint32_t threshold = 0;
   float kept = 1.0f;
   DropoutRow dropout = {};

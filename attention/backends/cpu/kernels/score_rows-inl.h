@@ -24,7 +24,7 @@ namespace etc::kernels::HWY_NAMESPACE {
 // Smaller than every score, and finite.
 inline constexpr float kLowest = -1e38f;
 
-// How a row of scores and the previous ones make what is carried on.
+// Selects the scores to carry on, given a row of scores and the previous ones.
 enum class Carry {
   kNothing,
   kScores,
@@ -65,9 +65,9 @@ struct StoredScores {
   }
 };
 
-// row[i] += relative(i), then what is carried on of it, for i in [begin, end).
-// `most` becomes the largest of them and of its own lanes; NaN may or may not
-// be seen.
+// row[i] += relative(i), then carries it on, for i in [begin, end). `most`
+// becomes the largest of the sums and of its own lanes; NaN may or may not be
+// seen.
 template <Carry kCarry, typename Relative>
 HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
                                const Relative& relative, const CarryRows& carry,

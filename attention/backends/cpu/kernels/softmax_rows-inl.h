@@ -40,7 +40,7 @@ HWY_INLINE FloatVector Exp2(FloatVector x) {
 #else
   const FloatVector lowest = hn::Set(tag, -125.0f);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
-  // Of two of which one is NaN, x86 takes the second.
+  // x86's max returns its second operand if one of the two is NaN.
   x = hn::Max(lowest, x);
 #else
   x = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);

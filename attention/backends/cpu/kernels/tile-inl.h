@@ -1,4 +1,4 @@
-// What the forward and backward passes of a tile share: sizes, the packed
+// Parts common to the forward and backward passes of a tile: sizes, the packed
 // queries and relative table, chunks of keys. Compiled once for each SIMD
 // target: see foreach_target.h of Highway.
 
@@ -35,8 +35,8 @@ HWY_INLINE T* ScoreRow(const ScoreRows<T>& scores, const KeyBlock& block,
                                       (block.radius < 0 ? 0 : block.radius - i);
 }
 
-// What queries i to i + rows have in `scores` for the keys of `range`: these
-// rows come from memory.
+// Returns a prefetch of the rows of queries [i, i + rows) in `scores` for the
+// keys of `range`: these rows come from memory.
 template <typename T>
 HWY_INLINE Prefetch ScorePrefetch(const ScoreRows<T>& scores,
                                   const KeyBlock& block, int64_t i,
@@ -45,7 +45,7 @@ HWY_INLINE Prefetch ScorePrefetch(const ScoreRows<T>& scores,
     return {};
   }
   const T* const row = scores.rows + i * scores.stride;
-  // With a window, `range` is most of what there is.
+  // With a window, `range` is most of the row.
   const int64_t first = block.radius < 0 ? range.begin : 0;
   const int64_t columns = block.radius < 0 ? range.size() : scores.stride;
   Prefetch prefetch = {.data = row + first, .step = kPadding};

@@ -16,8 +16,8 @@ inline constexpr int64_t kPadding = 16;
 // in a second-level cache of 1 MB.
 inline constexpr int64_t kChunkKeys = 384;
 
-// With a window all keys of a tile are packed together, as of them only those
-// of the window are in use at a time; unless there are more than this.
+// With a window all keys of a tile are packed together, since only those of the
+// window are in use at a time; unless there are more than this.
 inline constexpr int64_t kMostKeys = 2048;
 
 // Keys and values, and queries, are packed in steps of this many, shortly

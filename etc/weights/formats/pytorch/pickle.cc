@@ -263,7 +263,7 @@ class Machine {
                  " bytes");
   }
 
-  // Nothing is called: the result of an unknown callable is opaque.
+  // Calls nothing: the result of an unknown callable is opaque.
   absl::Status Reduce() {
     ETC_ASSIGN_OR_RETURN(const PickleValue* arguments, stack_.Pop());
     ETC_ASSIGN_OR_RETURN(const PickleValue* callable, stack_.Pop());
@@ -280,7 +280,7 @@ class Machine {
     return stack_.PushCopy(std::move(result));
   }
 
-  // An object of a class, made of so many arguments.
+  // Makes an object of a class with `arguments` arguments.
   absl::Status NewObject(size_t arguments) {
     ETC_RETURN_IF_ERROR(stack_.Pop(arguments).status());
     ETC_ASSIGN_OR_RETURN(const PickleValue* type, stack_.Pop());

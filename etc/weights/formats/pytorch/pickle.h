@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// One object of a Python pickle. Objects may refer to each other in any way,
+// One object of a Python pickle. Objects may contain each other in any way,
 // also in circles, so code that follows `items` should not recurse without
 // bound.
 struct PickleValue {
@@ -34,7 +34,7 @@ struct PickleValue {
   Kind kind = Kind::kNone;
   int64_t integer = 0;  // also 0 or 1 of a bool
   std::string text;     // of a string; "module.name" of a global or maker
-  // Of a tuple or list; key, value, key, value, ... of a dictionary.
+  // Items of a tuple or list; key, value, key, value, ... of a dictionary.
   std::vector<const PickleValue*> items;
 
   bool Is(Kind other) const { return kind == other; }

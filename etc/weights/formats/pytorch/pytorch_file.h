@@ -30,8 +30,8 @@ class PytorchFile final : public TensorSource {
   // of any protocol from 2 to 5 and at most kLongestMagic bytes.
   static constexpr absl::string_view kArchiveMagic{"PK\3\4"};
   static constexpr uint64_t kLongestMagic = 24;
-  // The length of that pickle at the beginning of a file of which at least
-  // kLongestMagic bytes are given, if it has so many; 0 if it is another file.
+  // Returns the length of that pickle at the beginning of a file, if it has it;
+  // 0 if it is another file. At least kLongestMagic bytes are given.
   static uint64_t StreamMagicBytes(absl::string_view beginning);
 
   // Points to a PytorchTensor.
@@ -42,7 +42,7 @@ class PytorchFile final : public TensorSource {
                     uint64_t size) const override;
 
  private:
-  // Where the bytes of a storage are.
+  // Position of the bytes of a storage.
   struct Place {
     uint64_t offset = 0;
     bool has_crc32 = false;

@@ -32,7 +32,7 @@ struct PytorchTensor : TensorInfo {
   uint64_t offset = 0;
   std::vector<int64_t> strides;
 
-  // Whether it is contiguous.
+  // Returns true if it is contiguous.
   bool IsDense() const;
 };
 

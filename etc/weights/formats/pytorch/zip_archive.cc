@@ -31,7 +31,7 @@ constexpr uint16_t kEncryptedFlag = 1;
 constexpr uint16_t kFull16 = 0xffff;
 constexpr uint32_t kFull32 = 0xffffffff;
 
-// Where the central directory is.
+// Position of the central directory.
 struct Directory {
   uint64_t entries = 0;
   uint64_t size = 0;

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kDeepestNesting = 64;  // doc/formats.md 0.2
-// Of an entry, which needs three. The names of all are kept to find duplicates.
+// Fields of an entry, which needs three. All names are kept to find duplicates.
 constexpr size_t kMostFields = 1000;
 
 // Receives the parser's events and fills the header. Each event returns whether
@@ -63,7 +63,7 @@ class HeaderBuilder : public nlohmann::json_sax<json> {
   }
 
  private:
-  // Where in the header the next event belongs.
+  // Position in the header to which the next event belongs.
   enum class Place {
     kOutside,
     kTop,
@@ -264,7 +264,7 @@ bool HeaderBuilder::Unexpected(absl::string_view found) {
                                     "to 2^64 - 1, but holds ",
                                     found));
     case Place::kIgnored:
-      // Two objects are around what is ignored.
+      // Ignored values are inside two objects.
       if (opens && ++ignored_depth_ + 2 > kDeepestNesting) {
         return Fail("1.4.6", absl::StrCat("nesting should be at most ",
                                           kDeepestNesting, " deep"));

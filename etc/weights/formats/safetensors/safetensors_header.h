@@ -10,7 +10,7 @@
 
 namespace etc {
 
-// What the JSON at the beginning of a safetensors file says.
+// The JSON at the beginning of a safetensors file, parsed.
 struct SafetensorsHeader {
   std::map<std::string, SafetensorsEntry> entries;
   std::map<std::string, std::string> metadata;
@@ -18,7 +18,7 @@ struct SafetensorsHeader {
 
 // Parses `text` without building a JSON document. Checks each entry by itself
 // (doc/formats.md 1.4.4 to 1.4.9, 1.4.15 and 1.4.16), but not data_offsets
-// against the file or each other. Messages begin with `source`, the file's
+// against the file or one another. Messages begin with `source`, the file's
 // path.
 //   kInvalidArgument  what those rules reject
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(

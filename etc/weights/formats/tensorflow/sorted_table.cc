@@ -26,7 +26,7 @@ constexpr size_t kRestartBytes = 4;
 constexpr uint8_t kRawBlock = 0;
 constexpr uint8_t kSnappyBlock = 1;
 
-// What TensorFlow sets when it writes one.
+// TensorFlow's settings when it writes one.
 constexpr size_t kBlockBytes = 262'144;
 constexpr int kDataRestartInterval = 16;
 constexpr int kIndexRestartInterval = 1;
@@ -34,7 +34,7 @@ constexpr int kIndexRestartInterval = 1;
 using Visitor =
     std::function<absl::Status(absl::string_view, absl::string_view)>;
 
-// Where a block is.
+// Position of a block.
 struct BlockHandle {
   uint64_t offset = 0;
   uint64_t size = 0;  // without the trailer
@@ -262,8 +262,8 @@ absl::Status TableReader::Read(const Visitor& visit) {
                    " should hold a block handle (doc/formats.md 2.5.1)");
     }
     ETC_RETURN_IF_ERROR(CheckHandle(*handle));
-    // Else the index of a small file could name one large block any number of
-    // times.
+    // Otherwise the index of a small file could name one large block any number
+    // of times.
     data_bytes += handle->size + kTrailerBytes;
     if (data_bytes > file_.size()) {
       return Error("data blocks up to the index entry ", QuotedName(key),

@@ -56,7 +56,7 @@ int64_t BundleDtypeBytes(absl::string_view dtype);
 
 // The key under which the data of a slice of tensor `name` are.
 std::string BundleSliceKey(absl::string_view name, const BundleSlice& slice);
-// Whether a key is one of those.
+// Returns true if a key is one of those.
 bool IsBundleSliceKey(absl::string_view key);
 
 // The slice with all lengths filled in, or nullopt if it does not lie within a
@@ -67,7 +67,7 @@ std::optional<BundleSlice> ResolveSlice(const BundleSlice& slice,
 // The lengths of a box.
 std::vector<int64_t> SliceShape(const BundleSlice& box);
 
-// Whether two boxes have an element in common.
+// Returns true if two boxes have an element in common.
 bool SlicesOverlap(const BundleSlice& a, const BundleSlice& b);
 
 // Copies `data`, the elements of `box` in row-major order, each of

@@ -285,7 +285,7 @@ absl::Status TensorFlowCheckpoint::CheckSlices(const std::string& name,
   if (entry.slices.empty()) {
     return absl::OkStatus();
   }
-  // As they do not overlap, the sums cannot overflow.
+  // Slices do not overlap, so the sums cannot overflow.
   if (elements != ElementCount(entry.shape)) {
     return TensorError(index, name, "(", Describe(entry), ") should be filled ",
                        "by its slices, but they have ", elements,

@@ -34,15 +34,15 @@ absl::StatusOr<std::string> TensorFlowCheckpointPrefix(const std::string& path);
 // as a whole. Movable.
 class TensorFlowCheckpoint final : public TensorSource {
  public:
-  // What TensorFlowCheckpointPrefix says, kNotFound for a missing data file,
+  // Errors of TensorFlowCheckpointPrefix, kNotFound for a missing data file,
   // kInvalidArgument for doc/formats.md 2.5.1 to 2.5.10 and 2.5.12.
   static absl::StatusOr<TensorFlowCheckpoint> Open(
       const std::string& path, const TensorFlowLimits& limits = {});
 
-  // What TensorFlowCheckpointPrefix gives.
+  // The result of TensorFlowCheckpointPrefix.
   const std::string& prefix() const { return prefix_; }
-  // Whether TensorFlow 2 wrote it from objects: the names then are paths of
-  // attributes, not names of variables (doc/formats.md 2.8).
+  // Returns true if TensorFlow 2 wrote it from objects: the names then are
+  // paths of attributes, not names of variables (doc/formats.md 2.8).
   bool is_object_based() const { return is_object_based_; }
 
   // Points to a BundleEntry.
@@ -73,7 +73,7 @@ class TensorFlowCheckpoint final : public TensorSource {
   std::string prefix_;
   int64_t num_shards_ = 0;
   std::map<int64_t, uint64_t> shard_bytes_;  // of those that entries name
-  // By key: tensors, and slices of them.
+  // Tensors and slices of them, by key.
   std::map<std::string, BundleEntry> entries_;
   uint64_t all_names_bytes_ = 0;
   bool is_object_based_ = false;

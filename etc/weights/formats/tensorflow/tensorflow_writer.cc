@@ -90,8 +90,8 @@ absl::StatusOr<BundleEntry> WriteTensor(const TensorToWrite& tensor,
   return entry;
 }
 
-// Writes the data, one tensor after the other, and adds to `records` what the
-// index says of each.
+// Writes the data, one tensor after the other, and adds the index entry of each
+// to `records`.
 absl::Status WriteData(const TensorsByName& tensors, const WriteFunction& write,
                        std::map<std::string, std::string>* records) {
   int64_t offset = 0;

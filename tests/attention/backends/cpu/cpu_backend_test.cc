@@ -96,7 +96,7 @@ TEST(CpuBackendTest, MatchesReferenceAcrossTilesAndParts) {
                        .hard = true});
 }
 
-// As in BERT: one tile and several, one chunk of keys and three.
+// BERT's shape: one tile and several, one chunk of keys and three.
 TEST(CpuBackendTest, MatchesReferenceWithoutLongTokens) {
   const AttentionCase c = {.longs = 0,
                            .heads = 1,

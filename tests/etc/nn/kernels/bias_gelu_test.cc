@@ -95,7 +95,7 @@ TEST_P(BiasGeluTest, HasTheGradientsOfTheDefinition) {
   }
 }
 
-// What float32 gives, rounded: tests/base/bfloat16_test.cc has how.
+// Expects the float32 results, rounded as tests/base/bfloat16_test.cc defines.
 TEST_P(BiasGeluTest, RoundsItsResultsToBfloat16) {
   for (const GeluForm form : kForms) {
     const auto rounded = [](GuardedBuffer* values) {
@@ -165,8 +165,9 @@ TEST_P(BiasGeluTest, IsRightAtTheEndsAndKeepsNaN) {
   }
 }
 
-// From one end to the other, where random numbers do not come; the exponent of
-// 2 is rounded to 2^-17 there. Not of tanh, whose definition loses all digits.
+// Runs from one end to the other, beyond the range of random numbers; the
+// exponent of 2 is rounded to 2^-17 there. Not for tanh, whose definition loses
+// all digits.
 TEST_P(BiasGeluTest, IsPreciseInItsTails) {
   constexpr int64_t kCount = 2600;
   constexpr GeluForm kForm = GeluForm::kErf;

@@ -53,7 +53,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-// How many files were opened, and how many tensors were read.
+// Counts of files opened and refused, and of tensors read.
 struct Outcome {
   int opened = 0;
   int refused = 0;

@@ -72,7 +72,8 @@ TEST(TensorSourceTest, OpensWhatTorchSaved) {
   const std::string path = directory.Write("pytorch_model.bin", zip);
   EXPECT_EQ((*OpenTensorSource(directory.path()))->names().size(), 4);
   EXPECT_EQ((*OpenTensorSource(path))->names().size(), 4);
-  // By what is in it, whatever it is called, and as the shard of an index.
+  // Recognised by its contents, whatever its name, and as the shard of an
+  // index.
   directory.Write("x1", StateDictStream());
   EXPECT_EQ((*OpenTensorSource(directory.File("x1")))->names().size(), 4);
   std::filesystem::remove(path);
@@ -114,7 +115,7 @@ TEST(TensorSourceTest, SaysWhatIsNotThere) {
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr(directory.File("missing")));
 
-  // What is there but broken is not passed over.
+  // A broken file is not passed over.
   ASSERT_TRUE(WriteTf(directory.File("model.ckpt"), "tf!").ok());
   directory.Write("model.safetensors", "broken");
   EXPECT_THAT(Describe(directory.path()), HasSubstr("1.4.1"));
@@ -305,7 +306,8 @@ TEST(DtypeTest, HasEveryNameAndNumberOnce) {
     if (dtype.tensorflow != 0) {
       EXPECT_TRUE(numbers.insert(dtype.tensorflow).second) << dtype.name;
     }
-    // What only TensorFlow has comes last, for it has no rank in safetensors.
+    // Types that only TensorFlow has come last, for they have no rank in
+    // safetensors.
     after_listed_only |= !dtype.IsReadable();
     EXPECT_EQ(after_listed_only, !dtype.IsReadable()) << dtype.name;
   }

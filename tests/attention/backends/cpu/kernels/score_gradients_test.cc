@@ -27,8 +27,8 @@
 #define ETC_TESTS_SCORE_GRADIENTS_CALL_
 namespace etc::kernels {
 
-// What of it all is asked for. Pointers are at element 0; all but weights and
-// gradients have elements [begin, end) only.
+// Arguments and outputs of a call. Pointers are at element 0; all but weights
+// and gradients have elements [begin, end) only.
 struct Call {
   int64_t begin;
   int64_t end;

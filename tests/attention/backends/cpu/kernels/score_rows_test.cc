@@ -203,8 +203,8 @@ TEST_P(ScoreRowsTest, ExponentiatesExactlyAtWholeNumbersAndAtTheEnds) {
   }
 }
 
-// Where a product with the factor is rounded by more than 64, the largest
-// exponent has to be 0 all the same, and the others what they are below it.
+// The product with the factor is rounded by more than 64 here; the largest
+// exponent must be 0 all the same, and the others keep their distance below it.
 TEST_P(ScoreRowsTest, ExponentiatesScoresOfABillion) {
   const float factor = 1.442695f / 24.0f;
   const float highest = 1000000512.0f;

@@ -137,8 +137,8 @@ TEST(PickleTest, RefusesEveryOtherOpcode) {
   }
 }
 
-// Nothing is ever called, so that what an unknown callable would make is known
-// by its name only, and whatever is done to it is dropped.
+// Callables are never called, so the result of an unknown one is known by its
+// name only, and everything done to it is dropped.
 TEST(PickleTest, KeepsOnlyTheNamesOfOtherObjects) {
   for (const auto& [bytes, shown] :
        {std::pair("cos\nsystem\n(\x8c\3rm tR.", "<os.system>"),

@@ -176,7 +176,7 @@ TEST_F(PytorchFileTest, RefusesTensorsThatAreNotWithinTheirStorage) {
     EXPECT_THAT(file.status().message(), HasSubstr("tensor \"w\""))
         << absl::BytesToHexString(bad);
   }
-  // Nothing at all may have any strides.
+  // An empty tensor may have any strides.
   EXPECT_TRUE(
       OpenPickle(with_sizes(std::string("K\0K\3\x86q\nK\xffK\1\x86", 12)))
           .ok());

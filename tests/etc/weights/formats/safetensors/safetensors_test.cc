@@ -1,7 +1,7 @@
 // safetensors files (doc/formats.md 1): the worked example to the byte, one
 // malformed file and more for each rule of doc/formats.md 1.4, and every
-// one-byte change and every truncation of the example. What a file makes us
-// allocate is counted: never much more than its own size.
+// one-byte change and every truncation of the example. Allocations are counted:
+// never much more than the size of the file.
 
 #include "etc/weights/formats/safetensors/safetensors.h"
 

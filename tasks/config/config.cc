@@ -1,0 +1,325 @@
+#include "tasks/config/config.h"
+
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+#include "absl/strings/str_cat.h"
+#include "base/bfloat16.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "etc/weights/tokenizer_files.h"
+#include "tasks/output/find_checkpoint.h"
+#include "tasks/config/config_fields.h"
+#include "tasks/config/grid.h"
+#include "tasks/config/device_choice.h"
+#include "etc/weights/source_config.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+using Json = nlohmann::json;
+
+// The configuration that the fields of the object "model" override: a preset, a
+// file, that of the weights to start from (lifted, if they are BERT's), or the
+// defaults.
+absl::StatusOr<EtcConfig> BaseOfModel(const std::string& preset,
+                                      const std::string& path,
+                                      const std::string& init,
+                                      JsonObjectReader* reader,
+                                      std::vector<std::string>* warnings) {
+  if (!preset.empty()) {
+    absl::StatusOr<EtcConfig> config = EtcConfigPreset(preset);
+    if (!config.ok()) {
+      reader->Fail("preset", config.status().message());
+      return reader->Finish(JsonObjectReader::UnknownFields::kIgnore);
+    }
+    return config;
+  }
+  if (path.empty() && init.empty()) {
+    return EtcConfig();
+  }
+  if (path.empty()) {
+    ETC_ASSIGN_OR_RETURN(const SourceConfig source, ReadSourceConfig(init));
+    warnings->insert(warnings->end(), source.warnings.begin(),
+                     source.warnings.end());
+    return InitialConfig(source);
+  }
+  std::vector<std::string> unknown_fields;
+  absl::StatusOr<EtcConfig> config = ReadEtcConfig(path, &unknown_fields);
+  for (const std::string& field : unknown_fields) {
+    warnings->push_back(
+        absl::StrCat(path, ": unknown field \"", field, "\" is ignored"));
+  }
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<EtcConfig> ReadConfigModel(const Json& json,
+                                          const std::string& where,
+                                          const std::string& init,
+                                          std::vector<std::string>* warnings) {
+  JsonObjectReader reader(json, where);
+  std::string preset;
+  std::string path;
+  reader.Optional("preset", &preset);
+  reader.Optional("path", &path);
+  if (!preset.empty() && !path.empty()) {
+    reader.Fail("path", "should not be given together with preset");
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  ETC_ASSIGN_OR_RETURN(const EtcConfig base,
+                       BaseOfModel(preset, path, init, &reader, warnings));
+
+  Json merged = Json::parse(EtcConfigToJson(base));
+  for (const auto& [field, ignored] : merged.items()) {
+    reader.Raw(field, /*required=*/false);
+  }
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  merged.update(json);
+  merged.erase("preset");
+  merged.erase("path");
+  std::vector<std::string> unknown_fields;
+  ETC_ASSIGN_OR_RETURN(EtcConfig config,
+                       EtcConfigFromJson(merged, where, &unknown_fields));
+  if (config.vocab_size == 0) {
+    reader.Fail("vocab_size", "should be given, but is absent");
+    ETC_RETURN_IF_ERROR(reader.Finish());
+  }
+  return config;
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+static_assert(HasAllFields<TokenizerConfig>());
+static_assert(HasAllFields<DataConfig>());
+static_assert(HasAllFields<OptimizerConfig>());
+static_assert(HasAllFields<ScheduleConfig>());
+static_assert(HasAllFields<TrainConfig>());
+
+// --- Rules for several fields of an object -----------------------------------
+
+template <typename Config>
+void CheckTogether(const Config&, JsonObjectReader*) {}
+
+void CheckTogether(const DataConfig& config, JsonObjectReader* reader) {
+  if (config.dev_fraction > 0 && !config.dev.empty()) {
+    reader->Fail("dev_fraction",
+                 "should be 0 where dev names files, which are evaluated on");
+  }
+}
+
+void CheckTogether(const TrainConfig& config, JsonObjectReader* reader) {
+  if (config.micro_batch_size > config.batch_size) {
+    reader->Fail(
+        "micro_batch_size",
+        absl::StrCat("should be at most batch_size (", config.batch_size,
+                     "), but is ", config.micro_batch_size));
+  }
+  const absl::StatusOr<DeviceChoice> device = ParseDevice(config.device);
+  if (!device.ok()) {
+    reader->Fail("device", std::string(device.status().message()));
+  }
+  if (config.seeds.empty()) {
+    reader->Fail("seeds", "should hold at least one number, but is empty");
+  }
+  std::set<int64_t> seen;
+  for (const int64_t seed : config.seeds) {
+    if (!seen.insert(seed).second) {
+      reader->Fail("seeds", absl::StrCat("should hold each number once, but ",
+                                         seed, " is there twice"));
+    }
+  }
+}
+
+// Reads the object that `config` is, if `parent` has it.
+template <typename Config>
+absl::Status ReadObject(JsonObjectReader* parent, Config* config) {
+  const std::string name = ConfigTable<Config>::kObject;
+  const Json* object = parent->Raw(name, /*required=*/false);
+  if (object == nullptr) {
+    return absl::OkStatus();
+  }
+  JsonObjectReader reader(*object, parent->Where(name));
+  ReadFields(&reader, config);
+  CheckTogether(*config, &reader);
+  return reader.Finish();
+}
+
+// --- Defaults from the weights to start from ---------------------------------
+
+// A run, one of its seeds or a grid stands for its best checkpoint.
+absl::Status FindInitCheckpoint(const std::string& where,
+                                FinetuneConfig* config) {
+  if (config->init.empty()) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(config->init);
+  if (found.ok()) {
+    config->init = found->directory;
+    return absl::OkStatus();
+  }
+  // Weights of another origin.
+  if (absl::IsNotFound(found.status())) {
+    return absl::OkStatus();
+  }
+  return absl::Status(found.status().code(),
+                      absl::StrCat(where, ": ", found.status().message()));
+}
+
+absl::Status ReadModelAndResidual(JsonObjectReader* reader,
+                                  FinetuneConfig* config) {
+  const Json* model = reader->Raw("model", /*required=*/config->init.empty());
+  if (model == nullptr && config->init.empty()) {
+    return reader->Finish(JsonObjectReader::UnknownFields::kIgnore);
+  }
+  ETC_ASSIGN_OR_RETURN(
+      config->model,
+      ReadConfigModel(model == nullptr ? Json::object() : *model,
+                      reader->Where("model"), config->init, &config->warnings));
+  if (!reader->Has("residual_attention")) {
+    config->residual_attention = config->model.residual_attention;
+  }
+  config->model.residual_attention = config->residual_attention;
+  return absl::OkStatus();
+}
+
+// The fields of the configuration, and for the rest those of the tokenizer
+// beside the weights to start from.
+absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
+                                 FinetuneConfig* config) {
+  TokenizerConfig& tokenizer = config->tokenizer;
+  const Json* object = reader->Raw("tokenizer", /*required=*/false);
+  const auto gives = [object](const char* field) {
+    return object != nullptr && object->is_object() && object->contains(field);
+  };
+  TokenizerFiles found;
+  if (!config->init.empty()) {
+    absl::StatusOr<TokenizerFiles> beside = FindTokenizer(config->init);
+    // Where another vocabulary is named, that of `init` need not be usable.
+    const auto* named =
+        gives("vocabulary")
+            ? object->find("vocabulary")->get_ptr<const std::string*>()
+            : nullptr;
+    if (!beside.ok() && (named == nullptr || named->empty())) {
+      return beside.status();
+    }
+    found = beside.ok() ? *std::move(beside) : TokenizerFiles();
+  }
+  if (!found.type.empty()) {
+    tokenizer = {found.type, /*vocabulary=*/"", found.wordpiece.lower_case,
+                 found.split_punctuation};
+  }
+  ETC_RETURN_IF_ERROR(ReadObject(reader, &tokenizer));
+  std::error_code ignored;
+  if (tokenizer.vocabulary.empty()) {
+    if (tokenizer.type != found.type) {
+      return absl::OkStatus();
+    }
+    tokenizer.vocabulary = found.vocabulary;
+  } else if (std::filesystem::is_regular_file(tokenizer.vocabulary, ignored)) {
+    ETC_ASSIGN_OR_RETURN(
+        TokenizerFiles named,
+        DescribeTokenizer(tokenizer.type, tokenizer.vocabulary));
+    TakeUnstated(found, &named);
+    found = std::move(named);
+  } else {
+    return absl::OkStatus();  // loading it will say that it is not there
+  }
+  if (gives("lower_case")) {
+    ETC_RETURN_IF_ERROR(
+        SetCase(tokenizer.lower_case,
+                absl::StrCat(reader->Where("tokenizer"), ".lower_case is ",
+                             tokenizer.lower_case ? "true" : "false"),
+                &found));
+  }
+  if (!gives("split_punctuation")) {
+    tokenizer.split_punctuation = found.split_punctuation;
+  }
+  tokenizer.lower_case =
+      gives("lower_case") ? tokenizer.lower_case : found.wordpiece.lower_case;
+  for (std::string& warning : TokenizerWarnings(found)) {
+    config->warnings.push_back(std::move(warning));
+  }
+  return absl::OkStatus();
+}
+
+// --- The machine ------------------------------------------------------------
+
+void WarnOfPrecision(FinetuneConfig* config) {
+  if (config->train.precision != "bf16") {
+    return;
+  }
+  switch (kernels::Bfloat16ProductsOfThisCpu()) {
+    case kernels::Bfloat16Products::kFast:
+      return;
+    case kernels::Bfloat16Products::kSlow:
+      config->warnings.push_back(
+          "train.precision is bf16, which is slower than fp32 on this CPU: it "
+          "has neither AVX512-BF16 nor AMX");
+      return;
+    case kernels::Bfloat16Products::kNone:
+      config->warnings.push_back(
+          "train.precision is bf16, but on this CPU fp32 is used: oneDNN has "
+          "no AVX-512 here");
+      return;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
+    Json json, const std::string& source, const TaskNameCheck& check_task) {
+  FinetuneConfig config;
+  config.source = source;
+  config.json = std::move(json);
+  JsonObjectReader reader(config.json, source);
+  reader.Raw("task", /*required=*/true);
+  ReadFields(&reader, &config);
+  // Reading the rest depends on task and init.
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  if (check_task) {
+    if (const absl::Status known = check_task(config.task); !known.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(reader.Where("task"), ": ", known.message()));
+    }
+  }
+
+  ETC_RETURN_IF_ERROR(FindInitCheckpoint(reader.Where("init"), &config));
+  ETC_RETURN_IF_ERROR(ReadTokenizerConfig(&reader, &config));
+  ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.data));
+  ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.optimizer));
+  ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.schedule));
+  ETC_RETURN_IF_ERROR(ReadObject(&reader, &config.train));
+  WarnOfPrecision(&config);
+  if (const Json* options = reader.Raw(config.task, /*required=*/false)) {
+    config.task_options = *options;
+  }
+  if (const Json* grid = reader.Raw("grid", /*required=*/false)) {
+    ETC_ASSIGN_OR_RETURN(config.grid, ReadGrid(*grid, reader.Where("grid")));
+  }
+  // Unknown fields are reported before the model's files are looked for.
+  reader.Raw("model", /*required=*/false);
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  ETC_RETURN_IF_ERROR(ReadModelAndResidual(&reader, &config));
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  return config;
+}
+
+absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
+    const std::string& path, const std::vector<std::string>& overrides,
+    const TaskNameCheck& check_task) {
+  ETC_ASSIGN_OR_RETURN(Json json, ReadJsonFile(path));
+  for (const std::string& override_text : overrides) {
+    ETC_RETURN_IF_ERROR(ApplyOverride(override_text, &json));
+  }
+  return FinetuneConfigFromJson(
+      std::move(json),
+      overrides.empty() ? path : absl::StrCat(path, " with --set"), check_task);
+}
+
+}  // namespace etc

@@ -1,0 +1,209 @@
+#ifndef ETC_TASKS_CONFIG_CONFIG_H_
+#define ETC_TASKS_CONFIG_CONFIG_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/config.h"
+#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
+
+namespace etc {
+
+// The objects within a fine-tuning configuration. The tables of
+// tasks/config/config_fields.h say which values each field may have and whether
+// it may change at --resume; they have the fields in the same order.
+
+struct TokenizerConfig {
+  // "wordpiece" or "sentencepiece".
+  std::string type = "wordpiece";
+  // File of the vocabulary: a vocab.txt or a SentencePiece model. Fields of
+  // this struct that the configuration leaves out are those of `init`.
+  std::string vocabulary;
+  // WordPiece: fold to lower case. If the configuration leaves it out, what the
+  // files beside the vocabulary say (DescribeTokenizer), which also say the
+  // rest; the opposite of what they say is refused.
+  bool lower_case = true;
+  // SentencePiece: split at white space and punctuation first, and encode word
+  // by word (doc/model.md 9.4).
+  bool split_punctuation = false;
+
+  bool operator==(const TokenizerConfig&) const = default;
+};
+
+struct DataConfig {
+  // Official files, or patterns of their names (tasks/data/data_files.h), plain
+  // or compressed by gzip.
+  std::vector<std::string> train;
+  std::vector<std::string> dev;
+  // Share of the training records that are held out for evaluations where `dev`
+  // names no files, and the seed of their choice. Tasks whose records have one
+  // label or several: the share of each is the same.
+  double dev_fraction = 0;
+  int64_t dev_seed = 1;
+  // The number and SHA-256 of the held out records (DescribeHeldOut), which a
+  // run writes into its checkpoints; empty: not known yet.
+  std::string dev_records;
+  // Tokens; the task truncates longer examples.
+  int64_t max_long_length = 4096;
+  int64_t max_global_length = 512;
+  // Threads that prefetch examples.
+  int64_t workers = 1;
+  // Memory for cached examples; and at most as much again for prefetched ones.
+  int64_t cache_megabytes = 1024;
+  // Longest record, uncompressed.
+  int64_t max_record_megabytes = 64;
+  // Training batches are cut from pools of so many batches' examples (at most
+  // those of an epoch) sorted by length; 1: batches do not depend on length.
+  int64_t bucket_batches = 16;
+  // What to do with a record that is not in the official format: "error" or
+  // "skip".
+  std::string on_bad_record = "error";
+  // Where a task splits texts into sentences: "icu", or a folder of the tables
+  // of NLTK's Punkt (tasks/text/sentence_splitter.h).
+  std::string sentences = "icu";
+
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct OptimizerConfig {
+  // "bert_adamw" (official: no bias correction), "lamb", or "adamw"
+  // (LibTorch's).
+  std::string type = "bert_adamw";
+  double weight_decay = 0.01;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-6;
+  // Largest global norm of a gradient; 0: no clipping.
+  double clip_norm = 1.0;
+
+  bool operator==(const OptimizerConfig&) const = default;
+};
+
+struct ScheduleConfig {
+  // Share of all steps with a rising rate (doc/model.md 8.1).
+  double warmup_proportion = 0.1;
+  double poly_power = 1.0;
+  int64_t start_warmup_step = 0;
+
+  bool operator==(const ScheduleConfig&) const = default;
+};
+
+struct TrainConfig {
+  double learning_rate = 5e-5;
+  // Examples per update, and how many of them, at most, are computed at a time.
+  int64_t batch_size = 32;
+  int64_t micro_batch_size = 1;
+  // Passes over the training data; `steps`, when given, decides instead.
+  double epochs = 3;
+  std::optional<int64_t> steps;
+  // Examples that `epochs` counts with; absent: as many as the data have.
+  std::optional<int64_t> num_train_examples;
+  // Updates between evaluations; absent: once an epoch. 0: only at the end.
+  std::optional<int64_t> evaluate_every;
+  // Updates between checkpoints for --resume; 0: only at evaluations.
+  int64_t checkpoint_every = 0;
+  // Examples per evaluation batch.
+  int64_t evaluation_batch_size = 8;
+  // One run for each.
+  std::vector<int64_t> seeds = {1};
+  // CPU threads; 0: OMP_NUM_THREADS, or as many as there are cores.
+  int64_t threads = 0;
+  // Where the model is: "auto", "cpu", "cuda" or "cuda:1"
+  // (tasks/config/device_choice.h).
+  std::string device = "auto";
+  // Of the operands of the encoder's linear layers: "fp32" or "bf16"
+  // (base/linear.h).
+  std::string precision = "fp32";
+  // "reverse", "recompute" or "store": attention/residual_scores.h.
+  std::string score_storage = "reverse";
+  // Of several processes: whether each keeps the optimizer's state of a share
+  // of the parameters (tasks/train/optimizer_shards.h).
+  bool shard_optimizer = false;
+  // Of several processes: what sums the gradients of CUDA devices, "gloo" or
+  // "nccl"; on CPUs it is Gloo.
+  std::string backend = "gloo";
+  // Of several processes: how long, at most, one waits for the others.
+  double timeout_s = 600;
+
+  bool operator==(const TrainConfig&) const = default;
+};
+
+// The configuration of fine-tuning: the contents of its JSON file. Each struct
+// is the object of the same name in it, and each field has the name that it has
+// there. A new field is one line in the struct, one in its table
+// (tasks/config/config_fields.h) and a row in README.md.
+
+struct FinetuneConfig {
+  // "wikihop", ...: see the registry.
+  std::string task;
+  // {"preset": "base"} or {"path": "etc_config.json"}, and any fields of
+  // etc_config.json beside it, which override these. With neither of the two
+  // they override the configuration of `init`, or what BERT in `init` is lifted
+  // to.
+  EtcConfig model;
+  // Weights to start from, in any format of etc/weights/weights.h; of the
+  // directory of a run or a grid, its best checkpoint (FindCheckpoint) has been
+  // put here. Empty: random ones.
+  std::string init;
+  // "off", "sum" or "mean", and the same in `model`; absent: as in `model`.
+  std::string residual_attention = "off";
+  TokenizerConfig tokenizer;
+  DataConfig data;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  TrainConfig train;
+  // The object with the task's name, which the task reads.
+  nlohmann::json task_options = nlohmann::json::object();
+  // Directory for checkpoints, metrics and predictions.
+  std::string output;
+  // Lists of values by the names of fields (tasks/config/grid.h).
+  nlohmann::json grid = nlohmann::json::object();
+
+  // What messages about it start with: the path of its file.
+  std::string source;
+  // The JSON that all this was read from, with the overrides in it.
+  nlohmann::json json = nlohmann::json::object();
+  // Messages for the user about what is allowed, but likely not meant.
+  std::vector<std::string> warnings;
+};
+
+// Whether there is a task of that name: the status of FindTask
+// (tasks/registry.h).
+using TaskNameCheck = std::function<absl::Status(const std::string& name)>;
+
+// Reads the file at `path` and applies `overrides`, each
+// "train.learning_rate=3e-5": a path of field names, and a JSON value or else a
+// string. Relative paths in it are relative to the working directory. Where
+// `check_task` is not null, its error is returned before that of any other
+// field: a misspelt task makes the object of the task's name an unknown field.
+//   kInvalidArgument  a field that does not exist (with the nearest one that
+//                     does), a wrong type, a value out of range
+absl::StatusOr<FinetuneConfig> ReadFinetuneConfig(
+    const std::string& path, const std::vector<std::string>& overrides,
+    const TaskNameCheck& check_task = nullptr);
+
+// The same from JSON; `source` starts each message.
+absl::StatusOr<FinetuneConfig> FinetuneConfigFromJson(
+    nlohmann::json json, const std::string& source,
+    const TaskNameCheck& check_task = nullptr);
+
+// The encoder that the object "model" of a configuration describes (see
+// FinetuneConfig::model). `init` are the weights to start from, or empty;
+// `where` starts each message. Warnings for the user are appended to
+// `*warnings`.
+//   kInvalidArgument  unknown fields, wrong types, errors of CheckEtcConfig
+//   kNotFound         there is no such preset or file
+absl::StatusOr<EtcConfig> ReadConfigModel(const nlohmann::json& json,
+                                          const std::string& where,
+                                          const std::string& init,
+                                          std::vector<std::string>* warnings);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_CONFIG_CONFIG_H_

@@ -1,0 +1,88 @@
+#include "tasks/config/config_fields.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace etc {
+namespace {
+
+// The bound that a value breaks ("at least 1"), or empty. For a share, both
+// bounds: "in [0, 1)".
+template <typename T>
+std::string MissedBounds(const FieldRule& rule, T value) {
+  const auto number = static_cast<double>(value);
+  const bool is_low = (rule.least.has_value() && !(number >= *rule.least)) ||
+                      (rule.above.has_value() && !(number > *rule.above));
+  const bool is_high = (rule.most.has_value() && !(number <= *rule.most)) ||
+                       (rule.below.has_value() && !(number < *rule.below));
+  if (!is_low && !is_high) {
+    return "";
+  }
+  const auto bound = [](const std::optional<double>& inclusive,
+                        const std::optional<double>& exclusive) {
+    return static_cast<T>(inclusive.has_value() ? *inclusive : *exclusive);
+  };
+  const bool has_low = rule.least.has_value() || rule.above.has_value();
+  const bool has_high = rule.most.has_value() || rule.below.has_value();
+  const bool is_share =
+      has_low && has_high && bound(rule.most, rule.below) <= 1;
+  if (is_share && !std::is_integral_v<T>) {
+    return absl::StrCat("in ", rule.least.has_value() ? "[" : "(",
+                        bound(rule.least, rule.above), ", ",
+                        bound(rule.most, rule.below),
+                        rule.most.has_value() ? "]" : ")");
+  }
+  if (is_low) {
+    return absl::StrCat(rule.least.has_value() ? "at least " : "more than ",
+                        bound(rule.least, rule.above));
+  }
+  return absl::StrCat(rule.most.has_value() ? "at most " : "less than ",
+                      bound(rule.most, rule.below));
+}
+
+template <typename T>
+void CheckNumber(const FieldRule& rule, const std::string& field, T value,
+                 JsonObjectReader* reader) {
+  const std::string bounds = MissedBounds(rule, value);
+  if (!bounds.empty()) {
+    reader->Fail(field, absl::StrCat("should be ", bounds, ", but is ", value));
+  }
+}
+
+}  // namespace
+
+void CheckRule(const FieldRule& rule, const std::string& field, int64_t value,
+               JsonObjectReader* reader) {
+  CheckNumber(rule, field, value, reader);
+}
+
+void CheckRule(const FieldRule& rule, const std::string& field, double value,
+               JsonObjectReader* reader) {
+  CheckNumber(rule, field, value, reader);
+}
+
+void CheckRule(const FieldRule& rule, const std::string& field,
+               const std::string& value, JsonObjectReader* reader) {
+  std::vector<std::string> names;
+  for (const absl::string_view name : rule.one_of) {
+    if (!name.empty()) {
+      names.emplace_back(name);
+    }
+  }
+  if (names.empty() ||
+      std::find(names.begin(), names.end(), value) != names.end()) {
+    return;
+  }
+  const std::string nearest = NearestName(value, names);
+  reader->Fail(field,
+               absl::StrCat("should be \"", absl::StrJoin(names, "\" or \""),
+                            "\", but is \"", value, "\"",
+                            nearest.empty() ? ""
+                                            : absl::StrCat("; did you mean \"",
+                                                           nearest, "\"?")));
+}
+
+}  // namespace etc

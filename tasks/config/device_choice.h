@@ -1,0 +1,62 @@
+#ifndef ETC_TASKS_CONFIG_DEVICE_CHOICE_H_
+#define ETC_TASKS_CONFIG_DEVICE_CHOICE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+// Which device a model runs on, by name. Does without LibTorch, and is told
+// which devices there are: tasks/train/device.h asks.
+
+// What `train.device` and --device may be: "auto" (CUDA where there is a
+// device, else the CPU), "cpu", "cuda" (the one of this process) or "cuda:1".
+struct DeviceChoice {
+  enum class Kind { kAuto, kCpu, kCuda };
+  Kind kind = Kind::kAuto;
+  // Of the CUDA device, from 0; nothing: that of this process.
+  std::optional<int64_t> index;
+};
+
+//   kInvalidArgument  none of these: 'should be "auto", ..., but is "gpu"'
+absl::StatusOr<DeviceChoice> ParseDevice(const std::string& text);
+
+// The CUDA devices that this process sees.
+struct CudaDevices {
+  // Whether LibTorch was built with CUDA at all.
+  bool built = false;
+  int64_t count = 0;
+  // Of each device: 8 for 8.6. Empty: not known.
+  std::vector<int64_t> compute_capability_majors = {};
+  // The number of this process among those of its run on this machine, from 0.
+  // Each has the device of its number, unless it sees only one: launchers may
+  // hide those of the others.
+  int64_t local_rank = 0;
+};
+
+struct ChosenDevice {
+  // The index of the CUDA device; nothing: the CPU.
+  std::optional<int64_t> cuda;
+  // Why this one, for people: 'train.device is "auto", and ...'.
+  std::string reason;
+
+  // "cpu" or "cuda:1", as LibTorch prints it.
+  std::string name() const;
+};
+
+// The device that `text` means on a machine with `found`. `field` is what the
+// user set, "train.device" or "--device", and starts each message.
+//   kInvalidArgument     ParseDevice
+//   kFailedPrecondition  there is no such device, or fewer than processes; the
+//                        message says what there is
+absl::StatusOr<ChosenDevice> ChooseDevice(const std::string& field,
+                                          const std::string& text,
+                                          const CudaDevices& found);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_CONFIG_DEVICE_CHOICE_H_

@@ -1,0 +1,61 @@
+#ifndef ETC_TASKS_CONFIG_RUN_FILES_H_
+#define ETC_TASKS_CONFIG_RUN_FILES_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/file_digest.h"
+#include "tasks/config/config.h"
+#include "tasks/data/example_source.h"
+
+namespace etc {
+
+// A file of a run. A resumed run compares its contents, not its path.
+struct RunFile {
+  std::string path;
+  FileDigest digest;
+};
+
+// The files of a run by the field that names them ("data.train"), in the order
+// in which the run reads them.
+using RunFiles = std::map<std::string, std::vector<RunFile>>;
+
+// Returns those of the files `names`, in the directory that `field` names, that
+// are read. For "init" they are the weights in the format that is looked for
+// first and the configuration beside them (vocabularies have a field of their
+// own), for "data.sentences" the tables. Returns all names if none is known.
+// Files that are not read may come and go.
+std::set<std::string> NamesOfReadFiles(const std::string& field,
+                                       const std::set<std::string>& names);
+
+// Called with how many of all the bytes have been read so far; its error ends
+// the reading and is returned. By one thread at a time.
+using RunFilesListener =
+    std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
+
+// Finds the files that each field of the configuration names, and computes
+// their digests, on as many threads as there are cores. A list holds patterns
+// of names (tasks/data/data_files.h); a single string is a file, a directory,
+// of which NamesOfReadFiles are meant, or the prefix of a TensorFlow
+// checkpoint. With a vocabulary come the files beside it that say how it is
+// used. A field whose value names no file at all has no entry.
+//
+// Of several processes, which all call it at the same time, each reads every so
+// manieth file and tells the others its digest. They take it if samples of
+// their own file, 1 MiB in all, are the same; else they read theirs, so that
+// the digests differ as the files do.
+//   kNotFound         there is no such file; the message names the field
+//   kUnavailable      another process has ended
+absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
+                                      const RunFilesListener& listener,
+                                      const DataGroup& group = {});
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_CONFIG_RUN_FILES_H_

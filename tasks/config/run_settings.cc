@@ -1,0 +1,295 @@
+#include "tasks/config/run_settings.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "etc/config.h"
+#include "tasks/config/config_fields.h"
+
+namespace etc {
+namespace {
+
+using Json = nlohmann::json;
+
+// Keys of a file in the settings.
+constexpr char kPath[] = "path";
+constexpr char kBytes[] = "bytes";
+constexpr char kDigest[] = "digest";
+
+Json FilesToJson(const std::vector<RunFile>& files) {
+  Json json = Json::array();
+  for (const RunFile& file : files) {
+    json.push_back({{kPath, file.path},
+                    {kBytes, file.digest.bytes},
+                    {kDigest, file.digest.digest}});
+  }
+  return json;
+}
+
+bool IsFile(const Json& json) {
+  return json.is_object() && json.contains(kDigest);
+}
+
+// The files of a setting that are read; earlier versions noted all that were in
+// a directory. Other settings as they are.
+Json ReadFilesOf(const std::string& field, const Json& setting) {
+  if (!setting.is_array() ||
+      !std::all_of(setting.begin(), setting.end(), [](const Json& element) {
+        return IsFile(element) && element.contains(kPath) &&
+               element[kPath].is_string();
+      })) {
+    return setting;
+  }
+  const auto name_of = [](const Json& file) {
+    return std::filesystem::path(file[kPath].get<std::string>())
+        .filename()
+        .string();
+  };
+  std::set<std::string> names;
+  for (const Json& file : setting) {
+    names.insert(name_of(file));
+  }
+  const std::set<std::string> read = NamesOfReadFiles(field, names);
+  Json files = Json::array();
+  for (const Json& file : setting) {
+    if (read.contains(name_of(file))) {
+      files.push_back(file);
+    }
+  }
+  return files;
+}
+
+// The part of a setting that is compared: files without their paths.
+Json Compared(const Json& setting) {
+  Json compared = setting;
+  if (compared.is_array()) {
+    for (Json& element : compared) {
+      if (IsFile(element)) {
+        element.erase(kPath);
+      }
+    }
+  }
+  return compared;
+}
+
+// "a.json (120 bytes, sha256:ba7816bf8f01...)"
+std::string FileText(const Json& file) {
+  constexpr size_t kDigits = 12;
+  const auto text = [&file](const char* key) {
+    const Json& value = file.contains(key) ? file.at(key) : Json();
+    return value.is_string() ? value.get<std::string>() : JsonText(value);
+  };
+  const std::string digest = text(kDigest);
+  return absl::StrCat(text(kPath), " (", text(kBytes), " bytes, ",
+                      digest.substr(0, digest.find(':') + 1 + kDigits), "...)");
+}
+
+// A setting in a message about its difference from `other`: of many files, only
+// the first that differs is named.
+std::string Text(const Json& setting, const Json& other) {
+  if (setting.is_discarded()) {
+    return "not noted";
+  }
+  if (!setting.is_array() || setting.empty() || !IsFile(setting.front())) {
+    return JsonText(setting);
+  }
+  for (size_t i = 0; i < setting.size(); ++i) {
+    const bool differs = !other.is_array() || i >= other.size() ||
+                         Compared(Json::array({setting[i]})) !=
+                             Compared(Json::array({other[i]}));
+    if (differs && setting.size() == 1) {
+      return FileText(setting[i]);
+    }
+    if (differs) {
+      return absl::StrCat(setting.size(), " files, of which number ", i + 1,
+                          " is ", FileText(setting[i]));
+    }
+  }
+  return absl::StrCat(setting.size(), setting.size() == 1 ? " file" : " files");
+}
+
+// The settings by their whole names.
+std::map<std::string, Json> Flat(const Json& settings) {
+  std::map<std::string, Json> flat;
+  for (const auto& [name, value] : settings.items()) {
+    if (!value.is_object()) {
+      flat[name] = value;
+      continue;
+    }
+    for (const auto& [field, inner] : value.items()) {
+      flat[absl::StrCat(name, ".", field)] = inner;
+    }
+  }
+  return flat;
+}
+
+// Whether `field` is `name` or within it.
+bool IsWithin(const std::string& field, const std::string& name) {
+  return field == name || absl::StartsWith(field, name + ".");
+}
+
+}  // namespace
+
+Json RunSettings(const FinetuneConfig& config, const RunInputs& inputs) {
+  // A new member of the struct does not compile here until it is added, here
+  // and, if a run depends on it, to the settings. Members without a table are
+  // handled below; the rest (grid, source, json, warnings) has no effect on a
+  // run.
+  [[maybe_unused]] const auto& [task, model, init, residual_attention,
+                                tokenizer, data, optimizer, schedule, train,
+                                task_options, output, grid, source, json,
+                                warnings] = config;
+  Json settings = Json::object();
+  ForEachConfigField(config, [&](const std::string& name, const auto& field,
+                                 const auto& value) {
+    if (!field.rule.may_change.empty()) {
+      return;
+    }
+    Json setting;
+    if (const auto files = inputs.files.find(name);
+        files != inputs.files.end()) {
+      setting = FilesToJson(files->second);
+    } else if constexpr (requires { value.has_value(); }) {
+      setting = value.has_value() ? Json(*value) : Json();
+    } else {
+      setting = value;
+    }
+    const std::vector<std::string> path = absl::StrSplit(name, '.');
+    (path.size() == 1 ? settings[name] : settings[path[0]][path[1]]) =
+        std::move(setting);
+  });
+  settings["model"] = Json::parse(EtcConfigToJson(model));
+  settings["model"].erase("residual_attention");  // it has a field of its own
+  settings["train"]["seed"] = inputs.seed;
+  if (inputs.files.count("data.train") == 0) {
+    settings["data"]["number of training records"] = inputs.num_records;
+  }
+  settings[task] = task_options;
+  return settings;
+}
+
+Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
+                         const Json& then) {
+  const RunFiles none;
+  Json now = RunSettings(config, {.seed = seed, .files = none});
+  const auto take = [&](const Json::json_pointer& place) {
+    if (then.contains(place)) {
+      now[place] = then[place];
+    } else if (now.contains(place)) {
+      now[place.parent_pointer()].erase(place.back());
+    }
+  };
+  ForEachConfigField(config, [&](const std::string& name, const auto& field,
+                                 const auto&) {
+    if (field.rule.names_files && field.rule.may_change.empty()) {
+      take(Json::json_pointer("/" + absl::StrReplaceAll(name, {{".", "/"}})));
+    }
+  });
+  take(Json::json_pointer("/data/number of training records"));
+  if (config.data.dev_records.empty()) {  // set when they are held out
+    take(Json::json_pointer("/data/dev_records"));
+  }
+  take(Json::json_pointer("/" + config.task));
+  return now;
+}
+
+absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
+    const Json& then, const Json& now,
+    const std::vector<std::string>& allowed) {
+  const std::map<std::string, Json> flat_then = Flat(then);
+  const std::map<std::string, Json> flat_now = Flat(now);
+  std::set<std::string> fields;
+  for (const auto* flat : {&flat_then, &flat_now}) {
+    for (const auto& [field, value] : *flat) {
+      fields.insert(field);
+    }
+  }
+  const auto get = [](const std::map<std::string, Json>& flat,
+                      const std::string& field) {
+    const auto found = flat.find(field);
+    return found == flat.end() ? Json(Json::value_t::discarded)
+                               : ReadFilesOf(field, found->second);
+  };
+  std::vector<SettingChange> changes;
+  std::vector<std::string> refused;
+  std::vector<std::string> messages;
+  for (const std::string& field : fields) {
+    const Json was = get(flat_then, field);
+    const Json is = get(flat_now, field);
+    // A discarded value equals nothing, not even itself.
+    if (!was.is_discarded() && !is.is_discarded() &&
+        Compared(was) == Compared(is)) {
+      continue;
+    }
+    changes.push_back({field, Text(was, is), Text(is, was)});
+    if (std::none_of(
+            allowed.begin(), allowed.end(),
+            [&](const std::string& name) { return IsWithin(field, name); })) {
+      refused.push_back(field);
+      messages.push_back(absl::StrCat("another ", field, ": it began with ",
+                                      changes.back().was, ", now it is ",
+                                      changes.back().is));
+    }
+  }
+  if (!refused.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the run cannot go on with ", absl::StrJoin(messages, "; nor with "),
+        "; where this is meant, add --allow-changes ",
+        absl::StrJoin(refused, " ")));
+  }
+  return changes;
+}
+
+std::vector<std::string> ExampleSettings(const FinetuneConfig& config) {
+  return {"data",       "tokenizer", "task", "train.batch_size",
+          "train.seed", config.task};
+}
+
+bool ChangesExamples(const std::vector<std::string>& example_settings,
+                     const std::string& field) {
+  return field != "data.dev" &&
+         std::any_of(
+             example_settings.begin(), example_settings.end(),
+             [&](const std::string& name) { return IsWithin(field, name); });
+}
+
+absl::Status CheckFieldNames(const FinetuneConfig& config,
+                             const std::vector<std::string>& names) {
+  std::set<std::string> known = {"model", config.task, "train.seed"};
+  ForEachConfigField(config,
+                     [&](const std::string& name, const auto&, const auto&) {
+                       known.insert(name);
+                       known.insert(name.substr(0, name.find('.')));
+                     });
+  for (const auto& [name, options] :
+       {std::pair<std::string, Json>(
+            "model", Json::parse(EtcConfigToJson(config.model))),
+        std::pair<std::string, Json>(config.task, config.task_options)}) {
+    for (const auto& [field, value] : options.items()) {
+      known.insert(absl::StrCat(name, ".", field));
+    }
+  }
+  for (const std::string& name : names) {
+    if (known.count(name) == 0) {
+      const std::string nearest = NearestName(
+          name, std::vector<std::string>(known.begin(), known.end()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "there is no field \"", name, "\"",
+          nearest.empty() ? ", as in train.batch_size"
+                          : absl::StrCat("; did you mean \"", nearest, "\"?")));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace etc

@@ -1,0 +1,71 @@
+#ifndef ETC_TASKS_CONFIG_RUN_SETTINGS_H_
+#define ETC_TASKS_CONFIG_RUN_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
+#include "tasks/config/run_files.h"
+
+namespace etc {
+
+// What a run depends on beside its configuration.
+struct RunInputs {
+  int64_t seed = 1;
+  // Of the training data; examples as ExampleSource::expected_examples.
+  int64_t num_records = 0;
+  int64_t num_examples = 0;
+  // What the configuration's files are. A field that has no entry is compared
+  // by its value: data that are made in memory have no files.
+  const RunFiles& files;
+};
+
+// All settings that the course of a run depends on: every field of the
+// configuration's tables (tasks/config/config_fields.h) except those that may
+// change (FieldRule::may_change), the model and the options of the task.
+nlohmann::json RunSettings(const FinetuneConfig& config,
+                           const RunInputs& inputs);
+
+// The same before the data are read, to be compared with `then`: what follows
+// from the contents of files, and the options of the task, which may be
+// completed from the data, are taken from there.
+nlohmann::json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
+                                   const nlohmann::json& then);
+
+// A setting that is not what it was.
+struct SettingChange {
+  std::string field;  // "train.precision"
+  std::string was;    // for people
+  std::string is;
+};
+
+// What a run began with against what it is to go on with. Files are compared by
+// their contents. Returns the changes, all of which `allowed` names: by the
+// field itself or the object that it is in ("train").
+//   kFailedPrecondition  something else changed; the message has it all
+absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
+    const nlohmann::json& then, const nlohmann::json& now,
+    const std::vector<std::string>& allowed);
+
+// The settings, by field or object, on which the training examples and their
+// batches depend.
+std::vector<std::string> ExampleSettings(const FinetuneConfig& config);
+
+// Whether a change of the setting `field` makes the place in the training data
+// where a run stopped meaningless: it is one of `example_settings` or in one of
+// them, but is not data.dev.
+bool ChangesExamples(const std::vector<std::string>& example_settings,
+                     const std::string& field);
+
+// Whether each of `names` is a field of a configuration, or an object in it.
+//   kInvalidArgument  with the nearest name that is
+absl::Status CheckFieldNames(const FinetuneConfig& config,
+                             const std::vector<std::string>& names);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_CONFIG_RUN_SETTINGS_H_

@@ -1,0 +1,141 @@
+#include "tasks/inputs/text_input.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "tasks/inputs/example_writer.h"
+
+namespace etc {
+namespace {
+
+// The texts one behind the other, with the marks.
+class TextWriter {
+ public:
+  explicit TextWriter(int32_t cls) { Add(cls, 0, -1); }
+
+  void AddText(const TextPieces& text, int32_t separator, int32_t type) {
+    for (size_t i = 0; i < text.ids.size(); ++i) {
+      Add(text.ids[i], type,
+          i < text.sentences.size() ? sentences_ + text.sentences[i] : -1);
+    }
+    Add(separator, type, -1);
+    if (!text.sentences.empty()) {
+      sentences_ += text.sentences.back() + 1;
+    }
+  }
+
+  void WriteForBert(const InputOptions& input, Example* example) && {
+    example->pattern = UnrestrictedPattern(
+        /*long_length=*/0, static_cast<int64_t>(ids_.size()),
+        input.pattern.local_radius, input.pattern.relative_pos_max_distance);
+    example->global_token_ids = std::move(ids_);
+    example->global_type_ids = std::move(types_);
+  }
+
+  void WriteForEtc(const InputOptions& input, Example* example) && {
+    example->global_token_ids = {kWholeTextToken};
+    example->global_token_ids.resize(1 + static_cast<size_t>(sentences_),
+                                     kSentenceOfTextToken);
+    // Without sentences each token belongs to the whole text alone.
+    std::vector<int32_t> owners;
+    owners.reserve(ids_.size());
+    for (const int32_t sentence : owners_) {
+      owners.push_back(sentence + 1);
+    }
+    const size_t tokens = ids_.size();
+    example->long_token_ids = std::move(ids_);
+    SetTypesAndPattern(owners, input.pattern, example);
+    for (size_t i = 0; i < tokens; ++i) {
+      example->long_type_ids[i] = kPlainLongType + types_[i];
+    }
+    example->pattern.paragraph.assign(tokens, 0);
+  }
+
+ private:
+  void Add(int32_t id, int32_t type, int32_t sentence) {
+    ids_.push_back(id);
+    types_.push_back(type);
+    owners_.push_back(sentence);
+  }
+
+  std::vector<int32_t> ids_;
+  std::vector<int32_t> types_;   // 0 of a, 1 of b
+  std::vector<int32_t> owners_;  // sentences, -1 for none
+  int32_t sentences_ = 0;
+};
+
+}  // namespace
+
+absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks) {
+  for (const auto& [cls, separator] :
+       {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>")}) {
+    *marks = {.cls = tokenizer.Id(cls), .separator = tokenizer.Id(separator)};
+    if (marks->cls >= 0 && marks->separator >= 0) {
+      return absl::OkStatus();
+    }
+  }
+  return InvalidArgument(
+      "the vocabulary should have the pieces \"[CLS]\" and \"[SEP]\", or "
+      "\"<unused_63>\" and \"<unused_2>\", but has neither pair");
+}
+
+TableSizes TablesOfTexts(const InputOptions& input) {
+  return {.tokens = kSentenceOfTextToken + 1,
+          .token_names = "the global tokens 1 and 2",
+          .types = input.has_long_tokens ? kSecondTextType + 1 : 2};
+}
+
+NeededLengths LengthsOfTexts(const InputOptions& input) {
+  constexpr int64_t kMarks = 3;
+  static constexpr char kUse[] = "[CLS] and two [SEP]";
+  return input.has_long_tokens
+             ? NeededLengths{.long_tokens = kMarks,
+                             .long_use = kUse,
+                             .global_tokens = 1,
+                             .global_use = "the token of the whole text"}
+             : NeededLengths{.global_tokens = kMarks, .global_use = kUse};
+}
+
+int64_t RoomForPieces(const InputOptions& input, bool two_texts) {
+  return (input.has_long_tokens ? input.max_long_length
+                                : input.max_global_length) -
+         (two_texts ? 3 : 2);
+}
+
+int64_t RoomForSentences(const InputOptions& input) {
+  return input.has_long_tokens ? input.max_global_length - 1 : 0;
+}
+
+int64_t CutLongerText(int64_t room, std::vector<Token>* a,
+                      std::vector<Token>* b) {
+  int64_t cut = 0;
+  while (static_cast<int64_t>(a->size() + b->size()) > room) {
+    (a->size() > b->size() ? a : b)->pop_back();
+    ++cut;
+  }
+  return cut;
+}
+
+void WriteTexts(const TextPieces& a, const std::optional<TextPieces>& b,
+                const TextMarks& marks, const InputOptions& input,
+                Example* example) {
+  TextWriter writer(marks.cls);
+  writer.AddText(a, marks.separator, 0);
+  if (b.has_value()) {
+    writer.AddText(*b, marks.separator, 1);
+  }
+  if (input.has_long_tokens) {
+    std::move(writer).WriteForEtc(input, example);
+  } else {
+    std::move(writer).WriteForBert(input, example);
+  }
+}
+
+const std::vector<int32_t>& TextTokens(const Example& example,
+                                       const InputOptions& input) {
+  return input.has_long_tokens ? example.long_token_ids
+                               : example.global_token_ids;
+}
+
+}  // namespace etc

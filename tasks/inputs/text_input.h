@@ -1,0 +1,77 @@
+#ifndef ETC_TASKS_INPUTS_TEXT_INPUT_H_
+#define ETC_TASKS_INPUTS_TEXT_INPUT_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tasks/data/example.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// A text or two as an input of an encoder, ETC or BERT, for tasks that do
+// without a layout of their own:
+//
+//   [CLS] a [SEP]  or  [CLS] a [SEP] b [SEP]
+//
+// BERT has these tokens as its global ones, with types 0 and, of b with its
+// [SEP], 1 (doc/glue.md 4). ETC has them as long tokens, with types 1 and 2,
+// and before them, global, a token that all of them belong to, and one for each
+// sentence (doc/glue.md 11).
+
+// Ids of what stands around texts.
+struct TextMarks {
+  int32_t cls = 101;
+  int32_t separator = 102;
+};
+
+// [CLS] and [SEP], or <unused_63> and <unused_2>, which ETC's SentencePiece
+// model has for them; kInvalidArgument if the vocabulary has neither pair.
+absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks);
+
+// ETC's global tokens: the one that all belong to, and those of sentences.
+inline constexpr int32_t kWholeTextToken = 1;
+inline constexpr int32_t kSentenceOfTextToken = 2;
+// The type of ETC's long tokens of text b.
+inline constexpr int32_t kSecondTextType = 2;
+
+// The pieces of a text. `sentences` says of the first of them which sentence
+// they are in, from 0 on without gaps; the sentences of the others have no
+// token. BERT ignores it.
+struct TextPieces {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> sentences;
+};
+
+// What a task with WriteTexts' tokens needs of the tables and of the lengths.
+TableSizes TablesOfTexts(const InputOptions& input);
+NeededLengths LengthsOfTexts(const InputOptions& input);
+
+// How many pieces have room beside the marks around one text or two.
+int64_t RoomForPieces(const InputOptions& input, bool two_texts);
+
+// How many global tokens sentences may have, of all texts together: 0 of BERT.
+int64_t RoomForSentences(const InputOptions& input);
+
+// Cuts the last piece of the longer text, of b where they are equal, until both
+// have at most `room`. Returns how many were cut.
+int64_t CutLongerText(int64_t room, std::vector<Token>* a,
+                      std::vector<Token>* b);
+
+// Writes the tokens, types and pattern of `example`. The texts must fit the
+// room, and so must their sentences.
+void WriteTexts(const TextPieces& a, const std::optional<TextPieces>& b,
+                const TextMarks& marks, const InputOptions& input,
+                Example* example);
+
+// Tokens of `example` that are those of the texts: global ones of BERT, long
+// ones of ETC. Token i is [CLS] for i = 0.
+const std::vector<int32_t>& TextTokens(const Example& example,
+                                       const InputOptions& input);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_INPUTS_TEXT_INPUT_H_

@@ -1,0 +1,70 @@
+#include "tasks/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/json_text.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+
+using MetricScores = std::vector<std::pair<std::string, double>>;
+
+std::string FormatScore(double score) {
+  constexpr double kLeast = 1e-3;
+  constexpr double kMost = 1e9;
+  const double size = std::abs(score);
+  return size == 0 || (size >= kLeast && size < kMost)
+             ? absl::StrFormat("%.4f", score)
+             : absl::StrFormat("%.4g", score);
+}
+
+std::string FormatMainScore(const MetricScores& scores,
+                            const std::string& main) {
+  for (const auto& [name, value] : scores) {
+    if (name == main) {
+      return absl::StrCat(name, " ", FormatScore(value));
+    }
+  }
+  return absl::StrCat("no ", main);
+}
+
+std::string FormatScoreTable(const MetricScores& scores,
+                             const std::string& main) {
+  size_t width = 0;
+  for (const auto& [name, value] : scores) {
+    width = std::max(width, name.size());
+  }
+  std::string table;
+  for (const auto& [name, value] : WithMainFirst(scores, main)) {
+    absl::StrAppendFormat(
+        &table, "%-*s  %s%s\n", static_cast<int>(width), name,
+        FormatScore(value),
+        name == main && scores.size() > 1 ? "  (main metric)" : "");
+  }
+  return table;
+}
+
+std::string ScoresToJson(const MetricScores& scores) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : scores) {
+    if (std::isfinite(value)) {
+      json[name] = value;
+    } else {
+      json[name] = absl::StrCat(value);
+    }
+  }
+  return JsonText(json);
+}
+
+MetricScores WithMainFirst(MetricScores scores, const std::string& main) {
+  std::stable_partition(
+      scores.begin(), scores.end(),
+      [&main](const auto& score) { return score.first == main; });
+  return scores;
+}
+
+}  // namespace etc

@@ -1,0 +1,178 @@
+#include "tasks/output/checkpoint_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/sealed_json.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+absl::StatusOr<CheckpointFile> DigestCheckpointFile(const std::string& path) {
+  constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+  ETC_ASSIGN_OR_RETURN(const RandomAccessFile file,
+                       RandomAccessFile::Open(path));
+  CheckpointFile digest = {.bytes = file.size()};
+  std::string piece;
+  for (uint64_t at = 0; at < file.size(); at += piece.size()) {
+    piece.resize(std::min(kPieceBytes, file.size() - at));
+    ETC_RETURN_IF_ERROR(file.Read(at, piece.size(), piece.data()));
+    digest.crc32c = ExtendCrc32c(digest.crc32c, piece);
+  }
+  return digest;
+}
+
+// The text in `json[field]`; empty if there is none.
+std::string TextIn(const Json& json, const char* field) {
+  const auto found = json.find(field);
+  return found != json.end() && found->is_string() ? found->get<std::string>()
+                                                   : std::string();
+}
+
+absl::Status CheckSize(const std::string& path, const CheckpointFile& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) {
+    return absl::DataLossError(absl::StrCat(
+        path, " is not there, but was written with the checkpoint"));
+  }
+  const uint64_t bytes = fs::file_size(path, error);
+  if (error || bytes != file.bytes) {
+    return absl::DataLossError(
+        absl::StrCat(path, " is damaged: it should have ", file.bytes,
+                     " bytes, as it was written, but has ", bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckContents(const std::string& path,
+                           const CheckpointFile& file) {
+  ETC_RETURN_IF_ERROR(CheckSize(path, file));
+  ETC_ASSIGN_OR_RETURN(const CheckpointFile found, DigestCheckpointFile(path));
+  if (found == file) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      path, " is damaged: its CRC-32C should be ", CrcText(file.crc32c),
+      ", as it was written, but is ", CrcText(found.crc32c)));
+}
+
+}  // namespace
+
+Json CheckpointFilesToJson(const CheckpointFiles& files) {
+  Json json = Json::object();
+  for (const auto& [path, file] : files) {
+    json[path] = {{"bytes", file.bytes}, {"crc32c", CrcText(file.crc32c)}};
+  }
+  return json;
+}
+
+absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
+    const Json& json, const std::string& source) {
+  CheckpointFiles files;
+  if (!json.is_object()) {
+    return absl::DataLossError(
+        absl::StrCat(source, ": a list of files should be an object"));
+  }
+  for (const auto& [path, entry] : json.items()) {
+    CheckpointFile& file = files[path];
+    if (!entry.is_object() || !entry.contains("bytes") ||
+        !entry["bytes"].is_number_unsigned() ||
+        !absl::SimpleHexAtoi(TextIn(entry, "crc32c"), &file.crc32c)) {
+      return absl::DataLossError(
+          absl::StrCat(source, ": ", path, " should have bytes and crc32c"));
+    }
+    file.bytes = entry["bytes"].get<uint64_t>();
+  }
+  return files;
+}
+
+absl::Status WriteCheckpointOwner(const std::string& name,
+                                  const std::string& run,
+                                  const std::string& directory) {
+  CheckpointFiles files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(directory, error), end;
+       !error && entry != end; entry.increment(error)) {
+    if (entry->is_regular_file()) {
+      const std::string path = entry->path().string();
+      ETC_ASSIGN_OR_RETURN(
+          files[entry->path().lexically_relative(directory).string()],
+          DigestCheckpointFile(path));
+    }
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat(directory, ": cannot list"));
+  }
+  return WriteSealedJson(
+      absl::StrCat(directory, "/", kOwnerFile),
+      {{"name", name}, {"run", run}, {"files", CheckpointFilesToJson(files)}});
+}
+
+absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
+    const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/", kOwnerFile);
+  ETC_ASSIGN_OR_RETURN(const Json json, ReadSealedJson(path));
+  CheckpointOwner owner = {.name = TextIn(json, "name"),
+                           .run = TextIn(json, "run")};
+  if (owner.name.empty() || owner.run.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(path, " is not that of a checkpoint"));
+  }
+  if (json.contains("files")) {
+    ETC_ASSIGN_OR_RETURN(owner.files,
+                         CheckpointFilesFromJson(json["files"], path));
+  }
+  return owner;
+}
+
+absl::Status CheckCheckpointSizes(const std::string& directory,
+                                  const CheckpointOwner& owner) {
+  for (const auto& [name, file] : owner.files) {
+    const std::string path = absl::StrCat(directory, "/", name);
+    std::error_code ignored;
+    // People may edit JSON files, but not take them away.
+    if (!absl::EndsWith(name, ".json") || !fs::exists(path, ignored)) {
+      ETC_RETURN_IF_ERROR(CheckSize(path, file));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCheckpointFiles(const std::string& path) {
+  std::error_code ignored;
+  const bool is_directory = fs::is_directory(path, ignored);
+  const fs::path folder = fs::path(path).parent_path();
+  const std::string directory = is_directory     ? path
+                                : folder.empty() ? "."
+                                                 : folder.string();
+  const absl::StatusOr<CheckpointOwner> owner = ReadCheckpointOwner(directory);
+  if (absl::IsNotFound(owner.status())) {
+    return absl::OkStatus();
+  }
+  ETC_RETURN_IF_ERROR(owner.status());
+  for (const auto& [name, file] : owner->files) {
+    const bool is_meant = is_directory
+                              ? !absl::EndsWith(name, ".json")
+                              : fs::path(path).filename().string() == name;
+    if (is_meant) {
+      ETC_RETURN_IF_ERROR(
+          CheckContents(absl::StrCat(directory, "/", name), file));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace etc

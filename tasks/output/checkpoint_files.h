@@ -1,0 +1,74 @@
+#ifndef ETC_TASKS_OUTPUT_CHECKPOINT_FILES_H_
+#define ETC_TASKS_OUTPUT_CHECKPOINT_FILES_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace etc {
+
+// The file of a checkpoint directory, written last, that proves it whole, and
+// that of a store (CheckpointStore), which has the run alone.
+inline constexpr char kOwnerFile[] = "owner.json";
+
+// A file of a checkpoint as it was written.
+struct CheckpointFile {
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;
+
+  bool operator==(const CheckpointFile&) const = default;
+};
+
+// Files by their paths in the checkpoint's directory.
+using CheckpointFiles = std::map<std::string, CheckpointFile>;
+
+// {"model.safetensors": {"bytes": 438, "crc32c": "0x1badf00d"}, ...}
+nlohmann::json CheckpointFilesToJson(const CheckpointFiles& files);
+//   kDataLoss  `json` is not that; the message begins with `source`
+absl::StatusOr<CheckpointFiles> CheckpointFilesFromJson(
+    const nlohmann::json& json, const std::string& source);
+
+// The contents of a checkpoint's owner.json:
+//
+//   {"name": "step-00000120", "run": "<id>",
+//    "files": {...}, "crc32c": "0x..."}      (sealed_json.h)
+struct CheckpointOwner {
+  // The name that the directory was given; a copy has another one.
+  std::string name;
+  // The id of the run that wrote it.
+  std::string run;
+  // All files that were there. Earlier versions noted none.
+  CheckpointFiles files;
+};
+
+// Reads all files in `directory` and writes its owner.json.
+absl::Status WriteCheckpointOwner(const std::string& name,
+                                  const std::string& run,
+                                  const std::string& directory);
+
+//   kNotFound  there is none, or it is none of a checkpoint
+//   kDataLoss  it is not as it was written
+absl::StatusOr<CheckpointOwner> ReadCheckpointOwner(
+    const std::string& directory);
+
+// Checks that each file of `owner` is in `directory` and has its size; a JSON
+// file may have any size.
+//   kDataLoss  names the first file that is missing or has another size
+absl::Status CheckCheckpointSizes(const std::string& directory,
+                                  const CheckpointOwner& owner);
+
+// Checks by size and CRC-32C that the files of a checkpoint are as they were
+// written: its weights, the state of training, vocabulary and tables of
+// sentences. `path` is the checkpoint's directory, of which JSON files are left
+// out, because people may edit them; or it is one file in it, which alone is
+// checked then. OK if no owner.json says what was written.
+//   kDataLoss  names the file, what it should have and what it has
+absl::Status CheckCheckpointFiles(const std::string& path);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OUTPUT_CHECKPOINT_FILES_H_

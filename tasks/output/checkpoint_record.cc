@@ -1,0 +1,104 @@
+#include "tasks/output/checkpoint_record.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/sealed_json.h"
+
+namespace etc {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string PathOf(const std::string& directory) {
+  return absl::StrCat(directory, "/", kRecordFile);
+}
+
+// The name that a field holds, which is to be one in the same directory.
+std::string NameIn(const std::string& field, JsonObjectReader* reader) {
+  std::string name;
+  reader->Optional(field, &name);
+  if (!name.empty() && !IsPlainBaseName(name)) {
+    reader->Fail(field, "should be the name of a directory beside the file");
+  }
+  return name;
+}
+
+absl::StatusOr<RecordedCheckpoint> CheckpointFromJson(
+    const Json& json, const std::string& where) {
+  RecordedCheckpoint checkpoint;
+  JsonObjectReader reader(json, where);
+  reader.Required("step", &checkpoint.step);
+  const Json* scores = reader.Raw("scores", /*required=*/true);
+  const Json* weights = reader.Raw("weights", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  for (const auto& [name, value] : scores->items()) {
+    checkpoint.scores.emplace_back(
+        name, value.is_number() ? value.get<double>() : std::nan(""));
+  }
+  ETC_ASSIGN_OR_RETURN(checkpoint.weights,
+                       CheckpointFilesFromJson(*weights, where));
+  return checkpoint;
+}
+
+absl::StatusOr<CheckpointRecord> RecordFromJson(const Json& json,
+                                                const std::string& path) {
+  CheckpointRecord record;
+  JsonObjectReader reader(json, path);
+  reader.Required("run", &record.run);
+  record.last = NameIn("last", &reader);
+  record.best = NameIn("best", &reader);
+  std::vector<std::string> superseded;
+  reader.Required("superseded", &superseded);
+  record.superseded.insert(superseded.begin(), superseded.end());
+  const Json* checkpoints = reader.Raw("checkpoints", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  for (const auto& [name, checkpoint] : checkpoints->items()) {
+    ETC_ASSIGN_OR_RETURN(
+        record.checkpoints[name],
+        CheckpointFromJson(checkpoint, absl::StrCat(path, ": ", name)));
+  }
+  return record;
+}
+
+}  // namespace
+
+absl::Status WriteCheckpointRecord(const CheckpointRecord& record,
+                                   const std::string& directory) {
+  Json checkpoints = Json::object();
+  for (const auto& [name, checkpoint] : record.checkpoints) {
+    Json scores = Json::object();
+    for (const auto& [metric, value] : checkpoint.scores) {
+      scores[metric] = value;
+    }
+    checkpoints[name] = {
+        {"step", checkpoint.step},
+        {"scores", scores},
+        {"weights", CheckpointFilesToJson(checkpoint.weights)}};
+  }
+  Json json = {{"run", record.run},
+               {"last", record.last},
+               {"checkpoints", checkpoints},
+               {"superseded", record.superseded}};
+  if (!record.best.empty()) {
+    json["best"] = record.best;
+  }
+  return WriteSealedJson(PathOf(directory), std::move(json));
+}
+
+absl::StatusOr<CheckpointRecord> ReadCheckpointRecord(
+    const std::string& directory) {
+  const std::string path = PathOf(directory);
+  ETC_ASSIGN_OR_RETURN(const Json json, ReadSealedJson(path));
+  absl::StatusOr<CheckpointRecord> record = RecordFromJson(json, path);
+  if (!record.ok()) {
+    return absl::DataLossError(record.status().message());
+  }
+  return record;
+}
+
+}  // namespace etc

@@ -1,0 +1,365 @@
+#include "tasks/output/checkpoint_store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/file_operations.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/checkpoint_files.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string StepName(int64_t step) {
+  return absl::StrFormat("step-%08d", step);
+}
+
+// 128 random bits, in hexadecimal.
+std::string DrawRun() {
+  std::random_device device;
+  std::string run;
+  for (int i = 0; i < 4; ++i) {
+    absl::StrAppendFormat(&run, "%08x", device());
+  }
+  return run;
+}
+
+// The last name in `path`: "step-1" also of "/runs/a/checkpoints/step-1/".
+std::string EntryOf(const std::string& path) {
+  const fs::path normal = fs::path(path).lexically_normal();
+  return normal.has_filename() ? normal.filename().string()
+                               : normal.parent_path().filename().string();
+}
+
+bool IsThere(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+bool IsDirectory(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(fs::symlink_status(path, ignored));
+}
+
+// Where the link at `path` leads; empty if it is none.
+std::string TargetOf(const std::string& path) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(path, error);
+  return error ? std::string() : target.string();
+}
+
+}  // namespace
+
+std::string CheckpointStore::PathOf(const std::string& name) const {
+  return absl::StrCat(directory_, "/", name);
+}
+
+std::string CheckpointStore::UnfinishedName(const std::string& name) const {
+  return UnfinishedCheckpoint(name, run_);
+}
+
+absl::StatusOr<std::vector<std::string>> CheckpointStore::Names() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory_, error), end;
+       !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat(directory_, ": cannot list"));
+  }
+  return names;
+}
+
+absl::Status CheckpointStore::TakeOver() {
+  ETC_RETURN_IF_ERROR(CreateDirectories(directory_));
+  CheckpointSurvey found = SurveyCheckpoints(directory_);
+  ETC_RETURN_IF_ERROR(found.refusal);
+  messages_ = std::move(found.messages);
+  ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(directory_));
+  ETC_RETURN_IF_ERROR(FindRun(found));
+  for (std::string* entry : {&found.last, &found.best}) {
+    if (!entry->empty()) {
+      ETC_ASSIGN_OR_RETURN(const std::string name, NameOf(*entry));
+      if (*entry == UnfinishedName(name) && IsThere(PathOf(*entry))) {
+        ETC_RETURN_IF_ERROR(RenameEntry(PathOf(*entry), PathOf(name)));
+      }
+      *entry = name;
+    }
+  }
+  ETC_RETURN_IF_ERROR(RenameFollowedLinks());
+  ETC_RETURN_IF_ERROR(DeleteUnfinished());
+  if (!found.last.empty()) {
+    ETC_RETURN_IF_ERROR(FillRecord(found));
+  }
+  for (const auto& checkpoint : {last(), best()}) {
+    if (checkpoint.has_value()) {
+      ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(*checkpoint));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::FindRun(const CheckpointSurvey& found) {
+  run_ = found.run.empty() ? DrawRun() : found.run;
+  const std::string path = PathOf(kOwnerFile);
+  const std::string text = JsonText(nlohmann::json{{"run", run_}}) + "\n";
+  const absl::StatusOr<std::string> before = ReadFile(path);
+  return before.ok() && *before == text ? absl::OkStatus()
+                                        : WriteFileAtomically(path, text);
+}
+
+absl::StatusOr<std::string> CheckpointStore::NameOf(
+    const std::string& entry) const {
+  if (entry != "last" && entry != "best" &&
+      !absl::EndsWith(entry, UnfinishedName(""))) {
+    return entry;
+  }
+  ETC_ASSIGN_OR_RETURN(const CheckpointOwner owner,
+                       ReadCheckpointOwner(PathOf(entry)));
+  return owner.name;
+}
+
+absl::Status CheckpointStore::RenameFollowedLinks() {
+  for (const std::string link : {"last", "best"}) {
+    const absl::StatusOr<CheckpointOwner> owner =
+        ReadCheckpointOwner(PathOf(link));
+    if (!IsDirectory(PathOf(link)) || !owner.ok() || owner->run != run_ ||
+        !CheckCheckpointSizes(PathOf(link), *owner).ok()) {
+      continue;
+    }
+    std::string name = owner->name;
+    for (int copy = 1; IsThere(PathOf(name)); ++copy) {
+      name = absl::StrCat(owner->name, "-copy", copy);
+    }
+    ETC_RETURN_IF_ERROR(RenameEntry(PathOf(link), PathOf(name)));
+    messages_.push_back(absl::StrCat(
+        PathOf(link), " was a directory, as where links are followed in ",
+        "copying: it is now called ", name,
+        name == owner->name ? "" : ", and is not needed by the run"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RecordedCheckpoint> CheckpointStore::Recorded(
+    const std::string& name) const {
+  RecordedCheckpoint recorded;
+  const absl::StatusOr<CheckpointOwner> owner =
+      ReadCheckpointOwner(PathOf(name));
+  // Earlier versions wrote none.
+  if (!owner.ok() && !absl::IsNotFound(owner.status())) {
+    return owner.status();
+  }
+  if (owner.ok()) {
+    for (const auto& [path, file] : owner->files) {
+      if (absl::EndsWith(path, ".safetensors")) {
+        recorded.weights[path] = file;
+      }
+    }
+  }
+  recorded.step = StepOfCheckpoint(name);
+  return recorded;
+}
+
+absl::Status CheckpointStore::FillRecord(const CheckpointSurvey& found) {
+  CheckpointRecord record = found.record;
+  record.run = run_;
+  // A last one that is lost or damaged is not superseded by an older one.
+  const std::string& before = found.record.last;
+  if (!before.empty() && before != found.last && before != found.best &&
+      StepOfCheckpoint(before) < StepOfCheckpoint(found.last)) {
+    record.superseded.insert(before);
+  }
+  record.last = found.last;
+  record.best = found.best;
+  record_ = found.record;
+  return Commit(std::move(record));
+}
+
+absl::Status CheckpointStore::Commit(CheckpointRecord record) {
+  std::map<std::string, RecordedCheckpoint> kept;
+  for (const std::string& name : {record.last, record.best}) {
+    if (name.empty() || kept.contains(name)) {
+      continue;
+    }
+    const auto before = record.checkpoints.find(name);
+    if (before != record.checkpoints.end()) {
+      kept[name] = before->second;
+    } else {
+      ETC_ASSIGN_OR_RETURN(kept[name], Recorded(name));
+    }
+  }
+  record.checkpoints = std::move(kept);
+  std::erase_if(record.superseded, [&](const std::string& name) {
+    return record.checkpoints.contains(name) || !IsThere(PathOf(name));
+  });
+  if (!(record == record_)) {
+    ETC_RETURN_IF_ERROR(WriteCheckpointRecord(record, directory_));
+    record_ = std::move(record);
+  }
+  PointLink("last", record_.last);
+  PointLink("best", record_.best);
+  return DeleteSuperseded();
+}
+
+absl::Status CheckpointStore::Save(
+    int64_t step,
+    const std::function<absl::Status(const std::string& directory)>& write) {
+  std::string name = StepName(step);
+  for (int copy = 2; IsThere(PathOf(name)); ++copy) {
+    name = absl::StrCat(StepName(step), "-", copy);
+  }
+  const std::string unfinished = PathOf(UnfinishedName(name));
+  ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
+  ETC_RETURN_IF_ERROR(CreateDirectories(unfinished));
+  absl::Status written = write(unfinished);
+  if (written.ok()) {
+    written = WriteCheckpointOwner(name, run_, unfinished);
+  }
+  if (!written.ok()) {
+    RemoveTree(unfinished).IgnoreError();  // the first error is the cause
+    return written;
+  }
+  ETC_RETURN_IF_ERROR(SyncDirectory(unfinished));
+  ETC_RETURN_IF_ERROR(RenameEntry(unfinished, PathOf(name)));
+  CheckpointRecord record = record_;
+  record.run = run_;
+  if (!record.last.empty() && record.last != record.best) {
+    record.superseded.insert(record.last);
+  }
+  record.last = name;
+  return Commit(std::move(record));
+}
+
+absl::Status CheckpointStore::NoteEvaluation(const Metrics& scores,
+                                             bool is_best) {
+  if (record_.last.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory_, " has no checkpoint to mark as the best"));
+  }
+  CheckpointRecord record = record_;
+  record.checkpoints[record.last].scores = scores;
+  if (is_best) {
+    if (!record.best.empty() && record.best != record.last) {
+      record.superseded.insert(record.best);
+    }
+    record.best = record.last;
+  }
+  return Commit(std::move(record));
+}
+
+absl::Status CheckpointStore::MarkLastAsBest() {
+  const auto last = record_.checkpoints.find(record_.last);
+  return NoteEvaluation(
+      last == record_.checkpoints.end() ? Metrics() : last->second.scores,
+      /*is_best=*/true);
+}
+
+std::optional<std::string> CheckpointStore::last() const {
+  const std::string name =
+      run_.empty() ? SurveyCheckpoints(directory_).last : record_.last;
+  return name.empty() ? std::nullopt : std::optional(PathOf(name));
+}
+
+std::optional<std::string> CheckpointStore::best() const {
+  const std::string name =
+      run_.empty() ? SurveyCheckpoints(directory_).best : record_.best;
+  return name.empty() ? std::nullopt : std::optional(PathOf(name));
+}
+
+void CheckpointStore::PointLink(const std::string& link,
+                                const std::string& name) {
+  const std::string path = PathOf(link);
+  if (TargetOf(path) == name) {
+    return;
+  }
+  absl::Status pointed;
+  if (!name.empty()) {
+    pointed = ReplaceLink(path, name, PathOf(UnfinishedName(link)));
+  }
+  // One that leads to another checkpoint would be followed.
+  if ((name.empty() || !pointed.ok()) &&
+      absl::StartsWith(TargetOf(path), "step-")) {
+    FileOperations::Current().Unlink(path);
+  }
+  if (!pointed.ok() && !said_no_links_) {
+    said_no_links_ = true;
+    messages_.push_back(absl::StrCat(
+        "no link `", link, "` in ", directory_, " (", pointed.message(), "): ",
+        kRecordFile, " says which checkpoints are the last and the ", "best"));
+  }
+}
+
+bool CheckpointStore::IsOurCheckpoint(const std::string& name) const {
+  const absl::StatusOr<CheckpointOwner> owner =
+      ReadCheckpointOwner(PathOf(name));
+  return absl::StartsWith(name, "step-") && IsPlainBaseName(name) &&
+         IsDirectory(PathOf(name)) && owner.ok() && owner->run == run_ &&
+         owner->name == name;
+}
+
+absl::Status CheckpointStore::DeleteUnfinished() const {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  for (const std::string& name : names) {
+    if (absl::EndsWith(name, UnfinishedName(""))) {
+      ETC_RETURN_IF_ERROR(RemoveTree(PathOf(name)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::DeleteSuperseded() const {
+  if (record_.superseded.empty()) {
+    return absl::OkStatus();
+  }
+  std::set<std::string> linked;  // by any link, also a user's
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  for (const std::string& name : names) {
+    const std::string target = TargetOf(PathOf(name));
+    if (!target.empty() && !absl::EndsWith(name, UnfinishedName(""))) {
+      linked.insert(EntryOf(target));
+    }
+  }
+  for (const std::string& name : record_.superseded) {
+    if (linked.count(name) != 0 || !IsOurCheckpoint(name)) {
+      continue;
+    }
+    // Renamed first: should the deletion be interrupted, the new name still
+    // proves that it is this run's.
+    const std::string unfinished = PathOf(UnfinishedName(name));
+    ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
+    ETC_RETURN_IF_ERROR(RenameEntry(PathOf(name), unfinished));
+    ETC_RETURN_IF_ERROR(RemoveTree(unfinished));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::WithLastGood(const absl::Status& status) const {
+  if (!absl::IsAborted(status) && !absl::IsResourceExhausted(status)) {
+    return status;
+  }
+  const std::optional<std::string> good = last();
+  return absl::Status(
+      status.code(),
+      absl::StrCat(std::filesystem::path(directory_).parent_path().string(),
+                   ": ", status.message(), "; ",
+                   good.has_value()
+                       ? absl::StrCat("the last good checkpoint is ", *good)
+                       : "there is no checkpoint yet"));
+}
+
+}  // namespace etc

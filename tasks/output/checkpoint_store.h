@@ -1,0 +1,120 @@
+#ifndef ETC_TASKS_OUTPUT_CHECKPOINT_STORE_H_
+#define ETC_TASKS_OUTPUT_CHECKPOINT_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tasks/metrics.h"
+#include "tasks/output/checkpoint_record.h"
+#include "tasks/output/checkpoint_survey.h"
+
+namespace etc {
+
+// The checkpoints of one run:
+//
+//   <directory>/owner.json        the run's id, drawn at random
+//   <directory>/checkpoints.json  the last and the best checkpoint, with steps,
+//                                 scores and checksums (CheckpointRecord)
+//   <directory>/step-00000120/    one checkpoint each, with the files of the
+//                                 caller and owner.json (CheckpointOwner)
+//   <directory>/last, best        links to the two, for people and scripts,
+//                                 where the file system has links
+//
+// A checkpoint gets its name only when all of it is on disk, and
+// checkpoints.json is replaced atomically; so whenever the process or the
+// machine stops, it names whole checkpoints. Where it or the links are lost,
+// what is there is found by itself (CheckpointSurvey).
+//
+// Only what checkpoints.json says to be superseded is deleted, and only what
+// this run made, which its name or its contents prove:
+//
+//   <name>.unfinished-<run>  is being written or deleted, or is a new link
+//   <name>/owner.json        {"name": "<name>", "run": "<run>"}: a checkpoint
+//                            under the name that it was given. A copy has
+//                            another name, a checkpoint of another run another
+//                            id, and both stay.
+//
+// The caller must hold the RunLock of the run to change a store.
+class CheckpointStore {
+ public:
+  // Does not access the directory, which need not exist.
+  explicit CheckpointStore(std::string directory)
+      : directory_(std::move(directory)) {}
+
+  // Checks that a run may begin or be resumed here: returns
+  // CheckpointSurvey::refusal. Changes nothing.
+  absl::Status Check() const { return SurveyCheckpoints(directory_).refusal; }
+
+  // Creates the directory if it does not exist, notes what is there, and
+  // deletes what a killed run left behind. To be called once, before Save and
+  // MarkLastAsBest. Errors also as of Check().
+  absl::Status TakeOver();
+
+  // Writes the checkpoint of `step` with `write`, which puts files into the
+  // directory that it is given, and makes it the last. If the name is taken,
+  // it is called "step-00000120-2".
+  absl::Status Save(
+      int64_t step,
+      const std::function<absl::Status(const std::string& directory)>& write);
+
+  // Notes the scores of the last checkpoint and, if `is_best`, makes it the
+  // best.
+  //   kFailedPrecondition  no checkpoint was saved yet
+  absl::Status NoteEvaluation(const Metrics& scores, bool is_best);
+  // Makes the last checkpoint the best, likewise.
+  absl::Status MarkLastAsBest();
+
+  // The directory of the last and of the best checkpoint; nothing if there is
+  // none. Before TakeOver, as SurveyCheckpoints finds them.
+  std::optional<std::string> last() const;
+  std::optional<std::string> best() const;
+
+  // Returns the messages for the user since the last call, one line each: about
+  // unexpected checkpoints, and about operations that failed.
+  std::vector<std::string> TakeMessages() {
+    return std::exchange(messages_, {});
+  }
+
+  // With the checkpoint to go back to, if `status` is that the model has
+  // diverged (kAborted) or that the memory was too little.
+  absl::Status WithLastGood(const absl::Status& status) const;
+
+ private:
+  std::string PathOf(const std::string& name) const;
+  // The name while it is being written or deleted.
+  std::string UnfinishedName(const std::string& name) const;
+  // The entries of the directory.
+  absl::StatusOr<std::vector<std::string>> Names() const;
+  // Takes the run's id of the survey, or draws one.
+  absl::Status FindRun(const CheckpointSurvey& found);
+  // Gives `last` and `best` that are directories the names of their
+  // checkpoints, or of copies of these.
+  absl::Status RenameFollowedLinks();
+  // The name of the checkpoint that is the entry `entry` of the directory.
+  absl::StatusOr<std::string> NameOf(const std::string& entry) const;
+  absl::Status FillRecord(const CheckpointSurvey& found);
+  absl::StatusOr<RecordedCheckpoint> Recorded(const std::string& name) const;
+  // Writes record_, makes the links lead as it says, and deletes what is
+  // superseded.
+  absl::Status Commit(CheckpointRecord record);
+  bool IsOurCheckpoint(const std::string& name) const;
+  void PointLink(const std::string& link, const std::string& name);
+  absl::Status DeleteUnfinished() const;
+  absl::Status DeleteSuperseded() const;
+
+  std::string directory_;
+  std::string run_;  // empty before TakeOver
+  CheckpointRecord record_;
+  std::vector<std::string> messages_;
+  bool said_no_links_ = false;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OUTPUT_CHECKPOINT_STORE_H_

@@ -1,0 +1,54 @@
+#ifndef ETC_TASKS_OUTPUT_CHECKPOINT_SURVEY_H_
+#define ETC_TASKS_OUTPUT_CHECKPOINT_SURVEY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tasks/output/checkpoint_record.h"
+
+namespace etc {
+
+// The checkpoints that are in the directory of a store, by reading alone.
+//
+// A checkpoint is a directory whose owner.json proves that this run wrote it
+// and that it is whole: it has the name of the directory, and all files have
+// the sizes that it notes. Where there is no valid checkpoints.json, the links
+// `last` and `best` stand for it (earlier versions wrote only these); where
+// they are lost too, or were followed by the tool that copied the directory,
+// the newest whole checkpoint is the last one, and the newest whose
+// evaluation.json says that it was the best so far is the best one. A whole
+// checkpoint that is newer than the last one is taken in its place: its run was
+// killed before it could be recorded.
+struct CheckpointSurvey {
+  // The run's id; empty if nothing says it.
+  std::string run;
+  // Entries of the directory: names of checkpoints, or "last" and "best" where
+  // these are directories themselves, or an UnfinishedCheckpoint() of which all
+  // was written, and their checkpoint is nowhere else. Empty: there is none.
+  std::string last;
+  std::string best;
+  // checkpoints.json; its fields are empty if there is no valid one.
+  CheckpointRecord record;
+  // Messages for the user, one line each, about all that is not as a run leaves
+  // it.
+  std::vector<std::string> messages;
+  // Why no run should begin or go on here, with the list of what is there: a
+  // last checkpoint that is damaged, or only checkpoints that are not whole or
+  // of other runs (kFailedPrecondition).
+  absl::Status refusal;
+};
+
+// The name of a checkpoint while it is being written or deleted.
+std::string UnfinishedCheckpoint(const std::string& name,
+                                 const std::string& run);
+
+// The step in the name of a checkpoint: 120 of "step-00000120-2".
+int64_t StepOfCheckpoint(const std::string& name);
+
+CheckpointSurvey SurveyCheckpoints(const std::string& directory);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OUTPUT_CHECKPOINT_SURVEY_H_

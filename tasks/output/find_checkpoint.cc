@@ -1,0 +1,183 @@
+#include "tasks/output/find_checkpoint.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/counted.h"
+#include "base/path_lookup.h"
+#include "base/status_macros.h"
+#include "tasks/metrics.h"
+#include "tasks/output/checkpoint_survey.h"
+#include "tasks/output/results.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsCheckpoint(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / "finetune.json", ignored);
+}
+
+// The path of a checkpoint in a store: by the link, where it leads there.
+std::string PathOfCheckpoint(const fs::path& checkpoints, const char* link,
+                             const std::string& name) {
+  std::error_code error;
+  return (fs::read_symlink(checkpoints / link, error) == name
+              ? checkpoints / link
+              : checkpoints / name)
+      .string();
+}
+
+// Returns the checkpoint of one seed; nothing if the seed has none.
+std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
+  const fs::path checkpoints = directory / "checkpoints";
+  const CheckpointSurvey found = SurveyCheckpoints(checkpoints.string());
+  std::string best = found.best;
+  std::string last = found.last;
+  // A checkpoint that is recorded, but damaged, is not silently replaced by
+  // another: its reader says what is wrong with it.
+  if (IsCheckpoint(checkpoints / found.record.best)) {
+    best = found.record.best;
+  }
+  if (IsCheckpoint(checkpoints / found.record.last)) {
+    last = found.record.last;
+  }
+  const std::string said =
+      found.messages.empty()
+          ? ""
+          : absl::StrCat(" (", absl::StrJoin(found.messages, "; "), ")");
+  if (!best.empty() && IsCheckpoint(checkpoints / best)) {
+    return FoundCheckpoint{PathOfCheckpoint(checkpoints, "best", best),
+                           absl::StrCat("the best", said)};
+  }
+  if (!last.empty() && IsCheckpoint(checkpoints / last)) {
+    return FoundCheckpoint{
+        PathOfCheckpoint(checkpoints, "last", last),
+        absl::StrCat("the last, for none was evaluated", said)};
+  }
+  // Directories that no CheckpointStore wrote may have links or directories of
+  // these names.
+  for (const auto& [name, reason] :
+       {std::pair("best", "the best"),
+        std::pair("last", "the last, for none was evaluated")}) {
+    if (IsCheckpoint(checkpoints / name)) {
+      return FoundCheckpoint{(checkpoints / name).string(), reason};
+    }
+  }
+  return std::nullopt;
+}
+
+// The directories seed-N of a run that have a checkpoint, by seed.
+std::map<int64_t, FoundCheckpoint> CheckpointsOfSeeds(const fs::path& run) {
+  std::map<int64_t, FoundCheckpoint> found;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(run, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view number = name;
+    int64_t seed = 0;
+    if (!absl::ConsumePrefix(&number, "seed-") ||
+        !absl::SimpleAtoi(number, &seed)) {
+      continue;
+    }
+    if (auto checkpoint = CheckpointOfSeed(entry->path())) {
+      found.emplace(seed, *std::move(checkpoint));
+    }
+  }
+  return found;
+}
+
+// The best of several.
+absl::StatusOr<FoundCheckpoint> BestOfSeeds(
+    const fs::path& run, const std::map<int64_t, FoundCheckpoint>& seeds) {
+  const std::string path = (run / "summary.json").string();
+  RunSummary summary;
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) {
+    ETC_ASSIGN_OR_RETURN(summary, ReadRunSummary(run.string()));
+  }
+  std::vector<std::string> names;
+  std::optional<std::pair<double, FoundCheckpoint>> best;
+  bool all_scored = true;
+  for (const auto& [seed, checkpoint] : seeds) {
+    names.push_back((run / absl::StrCat("seed-", seed)).string());
+    const auto score = summary.best.find(seed);
+    if (score == summary.best.end()) {
+      all_scored = false;
+    } else if (!best.has_value() || score->second > best->first) {
+      best.emplace(score->second, checkpoint);
+    }
+  }
+  if (!all_scored) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        run.string(), " has several seeds, and ", path,
+        " does not have a score of each, which the end of the run puts there; "
+        "name one of them: ",
+        absl::StrJoin(names, ", ")));
+  }
+  best->second.reason = absl::StrCat(
+      "the best of ", Counted(static_cast<int64_t>(seeds.size()), "seed"),
+      " by ", summary.main_metric, ", ", FormatScore(best->first));
+  return best->second;
+}
+
+// That of a run, or of one of its seeds.
+absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
+  if (auto checkpoint = CheckpointOfSeed(path)) {
+    return *std::move(checkpoint);
+  }
+  const std::map<int64_t, FoundCheckpoint> seeds = CheckpointsOfSeeds(path);
+  if (seeds.size() == 1) {
+    return seeds.begin()->second;
+  }
+  if (!seeds.empty()) {
+    return BestOfSeeds(path, seeds);
+  }
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(path));
+  return absl::NotFoundError(absl::StrCat(
+      path, is_there ? "" : " does not exist: it",
+      " should be a checkpoint of a fine-tuned model (with finetune.json), the "
+      "output directory of a run (with seed-1 or others) or of a grid (with "
+      "grid.json), or the directory of a seed (with checkpoints)"));
+}
+
+}  // namespace
+
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path) {
+  if (IsCheckpoint(path)) {
+    return FoundCheckpoint{.directory = path};
+  }
+  // checkpoints/best and last, where the file system has no links.
+  const fs::path named(path);
+  if (const std::string name = named.filename().string();
+      name == "best" || name == "last") {
+    const CheckpointSurvey found =
+        SurveyCheckpoints(named.parent_path().string());
+    const std::string& entry = name == "best" ? found.best : found.last;
+    if (!entry.empty() && IsCheckpoint(named.parent_path() / entry)) {
+      return FoundCheckpoint{(named.parent_path() / entry).string(),
+                             absl::StrCat("the ", name)};
+    }
+  }
+  ETC_ASSIGN_OR_RETURN(const FoundRun run, FindRun(path));
+  ETC_ASSIGN_OR_RETURN(FoundCheckpoint found, CheckpointOfRun(run.directory));
+  if (!run.reason.empty()) {
+    absl::StrAppend(&found.reason, ", in ", run.reason);
+  }
+  return found;
+}
+
+}  // namespace etc

@@ -1,0 +1,36 @@
+#ifndef ETC_TASKS_OUTPUT_FIND_CHECKPOINT_H_
+#define ETC_TASKS_OUTPUT_FIND_CHECKPOINT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace etc {
+
+// A checkpoint that stands for a run.
+struct FoundCheckpoint {
+  std::string directory;
+  // Why this one ("the best of 3 seeds by accuracy, 0.7921"); empty if the path
+  // that was given is itself a checkpoint.
+  std::string reason;
+};
+
+// The checkpoint that `path` names, which is one of
+//
+//   a checkpoint directory  itself (it has finetune.json)
+//   .../checkpoints/best    the same without links (CheckpointSurvey); last too
+//   a seed's directory      its best checkpoint, or its last if it was never
+//                           evaluated
+//   a run's directory       (output of a configuration) that of its only seed,
+//                           or of the best by the main metric in summary.json
+//   a grid's directory      (it has grid.json) that of its best setting's run
+//
+//   kNotFound            it is none of them
+//   kFailedPrecondition  several seeds of which summary.json does not say which
+//                        is the best; the message lists their directories. A
+//                        grid of which no setting has scores yet
+absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& path);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OUTPUT_FIND_CHECKPOINT_H_

@@ -1,0 +1,330 @@
+#include "tasks/output/grid_results.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/config/grid.h"
+#include "tasks/metrics.h"
+#include "tasks/output/results.h"
+#include "tasks/output/run_lock.h"
+
+namespace etc {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+}  // namespace
+
+const ScoreSummary* MainScore(const GridResult& grid,
+                              const SettingResult& setting) {
+  for (const ScoreSummary& score : setting.result.scores) {
+    if (score.name == grid.main_metric) {
+      return &score;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<size_t> BestSetting(const GridResult& result) {
+  std::optional<size_t> best;
+  double best_median = 0;
+  for (size_t i = 0; i < result.settings.size(); ++i) {
+    const ScoreSummary* score = MainScore(result, result.settings[i]);
+    if (score != nullptr && !std::isnan(score->median) &&
+        (!best.has_value() || score->median > best_median)) {
+      best = i;
+      best_median = score->median;
+    }
+  }
+  return best;
+}
+
+OrderedJson GridToJson(const GridResult& result, const std::string& task) {
+  OrderedJson settings = OrderedJson::array();
+  for (const SettingResult& setting : result.settings) {
+    settings.push_back(
+        {{"values", setting.values},
+         {"directory", setting.name},
+         {"scores", setting.result.finished
+                        ? ScoreSummariesToJson(setting.result.scores)
+                        : OrderedJson()}});
+    if (!setting.diverged.empty()) {
+      settings.back()["diverged"] = setting.diverged;
+    }
+  }
+  const std::optional<size_t> best = BestSetting(result);
+  return {{"task", task},
+          {"main_metric", result.main_metric},
+          {"finished", result.finished},
+          {"best", best.has_value() ? OrderedJson(result.settings[*best].name)
+                                    : OrderedJson()},
+          {"settings", settings}};
+}
+
+namespace {
+
+bool HasDeviations(const GridResult& grid) {
+  return std::any_of(grid.settings.begin(), grid.settings.end(),
+                     [&](const SettingResult& setting) {
+                       const ScoreSummary* score = MainScore(grid, setting);
+                       return score != nullptr &&
+                              score->standard_deviation.has_value();
+                     });
+}
+
+std::string ScoreText(const SettingResult& setting, const ScoreSummary* score) {
+  if (score != nullptr) {
+    return FormatScore(score->median);
+  }
+  if (!setting.diverged.empty()) {
+    return "diverged";
+  }
+  return setting.result.finished ? "no score" : "not finished";
+}
+
+}  // namespace
+
+std::string FormatGridTable(const GridResult& result) {
+  const bool has_deviations = HasDeviations(result);
+  const std::optional<size_t> best = BestSetting(result);
+  std::vector<std::vector<std::string>> rows(1);
+  for (const auto& [field, value] : result.settings.front().values.items()) {
+    rows[0].push_back(field);
+  }
+  rows[0].push_back(result.main_metric);
+  if (has_deviations) {
+    rows[0].emplace_back("deviation");
+  }
+  for (const SettingResult& setting : result.settings) {
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const auto& [field, value] : setting.values.items()) {
+      row.push_back(GridValueText(value));
+    }
+    const ScoreSummary* score = MainScore(result, setting);
+    row.push_back(ScoreText(setting, score));
+    if (has_deviations) {
+      row.push_back(score != nullptr && score->standard_deviation.has_value()
+                        ? FormatScore(*score->standard_deviation)
+                        : "");
+    }
+  }
+  std::string table;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t column = 0; column < rows[i].size(); ++column) {
+      size_t width = 0;
+      for (const std::vector<std::string>& row : rows) {
+        width = std::max(width, row[column].size());
+      }
+      absl::StrAppendFormat(&table, "%s%*s", column == 0 ? "" : "  ",
+                            static_cast<int>(width), rows[i][column]);
+    }
+    const bool is_best = best.has_value() && i == *best + 1;
+    absl::StrAppend(&table, is_best ? "  best\n" : "\n");
+  }
+  return table;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
+// Others write in a moment; but a machine may have much else to do.
+constexpr std::chrono::minutes kLongestWrite(5);
+
+std::string PathOf(const FinetuneConfig& config) {
+  return config.output + "/grid.json";
+}
+
+// The contents of the grid.json that an earlier start wrote.
+struct EarlierGrid {
+  std::string task;
+  std::string main_metric;
+  // With names, values and how they diverged.
+  std::vector<SettingResult> settings;
+};
+
+// Null: there is none.
+const SettingResult* Find(const std::vector<SettingResult>& settings,
+                          const std::string& name) {
+  const auto found = std::find_if(
+      settings.begin(), settings.end(),
+      [&](const SettingResult& setting) { return setting.name == name; });
+  return found == settings.end() ? nullptr : &*found;
+}
+
+// The settings whose directories were not removed.
+std::vector<SettingResult> StillThere(const FinetuneConfig& config,
+                                      std::vector<SettingResult> settings) {
+  std::erase_if(settings, [&](const SettingResult& setting) {
+    std::error_code ignored;
+    return !fs::exists(absl::StrCat(config.output, "/", setting.name), ignored);
+  });
+  return settings;
+}
+
+// All of both. If all of `before` are among those now, in the order of these;
+// else in the order of `before`, which decides between equal medians.
+std::vector<const SettingResult*> InOrder(
+    const std::vector<SettingResult>& before,
+    const std::vector<SettingResult>& now) {
+  const bool has_others = std::any_of(
+      before.begin(), before.end(), [&](const SettingResult& setting) {
+        return Find(now, setting.name) == nullptr;
+      });
+  std::vector<const SettingResult*> all;
+  for (const SettingResult& setting : before) {
+    if (has_others) {
+      all.push_back(&setting);
+    }
+  }
+  for (const SettingResult& setting : now) {
+    if (!has_others || Find(before, setting.name) == nullptr) {
+      all.push_back(&setting);
+    }
+  }
+  return all;
+}
+
+absl::StatusOr<SettingResult> ReadSetting(const Json& json,
+                                          const std::string& where) {
+  SettingResult setting;
+  JsonObjectReader reader(json, where);
+  const Json* values = reader.Raw("values", /*required=*/true);
+  reader.Required("directory", &setting.name);
+  reader.Optional("diverged", &setting.diverged);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  if (!values->is_object() || !IsPlainBaseName(setting.name)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where,
+        " should have an object of values, and the name of a directory "
+        "beside the file"));
+  }
+  setting.values = *values;
+  return setting;
+}
+
+// Nothing if there is no file.
+absl::StatusOr<std::optional<EarlierGrid>> ReadEarlier(
+    const FinetuneConfig& config) {
+  const std::string path = PathOf(config);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    return std::nullopt;
+  }
+  ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(path));
+  EarlierGrid grid;
+  JsonObjectReader reader(json, path);
+  reader.Required("task", &grid.task);
+  reader.Required("main_metric", &grid.main_metric);
+  const Json* settings = reader.Raw("settings", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  if (!settings->is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(reader.Where("settings"), " should be a list"));
+  }
+  for (const Json& setting : *settings) {
+    ETC_ASSIGN_OR_RETURN(grid.settings.emplace_back(),
+                         ReadSetting(setting, reader.Where("settings")));
+  }
+  return grid;
+}
+
+// A setting as its directory has it.
+struct StoredSetting {
+  SettingResult setting;
+  bool has_all_seeds = false;
+};
+
+absl::StatusOr<StoredSetting> ReadStored(const FinetuneConfig& config,
+                                         const SettingResult& described) {
+  StoredSetting stored = {
+      .setting = {.name = described.name, .values = described.values}};
+  const std::string directory =
+      absl::StrCat(config.output, "/", described.name);
+  std::error_code ignored;
+  if (!fs::exists(directory + "/summary.json", ignored)) {
+    return stored;
+  }
+  ETC_ASSIGN_OR_RETURN(const RunSummary summary, ReadRunSummary(directory));
+  stored.setting.result.finished = true;
+  stored.setting.result.scores = summary.scores;
+  stored.has_all_seeds =
+      std::all_of(config.train.seeds.begin(), config.train.seeds.end(),
+                  [&](int64_t seed) { return summary.seeds.count(seed) > 0; });
+  return stored;
+}
+
+absl::Status CheckSameTask(const FinetuneConfig& config,
+                           const std::string& main_metric,
+                           const std::optional<EarlierGrid>& earlier) {
+  if (!earlier.has_value() ||
+      (earlier->task == config.task && earlier->main_metric == main_metric)) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat(config.output, " has a grid of ", earlier->task, " by ",
+                   earlier->main_metric, ", and this one is of ", config.task,
+                   " by ", main_metric, ": choose another output directory"));
+}
+
+}  // namespace
+
+absl::Status CheckGridFile(const FinetuneConfig& config,
+                           const std::string& main_metric) {
+  ETC_ASSIGN_OR_RETURN(const std::optional<EarlierGrid> earlier,
+                       ReadEarlier(config));
+  return CheckSameTask(config, main_metric, earlier);
+}
+
+absl::StatusOr<int64_t> WriteGridFile(const FinetuneConfig& config,
+                                      const GridResult& grid) {
+  ETC_ASSIGN_OR_RETURN(const RunLock lock,
+                       RunLock::Take(config.output, kLongestWrite));
+  ETC_ASSIGN_OR_RETURN(const std::optional<EarlierGrid> earlier,
+                       ReadEarlier(config));
+  ETC_RETURN_IF_ERROR(CheckSameTask(config, grid.main_metric, earlier));
+  const std::vector<SettingResult> before =
+      StillThere(config, earlier.has_value() ? earlier->settings
+                                             : std::vector<SettingResult>());
+  GridResult all = {.finished = true, .main_metric = grid.main_metric};
+  for (const SettingResult* described : InOrder(before, grid.settings)) {
+    ETC_ASSIGN_OR_RETURN(StoredSetting stored, ReadStored(config, *described));
+    const SettingResult* const now = Find(grid.settings, described->name);
+    const SettingResult* const then = Find(before, described->name);
+    std::string diverged = now == nullptr ? "" : now->diverged;
+    const bool is_new =
+        now != nullptr && (now->result.finished || !now->diverged.empty());
+    if (!is_new && then != nullptr) {
+      diverged = then->diverged;
+    }
+    if (!diverged.empty()) {
+      stored.setting.result = FinetuneResult();
+      stored.setting.diverged = diverged;
+    }
+    all.finished = all.finished && (now == nullptr || stored.has_all_seeds ||
+                                    !diverged.empty());
+    all.settings.push_back(std::move(stored.setting));
+  }
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(
+      PathOf(config),
+      JsonText(GridToJson(all, config.task), /*indent=*/2) + "\n"));
+  return static_cast<int64_t>(all.settings.size() - grid.settings.size());
+}
+
+}  // namespace etc

@@ -1,0 +1,87 @@
+#ifndef ETC_TASKS_OUTPUT_GRID_RESULTS_H_
+#define ETC_TASKS_OUTPUT_GRID_RESULTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
+#include "tasks/output/results.h"
+
+namespace etc {
+
+// What became of one setting of a grid (tasks/config/grid.h).
+struct SettingResult {
+  std::string name;
+  nlohmann::json values;  // by field
+  FinetuneResult result;  // without runs: not begun
+  // Why it has no result, where a loss became infinite or not a number; else
+  // empty.
+  std::string diverged;
+};
+
+struct GridResult {
+  // False: stopped, and can be resumed. True if some settings have diverged and
+  // all others are finished.
+  bool finished = false;
+  std::string main_metric;
+  // All, in order; without a grid one that has no name.
+  std::vector<SettingResult> settings;
+};
+
+// The score of a setting by the main metric; null if it has none.
+const ScoreSummary* MainScore(const GridResult& grid,
+                              const SettingResult& setting);
+
+// The setting with the best median of the main metric, of equal ones the first;
+// nothing if none was finished and evaluated.
+std::optional<size_t> BestSetting(const GridResult& result);
+
+// The contents of grid.json. "directory" is beside it; "scores" are those of
+// summary.json, and null where a setting is not finished; where it has
+// diverged, "diverged" says how:
+//
+//   {"task": "glue", "main_metric": "accuracy", "finished": true,
+//    "best": "train.epochs=3",
+//    "settings": [{"values": {"train.epochs": 3},
+//                  "directory": "train.epochs=3",
+//                  "scores": {"accuracy": {"median": 0.8,
+//                                          "standard_deviation": 0.01}}}]}
+nlohmann::ordered_json GridToJson(const GridResult& result,
+                                  const std::string& task);
+
+// A line for each setting: its values, the median of the main metric and, of
+// several seeds, its standard deviation:
+//
+//   train.epochs  train.learning_rate  accuracy  deviation
+//              2                2e-05    0.7921     0.0102
+//              3                2e-05    0.8013     0.0091  best
+std::string FormatGridTable(const GridResult& result);
+
+// <config.output>/grid.json (GridToJson) describes all settings that the
+// directory has, whichever start ran them: those of `config`'s grid, and those
+// of earlier grids there, which stay where they are in it.
+
+// Checks that the output directory has no grid.json, or a valid one of the same
+// task and main metric.
+//   kInvalidArgument  the file is damaged
+//   kAlreadyExists    it is of another task or main metric
+absl::Status CheckGridFile(const FinetuneConfig& config,
+                           const std::string& main_metric);
+
+// Writes the file anew from what is on disk, under the directory's lock
+// (RunLock): scores are those of each setting's summary.json. `grid` has the
+// settings of `config` as far as this start has come; where that has not begun
+// with one, a loss that diverged earlier is kept. Returns how many other
+// settings the file has. Errors as of CheckGridFile.
+absl::StatusOr<int64_t> WriteGridFile(const FinetuneConfig& config,
+                                      const GridResult& grid);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OUTPUT_GRID_RESULTS_H_

@@ -1,0 +1,451 @@
+#include "tasks/output/results.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "base/counted.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/path_lookup.h"
+#include "base/status_macros.h"
+#include "tasks/config/run_settings.h"
+#include "tasks/metrics.h"
+#include "tasks/output/run_lock.h"
+
+namespace etc {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
+
+absl::StatusOr<Metrics> ReadMedians(const Json& scores,
+                                    const std::string& where) {
+  Metrics medians;
+  JsonObjectReader reader(scores, where);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  for (const auto& [name, score] : scores.items()) {
+    JsonObjectReader score_reader(score, reader.Where(name));
+    if (score.is_object() && score.contains("median") &&
+        score["median"].is_null()) {
+      continue;  // it was not a number
+    }
+    double median = 0;
+    score_reader.Required("median", &median);
+    ETC_RETURN_IF_ERROR(score_reader.Finish(kIgnoreOthers));
+    medians.emplace_back(name, median);
+  }
+  return medians;
+}
+
+// The scores of a summary.json that has been read, in the order of the file,
+// which a Json has not.
+std::vector<ScoreSummary> ScoresInOrder(const std::string& text) {
+  const auto json = nlohmann::ordered_json::parse(text);
+  std::vector<ScoreSummary> scores;
+  for (const auto& [name, score] : json["scores"].items()) {
+    const auto deviation = score.find("standard_deviation");
+    scores.push_back({.name = name,
+                      .median = score["median"].is_number()
+                                    ? score["median"].get<double>()
+                                    : std::numeric_limits<double>::quiet_NaN(),
+                      .standard_deviation =
+                          deviation != score.end() && deviation->is_number()
+                              ? std::optional<double>(deviation->get<double>())
+                              : std::nullopt});
+  }
+  return scores;
+}
+
+// A list of objects.
+absl::Status CheckIsList(const Json& json, const std::string& where) {
+  return json.is_array() ? absl::OkStatus()
+                         : absl::InvalidArgumentError(
+                               absl::StrCat(where, " should be a list"));
+}
+
+// The settings of a grid.json that are finished, and all.
+struct GridSettings {
+  int64_t finished = 0;
+  int64_t all = 0;
+  Metrics of_best;
+};
+
+absl::StatusOr<GridSettings> ReadSettings(const Json& json,
+                                          const std::string& where,
+                                          const std::string& best) {
+  ETC_RETURN_IF_ERROR(CheckIsList(json, where));
+  GridSettings settings;
+  for (const Json& setting : json) {
+    JsonObjectReader reader(setting, where);
+    std::string directory;
+    reader.Required("directory", &directory);
+    const Json* scores = reader.Raw("scores", /*required=*/true);
+    ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+    ++settings.all;
+    if (scores->is_null()) {
+      continue;
+    }
+    ++settings.finished;
+    if (directory == best) {
+      ETC_ASSIGN_OR_RETURN(settings.of_best,
+                           ReadMedians(*scores, reader.Where("scores")));
+    }
+  }
+  return settings;
+}
+
+}  // namespace
+
+absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory) {
+  const std::string path = directory + "/summary.json";
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ETC_ASSIGN_OR_RETURN(const Json json, ParseJson(text, path));
+  RunSummary summary = {.directory = directory};
+  JsonObjectReader reader(json, path);
+  reader.Required("task", &summary.task);
+  reader.Required("main_metric", &summary.main_metric);
+  if (const Json* options = reader.Raw("options", /*required=*/false)) {
+    summary.options = *options;
+  }
+  const Json* scores = reader.Raw("scores", /*required=*/true);
+  const Json* runs = reader.Raw("runs", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_ASSIGN_OR_RETURN(summary.medians,
+                       ReadMedians(*scores, reader.Where("scores")));
+  summary.scores = ScoresInOrder(text);
+  ETC_RETURN_IF_ERROR(CheckIsList(*runs, reader.Where("runs")));
+  for (const Json& run : *runs) {
+    JsonObjectReader run_reader(run, reader.Where("runs"));
+    int64_t seed = 0;
+    run_reader.Required("seed", &seed);
+    const Json* best = run_reader.Raw("best", /*required=*/true);
+    ETC_RETURN_IF_ERROR(run_reader.Finish(kIgnoreOthers));
+    JsonObjectReader best_reader(*best, run_reader.Where("best"));
+    double score = 0;
+    // Null: it was not a number.
+    const bool has_score = best->is_object() &&
+                           best->contains(summary.main_metric) &&
+                           !(*best)[summary.main_metric].is_null();
+    if (has_score) {
+      best_reader.Required(summary.main_metric, &score);
+    }
+    ETC_RETURN_IF_ERROR(best_reader.Finish(kIgnoreOthers));
+    summary.seeds.insert(seed);
+    if (has_score) {
+      summary.best.emplace(seed, score);
+    }
+  }
+  return summary;
+}
+
+absl::StatusOr<FoundRun> FindRun(const std::string& path) {
+  const std::string file = path + "/grid.json";
+  ETC_ASSIGN_OR_RETURN(const bool is_grid, PathExists(file));
+  if (!is_grid) {
+    return FoundRun{.directory = path};
+  }
+  ETC_ASSIGN_OR_RETURN(const Json json, ReadJsonFile(file));
+  JsonObjectReader reader(json, file);
+  std::string main_metric;
+  std::optional<std::string> best;
+  reader.Required("main_metric", &main_metric);
+  reader.Required("best", &best);
+  const Json* settings_json = reader.Raw("settings", /*required=*/true);
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  if (!best.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path,
+                     " is of a grid of which no setting has scores yet; name "
+                     "the directory of one, in it"));
+  }
+  if (!IsPlainBaseName(*best)) {
+    reader.Fail("best", "should be the name of a directory beside it");
+    return reader.Finish(kIgnoreOthers);
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const GridSettings settings,
+      ReadSettings(*settings_json, reader.Where("settings"), *best));
+  std::string reason = absl::StrCat(
+      "the best of ",
+      settings.finished == settings.all
+          ? Counted(settings.all, "setting")
+          : absl::StrCat("the ", settings.finished, " finished of ",
+                         settings.all, " settings"));
+  if (const auto median = FindMetric(settings.of_best, main_metric)) {
+    absl::StrAppend(&reason, ", median ", main_metric, " ",
+                    FormatScore(*median));
+  }
+  return FoundRun{.directory = absl::StrCat(path, "/", *best),
+                  .reason = std::move(reason)};
+}
+
+ScoreSummary SummarizeScore(std::string name, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t count = values.size();
+  const size_t middle = count / 2;
+  ScoreSummary summary{.name = std::move(name)};
+  summary.median = count % 2 == 1 ? values[middle]
+                                  : (values[middle - 1] + values[middle]) / 2;
+  if (count > 1) {
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) /
+                        static_cast<double>(count);
+    double squares = 0;
+    for (const double value : values) {
+      squares += (value - mean) * (value - mean);
+    }
+    summary.standard_deviation =
+        std::sqrt(squares / static_cast<double>(count - 1));
+  }
+  return summary;
+}
+
+nlohmann::ordered_json ScoreSummariesToJson(
+    const std::vector<ScoreSummary>& scores) {
+  using Json = nlohmann::ordered_json;
+  Json json = Json::object();
+  for (const ScoreSummary& score : scores) {
+    json[score.name] = {
+        {"median", score.median},
+        {"standard_deviation", score.standard_deviation.has_value()
+                                   ? Json(*score.standard_deviation)
+                                   : Json()}};
+  }
+  return json;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+// Others write in a moment; but a machine may have much else to do.
+constexpr std::chrono::minutes kLongestWrite(5);
+
+std::string Text(const OrderedJson& json) {
+  return JsonText(json, /*indent=*/2) + "\n";
+}
+
+OrderedJson MetricsToJson(const Metrics& metrics) {
+  OrderedJson json = OrderedJson::object();
+  for (const auto& [name, value] : metrics) {
+    json[name] = value;
+  }
+  return json;
+}
+
+// Returns the result of a seed, as in the list "runs" of summary.json.
+OrderedJson RunToJson(const RunResult& run) {
+  return {{"seed", run.seed},
+          {"directory", run.directory},
+          {"steps", run.steps},
+          {"best_step", run.best_step},
+          {"best", MetricsToJson(run.best)},
+          {"last", MetricsToJson(run.last)}};
+}
+
+bool IsRun(const OrderedJson& json) {
+  return json.is_object() && json.contains("seed") &&
+         json["seed"].is_number_integer() && json.contains("best") &&
+         json["best"].is_object();
+}
+
+// An object, in the order of its file; nothing if there is no file.
+absl::StatusOr<std::optional<OrderedJson>> ReadIfThere(
+    const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    return std::nullopt;
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  OrderedJson json = OrderedJson::parse(text, /*cb=*/nullptr,
+                                        /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        " should be a JSON object, but is damaged: remove it, and the "
+        "end of a run makes it anew"));
+  }
+  return json;
+}
+
+// The seeds that have a directory in `output`.
+std::vector<int64_t> SeedsIn(const std::string& output) {
+  std::vector<int64_t> seeds;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(output, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view number = name;
+    int64_t seed = 0;
+    if (absl::ConsumePrefix(&number, "seed-") &&
+        absl::SimpleAtoi(number, &seed)) {
+      seeds.push_back(seed);
+    }
+  }
+  std::sort(seeds.begin(), seeds.end());
+  return seeds;
+}
+
+// Results of the seeds in the directory of a run, read from disk.
+class RunResults {
+ public:
+  static absl::StatusOr<RunResults> Read(const FinetuneConfig& config);
+
+  // As in summary.json, by seed.
+  const std::map<int64_t, OrderedJson>& runs() const { return runs_; }
+  // Why the scores of `seed` are not those of runs with the settings of
+  // `other`; empty: they are.
+  std::string Difference(int64_t seed, int64_t other) const;
+
+ private:
+  std::map<int64_t, OrderedJson> runs_;
+  std::map<int64_t, Json> settings_;
+};
+
+absl::StatusOr<RunResults> RunResults::Read(const FinetuneConfig& config) {
+  RunResults results;
+  std::map<int64_t, OrderedJson> earlier;
+  ETC_ASSIGN_OR_RETURN(const std::optional<OrderedJson> summary,
+                       ReadIfThere(config.output + "/summary.json"));
+  if (summary.has_value() && summary->contains("runs")) {
+    for (const OrderedJson& run : (*summary)["runs"]) {
+      if (IsRun(run)) {
+        earlier[run["seed"].get<int64_t>()] = run;
+      }
+    }
+  }
+  for (const int64_t seed : SeedsIn(config.output)) {
+    const std::string directory = SeedDirectory(config, seed);
+    const std::string path = directory + "/result.json";
+    ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> result, ReadIfThere(path));
+    if (result.has_value() && !IsRun(*result)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " should have a seed and its best scores"));
+    }
+    if (result.has_value() && result->contains("settings")) {
+      results.settings_[seed] = Json((*result)["settings"]);
+      result->erase("settings");
+    } else if (const auto found = earlier.find(seed);
+               !result.has_value() && found != earlier.end()) {
+      result = found->second;  // of a version that wrote no result.json
+    }
+    if (result.has_value()) {
+      (*result)["directory"] = directory;  // it may have been moved
+      results.runs_[seed] = *std::move(result);
+    }
+  }
+  return results;
+}
+
+std::string RunResults::Difference(int64_t seed, int64_t other) const {
+  const auto mine = settings_.find(seed);
+  const auto others = settings_.find(other);
+  if (mine == settings_.end() || others == settings_.end()) {
+    return "its settings are not noted";
+  }
+  const auto changes =
+      CheckSameSettings(mine->second, others->second, {"train.seed"});
+  return changes.ok() ? "" : "it had other settings";
+}
+
+Metrics MetricsOf(const OrderedJson& run) {
+  Metrics metrics;
+  for (const auto& [name, value] : run["best"].items()) {
+    if (value.is_number()) {
+      metrics.emplace_back(name, value.get<double>());
+    }
+  }
+  return metrics;
+}
+
+}  // namespace
+
+std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs) {
+  std::vector<ScoreSummary> scores;
+  if (runs.empty()) {
+    return scores;
+  }
+  for (const auto& [name, ignored] : runs.front()) {
+    std::vector<double> values;
+    for (const Metrics& run : runs) {
+      if (const auto value = FindMetric(run, name)) {
+        values.push_back(*value);
+      }
+    }
+    if (values.size() == runs.size()) {
+      scores.push_back(SummarizeScore(name, std::move(values)));
+    }
+  }
+  return scores;
+}
+
+std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
+  return absl::StrCat(config.output, "/seed-", seed);
+}
+
+absl::Status WriteRunResult(const RunResult& run, const Json& settings) {
+  OrderedJson json = RunToJson(run);
+  json["settings"] = settings;
+  return WriteFileAtomically(run.directory + "/result.json", Text(json));
+}
+
+absl::StatusOr<std::vector<std::string>> WriteSummary(
+    const FinetuneConfig& config, const std::string& main_metric,
+    const std::vector<RunResult>& runs) {
+  ETC_ASSIGN_OR_RETURN(const RunLock lock,
+                       RunLock::Take(config.output, kLongestWrite));
+  ETC_ASSIGN_OR_RETURN(const RunResults results, RunResults::Read(config));
+  OrderedJson all = OrderedJson::array();
+  std::vector<Metrics> scored;
+  std::vector<std::string> messages;
+  for (const auto& [seed, run] : results.runs()) {
+    all.push_back(run);
+    const bool is_own = std::any_of(
+        runs.begin(), runs.end(),
+        [&, seed = seed](const RunResult& own) { return own.seed == seed; });
+    const std::string difference =
+        is_own ? "" : results.Difference(seed, runs.front().seed);
+    if (difference.empty()) {
+      scored.push_back(MetricsOf(run));
+    } else {
+      messages.push_back(absl::StrCat("the scores of summary.json are without ",
+                                      SeedDirectory(config, seed), ": ",
+                                      difference));
+    }
+  }
+  if (scored.size() > runs.size()) {
+    messages.push_back(absl::StrCat(
+        "summary.json is of ",
+        Counted(static_cast<int64_t>(scored.size()), "seed"), " that ",
+        config.output, " has, not only of those of this start"));
+  }
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(
+      config.output + "/summary.json",
+      Text({{"task", config.task},
+            {"options", config.task_options},
+            {"main_metric", main_metric},
+            {"scores", ScoreSummariesToJson(SummarizeScores(scored))},
+            {"runs", all}})));
+  return messages;
+}
+
+}  // namespace etc

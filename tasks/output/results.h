@@ -1,0 +1,121 @@
+#ifndef ETC_TASKS_OUTPUT_RESULTS_H_
+#define ETC_TASKS_OUTPUT_RESULTS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
+#include "tasks/metrics.h"
+
+namespace etc {
+
+// A score over all seeds.
+struct ScoreSummary {
+  std::string name;
+  double median = 0;
+  // Of a sample (n - 1); absent for a single seed.
+  std::optional<double> standard_deviation;
+};
+
+// The median, and how the values spread. `values` is not empty.
+ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
+
+// {"accuracy": {"median": 0.8, "standard_deviation": 0.01}}
+nlohmann::ordered_json ScoreSummariesToJson(
+    const std::vector<ScoreSummary>& scores);
+
+// What summary.json says of a run.
+// clang-tidy 14 takes the move of a JSON value for one that throws.
+// NOLINTNEXTLINE(bugprone-exception-escape)
+struct RunSummary {
+  std::string directory;  // of the run
+  std::string task;
+  // The object of the task's name in its configuration; null in the summaries
+  // of older runs.
+  nlohmann::json options;
+  std::string main_metric;
+  Metrics medians;                   // over all seeds
+  std::vector<ScoreSummary> scores;  // the same in the order of the file
+  std::set<int64_t> seeds;
+  std::map<int64_t, double> best;  // the main metric's, by seed
+};
+
+// Reads summary.json in the directory of a run.
+absl::StatusOr<RunSummary> ReadRunSummary(const std::string& directory);
+
+// A directory that may be that of a grid.
+struct FoundRun {
+  std::string directory;
+  // "the best of 4 settings, median accuracy 0.7921"; empty without a grid.
+  std::string reason;
+};
+
+// `path` itself or, if it has grid.json, the directory of the best setting in
+// it.
+//   kFailedPrecondition  no setting has scores yet
+absl::StatusOr<FoundRun> FindRun(const std::string& path);
+
+// The end of the run of one seed (tasks/train/trainer.h).
+struct RunResult {
+  // False: the run was stopped and can be resumed.
+  bool finished = false;
+  int64_t seed = 0;
+  std::string directory;
+  int64_t steps = 0;
+  // Scores of the last evaluation and of the best one by the main metric; empty
+  // without evaluations.
+  Metrics last;
+  int64_t best_step = 0;
+  Metrics best;
+};
+
+// The runs of all seeds of a configuration (tasks/train/finetune.h).
+struct FinetuneResult {
+  // False: stopped, and can be resumed.
+  bool finished = false;
+  // One for each seed that was begun.
+  std::vector<RunResult> runs;
+  // Over the best evaluation of each run; empty unless finished and evaluated.
+  std::vector<ScoreSummary> scores;
+};
+
+// The results of the runs of an output directory, in files of it:
+//
+//   seed-N/result.json  of seed N, once it is finished, with its settings
+//   summary.json        of all seeds in the directory that are finished,
+//                       whichever start finished them
+//
+// summary.json is made anew of what is on disk, under the directory's lock
+// (RunLock): a start with some of the seeds, or with others, takes nothing out
+// of it.
+
+// The directory of the run of one seed.
+std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);
+
+// Every score that all of `runs` have, over them.
+std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
+
+// Writes <run.directory>/result.json: of a run that is finished, with its
+// settings (RunSettings).
+absl::Status WriteRunResult(const RunResult& run,
+                            const nlohmann::json& settings);
+
+// Writes <config.output>/summary.json, when `runs` have their result.json. Its
+// scores are over `runs` and over those seeds beside them that had the same
+// settings. Returns a line for each of the other seeds, to say why it is not
+// among these.
+//   kInvalidArgument  a result.json or summary.json that is there is damaged
+absl::StatusOr<std::vector<std::string>> WriteSummary(
+    const FinetuneConfig& config, const std::string& main_metric,
+    const std::vector<RunResult>& runs);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_OUTPUT_RESULTS_H_

@@ -1,0 +1,174 @@
+#include "tasks/pretrain/corpus/batch_tokenizer.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "nlohmann/json.hpp"
+#include "tasks/pretrain/corpus/text_hash.h"
+#include "tasks/text/text_folding.h"
+#include "tasks/text/unicode.h"
+
+namespace etc {
+namespace {
+
+constexpr CodePoint kReplacement = 0xFFFD;
+
+// The paragraphs of `text`: what blank lines separate.
+std::vector<absl::string_view> Paragraphs(absl::string_view text) {
+  std::vector<absl::string_view> paragraphs;
+  size_t begin = 0;
+  size_t end = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t line_end = std::min(text.find('\n', at), text.size());
+    const bool is_blank =
+        StripWhiteSpace(text.substr(at, line_end - at)).empty();
+    if (is_blank && end > begin) {
+      paragraphs.push_back(text.substr(begin, end - begin));
+    }
+    at = std::min(line_end + 1, text.size());
+    begin = is_blank ? at : begin;
+    end = is_blank ? at : line_end;
+  }
+  if (end > begin) {
+    paragraphs.push_back(text.substr(begin, end - begin));
+  }
+  return paragraphs;
+}
+
+// The text of `record`, or nullptr.
+const std::string* TextField(const nlohmann::json& record,
+                             const std::string& field) {
+  const auto found = record.is_object() ? record.find(field) : record.end();
+  return found != record.end() ? found->get_ptr<const std::string*>() : nullptr;
+}
+
+absl::Status NoText(const nlohmann::json& record, const std::string& field,
+                    const std::string& where) {
+  std::string found = absl::StrCat("is ", record.type_name());
+  if (record.is_object() && record.contains(field)) {
+    found = absl::StrCat("it is ", record[field].type_name());
+  } else if (record.is_object()) {
+    constexpr size_t kMostNames = 10;
+    std::vector<std::string> names;
+    for (const auto& entry : record.items()) {
+      if (names.size() < kMostNames) {
+        names.push_back(QuotedName(entry.key()));
+      }
+    }
+    found = absl::StrCat("its fields are: ", absl::StrJoin(names, ", "));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": the line should be a JSON object with a string ",
+                   "in the field ", QuotedName(field), ", but ", found));
+}
+
+}  // namespace
+
+ReplacedText ReplaceIllFormed(absl::string_view text) {
+  ReplacedText result;
+  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
+    const CodePoint c = NextCodePoint(text, &at);
+    result.replaced += static_cast<int64_t>(c < 0);
+    AppendUtf8(c < 0 ? kReplacement : c, &result.text);
+  }
+  return result;
+}
+
+BatchTokenizer::BatchTokenizer(const CorpusTokenizer* tokenizer,
+                               const BatchTokenizerOptions* options)
+    : tokenizer_(tokenizer),
+      options_(options),
+      cache_(tokenizer->tokenizer.get()) {}
+
+absl::StatusOr<TokenizedBatch> BatchTokenizer::Tokenize(
+    const CorpusBatch& batch) {
+  TokenizedBatch result;
+  result.text_bytes = batch.text.size();
+  result.bytes_read = batch.bytes_read;
+  for (const CorpusPiece& piece : batch.pieces) {
+    const absl::string_view text =
+        absl::string_view(batch.text)
+            .substr(piece.begin, piece.end - piece.begin);
+    if (!text.empty()) {
+      ETC_RETURN_IF_ERROR(
+          AddPiece(text, absl::StrCat(batch.path, ":", piece.line), &result));
+    }
+    if (piece.ends_document) {
+      if (result.sentences.empty()) {
+        result.sentences.emplace_back();
+      }
+      result.sentences.back().ends_document = true;
+    }
+  }
+  for (const int32_t id : result.ids) {
+    result.continuations.push_back(
+        tokenizer_->is_continuation[static_cast<size_t>(id)]);
+  }
+  return result;
+}
+
+absl::Status BatchTokenizer::AddPiece(absl::string_view text,
+                                      const std::string& where,
+                                      TokenizedBatch* result) {
+  ReplacedText replaced;
+  if (!IsUtf8(text)) {
+    if (options_->invalid_utf8 == InvalidUtf8::kError) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, ": the text should be UTF-8, but has bytes that are not"));
+    }
+    replaced = ReplaceIllFormed(text);
+    result->replaced += replaced.replaced;
+    text = replaced.text;
+  }
+  switch (options_->format) {
+    case CorpusFormat::kBert:
+      AddSentence(text, result);
+      return absl::OkStatus();
+    case CorpusFormat::kText:
+      AddRunningText(text, result);
+      return absl::OkStatus();
+    case CorpusFormat::kJsonLines:
+      return AddJson(text, where, result);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchTokenizer::AddJson(absl::string_view text,
+                                     const std::string& where,
+                                     TokenizedBatch* result) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json record, ParseJson(text, where));
+  const std::string* const field = TextField(record, options_->field);
+  if (field == nullptr) {
+    return NoText(record, options_->field, where);
+  }
+  for (const absl::string_view paragraph : Paragraphs(*field)) {
+    AddRunningText(paragraph, result);
+  }
+  return absl::OkStatus();
+}
+
+void BatchTokenizer::AddRunningText(absl::string_view text,
+                                    TokenizedBatch* result) {
+  for (const ByteRange& sentence : options_->split_sentences(text)) {
+    AddSentence(StripWhiteSpace(text.substr(
+                    static_cast<size_t>(sentence.begin),
+                    static_cast<size_t>(sentence.end - sentence.begin))),
+                result);
+  }
+}
+
+void BatchTokenizer::AddSentence(absl::string_view text,
+                                 TokenizedBatch* result) {
+  const size_t before = result->ids.size();
+  cache_.Encode(text, &result->ids);
+  if (result->ids.size() > before) {
+    result->sentences.push_back(
+        {.end = result->ids.size(), .text_hash = HashText(text)});
+  }
+}
+
+}  // namespace etc

@@ -1,0 +1,92 @@
+#ifndef ETC_TASKS_PRETRAIN_CORPUS_BATCH_TOKENIZER_H_
+#define ETC_TASKS_PRETRAIN_CORPUS_BATCH_TOKENIZER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tasks/pretrain/corpus/corpus_reader.h"
+#include "tasks/pretrain/corpus/corpus_tokenizer.h"
+#include "tasks/pretrain/corpus/word_cache.h"
+#include "tasks/text/sentence_splitter.h"
+
+namespace etc {
+
+// What becomes of bytes that are not UTF-8.
+enum class InvalidUtf8 {
+  // Each ill-formed sequence (maximal subpart) becomes U+FFFD, which BERT's
+  // tokenizer deletes, and is counted.
+  kReplace,
+  // An error.
+  kError,
+};
+
+struct BatchTokenizerOptions {
+  CorpusFormat format = CorpusFormat::kBert;
+  // kJsonLines: the field with the text.
+  std::string field = "text";
+  InvalidUtf8 invalid_utf8 = InvalidUtf8::kReplace;
+  // Of running text; kBert has sentences.
+  SentenceSplitter split_sentences = SplitSentences;
+};
+
+// The sentences of a batch, those without tokens left out.
+struct TokenizedBatch {
+  struct Sentence {
+    // Of `ids`, behind its last token; the first of all begins at 0.
+    size_t end = 0;
+    // HashText of its text.
+    uint64_t text_hash = 0;
+    // Whether a document ends behind it. Such a one may have no tokens.
+    bool ends_document = false;
+  };
+  std::vector<Sentence> sentences;
+  std::vector<int32_t> ids;
+  std::vector<uint8_t> continuations;
+  // Sequences of bytes that were not UTF-8.
+  int64_t replaced = 0;
+  // Bytes of the batch, unpacked, and CorpusBatch::bytes_read.
+  uint64_t text_bytes = 0;
+  uint64_t bytes_read = 0;
+};
+
+// Tokenizes batches, one after the other; for one thread.
+class BatchTokenizer {
+ public:
+  // All must outlive it.
+  BatchTokenizer(const CorpusTokenizer* tokenizer,
+                 const BatchTokenizerOptions* options);
+
+  //   kInvalidArgument  bytes that are not UTF-8, with InvalidUtf8::kError; a
+  //                     line that is no JSON object with the field; the message
+  //                     has file and line
+  absl::StatusOr<TokenizedBatch> Tokenize(const CorpusBatch& batch);
+
+ private:
+  absl::Status AddPiece(absl::string_view text, const std::string& where,
+                        TokenizedBatch* result);
+  absl::Status AddJson(absl::string_view text, const std::string& where,
+                       TokenizedBatch* result);
+  void AddRunningText(absl::string_view text, TokenizedBatch* result);
+  void AddSentence(absl::string_view text, TokenizedBatch* result);
+
+  const CorpusTokenizer* const tokenizer_;
+  const BatchTokenizerOptions* const options_;
+  WordCache cache_;
+};
+
+// `text` with U+FFFD in place of each ill-formed sequence, and the number of
+// these.
+struct ReplacedText {
+  std::string text;
+  int64_t replaced = 0;
+};
+ReplacedText ReplaceIllFormed(absl::string_view text);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_CORPUS_BATCH_TOKENIZER_H_

@@ -1,0 +1,114 @@
+#include "tasks/pretrain/corpus/corpus_tokenizer.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "etc/weights/wordpiece_options.h"
+
+namespace etc {
+namespace {
+
+constexpr absl::string_view kWordContinuation = "##";
+constexpr absl::string_view kWordStart = "\u2581";
+
+// The id of the first of `names` that the vocabulary has, or -1.
+int32_t FirstId(const Tokenizer& tokenizer,
+                const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (const int32_t id = tokenizer.Id(name); id >= 0) {
+      return id;
+    }
+  }
+  return -1;
+}
+
+// By its pieces, so that a tokenizer.json and the vocab.txt that is equivalent
+// are the same vocabulary.
+std::string WordPieceDigest(const Tokenizer& tokenizer) {
+  Sha256 digest;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    digest.Update(absl::StrCat(tokenizer.Piece(id), "\n"));
+  }
+  return digest.HexDigest();
+}
+
+// By the file, which also has the scores of pieces and the normalizer.
+absl::StatusOr<std::string> SentencePieceDigest(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const std::string model,
+                       ReadFile(path, kMaxVocabularyBytes));
+  Sha256 digest;
+  digest.Update(model);
+  return digest.HexDigest();
+}
+
+// The options of a tokenizer that are not the defaults, but for lower_case.
+std::string WordPieceText(const Tokenizer& tokenizer) {
+  if (tokenizer.wordpiece_options() == nullptr) {
+    return "";
+  }
+  WordPieceOptions options = *tokenizer.wordpiece_options();
+  if (options.strip_accents == options.lower_case) {
+    options.strip_accents.reset();
+  }
+  const std::string json = WordPieceOptionsToJson(options);
+  return json == "{}" ? "" : json;
+}
+
+}  // namespace
+
+absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
+    const TokenizerConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+    const std::string& mask_piece) {
+  const bool is_wordpiece = config.type == "wordpiece";
+  CorpusTokenizer made;
+  TokenStoreSettings& settings = made.settings;
+  settings.tokenizer_kind =
+      is_wordpiece ? TokenizerKind::kWordPiece : TokenizerKind::kSentencePiece;
+  settings.vocab_size = tokenizer->vocab_size();
+  settings.lower_case = tokenizer->lower_cases();
+  settings.wordpiece_options = WordPieceText(*tokenizer);
+  settings.split_punctuation = !is_wordpiece && config.split_punctuation;
+  if (is_wordpiece) {
+    settings.vocabulary_sha256 = WordPieceDigest(*tokenizer);
+  } else {
+    ETC_ASSIGN_OR_RETURN(settings.vocabulary_sha256,
+                         SentencePieceDigest(config.vocabulary));
+  }
+  std::vector<std::string> masks = {"[MASK]"};
+  if (!mask_piece.empty()) {
+    masks = {mask_piece};
+  } else if (!is_wordpiece) {
+    masks.emplace_back("<mask>");
+  }
+  settings.mask_id = FirstId(*tokenizer, masks);
+  if (settings.mask_id < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.vocabulary, ": the vocabulary (", settings.vocab_size,
+        " pieces) should have ",
+        absl::StrJoin(masks, " or ",
+                      [](std::string* out, const std::string& name) {
+                        *out += QuotedName(name);
+                      }),
+        ", which stands for masked tokens in pre-training, but has not"));
+  }
+  settings.unknown_id = FirstId(*tokenizer, {"[UNK]", "<unk>"});
+  settings.cls_id = FirstId(*tokenizer, {"[CLS]"});
+  settings.sep_id = FirstId(*tokenizer, {"[SEP]"});
+  for (int32_t id = 0; id < settings.vocab_size; ++id) {
+    const std::string piece = tokenizer->Piece(id);
+    made.is_continuation.push_back(static_cast<uint8_t>(
+        is_wordpiece ? absl::StartsWith(piece, kWordContinuation)
+                     : !absl::StartsWith(piece, kWordStart)));
+  }
+  made.tokenizer = std::move(tokenizer);
+  return made;
+}
+
+}  // namespace etc

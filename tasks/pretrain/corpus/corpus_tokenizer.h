@@ -1,0 +1,39 @@
+#ifndef ETC_TASKS_PRETRAIN_CORPUS_CORPUS_TOKENIZER_H_
+#define ETC_TASKS_PRETRAIN_CORPUS_CORPUS_TOKENIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/config/config.h"
+#include "tasks/pretrain/corpus/token_store_format.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// A tokenizer with what pre-training asks of it.
+struct CorpusTokenizer {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  // All but `sentences`, which is empty.
+  TokenStoreSettings settings;
+  // [vocab_size]: 1 for a piece that continues a word: a WordPiece with "##", a
+  // SentencePiece that does not begin with U+2581 (doc/pretraining.md 8).
+  std::vector<uint8_t> is_continuation;
+};
+
+// What a tokenizer that was loaded as `config` says means for a store; also to
+// compare a run with the settings of a store (CheckSameTokenizer).
+//
+//   mask_piece  the piece that stands for a masked token; empty: "[MASK]", and
+//               for SentencePiece also "<mask>"
+//   kInvalidArgument  the vocabulary does not have it
+// and what reading the file of a SentencePiece model says.
+absl::StatusOr<CorpusTokenizer> MakeCorpusTokenizer(
+    const TokenizerConfig& config, std::shared_ptr<const Tokenizer> tokenizer,
+    const std::string& mask_piece = "");
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_CORPUS_CORPUS_TOKENIZER_H_

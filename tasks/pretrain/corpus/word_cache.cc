@@ -1,0 +1,103 @@
+#include "tasks/pretrain/corpus/word_cache.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+
+namespace etc {
+namespace {
+
+// Longer ones seldom come again.
+constexpr size_t kLongestCachedWord = 32;
+// When there are so many, it begins anew; the frequent ones are back at once.
+constexpr size_t kMostCachedWords = size_t{1} << 17;
+
+}  // namespace
+
+WordCache::WordCache(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {
+  for (const char blank : tokenizer->cutting_places().blanks) {
+    is_blank_[static_cast<unsigned char>(blank)] = true;
+  }
+}
+
+bool WordCache::MayCut(absl::string_view text) const {
+  const CuttingPlaces& places = tokenizer_->cutting_places();
+  return !places.blanks.empty() &&
+         std::none_of(places.joining.begin(), places.joining.end(),
+                      [text](const std::string& joining) {
+                        return absl::StrContains(text, joining);
+                      });
+}
+
+void WordCache::Encode(absl::string_view text, std::vector<int32_t>* ids) {
+  if (!MayCut(text)) {
+    EncodeAnew(text, ids);
+    return;
+  }
+  const auto is_blank = [this](char byte) {
+    return is_blank_[static_cast<unsigned char>(byte)];
+  };
+  const size_t ids_before = ids->size();
+  double before = 0;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    if (is_blank(*at)) {
+      ++at;
+      continue;
+    }
+    const char* const begin = at;
+    while (at != end && !is_blank(*at)) {
+      ++at;
+    }
+    if (!EncodeWord({begin, static_cast<size_t>(at - begin)}, &before, ids)) {
+      ids->resize(ids_before);
+      EncodeAnew(text, ids);
+      return;
+    }
+  }
+}
+
+bool WordCache::EncodeWord(absl::string_view word, double* before,
+                           std::vector<int32_t>* ids) {
+  const auto is_sure = [before](const PartScore& score) {
+    const bool sure = *before < score.sure_below;
+    *before += score.size;
+    return sure;
+  };
+  if (word.size() > kLongestCachedWord) {
+    EncodeAnew(word, ids);
+    return is_sure(tokenizer_->ScoreOf(word));
+  }
+  const Word& found = Find(word);
+  const auto first = ids_.begin() + found.begin;
+  ids->insert(ids->end(), first, first + found.size);
+  return is_sure(found.score);
+}
+
+const WordCache::Word& WordCache::Find(absl::string_view word) {
+  const auto found = words_.find(word);
+  if (found != words_.end()) {
+    return found->second;
+  }
+  if (words_.size() == kMostCachedWords) {
+    words_.clear();
+    ids_.clear();
+  }
+  const size_t begin = ids_.size();
+  EncodeAnew(word, &ids_);
+  return words_
+      .emplace(word, Word{.begin = static_cast<uint32_t>(begin),
+                          .size = static_cast<uint32_t>(ids_.size() - begin),
+                          .score = tokenizer_->ScoreOf(word)})
+      .first->second;
+}
+
+void WordCache::EncodeAnew(absl::string_view text,
+                           std::vector<int32_t>* ids) const {
+  for (const Token& piece : tokenizer_->Encode(text)) {
+    ids->push_back(piece.id);
+  }
+}
+
+}  // namespace etc

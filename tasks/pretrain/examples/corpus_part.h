@@ -1,0 +1,104 @@
+#ifndef ETC_TASKS_PRETRAIN_EXAMPLES_CORPUS_PART_H_
+#define ETC_TASKS_PRETRAIN_EXAMPLES_CORPUS_PART_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tasks/pretrain/corpus/token_store.h"
+#include "tasks/pretrain/examples/document_set.h"
+
+namespace etc {
+
+// Which documents of a token store are read (doc/pretraining.md 10, step 7).
+struct CorpusPartOptions {
+  // The development part, or the rest.
+  bool development = false;
+  // About one document of so many is held out for development: those whose hash
+  // is a multiple. 0: none is.
+  int64_t development_one_in = 1000;
+  // Documents with fewer sentences are left out.
+  int64_t min_sentences = 1;
+  // Longer documents are divided into equal ones of at most so many sentences,
+  // each of which is held out, or drawn as a random next text, by itself: for
+  // corpora of a few books. 0: none is divided.
+  int64_t max_sentences = 0;
+};
+
+// Sentences [begin, end) of a store: a document, or what it was divided into.
+struct SentenceRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t size() const { return end - begin; }
+  bool operator==(const SentenceRange&) const = default;
+};
+
+// What became of the documents of a part, for people to read.
+struct CorpusCounts {
+  // After dividing.
+  int64_t documents = 0;
+  // Left out: fewer sentences than `min_sentences`.
+  int64_t short_documents = 0;
+  // Of the documents that are read.
+  int64_t sentences = 0;
+  int64_t tokens = 0;
+  // Sentences longer than an input takes; what is beyond it is cut off (BERT)
+  // or becomes a sentence of its own (ETC).
+  int64_t cut_sentences = 0;
+  // ETC: parts of documents, and the sequences that they are packed into.
+  int64_t windows = 0;
+  int64_t sequences = 0;
+};
+
+// "1,234 documents (5 left out: fewer than 7 sentences), ..." without the line
+// end.
+std::string DescribeCounts(const CorpusCounts& counts,
+                           const CorpusPartOptions& options);
+
+// The documents of a part, in the order of the store; fills the numbers of
+// documents, sentences and tokens of `counts`. Reads the index only.
+//   kFailedPrecondition  there is none; the message says why (the store is
+//                        empty, or which option of CorpusPartOptions left none)
+//   kInvalidArgument     an option is negative
+absl::StatusOr<std::vector<SentenceRange>> SelectDocuments(
+    const TokenStore& store, const CorpusPartOptions& options,
+    CorpusCounts* counts);
+
+// Puts tokens [begin, end) of `store` behind `pieces`.
+//   kDataLoss  the store is damaged there
+absl::Status AppendTokens(const TokenStore& store, int64_t begin, int64_t end,
+                          Pieces* pieces);
+
+// Some documents of a token store, which must outlive it.
+class StoreDocuments : public DocumentSet {
+ public:
+  StoreDocuments(const TokenStore* store, std::vector<SentenceRange> documents)
+      : store_(store), documents_(std::move(documents)) {}
+
+  int64_t size() const override {
+    return static_cast<int64_t>(documents_.size());
+  }
+  int64_t num_sentences(int64_t document) const override {
+    return Range(document).size();
+  }
+  absl::Status AppendSentence(int64_t document, int64_t sentence,
+                              Pieces* pieces) const override;
+
+  // Where document `document` of this set is in the store.
+  const SentenceRange& Range(int64_t document) const {
+    return documents_[static_cast<size_t>(document)];
+  }
+
+ private:
+  const TokenStore* const store_;
+  const std::vector<SentenceRange> documents_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_EXAMPLES_CORPUS_PART_H_

@@ -1,0 +1,126 @@
+#ifndef ETC_TASKS_PRETRAIN_HEADS_MLM_LOSS_H_
+#define ETC_TASKS_PRETRAIN_HEADS_MLM_LOSS_H_
+
+#include <torch/types.h>
+#include <cstdint>
+#include "base/linear.h"
+#include <functional>
+#include <vector>
+
+namespace etc {
+
+// The tied decoder of masked-language modelling. M predictions, E the width of
+// the token table, V the size of the vocabulary.
+struct MlmDecoderInput {
+  torch::Tensor hidden;  // [M, E], floating
+  torch::Tensor table;   // [V, E], the encoder's token table itself
+  torch::Tensor bias;    // [V]
+  torch::Tensor labels;  // [M] int64, each in [0, V)
+};
+
+struct MlmDecoderOptions {
+  // Of the products, as in the encoder: float32 on the CPU only.
+  LinearPrecision precision = LinearPrecision::kFloat32;
+  // The most bytes of logits at a time; 0: 8 MiB on the CPU, where they stay in
+  // its cache, and 128 MiB elsewhere. (One column of at most 4096 rows is
+  // computed in any case.)
+  int64_t slice_bytes = 0;
+  // Of slices that are kept for the backward pass, if there is one, instead of
+  // being computed again.
+  int64_t kept_bytes = int64_t{64} << 20;
+};
+
+struct MlmLosses {
+  // - log softmax(hidden table^T + bias)[label] of each prediction: [M],
+  // float32 or, of doubles, float64.
+  torch::Tensor losses;
+  // Whether the label is the first of the largest logits: [M] bool.
+  torch::Tensor correct;
+
+  // The sum of the losses, a scalar; 0 without predictions. The same bits at
+  // any number of threads.
+  torch::Tensor Sum() const;
+};
+
+// Cross-entropies of the predictions (doc/pretraining.md 5). Of [M, V] logits
+// only a slice exists at a time, [rows, columns]: the losses need of the others
+// the running maximum and sum of exponentials of each row, and the backward
+// pass computes each slice again, but for the first, which are kept,
+//
+//   d logits = (softmax(logits) - onehot(label)) d loss
+//
+// and with it all of the rows of the table's gradient that belong to its
+// columns, so that only the gradient itself is [V, E].
+//
+// Memory at a time, beside inputs and gradients: `slice_bytes` once, in
+// bfloat16 once and a half, and at the end of a slice its [columns, E]. For the
+// backward pass it keeps the inputs, M numbers, and `kept_bytes`.
+//
+// Differentiable in hidden, table and bias, once (c10::Error). Throws
+// c10::Error for other shapes and, on the CPU, for labels out of range.
+MlmLosses ComputeMlmLosses(const MlmDecoderInput& input,
+                           const MlmDecoderOptions& options = {});
+
+// The definition, with all logits at once; of any dtype, differentiable twice.
+MlmLosses ComputeMlmLossesReference(const MlmDecoderInput& input);
+
+// Slices of the [M, V] logits of masked tokens, and what is known of the rows
+// as one slice after the other comes.
+
+// A slice of the logits: rows and columns, ends exclusive.
+struct LogitSlice {
+  int64_t first_row, rows;
+  int64_t first_column, columns;
+
+  torch::Tensor Rows(const torch::Tensor& tensor) const {
+    return tensor.narrow(0, first_row, rows);
+  }
+  torch::Tensor Columns(const torch::Tensor& tensor) const {
+    return tensor.narrow(0, first_column, columns);
+  }
+};
+
+// Slices by columns, and each of them by rows: what belongs to a column then
+// comes together, and no sum over all rows waits for its end. Of at most
+// `elements`, but at least of one column of at most 4096 rows.
+std::vector<LogitSlice> SlicesOf(int64_t rows, int64_t columns,
+                                 int64_t elements);
+
+// Whether it is float32 on the CPU.
+bool IsDoneByParts(const torch::Tensor& tensor);
+
+// Calls function(begin, size) for parts of the indices of dimension `dim` of a
+// slice. Float32 on the CPU goes in parts on several threads: what LibTorch
+// itself divides among them differs in the last bits from one number of threads
+// to another (etc/nn/activation.cc).
+void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
+                      const std::function<void(int64_t, int64_t)>& function);
+
+// What the losses need of the columns so far, each [rows].
+struct RunningLosses {
+  torch::Tensor maximum;
+  torch::Tensor sum;          // of exp(logit - maximum)
+  torch::Tensor best;         // first column of the maximum
+  torch::Tensor label_logit;  // 0 until its column has come
+
+  static RunningLosses Of(int64_t rows, const torch::TensorOptions& floating,
+                          const torch::TensorOptions& integer);
+
+  RunningLosses Rows(int64_t begin, int64_t size) const;
+
+  // Adds columns from `first_column` on, of all rows. Labels count from that
+  // column. The logits become exp(logit - maximum), with the new maximum.
+  void Add(const torch::Tensor& logits, const torch::Tensor& labels,
+           int64_t first_column) const;
+};
+
+// Logarithms of the sums of exponentials of all rows' logits, and the losses.
+struct LogSums {
+  torch::Tensor log_sums;
+  torch::Tensor losses;
+};
+LogSums Finish(const RunningLosses& running);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PRETRAIN_HEADS_MLM_LOSS_H_

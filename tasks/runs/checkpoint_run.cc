@@ -1,0 +1,214 @@
+#include "tasks/runs/checkpoint_run.h"
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "etc/weights/pretraining_parameters.h"
+#include "tasks/data/data_files.h"
+#include "tasks/output/find_checkpoint.h"
+#include "tasks/task/task.h"
+#include "tasks/train/device.h"
+#include "tasks/train/finetune.h"
+#include "tasks/train/model_files.h"
+#include "tasks/train/open_data.h"
+#include "tasks/train/run_plan.h"
+#include "tasks/train/shared_start.h"
+#include "tasks/train/task_model.h"
+
+namespace etc {
+namespace {
+
+// One that the scores were trained with needs them, and the other way round.
+void WarnOfOtherResidual(const std::string& trained,
+                         const CheckpointRunOptions& options) {
+  if (options.residual_attention != trained) {
+    options.warn(absl::StrCat(
+        "residual attention: trained with ", trained, ", now ",
+        options.residual_attention,
+        "; the model has learnt with the scores of ", trained,
+        ", so expect worse results: to compare the two, fine-tune with each"));
+  }
+}
+
+// The configuration with which the checkpoint in `directory` is run.
+absl::StatusOr<FinetuneConfig> ConfigOfRun(
+    const std::string& directory, const CheckpointRunOptions& options) {
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config, ReadTaskModelConfig(directory));
+  if (options.predicts && config.task == kPretrainingTask) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory,
+                     " is of pre-training, which predicts nothing that has a "
+                     "file: `realetc evaluate` scores it"));
+  }
+  if (!options.data.empty()) {
+    config.data.dev = options.data;
+  }
+  if (!options.residual_attention.empty()) {
+    WarnOfOtherResidual(config.residual_attention, options);
+    config.residual_attention = options.residual_attention;
+    config.model.residual_attention = options.residual_attention;
+  }
+  config.train.device = options.device;
+  config.train.threads = options.threads.value_or(config.train.threads);
+  config.train.evaluation_batch_size =
+      options.batch_size.value_or(config.train.evaluation_batch_size);
+  return config;
+}
+
+// All files below a directory.
+void AddFilesBelow(const std::string& directory,
+                   std::vector<std::string>* files) {
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(directory, error),
+       end;
+       !error && entry != end; entry.increment(error)) {
+    files->push_back(entry->path().string());
+  }
+}
+
+// The files of the checkpoint in `directory`, and of the run that it is of.
+void AddCheckpoint(const std::filesystem::path& directory,
+                   std::vector<std::string>* files) {
+  AddFilesBelow(directory.string(), files);
+  const std::filesystem::path checkpoints = directory.parent_path();
+  if (checkpoints.filename() != "checkpoints") {
+    return;
+  }
+  AddFilesBelow(checkpoints.string(), files);
+  const std::filesystem::path seed = checkpoints.parent_path();
+  const std::filesystem::path run = seed.parent_path();
+  for (const std::filesystem::path& above : {seed, run, run.parent_path()}) {
+    for (const char* name :
+         {"metrics.jsonl", "checkpoints.json", "summary.json", "grid.json"}) {
+      files->push_back((above / name).string());
+    }
+  }
+}
+
+// Returns the files that a run of the checkpoint in `directory` reads, and the
+// prefixes of those that it writes beside its predictions.
+absl::StatusOr<CheckpointRunFiles> FilesOf(const std::string& directory,
+                                           const CheckpointRun& run) {
+  CheckpointRunFiles files;
+  AddCheckpoint(directory, &files.read);
+  if (!run.config.data.dev.empty()) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
+                         FindDataFiles(run.config.data.dev));
+    files.read.insert(files.read.end(), data.begin(), data.end());
+  }
+  files.read.push_back(run.config.tokenizer.vocabulary);
+  for (const PredictionFile& file :
+       run.setup.task->MakePredictions()->MoreFiles()) {
+    files.prefixes.push_back(file.prefix);
+  }
+  return files;
+}
+
+// In the first process, of whose result all others learn.
+absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
+                        const CheckpointRunOptions& options) {
+  absl::Status status;
+  if (options.check != nullptr &&
+      (options.group == nullptr || options.group->is_first())) {
+    const absl::StatusOr<CheckpointRunFiles> files = FilesOf(directory, run);
+    status = files.ok() ? options.check(*files) : files.status();
+  }
+  return options.group == nullptr ? status : options.group->Agree(status);
+}
+
+std::string DescribeSkipped(const SkippedRecords& skipped) {
+  return absl::StrCat(
+      "skipped ", Counted(skipped.count, "bad record"),
+      skipped.count == 1 ? ": " : ", the first: ", skipped.first_message);
+}
+
+// Says what was left out; if that is all, it is an error.
+absl::Status ReportLeftOut(const Evaluation& evaluation,
+                           const CheckpointRunOptions& options) {
+  const bool has_skipped = evaluation.skipped.count > 0;
+  if (evaluation.num_examples == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is nothing to ", options.predicts ? "predict" : "evaluate", ": ",
+        has_skipped ? DescribeSkipped(evaluation.skipped)
+                    : "the data have no records"));
+  }
+  if (has_skipped) {
+    options.warn(DescribeSkipped(evaluation.skipped));
+  }
+  const int64_t unanswered = evaluation.predictions->num_unanswered();
+  if (!options.predicts && unanswered > 0 && !evaluation.metrics.empty()) {
+    options.warn(absl::StrCat(
+        Counted(unanswered, "record"), " without an answer ",
+        unanswered == 1 ? "is" : "are", " left out of the scores"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointRun> RunCheckpoint(
+    const CheckpointRunOptions& options) {
+  CheckpointRun run;
+  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint checkpoint,
+                       FindCheckpoint(options.checkpoint));
+  if (!checkpoint.reason.empty()) {
+    options.reporter->Message(absl::StrCat("checkpoint: ", checkpoint.directory,
+                                           ", ", checkpoint.reason));
+  }
+  ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
+  ETC_RETURN_IF_ERROR(CheckSameStart(run.config, {.group = options.group}));
+  ETC_ASSIGN_OR_RETURN(run.setup, SetUpTask(run.config));
+  if (run.config.data.dev.empty() && !run.setup.task->holds_out()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(checkpoint.directory,
+                     ": its configuration names no dev files; give some with "
+                     "--data"));
+  }
+  ETC_RETURN_IF_ERROR(CheckFiles(checkpoint.directory, run, options));
+  for (const std::string& warning : run.setup.warnings) {
+    options.warn(warning);
+  }
+  ETC_ASSIGN_OR_RETURN(const RunDevice device,
+                       DeviceOfRun(run.config, CudaDevicesOf(options.group),
+                                   /*field=*/"--device"));
+  const CurrentDevice current(device.device);
+  ETC_RETURN_IF_ERROR(SetThreads(run.config.train.threads).status());
+  ETC_ASSIGN_OR_RETURN(
+      TaskModel model,
+      NamingOutOfMemory(
+          [&] { return absl::StrCat("loading ", checkpoint.directory); },
+          [&] {
+            return LoadTaskModel(checkpoint.directory, run.config,
+                                 *run.setup.task, device.device);
+          }));
+  options.reporter->Message(device.message);
+  EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
+  evaluate.reporter = options.reporter;
+  evaluate.stop = options.stop;
+  evaluate.group = options.group;
+  evaluate.predicts = options.predicts;
+  ETC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ExampleSource> records,
+      OpenRecords(run.config.data.dev, *run.setup.task,
+                  {.use = options.predicts ? RecordUse::kPrediction
+                                           : RecordUse::kEvaluation,
+                   .reporter = options.reporter,
+                   .stop = evaluate.stop,
+                   .group = options.group,
+                   .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
+  ETC_ASSIGN_OR_RETURN(run.evaluation,
+                       Evaluate(&model, *run.setup.task, *records, evaluate));
+  if (options.group == nullptr || options.group->is_first()) {
+    ETC_RETURN_IF_ERROR(ReportLeftOut(run.evaluation, options));
+  }
+  return run;
+}
+
+}  // namespace etc

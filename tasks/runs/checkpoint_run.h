@@ -1,0 +1,73 @@
+#ifndef ETC_TASKS_RUNS_CHECKPOINT_RUN_H_
+#define ETC_TASKS_RUNS_CHECKPOINT_RUN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tasks/config/config.h"
+#include "tasks/runs/task_setup.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/progress.h"
+
+namespace etc {
+
+// The paths of the files that a run reads, and the prefixes of those that it
+// writes beside its predictions (PredictionFile).
+struct CheckpointRunFiles {
+  std::vector<std::string> read;
+  std::vector<std::string> prefixes;
+};
+
+// A checkpoint's model to be run over a data set.
+struct CheckpointRunOptions {
+  // Directory that fine-tuning wrote: of a checkpoint, or of a grid, run or
+  // seed, whose best one is taken (FindCheckpoint).
+  std::string checkpoint;
+  // Official files; empty: the dev files of the checkpoint's configuration.
+  std::vector<std::string> data;
+  // "off", "sum" or "mean"; empty: as it was trained.
+  std::string residual_attention;
+  // As train.device; that of the training does not matter.
+  std::string device = "auto";
+  // True if the run makes a prediction file: answers are not read then.
+  // Pre-training has no such file.
+  bool predicts = false;
+  // Called before the model is loaded, in the first process alone: with the
+  // files that are read, and the prefixes of those that the task writes beside
+  // its predictions (PredictionFile). Its error ends the run. May be empty.
+  std::function<absl::Status(const CheckpointRunFiles& files)> check;
+  // CPU threads and examples per batch; absent: those of the configuration.
+  std::optional<int64_t> threads;
+  std::optional<int64_t> batch_size;
+
+  // Gets progress, and which checkpoint was taken. Not null.
+  RunReporter* reporter = nullptr;
+  // Gets each warning, as if the residual attention is not that of the
+  // training. Not empty.
+  std::function<void(const std::string& warning)> warn;
+  // True ends the evaluation (kCancelled). May be null.
+  const std::atomic<bool>* stop = nullptr;
+  // See EvaluateOptions.
+  ProcessGroup* group = nullptr;
+};
+
+struct CheckpointRun {
+  FinetuneConfig config;
+  // What the predictions come from; must live as long as they.
+  TaskSetup setup;
+  Evaluation evaluation;
+};
+
+// Runs it. Errors also as of DeviceOfRun.
+absl::StatusOr<CheckpointRun> RunCheckpoint(
+    const CheckpointRunOptions& options);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_RUNS_CHECKPOINT_RUN_H_

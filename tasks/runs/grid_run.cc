@@ -1,0 +1,364 @@
+#include "tasks/runs/grid_run.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/directory.h"
+#include "base/status_macros.h"
+#include "etc/config.h"
+#include "tasks/config/grid.h"
+#include "tasks/output/checkpoint_store.h"
+#include "tasks/output/grid_results.h"
+#include "tasks/registry.h"
+#include "tasks/runs/task_setup.h"
+#include "tasks/train/open_data.h"
+#include "tasks/train/run_claims.h"
+#include "tasks/train/shared_start.h"
+
+namespace etc {
+namespace {
+
+// `error` of a setting, with which it is.
+absl::Status InSetting(const std::string& name, const absl::Status& error) {
+  return absl::Status(error.code(),
+                      absl::StrCat("setting ", name, ": ", error.message()));
+}
+
+// What settings share that differ neither in their model nor in examples.
+struct OpenedTask {
+  TaskSetup setup;
+  std::unique_ptr<RunData> data;
+};
+
+struct PreparedSetting {
+  GridSetting setting;
+  std::shared_ptr<const OpenedTask> opened;  // null once it has been run
+  int64_t num_steps = 0;                     // of all seeds
+};
+
+bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
+  return a.task_options == b.task_options && a.data == b.data &&
+         a.tokenizer == b.tokenizer &&
+         EtcConfigToJson(a.model) == EtcConfigToJson(b.model);
+}
+
+// How far the runs of a configuration have come, by their directory.
+enum RunProgress : char { kNotBegun = '0', kBegun = '1', kFinished = '2' };
+
+char ProgressOf(const FinetuneConfig& config) {
+  std::error_code ignored;
+  if (std::filesystem::exists(config.output + "/summary.json", ignored)) {
+    return kFinished;
+  }
+  const bool is_begun = std::any_of(
+      config.train.seeds.begin(), config.train.seeds.end(), [&](int64_t seed) {
+        return CheckpointStore(SeedDirectory(config, seed) + "/checkpoints")
+            .last()
+            .has_value();
+      });
+  return is_begun ? kBegun : kNotBegun;
+}
+
+absl::Status HasRunAlready(const FinetuneConfig& config) {
+  return absl::AlreadyExistsError(absl::StrCat(
+      config.output,
+      " has a run already: resume it, or choose another output directory"));
+}
+
+// Nothing of it is left to run.
+bool IsDone(const SettingResult& setting) {
+  return setting.result.finished || !setting.diverged.empty();
+}
+
+std::string GridFile(const FinetuneConfig& config) {
+  return config.output + "/grid.json";
+}
+
+// Each warning once.
+class Warnings {
+ public:
+  explicit Warnings(const std::function<void(const std::string&)>& warn)
+      : warn_(warn) {}
+  void Add(const std::vector<std::string>& warnings) {
+    for (const std::string& warning : warnings) {
+      if (said_.insert(warning).second) {
+        warn_(warning);
+      }
+    }
+  }
+
+ private:
+  const std::function<void(const std::string&)>& warn_;
+  std::set<std::string> said_;
+};
+
+absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
+                                         FinetuneOptions options,
+                                         Warnings warnings) {
+  ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
+  ETC_RETURN_IF_ERROR(InFirstProcess(options.group, [&] {
+    std::error_code ignored;
+    return std::filesystem::exists(GridFile(config), ignored)
+               ? absl::AlreadyExistsError(absl::StrCat(
+                     config.output,
+                     " has the runs of a grid: choose another output "
+                     "directory"))
+           : options.resume ? CheckHasRun(config)
+                            : absl::OkStatus();
+  }));
+  // Before the data are read, which may take long.
+  ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
+  options.claims = &claims;
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
+  warnings.Add(setup.warnings);
+  GridResult grid = {.main_metric = setup.task->main_metric(),
+                     .settings = {SettingResult()}};
+  ETC_ASSIGN_OR_RETURN(grid.settings.front().result,
+                       Finetune(config, *setup.task, options));
+  grid.finished = grid.settings.front().result.finished;
+  return grid;
+}
+
+// Checks from its directory and its configuration that a setting of a grid can
+// begin, or be resumed.
+absl::Status CheckSettingWithoutData(const GridSetting& setting,
+                                     const FinetuneOptions& options) {
+  const FinetuneConfig& config = setting.config;
+  if (!options.resume && ProgressOf(config) != kNotBegun) {
+    return HasRunAlready(config);
+  }
+  absl::Status status = CheckWithoutData(config, options);
+  if (status.ok()) {
+    status = CheckLaterRuns(config, {.resume = options.resume,
+                                     .allow_changes = options.allow_changes});
+  }
+  return status.ok() ? status : InSetting(setting.name, status);
+}
+
+// The same for all of them, in the first process.
+absl::Status CheckGridWithoutData(const FinetuneConfig& config,
+                                  const std::vector<GridSetting>& settings,
+                                  const FinetuneOptions& options) {
+  return InFirstProcess(options.group, [&]() -> absl::Status {
+    if (options.resume) {
+      ETC_RETURN_IF_ERROR(CheckHasRun(config));
+    }
+    for (const GridSetting& setting : settings) {
+      ETC_RETURN_IF_ERROR(CheckSettingWithoutData(setting, options));
+    }
+    return absl::OkStatus();
+  });
+}
+
+// The settings of a grid, prepared one by one and then run.
+class GridRun {
+ public:
+  GridRun(const FinetuneConfig& config, const FinetuneOptions& options,
+          Warnings warnings)
+      : config_(config), options_(options), warnings_(std::move(warnings)) {}
+
+  // Checks a setting and opens its data, unless one before has the same.
+  absl::Status Prepare(GridSetting setting);
+  absl::StatusOr<GridResult> Run();
+
+ private:
+  absl::Status OpenTask(TaskSetup setup, PreparedSetting* prepared);
+  // The settings in the order in which they are run: first those that are
+  // finished, then those that are begun.
+  absl::StatusOr<std::vector<size_t>> OrderOfSettings() const;
+  absl::Status RunSetting(size_t index);
+
+  const FinetuneConfig& config_;
+  const FinetuneOptions& options_;
+  Warnings warnings_;
+  std::vector<PreparedSetting> settings_;
+  int64_t later_steps_ = 0;
+  // In the first process: settings of grid.json that this grid has not.
+  int64_t others_ = 0;
+  GridResult result_;
+};
+
+absl::Status GridRun::Prepare(GridSetting setting) {
+  PreparedSetting prepared = {.setting = std::move(setting)};
+  FinetuneConfig& config = prepared.setting.config;
+  const std::string& name = prepared.setting.name;
+  ETC_ASSIGN_OR_RETURN(TaskSetup setup, SetUpTraining(&config));
+  warnings_.Add(setup.warnings);
+  const std::string main_metric = setup.task->main_metric();
+  if (!settings_.empty() && main_metric != result_.main_metric) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config_.source,
+        ": the settings of grid should have one main metric, but ",
+        settings_.front().setting.name, " has ", result_.main_metric, ", and ",
+        name, " has ", main_metric));
+  }
+  result_.main_metric = main_metric;
+  ETC_RETURN_IF_ERROR(OpenTask(std::move(setup), &prepared));
+  ETC_ASSIGN_OR_RETURN(prepared.num_steps,
+                       CheckRuns(config, *prepared.opened->data, options_));
+  later_steps_ += prepared.num_steps;
+  result_.settings.push_back({.name = name, .values = prepared.setting.values});
+  settings_.push_back(std::move(prepared));
+  return absl::OkStatus();
+}
+
+absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
+  const FinetuneConfig& config = prepared->setting.config;
+  for (const PreparedSetting& other : settings_) {
+    if (HaveSameTask(other.setting.config, config)) {
+      prepared->opened = other.opened;
+      return absl::OkStatus();
+    }
+  }
+  auto opened = std::make_shared<OpenedTask>();
+  opened->setup = std::move(setup);
+  ETC_ASSIGN_OR_RETURN(opened->data,
+                       OpenRunData(config.data, *opened->setup.task,
+                                   {.reporter = options_.reporter,
+                                    .stop = options_.stop,
+                                    .group = options_.group}));
+  prepared->opened = std::move(opened);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GridResult> GridRun::Run() {
+  ETC_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOfSettings());
+  ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
+    return CheckGridFile(config_, result_.main_metric);
+  }));
+  // Left by a process that was killed while it wrote grid.json.
+  ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
+    return RemoveAbandonedTemporaries(config_.output);
+  }));
+  for (const size_t index : order) {
+    if (const absl::Status status = RunSetting(index); !status.ok()) {
+      return InSetting(settings_[index].setting.name, status);
+    }
+    if (!IsDone(result_.settings[index])) {
+      return result_;
+    }
+  }
+  if (std::all_of(result_.settings.begin(), result_.settings.end(),
+                  [](const SettingResult& setting) {
+                    return !setting.diverged.empty();
+                  })) {
+    return absl::AbortedError(absl::StrCat("all ", settings_.size(),
+                                           " settings have diverged, the first "
+                                           "one so: ",
+                                           result_.settings.front().diverged));
+  }
+  if (others_ > 0) {
+    options_.reporter->Message(absl::StrCat(
+        GridFile(config_), " also has ", Counted(others_, "setting"),
+        " of earlier grids there, which may be better"));
+  }
+  return result_;
+}
+
+absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
+  // Of the grid's directory itself, and then of each setting's. The first
+  // process alone has them.
+  std::string progress(1, ProgressOf(config_));
+  for (const PreparedSetting& prepared : settings_) {
+    progress += ProgressOf(prepared.setting.config);
+  }
+  if (options_.group != nullptr) {
+    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                         options_.group->Gather(progress));
+    progress = all.front();
+  }
+  if (progress.size() != settings_.size() + 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this process and process 0 should have the same configuration, but "
+        "differ: grid has ",
+        settings_.size(), " settings here and ", progress.size() - 1,
+        " there"));
+  }
+  if (progress[0] != kNotBegun) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        config_.output,
+        " has a run without a grid: choose another output directory"));
+  }
+  std::vector<size_t> order(settings_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return progress[a + 1] > progress[b + 1];
+  });
+  if (progress[order.front() + 1] != kNotBegun && !options_.resume) {
+    return HasRunAlready(settings_[order.front()].setting.config);
+  }
+  return order;
+}
+
+absl::Status GridRun::RunSetting(size_t index) {
+  PreparedSetting& prepared = settings_[index];
+  SettingResult& result = result_.settings[index];
+  options_.reporter->Message(absl::StrCat("setting ", index + 1, " of ",
+                                          settings_.size(), ": ",
+                                          prepared.setting.name));
+  later_steps_ -= prepared.num_steps;
+  FinetuneOptions options = options_;
+  options.data = prepared.opened->data.get();
+  options.later_steps = later_steps_;
+  absl::StatusOr<FinetuneResult> run =
+      Finetune(prepared.setting.config, *prepared.opened->setup.task, options);
+  prepared.opened.reset();
+  // All processes have it at the same place.
+  if (absl::IsAborted(run.status())) {
+    result.diverged = std::string(run.status().message());
+    options_.reporter->Message(
+        absl::StrCat("warning: ", prepared.setting.name,
+                     " has no score: ", result.diverged));
+  } else {
+    ETC_ASSIGN_OR_RETURN(result.result, std::move(run));
+  }
+  if (!IsDone(result)) {
+    return absl::OkStatus();
+  }
+  result_.finished =
+      std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
+  return InFirstProcess(options_.group, [&] {
+    const absl::StatusOr<int64_t> others = WriteGridFile(config_, result_);
+    others_ = others.value_or(0);
+    return others.status();
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<GridResult> FinetuneGrid(
+    const FinetuneConfig& config, const FinetuneOptions& options,
+    const std::function<void(const std::string&)>& warn) {
+  ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
+  if (config.grid.empty()) {
+    return FinetuneAlone(config, options, Warnings(warn));
+  }
+  ETC_ASSIGN_OR_RETURN(std::vector<GridSetting> settings,
+                       ExpandGrid(config, [](const std::string& task) {
+                         return FindTask(task).status();
+                       }));
+  // Before the data are read, which may take long.
+  ETC_RETURN_IF_ERROR(CheckGridWithoutData(config, settings, options));
+  GridRun run(config, options, Warnings(warn));
+  for (GridSetting& setting : settings) {
+    const std::string name = setting.name;
+    if (const absl::Status status = run.Prepare(std::move(setting));
+        !status.ok()) {
+      return InSetting(name, status);
+    }
+  }
+  return run.Run();
+}
+
+}  // namespace etc

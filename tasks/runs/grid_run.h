@@ -1,0 +1,38 @@
+#ifndef ETC_TASKS_RUNS_GRID_RUN_H_
+#define ETC_TASKS_RUNS_GRID_RUN_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tasks/config/config.h"
+#include "tasks/output/grid_results.h"
+#include "tasks/train/finetune.h"
+
+namespace etc {
+
+// Fine-tunes as `config` describes, for a task of the registry: all settings of
+// its grid, one after the other, each as Finetune() does into
+// <output>/<its name>; without a grid, Finetune() alone. `warn` gets each of
+// TaskSetup::warnings once.
+//
+// All settings are checked before the first run begins. Settings with the same
+// examples share the opened data. <output>/grid.json (WriteGridFile) is written
+// after each setting. A setting that diverges is left
+// (SettingResult::diverged), and the grid goes on with the others.
+//
+// A grid that is resumed runs what is not finished, and whatever was added to
+// it since; what has diverged is tried again from its last checkpoint. What was
+// begun comes first, so that one whose settings have changed is refused before
+// anything new is run. Errors also as of ExpandGrid.
+//   kAlreadyExists  the directory has one of these runs, and `resume` is false;
+//                   or it has a run with a grid, and this has none, or the
+//                   other way round
+//   kAborted        all settings have diverged
+absl::StatusOr<GridResult> FinetuneGrid(
+    const FinetuneConfig& config, const FinetuneOptions& options,
+    const std::function<void(const std::string& warning)>& warn);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_RUNS_GRID_RUN_H_

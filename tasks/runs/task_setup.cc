@@ -1,0 +1,152 @@
+#include "tasks/runs/task_setup.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/path_lookup.h"
+#include "base/status_macros.h"
+#include "etc/weights/tokenizer_files.h"
+#include "etc/weights/vocabulary_size.h"
+#include "tasks/config/grid.h"
+#include "tasks/text/sentencepiece_tokenizer.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+
+namespace etc {
+
+absl::StatusOr<FinetuneConfig> ReadTaskConfig(
+    const std::string& path, const std::vector<std::string>& overrides) {
+  const auto check_task = [](const std::string& name) {
+    return FindTask(name).status();
+  };
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
+                       ReadFinetuneConfig(path, overrides, check_task));
+  ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
+                       ExpandGrid(config, check_task));
+  for (const GridSetting& setting : settings) {
+    ETC_RETURN_IF_ERROR(CheckModelInput(setting.config));
+  }
+  return config;
+}
+
+absl::Status CheckModelInput(const FinetuneConfig& config) {
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config.task));
+  if (config.data.dev_fraction > 0 && !entry->holds_out_records) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(config.source, ": data.dev_fraction should be 0 for ",
+                     config.task, ", but is ", config.data.dev_fraction,
+                     "; it holds out records of classify and glue"));
+  }
+  const EtcConfig& model = config.model;
+  if (!model.has_long_tokens && !entry->serves_bert) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        config.source, ": model.has_long_tokens should be true, because ",
+        config.task,
+        " needs long tokens, but is false, as of BERT; give a preset of ETC, "
+        "such as \"base\""));
+  }
+  const int64_t rows = model.max_absolute_position_embeddings;
+  const auto check = [&](const char* field, int64_t length) {
+    return rows == 0 || length <= rows
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(
+                     absl::StrCat(config.source, ": data.", field,
+                                  " should be at most ", rows,
+                                  ", the number of positions of the model "
+                                  "(max_absolute_position_embeddings), but is ",
+                                  length));
+  };
+  if (model.has_long_tokens) {
+    ETC_RETURN_IF_ERROR(check("max_long_length", config.data.max_long_length));
+  }
+  return check("max_global_length", config.data.max_global_length);
+}
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
+    const TokenizerConfig& config) {
+  if (config.vocabulary.empty()) {
+    return absl::InvalidArgumentError(
+        "tokenizer.vocabulary should name a file, because init names no "
+        "checkpoint that has one");
+  }
+  ETC_ASSIGN_OR_RETURN(TokenizerFiles files,
+                       DescribeTokenizer(config.type, config.vocabulary));
+  if (config.type == "sentencepiece") {
+    return LoadSentencePieceTokenizer(
+        config.vocabulary, {.split_punctuation = config.split_punctuation});
+  }
+  ETC_RETURN_IF_ERROR(
+      SetCase(config.lower_case,
+              absl::StrCat("tokenizer.lower_case is ",
+                           config.lower_case ? "true" : "false"),
+              &files));
+  ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
+                       ReadVocabulary(config.type, config.vocabulary));
+  return ParseWordPieceTokenizer(vocabulary, config.vocabulary,
+                                 files.wordpiece);
+}
+
+namespace {
+
+// Whether the weights to start from are there, and the vocabulary beside them
+// can be taken, if it is needed.
+absl::Status CheckInit(const FinetuneConfig& config) {
+  // What is not there itself may be the prefix of a TensorFlow checkpoint.
+  if (!config.init.empty()) {
+    ETC_ASSIGN_OR_RETURN(bool is_there, PathExists(config.init));
+    if (!is_there) {
+      ETC_ASSIGN_OR_RETURN(is_there, PathExists(config.init + ".index"));
+    }
+    if (!is_there) {
+      return absl::NotFoundError(
+          absl::StrCat("init names ", config.init,
+                       ", but there is no such file or directory"));
+    }
+  }
+  if (config.init.empty() || !config.tokenizer.vocabulary.empty()) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(const TokenizerFiles found, FindTokenizer(config.init));
+  return found.unsupported.empty()
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat("tokenizer.vocabulary should name a file, for ",
+                                found.unsupported));
+}
+
+}  // namespace
+
+absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
+  ETC_RETURN_IF_ERROR(CheckModelInput(config));
+  ETC_RETURN_IF_ERROR(CheckInit(config));
+  TaskSetup setup;
+  ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
+  ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
+  ETC_RETURN_IF_ERROR(CheckVocabularySize(
+      config.tokenizer.vocabulary, setup.tokenizer->vocab_size(),
+      config.model.vocab_size, &setup.warnings));
+  setup.warnings.insert(setup.warnings.end(), config.warnings.begin(),
+                        config.warnings.end());
+  ETC_ASSIGN_OR_RETURN(setup.task, setup.entry->make(config, setup.tokenizer));
+  if (!setup.entry->splits_sentences &&
+      config.data.sentences != DataConfig().sentences) {
+    setup.warnings.push_back(
+        absl::StrCat("data.sentences is not used: ", config.task,
+                     " takes the sentences that its data have, or none"));
+  }
+  return setup;
+}
+
+absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config) {
+  // Data may take long to read, so what is quickly seen comes first.
+  ETC_RETURN_IF_ERROR(CheckModelInput(*config));
+  ETC_RETURN_IF_ERROR(CheckInit(*config));
+  ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));
+  if (entry->complete != nullptr) {
+    ETC_RETURN_IF_ERROR(entry->complete(config));
+  }
+  return SetUpTask(*config);
+}
+
+}  // namespace etc

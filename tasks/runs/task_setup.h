@@ -1,0 +1,57 @@
+#ifndef ETC_TASKS_RUNS_TASK_SETUP_H_
+#define ETC_TASKS_RUNS_TASK_SETUP_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/config/config.h"
+#include "tasks/registry.h"
+#include "tasks/task/task.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// What turns the records of a configuration into examples.
+struct TaskSetup {
+  const TaskEntry* entry = nullptr;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Task> task;
+  // What the user should hear of although it is no mistake.
+  std::vector<std::string> warnings;
+};
+
+// ReadFinetuneConfig, for the tasks of the registry: one that is not among them
+// is said before any other mistake. CheckModelInput of each setting comes last.
+absl::StatusOr<FinetuneConfig> ReadTaskConfig(
+    const std::string& path, const std::vector<std::string>& overrides);
+
+// Checks that the model can read every example that the task may make, whatever
+// the data are.
+//   kInvalidArgument  data.max_long_length or max_global_length is more than
+//                     model.max_absolute_position_embeddings, where that is not
+//                     0; a task that needs long tokens, and a model without;
+//                     data.dev_fraction of a task that holds no records out
+absl::Status CheckModelInput(const FinetuneConfig& config);
+
+// Loads the tokenizer that `config.vocabulary` is of, with the options that the
+// files beside it say (DescribeTokenizer).
+//   kInvalidArgument  it is empty, lower_case is not what those files say, and
+//                     what the loading itself says
+//   kUnimplemented    what DescribeTokenizer says
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
+    const TokenizerConfig& config);
+
+// Loads the tokenizer that the configuration names and makes its task.
+//   kInvalidArgument  what CheckVocabularySize and the loading itself say
+absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
+
+// The same for a training, before which the task completes its options from the
+// training data (TaskEntry::complete).
+absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_RUNS_TASK_SETUP_H_

@@ -1,0 +1,79 @@
+#include "tasks/task/benchmark.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace etc {
+
+TaskSettings TaskSettingsOf(const FinetuneConfig& config) {
+  return {.model = config.model,
+          .tokenizer_kind = config.tokenizer.type == "sentencepiece"
+                                ? TokenizerKind::kSentencePiece
+                                : TokenizerKind::kWordPiece,
+          .max_long_length = config.data.max_long_length,
+          .max_global_length = config.data.max_global_length};
+}
+
+absl::Status CheckTables(const EtcConfig& model, const TableSizes& needed,
+                         int64_t pieces, const std::string& source) {
+  const int64_t tokens = std::max(pieces, needed.tokens);
+  if (model.vocab_size < tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": model.vocab_size should be at least ", tokens,
+                     ", for the vocabulary and ", needed.token_names,
+                     ", but is ", model.vocab_size));
+  }
+  if (model.segment_vocab_size < needed.types) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ": model.segment_vocab_size should be at least ", needed.types,
+        ", for the types of tokens, but is ", model.segment_vocab_size));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLengths(const InputOptions& input,
+                          const NeededLengths& needed,
+                          const std::string& source) {
+  const auto check = [&source](const char* field, int64_t value, int64_t least,
+                               const char* use) {
+    return value >= least ? absl::OkStatus()
+                          : absl::InvalidArgumentError(absl::StrCat(
+                                source, ": ", field, " should be at least ",
+                                least, ", for ", use, ", but is ", value));
+  };
+  ETC_RETURN_IF_ERROR(check("data.max_long_length", input.max_long_length,
+                            needed.long_tokens, needed.long_use));
+  return check("data.max_global_length", input.max_global_length,
+               needed.global_tokens, needed.global_use);
+}
+
+HoldOutOptions HoldOutOptionsOf(const DataConfig& data) {
+  return {.patterns = data.train,
+          .fraction = data.dev_fraction,
+          .seed = data.dev_seed,
+          .expected = data.dev_records};
+}
+
+RecordLimits RecordLimitsOf(const DataConfig& data) {
+  constexpr uint64_t kMegabyte = 1'000'000;
+  return {.max_record_bytes =
+              static_cast<uint64_t>(data.max_record_megabytes) * kMegabyte,
+          .max_record_field = "data.max_record_megabytes"};
+}
+
+InputOptions InputOptionsOf(const TaskSettings& settings) {
+  const EtcConfig& model = settings.model;
+  return {
+      .max_long_length = settings.max_long_length,
+      .max_global_length = settings.max_global_length,
+      .has_long_tokens = model.has_long_tokens,
+      .tokenizer_kind = settings.tokenizer_kind,
+      .pattern = {.local_radius = model.local_radius,
+                  .relative_pos_max_distance = model.relative_pos_max_distance,
+                  .hard_g2l = model.use_hard_g2l_mask,
+                  .hard_l2g = model.use_hard_l2g_mask}};
+}
+
+}  // namespace etc

@@ -1,0 +1,138 @@
+#ifndef ETC_TASKS_TASK_BENCHMARK_HEAD_H_
+#define ETC_TASKS_TASK_BENCHMARK_HEAD_H_
+
+#include <c10/util/Exception.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "etc/config.h"
+#include "tasks/data/batch.h"
+#include "tasks/data/example.h"
+#include "tasks/task/benchmark.h"
+#include "tasks/task/task.h"
+
+namespace etc {
+
+// An example as what it is. Throws c10::Error if it is one of another task.
+template <typename E>
+const E& ExampleAs(const Example& example) {
+  const auto* typed = dynamic_cast<const E*>(&example);
+  TORCH_CHECK(typed != nullptr, "example ", example.record_id,
+              " is one of another task");
+  return *typed;
+}
+
+// A batch of the examples of one task.
+template <typename E>
+struct TypedBatch {
+  // Implicit, so that a Batch can be given to the functions of a head. Throws
+  // c10::Error if an example is one of another task.
+  TypedBatch(const Batch& batch) : inputs(batch) {
+    for (const std::shared_ptr<const Example>& example : batch.examples) {
+      examples.emplace_back(example, &ExampleAs<E>(*example));
+    }
+  }
+
+  int64_t size() const { return inputs.size(); }
+  const E& example(int64_t b) const {
+    return *examples[static_cast<size_t>(b)];
+  }
+
+  // `of` each example, a number or an enum: [B]. A member, or a function.
+  template <typename Of>
+  std::vector<int64_t> Each(Of of) const {
+    std::vector<int64_t> values;
+    for (const std::shared_ptr<const E>& example : examples) {
+      values.push_back(static_cast<int64_t>(std::invoke(of, *example)));
+    }
+    return values;
+  }
+
+  // Must outlive this.
+  const Batch& inputs;
+  std::vector<std::shared_ptr<const E>> examples;
+};
+
+// Logits as a list of tensors, and back.
+template <template <typename> class Logits>
+std::vector<torch::Tensor> TensorsOf(const Logits<torch::Tensor>& logits) {
+  std::vector<torch::Tensor> tensors;
+  ForEachMember(
+      logits, [&](const torch::Tensor& tensor) { tensors.push_back(tensor); });
+  return tensors;
+}
+template <template <typename> class Logits>
+Logits<torch::Tensor> LogitsOfTensors(
+    const std::vector<torch::Tensor>& tensors) {
+  TORCH_CHECK(tensors.size() == NumLogits<Logits>(), "expected ",
+              NumLogits<Logits>(), " tensors of logits, found ",
+              tensors.size());
+  Logits<torch::Tensor> logits;
+  size_t next = 0;
+  ForEachMember(logits,
+                [&](torch::Tensor& member) { member = tensors[next++]; });
+  return logits;
+}
+
+// An OutputHead that reads examples of type E and gives Logits.
+template <typename E, template <typename> class Logits>
+class TypedHead : public OutputHead {
+ public:
+  using TaskBatch = TypedBatch<E>;
+  using Tensors = Logits<torch::Tensor>;
+
+  std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                     const Batch& batch) final {
+    return TensorsOf(LogitsOf(encoded, batch));
+  }
+  // Throws c10::Error if an example has no answer.
+  torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                       const Batch& batch) final {
+    for (const std::shared_ptr<const Example>& example : batch.examples) {
+      TORCH_CHECK(example->has_answer, "record ", example->record_id,
+                  " has no answer, so it has no loss");
+    }
+    return LossesOf(LogitsOfTensors<Logits>(logits), batch);
+  }
+
+  // The logits of a batch.
+  virtual Tensors LogitsOf(const EtcOutput& encoded,
+                           const TaskBatch& batch) = 0;
+  // One loss for each example: [B]. All examples have an answer.
+  virtual torch::Tensor LossesOf(const Tensors& logits,
+                                 const TaskBatch& batch) = 0;
+};
+
+// The standard deviation of the truncated normal that heads of the official
+// code draw their weights from, whatever the encoder's.
+inline constexpr double kHeadInitializerRange = 0.02;
+// What the official code's LayerNorms add to the variance.
+inline constexpr double kHeadLayerNormEpsilon = 1e-12;
+
+// Cross entropy of each row: [N].
+//
+//   logits:   [N, classes]
+//   targets:  [N] int64, on any device
+torch::Tensor CrossEntropies(const torch::Tensor& logits,
+                             const torch::Tensor& targets);
+torch::Tensor CrossEntropies(const torch::Tensor& logits,
+                             const std::vector<int64_t>& targets);
+
+// A linear layer as heads of the official code begin, which reads outputs of
+// the encoder, registered in `head`.
+torch::nn::Linear RegisterHeadLinear(const std::string& name,
+                                     const EtcConfig& encoder, int64_t outputs,
+                                     torch::nn::Module* head);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TASK_BENCHMARK_HEAD_H_

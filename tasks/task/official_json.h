@@ -1,0 +1,144 @@
+#ifndef ETC_TASKS_TASK_OFFICIAL_JSON_H_
+#define ETC_TASKS_TASK_OFFICIAL_JSON_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/json_reader.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "tasks/data/id_places.h"
+#include "tasks/data/non_finite_json.h"
+#include "tasks/task/scoring.h"
+#include "base/json_text.h"
+
+namespace etc {
+
+// A T from an object of official data, which `read(reader, &value)` reads:
+// fields that it does not ask for are ignored. `where` starts each message.
+//   kInvalidArgument  the first mistake that the reader notes
+template <typename T, typename Read>
+absl::StatusOr<T> ReadObject(const nlohmann::json& json,
+                             const std::string& where, Read read) {
+  T value;
+  JsonObjectReader reader(json, where);
+  read(reader, &value);
+  ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
+  return value;
+}
+
+// The same of the object's text.
+template <typename T, typename Read>
+absl::StatusOr<T> ParseObject(absl::string_view text, const std::string& where,
+                              Read read) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+  return ReadObject<T>(json, where, read);
+}
+
+// The elements of a list, each from `read(element, where)`, which gives a value
+// or a status. `what` is what they are called: "objects".
+//   kInvalidArgument  "<where> should be a list of objects"
+template <typename T, typename Read>
+absl::StatusOr<std::vector<T>> ReadList(const nlohmann::json& json,
+                                        const std::string& where,
+                                        absl::string_view what, Read read) {
+  if (!json.is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, " should be a list of ", what));
+  }
+  std::vector<T> values;
+  values.reserve(json.size());
+  for (size_t i = 0; i < json.size(); ++i) {
+    ETC_ASSIGN_OR_RETURN(values.emplace_back(),
+                         read(json[i], absl::StrCat(where, "[", i, "]")));
+  }
+  return values;
+}
+
+// What `read(text, where)` makes of each record of the files that `pattern`
+// names, an id and a T or a status.
+//   kInvalidArgument  an id comes again; and what `read` says
+template <typename T, typename Read>
+absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read,
+                                 const RecordLimits& limits = {}) {
+  ById<T> values;
+  IdPlaces ids;
+  ETC_RETURN_IF_ERROR(ForEachRecord(
+      pattern,
+      [&](const std::string& text, const std::string& where) -> absl::Status {
+        ETC_ASSIGN_OR_RETURN(values.emplace_back(), read(text, where));
+        return ids.Add(values.back().first, where);
+      },
+      limits));
+  return values;
+}
+
+// A record of task D.
+template <typename D>
+absl::StatusOr<typename D::Record> RecordFromJson(
+    const nlohmann::json& json, const std::string& where,
+    const typename D::Options& options) {
+  return ReadObject<typename D::Record>(
+      json, where, [&](JsonObjectReader& reader, typename D::Record* record) {
+        if constexpr (requires { D::ReadRecord(reader, options, record); }) {
+          D::ReadRecord(reader, options, record);
+        } else {
+          D::ReadRecord(reader, record);
+        }
+      });
+}
+
+template <typename D>
+absl::StatusOr<typename D::Record> ParseRecord(
+    absl::string_view text, const std::string& where,
+    const typename D::Options& options = {}) {
+  ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
+  return RecordFromJson<D>(json, where, options);
+}
+
+// The same as if it had none of the fields D::AnswerFields(options), in which
+// there may also be NaN and Infinity.
+template <typename D>
+absl::StatusOr<typename D::Record> ParseRecordWithoutAnswers(
+    absl::string_view text, const std::string& where,
+    const typename D::Options& options = {}) {
+  absl::StatusOr<nlohmann::json> parsed = ParseJson(text, where);
+  if (!parsed.ok()) {
+    auto tried = ParseJson(WithNullForNonFinite(text), where);
+    parsed = tried.ok() ? std::move(tried) : std::move(parsed);
+  }
+  ETC_ASSIGN_OR_RETURN(nlohmann::json json, std::move(parsed));
+  if (json.is_object()) {
+    for (const std::string& field : D::AnswerFields(options)) {
+      json.erase(field);
+    }
+  }
+  return RecordFromJson<D>(json, where, options);
+}
+
+// A JSON value as official prediction files have it: on one line, ASCII with
+// escapes, and a newline. Bytes that are not UTF-8 become U+FFFD.
+//   Json  nlohmann::json, or nlohmann::ordered_json
+template <typename Json>
+std::string AsciiLine(const Json& json) {
+  return JsonAsciiText(json) + "\n";
+}
+
+// A line for each of `predictions`, of what `json(id, prediction)` makes of it.
+template <typename Predictions, typename ToJson>
+std::string AsciiLines(const Predictions& predictions, ToJson json) {
+  std::string lines;
+  for (const auto& [id, prediction] : predictions) {
+    lines += AsciiLine(json(id, prediction));
+  }
+  return lines;
+}
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TASK_OFFICIAL_JSON_H_

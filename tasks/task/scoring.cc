@@ -1,0 +1,213 @@
+#include "tasks/task/scoring.h"
+
+#include <set>
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tasks/data/data_files.h"
+#include "tasks/data/record_file.h"
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+#include "absl/strings/string_view.h"
+
+namespace etc {
+namespace {
+
+// The first id of `ids` that is not in `others`, or null.
+const std::string* FirstMissing(const std::set<std::string>& ids,
+                                const std::set<std::string>& others) {
+  for (const std::string& id : ids) {
+    if (!others.contains(id)) {
+      return &id;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+absl::Status ForEachRecord(
+    const std::string& pattern,
+    const std::function<absl::Status(const std::string& text,
+                                     const std::string& where)>& read,
+    const RecordLimits& limits) {
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                       FindDataFiles({pattern}));
+  for (const std::string& path : paths) {
+    ETC_ASSIGN_OR_RETURN(const RecordFile file,
+                         RecordFile::Open(path, nullptr, limits));
+    for (int64_t i = 0; i < file.size(); ++i) {
+      ETC_ASSIGN_OR_RETURN(const std::string text, file.Read(i));
+      ETC_RETURN_IF_ERROR(read(text, file.Where(i)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NothingToScore(const ScoredFiles& files, absl::string_view where) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("no record of ", files.gold, " has an answer (", where,
+                   " is the first), so there is nothing to score"));
+}
+
+absl::Status CheckSameIds(const std::set<std::string>& records,
+                          const std::set<std::string>& unanswered,
+                          const std::set<std::string>& predicted,
+                          const ScoredFiles& files, absl::string_view what) {
+  std::set<std::string> expected = predicted;
+  expected.insert(unanswered.begin(), unanswered.end());
+  if (const std::string* id = FirstMissing(records, expected)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        files.predictions, " should have a ", what, " for each document of ",
+        files.gold, ", but has none for ", *id));
+  }
+  if (const std::string* id = FirstMissing(predicted, records)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.predictions, " has a ", what, " for ", *id,
+                     ", which is no document of ", files.gold));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKnownIds(const std::set<std::string>& records,
+                           const std::set<std::string>& predicted,
+                           const ScoredFiles& files) {
+  if (const std::string* id = FirstMissing(predicted, records)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        files.predictions, ": ", *id, " is the answer to a question that ",
+        files.gold, " does not have"));
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+template <typename T>
+void CheckSameSize(absl::Span<const T> gold, absl::Span<const T> predicted) {
+  if (gold.size() != predicted.size()) {
+    throw std::invalid_argument(
+        "gold and predictions should be of the same size");
+  }
+}
+
+double Mean(absl::Span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) /
+         static_cast<double>(values.size());
+}
+
+// The mean of equal values may differ from them in the last bit.
+bool IsConstant(absl::Span<const double> values) {
+  return std::adjacent_find(values.begin(), values.end(),
+                            std::not_equal_to<>()) == values.end();
+}
+
+// From 1 on.
+std::vector<double> Ranks(absl::Span<const double> values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin + 1;
+    while (end < order.size() && values[order[end]] == values[order[begin]]) {
+      ++end;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      ranks[order[i]] = static_cast<double>(begin + 1 + end) / 2;
+    }
+    begin = end;
+  }
+  return ranks;
+}
+
+}  // namespace
+
+double MatthewsCorrelation(absl::Span<const std::string> gold,
+                           absl::Span<const std::string> predicted) {
+  CheckSameSize(gold, predicted);
+  struct Counts {
+    double gold = 0;
+    double predicted = 0;
+  };
+  std::map<absl::string_view, Counts> counts;
+  double correct = 0;
+  for (size_t i = 0; i < gold.size(); ++i) {
+    ++counts[gold[i]].gold;
+    ++counts[predicted[i]].predicted;
+    correct += gold[i] == predicted[i] ? 1 : 0;
+  }
+  // Doubles: the products are beyond 64 bits for large data.
+  const auto size = static_cast<double>(gold.size());
+  double both = 0;
+  double gold_squares = 0;
+  double predicted_squares = 0;
+  for (const auto& [label, count] : counts) {
+    both += count.gold * count.predicted;
+    gold_squares += count.gold * count.gold;
+    predicted_squares += count.predicted * count.predicted;
+  }
+  const double divisor = std::sqrt(size * size - predicted_squares) *
+                         std::sqrt(size * size - gold_squares);
+  return divisor > 0 ? (correct * size - both) / divisor : 0;
+}
+
+namespace {
+
+// The same numbers times a power of 2, if their squares would be no doubles. It
+// does not change correlations.
+std::vector<double> Scaled(absl::Span<const double> values) {
+  constexpr int kLargestExponent = 400;
+  double largest = 0;
+  for (const double value : values) {
+    largest = std::max(largest, std::abs(value));
+  }
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  std::vector<double> scaled(values.begin(), values.end());
+  if (std::abs(exponent) > kLargestExponent) {
+    for (double& value : scaled) {
+      value = std::ldexp(value, -exponent);
+    }
+  }
+  return scaled;
+}
+
+}  // namespace
+
+double PearsonCorrelation(absl::Span<const double> all_gold,
+                          absl::Span<const double> all_predicted) {
+  CheckSameSize(all_gold, all_predicted);
+  const std::vector<double> gold = Scaled(all_gold);
+  const std::vector<double> predicted = Scaled(all_predicted);
+  if (IsConstant(gold) || IsConstant(predicted)) {
+    return 0;
+  }
+  const double gold_mean = Mean(gold);
+  const double predicted_mean = Mean(predicted);
+  double covariance = 0;
+  double gold_squares = 0;
+  double predicted_squares = 0;
+  for (size_t i = 0; i < gold.size(); ++i) {
+    const double gold_part = gold[i] - gold_mean;
+    const double predicted_part = predicted[i] - predicted_mean;
+    covariance += gold_part * predicted_part;
+    gold_squares += gold_part * gold_part;
+    predicted_squares += predicted_part * predicted_part;
+  }
+  const double divisor = std::sqrt(gold_squares) * std::sqrt(predicted_squares);
+  return divisor > 0 ? std::clamp(covariance / divisor, -1.0, 1.0) : 0;
+}
+
+double SpearmanCorrelation(absl::Span<const double> gold,
+                           absl::Span<const double> predicted) {
+  CheckSameSize(gold, predicted);
+  return PearsonCorrelation(Ranks(gold), Ranks(predicted));
+}
+
+}  // namespace etc

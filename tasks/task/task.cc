@@ -1,0 +1,59 @@
+#include "tasks/task/task.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace etc {
+namespace {
+
+// What the official code adds to the number of examples.
+constexpr double kOfficialEpsilon = 1e-5;
+
+torch::Tensor NoRows(const Batch& batch) {
+  return torch::empty({0}, batch.global_token_ids.options());
+}
+
+}  // namespace
+
+EtcInput EncoderInputOf(const Batch& batch) {
+  EtcInput input;
+  input.token_ids = batch.long_token_ids;
+  input.global_token_ids = batch.global_token_ids;
+  input.segment_ids = batch.long_type_ids;
+  input.global_segment_ids = batch.global_type_ids;
+  input.attention = batch.attention;
+  return input;
+}
+
+OutputRows OnlyLongTokens(const Batch& batch) {
+  return {.globals = NoRows(batch)};
+}
+
+OutputRows OnlyGlobalTokens(const Batch& batch) {
+  return {.longs = NoRows(batch)};
+}
+
+std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
+                                           const Batch& batch) {
+  EtcInput input = EncoderInputOf(batch);
+  const EmbeddingAdders adders = Adders(batch);
+  input.long_embedding_adder = adders.long_adder;
+  input.global_embedding_adder = adders.global_adder;
+  input.outputs = Reads(batch);
+  return forward(encoder->forward(input), batch);
+}
+
+LossTotals OutputHead::Totals(const Examples& examples) const {
+  return {static_cast<double>(examples.size())};
+}
+
+torch::Tensor OutputHead::Loss(const std::vector<torch::Tensor>& logits,
+                               const Batch& batch, const LossTotals& totals) {
+  const torch::Tensor losses = Losses(logits, batch);
+  TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
+              "a head's losses should have shape [", batch.size(),
+              "], but have ", losses.sizes());
+  return losses.sum() / (totals[0] + kOfficialEpsilon);
+}
+
+}  // namespace etc

@@ -1,0 +1,217 @@
+#ifndef ETC_TASKS_TASK_TASK_H_
+#define ETC_TASKS_TASK_TASK_H_
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "etc/config.h"
+#include "etc/model.h"
+#include "etc/step_cost.h"
+#include "tasks/data/batch.h"
+#include "tasks/data/example.h"
+#include "tasks/data/example_source.h"
+#include "tasks/data/record_source.h"
+#include "tasks/distributed/process_group.h"
+#include "tasks/metrics.h"
+#include "tasks/task/scoring.h"
+
+namespace etc {
+
+// Numbers by which the loss of an update is divided, added up over all of its
+// examples, whatever micro-batch they are in: how many there are, how many of
+// their tokens are masked. Which they are, and in which order, the model says;
+// they are whole numbers, so that their sums do not depend on the order of
+// adding.
+using LossTotals = std::vector<double>;
+
+// Adds `part` to `totals`, which are empty or as many.
+inline void AddTotals(const LossTotals& part, LossTotals* totals) {
+  totals->resize(part.size(), 0);
+  for (size_t i = 0; i < part.size(); ++i) {
+    (*totals)[i] += part[i];
+  }
+}
+
+// What a head computes in an update beside the encoder's run on its examples.
+struct HeadCost {
+  // Floating-point operations of its products, forward and backward.
+  double flops = 0;
+  // What it reads of the encoder's outputs.
+  OutputCounts outputs;
+  // What else the encoder reads, once without and once with a gradient; no
+  // examples: nothing.
+  StepShape targets = {.batch = 0};
+};
+
+// What the micro-batches of an update share, for losses in which examples of
+// one meet those of another: no micro-batch alone has all of the gradient. It
+// lives from before the first to behind the last of them.
+class UpdateContext {
+ public:
+  virtual ~UpdateContext() = default;
+
+  // Takes in a micro-batch. All are taken in, in their order, before the model
+  // runs on the first.
+  virtual void Add(const Examples& examples, const torch::Device& device) = 0;
+  // Counts a micro-batch that is another process's, in its place.
+  virtual void Skip() = 0;
+  // Exchanges what was made of the micro-batches, after the last of them.
+  virtual absl::Status Exchange(ProcessGroup* group) = 0;
+
+  // After the backward passes of all, sums up what they have come to with
+  // respect to what was exchanged.
+  virtual absl::Status SumGradients(ProcessGroup* group) = 0;
+  // Adds to the gradients of the parameters what goes through that which was
+  // made of micro-batch 0, 1, ... of this process: after the backward passes of
+  // all, with LibTorch's random numbers set as they were for its Add.
+  virtual void AddGradient(size_t micro_batch) = 0;
+};
+
+// A TaskHead whose `classifier` has outputs with a meaning that outlives the
+// run: it is written with the weights, and weights to start from are matched
+// with it.
+class NamedOutputs {
+ public:
+  struct Meaning {
+    // The label of each output; empty of a number, or if not known yet.
+    std::vector<std::string> labels;
+    // As HuggingFace calls it: "single_label_classification",
+    // "multi_label_classification" or "regression".
+    std::string problem_type;
+    // A number is mean + deviation * output.
+    double mean = 0;
+    double deviation = 1;
+  };
+
+  virtual ~NamedOutputs() = default;
+  virtual Meaning OutputMeaning() const = 0;
+};
+
+// What the encoder reads of a batch.
+EtcInput EncoderInputOf(const Batch& batch);
+
+// For heads that read the tokens of one stream only.
+OutputRows OnlyLongTokens(const Batch& batch);
+OutputRows OnlyGlobalTokens(const Batch& batch);
+
+// What a task adds to the embeddings of tokens, before their LayerNorm; each
+// may be undefined.
+struct EmbeddingAdders {
+  torch::Tensor long_adder;    // [B, L, H]
+  torch::Tensor global_adder;  // [B, G, H]
+};
+
+// The layers of a task around the encoder. Its parameters become `head.*` in a
+// checkpoint.
+class TaskHead : public torch::nn::Module {
+ public:
+  // What the micro-batches of an update share; null if there is nothing. Run
+  // uses it for as long as it lives; the head must outlive it.
+  virtual std::unique_ptr<UpdateContext> BeginUpdate(EtcModel /*encoder*/) {
+    return nullptr;
+  }
+  // The task's logits for a batch, by one or several runs of the encoder; the
+  // first axis of each is the batch.
+  virtual std::vector<torch::Tensor> Run(EtcModel encoder,
+                                         const Batch& batch) = 0;
+  // The loss of an update, as TrainableModel has it.
+  virtual LossTotals Totals(const Examples& examples) const = 0;
+  virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                             const Batch& batch, const LossTotals& totals) = 0;
+  // For an update with inputs of that shape. Heads with a few numbers for each
+  // token need not count them.
+  virtual HeadCost CostOf(const StepShape& /*update*/) const { return {}; }
+};
+
+// A head that reads the encoder's output for the batch, and gives each example
+// a loss of its own. That of an update is their sum, divided by the number of
+// examples + 1e-5 (doc/wikihop.md 6).
+class OutputHead : public TaskHead {
+ public:
+  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final;
+  LossTotals Totals(const Examples& examples) const final;
+  torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                     const Batch& batch, const LossTotals& totals) final;
+
+  // What goes into the encoder besides tokens: nothing, for most tasks.
+  virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
+  // The tokens that it reads the encoder's outputs of: all, unless it says so.
+  virtual OutputRows Reads(const Batch& /*batch*/) { return {}; }
+  // The task's logits from the encoder's output, of the tokens that it reads.
+  virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                             const Batch& batch) = 0;
+  // One loss for each example: [B].
+  virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                               const Batch& batch) = 0;
+};
+
+// Collects what the model predicts for a data set and turns it into the
+// official prediction file and the official scores.
+class TaskPredictions {
+ public:
+  virtual ~TaskPredictions() = default;
+
+  // Takes in one batch. `logits` are on the CPU.
+  virtual void Add(const Batch& batch,
+                   const std::vector<torch::Tensor>& logits) = 0;
+  // The scores of all that was added; empty when the data have no answers.
+  virtual Metrics Score() const = 0;
+  // The number of added records that have no answer, and so are in none of the
+  // scores.
+  virtual int64_t num_unanswered() const { return 0; }
+  // Contents of the prediction file in the official format; empty: the task has
+  // none.
+  virtual std::string FileContents() const = 0;
+  // What is written beside that file.
+  virtual std::vector<PredictionFile> MoreFiles() const { return {}; }
+};
+
+// What is trained for, as the trainer knows it: data -> examples -> head ->
+// predictions -> metrics. Stateless after construction; all methods may be
+// called from several threads.
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  // The examples of a data set; the task must outlive it.
+  //   kCancelled  `request.listener` said so
+  // and what is wrong with the files.
+  virtual absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
+      const DataRequest& request) const = 0;
+
+  // Whether Open without patterns gives, for evaluations, what is held out of
+  // the training data.
+  virtual bool holds_out() const { return false; }
+
+  // What people should know of the data before a run, a line each: of what
+  // Open gave for training and for evaluations.
+  virtual absl::StatusOr<std::vector<std::string>> DescribeData(
+      const ExampleSource& /*train*/, const ExampleSource& /*dev*/) const {
+    return std::vector<std::string>();
+  }
+
+  virtual std::shared_ptr<TaskHead> MakeHead() const = 0;
+
+  virtual std::unique_ptr<TaskPredictions> MakePredictions() const = 0;
+
+  // The metric by which checkpoints are compared; larger is better.
+  virtual std::string main_metric() const = 0;
+
+  // A person's view of one example: tokens with their globals, masks as ranges,
+  // the gold answer.
+  virtual std::string Describe(const Example& example) const = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TASK_TASK_H_

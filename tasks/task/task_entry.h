@@ -1,0 +1,65 @@
+#ifndef ETC_TASKS_TASK_TASK_ENTRY_H_
+#define ETC_TASKS_TASK_TASK_ENTRY_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tasks/config/config.h"
+#include "tasks/output/results.h"
+#include "tasks/task/scoring.h"
+#include "tasks/task/task.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// One benchmark that this program knows, or pre-training. All but `make` can be
+// used without a tokenizer.
+struct TaskEntry {
+  // As in the field "task" of a configuration.
+  std::string name;
+  // One line for people.
+  std::string description;
+  // The task as the configuration has it.
+  //   kInvalidArgument  a mistake in the object of the task's name
+  std::function<absl::StatusOr<std::unique_ptr<Task>>(
+      const FinetuneConfig& config, std::shared_ptr<const Tokenizer> tokenizer)>
+      make;
+  // Adds to the object of the task's name what the task takes from the training
+  // data where the configuration does not say it, such as the names of classes:
+  // in `task_options`, and in `json`, which checkpoints keep. Null: nothing.
+  //   kInvalidArgument  a mistake in that object or in the data
+  std::function<absl::Status(FinetuneConfig* config)> complete = nullptr;
+  // Whether `data.sentences` decides anything.
+  bool splits_sentences = false;
+  // True if data.dev_fraction can hold out records for evaluations.
+  bool holds_out_records = false;
+  // True if a model without long tokens (BERT) can read the task's examples.
+  bool serves_bert = false;
+  // Its layers around the encoder alone, so that what they cost can be said
+  // before there is a vocabulary.
+  //   kInvalidArgument  as `make`, but for mistakes in the vocabulary
+  std::function<absl::StatusOr<std::shared_ptr<TaskHead>>(
+      const FinetuneConfig& config)>
+      make_head;
+  // The official scores of a prediction file; null if there are none. `options`
+  // is the object of the task's name in a configuration, or null, and `source`
+  // starts each message about it. No record of the gold may be longer than
+  // `limits` say.
+  std::function<absl::StatusOr<TaskScores>(
+      const ScoredFiles& files, ScoringRules rules,
+      const nlohmann::json& options, const std::string& source,
+      const RecordLimits& limits)>
+      score;
+  // The overall score of a benchmark that has several tasks, of runs on all of
+  // them: last, after the numbers that it is made of. Null if it has none.
+  std::function<absl::StatusOr<Metrics>(const std::vector<RunSummary>& runs)>
+      overall = nullptr;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TASK_TASK_ENTRY_H_

@@ -1,0 +1,265 @@
+#include "tasks/train/estimate.h"
+
+#include <torch/types.h>
+#include <torch/utils.h>
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+#include "base/linear.h"
+#include "etc/model_size.h"
+#include "etc/step_cost.h"
+#include "tasks/train/schedule.h"
+#include "base/process_memory.h"
+#include "etc/model.h"
+#include "tasks/train/device.h"
+
+namespace etc {
+namespace {
+
+constexpr double kRounded = 2;  // bfloat16
+// What joins the libraries that a program starts with: its vocabulary, oneDNN,
+// the stacks of threads, code that is read when it first runs. Measured.
+constexpr double kProgramBesideLibraries = 30e6;
+// All optimizers keep two moments of each gradient.
+constexpr double kMoments = 2;
+
+}  // namespace
+
+StepShape LargestMicroBatch(const FinetuneConfig& config) {
+  return {.batch = config.train.micro_batch_size,
+          .long_length =
+              config.model.has_long_tokens ? config.data.max_long_length : 0,
+          .global_length = config.data.max_global_length};
+}
+
+StepShape LargestUpdate(const FinetuneConfig& config) {
+  StepShape shape = LargestMicroBatch(config);
+  shape.batch = config.train.batch_size;
+  return shape;
+}
+
+StepOptions StepOptionsOf(const FinetuneConfig& config) {
+  return {.storage = ScoreStorageFromName(config.train.score_storage),
+          .precision = PrecisionOn(torch::kCPU, config)};
+}
+
+StepMemory EstimateStepMemory(const FinetuneConfig& config,
+                              int64_t parameters) {
+  const double weights = sizeof(float) * static_cast<double>(parameters);
+  const ParameterCounts counts = CountParameters(config.model);
+  const StepOptions options = StepOptionsOf(config);
+  StepMemory memory = {
+      .program =
+          static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries,
+      .weights = weights,
+      .gradients = weights,
+      .optimizer = kMoments * weights,
+      // In addition to activations, although most of these are freed by then:
+      // fragmented as they are, no block as large as the table fits.
+      .table_gradients =
+          2 * sizeof(float) * static_cast<double>(counts.token_embedding),
+      .activations =
+          EstimateActivations(config.model, LargestMicroBatch(config), options),
+      .cache = 1e6 * static_cast<double>(config.data.cache_megabytes)};
+  if (options.precision == LinearPrecision::kBfloat16) {
+    memory.rounded_weights =
+        kRounded * static_cast<double>(counts.attention + counts.feed_forward);
+  }
+  return memory;
+}
+
+namespace {
+
+// Of the rate of a large product, what the attention kernels reach forward and
+// backward (README, "Speed and memory").
+constexpr double kAttentionShare = 0.8;
+
+// Runs `work` for about `seconds` after a first time, which gets memory and
+// plans; the median of how long it takes.
+double MedianSeconds(double seconds, const std::function<void()>& work) {
+  using Clock = std::chrono::steady_clock;
+  constexpr size_t kFewest = 3;
+  constexpr size_t kMost = 1000;
+  work();
+  std::vector<double> times;
+  double sum = 0;
+  while (times.size() < kFewest || (sum < seconds && times.size() < kMost)) {
+    const auto begin = Clock::now();
+    work();
+    const std::chrono::duration<double> time = Clock::now() - begin;
+    times.push_back(time.count());
+    sum += time.count();
+  }
+  const auto middle = times.begin() + static_cast<int64_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+// The three products of the first layer of a feed-forward block: forward, and
+// the gradients of its input and of its weight. So many tokens that longer
+// examples are no faster.
+double LinearRate(const FinetuneConfig& config) {
+  constexpr int64_t kMostTokens = 512;
+  const StepShape shape = LargestMicroBatch(config);
+  // BERT's are all global.
+  const int64_t tokens =
+      std::min(kMostTokens,
+               shape.batch * std::max(shape.long_length, shape.global_length));
+  const int64_t hidden = config.model.hidden_size;
+  const int64_t intermediate = config.model.intermediate_size;
+  const auto operand = [&](int64_t rows, int64_t columns) {
+    const torch::Tensor values = torch::rand({rows, columns});
+    return StepOptionsOf(config).precision == LinearPrecision::kBfloat16
+               ? ToBfloat16(values)
+               : values;
+  };
+  const torch::Tensor input = operand(tokens, hidden);
+  const torch::Tensor weight = operand(intermediate, hidden);
+  const torch::Tensor gradient = operand(tokens, intermediate);
+  const double seconds = MedianSeconds(0.2, [&] {
+    MatrixProduct(input, weight.t());
+    MatrixProduct(gradient, weight);
+    MatrixProduct(gradient.t(), input);
+  });
+  return 3.0 * 2.0 * static_cast<double>(tokens * hidden * intermediate) /
+         seconds;
+}
+
+double ProductRate() {
+  constexpr int64_t kSize = 768;
+  const torch::Tensor a = torch::rand({kSize, kSize});
+  const torch::Tensor b = torch::rand({kSize, kSize});
+  return 2.0 * kSize * kSize * kSize /
+         MedianSeconds(0.1, [&] { MatrixProduct(a, b); });
+}
+
+double TrafficRate() {
+  constexpr int64_t kNumbers = int64_t{1} << 24;  // larger than most caches
+  torch::Tensor sum = torch::zeros({kNumbers});
+  const torch::Tensor added = torch::ones({kNumbers});
+  return 3 * sizeof(float) * static_cast<double>(kNumbers) /
+         MedianSeconds(0.1, [&] { sum.add_(added); });
+}
+
+// Bytes of what the products of linear layers read and write of weights in one
+// micro-batch; the rate of products is measured with weights that are in the
+// cache. Each stream of tokens, the global one be it ever so short, reads its
+// weights forward and backward and writes their gradients. Where both streams
+// have a weight in common, its two gradients are added up.
+double WeightTraffic(const FinetuneConfig& config, const StepShape& shape) {
+  const ParameterCounts counts = CountParameters(config.model);
+  const double distinct =
+      static_cast<double>(counts.attention + counts.feed_forward);
+  const ForwardFlops one_token = CountForwardFlops(
+      config.model, {.batch = 1, .long_length = 1, .global_length = 0});
+  const double streams =
+      (shape.long_length > 0 ? 1 : 0) + (shape.global_length > 0 ? 1 : 0);
+  const double used =
+      streams * (one_token.projections + one_token.feed_forward) / 2;
+  const bool rounded =
+      StepOptionsOf(config).precision == LinearPrecision::kBfloat16;
+  const double read = (LayerPasses(config.model) - 1) * (rounded ? 2 : 4);
+  return used * (read + sizeof(float)) +
+         std::max(used - distinct, 0.0) * 3 * sizeof(float);
+}
+
+// Bytes of all passes over parameters in one update.
+double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
+                        int64_t micro_batches) {
+  const ParameterCounts counts = CountParameters(config.model);
+  const auto numbers = static_cast<double>(parameters);
+  const auto table = static_cast<double>(counts.token_embedding);
+  // The two norms read gradients and parameters; the optimizer reads four
+  // tensors and writes three.
+  double passes = 9 * numbers;
+  // From the second micro-batch on gradients are added to what there is. Those
+  // of the token table are two, begin with zeros and are added up.
+  passes += static_cast<double>(micro_batches - 1) * 3 * numbers +
+            static_cast<double>(micro_batches) * 5 * table;
+  if (StepOptionsOf(config).precision == LinearPrecision::kBfloat16) {
+    passes += 1.5 * static_cast<double>(counts.attention + counts.feed_forward);
+  }
+  return sizeof(float) * passes +
+         static_cast<double>(micro_batches) *
+             WeightTraffic(config, LargestMicroBatch(config));
+}
+
+// Seconds of a run of the encoder and its gradient.
+struct EncoderTime {
+  double linear = 0;
+  double attention = 0;
+  double passes = 0;
+};
+
+// `layer_passes`: in units of a forward pass of the layers.
+EncoderTime TimeOfRun(const FinetuneConfig& config, const StepShape& shape,
+                      double layer_passes, const MachineRates& rates) {
+  const ForwardFlops forward = CountForwardFlops(config.model, shape);
+  const double repeated = layer_passes - LayerPasses(config.model);
+  return {
+      .linear = (layer_passes * (forward.projections + forward.feed_forward) +
+                 (3 + repeated) * forward.embedding) /
+                rates.linear,
+      .attention =
+          layer_passes * forward.attention / (kAttentionShare * rates.product),
+      .passes =
+          layer_passes / LayerPasses(config.model) *
+          CountTrainingTraffic(config.model, shape, StepOptionsOf(config)) /
+          rates.traffic};
+}
+
+}  // namespace
+
+MachineRates MeasureRates(const FinetuneConfig& config) {
+  const torch::NoGradGuard no_grad;
+  return {.linear = LinearRate(config),
+          .product = ProductRate(),
+          .traffic = TrafficRate()};
+}
+
+StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+                          const HeadCost& head, const MachineRates& rates) {
+  const int64_t micro_batch = config.train.micro_batch_size;
+  const int64_t micro_batches =
+      (config.train.batch_size + micro_batch - 1) / micro_batch;
+  StepTime time = {
+      .head = head.flops / rates.linear,
+      .parameters =
+          ParameterTraffic(config, parameters, micro_batches) / rates.traffic};
+  const double once = LayerPasses(config.model);
+  StepShape update = LargestUpdate(config);
+  update.outputs = head.outputs;
+  const EncoderTime run = TimeOfRun(config, update, once, rates);
+  time.linear = run.linear;
+  time.attention = run.attention;
+  time.passes = run.passes;
+  if (head.targets.batch > 0) {
+    const EncoderTime targets =
+        TimeOfRun(config, head.targets, once + 1, rates);
+    time.head += targets.linear + targets.attention + targets.passes;
+  }
+  return time;
+}
+
+double CountHeadFlops(const EtcConfig& model, const HeadCost& head) {
+  double flops = head.flops;
+  if (head.targets.batch > 0) {
+    flops += CountTrainingFlops(model, head.targets) +
+             CountForwardFlops(model, head.targets).total();
+  }
+  return flops;
+}
+
+std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config) {
+  if (config.train.steps.has_value()) {
+    return config.train.steps;
+  }
+  if (config.train.num_train_examples.has_value()) {
+    return NumTrainingSteps(*config.train.num_train_examples,
+                            config.train.batch_size, config.train.epochs);
+  }
+  return std::nullopt;
+}
+
+}  // namespace etc

@@ -1,0 +1,98 @@
+#ifndef ETC_TASKS_TRAIN_ESTIMATE_H_
+#define ETC_TASKS_TRAIN_ESTIMATE_H_
+
+#include <cstdint>
+#include <optional>
+#include "etc/config.h"
+#include "tasks/task/task.h"
+#include "tasks/config/config.h"
+#include "etc/step_cost.h"
+
+namespace etc {
+
+// What this machine computes in a second, on as many threads as LibTorch uses,
+// beside its present load.
+struct MachineRates {
+  // FLOP of the products of a linear layer, forward and backward, in the sizes
+  // and the precision of a configuration.
+  double linear = 0;
+  // FLOP of a large product in float32.
+  double product = 0;
+  // Bytes read or written by a pass over memory.
+  double traffic = 0;
+};
+
+// Takes about half a second.
+MachineRates MeasureRates(const FinetuneConfig& config);
+
+// Seconds of one update with examples as long as the configuration allows.
+struct StepTime {
+  double linear = 0;
+  double attention = 0;
+  // What the head computes besides, HeadCost.
+  double head = 0;
+  // Passes over activations and scores: CountTrainingTraffic.
+  double passes = 0;
+  // Passes over parameters: gradients, their norm, the optimizer.
+  double parameters = 0;
+
+  double total() const {
+    return linear + attention + head + passes + parameters;
+  }
+};
+
+// Of updates that LargestUpdate(config) says the shape of. `parameters` are all
+// numbers that are trained; `head` is TaskHead::CostOf.
+StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
+                          const HeadCost& head, const MachineRates& rates);
+
+// Operations of `head` in one update, forward and backward.
+double CountHeadFlops(const EtcConfig& model, const HeadCost& head);
+
+// Updates of one run as far as the configuration alone says: `train.steps`, or
+// what `train.epochs` come to with `train.num_train_examples`.
+std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config);
+
+// Bytes of the parts of a training run at the moment when it needs most, with
+// micro-batches of the largest examples that the configuration allows. For the
+// CPU, in a process that calls KeepFreedMemory.
+struct StepMemory {
+  // The program itself, LibTorch with its libraries as this process has them,
+  // the vocabulary.
+  double program = 0;
+  double weights = 0;
+  // Copies of weights for products in bfloat16.
+  double rounded_weights = 0;
+  double gradients = 0;
+  double optimizer = 0;
+  // Two gradients of the token table at once, one by each of the two inputs.
+  double table_gradients = 0;
+  // Of one micro-batch.
+  ActivationBytes activations;
+  // Cached examples: data.cache_megabytes, the most that they may take. How
+  // much they do depends on the data.
+  double cache = 0;
+
+  // Of a run whose examples take no memory.
+  double without_cache() const {
+    return program + weights + rounded_weights + gradients + optimizer +
+           table_gradients + activations.total();
+  }
+  double total() const { return without_cache() + cache; }
+};
+
+// `parameters` are all numbers that are trained, those of the head too.
+StepMemory EstimateStepMemory(const FinetuneConfig& config, int64_t parameters);
+
+// The examples of one micro-batch, as large as the configuration allows.
+StepShape LargestMicroBatch(const FinetuneConfig& config);
+
+// The examples of one update, likewise.
+StepShape LargestUpdate(const FinetuneConfig& config);
+
+// The storage and the precision that they are computed with.
+StepOptions StepOptionsOf(const FinetuneConfig& config);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_ESTIMATE_H_

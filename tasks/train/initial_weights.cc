@@ -1,0 +1,346 @@
+#include "tasks/train/initial_weights.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/counted.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "etc/config.h"
+#include "etc/weights/output_labels.h"
+#include "etc/weights/pretraining_heads.h"
+#include "etc/weights/pretraining_parameters.h"
+#include "etc/weights/source_config.h"
+#include "etc/weights/tokenizer_files.h"
+#include "etc/weights/weights.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/checkpoint_files.h"
+#include "tasks/task/task.h"
+#include "tasks/text/sentence_splitter.h"
+#include "tasks/train/device.h"
+#include "tasks/train/train_step.h"
+
+namespace etc {
+namespace {
+
+// The first few of `names`, and how many more there are.
+std::string Some(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 5;
+  const size_t shown = std::min(names.size(), kShown);
+  return absl::StrCat(
+      absl::StrJoin(names.begin(), names.begin() + static_cast<int64_t>(shown),
+                    ", "),
+      names.size() > shown
+          ? absl::StrCat(" and ", names.size() - shown, " more")
+          : "");
+}
+
+NamedTensors WithPrefix(const NamedTensors& tensors,
+                        const std::string& prefix) {
+  NamedTensors result;
+  for (const auto& [name, tensor] : tensors) {
+    if (absl::StartsWith(name, prefix)) {
+      result.emplace(name, tensor);
+    }
+  }
+  return result;
+}
+
+// Why the file's head cannot be used ("has none"); empty if it can.
+absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
+                                               const std::string& task,
+                                               const NamedTensors& head) {
+  const std::vector<std::string> names = reader.Names();
+  const std::set<std::string> found(names.begin(), names.end());
+  const auto made_for = reader.metadata().find(kTaskKey);
+  if (made_for == reader.metadata().end() || made_for->second != task) {
+    return made_for == reader.metadata().end() ? std::string("has none")
+           : made_for->second == kPretrainingTask
+               ? std::string("has those of pre-training")
+               : absl::StrCat("has one for ", made_for->second);
+  }
+  for (const auto& [name, tensor] : head) {
+    if (found.count(name) == 0) {
+      return absl::StrCat("has one without ", name);
+    }
+    ETC_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, reader.Shape(name));
+    if (tensor.sizes() != shape) {
+      return absl::StrCat("has one with ", name, " of shape [",
+                          absl::StrJoin(shape, ", "), "]");
+    }
+  }
+  return std::string();
+}
+
+// Messages about the encoder that a run starts from.
+std::vector<std::string> EncoderMessages(const std::string& init,
+                                         const WeightFile& file,
+                                         const WeightPlan& plan,
+                                         const HeadPlan& used_heads) {
+  std::vector<std::string> messages = file.warnings;
+  std::string text = absl::StrCat("encoder: from ", init);
+  if (file.source.names.style != NameStyle::kRealEtc) {
+    absl::StrAppend(&text, ", ", NameStyleDescription(file.source.names.style));
+  }
+  const int64_t fresh = plan.NumFresh();
+  if (fresh > 0) {
+    std::vector<std::string> names;
+    for (const WeightStep& step : plan.steps) {
+      if (step.source.empty()) {
+        names.push_back(step.target.name);
+      }
+    }
+    absl::StrAppend(
+        &text, "; ", fresh, " of ",
+        Counted(static_cast<int64_t>(plan.steps.size()), "parameter"),
+        " freshly initialised: ", Some(names));
+  }
+  messages.push_back(text);
+  std::vector<std::string> dropped;
+  std::set<std::string> heads;
+  for (const DroppedTensor& tensor : plan.dropped) {
+    if (used_heads.Uses(tensor.name)) {
+      continue;
+    }
+    if (!tensor.head.empty()) {
+      heads.insert(tensor.head);
+    } else if (!absl::StartsWith(tensor.name, kHeadPrefix)) {
+      dropped.push_back(tensor.name);
+    }
+  }
+  if (!dropped.empty()) {
+    messages.push_back(absl::StrCat("encoder: dropped ", Some(dropped)));
+  }
+  if (!heads.empty()) {
+    messages.push_back(
+        absl::StrCat("heads not used: ", absl::StrJoin(heads, ", ")));
+  }
+  for (const std::string& notice : plan.notices) {
+    messages.push_back(absl::StrCat("encoder: ", notice));
+  }
+  return messages;
+}
+
+// How the outputs of the file's classifier become those of the task's head.
+struct Outputs {
+  // Null if the head has none that are named.
+  const NamedOutputs* named = nullptr;
+  OutputMatch match;
+
+  // True if the outputs of the file's classifier cannot be used.
+  bool refuses() const { return named != nullptr && match.rows.empty(); }
+};
+
+Outputs MatchHeads(const SourceWeights& source, const TaskModel& model) {
+  Outputs outputs;
+  outputs.named = dynamic_cast<const NamedOutputs*>(model.head().get());
+  const int64_t num_outputs = NumClassifierOutputs(source);
+  if (outputs.named == nullptr || num_outputs == 0) {
+    return outputs;
+  }
+  OutputMatch& match = outputs.match;
+  const NamedOutputs::Meaning meaning = outputs.named->OutputMeaning();
+  if (!ClassifiesTexts(source)) {
+    match.message = absl::StrCat(
+        "the classifier is not taken: it reads ",
+        source.hugging_face.chooses() ? "choices" : "tokens", ", not texts");
+  } else if (!meaning.labels.empty()) {
+    match =
+        MatchOutputs(meaning.labels, source.hugging_face.labels, num_outputs);
+  } else if (num_outputs == 1) {
+    match.rows = {0};
+  } else {
+    match.message = absl::StrCat("the classifier is not taken: it has ",
+                                 num_outputs, " outputs, not one");
+  }
+  return outputs;
+}
+
+// Replaces the outputs that were loaded in the file's order, or the scale of a
+// number, by the task's.
+void AdjustOutputs(const Outputs& outputs, const HuggingFaceFields& source,
+                   bool in_order, const NamedTensors& head) {
+  const auto weight = head.find("head.classifier.weight");
+  const auto bias = head.find("head.classifier.bias");
+  if (outputs.named == nullptr || outputs.match.rows.empty() ||
+      weight == head.end() || bias == head.end()) {
+    return;
+  }
+  const torch::NoGradGuard no_grad;
+  torch::Tensor w = weight->second;
+  torch::Tensor b = bias->second;
+  if (!in_order) {
+    const torch::Tensor rows =
+        torch::tensor(outputs.match.rows, torch::kInt64).to(w.device());
+    w.copy_(w.index_select(0, rows));
+    b.copy_(b.index_select(0, rows));
+  }
+  const NamedOutputs::Meaning meaning = outputs.named->OutputMeaning();
+  if (meaning.mean != source.mean || meaning.deviation != source.deviation) {
+    w.mul_(source.deviation / meaning.deviation);
+    b.mul_(source.deviation)
+        .add_(source.mean - meaning.mean)
+        .div_(meaning.deviation);
+  }
+}
+
+// Of the heads that have the same names in all files, those that the model has
+// too, in the same shape: the pooler of pre-training, and what other codes
+// fine-tune.
+absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
+                                        const WeightFile& file,
+                                        const NamedTensors& head,
+                                        const Outputs& outputs) {
+  using enum PretrainingHead;
+  NamedTensors known;
+  // Lifted outputs are others than those that a head of BERT was trained on.
+  if (HasOnlyAbsolutePositions(file.source.config) &&
+      !HasOnlyAbsolutePositions(config.model)) {
+    return known;
+  }
+  for (const auto& [kind, name] :
+       {std::pair(kPooler, "head.pooler.weight"),
+        std::pair(kClassifier, "head.classifier.weight"),
+        std::pair(kAnswerSpan, "head.qa_outputs.weight")}) {
+    if (!head.contains(name) || (kind == kClassifier && outputs.refuses())) {
+      continue;
+    }
+    ETC_ASSIGN_OR_RETURN(
+        const HeadPlan plan,
+        PlanHeads(file.source, config.model,
+                  {.heads = {kind}, .output_rows = outputs.match.rows}));
+    NamedTensors tensors;
+    for (const WeightStep& step : plan.steps) {
+      const auto found = head.find(step.target.name);
+      if (found != head.end() && found->second.sizes() == step.target.shape) {
+        tensors.insert(*found);
+      }
+    }
+    if (tensors.size() == plan.steps.size()) {
+      known.merge(tensors);
+    }
+  }
+  return known;
+}
+
+// What was done for the head of a task.
+struct FilledHead {
+  HeadPlan plan;  // of heads with names of their own
+  std::vector<std::string> messages;
+};
+
+// Adds what is to be said of the outputs.
+void AddMessage(const OutputMatch& match, FilledHead* filled) {
+  if (!match.message.empty()) {
+    filled->messages.push_back(absl::StrCat(match.is_guess ? "warning: " : "",
+                                            "head: ", match.message));
+  }
+}
+
+// Fills the head of a task: from one for this task as a whole, or from those of
+// its parts that the file has.
+absl::StatusOr<FilledHead> FillTaskHead(const FinetuneConfig& config,
+                                        const WeightFile& file,
+                                        const TaskModel& model) {
+  const NamedTensors head = WithPrefix(model.Tensors(), kHeadPrefix);
+  const TensorReader reader(file.tensors);
+  ETC_ASSIGN_OR_RETURN(std::string unusable,
+                       UnusableHeadReason(reader, config.task, head));
+  const Outputs outputs = MatchHeads(file.source, model);
+  FilledHead filled;
+  if (unusable.empty() && !outputs.refuses()) {
+    ETC_RETURN_IF_ERROR(
+        LoadTensors(reader, head, NameMatch::kDestination).status());
+    AdjustOutputs(outputs, file.source.hugging_face, /*in_order=*/false, head);
+    filled.messages.push_back(absl::StrCat("head: from ", config.init));
+    AddMessage(outputs.match, &filled);
+    return filled;
+  }
+  if (unusable.empty()) {
+    unusable = "has one for other outputs";
+  }
+  ETC_ASSIGN_OR_RETURN(const NamedTensors known,
+                       KnownHeads(config, file, head, outputs));
+  if (known.empty()) {
+    filled.messages.push_back(
+        absl::StrCat("head: random weights; ", config.init, " ", unusable));
+    return filled;
+  }
+  ETC_ASSIGN_OR_RETURN(
+      filled.plan, FillHeads(file, config.model, known, outputs.match.rows));
+  AdjustOutputs(outputs, file.source.hugging_face, /*in_order=*/true, known);
+  std::vector<std::string> random;
+  for (const auto& [name, tensor] : head) {
+    if (!known.contains(name)) {
+      random.push_back(name);
+    }
+  }
+  filled.messages.push_back(absl::StrCat(
+      "head: ", JoinPretrainingHeads(filled.plan.found), " from ", config.init,
+      random.empty() ? "" : "; random weights: ", Some(random)));
+  AddMessage(outputs.match, &filled);
+  return filled;
+}
+
+// Returns the HuggingFace fields that a run keeps of its initial weights.
+HuggingFaceFields KeptFields(const SourceWeights& source,
+                             const EtcConfig& model) {
+  HuggingFaceFields kept;
+  // Lifted, it is neither BERT nor RoBERTa.
+  if (HasOnlyAbsolutePositions(model)) {
+    kept.model_type = source.hugging_face.model_type;
+    kept.pad_token_id = source.hugging_face.pad_token_id;
+    kept.classifier_dropout = source.hugging_face.classifier_dropout;
+  }
+  return kept;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
+    const FinetuneConfig& config, const TaskModel& model) {
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
+  ETC_ASSIGN_OR_RETURN(
+      const FilledEncoder filled,
+      FillEncoder(config.init, config.model, ModuleTensors(*model.encoder())));
+  const WeightFile& file = filled.file;
+  const bool pretrains = config.task == kPretrainingTask;
+  HeadPlan heads;
+  std::vector<std::string> head_messages;
+  if (pretrains) {
+    const NamedTensors head = WithPrefix(model.Tensors(), kHeadPrefix);
+    ETC_ASSIGN_OR_RETURN(heads, FillHeads(file, config.model, head));
+    head_messages = heads.Messages();
+  } else {
+    ETC_ASSIGN_OR_RETURN(FilledHead filled_head,
+                         FillTaskHead(config, file, model));
+    heads = std::move(filled_head.plan);
+    head_messages = std::move(filled_head.messages);
+  }
+  model.hugging_face() = KeptFields(file.source, config.model);
+  ETC_RETURN_IF_ERROR(CheckFinite(config.init, model.Tensors()));
+  std::vector<std::string> messages =
+      EncoderMessages(config.init, file, filled.plan, heads);
+  messages.insert(messages.end(), head_messages.begin(), head_messages.end());
+  const std::string& before = file.source.config.residual_attention;
+  if (before != config.residual_attention) {
+    messages.push_back(absl::StrCat("residual attention: pre-trained with ",
+                                    before, ", ",
+                                    pretrains ? "pre-training" : "fine-tuning",
+                                    " with ", config.residual_attention));
+  }
+  return messages;
+}
+
+}  // namespace etc

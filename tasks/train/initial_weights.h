@@ -1,0 +1,25 @@
+#ifndef ETC_TASKS_TRAIN_INITIAL_WEIGHTS_H_
+#define ETC_TASKS_TRAIN_INITIAL_WEIGHTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/config/config.h"
+#include "tasks/train/task_model.h"
+
+namespace etc {
+
+// Fills a new model from `config.init`: the encoder as PlanWeights plans it, in
+// any of its formats; BERT is lifted. The head's weights are taken if all are
+// there and come from the same task; those of a classifier by the labels of its
+// outputs (MatchOutputs). Returns what was loaded, a line each, for people to
+// read.
+//   kInvalidArgument  the errors of OpenWeights and PlanWeights; a weight that
+//                     is infinite or not a number
+absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
+    const FinetuneConfig& config, const TaskModel& model);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_INITIAL_WEIGHTS_H_

@@ -1,0 +1,225 @@
+#include "tasks/train/model_files.h"
+
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/counted.h"
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "etc/config.h"
+#include "etc/weights/output_labels.h"
+#include "etc/weights/pretraining_heads.h"
+#include "etc/weights/pretraining_parameters.h"
+#include "etc/weights/source_config.h"
+#include "etc/weights/tokenizer_files.h"
+#include "etc/weights/weights.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/checkpoint_files.h"
+#include "tasks/task/task.h"
+#include "tasks/text/sentence_splitter.h"
+#include "tasks/train/device.h"
+#include "tasks/train/initial_weights.h"
+#include "tasks/train/train_step.h"
+
+namespace etc {
+
+namespace {
+
+// Where the tables of data.sentences are in a checkpoint.
+std::string PunktFolder(const std::string& directory) {
+  return directory + "/punkt";
+}
+
+// The HuggingFace fields of a model, with those that its head states.
+HuggingFaceFields FieldsOf(const TaskModel& model) {
+  HuggingFaceFields fields = model.hugging_face();
+  if (const auto* named =
+          dynamic_cast<const NamedOutputs*>(model.head().get())) {
+    const NamedOutputs::Meaning meaning = named->OutputMeaning();
+    fields.labels = meaning.labels;
+    fields.problem_type = meaning.problem_type;
+    fields.mean = meaning.mean;
+    fields.deviation = meaning.deviation;
+  }
+  return fields;
+}
+
+}  // namespace
+
+absl::Status WriteTaskModel(const TaskModelFiles& files,
+                            const std::string& directory) {
+  const FinetuneConfig& config = files.config;
+  EtcConfig encoder = files.model.encoder()->config();
+  encoder.residual_attention = config.residual_attention;
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
+                                          EtcConfigToJson(encoder)));
+  // As it was used, for readers that do not have `init` any more.
+  nlohmann::json json = config.json;
+  json["tokenizer"]["type"] = config.tokenizer.type;
+  json["tokenizer"]["lower_case"] = config.tokenizer.lower_case;
+  json["tokenizer"]["split_punctuation"] = config.tokenizer.split_punctuation;
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/finetune.json",
+                                          JsonText(json, /*indent=*/2) + "\n"));
+  if (!files.vocabulary.empty()) {
+    TokenizerFiles tokenizer = {
+        .type = config.tokenizer.type,
+        .wordpiece = files.wordpiece,
+        .split_punctuation = config.tokenizer.split_punctuation};
+    tokenizer.wordpiece.lower_case = config.tokenizer.lower_case;
+    ETC_RETURN_IF_ERROR(WriteTokenizer(tokenizer, files.vocabulary, directory));
+  }
+  if (files.punkt != nullptr) {
+    ETC_RETURN_IF_ERROR(WritePunktFiles(*files.punkt, PunktFolder(directory)));
+  }
+  std::map<std::string, std::string> metadata = {{"format", "pt"},
+                                                 {kTaskKey, config.task}};
+  metadata.merge(MetadataOf(FieldsOf(files.model)));
+  return WriteTensors(directory + "/model.safetensors", files.model.Tensors(),
+                      metadata);
+}
+
+namespace {
+
+// Puts the path of the vocabulary in `directory`, which is returned, in the
+// place of `original` if it is there, or else nothing.
+std::string TakeVocabulary(const std::string& directory, nlohmann::json* json,
+                           std::string* original) {
+  std::string type = TokenizerConfig().type;
+  const auto tokenizer = json->find("tokenizer");
+  const bool is_object = tokenizer != json->end() && tokenizer->is_object();
+  const auto take = [&](const char* field, std::string* value) {
+    if (is_object && tokenizer->contains(field) &&
+        tokenizer->find(field)->is_string()) {
+      *value = tokenizer->find(field)->get<std::string>();
+    }
+  };
+  take("type", &type);
+  take("vocabulary", original);
+  std::string path = absl::StrCat(directory, "/", VocabularyFileName(type));
+  std::error_code ignored;
+  if (is_object || tokenizer == json->end()) {
+    (*json)["tokenizer"]["vocabulary"] =
+        std::filesystem::exists(path, ignored) ? path : "";
+  }
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
+    const std::string& directory) {
+  const std::string path = directory + "/finetune.json";
+  ETC_ASSIGN_OR_RETURN(nlohmann::json json, ReadJsonFile(path));
+  bool had_init = false;
+  std::string original;  // the vocabulary that the run read
+  std::string vocabulary;
+  if (json.is_object()) {
+    vocabulary = TakeVocabulary(directory, &json, &original);
+    had_init = json.contains("init") && json["init"] != "";
+    json["model"] = {{"path", directory + "/etc_config.json"}};
+    json.erase("init");
+  }
+  ETC_ASSIGN_OR_RETURN(FinetuneConfig config,
+                       FinetuneConfigFromJson(std::move(json), path));
+  config.train.device = TrainConfig().device;
+  if (config.tokenizer.vocabulary.empty() && (had_init || !original.empty())) {
+    // The file that the run read may have been replaced since.
+    return absl::NotFoundError(absl::StrCat(
+        "there is no ", vocabulary,
+        ", which was written with the checkpoint: copy it there",
+        original.empty() ? ""
+                         : absl::StrCat(" (the run read ", original, ")")));
+  }
+  if (config.data.sentences != kIcuSentences) {
+    config.data.sentences = PunktFolder(directory);
+    // Here a missing file can be named as what it is; later it cannot.
+    ETC_RETURN_IF_ERROR(ReadPunktFiles(config.data.sentences).status());
+  }
+  return config;
+}
+
+absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
+                                        const FinetuneConfig& config,
+                                        const Task& task,
+                                        const torch::Device& device) {
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(directory));
+  TaskModel model = MakeTaskModel(config, task, device);
+  ETC_RETURN_IF_ERROR(LoadTaskModelWeights(directory, config, model));
+  model.SetTraining(false);
+  return model;
+}
+
+absl::Status LoadTaskModelWeights(const std::string& directory,
+                                  const FinetuneConfig& config,
+                                  const TaskModel& model) {
+  ETC_ASSIGN_OR_RETURN(const TensorReader reader,
+                       TensorReader::Open(directory));
+  const auto made_for = reader.metadata().find(kTaskKey);
+  if (made_for != reader.metadata().end() && made_for->second != config.task) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory, " is fine-tuned for ", made_for->second,
+                     ", not for ", config.task));
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const HuggingFaceFields fields,
+      HuggingFaceFieldsFromMetadata(reader.metadata(), directory));
+  ETC_RETURN_IF_ERROR(
+      LoadTensors(reader, model.Tensors(), NameMatch::kBoth).status());
+  model.hugging_face() = fields;
+  return CheckFinite(directory, model.Tensors());
+}
+
+absl::StatusOr<std::unique_ptr<RunModel>> TaskRunModel::Make(
+    const FinetuneConfig& config, const Task& task,
+    const torch::Device& device) {
+  std::string vocabulary;
+  TokenizerFiles tokenizer;
+  if (const TokenizerConfig& named = config.tokenizer;
+      !named.vocabulary.empty()) {
+    ETC_ASSIGN_OR_RETURN(tokenizer,
+                         DescribeTokenizer(named.type, named.vocabulary));
+    ETC_ASSIGN_OR_RETURN(vocabulary,
+                         ReadVocabulary(named.type, named.vocabulary));
+  }
+  std::optional<PunktFiles> punkt;
+  if (config.data.sentences != kIcuSentences) {
+    ETC_ASSIGN_OR_RETURN(punkt, ReadPunktFiles(config.data.sentences));
+  }
+  // The constructor is private: make_unique cannot see it.
+  return std::unique_ptr<RunModel>(new TaskRunModel(
+      config, MakeTaskModel(config, task, device), std::move(vocabulary),
+      std::move(tokenizer.wordpiece), std::move(punkt)));
+}
+
+absl::StatusOr<std::vector<std::string>> TaskRunModel::LoadInitialWeights() {
+  if (config_.init.empty()) {
+    return std::vector<std::string>{"encoder and head: random weights"};
+  }
+  return etc::LoadInitialWeights(config_, model_);
+}
+
+absl::Status TaskRunModel::Save(const std::string& directory) const {
+  return WriteTaskModel({.config = config_,
+                         .model = model_,
+                         .vocabulary = vocabulary_,
+                         .punkt = punkt_.has_value() ? &*punkt_ : nullptr,
+                         .wordpiece = wordpiece_},
+                        directory);
+}
+
+absl::Status TaskRunModel::Load(const std::string& directory) {
+  return LoadTaskModelWeights(directory, config_, model_);
+}
+
+}  // namespace etc

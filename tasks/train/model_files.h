@@ -1,0 +1,114 @@
+#ifndef ETC_TASKS_TRAIN_MODEL_FILES_H_
+#define ETC_TASKS_TRAIN_MODEL_FILES_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "etc/model.h"
+#include "etc/weights/checkpoint.h"
+#include "etc/weights/hugging_face_fields.h"
+#include "etc/weights/wordpiece_options.h"
+#include "tasks/config/config.h"
+#include "tasks/data/batch.h"
+#include "tasks/data/example_source.h"
+#include "tasks/task/task.h"
+#include "tasks/text/punkt_tables.h"
+#include "tasks/train/task_model.h"
+
+namespace etc {
+
+// A checkpoint directory of a fine-tuned model has
+//
+//   etc_config.json     the encoder, with the residual mode that was used
+//   model.safetensors   "encoder.*" and "head.*"; in the metadata the task and
+//                       what HuggingFaceFields keep, such as the labels
+//   finetune.json       the configuration of the run
+//   vocab.txt or tokenizer.model, tokenizer_config.json
+//   punkt/              the tables of data.sentences, unless that is "icu"
+//
+// so that it can be used, and moved, without anything else. Tools that know no
+// tasks read it as a checkpoint of the encoder.
+
+// What WriteTaskModel writes. The vocabulary's contents are empty if the
+// task needs none, `punkt` is null if data.sentences is "icu".
+struct TaskModelFiles {
+  const FinetuneConfig& config;
+  const TaskModel& model;
+  const std::string& vocabulary;
+  const PunktFiles* punkt = nullptr;
+  // Its lower_case is that of the configuration.
+  WordPieceOptions wordpiece = {};
+};
+absl::Status WriteTaskModel(const TaskModelFiles& files,
+                            const std::string& directory);
+
+// The configuration of the run that wrote `directory`; its model, vocabulary
+// and tables of sentences are those in the directory, and its train.device is
+// "auto": that of the run may be on another machine.
+//   kNotFound  there are no such tables, but data.sentences is not "icu"
+absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
+    const std::string& directory);
+
+// The model in `directory`, in evaluation mode, on `device`. `config` and
+// `task` are those of ReadTaskModelConfig. The files are the same for any
+// device.
+//   kInvalidArgument  tensors are missing, too many or of another shape, or
+//                     have an element that is infinite or not a number
+//   kDataLoss         CheckCheckpointFiles
+absl::StatusOr<TaskModel> LoadTaskModel(
+    const std::string& directory, const FinetuneConfig& config,
+    const Task& task, const torch::Device& device = torch::kCPU);
+
+// Replaces the weights of a model by those in `directory`, likewise, but
+// without CheckCheckpointFiles.
+absl::Status LoadTaskModelWeights(const std::string& directory,
+                                  const FinetuneConfig& config,
+                                  const TaskModel& model);
+
+// The model of a run of fine-tuning. Its part of a checkpoint directory is what
+// WriteTaskModel writes.
+class TaskRunModel final : public RunModel {
+ public:
+  // Reads the vocabulary and the tables of sentences, of which each checkpoint
+  // gets a copy, and makes a model as MakeTaskModel does. `config` must outlive
+  // it.
+  //   kNotFound  a file that `config` names is not there
+  static absl::StatusOr<std::unique_ptr<RunModel>> Make(
+      const FinetuneConfig& config, const Task& task,
+      const torch::Device& device);
+
+  TrainableModel* model() override { return &model_; }
+  absl::StatusOr<std::vector<std::string>> LoadInitialWeights() override;
+  absl::Status Save(const std::string& directory) const override;
+  absl::Status Load(const std::string& directory) override;
+
+ private:
+  TaskRunModel(const FinetuneConfig& config, TaskModel model,
+               std::string vocabulary, WordPieceOptions wordpiece,
+               std::optional<PunktFiles> punkt)
+      : config_(config),
+        model_(std::move(model)),
+        vocabulary_(std::move(vocabulary)),
+        wordpiece_(std::move(wordpiece)),
+        punkt_(std::move(punkt)) {}
+
+  const FinetuneConfig& config_;
+  TaskModel model_;
+  // Contents of the file; empty if the task needs none.
+  const std::string vocabulary_;
+  const WordPieceOptions wordpiece_;
+  // The tables of data.sentences; nothing if that is "icu".
+  const std::optional<PunktFiles> punkt_;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_MODEL_FILES_H_

@@ -1,0 +1,129 @@
+#include "tasks/train/open_data.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "tasks/data/loader.h"
+#include "tasks/data/record_source.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/progress.h"
+#include "tasks/train/run_plan.h"
+
+namespace etc {
+namespace {
+
+// Whether none of the first few records has an answer. False if one of them is
+// bad: the evaluation reports that.
+bool HasNoAnswers(const ExampleSource& records) {
+  constexpr int64_t kLookedAt = 10;
+  bool has_examples = false;
+  for (int64_t i = 0; i < std::min(kLookedAt, records.size()); ++i) {
+    const absl::StatusOr<Examples> examples =
+        records.Make(RequestForEvaluation(i));
+    if (!examples.ok()) {
+      return false;
+    }
+    for (const auto& example : *examples) {
+      if (example->has_answer) {
+        return false;
+      }
+      has_examples = true;
+    }
+  }
+  return has_examples;
+}
+
+// The first mistake in a record of data that are in memory, which the training
+// would come to some time.
+absl::Status CheckRecords(const DataConfig& config, const ExampleSource& data) {
+  const auto* records = dynamic_cast<const FileRecordSource*>(&data);
+  return records != nullptr && OnBadRecordOf(config) == OnBadRecord::kError
+             ? records->CheckRecords()
+             : absl::OkStatus();
+}
+
+// An error if there is nothing to train on, a warning if nothing to evaluate.
+absl::Status CheckData(const DataConfig& config, const RunData& data,
+                       RunReporter* reporter) {
+  if (data.train->size() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.train: there are no records in ",
+                     absl::StrJoin(config.train, ", ")));
+  }
+  const std::string files = absl::StrJoin(config.dev, ", ");
+  const char kNoBest[] =
+      ": training goes on without scores, and no checkpoint becomes `best`";
+  if (config.dev.empty() && data.dev->size() == 0) {
+    reporter->Message(absl::StrCat("warning: data.dev is empty", kNoBest));
+  } else if (data.dev->size() == 0) {
+    reporter->Message(absl::StrCat(
+        "warning: data.dev: there are no records in ", files, kNoBest));
+  } else if (HasNoAnswers(*data.dev)) {
+    reporter->Message(absl::StrCat("warning: data.dev: the records of ", files,
+                                   " have no answers", kNoBest));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::function<absl::Status(uint64_t, uint64_t)> OpeningListener(
+    const OpenOptions& options) {
+  return [&options](uint64_t bytes, uint64_t num_bytes) -> absl::Status {
+    if (options.stop != nullptr && options.stop->load()) {
+      return absl::CancelledError("the reading of the data was stopped");
+    }
+    if (options.reporter != nullptr) {
+      options.reporter->Opening({.bytes = bytes, .num_bytes = num_bytes});
+    }
+    return absl::OkStatus();
+  };
+}
+
+absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
+    const std::vector<std::string>& patterns, const Task& task,
+    const OpenOptions& options) {
+  return task.Open({.patterns = patterns,
+                    .use = options.use,
+                    .listener = OpeningListener(options),
+                    .max_record_bytes = options.max_record_bytes,
+                    .group = DataGroupOf(options.group)});
+}
+
+absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(const DataConfig& config,
+                                                     const Task& task,
+                                                     OpenOptions open) {
+  if (config.train.empty()) {
+    return absl::InvalidArgumentError(
+        "data.train should name at least one file, but is empty");
+  }
+  auto data = std::make_unique<RunData>();
+  open.use = RecordUse::kTraining;
+  open.max_record_bytes = MaxRecordBytesOf(config);
+  ETC_ASSIGN_OR_RETURN(data->train_records,
+                       OpenRecords(config.train, task, open));
+  open.use = RecordUse::kEvaluation;
+  ETC_ASSIGN_OR_RETURN(data->dev_records, OpenRecords(config.dev, task, open));
+  for (const auto* records : {&data->train_records, &data->dev_records}) {
+    ETC_RETURN_IF_ERROR(CheckRecords(config, **records));
+  }
+  const auto train_size = static_cast<double>(data->train_records->size());
+  const auto dev_size = static_cast<double>(data->dev_records->size());
+  const auto bytes = static_cast<double>(CacheBytesOf(config));
+  const double bytes_per_record = bytes / std::max(1.0, train_size + dev_size);
+  data->train = std::make_unique<CachedSource>(
+      data->train_records.get(),
+      static_cast<int64_t>(bytes_per_record * train_size));
+  data->dev = std::make_unique<CachedSource>(
+      data->dev_records.get(),
+      static_cast<int64_t>(bytes_per_record * dev_size));
+  ETC_RETURN_IF_ERROR(CheckData(config, *data, open.reporter));
+  return data;
+}
+
+}  // namespace etc

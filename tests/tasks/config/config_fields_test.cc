@@ -1,0 +1,281 @@
+// Every field of the configuration, by its table: what a complete file means,
+// that a wrong type and a value out of bounds are refused in each, and that
+// README.md has each with its default.
+#include "tasks/config/config_fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kSmallest[] =
+    R"({"task": "wikihop", "model": {"preset": "base"}})";
+
+constexpr char kComplete[] = R"({
+  "task": "wikihop",
+  "model": {"preset": "base", "num_hidden_layers": 2, "embedding_size": 64},
+  "init": "",
+  "residual_attention": "mean",
+  "tokenizer": {"type": "sentencepiece", "vocabulary": "a.model",
+                "lower_case": false, "split_punctuation": true},
+  "data": {"train": ["a.json", "b.json"], "dev": ["c.json"],
+           "dev_fraction": 0, "dev_seed": 5, "dev_records": "none",
+           "max_long_length": 2048, "max_global_length": 100, "workers": 3,
+           "cache_megabytes": 10, "max_record_megabytes": 7,
+           "bucket_batches": 1, "on_bad_record": "skip",
+           "sentences": "tables"},
+  "optimizer": {"type": "lamb", "weight_decay": 0.1, "beta1": 0.8,
+                "beta2": 0.99, "epsilon": 1e-7, "clip_norm": 0},
+  "schedule": {"warmup_proportion": 0.2, "poly_power": 2,
+               "start_warmup_step": 5},
+  "train": {"learning_rate": 4e-5, "batch_size": 32, "micro_batch_size": 3,
+            "epochs": 1.5, "steps": 100, "num_train_examples": 44000,
+            "evaluate_every": 10, "checkpoint_every": 7,
+            "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
+            "device": "cuda:1", "precision": "fp32",
+            "score_storage": "store", "shard_optimizer": true,
+            "backend": "nccl", "timeout_s": 7.5},
+  "wikihop": {"anything": 1},
+  "output": "runs/x",
+  "grid": {"train.epochs": [2, 3]}
+})";
+
+absl::StatusOr<FinetuneConfig> FromText(const std::string& text) {
+  return FinetuneConfigFromJson(
+      nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false),
+      "run.json");
+}
+
+absl::StatusOr<FinetuneConfig> WithOverrides(
+    const std::vector<std::string>& overrides) {
+  TemporaryDirectory directory;
+  return ReadFinetuneConfig(directory.Write("run.json", kSmallest), overrides);
+}
+
+TEST(ConfigFieldsTest, ReadsEveryField) {
+  const absl::StatusOr<FinetuneConfig> config = FromText(kComplete);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->task, "wikihop");
+  EXPECT_EQ(config->model.hidden_size, 768);
+  EXPECT_EQ(config->model.num_hidden_layers, 2);
+  EXPECT_EQ(config->model.embedding_size, 64);
+  EXPECT_EQ(config->model.residual_attention, "mean");
+  EXPECT_EQ(config->residual_attention, "mean");
+  EXPECT_EQ(config->tokenizer.type, "sentencepiece");
+  EXPECT_EQ(config->tokenizer.vocabulary, "a.model");
+  EXPECT_FALSE(config->tokenizer.lower_case);
+  EXPECT_TRUE(config->tokenizer.split_punctuation);
+  EXPECT_THAT(config->data.train, ElementsAre("a.json", "b.json"));
+  EXPECT_THAT(config->data.dev, ElementsAre("c.json"));
+  EXPECT_EQ(config->data.dev_fraction, 0);
+  EXPECT_EQ(config->data.dev_seed, 5);
+  EXPECT_EQ(config->data.dev_records, "none");
+  EXPECT_EQ(config->data.max_long_length, 2048);
+  EXPECT_EQ(config->data.max_global_length, 100);
+  EXPECT_EQ(config->data.workers, 3);
+  EXPECT_EQ(config->data.cache_megabytes, 10);
+  EXPECT_EQ(config->data.max_record_megabytes, 7);
+  EXPECT_EQ(config->data.bucket_batches, 1);
+  EXPECT_EQ(config->data.on_bad_record, "skip");
+  EXPECT_EQ(config->optimizer.type, "lamb");
+  EXPECT_EQ(config->optimizer.weight_decay, 0.1);
+  EXPECT_EQ(config->optimizer.beta1, 0.8);
+  EXPECT_EQ(config->optimizer.beta2, 0.99);
+  EXPECT_EQ(config->optimizer.epsilon, 1e-7);
+  EXPECT_EQ(config->optimizer.clip_norm, 0);
+  EXPECT_EQ(config->schedule.warmup_proportion, 0.2);
+  EXPECT_EQ(config->schedule.poly_power, 2);
+  EXPECT_EQ(config->schedule.start_warmup_step, 5);
+  EXPECT_EQ(config->train.learning_rate, 4e-5);
+  EXPECT_EQ(config->train.batch_size, 32);
+  EXPECT_EQ(config->train.micro_batch_size, 3);
+  EXPECT_EQ(config->train.epochs, 1.5);
+  EXPECT_EQ(config->train.steps, 100);
+  EXPECT_EQ(config->train.num_train_examples, 44000);
+  EXPECT_EQ(config->train.evaluate_every, 10);
+  EXPECT_EQ(config->train.checkpoint_every, 7);
+  EXPECT_EQ(config->train.evaluation_batch_size, 4);
+  EXPECT_THAT(config->train.seeds, ElementsAre(3, 1));
+  EXPECT_EQ(config->train.threads, 2);
+  EXPECT_EQ(config->train.device, "cuda:1");
+  EXPECT_EQ(config->train.precision, "fp32");
+  EXPECT_EQ(config->train.score_storage, "store");
+  EXPECT_TRUE(config->train.shard_optimizer);
+  EXPECT_EQ(config->train.backend, "nccl");
+  EXPECT_EQ(config->train.timeout_s, 7.5);
+  EXPECT_EQ(config->task_options.dump(), R"({"anything":1})");
+  EXPECT_EQ(config->output, "runs/x");
+  EXPECT_EQ(config->grid.dump(), R"({"train.epochs":[2,3]})");
+  EXPECT_EQ(config->json.dump(), nlohmann::json::parse(kComplete).dump());
+}
+
+// The values of all fields, by their names.
+std::map<std::string, nlohmann::json> Values(const FinetuneConfig& config) {
+  std::map<std::string, nlohmann::json> values;
+  ForEachConfigField(
+      config, [&](const std::string& name, const auto&, const auto& value) {
+        if constexpr (requires { value.has_value(); }) {
+          values[name] = value.has_value() ? nlohmann::json(*value) : "absent";
+        } else {
+          values[name] = value;
+        }
+      });
+  return values;
+}
+
+TEST(ConfigFieldsTest, TheTablesHaveWhatTheFileHas) {
+  const absl::StatusOr<FinetuneConfig> config = FromText(kComplete);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const nlohmann::json file = nlohmann::json::parse(kComplete);
+  for (const auto& [name, value] : Values(*config)) {
+    const std::vector<std::string> path = absl::StrSplit(name, '.');
+    nlohmann::json in_file = file;
+    for (const std::string& step : path) {
+      ASSERT_TRUE(in_file.contains(step)) << name;
+      in_file = nlohmann::json(in_file.at(step));
+    }
+    EXPECT_EQ(value, in_file) << name;
+  }
+}
+
+TEST(ConfigFieldsTest, RejectsAWrongTypeInEveryField) {
+  for (const auto& [name, ignored] : Values(FinetuneConfig())) {
+    const auto config = WithOverrides({name + "={}"});
+    EXPECT_THAT(std::string(config.status().message()),
+                testing::AllOf(HasSubstr(name + " should be "),
+                               HasSubstr("an object")));
+  }
+}
+
+// Each bound of the tables, just missed.
+TEST(ConfigFieldsTest, HoldsEveryFieldToItsBounds) {
+  int64_t bounds = 0;
+  const auto expect_refused = [&](const std::string& name, double value) {
+    ++bounds;
+    // All digits: the limits of whole numbers have many.
+    const auto config =
+        WithOverrides({absl::StrFormat("%s=%.17g", name, value)});
+    EXPECT_THAT(std::string(config.status().message()),
+                HasSubstr(name + " should be "))
+        << value;
+  };
+  const FinetuneConfig defaults;
+  ForEachConfigField(
+      defaults, [&](const std::string& name, const auto& field, const auto&) {
+        const FieldRule& rule = field.rule;
+        if (rule.least.has_value()) {
+          expect_refused(name, *rule.least - 1);
+        }
+        if (rule.above.has_value()) {
+          expect_refused(name, *rule.above);
+        }
+        if (rule.most.has_value()) {
+          expect_refused(name, *rule.most + 1);
+        }
+        if (rule.below.has_value()) {
+          expect_refused(name, *rule.below);
+        }
+        if (!rule.one_of.front().empty()) {
+          const auto config = WithOverrides({name + "=nonsense"});
+          EXPECT_THAT(std::string(config.status().message()),
+                      testing::AllOf(HasSubstr(name + " should be "),
+                                     HasSubstr("\"nonsense\"")));
+        }
+      });
+  EXPECT_GT(bounds, 20);
+}
+
+// --- README.md ---------------------------------------------------------------
+
+struct DocumentedField {
+  std::string name;
+  std::string default_value;  // JSON, or "required"
+};
+
+// " `3` " -> "3"
+std::string WithoutMarks(const std::string& cell) {
+  const size_t first = cell.find_first_not_of(" `");
+  return cell.substr(first, cell.find_last_not_of(" `") + 1 - first);
+}
+
+// The rows "| `train.epochs` | `3` | ..." under "## Configuration".
+std::vector<DocumentedField> DocumentedFields() {
+  std::ifstream stream(ETC_SOURCE_DIR "/README.md");
+  std::vector<DocumentedField> fields;
+  bool in_section = false;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with("## ")) {
+      in_section = line == "## Configuration";
+    }
+    // "", name, default, meaning, ""
+    const std::vector<std::string> cells = absl::StrSplit(line, '|');
+    if (in_section && cells.size() == 5 && line.starts_with("| `")) {
+      fields.push_back({WithoutMarks(cells[1]), WithoutMarks(cells[2])});
+    }
+  }
+  return fields;
+}
+
+TEST(ConfigFieldsTest, ReadmeHasEveryField) {
+  // Those of the model are documented with it; the grid has no table.
+  std::vector<std::string> expected = {"model.path", "model.preset", "grid"};
+  const FinetuneConfig config;
+  ForEachConfigField(config, [&](const std::string& name, const auto&,
+                                 const auto&) { expected.push_back(name); });
+  std::vector<std::string> documented;
+  for (const DocumentedField& field : DocumentedFields()) {
+    documented.push_back(field.name);
+  }
+  EXPECT_THAT(documented, testing::UnorderedElementsAreArray(expected));
+}
+
+TEST(ConfigFieldsTest, ReadmeHasTheDefaults) {
+  const absl::StatusOr<FinetuneConfig> defaults = FromText(kSmallest);
+  ASSERT_TRUE(defaults.ok()) << defaults.status();
+  for (const DocumentedField& field : DocumentedFields()) {
+    SCOPED_TRACE(field.name);
+    if (field.default_value == "required" || field.name == "model.preset") {
+      continue;  // kSmallest has them
+    }
+    const absl::StatusOr<FinetuneConfig> config =
+        WithOverrides({field.name + "=" + field.default_value});
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(Values(*config), Values(*defaults));
+  }
+}
+
+// "Every field is compared but `output`, ... ."
+TEST(ConfigFieldsTest, ReadmeHasTheFieldsThatMayChange) {
+  std::ifstream stream(ETC_SOURCE_DIR "/README.md");
+  const std::string text((std::istreambuf_iterator<char>(stream)),
+                         std::istreambuf_iterator<char>());
+  const size_t begin = text.find("field is compared but ");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string sentence =
+      text.substr(begin, text.find("`. ", begin) + 1 - begin);
+  const FinetuneConfig config;
+  ForEachConfigField(
+      config, [&](const std::string& name, const auto& field, const auto&) {
+        EXPECT_EQ(sentence.find("`" + name + "`") != std::string::npos,
+                  !field.rule.may_change.empty())
+            << name;
+      });
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,412 @@
+// The fine-tuning configuration: what its model is taken from, how --set
+// changes it, and that every mistake is reported with its place, what was
+// expected and what was found. What holds for each field is tested in
+// config_fields_test.cc. Whether the files that it names exist is tested where
+// they are opened, but for the model's.
+#include "tasks/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/bfloat16.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kSmallest[] =
+    R"({"task": "wikihop", "model": {"preset": "base"}})";
+
+absl::StatusOr<FinetuneConfig> FromText(const std::string& text) {
+  return FinetuneConfigFromJson(
+      nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false),
+      "run.json");
+}
+
+absl::StatusOr<FinetuneConfig> WithOverrides(
+    const std::vector<std::string>& overrides) {
+  TemporaryDirectory directory;
+  return ReadFinetuneConfig(directory.Write("run.json", kSmallest), overrides);
+}
+
+TEST(FinetuneConfigTest, KeepsDefaultsForAbsentFields) {
+  const absl::StatusOr<FinetuneConfig> config = FromText(kSmallest);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->residual_attention, "off");
+  EXPECT_EQ(config->data.max_long_length, 4096);
+  EXPECT_EQ(config->optimizer.type, "bert_adamw");
+  EXPECT_EQ(config->train.steps, std::nullopt);
+  EXPECT_EQ(config->task_options, nlohmann::json::object());
+  EXPECT_THAT(config->warnings, IsEmpty());
+}
+
+// --- The tokenizer
+// ------------------------------------------------------------
+
+constexpr char kVocabulary[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nbank\n";
+
+// A configuration whose tokenizer has these fields beside the vocabulary.
+absl::StatusOr<FinetuneConfig> WithVocabulary(const std::string& vocabulary,
+                                              const std::string& fields = "") {
+  return FromText(absl::StrCat(
+      R"({"task": "wikihop", "model": {"preset": "base"}, "tokenizer": {)",
+      fields, R"("vocabulary": ")", vocabulary, "\"}}"));
+}
+
+TEST(FinetuneConfigTest, FoldsCaseAsTheFilesBesideTheVocabularySay) {
+  TemporaryDirectory directory;
+  const std::string vocabulary = directory.Write("words.txt", kVocabulary);
+  EXPECT_TRUE(WithVocabulary(vocabulary)->tokenizer.lower_case);
+  directory.Write("tokenizer_config.json", R"({"do_lower_case": false})");
+  EXPECT_FALSE(WithVocabulary(vocabulary)->tokenizer.lower_case);
+  EXPECT_TRUE(WithVocabulary(vocabulary, R"("lower_case": false, )").ok());
+  EXPECT_THAT(
+      WithVocabulary(vocabulary, R"("lower_case": true, )").status().message(),
+      testing::AllOf(HasSubstr("run.json: tokenizer.lower_case is true"),
+                     HasSubstr("do_lower_case is false")));
+  directory.Write("tokenizer_config.json", R"({"do_basic_tokenize": false})");
+  EXPECT_THAT(WithVocabulary(vocabulary).status().message(),
+              HasSubstr("do_basic_tokenize is false"));
+}
+
+TEST(FinetuneConfigTest, SaysThatItTakesAVocabularyForACasedOne) {
+  TemporaryDirectory directory;
+  const std::string vocabulary =
+      directory.Write("words.txt", absl::StrCat(kVocabulary, "Bank\n"));
+  const auto config = WithVocabulary(vocabulary);
+  EXPECT_FALSE(config->tokenizer.lower_case);
+  EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("such as \"Bank\"")));
+  EXPECT_THAT(WithVocabulary(vocabulary, R"("lower_case": false, )")->warnings,
+              IsEmpty());
+  const auto folded = WithVocabulary(vocabulary, R"("lower_case": true, )");
+  EXPECT_TRUE(folded->tokenizer.lower_case);
+  EXPECT_THAT(folded->warnings, ElementsAre(HasSubstr("never used")));
+}
+
+TEST(FinetuneConfigTest, AVocabularyThatIsNamedHasItsOwnOptions) {
+  TemporaryDirectory init;
+  init.Write("vocab.txt", kVocabulary);
+  init.Write("tokenizer_config.json",
+             R"({"do_lower_case": false, "split_punctuation": true})");
+  init.Write("etc_config.json", R"({"vocab_size": 5})");
+  TemporaryDirectory directory;
+  const std::string vocabulary = directory.Write("words.txt", kVocabulary);
+  const auto read = [&](const std::string& tokenizer) {
+    return FromText(absl::StrCat(R"({"task": "wikihop", "init": ")",
+                                 init.path(), R"(", "tokenizer": {)", tokenizer,
+                                 "}}"));
+  };
+  const std::string named =
+      absl::StrCat(R"("vocabulary": ")", vocabulary, "\"");
+  auto config = read("");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->tokenizer.vocabulary, init.File("vocab.txt"));
+  EXPECT_FALSE(config->tokenizer.lower_case);
+  // Options that only the files of `init` give stay in force.
+  config = read(named);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->tokenizer.vocabulary, vocabulary);
+  EXPECT_FALSE(config->tokenizer.lower_case);
+  EXPECT_TRUE(config->tokenizer.split_punctuation);
+  directory.Write("tokenizer_config.json", R"({"do_lower_case": true})");
+  EXPECT_TRUE(read(named)->tokenizer.lower_case);
+  // Nor need the vocabulary of `init` be usable then.
+  init.Write("tokenizer_config.json", R"({"do_lower_case": "no"})");
+  EXPECT_TRUE(read(named)->tokenizer.lower_case);
+  EXPECT_THAT(read("").status().message(), HasSubstr("do_lower_case"));
+}
+
+// --- The model --------------------------------------------------------------
+
+TEST(FinetuneConfigTest, LetsInlineFieldsDecideOverTheModelFile) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write(
+      "etc_config.json",
+      R"({"vocab_size": 70, "hidden_size": 48, "residual_attention": "sum"})");
+  const absl::StatusOr<FinetuneConfig> config =
+      FromText(R"({"task": "wikihop", "model": {"hidden_size": 24, "path": ")" +
+               path + "\"}}");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->model.vocab_size, 70);
+  EXPECT_EQ(config->model.hidden_size, 24);
+  EXPECT_EQ(config->residual_attention, "sum");
+}
+
+TEST(FinetuneConfigTest, TakesTheModelOfTheInitialCheckpoint) {
+  TemporaryDirectory directory;
+  directory.Write("etc_config.json",
+                  R"({"vocab_size": 70, "pooler": 1,
+                      "residual_attention": "sum"})");
+  for (const std::string& init :
+       {directory.path(), directory.Write("model.safetensors", "")}) {
+    const absl::StatusOr<FinetuneConfig> config = FromText(
+        R"({"task": "wikihop", "residual_attention": "off", "init": ")" + init +
+        "\"}");
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->model.vocab_size, 70);
+    EXPECT_EQ(config->residual_attention, "off");
+    EXPECT_EQ(config->model.residual_attention, "off");
+    EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("\"pooler\"")));
+  }
+}
+
+// --- Overrides --------------------------------------------------------------
+
+TEST(FinetuneConfigTest, OverridesDecideOverTheFileInTheirOrder) {
+  const absl::StatusOr<FinetuneConfig> config = WithOverrides(
+      {"train.learning_rate=3e-5", "train.learning_rate=2e-5",
+       "train.seeds=[1, 2]", "model.hidden_size=12", "output=a=b.c",
+       "data.train=[\"x.json\"]", "train.steps=null", "wikihop.margin=1.5"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->train.learning_rate, 2e-5);
+  EXPECT_THAT(config->train.seeds, ElementsAre(1, 2));
+  EXPECT_EQ(config->model.hidden_size, 12);
+  EXPECT_EQ(config->output, "a=b.c");
+  EXPECT_THAT(config->data.train, ElementsAre("x.json"));
+  EXPECT_EQ(config->task_options.dump(), R"({"margin":1.5})");
+  EXPECT_EQ(config->json.at("train").at("learning_rate"), 2e-5);
+}
+
+TEST(FinetuneConfigTest, TakesASingleValueForAList) {
+  const absl::StatusOr<FinetuneConfig> config = WithOverrides(
+      {"data.train=x.json", "data.dev=a b.json", "train.seeds=7"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->data.train, ElementsAre("x.json"));
+  EXPECT_THAT(config->data.dev, ElementsAre("a b.json"));
+  EXPECT_THAT(config->train.seeds, ElementsAre(7));
+}
+
+struct BadOverride {
+  std::string text;
+  std::vector<std::string> message_parts;
+};
+
+TEST(FinetuneConfigTest, RejectsBadOverrides) {
+  const std::vector<BadOverride> table = {
+      {"train.learning_rate", {"--set train.learning_rate", "field and its"}},
+      {"=3", {"--set =3", "field and its value"}},
+      {"train..steps=3", {"field and its value"}},
+      {"task.name=3", {"no object", "\"wikihop\""}},
+      {"train.learning_rte=3",
+       {"with --set", "\"learning_rte\"", "learning_rate"}},
+      {"trian.steps=3", {"\"trian\"", "\"train\""}},
+      {"model.hiden_size=3", {"\"hiden_size\"", "\"hidden_size\""}},
+      {"output=3", {"output", "string", "3"}},
+      {"hotpotqa.x=3", {"\"hotpotqa\""}},
+  };
+  for (const BadOverride& bad : table) {
+    const absl::StatusOr<FinetuneConfig> config = WithOverrides({bad.text});
+    ASSERT_FALSE(config.ok()) << bad.text;
+    EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+    for (const std::string& part : bad.message_parts) {
+      EXPECT_THAT(config.status().message(), HasSubstr(part)) << bad.text;
+    }
+  }
+}
+
+// --- Mistakes ---------------------------------------------------------------
+
+struct BadConfig {
+  // The fields of the file beside the smallest configuration's.
+  std::string fields;
+  std::vector<std::string> message_parts;
+};
+
+void PrintTo(const BadConfig& bad, std::ostream* stream) {
+  *stream << bad.fields;
+}
+
+class BadConfigTest : public testing::TestWithParam<BadConfig> {};
+
+TEST_P(BadConfigTest, IsRejectedWithPlaceExpectedAndFound) {
+  nlohmann::json json = nlohmann::json::parse(kSmallest);
+  json.update(nlohmann::json::parse(GetParam().fields));
+  const absl::StatusOr<FinetuneConfig> config =
+      FinetuneConfigFromJson(json, "run.json");
+  ASSERT_FALSE(config.ok()) << GetParam().fields;
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(config.status().message(), HasSubstr("run.json"));
+  for (const std::string& part : GetParam().message_parts) {
+    EXPECT_THAT(config.status().message(), HasSubstr(part));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    UnknownFields, BadConfigTest,
+    testing::Values(
+        BadConfig{R"({"optimiser": {}})", {"\"optimiser\"", "\"optimizer\""}},
+        BadConfig{R"({"model": {"preset": "base", "num_layers": 2}})",
+                  {"model", "\"num_layers\""}},
+        BadConfig{R"({"model": {"presett": "base"}})",
+                  {"\"presett\"", "\"preset\""}},
+        BadConfig{R"({"tokenizer": {"lowercase": true}})",
+                  {"tokenizer", "\"lowercase\"", "\"lower_case\""}},
+        BadConfig{R"({"data": {"worker": 1}})", {"data", "\"workers\""}},
+        BadConfig{R"({"optimizer": {"beta_1": 0.9}})", {"\"beta1\""}},
+        BadConfig{R"({"schedule": {"power": 1}})", {"schedule", "\"power\""}},
+        BadConfig{R"({"train": {"seed": [1]}})", {"train", "\"seeds\""}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    WrongTypes, BadConfigTest,
+    testing::Values(
+        BadConfig{R"({"task": 3})", {"task", "string", "3"}},
+        BadConfig{R"({"task": null})", {"task", "string", "null"}},
+        BadConfig{R"({"train": []})", {"train", "object"}},
+        BadConfig{R"({"model": "base"})", {"model", "object"}},
+        BadConfig{R"({"model": {"hidden_size": "768"}})", {"hidden_size"}},
+        BadConfig{R"({"train": {"steps": 1.5}})", {"train.steps", "1.5"}},
+        BadConfig{R"({"train": {"learning_rate": "fast"}})",
+                  {"train.learning_rate", "number", "\"fast\""}},
+        BadConfig{R"({"train": {"seeds": "1"}})",
+                  {"train.seeds", "integer or an array of such", "\"1\""}},
+        BadConfig{R"({"data": {"dev": ["a.json", 3]}})", {"data.dev[1]", "3"}},
+        BadConfig{R"({"data": {"train": 3}})",
+                  {"data.train", "string or an array of such", "3"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    OutOfRange, BadConfigTest,
+    testing::Values(
+        BadConfig{
+            R"({"residual_attention": "on"})",
+            {"residual_attention", "\"off\" or \"sum\" or \"mean\"", "\"on\""}},
+        BadConfig{R"({"model": {"preset": "bas"}})", {"preset", "\"bas\""}},
+        BadConfig{R"({"model": {"preset": "base", "path": "x"}})",
+                  {"path", "preset"}},
+        BadConfig{R"({"model": {"preset": "base", "hidden_size": 0}})",
+                  {"hidden_size"}},
+        BadConfig{R"({"model": {}})", {"model.vocab_size", "absent"}},
+        BadConfig{R"({"tokenizer": {"type": "word_piece"}})",
+                  {"tokenizer.type", "did you mean \"wordpiece\""}},
+        BadConfig{R"({"data": {"max_long_length": 0}})",
+                  {"data.max_long_length", "at least 1", "0"}},
+        BadConfig{R"({"data": {"max_global_length": 0}})",
+                  {"data.max_global_length"}},
+        BadConfig{R"({"data": {"workers": 0}})", {"data.workers"}},
+        BadConfig{R"({"data": {"workers": 1000000}})",
+                  {"data.workers", "at most 1024"}},
+        BadConfig{R"({"data": {"max_long_length": 100000000000}})",
+                  {"data.max_long_length", "at most 1048576"}},
+        BadConfig{R"({"data": {"max_record_megabytes": 0}})",
+                  {"data.max_record_megabytes", "at least 1"}},
+        BadConfig{R"({"train": {"batch_size": 100000000000}})",
+                  {"train.batch_size", "at most 1000000000"}},
+        BadConfig{R"({"train": {"threads": 1000000}})",
+                  {"train.threads", "at most 1024"}},
+        BadConfig{R"({"data": {"cache_megabytes": -1}})",
+                  {"data.cache_megabytes"}},
+        BadConfig{R"({"data": {"bucket_batches": 0}})",
+                  {"data.bucket_batches"}},
+        BadConfig{R"({"data": {"on_bad_record": "ignore"}})",
+                  {"data.on_bad_record", "\"ignore\""}},
+        BadConfig{R"({"optimizer": {"type": "sgd"}})",
+                  {"optimizer.type", "\"sgd\""}},
+        BadConfig{R"({"optimizer": {"weight_decay": -1}})",
+                  {"optimizer.weight_decay"}},
+        BadConfig{R"({"optimizer": {"beta1": 1}})",
+                  {"optimizer.beta1", "[0, 1)"}},
+        BadConfig{R"({"optimizer": {"beta2": -0.1}})", {"optimizer.beta2"}},
+        BadConfig{R"({"optimizer": {"epsilon": 0}})", {"optimizer.epsilon"}},
+        BadConfig{R"({"optimizer": {"clip_norm": -1}})",
+                  {"optimizer.clip_norm"}},
+        BadConfig{R"({"schedule": {"warmup_proportion": 1.1}})",
+                  {"schedule.warmup_proportion", "[0, 1]"}},
+        BadConfig{R"({"schedule": {"poly_power": -1}})",
+                  {"schedule.poly_power"}},
+        BadConfig{R"({"schedule": {"start_warmup_step": -1}})",
+                  {"schedule.start_warmup_step"}},
+        BadConfig{R"({"train": {"learning_rate": 0}})",
+                  {"train.learning_rate", "more than 0"}},
+        BadConfig{R"({"train": {"batch_size": 0}})", {"train.batch_size"}},
+        BadConfig{R"({"train": {"micro_batch_size": 0}})",
+                  {"train.micro_batch_size"}},
+        BadConfig{R"({"train": {"batch_size": 2, "micro_batch_size": 3}})",
+                  {"train.micro_batch_size", "batch_size (2)", "3"}},
+        BadConfig{R"({"train": {"epochs": 0}})", {"train.epochs"}},
+        BadConfig{R"({"train": {"steps": 0}})", {"train.steps"}},
+        BadConfig{R"({"train": {"num_train_examples": 0}})",
+                  {"train.num_train_examples"}},
+        BadConfig{R"({"train": {"evaluate_every": -1}})",
+                  {"train.evaluate_every"}},
+        BadConfig{R"({"train": {"checkpoint_every": -1}})",
+                  {"train.checkpoint_every"}},
+        BadConfig{R"({"train": {"evaluation_batch_size": 0}})",
+                  {"train.evaluation_batch_size"}},
+        BadConfig{R"({"train": {"seeds": []}})", {"train.seeds", "empty"}},
+        BadConfig{R"({"train": {"seeds": [1, 1]}})", {"train.seeds", "twice"}},
+        BadConfig{R"({"train": {"seeds": [-1]}})", {"train.seeds"}},
+        BadConfig{R"({"train": {"threads": -1}})", {"train.threads"}},
+        BadConfig{R"({"train": {"precision": "fp16"}})",
+                  {"train.precision", "bf16"}},
+        BadConfig{R"({"train": {"score_storage": "keep"}})",
+                  {"train.score_storage", "reverse"}}));
+
+TEST(FinetuneConfigTest, WarnsOfBfloat16WhereItIsNotFast) {
+  const auto config =
+      FinetuneConfigFromJson(nlohmann::json::parse(
+                                 R"({"task": "toy", "model": {"vocab_size": 5},
+              "train": {"precision": "bf16"}})"),
+                             "test");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->train.precision, "bf16");
+  if (kernels::Bfloat16ProductsOfThisCpu() ==
+      kernels::Bfloat16Products::kFast) {
+    EXPECT_THAT(config->warnings, IsEmpty());
+  } else {
+    EXPECT_THAT(config->warnings, ElementsAre(HasSubstr("train.precision")));
+  }
+}
+
+TEST(FinetuneConfigTest, RejectsWhatIsNoObject) {
+  for (const char* text : {"[]", "3", "null"}) {
+    EXPECT_EQ(FromText(text).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << text;
+  }
+}
+
+TEST(FinetuneConfigTest, NeedsATaskAndAModel) {
+  EXPECT_THAT(FromText(R"({"model": {"preset": "base"}})").status().message(),
+              HasSubstr("task"));
+  EXPECT_THAT(FromText(R"({"task": "wikihop"})").status().message(),
+              HasSubstr("model"));
+}
+
+// With a misspelt task, the object of the task's options is an unknown field:
+// what is misspelt has to be said, not what is right.
+TEST(FinetuneConfigTest, SaysThatThereIsNoSuchTask) {
+  const auto config = FinetuneConfigFromJson(
+      nlohmann::json::parse(R"({"task": "wikihopp", "wikihop": {},
+                                "model": {"preset": "base"}})"),
+      "run.json", [](const std::string& name) {
+        return absl::NotFoundError(absl::StrCat("no task ", name));
+      });
+  EXPECT_EQ(config.status(),
+            absl::InvalidArgumentError("run.json: task: no task wikihopp"));
+}
+
+TEST(FinetuneConfigTest, NamesTheFileThatIsAbsent) {
+  EXPECT_THAT(ReadFinetuneConfig("/nowhere/run.json", {}).status().message(),
+              HasSubstr("/nowhere/run.json"));
+  EXPECT_THAT(
+      FromText(R"({"task": "wikihop", "init": "/nowhere"})").status().message(),
+      HasSubstr("/nowhere: there is no such file or directory"));
+}
+
+TEST(FinetuneConfigTest, NamesTheLineOfBrokenJson) {
+  TemporaryDirectory directory;
+  const std::string path = directory.Write("run.json", "{\n\"task\": \n}");
+  EXPECT_THAT(ReadFinetuneConfig(path, {}).status().message(),
+              HasSubstr("run.json:3"));
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,397 @@
+// What a resumed run compares. Every field of every table is changed: either
+// the change is refused by name, or the table says why it may change, and it is
+// not among the settings at all. Files are compared by what is in them: moved
+// ones pass, changed ones do not. What --allow-changes lets through and which
+// names it knows. Several processes read the files once. That a new field
+// cannot be forgotten is checked when config.cc and run_settings.cc are
+// compiled.
+#include "tasks/config/run_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "tasks/config/config_fields.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/data/thread_group.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+FinetuneConfig Config() {
+  FinetuneConfig config;
+  config.task = "toy";
+  config.task_options = {{"margin", 1.5}, {"names", {"a", "b"}}};
+  return config;
+}
+
+nlohmann::json Settings(const FinetuneConfig& config,
+                        const RunFiles& files = {}) {
+  return RunSettings(config, {.seed = 1, .num_records = 10, .files = files});
+}
+
+void Change(bool* value) { *value = !*value; }
+void Change(int64_t* value) { *value += 1; }
+void Change(double* value) { *value += 0.125; }
+void Change(std::string* value) { *value += "x"; }
+template <typename T>
+void Change(std::optional<T>* value) {
+  *value = value->value_or(T()) + 1;
+}
+template <typename T>
+void Change(std::vector<T>* value) {
+  value->emplace_back();
+}
+
+TEST(RunSettingsTest, RefusesAChangeOfEachFieldOrSaysWhyNot) {
+  const FinetuneConfig config = Config();
+  const nlohmann::json then = Settings(config);
+  EXPECT_THAT(*CheckSameSettings(then, then, {}), IsEmpty());
+  std::set<std::string> free;
+  int64_t refused = 0;
+  FinetuneConfig changed = config;
+  ForEachConfigField(changed, [&](const std::string& name, const auto& field,
+                                  auto& value) {
+    SCOPED_TRACE(name);
+    const auto before = value;
+    Change(&value);
+    const nlohmann::json now = Settings(changed);
+    value = before;
+    const auto changes = CheckSameSettings(then, now, {});
+    if (!field.rule.may_change.empty()) {
+      free.insert(name);
+      EXPECT_THAT(*changes, IsEmpty());
+      return;
+    }
+    ++refused;
+    EXPECT_EQ(changes.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(changes.status().message()),
+                AllOf(HasSubstr("another " + name + ": it began with "),
+                      HasSubstr("--allow-changes ")));
+  });
+  EXPECT_GE(refused, 27);
+  // Those that came to be free by accident would stand here.
+  for (const char* name :
+       {"train.precision", "data.train", "train.batch_size", "init", "task"}) {
+    EXPECT_EQ(free.count(name), 0) << name;
+  }
+}
+
+TEST(RunSettingsTest, RefusesAChangeOfTheModelTheOptionsAndTheSeed) {
+  const nlohmann::json then = Settings(Config());
+  const nlohmann::json model =
+      nlohmann::json::parse(EtcConfigToJson(EtcConfig()));
+  for (const auto& [field, value] : model.items()) {
+    // The residual mode has a field of its own beside the model.
+    EXPECT_EQ(then["model"].contains(field), field != "residual_attention")
+        << field;
+  }
+  FinetuneConfig config = Config();
+  config.model.local_radius = 7;
+  EXPECT_THAT(
+      CheckSameSettings(then, Settings(config), {}).status().ToString(),
+      HasSubstr("another model.local_radius: it began with 84, now it is 7"));
+  config = Config();
+  config.task_options["margin"] = 2;
+  config.task_options["more"] = true;
+  EXPECT_THAT(CheckSameSettings(then, Settings(config), {}).status().ToString(),
+              AllOf(HasSubstr("another toy.margin: it began with 1.5, now it "
+                              "is 2; nor with another toy.more: it began with "
+                              "not noted, now it is true"),
+                    HasSubstr("add --allow-changes toy.margin toy.more")));
+  const RunFiles none;
+  EXPECT_THAT(
+      CheckSameSettings(
+          then,
+          RunSettings(Config(), {.seed = 2, .num_records = 9, .files = none}),
+          {})
+          .status()
+          .ToString(),
+      AllOf(HasSubstr("another train.seed: it began with 1, now it is 2"),
+            HasSubstr("another data.number of training records")));
+}
+
+TEST(RunSettingsTest, ReturnsTheChangesThatAreMeant) {
+  FinetuneConfig config = Config();
+  const nlohmann::json then = Settings(config);
+  config.train.learning_rate = 0.5;
+  config.optimizer.beta1 = 0.5;
+  const nlohmann::json now = Settings(config);
+  EXPECT_THAT(CheckSameSettings(then, now, {"optimizer"}).status().ToString(),
+              AllOf(HasSubstr("another train.learning_rate"),
+                    testing::Not(HasSubstr("optimizer"))));
+  // A beginning of a name is not the name.
+  EXPECT_FALSE(CheckSameSettings(then, now, {"optimizer", "train.learn"}).ok());
+  const auto changes =
+      CheckSameSettings(then, now, {"optimizer", "train.learning_rate"});
+  ASSERT_TRUE(changes.ok()) << changes.status();
+  ASSERT_THAT(*changes, SizeIs(2));
+  EXPECT_EQ((*changes)[0].field, "optimizer.beta1");
+  EXPECT_EQ((*changes)[0].was, "0.9");
+  EXPECT_EQ((*changes)[0].is, "0.5");
+}
+
+// Without the files, which take long to read.
+TEST(RunSettingsTest, ComparesWhatIsKnownBeforeDataAreRead) {
+  FinetuneConfig config = Config();
+  const RunFiles files = {
+      {"data.train", {{.path = "a", .digest = {.bytes = 1, .digest = "b"}}}}};
+  const nlohmann::json then = Settings(config, files);
+  config.data.train = {"/nowhere"};
+  config.task_options["names"] = {"completed later"};
+  EXPECT_THAT(
+      *CheckSameSettings(then, SettingsWithFilesOf(config, 1, then), {}),
+      IsEmpty());
+  config.train.learning_rate = 0.5;
+  EXPECT_THAT(CheckSameSettings(then, SettingsWithFilesOf(config, 2, then), {})
+                  .status()
+                  .ToString(),
+              AllOf(HasSubstr("another train.learning_rate"),
+                    HasSubstr("another train.seed"),
+                    testing::Not(HasSubstr("data.train")),
+                    testing::Not(HasSubstr("toy"))));
+}
+
+TEST(RunSettingsTest, KnowsTheNamesOfFields) {
+  const FinetuneConfig config = Config();
+  EXPECT_TRUE(CheckFieldNames(config, {"train.precision", "data", "model",
+                                       "model.local_radius", "toy",
+                                       "toy.margin", "residual_attention"})
+                  .ok());
+  EXPECT_EQ(CheckFieldNames(config, {"train.precison"}).message(),
+            "there is no field \"train.precison\"; did you mean "
+            "\"train.precision\"?");
+  EXPECT_FALSE(CheckFieldNames(config, {"run.json"}).ok());
+  EXPECT_FALSE(CheckFieldNames(config, {""}).ok());
+}
+
+TEST(RunSettingsTest, KnowsWhatChangesTheExamples) {
+  const std::vector<std::string> settings = ExampleSettings(Config());
+  for (const char* field :
+       {"data.train", "data.max_long_length", "tokenizer.vocabulary",
+        "train.batch_size", "task", "toy.margin", "train.seed"}) {
+    EXPECT_TRUE(ChangesExamples(settings, field)) << field;
+  }
+  for (const char* field :
+       {"data.dev", "train.learning_rate", "optimizer.beta1"}) {
+    EXPECT_FALSE(ChangesExamples(settings, field)) << field;
+  }
+}
+
+// --- Files ------------------------------------------------------------------
+
+class RunFilesTest : public testing::Test {
+ protected:
+  // The settings of `config` with its files as they are now.
+  nlohmann::json Now(const FinetuneConfig& config) const {
+    const auto files = FindRunFiles(config, nullptr);
+    EXPECT_TRUE(files.ok()) << files.status();
+    return files.ok() ? Settings(config, *files) : nlohmann::json();
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(RunFilesTest, TakesMovedFilesAndRefusesChangedOnes) {
+  FinetuneConfig config = Config();
+  config.data.train = {directory_.Write("a1.json", "[1]"),
+                       directory_.Write("a2.json", "[2]")};
+  config.tokenizer.vocabulary = directory_.Write("vocab.txt", "[PAD]\n");
+  const nlohmann::json then = Now(config);
+
+  // By pattern, elsewhere, and with another name of the vocabulary.
+  const std::string moved = directory_.File("moved");
+  std::filesystem::create_directory(moved);
+  for (const char* name : {"a1.json", "a2.json"}) {
+    std::filesystem::rename(directory_.File(name),
+                            absl::StrCat(moved, "/", name));
+  }
+  config.data.train = {moved + "/*.json"};
+  config.tokenizer.vocabulary = directory_.Write("words.txt", "[PAD]\n");
+  EXPECT_THAT(*CheckSameSettings(then, Now(config), {}), IsEmpty());
+
+  // The same size, other contents.
+  directory_.Write("moved/a2.json", "[3]");
+  EXPECT_THAT(CheckSameSettings(then, Now(config), {}).status().ToString(),
+              AllOf(HasSubstr("another data.train: it began with 2 files, of "
+                              "which number 2 is "),
+                    HasSubstr("/a2.json (3 bytes, sha256:"),
+                    HasSubstr("now it is 2 files, of which number 2 is ")));
+  // One less; and in another order.
+  config.data.train = {moved + "/a1.json"};
+  EXPECT_FALSE(CheckSameSettings(then, Now(config), {}).ok());
+  directory_.Write("moved/a2.json", "[2]");
+  config.data.train = {moved + "/a2.json", moved + "/a1.json"};
+  EXPECT_FALSE(CheckSameSettings(then, Now(config), {}).ok());
+  config.data.train = {moved + "/a1.json", moved + "/a2.json"};
+  EXPECT_TRUE(CheckSameSettings(then, Now(config), {}).ok());
+  directory_.Write("words.txt", "[UNK]\n");
+  EXPECT_THAT(CheckSameSettings(then, Now(config), {}).status().ToString(),
+              HasSubstr("another tokenizer.vocabulary: it began with "));
+}
+
+TEST_F(RunFilesTest, ReadsDirectoriesAndPrefixesOfCheckpoints) {
+  FinetuneConfig config = Config();
+  const std::string init = directory_.File("init");
+  std::filesystem::create_directory(init);
+  const auto names = [&] {
+    const auto files = FindRunFiles(config, nullptr);
+    EXPECT_TRUE(files.ok()) << files.status();
+    std::vector<std::string> found;
+    for (const RunFile& file : files->at("init")) {
+      found.push_back(std::filesystem::path(file.path).filename().string());
+    }
+    return found;
+  };
+  directory_.Write("init/bert_model.ckpt.index", "i");
+  directory_.Write("init/bert_model.ckpt.data-00000-of-00001", "d");
+  directory_.Write("init/bert_config.json", "{}");
+  directory_.Write("init/.gitattributes", "");
+  config.init = init;
+  EXPECT_THAT(names(), ElementsAre("bert_config.json",
+                                   "bert_model.ckpt.data-00000-of-00001",
+                                   "bert_model.ckpt.index"));
+  config.init = init + "/bert_model.ckpt";
+  EXPECT_THAT(names(), ElementsAre("bert_model.ckpt.data-00000-of-00001",
+                                   "bert_model.ckpt.index"));
+  config.init = init + "/bert_config.json";
+  EXPECT_THAT(names(), ElementsAre("bert_config.json"));
+  config.init = "";
+  EXPECT_THAT(names(), IsEmpty());
+}
+
+// People put notes beside weights, and evaluations write files there.
+TEST_F(RunFilesTest, IgnoresFilesOfADirectoryThatAreNotRead) {
+  FinetuneConfig config = Config();
+  config.init = directory_.File("init");
+  std::filesystem::create_directory(config.init);
+  directory_.Write("init/model.safetensors", "weights");
+  directory_.Write("init/etc_config.json", "{}");
+  const nlohmann::json then = Now(config);
+  for (const char* added :
+       {"README.md", "evaluation.json", "predictions.json", "config.json",
+        "training_state.safetensors", "pytorch_model.bin", "notes.txt"}) {
+    directory_.Write(absl::StrCat("init/", added), "added");
+    EXPECT_TRUE(CheckSameSettings(then, Now(config), {}).ok()) << added;
+  }
+  // A run of an earlier version noted all files.
+  nlohmann::json noted = then;
+  noted["init"].push_back(
+      {{"path", "a/README.md"}, {"bytes", 1}, {"digest", "sha256:00"}});
+  EXPECT_TRUE(CheckSameSettings(noted, Now(config), {}).ok());
+  for (const char* read : {"model.safetensors", "etc_config.json"}) {
+    const std::string name = absl::StrCat("init/", read);
+    const std::string text = *ReadFile(directory_.File(name));
+    directory_.Write(name, "others");
+    EXPECT_THAT(CheckSameSettings(then, Now(config), {}).status().ToString(),
+                HasSubstr("another init"))
+        << read;
+    directory_.Write(name, text);
+  }
+  std::filesystem::remove(directory_.File("init/etc_config.json"));
+  EXPECT_FALSE(CheckSameSettings(then, Now(config), {}).ok());
+}
+
+TEST_F(RunFilesTest, RefusesAVocabularyThatIsUsedOtherwise) {
+  FinetuneConfig config = Config();
+  config.tokenizer.vocabulary = directory_.Write("vocab.txt", "[PAD]\n");
+  directory_.Write("tokenizer_config.json", R"({"strip_accents": false})");
+  const nlohmann::json then = Now(config);
+  EXPECT_THAT(*CheckSameSettings(then, Now(config), {}), IsEmpty());
+  directory_.Write("tokenizer_config.json", R"({"strip_accents": true})");
+  EXPECT_THAT(CheckSameSettings(then, Now(config), {}).status().ToString(),
+              HasSubstr("another tokenizer.vocabulary"));
+}
+
+TEST_F(RunFilesTest, NamesTheFieldOfAFileThatIsNotThere) {
+  FinetuneConfig config = Config();
+  config.data.dev = {"/nowhere/a*.json"};
+  EXPECT_THAT(FindRunFiles(config, nullptr).status().ToString(),
+              HasSubstr("data.dev: there is no file that matches /nowhere/a"));
+  config = Config();
+  config.tokenizer.vocabulary = "/nowhere/vocab.txt";
+  EXPECT_THAT(FindRunFiles(config, nullptr).status().ToString(),
+              HasSubstr("tokenizer.vocabulary: there is no file or directory "
+                        "/nowhere/vocab.txt"));
+  config = Config();
+  config.data.train = {"/nowhere/a.json"};
+  EXPECT_THAT(FindRunFiles(config, nullptr).status().ToString(),
+              HasSubstr("/nowhere/a.json"));
+}
+
+TEST_F(RunFilesTest, TellsHowFarItIsAndCanBeStopped) {
+  FinetuneConfig config = Config();
+  config.data.train = {directory_.Write("a", std::string(3 << 20, 'a')),
+                       directory_.Write("b", std::string(2 << 20, 'b'))};
+  uint64_t last = 0;
+  const auto listen = [&last](uint64_t bytes, uint64_t num_bytes) {
+    EXPECT_LT(last, bytes);
+    EXPECT_EQ(num_bytes, 5 << 20);
+    last = bytes;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(FindRunFiles(config, listen).ok());
+  EXPECT_EQ(last, 5 << 20);
+  const auto stop = [](uint64_t, uint64_t) {
+    return absl::CancelledError("enough");
+  };
+  EXPECT_EQ(FindRunFiles(config, stop).status(),
+            absl::CancelledError("enough"));
+}
+
+// Each file is read by one of them, unless it is another file elsewhere.
+TEST_F(RunFilesTest, AreReadByOneProcessEach) {
+  FinetuneConfig config = Config();
+  config.data.train = {directory_.Write("a", std::string(3 << 20, 'a')),
+                       directory_.Write("b", std::string(2 << 20, 'b'))};
+  std::string changed(2 << 20, 'b');
+  changed.front() = 'c';
+  FinetuneConfig other = config;
+  other.data.train.back() = directory_.Write("c", changed);
+  const auto expected = FindRunFiles(config, nullptr);
+  const auto expected_other = FindRunFiles(other, nullptr);
+  ASSERT_TRUE(expected.ok() && expected_other.ok());
+  std::vector<uint64_t> bytes(3);
+  RunAsGroup(3, [&](const DataGroup& group) {
+    uint64_t& read = bytes[static_cast<size_t>(group.rank)];
+    const auto listen = [&read](uint64_t so_far, uint64_t) {
+      read = so_far;
+      return absl::OkStatus();
+    };
+    const auto same = FindRunFiles(config, listen, group);
+    ASSERT_TRUE(same.ok()) << same.status();
+    for (const auto& [field, files] : *expected) {
+      for (size_t i = 0; i < files.size(); ++i) {
+        EXPECT_EQ(same->at(field)[i].path, files[i].path);
+        EXPECT_EQ(same->at(field)[i].digest, files[i].digest) << files[i].path;
+      }
+    }
+    const bool is_last = group.rank == 2;
+    const auto some = FindRunFiles(is_last ? other : config, nullptr, group);
+    ASSERT_TRUE(some.ok()) << some.status();
+    EXPECT_EQ(
+        some->at("data.train")[1].digest,
+        (is_last ? expected_other : expected)->at("data.train")[1].digest);
+  });
+  std::sort(bytes.begin(), bytes.end());
+  EXPECT_LT(bytes[0], 1 << 10);
+  EXPECT_EQ(bytes[1] >> 20, 2);
+  EXPECT_EQ(bytes[2] >> 20, 3);
+}
+
+}  // namespace
+}  // namespace etc

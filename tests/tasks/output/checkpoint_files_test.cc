@@ -1,0 +1,159 @@
+// Checksums of checkpoints: a flip of any byte of a sealed file is seen or
+// changes nothing, and a file that is not as it was written is named, with what
+// it should have and what it has.
+
+#include "tasks/output/checkpoint_files.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/checkpoint_record.h"
+#include "tasks/output/sealed_json.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(SealedJsonTest, SeesAFlipOfAnyByte) {
+  const nlohmann::json object = {
+      {"step", 120}, {"name", "a"}, {"score", 0.125}, {"list", {1, 2}}};
+  const std::string text = SealJson(object);
+  ASSERT_EQ(*OpenSealedJson(text, "x"), object);
+  int seen = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = text;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      const auto read = OpenSealedJson(flipped, "x");
+      // White space may differ, and the seal's own name may be lost.
+      if (read.ok()) {
+        nlohmann::json rest = *read;
+        for (const auto& [key, value] : object.items()) {
+          EXPECT_EQ(rest[key], value) << i;
+        }
+      } else {
+        ++seen;
+      }
+    }
+  }
+  EXPECT_GT(seen, 500);
+  for (size_t size = 0; size + 2 < text.size(); ++size) {
+    EXPECT_EQ(OpenSealedJson(text.substr(0, size), "x").status().code(),
+              absl::StatusCode::kDataLoss)
+        << size;
+  }
+}
+
+TEST(SealedJsonTest, TakesWhatEarlierVersionsWrote) {
+  EXPECT_EQ(*OpenSealedJson(R"({"run": "a"})", "x"),
+            nlohmann::json({{"run", "a"}}));
+  EXPECT_TRUE(absl::IsDataLoss(OpenSealedJson("[1]", "x").status()));
+}
+
+class CheckpointFilesTest : public testing::Test {
+ protected:
+  CheckpointFilesTest() {
+    std::filesystem::create_directories(temporary_.File("punkt"));
+    temporary_.Write("model.safetensors", "some weights");
+    temporary_.Write("punkt/collocations.tab", "a\tb\n");
+    temporary_.Write("finetune.json", "{}");
+    EXPECT_TRUE(
+        WriteCheckpointOwner("step-1", "run-1", temporary_.path()).ok());
+  }
+
+  TemporaryDirectory temporary_;
+};
+
+TEST_F(CheckpointFilesTest, NamesTheFileThatIsNotAsItWasWritten) {
+  const auto owner = ReadCheckpointOwner(temporary_.path());
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  EXPECT_EQ(owner->name, "step-1");
+  EXPECT_EQ(owner->run, "run-1");
+  EXPECT_EQ(owner->files.size(), 3u);
+  EXPECT_TRUE(CheckCheckpointFiles(temporary_.path()).ok());
+
+  temporary_.Write("model.safetensors", "some Weights");
+  for (const std::string& path :
+       {temporary_.path(), temporary_.File("model.safetensors")}) {
+    const absl::Status status = CheckCheckpointFiles(path);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(temporary_.File("model.safetensors") +
+                                " is damaged: its CRC-32C should be 0x"),
+                      HasSubstr(", but is 0x")));
+  }
+  EXPECT_TRUE(CheckCheckpointSizes(temporary_.path(), *owner).ok());
+  temporary_.Write("model.safetensors", "some");
+  EXPECT_THAT(CheckCheckpointSizes(temporary_.path(), *owner).ToString(),
+              HasSubstr("should have 12 bytes, as it was written, but has 4"));
+  temporary_.Write("model.safetensors", "some weights");
+
+  temporary_.Write("punkt/collocations.tab", "a\tc\n");
+  EXPECT_THAT(CheckCheckpointFiles(temporary_.path()).ToString(),
+              HasSubstr("punkt/collocations.tab is damaged"));
+  temporary_.Write("punkt/collocations.tab", "a\tb\n");
+
+  // People may edit JSON files, and add others.
+  temporary_.Write("finetune.json", "{ }");
+  temporary_.Write("notes.txt", "mine");
+  EXPECT_TRUE(CheckCheckpointFiles(temporary_.path()).ok());
+  std::filesystem::remove(temporary_.File("finetune.json"));
+  EXPECT_THAT(CheckCheckpointSizes(temporary_.path(), *owner).ToString(),
+              HasSubstr("finetune.json is not there"));
+}
+
+TEST_F(CheckpointFilesTest, ChecksNothingWhereNothingIsNoted) {
+  const std::string owner = *ReadFile(temporary_.File("owner.json"));
+  temporary_.Write("model.safetensors", "other weights");
+  temporary_.Write("owner.json", R"({"name": "step-1", "run": "a"})");
+  EXPECT_TRUE(CheckCheckpointFiles(temporary_.path()).ok())
+      << "of an earlier version";
+  std::filesystem::remove(temporary_.File("owner.json"));
+  EXPECT_TRUE(CheckCheckpointFiles(temporary_.path()).ok());
+  EXPECT_TRUE(CheckCheckpointFiles(temporary_.File("nothing")).ok());
+  temporary_.Write("owner.json", owner.substr(0, owner.size() / 2));
+  EXPECT_THAT(CheckCheckpointFiles(temporary_.path()).ToString(),
+              HasSubstr("owner.json"));
+}
+
+TEST(CheckpointRecordTest, ComesBackAsItWas) {
+  const TemporaryDirectory temporary;
+  EXPECT_TRUE(
+      absl::IsNotFound(ReadCheckpointRecord(temporary.path()).status()));
+  const CheckpointRecord record = {
+      .run = "a",
+      .last = "step-2",
+      .best = "step-1",
+      .checkpoints = {{"step-1",
+                       {.step = 1,
+                        .scores = {{"accuracy", 0.1}, {"f1", 1.0 / 3}},
+                        .weights = {{"m.safetensors",
+                                     {.bytes = 7, .crc32c = 0xffffffffu}}}}},
+                      {"step-2", {.step = 2}}},
+      .superseded = {"step-0"}};
+  ASSERT_TRUE(WriteCheckpointRecord(record, temporary.path()).ok());
+  const auto read = ReadCheckpointRecord(temporary.path());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(*read == record);
+  // No path leads out of the directory.
+  ASSERT_TRUE(WriteSealedJson(temporary.File("checkpoints.json"),
+                              {{"run", "a"},
+                               {"last", "../other"},
+                               {"superseded", nlohmann::json::array()},
+                               {"checkpoints", nlohmann::json::object()}})
+                  .ok());
+  EXPECT_TRUE(
+      absl::IsDataLoss(ReadCheckpointRecord(temporary.path()).status()));
+}
+
+}  // namespace
+}  // namespace etc

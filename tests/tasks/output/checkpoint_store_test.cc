@@ -1,0 +1,377 @@
+// Checkpoints that are whole or not there: names, record and links, what is
+// deleted and when, what is never deleted because it may be somebody else's,
+// the order of file operations, failures in the middle, and a writer that
+// SIGKILL ends at 40 moments spread over many saves.
+
+#include "tasks/output/checkpoint_store.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/checkpoint_files.h"
+#include "tests/support/recorded_operations.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+std::set<std::string> Names(const std::string& directory) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+// A checkpoint of two files that both hold `text`.
+auto Writer(const std::string& text) {
+  return [text](const std::string& directory) {
+    for (const char* name : {"/first", "/second"}) {
+      if (absl::Status status = WriteFileAtomically(directory + name, text);
+          !status.ok()) {
+        return status;
+      }
+    }
+    return absl::OkStatus();
+  };
+}
+
+TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.File("checkpoints");
+  CheckpointStore store(directory);
+  EXPECT_FALSE(store.last().has_value());
+  EXPECT_FALSE(store.best().has_value());
+  EXPECT_FALSE(fs::exists(directory));
+  ASSERT_TRUE(store.TakeOver().ok());
+
+  ASSERT_TRUE(store.Save(5, Writer("five")).ok());
+  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  ASSERT_TRUE(store.Save(10, Writer("ten")).ok());
+  ASSERT_TRUE(store.Save(15, Writer("fifteen")).ok());
+  EXPECT_THAT(
+      Names(directory),
+      UnorderedElementsAre("last", "best", "owner.json", "checkpoints.json",
+                           "step-00000005", "step-00000015"));
+  EXPECT_EQ(*store.last(), directory + "/step-00000015");
+  EXPECT_EQ(*store.best(), directory + "/step-00000005");
+  EXPECT_EQ(*ReadFile(directory + "/last/second"), "fifteen");
+
+  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  EXPECT_THAT(Names(directory),
+              UnorderedElementsAre("last", "best", "owner.json",
+                                   "checkpoints.json", "step-00000015"));
+  EXPECT_THAT(store.TakeMessages(), IsEmpty());
+}
+
+// A store that was taken over; `directory` is there or can be created.
+CheckpointStore MustTakeOver(const std::string& directory) {
+  CheckpointStore store(directory);
+  const absl::Status status = store.TakeOver();
+  EXPECT_TRUE(status.ok()) << status;
+  return store;
+}
+
+// What the run that owns a store is called.
+std::string RunOf(const std::string& directory) {
+  return nlohmann::json::parse(*ReadFile(directory + "/owner.json"))["run"];
+}
+
+TEST(CheckpointStoreTest, DeletesWhatAKilledRunLeft) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.path();
+  {
+    CheckpointStore store = MustTakeOver(directory);
+    ASSERT_TRUE(store.Save(5, Writer("five")).ok());
+  }
+  // Killed before the next checkpoint was recorded, ...
+  const auto all =
+      fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+  const TemporaryDirectory before;
+  fs::copy(directory, before.File("copy"), all);
+  ASSERT_TRUE(MustTakeOver(directory).Save(6, Writer("six")).ok());
+  for (const char* entry : {"step-00000005", "checkpoints.json", "last"}) {
+    fs::remove_all(directory + "/" + entry);
+    fs::copy(before.File("copy/") + entry, directory + "/" + entry, all);
+  }
+  // ... in the middle of a save, of a deletion, and of a link.
+  const std::string unfinished = ".unfinished-" + RunOf(directory);
+  fs::create_directories(directory + "/step-00000007" + unfinished);
+  fs::create_directories(directory + "/step-00000003" + unfinished + "/part");
+  fs::create_directory_symlink("step-00000007",
+                               directory + "/last" + unfinished);
+  CheckpointStore store = MustTakeOver(directory);
+  EXPECT_THAT(Names(directory),
+              UnorderedElementsAre("last", "owner.json", "checkpoints.json",
+                                   "step-00000006"));
+  EXPECT_THAT(store.TakeMessages(),
+              ElementsAre(HasSubstr("step-00000006 is newer than "
+                                    "step-00000005, which checkpoints.json "
+                                    "names: going on from step-00000006")));
+}
+
+// What a user may have put there, beside what a run made.
+TEST(CheckpointStoreTest, LeavesEverythingThatItDidNotMake) {
+  TemporaryDirectory temporary;
+  const std::string directory = temporary.File("checkpoints");
+  const std::string elsewhere = temporary.File("elsewhere");
+  ASSERT_TRUE(MustTakeOver(elsewhere).Save(2, Writer("other run")).ok());
+  CheckpointStore store = MustTakeOver(directory);
+  ASSERT_TRUE(store.Save(1, Writer("one")).ok());
+  const auto copy = [&](const std::string& from, const std::string& name) {
+    fs::copy(from, directory + "/" + name, fs::copy_options::recursive);
+  };
+  const std::set<std::string> copies = {"keep",
+                                        "step-00000099",
+                                        "step-1-copy",
+                                        "step-00000001.unfinished",
+                                        "last.unfinished",
+                                        "step-00000001-2"};
+  for (const std::string& name : copies) {
+    copy(directory + "/step-00000001", name);
+  }
+  copy(elsewhere + "/step-00000002", "step-00000002");
+  fs::create_directory(directory + "/step-00000003");
+  temporary.Write("checkpoints/notes.txt", "mine");
+  temporary.Write("checkpoints/step-00000004", "a file");
+  fs::create_directory_symlink("step-00000001", directory + "/mine");
+
+  for (int64_t step = 1; step <= 5; ++step) {
+    ASSERT_TRUE(store.Save(step, Writer("new")).ok());
+  }
+  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  MustTakeOver(directory);
+  std::set<std::string> expected = copies;
+  expected.insert({"step-00000002", "step-00000003", "notes.txt",
+                   "step-00000004", "mine", "step-00000001", "last", "best",
+                   "owner.json", "checkpoints.json", "step-00000005"});
+  EXPECT_EQ(Names(directory), expected);
+  for (const std::string& name : copies) {
+    EXPECT_EQ(*ReadFile(directory + "/" + name + "/second"), "one") << name;
+  }
+  EXPECT_EQ(*ReadFile(directory + "/step-00000002/second"), "other run");
+  EXPECT_EQ(*ReadFile(directory + "/mine/second"), "one")
+      << "a user's link keeps where it leads";
+}
+
+TEST(CheckpointStoreTest, TouchesNothingBeforeItIsTakenOver) {
+  const TemporaryDirectory temporary;
+  ASSERT_TRUE(MustTakeOver(temporary.path()).Save(5, Writer("five")).ok());
+  const std::string unfinished =
+      temporary.File("step-00000007.unfinished-" + RunOf(temporary.path()));
+  fs::create_directory(unfinished);
+  const CheckpointStore store(temporary.path());
+  EXPECT_EQ(*store.last(), temporary.File("step-00000005"));
+  EXPECT_TRUE(fs::exists(unfinished));
+}
+
+// Each name leads to what is on disk already.
+TEST(CheckpointStoreTest, PutsACheckpointOnDiskBeforeItsNameAndItsRecord) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store = MustTakeOver(temporary.path());
+  ASSERT_TRUE(store.Save(4, Writer("four")).ok());
+  const std::string mark = ".unfinished-" + RunOf(temporary.path());
+  RecordedOperations operations(temporary.path());
+  {
+    const ScopedFileOperations scope(&operations);
+    ASSERT_TRUE(store.Save(5, Writer("five")).ok());
+  }
+  const std::string made = "step-00000005" + mark;
+  const std::string gone = "step-00000004" + mark;
+  std::vector<std::string> expected = {"mkdir " + made, "sync ."};
+  for (const char* file : {"/first", "/second", "/owner.json"}) {
+    expected.insert(
+        expected.end(),
+        {"write " + made + file + ".tmp", "sync " + made + file + ".tmp",
+         "rename to " + made + file, "sync " + made});
+  }
+  expected.insert(expected.end(),
+                  {"sync " + made, "rename to step-00000005", "sync .",
+                   "write checkpoints.json.tmp", "sync checkpoints.json.tmp",
+                   "rename to checkpoints.json", "sync .", "unlink last" + mark,
+                   "symlink last" + mark, "rename to last", "sync .",
+                   "rename to " + gone, "sync ."});
+  ASSERT_GT(operations.calls.size(), expected.size());
+  operations.calls.resize(expected.size());
+  EXPECT_EQ(operations.calls, expected);
+}
+
+TEST(CheckpointStoreTest, LeavesNothingOfAFailedSave) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store = MustTakeOver(temporary.path());
+  ASSERT_TRUE(store.Save(5, Writer("five")).ok());
+  const absl::Status status = store.Save(6, [](const std::string& directory) {
+    std::ofstream(directory + "/first") << "half";
+    return absl::ResourceExhaustedError("disk full");
+  });
+  EXPECT_EQ(status, absl::ResourceExhaustedError("disk full"));
+  EXPECT_THAT(Names(temporary.path()),
+              UnorderedElementsAre("last", "owner.json", "checkpoints.json",
+                                   "step-00000005"));
+}
+
+TEST(CheckpointStoreTest, SavesOneStepTwice) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store = MustTakeOver(temporary.path());
+  ASSERT_TRUE(store.Save(5, Writer("first")).ok());
+  ASSERT_TRUE(store.MarkLastAsBest().ok());
+  ASSERT_TRUE(store.Save(5, Writer("second")).ok());
+  EXPECT_EQ(*ReadFile(temporary.File("last/first")), "second");
+  EXPECT_EQ(*ReadFile(temporary.File("best/first")), "first");
+  EXPECT_THAT(
+      Names(temporary.path()),
+      UnorderedElementsAre("last", "best", "owner.json", "checkpoints.json",
+                           "step-00000005", "step-00000005-2"));
+}
+
+TEST(CheckpointStoreTest, MarksNothingBeforeTheFirstSave) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store = MustTakeOver(temporary.path());
+  EXPECT_TRUE(absl::IsFailedPrecondition(store.MarkLastAsBest()));
+}
+
+// A file system without symbolic links.
+TEST(CheckpointStoreTest, DoesWithoutLinks) {
+  const TemporaryDirectory temporary;
+  RecordedOperations operations(temporary.path());
+  operations.failing_call = "symlink";
+  operations.failing_error = EPERM;
+  const ScopedFileOperations scope(&operations);
+  CheckpointStore store = MustTakeOver(temporary.path());
+  for (int64_t step = 1; step <= 4; ++step) {
+    ASSERT_TRUE(store.Save(step, Writer(absl::StrCat(step))).ok());
+    ASSERT_TRUE(store.NoteEvaluation({{"f1", 0.5}}, step == 2).ok());
+  }
+  EXPECT_THAT(store.TakeMessages(),
+              ElementsAre(HasSubstr("checkpoints.json says which")));
+  EXPECT_THAT(Names(temporary.path()),
+              UnorderedElementsAre("owner.json", "checkpoints.json",
+                                   "step-00000002", "step-00000004"));
+  const CheckpointStore again(temporary.path());
+  EXPECT_EQ(*again.last(), temporary.File("step-00000004"));
+  EXPECT_EQ(*again.best(), temporary.File("step-00000002"));
+}
+
+// A link that cannot be replaced must not lead to what is no more.
+TEST(CheckpointStoreTest, LeavesNoLinkToAnOlderCheckpoint) {
+  const TemporaryDirectory temporary;
+  CheckpointStore store = MustTakeOver(temporary.path());
+  ASSERT_TRUE(store.Save(1, Writer("one")).ok());
+  RecordedOperations operations(temporary.path());
+  operations.failing_call = "symlink";
+  {
+    const ScopedFileOperations scope(&operations);
+    ASSERT_TRUE(store.Save(2, Writer("two")).ok());
+  }
+  EXPECT_THAT(
+      Names(temporary.path()),
+      UnorderedElementsAre("owner.json", "checkpoints.json", "step-00000002"));
+  // Once there are links again, there is this one.
+  MustTakeOver(temporary.path());
+  EXPECT_EQ(*ReadFile(temporary.File("last/first")), "two");
+}
+
+// Whatever fails in a save, what was saved before is found again.
+TEST(CheckpointStoreTest, KeepsTheLastCheckpointWhateverFailsInASave) {
+  for (const std::string call :
+       {"mkdir", "write", "sync", "rename", "unlink", "symlink", "rmdir"}) {
+    const TemporaryDirectory temporary;
+    CheckpointStore store = MustTakeOver(temporary.path());
+    ASSERT_TRUE(store.Save(1, Writer("one")).ok());
+    RecordedOperations operations(temporary.path());
+    operations.failing_call = call;
+    {
+      const ScopedFileOperations scope(&operations);
+      store.Save(2, Writer("two")).IgnoreError();
+    }
+    CheckpointStore again = MustTakeOver(temporary.path());
+    ASSERT_TRUE(again.last().has_value()) << call;
+    const std::string text = *ReadFile(*again.last() + "/second");
+    EXPECT_TRUE(text == "one" || text == "two") << call;
+    EXPECT_TRUE(CheckCheckpointFiles(*again.last()).ok()) << call;
+  }
+}
+
+TEST(CheckpointStoreTest, SaysWhatItCannotCreate) {
+  TemporaryDirectory temporary;
+  temporary.Write("file", "");
+  CheckpointStore store(temporary.File("file"));
+  EXPECT_THAT(store.TakeOver().message(), HasSubstr(temporary.File("file")));
+}
+
+// Saves checkpoints for ever, from the one after `last` on.
+[[noreturn]] void SaveForEver(const std::string& directory) {
+  CheckpointStore store(directory);
+  if (!store.TakeOver().ok()) {
+    _exit(1);
+  }
+  int64_t step = 0;
+  if (store.last().has_value()) {
+    step = std::stoll(*ReadFile(*store.last() + "/first"));
+  }
+  while (true) {
+    ++step;
+    if (!store.Save(step, Writer(absl::StrCat(step))).ok() ||
+        (step % 3 == 0 && !store.MarkLastAsBest().ok())) {
+      _exit(1);
+    }
+  }
+}
+
+TEST(CheckpointStoreTest, KeepsAWholeCheckpointWheneverItsWriterIsKilled) {
+  const TemporaryDirectory temporary;
+  std::map<std::string, int64_t> steps;  // where each link led
+  // On a busy machine it may be killed each time before it has saved anything.
+  for (int round = 0; round < 40 || (round < 400 && steps["last"] <= 3);
+       ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      SaveForEver(temporary.path());
+    }
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(10000 + 2711 * round));
+    kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer failed";
+
+    for (const std::string link : {"last", "best"}) {
+      if (!fs::is_symlink(temporary.File(link))) {
+        EXPECT_EQ(steps.count(link), 0) << link << " is gone, round " << round;
+        continue;
+      }
+      const auto first = ReadFile(temporary.File(link + "/first"));
+      const auto second = ReadFile(temporary.File(link + "/second"));
+      ASSERT_TRUE(first.ok() && second.ok()) << link << ", round " << round;
+      EXPECT_EQ(*first, *second) << link << ", round " << round;
+      EXPECT_GE(std::stoll(*first), steps[link]) << link << ", round " << round;
+      steps[link] = std::stoll(*first);
+    }
+  }
+  EXPECT_GT(steps["last"], 3);
+}
+
+}  // namespace
+}  // namespace etc

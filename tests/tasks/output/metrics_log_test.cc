@@ -1,0 +1,94 @@
+// Lines of metrics: written at once, and cut back to a checkpoint on resuming.
+
+#include "tasks/output/metrics_log.h"
+
+#include <cerrno>
+
+#include "base/file.h"
+#include "base/file_operations.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/recorded_operations.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(MetricsLogTest, WritesEachLineAtOnce) {
+  TemporaryDirectory temporary;
+  auto log = MetricsLog::Open(temporary.File("metrics.jsonl"), 0);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE(log->Write({{"step", 1}, {"loss", 0.5}}).ok());
+  EXPECT_EQ(*ReadFile(temporary.File("metrics.jsonl")),
+            "{\"step\":1,\"loss\":0.5}\n");
+  ASSERT_TRUE(log->Write({{"step", 2}, {"loss", 0.25}}).ok());
+  EXPECT_EQ(*ReadFile(temporary.File("metrics.jsonl")),
+            "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":0.25}\n");
+}
+
+TEST(MetricsLogTest, CutsBackToItsSizeAtACheckpointAndGoesOn) {
+  TemporaryDirectory temporary;
+  const std::string path =
+      temporary.Write("metrics.jsonl", "{\"step\":1}\n{\"step\":2}\n{\"st");
+  auto log = MetricsLog::Open(path, 11);
+  ASSERT_TRUE(log.ok());
+  EXPECT_EQ(log->size(), 11);
+  ASSERT_TRUE(log->Write({{"step", 2}, {"again", true}}).ok());
+  EXPECT_EQ(*ReadFile(path), "{\"step\":1}\n{\"step\":2,\"again\":true}\n");
+  EXPECT_EQ(log->size(), 11 + 24);
+}
+
+TEST(MetricsLogTest, TakesAShorterFileAsItIs) {
+  TemporaryDirectory temporary;
+  const std::string path = temporary.Write("metrics.jsonl", "{\"step\":1}\n");
+  auto log = MetricsLog::Open(path, 100);
+  ASSERT_TRUE(log.ok());
+  EXPECT_EQ(log->size(), 11);
+}
+
+TEST(MetricsLogTest, BeginsAnewAtZero) {
+  TemporaryDirectory temporary;
+  const std::string path = temporary.Write("metrics.jsonl", "{\"step\":1}\n");
+  ASSERT_TRUE(MetricsLog::Open(path, 0).ok());
+  EXPECT_EQ(*ReadFile(path), "");
+}
+
+TEST(MetricsLogTest, PutsItsNameAndItsLinesOnDisk) {
+  const TemporaryDirectory temporary;
+  RecordedOperations operations(temporary.path());
+  const ScopedFileOperations scope(&operations);
+  auto log = MetricsLog::Open(temporary.File("metrics.jsonl"), 0);
+  ASSERT_TRUE(log.ok());
+  EXPECT_THAT(operations.calls, testing::ElementsAre("sync ."));
+  ASSERT_TRUE(log->Write({{"step", 1}}).ok());
+  ASSERT_TRUE(log->Sync().ok());
+  EXPECT_THAT(operations.calls,
+              testing::ElementsAre("sync .", "write metrics.jsonl",
+                                   "sync metrics.jsonl"));
+}
+
+TEST(MetricsLogTest, SaysWhatItCannotWrite) {
+  const TemporaryDirectory temporary;
+  RecordedOperations operations(temporary.path());
+  const ScopedFileOperations scope(&operations);
+  auto log = MetricsLog::Open(temporary.File("metrics.jsonl"), 0);
+  ASSERT_TRUE(log.ok());
+  operations.failing_call = "write";
+  operations.failing_error = EFBIG;
+  const absl::Status status = log->Write({{"step", 1}});
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr(temporary.File("metrics.jsonl")),
+                             HasSubstr("File too large")));
+  EXPECT_EQ(log->size(), 0);
+}
+
+TEST(MetricsLogTest, SaysWhatItCannotOpen) {
+  EXPECT_THAT(MetricsLog::Open("/nowhere/metrics.jsonl", 0).status().message(),
+              HasSubstr("/nowhere/metrics.jsonl"));
+}
+
+}  // namespace
+}  // namespace etc

@@ -1,0 +1,179 @@
+// summary.json of an output directory, which several starts of runs of the toy
+// task have used: it has all seeds that are finished there, scores over those
+// with the same settings, and nothing of it is lost between two that write it
+// at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tasks/output/results.h"
+#include "tasks/output/run_lock.h"
+#include "tests/tasks/train/toy_run.h"
+#include "tests/tasks/train/toy_run_fixture.h"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+class RunResultsTest : public ToyRunTest {
+ protected:
+  RunResultsTest() {
+    json_["train"].erase("epochs");
+    json_["train"]["steps"] = 3;
+  }
+
+  // A start with these seeds in the one output directory.
+  FinetuneResult Train(const std::vector<int64_t>& seeds, bool resume = false) {
+    json_["train"]["seeds"] = seeds;
+    reporter_.messages.clear();
+    const auto result = Run("run", &reporter_, resume);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.value_or(FinetuneResult());
+  }
+
+  json Summary() const {
+    const auto text = ReadFile(Output("run/summary.json"));
+    EXPECT_TRUE(text.ok()) << text.status();
+    return json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  }
+  std::vector<int64_t> Seeds() const {
+    const json summary = Summary();
+    std::vector<int64_t> seeds;
+    for (const json& run : summary["runs"]) {
+      seeds.push_back(run["seed"]);
+    }
+    return seeds;
+  }
+  // The best accuracy of each seed.
+  std::vector<double> Accuracies() const {
+    const json summary = Summary();
+    std::vector<double> values;
+    for (const json& run : summary["runs"]) {
+      values.push_back(run["best"]["accuracy"]);
+    }
+    return values;
+  }
+  double Median() const { return Summary()["scores"]["accuracy"]["median"]; }
+
+  FakeReporter reporter_;
+};
+
+TEST_F(RunResultsTest, KeepTheSeedsOfOtherStarts) {
+  Train({2, 3});
+  const std::vector<double> first = Accuracies();
+  Train({1});
+  EXPECT_THAT(Seeds(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Accuracies(), ElementsAre(Accuracies()[0], first[0], first[1]));
+  EXPECT_EQ(Median(), SummarizeScore("accuracy", Accuracies()).median);
+  EXPECT_THAT(reporter_.messages, Contains(HasSubstr("is of 3 seeds that ")));
+
+  // A part of them again.
+  const std::string before = Summary().dump();
+  EXPECT_EQ(Train({3}, /*resume=*/true).runs.size(), 1u);
+  EXPECT_EQ(Summary().dump(), before);
+
+  // A seed whose directory is gone is no longer in the summary.
+  std::filesystem::remove_all(Output("run/seed-2"));
+  Train({1}, /*resume=*/true);
+  EXPECT_THAT(Seeds(), ElementsAre(1, 3));
+}
+
+// One that never came to a summary, as a later seed was stopped.
+TEST_F(RunResultsTest, HaveASeedWhoseStartWasStoppedLater) {
+  json_["train"]["seeds"] = {1, 2};
+  // In the first update of the second.
+  class Stopping : public FakeReporter {
+   public:
+    void Update(const Progress& progress) override {
+      FakeReporter::Update(progress);
+      stop = updates.size() == 4;
+    }
+  } stopping;
+  ASSERT_FALSE(Run("run", &stopping)->finished);
+  Train({3});
+  EXPECT_THAT(Seeds(), ElementsAre(1, 3));
+}
+
+TEST_F(RunResultsTest, HaveNoScoresOverOtherSettings) {
+  Train({1});
+  json_["train"]["learning_rate"] = 0.5;
+  const FinetuneResult other = Train({2});
+  EXPECT_THAT(Seeds(), ElementsAre(1, 2));
+  EXPECT_EQ(Median(), other.runs[0].best[0].second);
+  EXPECT_TRUE(Summary()["scores"]["accuracy"]["standard_deviation"].is_null());
+  EXPECT_THAT(reporter_.messages,
+              Contains(AllOf(HasSubstr("without " + Output("run/seed-1")),
+                             EndsWith("it had other settings"))));
+  EXPECT_THAT(reporter_.messages, Not(Contains(HasSubstr("is of 2 seeds"))));
+}
+
+// As a version left them that wrote a summary alone.
+TEST_F(RunResultsTest, KeepWhatASummaryAloneHas) {
+  Train({1});
+  std::filesystem::remove(Output("run/seed-1/result.json"));
+  Train({2});
+  EXPECT_THAT(Seeds(), ElementsAre(1, 2));
+  EXPECT_THAT(reporter_.messages,
+              Contains(EndsWith("its settings are not noted")));
+}
+
+TEST_F(RunResultsTest, WaitForAnotherThatWrites) {
+  const FinetuneResult one = Train({1});
+  const auto config = FinetuneConfigFromJson(json_, "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  std::optional<RunLock> lock;
+  {
+    auto taken = RunLock::Take(Output("run"));
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    lock.emplace(*std::move(taken));
+  }
+  std::thread writer(
+      [&] { EXPECT_TRUE(WriteSummary(*config, "accuracy", one.runs).ok()); });
+  // Time to do the wrong thing in.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::filesystem::create_directory(Output("run/seed-2"));
+  RunResult two = one.runs[0];
+  two.seed = 2;
+  two.directory = Output("run/seed-2");
+  EXPECT_TRUE(WriteRunResult(two, json::object()).ok());
+  lock.reset();
+  writer.join();
+  EXPECT_THAT(Seeds(), ElementsAre(1, 2));
+}
+
+TEST_F(RunResultsTest, NameAFileThatIsDamaged) {
+  const FinetuneResult one = Train({1});
+  const auto config = FinetuneConfigFromJson(json_, "toy");
+  ASSERT_TRUE(config.ok()) << config.status();
+  for (const char* file : {"run/summary.json", "run/seed-1/result.json"}) {
+    for (const char* text : {"", "{\"seed\": 1", "[1]"}) {
+      const std::string before = *ReadFile(Output(file));
+      temporary_.Write(file, text);
+      const absl::Status status =
+          WriteSummary(*config, "accuracy", one.runs).status();
+      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(Output(file)));
+      EXPECT_EQ(*ReadFile(Output(file)), text);
+      temporary_.Write(file, before);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etc

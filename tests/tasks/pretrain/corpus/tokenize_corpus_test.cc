@@ -1,0 +1,290 @@
+// From text to a token store: which sentences and documents a store has for
+// each format, that it is the same on any number of threads, what is counted,
+// and what a corpus that cannot be used is answered with.
+// Vocabularies of a few words; corpora of a few lines, or of a few batches
+// (256 KiB each) where threads matter.
+
+#include "tasks/pretrain/corpus/tokenize_corpus.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "tasks/pretrain/corpus/text_hash.h"
+#include "tasks/pretrain/corpus/token_store.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/support/gzip_member.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kVocabulary[] =
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\ncat\ndog\nsat\nran\n##ing\nmr\n.\n"
+    "the\n";
+
+class TokenizeCorpusTest : public testing::Test {
+ protected:
+  CorpusTokenizer WordPiece(const std::string& vocabulary = kVocabulary) {
+    auto made =
+        MakeCorpusTokenizer({.vocabulary = "vocab.txt"},
+                            *ParseWordPieceTokenizer(vocabulary, "vocab.txt"));
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  }
+
+  std::string Store() const { return directory_.File("corpus.tokens"); }
+
+  // The pieces of the store that `options` make: "a b/c" are two sentences,
+  // "+" is in front of continuations.
+  std::vector<std::string> Documents(const TokenizeOptions& options,
+                                     const CorpusTokenizer& tokenizer) {
+    last_ = {};
+    const auto result = TokenizeCorpus(tokenizer, options, Store());
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (!result.ok()) {
+      return {};
+    }
+    last_ = *result;
+    const auto store = *TokenStore::Open(Store());
+    EXPECT_TRUE(store->CheckTokens(0, store->num_tokens()).ok());
+    std::vector<std::string> documents;
+    for (int64_t d = 0; d < store->num_documents(); ++d) {
+      std::vector<std::string> sentences;
+      for (int64_t s = store->first_sentence(d);
+           s < store->first_sentence(d + 1); ++s) {
+        std::vector<std::string> pieces;
+        for (int64_t t = store->first_token(s); t < store->first_token(s + 1);
+             ++t) {
+          pieces.push_back(
+              absl::StrCat(store->is_continuation(t) ? "+" : "",
+                           tokenizer.tokenizer->Piece(store->token(t))));
+        }
+        sentences.push_back(absl::StrJoin(pieces, " "));
+      }
+      documents.push_back(absl::StrJoin(sentences, "/"));
+    }
+    return documents;
+  }
+
+  std::vector<std::string> DocumentsOf(const std::string& text,
+                                       TokenizeOptions options = {}) {
+    options.corpus.files = {directory_.Write("corpus.txt", text)};
+    return Documents(options, WordPiece());
+  }
+
+  absl::Status StatusOf(const std::string& text, TokenizeOptions options = {}) {
+    options.corpus.files = {directory_.Write("corpus.txt", text)};
+    const absl::Status status =
+        TokenizeCorpus(WordPiece(), options, Store()).status();
+    EXPECT_FALSE(std::filesystem::exists(Store()));
+    return status;
+  }
+
+  TemporaryDirectory directory_;
+  TokenizedCorpus last_;
+};
+
+// --- Formats ----------------------------------------------------------------
+
+TEST_F(TokenizeCorpusTest, MakesSentencesOfLines) {
+  EXPECT_THAT(DocumentsOf("The cat.\n\x01\n A dog. It ran.\n\n\n\nsating\n"),
+              ElementsAre("the cat ./a dog . [UNK] ran .", "sat +##ing"));
+  EXPECT_EQ(last_.documents, 2);
+  EXPECT_EQ(last_.sentences, 3);
+  EXPECT_EQ(last_.tokens, 11);
+  EXPECT_EQ(last_.unknown, 1);
+  EXPECT_EQ(last_.longest_sentence, 6);
+  EXPECT_EQ(last_.replaced, 0);
+  EXPECT_EQ(last_.bytes_read, last_.num_bytes);
+  EXPECT_EQ((*TokenStore::Open(Store()))->settings().sentences, "lines");
+}
+
+TEST_F(TokenizeCorpusTest, SplitsRunningText) {
+  const std::string text =
+      "The cat\nsat. Mr. Dog\nran\n\nA cat. A dog.\n\n\n\nThe dog.";
+  TokenizeOptions options = {.corpus = {.format = CorpusFormat::kText}};
+  EXPECT_THAT(DocumentsOf(text, options),
+              ElementsAre("the cat sat ./mr . dog ran/a cat ./a dog ./the dog "
+                          "."));
+  options.corpus.blank_lines = 3;
+  EXPECT_THAT(
+      DocumentsOf(text, options),
+      ElementsAre("the cat sat ./mr . dog ran/a cat ./a dog .", "the dog ."));
+  EXPECT_EQ((*TokenStore::Open(Store()))->settings().sentences, "icu");
+}
+
+TEST_F(TokenizeCorpusTest, TakesDocumentsFromJson) {
+  const TokenizeOptions options = {
+      .corpus = {.format = CorpusFormat::kJsonLines, .field = "body"}};
+  EXPECT_THAT(
+      DocumentsOf(R"({"body": "The cat sat. A dog\nran.\n \nThe dog", "id": 1})"
+                  "\n\n"
+                  R"({"id": 2, "body": ""})"
+                  "\n"
+                  R"({"body": "\u0061 cat."})",
+                  options),
+      ElementsAre("the cat sat ./a dog ran ./the dog", "a cat ."));
+}
+
+TEST_F(TokenizeCorpusTest, ReadsSeveralFilesPlainOrPacked) {
+  TokenizeOptions options;
+  options.corpus.files = {directory_.Write("a", "the cat\n\na dog"),
+                          directory_.Write("b", GzipMember("ran\n\nsat\n"))};
+  EXPECT_THAT(Documents(options, WordPiece()),
+              ElementsAre("the cat", "a dog", "ran", "sat"));
+  options.corpus.glue_files = true;
+  EXPECT_THAT(Documents(options, WordPiece()),
+              ElementsAre("the cat", "a dog/ran", "sat"));
+  EXPECT_EQ(last_.documents, 3);
+}
+
+TEST_F(TokenizeCorpusTest, HashesTheTextOfDocuments) {
+  DocumentsOf("The cat.\n\x01\nA dog.\n");
+  EXPECT_EQ((*TokenStore::Open(Store()))->document_hash(0),
+            AddToDocumentHash(AddToDocumentHash(0, HashText("The cat.")),
+                              HashText("A dog.")));
+}
+
+// --- UTF-8 ------------------------------------------------------------------
+
+TEST_F(TokenizeCorpusTest, ReplacesAndCountsWhatIsNotUtf8) {
+  // BERT's tokenizer deletes U+FFFD.
+  EXPECT_THAT(DocumentsOf("the c\xFF"
+                          "at\nd\xE5\x8D"
+                          "og \xC0\x80\n"),
+              ElementsAre("the cat/dog"));
+  EXPECT_EQ(last_.replaced, 1 + 1 + 2);
+  const ReplacedText replaced = ReplaceIllFormed(
+      "a\xE5\x8D"
+      "b\xF0\x9F\x98\x80");
+  EXPECT_EQ(replaced.text, "a\uFFFDb\U0001F600");
+  EXPECT_EQ(replaced.replaced, 1);
+}
+
+TEST_F(TokenizeCorpusTest, RefusesWhatIsNotUtf8IfAsked) {
+  const absl::Status status =
+      StatusOf("the cat\n\nd\xFFog\n", {.invalid_utf8 = InvalidUtf8::kError});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("corpus.txt:3: the text should be "
+                                          "UTF-8"));
+}
+
+// --- Threads ----------------------------------------------------------------
+
+// Some batches of documents and sentences of various lengths.
+std::string LongText() {
+  const std::vector<std::string> words = {"the ",    "cat ", "dog ",
+                                          "sat ",    "ran ", "sating ",
+                                          "zebra. ", "\n",   "\n\n"};
+  std::string text;
+  for (uint64_t i = 0; text.size() < 2'000'000; ++i) {
+    text += words[CombineSeeds({3, i}) % words.size()];
+  }
+  return text;
+}
+
+TEST_F(TokenizeCorpusTest, IsTheSameOnAnyNumberOfThreads) {
+  const std::string text = directory_.Write("long.txt", LongText());
+  for (const CorpusFormat format : {CorpusFormat::kBert, CorpusFormat::kText}) {
+    std::string first;
+    for (const int64_t threads : {1, 2, 4}) {
+      const TokenizeOptions options = {
+          .corpus = {.files = {text, text}, .format = format},
+          .threads = threads};
+      const auto result = TokenizeCorpus(WordPiece(), options, Store());
+      ASSERT_TRUE(result.ok()) << result.status();
+      const std::string bytes = *ReadFile(Store());
+      first = first.empty() ? bytes : first;
+      EXPECT_TRUE(bytes == first) << threads;
+    }
+    EXPECT_GT(first.size(), 1'000'000u);
+  }
+}
+
+TEST_F(TokenizeCorpusTest, ReportsTheFirstErrorInTheOrderOfTheCorpus) {
+  const std::string good = directory_.Write("good", LongText());
+  const std::string bad = directory_.Write("bad", "a\nb\xFF\n");
+  for (int i = 0; i < 5; ++i) {
+    const absl::Status status =
+        TokenizeCorpus(WordPiece(),
+                       {.corpus = {.files = {good, bad, bad}},
+                        .invalid_utf8 = InvalidUtf8::kError,
+                        .threads = 4},
+                       Store())
+            .status();
+    EXPECT_THAT(status.message(), HasSubstr(bad + ":2: "));
+  }
+  EXPECT_FALSE(std::filesystem::exists(Store()));
+}
+
+TEST_F(TokenizeCorpusTest, ReportsProgressAndStops) {
+  std::atomic<bool> stop = false;
+  int calls = 0;
+  const absl::Status status =
+      TokenizeCorpus(WordPiece(),
+                     {.corpus = {.files = {directory_.Write("a", LongText())}},
+                      .threads = 2,
+                      .progress =
+                          [&](const TokenizedCorpus& so_far) {
+                            ++calls;
+                            EXPECT_GT(so_far.bytes_read, 0u);
+                            EXPECT_LT(so_far.bytes_read, so_far.num_bytes);
+                            stop = calls == 3;
+                          },
+                      .stop = &stop},
+                     Store())
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(calls, 3);
+  std::filesystem::remove(directory_.File("a"));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+}
+
+// --- Mistakes ---------------------------------------------------------------
+
+TEST_F(TokenizeCorpusTest, RefusesAnEmptyCorpus) {
+  for (const char* text : {"", "\n\n", " \n\x01\n"}) {
+    const absl::Status status = StatusOf(text);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("the corpus is empty: 1 file"));
+  }
+}
+
+TEST_F(TokenizeCorpusTest, NamesTheLineWithoutTheField) {
+  const TokenizeOptions options = {
+      .corpus = {.format = CorpusFormat::kJsonLines}};
+  struct Case {
+    std::string line;
+    std::string message_part;
+  };
+  for (const Case& c : std::vector<Case>{
+           {R"({"txt": "a", "id": 1})", "but its fields are: \"id\", \"txt\""},
+           {"{}", "but its fields are: "},
+           {R"({"text": 5})", "but it is number"},
+           {R"(["a"])", "but is array"},
+           {R"({"text": "a")", "corpus.txt:2:1:"}}) {
+    const absl::Status status =
+        StatusOf("{\"text\": \"a cat\"}\n" + c.line + "\n", options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.line;
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("corpus.txt:2:"), HasSubstr(c.message_part)));
+  }
+}
+
+}  // namespace
+}  // namespace etc

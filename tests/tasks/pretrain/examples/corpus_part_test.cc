@@ -1,0 +1,176 @@
+// Which documents of a store are read, and what is said if there is none.
+
+#include "tasks/pretrain/examples/corpus_part.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/pretrain/random_documents.h"
+
+namespace etc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CorpusPartTest : public testing::Test {
+ protected:
+  std::shared_ptr<const TokenStore> Store(
+      const std::vector<ToyDocument>& documents) {
+    return MakeToyStore(directory_.File("corpus.tokens"), documents);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+std::string MessageOf(const TokenStore& store,
+                      const CorpusPartOptions& options) {
+  CorpusCounts counts;
+  const auto documents = SelectDocuments(store, options, &counts);
+  EXPECT_EQ(documents.status().code(), absl::StatusCode::kFailedPrecondition);
+  return std::string(documents.status().message());
+}
+
+TEST_F(CorpusPartTest, EachDocumentIsInOnePart) {
+  const auto store = Store(RandomDocuments(
+      {.num_documents = 2000, .max_sentences = 3, .max_tokens = 9}));
+  CorpusCounts training_counts;
+  CorpusCounts development_counts;
+  const auto training =
+      SelectDocuments(*store, {.development_one_in = 20}, &training_counts);
+  const auto development =
+      SelectDocuments(*store, {.development = true, .development_one_in = 20},
+                      &development_counts);
+  ASSERT_TRUE(training.ok() && development.ok());
+  EXPECT_EQ(development->size() + training->size(), 2000);
+  std::vector<SentenceRange> all = *training;
+  all.insert(all.end(), development->begin(), development->end());
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  for (int64_t d = 0; d < 2000; ++d) {
+    ASSERT_EQ(all.at(static_cast<size_t>(d)),
+              (SentenceRange{.begin = store->first_sentence(d),
+                             .end = store->first_sentence(d + 1)}));
+  }
+  // 100 expected, standard deviation 10.
+  EXPECT_NEAR(static_cast<double>(development->size()), 100, 50);
+  EXPECT_EQ(training_counts.documents + development_counts.documents, 2000);
+  EXPECT_EQ(training_counts.sentences + development_counts.sentences,
+            store->num_sentences());
+  EXPECT_EQ(training_counts.tokens + development_counts.tokens,
+            store->num_tokens());
+}
+
+// Which ones are held out does not depend on where they stand in the corpus.
+TEST_F(CorpusPartTest, HoldsOutTheSameTextsInAnyOrder) {
+  std::vector<ToyDocument> documents = RandomDocuments({.num_documents = 200});
+  const auto held_out = [this](const std::vector<ToyDocument>& in_store) {
+    const auto store = Store(in_store);
+    const std::vector<SentenceRange> ranges =
+        DocumentsOf(*store, {.development = true, .development_one_in = 10});
+    std::vector<ToyDocument> found;
+    for (size_t d = 0; d < in_store.size(); ++d) {
+      const int64_t begin = store->first_sentence(static_cast<int64_t>(d));
+      if (std::any_of(ranges.begin(), ranges.end(), [begin](const auto& range) {
+            return range.begin == begin;
+          })) {
+        found.push_back(in_store[d]);
+      }
+    }
+    EXPECT_EQ(found.size(), ranges.size());
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  const std::vector<ToyDocument> before = held_out(documents);
+  std::rotate(documents.begin(), documents.begin() + 77, documents.end());
+  EXPECT_EQ(held_out(documents), before);
+}
+
+TEST_F(CorpusPartTest, LeavesOutShortDocuments) {
+  const auto store = Store({{{10}, {11}}, {{12}}, {{13}, {14}, {15}}});
+  const CorpusPartOptions options{.development_one_in = 0, .min_sentences = 2};
+  CorpusCounts counts;
+  EXPECT_THAT(*SelectDocuments(*store, options, &counts),
+              ElementsAre(SentenceRange{.begin = 0, .end = 2},
+                          SentenceRange{.begin = 3, .end = 6}));
+  EXPECT_EQ(counts.short_documents, 1);
+  EXPECT_EQ(counts.sentences, 5);
+  EXPECT_EQ(DescribeCounts(counts, options),
+            "training: 2 documents of 5 sentences and 5 tokens; left out 1 "
+            "document of fewer than 2 sentences");
+}
+
+// Into equal documents, each in a part by itself.
+TEST_F(CorpusPartTest, DividesLongDocuments) {
+  const auto store =
+      Store({{{10}, {11}, {12}}, ToyDocument(500, ToySentence{20, 21})});
+  CorpusPartOptions options{.development_one_in = 0, .max_sentences = 3};
+  const std::vector<SentenceRange> all = DocumentsOf(*store, options);
+  ASSERT_EQ(all.size(), 1 + 167);
+  EXPECT_EQ(all[0].size(), 3);
+  for (size_t i = 1; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].begin, all[i - 1].end);
+    EXPECT_GE(all[i].size(), 2);
+    EXPECT_LE(all[i].size(), 3);
+  }
+  EXPECT_EQ(all.back().end, store->num_sentences());
+  options.development_one_in = 8;
+  const size_t num_training = DocumentsOf(*store, options).size();
+  options.development = true;
+  const size_t num_development = DocumentsOf(*store, options).size();
+  EXPECT_EQ(num_training + num_development, all.size());
+  // 21 expected, standard deviation 4.3.
+  EXPECT_NEAR(static_cast<double>(num_development), 21, 20);
+  // Whether a document is too short is seen before it is divided.
+  options = {.development_one_in = 0, .min_sentences = 7, .max_sentences = 3};
+  EXPECT_EQ(DocumentsOf(*store, options).size(), 167);
+}
+
+TEST_F(CorpusPartTest, RejectsNegativeOptions) {
+  const auto store = Store({{{10}}});
+  CorpusCounts counts;
+  for (const auto& [field, options] :
+       {std::pair("development_one_in",
+                  CorpusPartOptions{.development_one_in = -1}),
+        std::pair("min_sentences", CorpusPartOptions{.min_sentences = -1}),
+        std::pair("max_sentences", CorpusPartOptions{.max_sentences = -1})}) {
+    const auto documents = SelectDocuments(*store, options, &counts);
+    EXPECT_EQ(documents.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(documents.status().message(),
+                HasSubstr(absl::StrCat(field, " should not be negative")));
+  }
+}
+
+TEST_F(CorpusPartTest, SaysWhyNoDocumentIsLeft) {
+  const auto empty = Store({});
+  EXPECT_THAT(MessageOf(*empty, {}), HasSubstr("corpus has no document"));
+  const auto store = Store({{{10}, {11}}, {{12}}});
+  EXPECT_THAT(MessageOf(*store, {.development_one_in = 0, .min_sentences = 7}),
+              HasSubstr("all 2 documents of the training part have fewer than "
+                        "7 sentences (min_sentences)"));
+  EXPECT_THAT(MessageOf(*store, {.development_one_in = 1}),
+              HasSubstr("larger development_one_in than 1"));
+  EXPECT_THAT(MessageOf(*store, {.development = true, .development_one_in = 0}),
+              HasSubstr("development_one_in is 0"));
+  EXPECT_THAT(MessageOf(*store, {.development = true,
+                                 .development_one_in = int64_t{1} << 62}),
+              HasSubstr("smaller development_one_in than"));
+}
+
+TEST_F(CorpusPartTest, ReadsTheSentencesOfItsDocuments) {
+  const auto store = Store({{{10, 11}}, {{20, 21}, {23, 24, 26}}});
+  const StoreDocuments documents(store.get(), {{.begin = 1, .end = 3}});
+  EXPECT_EQ(documents.size(), 1);
+  EXPECT_EQ(documents.num_sentences(0), 2);
+  Pieces pieces;
+  ASSERT_TRUE(documents.AppendSentence(0, 1, &pieces).ok());
+  ASSERT_TRUE(documents.AppendSentence(0, 0, &pieces).ok());
+  EXPECT_THAT(pieces.ids, ElementsAre(23, 24, 26, 20, 21));
+  EXPECT_THAT(pieces.continues_word, ElementsAre(1, 0, 0, 0, 1));
+}
+
+}  // namespace
+}  // namespace etc
