@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 

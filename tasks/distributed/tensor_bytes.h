@@ -2,6 +2,7 @@
 #define ETC_TASKS_DISTRIBUTED_TENSOR_BYTES_H_
 
 #include <torch/types.h>
+
 #include <string>
 #include <vector>
 

@@ -1,11 +1,13 @@
 #include "tasks/pretrain/heads/pretrain_head.h"
 
 #include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
+
 #include "base/initializers.h"
 #include "base/to_device.h"
 #include "tasks/pretrain/heads/cpc_loss.h"
