@@ -14,6 +14,7 @@
 #include "etc/model_size.h"
 #include "etc/step_cost.h"
 #include "tasks/train/device.h"
+#include "tasks/train/run_plan.h"
 #include "tasks/train/schedule.h"
 
 namespace etc {
@@ -23,8 +24,6 @@ constexpr double kRounded = 2;  // bfloat16
 // What joins the libraries that a program starts with: its vocabulary, oneDNN,
 // the stacks of threads, code that is read when it first runs. Measured.
 constexpr double kProgramBesideLibraries = 30e6;
-// All optimizers keep two moments of each gradient.
-constexpr double kMoments = 2;
 
 }  // namespace
 
@@ -56,7 +55,8 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
           static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries,
       .weights = weights,
       .gradients = weights,
-      .optimizer = kMoments * weights,
+      .optimizer = static_cast<double>(
+          OptimizerBytesPerElement(config.optimizer) * parameters),
       // In addition to activations, although most of these are freed by then:
       // fragmented as they are, no block as large as the table fits.
       .table_gradients =

@@ -30,6 +30,7 @@
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
+#include "tasks/train/trainer.h"
 
 namespace etc {
 namespace {

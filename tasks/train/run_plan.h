@@ -57,8 +57,12 @@ TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
 int64_t CacheBytesOf(const DataConfig& config);
 uint64_t MaxRecordBytesOf(const DataConfig& config);
 
-// Whether a process with `memory` bytes can train the model: hold its weights,
-// their gradients and the optimizer's two moments, whatever the batch.
+// The bytes that an optimizer (tasks/train/optimizer.h) keeps for each element
+// of a parameter: all types have two float32 moments.
+int64_t OptimizerBytesPerElement(const OptimizerConfig& config);
+
+// Checks that a process with `memory` bytes can hold the model's weights, their
+// gradients and the optimizer's state, whatever the batch.
 //   kResourceExhausted  it cannot
 absl::Status CheckModelFits(const FinetuneConfig& config,
                             int64_t memory = MemoryOfProcess());

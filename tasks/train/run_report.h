@@ -9,8 +9,8 @@
 #include "tasks/output/metrics_log.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/run.h"
 #include "tasks/train/train_step.h"
-#include "tasks/train/trainer.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {

@@ -13,9 +13,8 @@
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/train/device.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/optimizer_shards.h"
-#include "tasks/train/trainer.h"
+#include "tasks/train/run.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {

@@ -1,55 +1,11 @@
 #ifndef ETC_TASKS_TRAIN_TRAINER_H_
 #define ETC_TASKS_TRAIN_TRAINER_H_
 
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tasks/data/example_source.h"
-#include "tasks/distributed/process_group.h"
-#include "tasks/metrics.h"
 #include "tasks/output/results.h"
-#include "tasks/output/run_lock.h"
-#include "tasks/train/evaluate.h"
-#include "tasks/train/progress.h"
-#include "tasks/train/run_plan.h"
-#include "tasks/train/task_model.h"
+#include "tasks/train/run.h"
 
 namespace etc {
-
-// One run. Everything that is referred to must outlive it.
-struct RunOptions {
-  const RunPlan& plan;
-  const ExampleSource& train;
-  // Makes the model, with random weights from LibTorch's generator. Called
-  // once, when the generator has been seeded for the run.
-  std::function<absl::StatusOr<std::unique_ptr<RunModel>>()> make_model;
-  // Null: the run is never evaluated.
-  const Evaluator* evaluator = nullptr;
-  // Gets checkpoints/, metrics.jsonl and lock.
-  std::string directory;
-  // Go on from the last checkpoint in the directory, if there is one. Without
-  // it a directory with checkpoints is refused.
-  bool resume = false;
-  // The lock of the directory, if the caller holds it; null: the run takes it.
-  const RunLock* lock = nullptr;
-  // Settings that may differ from those that a resumed run began with.
-  std::vector<std::string> allow_changes = {};
-  RunReporter* reporter = nullptr;  // not null
-  // The processes that make this run together, each of which calls
-  // TrainOneSeed; null: this one alone.
-  ProcessGroup* group = nullptr;
-  // Checked before each micro-batch: true makes the run save and return. May be
-  // null.
-  const std::atomic<bool>* stop = nullptr;
-  // Updates of the runs after this one, for the time left.
-  int64_t later_steps = 0;
-};
 
 // Trains one model with one seed (see TrainStep for what an update is). A
 // resumed run goes on with the very numbers that it would have had.
