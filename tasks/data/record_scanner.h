@@ -30,7 +30,7 @@ class RecordIndexBudget {
   std::atomic<int64_t> left_;
 };
 
-// What a file may make the program hold in memory.
+// Limits on the memory that a file may make the program take.
 struct RecordLimits {
   uint64_t max_record_bytes = 64'000'000;
   // The field of a configuration that says so; empty: none does.
@@ -101,10 +101,10 @@ class RecordScanner {
   absl::string_view ExpectedBetweenRecords() const;
   absl::Status OpenBracket(char bracket, uint64_t byte);
   absl::Status CloseBracket(char bracket, uint64_t byte);
-  // Whether a record that goes as far as `end` is too long already.
+  // Returns an error if a record that extends to `end` is too long already.
   absl::Status CheckLength(uint64_t end) const;
   absl::Status AddExtent(uint64_t end);
-  // Where the record begins, as messages start.
+  // Position at which the record begins, as messages start.
   std::string AtRecord() const;
   absl::Status Error(uint64_t byte, absl::string_view message) const;
   // Offset in the file of a byte of the chunk that is being scanned.

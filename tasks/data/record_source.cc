@@ -82,8 +82,8 @@ class FileOpener {
     }
   }
 
-  // Of each process, by file, a message and its code, or the file's index; what
-  // was not opened is null.
+  // All-gathers for each file of each rank its index, or a message and its
+  // code; null for files that a rank did not open.
   absl::Status TellOthers() {
     Json own = Json::array();
     for (const std::optional<absl::StatusOr<RecordFile>>& file : files_) {

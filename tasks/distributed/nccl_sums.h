@@ -24,7 +24,7 @@ class NcclSums {
   virtual std::function<void()> Begin(const torch::Tensor& tensor) = 0;
 };
 
-// For all processes that share `store`. They connect at the first sum.
+// Connects all ranks that share `store`, at the first sum.
 //   kFailedPrecondition  this program was built without NCCL, or there is no
 //                        CUDA device
 absl::StatusOr<std::unique_ptr<NcclSums>> MakeNcclSums(

@@ -301,7 +301,7 @@ absl::StatusOr<std::vector<std::string>> ProcessGroup::Gather(
   ETC_RETURN_IF_ERROR(missing_);
   const Waiting waiting(this);
   const auto count = static_cast<size_t>(size());
-  // As long as the longest, which all learn first.
+  // Padded to the longest: lengths are all-gathered first.
   const auto exchange = [&](const torch::Tensor& mine) {
     std::vector<std::vector<torch::Tensor>> all(1);
     for (size_t i = 0; i < count; ++i) {
