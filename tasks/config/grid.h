@@ -33,7 +33,7 @@ struct GridSetting {
   // letters, digits and ".+-_" are written as %2F. Empty without a grid.
   std::string name;
   nlohmann::json values = nlohmann::json::object();  // by field
-  // With these values, and with that directory as its output.
+  // Configuration with these values, and with that directory as its output.
   FinetuneConfig config;
 };
 
@@ -49,8 +49,8 @@ absl::StatusOr<std::vector<GridSetting>> ExpandGrid(
 std::string GridValueText(const nlohmann::json& value);
 
 // Applies one "train.learning_rate=3e-5" (see ReadFinetuneConfig) to `json`.
-// Whether the field exists is found out when the result is read. A field of the
-// grid has the dots of its name: "grid.train.epochs=[2, 3]".
+// Unknown fields are found when the result is read. A field of the grid has the
+// dots of its name: "grid.train.epochs=[2, 3]".
 //   kInvalidArgument  no "=", an empty name, or a path into what is no object
 absl::Status ApplyOverride(const std::string& text, nlohmann::json* json);
 

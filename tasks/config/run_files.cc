@@ -88,7 +88,7 @@ void KeepReadFiles(const std::string& field, std::vector<std::string>* paths) {
   });
 }
 
-// What is read of a file that another process reads too.
+// The samples to read of a file that another rank reads too.
 constexpr FileDigestOptions kSamples = {
     .largest_whole = 0, .sample_bytes = uint64_t{1} << 16, .num_samples = 16};
 
@@ -166,7 +166,7 @@ class FileReader {
   uint64_t bytes_ = 0;  // guarded by mutex_
 };
 
-// Has each process read its share of the files, and tell the others.
+// Makes each rank read its share of the files, and all-gathers the digests.
 absl::Status ReadTogether(const std::vector<RunFile*>& files,
                           const RunFilesListener& listener,
                           const DataGroup& group) {

@@ -28,8 +28,8 @@ namespace etc {
 //
 // A checkpoint gets its name only when all of it is on disk, and
 // checkpoints.json is replaced atomically; so whenever the process or the
-// machine stops, it names whole checkpoints. Where it or the links are lost,
-// what is there is found by itself (CheckpointSurvey).
+// machine stops, it names whole checkpoints. If it or the links are lost, the
+// checkpoints are found by their own files (CheckpointSurvey).
 //
 // Only what checkpoints.json says to be superseded is deleted, and only what
 // this run made, which its name or its contents prove:
@@ -81,7 +81,7 @@ class CheckpointStore {
     return std::exchange(messages_, {});
   }
 
-  // With the checkpoint to go back to, if `status` is that the model has
+  // Adds the checkpoint to go back to, if `status` is that the model has
   // diverged (kAborted) or that the memory was too little.
   absl::Status WithLastGood(const absl::Status& status) const;
 

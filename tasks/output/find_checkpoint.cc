@@ -134,7 +134,7 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
   return best->second;
 }
 
-// That of a run, or of one of its seeds.
+// Finds the checkpoint of a run, or of one of its seeds.
 absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
   if (auto checkpoint = CheckpointOfSeed(path)) {
     return *std::move(checkpoint);

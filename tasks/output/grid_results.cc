@@ -155,7 +155,7 @@ std::string PathOf(const FinetuneConfig& config) {
 struct EarlierGrid {
   std::string task;
   std::string main_metric;
-  // With names, values and how they diverged.
+  // Settings with names, values and the way they diverged.
   std::vector<SettingResult> settings;
 };
 
@@ -178,8 +178,8 @@ std::vector<SettingResult> StillThere(const FinetuneConfig& config,
   return settings;
 }
 
-// All of both. If all of `before` are among those now, in the order of these;
-// else in the order of `before`, which decides between equal medians.
+// Merges both lists. If all of `before` are among those now, in the order of
+// these; else in the order of `before`, which decides between equal medians.
 std::vector<const SettingResult*> InOrder(
     const std::vector<SettingResult>& before,
     const std::vector<SettingResult>& now) {
@@ -219,7 +219,7 @@ absl::StatusOr<SettingResult> ReadSetting(const Json& json,
   return setting;
 }
 
-// Nothing if there is no file.
+// Returns nothing if there is no file.
 absl::StatusOr<std::optional<EarlierGrid>> ReadEarlier(
     const FinetuneConfig& config) {
   const std::string path = PathOf(config);

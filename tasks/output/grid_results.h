@@ -15,13 +15,13 @@
 
 namespace etc {
 
-// What became of one setting of a grid (tasks/config/grid.h).
+// Result of one setting of a grid (tasks/config/grid.h).
 struct SettingResult {
   std::string name;
   nlohmann::json values;  // by field
   FinetuneResult result;  // without runs: not begun
-  // Why it has no result, where a loss became infinite or not a number; else
-  // empty.
+  // The reason why it has no result, if a loss became infinite or not a number;
+  // else empty.
   std::string diverged;
 };
 

@@ -310,10 +310,10 @@ class RunResults {
  public:
   static absl::StatusOr<RunResults> Read(const FinetuneConfig& config);
 
-  // As in summary.json, by seed.
+  // Results as in summary.json, by seed.
   const std::map<int64_t, OrderedJson>& runs() const { return runs_; }
-  // Why the scores of `seed` are not those of runs with the settings of
-  // `other`; empty: they are.
+  // Returns the reason why the scores of `seed` are not those of runs with the
+  // settings of `other`; empty: they are.
   std::string Difference(int64_t seed, int64_t other) const;
 
  private:

@@ -20,7 +20,7 @@ namespace etc {
 struct ScoreSummary {
   std::string name;
   double median = 0;
-  // Of a sample (n - 1); absent for a single seed.
+  // Standard deviation of a sample (n - 1); absent for a single seed.
   std::optional<double> standard_deviation;
 };
 
@@ -31,8 +31,8 @@ ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
 nlohmann::ordered_json ScoreSummariesToJson(
     const std::vector<ScoreSummary>& scores);
 
-// What summary.json says of a run.
-// clang-tidy 14 takes the move of a JSON value for one that throws.
+// A run as summary.json describes it. clang-tidy 14 takes the move of a JSON
+// value for one that throws.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 struct RunSummary {
   std::string directory;  // of the run

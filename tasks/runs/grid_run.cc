@@ -35,7 +35,7 @@ absl::Status InSetting(const std::string& name, const absl::Status& error) {
                       absl::StrCat("setting ", name, ": ", error.message()));
 }
 
-// What settings share that differ neither in their model nor in examples.
+// Shared by settings that differ neither in their model nor in examples.
 struct OpenedTask {
   TaskSetup setup;
   std::unique_ptr<RunData> data;
@@ -53,7 +53,7 @@ bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
          EtcConfigToJson(a.model) == EtcConfigToJson(b.model);
 }
 
-// How far the runs of a configuration have come, by their directory.
+// Progress of the runs of a configuration, by their directory.
 enum RunProgress : char { kNotBegun = '0', kBegun = '1', kFinished = '2' };
 
 char ProgressOf(const FinetuneConfig& config) {
@@ -76,7 +76,7 @@ absl::Status HasRunAlready(const FinetuneConfig& config) {
       " has a run already: resume it, or choose another output directory"));
 }
 
-// Nothing of it is left to run.
+// Returns true if nothing of it is left to run.
 bool IsDone(const SettingResult& setting) {
   return setting.result.finished || !setting.diverged.empty();
 }
@@ -267,8 +267,8 @@ absl::StatusOr<GridResult> GridRun::Run() {
 }
 
 absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
-  // Of the grid's directory itself, and then of each setting's. The first
-  // process alone has them.
+  // Progress of the grid's directory itself, and then of each setting's. Rank 0
+  // alone has them.
   std::string progress(1, ProgressOf(config_));
   for (const PreparedSetting& prepared : settings_) {
     progress += ProgressOf(prepared.setting.config);

@@ -89,10 +89,10 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 
 namespace {
 
-// Whether the weights to start from are there, and the vocabulary beside them
-// can be taken, if it is needed.
+// Checks that the weights to start from exist, and that the vocabulary beside
+// them can be taken, if it is needed.
 absl::Status CheckInit(const FinetuneConfig& config) {
-  // What is not there itself may be the prefix of a TensorFlow checkpoint.
+  // A path that does not exist may be the prefix of a TensorFlow checkpoint.
   if (!config.init.empty()) {
     ETC_ASSIGN_OR_RETURN(bool is_there, PathExists(config.init));
     if (!is_there) {

@@ -14,12 +14,12 @@
 
 namespace etc {
 
-// What turns the records of a configuration into examples.
+// Turns the records of a configuration into examples.
 struct TaskSetup {
   const TaskEntry* entry = nullptr;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Task> task;
-  // What the user should hear of although it is no mistake.
+  // Messages that the user should hear although nothing is wrong.
   std::vector<std::string> warnings;
 };
 

@@ -21,10 +21,11 @@ namespace etc {
 // of a run on this machine.
 CudaDevices FindCudaDevices(int64_t local_rank = 0);
 
-// Where the model of a run is.
+// The device of a run's model.
 struct RunDevice {
   torch::Device device = torch::kCPU;
-  // Which and why, a line for people: 'device: cpu (train.device is ...)'.
+  // The choice and its reason, a line for people: 'device: cpu (train.device is
+  // ...)'.
   std::string message;
 };
 
@@ -42,8 +43,8 @@ struct DeviceMemory {
   int64_t total = 0;
 };
 
-// That of `device`, counting what other processes use; nothing for the CPU, and
-// where the CUDA runtime does not say.
+// Memory of `device`, counting that which other processes use; nothing for the
+// CPU, and if the CUDA runtime does not say.
 std::optional<DeviceMemory> MemoryOf(const torch::Device& device);
 
 // Makes a CUDA device the current one of this thread as long as it lives, so
@@ -70,11 +71,11 @@ torch::Device DeviceOf(const NamedTensors& parameters);
 LinearPrecision PrecisionOn(const torch::Device& device,
                             const FinetuneConfig& config);
 
-// The CUDA devices that LibTorch finds, for this process. `group` may be null.
+// The CUDA devices that LibTorch finds, for this rank. `group` may be null.
 CudaDevices CudaDevicesOf(const ProcessGroup* group);
 
-// The device of this process, on which gradients are summed up as
-// `train.backend` says. `group` may be null.
+// The device of this rank, on which gradients are all-reduced by
+// `train.backend`. `group` may be null.
 //   kFailedPrecondition  NCCL is asked for on a CPU, or without NCCL
 //   others               those of DeviceOfRun
 absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,

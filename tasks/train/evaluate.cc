@@ -34,7 +34,7 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
   return std::nullopt;
 }
 
-// For messages.
+// Describes the action in messages.
 std::string WhatIsDone(const EvaluateOptions& options) {
   return absl::StrCat("evaluating ", options.batch_size, " examples at a time");
 }
@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<torch::Tensor>> FiniteLogits(TrainableModel* model,
 
 // One batch for each process.
 struct Round {
-  // Of the first process alone.
+  // Batches of the round; on rank 0 alone.
   std::vector<Batch> batches;
   size_t num_batches = 0;
   int64_t num_examples = 0;

@@ -43,8 +43,8 @@ absl::StatusOr<RunPlan> PlanOf(const FinetuneConfig& config,
   return PlanRun(config, inputs);
 }
 
-// Whether the model fits the memory, and the training data fill a batch.
-// Checked before the run writes anything to disk.
+// Checks that the model fits the memory, and that the training data fill a
+// batch, before the run writes anything to disk.
 absl::Status CheckFits(const FinetuneConfig& config, const RunData& data,
                        const torch::Device& device,
                        const FinetuneOptions& options) {

@@ -37,8 +37,8 @@ namespace etc {
 // so that it can be used, and moved, without anything else. Tools that know no
 // tasks read it as a checkpoint of the encoder.
 
-// What WriteTaskModel writes. The vocabulary's contents are empty if the
-// task needs none, `punkt` is null if data.sentences is "icu".
+// Contents for WriteTaskModel. The vocabulary's contents are empty if the task
+// needs none, `punkt` is null if data.sentences is "icu".
 struct TaskModelFiles {
   const FinetuneConfig& config;
   const TaskModel& model;

@@ -89,7 +89,8 @@ class RunReporter {
  public:
   virtual ~RunReporter() = default;
 
-  // What was loaded, the result of an evaluation, a warning. Without a newline.
+  // Shows a message, such as the weights loaded, the result of an evaluation, a
+  // warning. Without a newline.
   virtual void Message(absl::string_view text) = 0;
   // Called after every MiB or so, by one thread at a time.
   virtual void Opening(const OpeningProgress& progress) = 0;
@@ -131,7 +132,7 @@ class StreamReporter : public RunReporter {
   void Evaluating(const EvaluationProgress& progress) override;
 
  private:
-  // Whether it is time for another line of progress.
+  // Returns true if another line of progress is due.
   bool IsDue() const;
   // Characters that a line may have.
   size_t Room() const;

@@ -33,10 +33,10 @@ absl::Status CheckRunDirectory(const std::string& directory, bool resume);
 absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
                                           bool resume);
 
-// How runs are begun.
+// Options of beginning runs.
 struct ClaimOptions {
   bool resume = false;
-  // As in RunOptions.
+  // Like RunOptions::allow_changes.
   std::vector<std::string> allow_changes = {};
   // True at the end: the run was stopped, and can be resumed. May be null.
   const std::atomic<bool>* stop = nullptr;

@@ -21,30 +21,28 @@
 
 namespace etc {
 
-// What the processes of a run begin it with, all the same, and how they go on
-// together.
+// The collective operations of a run's start, and of its decision to go on.
 
-// Checks that all processes of `group` have the same values of `fields`, an
-// object. To be called before any other collective operation. `group` may be
-// null.
+// Checks that all ranks of `group` have the same values of `fields`, an object.
+// Must be called before any other collective operation. `group` may be null.
 //   kFailedPrecondition  names the process and the fields that differ
 absl::Status CheckSameFields(const nlohmann::json& fields, ProcessGroup* group);
 
-// Checks that all processes have the same command line and configuration,
-// except for settings of each process (FieldRule::is_local) and for the paths
-// of files, whose contents CheckSameRun compares. `config` may have a grid.
-// Errors as of CheckSameFields.
+// Checks that all ranks have the same command line and configuration, except
+// for settings of each rank (FieldRule::is_local) and for the paths of files,
+// whose contents CheckSameRun compares. `config` may have a grid. Errors as of
+// CheckSameFields.
 absl::Status CheckSameStart(const FinetuneConfig& config,
                             const FinetuneOptions& options);
 
-// Whether they have the same settings, and the micro-batches of an update
-// suffice for all.
+// Checks that all ranks have the same settings, and that the micro-batches of
+// an update suffice for all.
 //   kFailedPrecondition  names the process and the fields that differ
 //   kInvalidArgument     an update has fewer micro-batches than processes
 absl::Status CheckSameRun(const RunOptions& options);
 
-// The loader's options of this process, which belongs to those of the run: a
-// pool may take what the process that may take least has for it.
+// Returns the loader's options of this rank, which belongs to the run's ranks:
+// the memory of a pool is the least that any rank has for it.
 absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
     const RunOptions& options);
 

@@ -76,7 +76,7 @@ TrainStep::TrainStep(TrainableModel* model,
   }
 }
 
-// Of all devices.
+// Seeds the generators of all devices.
 void TrainStep::SeedFor(SeedUse use, int64_t step, size_t micro_batch) const {
   const auto seed = static_cast<uint64_t>(options_.seed);
   const auto update = static_cast<uint64_t>(step);
@@ -85,8 +85,8 @@ void TrainStep::SeedFor(SeedUse use, int64_t step, size_t micro_batch) const {
                          : CombineSeeds({seed, update, micro_batch, 1}));
 }
 
-// Nothing in here waits for a CUDA device, which may still be at the
-// micro-batch before when this one is made and sent.
+// Never waits for a CUDA device, which may still compute the previous
+// micro-batch when this one is made and sent.
 torch::Tensor TrainStep::AddGradient(const Examples& examples,
                                      const LossTotals& totals) {
   const Batch batch = MakeBatch(examples, device_);

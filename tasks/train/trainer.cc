@@ -57,12 +57,12 @@ class Trainer {
   // The right to the run's directory.
   absl::Status TakeLock();
   absl::Status MakeModel();
-  // From the last checkpoint, or fresh.
+  // Starts from the last checkpoint, or fresh.
   absl::Status StartModel();
   absl::Status StartFresh();
   absl::Status StartFrom(const std::string& checkpoint);
   absl::Status LoadOptimizerState();
-  // From here on the run's directory is changed.
+  // Takes over the run's directory, which is changed from here on.
   absl::Status TakeOverDirectory();
 
   bool EvaluationIsDue() const;
@@ -71,8 +71,8 @@ class Trainer {
   absl::StatusOr<bool> MakeUpdate();
   // MakeUpdate; if it fails, what was trained before is saved.
   absl::StatusOr<bool> MakeUpdateOrSave();
-  // Saves what was trained before `error` ended it, as a stop does, and adds to
-  // the error where that is and how to go on.
+  // Saves the updates made before `error`, as a stop does, and adds to the
+  // error where they are and how to go on.
   absl::Status SaveAfter(const absl::Status& error);
   absl::Status SaveWhatIsWhole();
   // Adds the last checkpoint to `error`, and how to go on from there.
@@ -100,7 +100,7 @@ class Trainer {
   std::unique_ptr<RunModel> model_;
   std::unique_ptr<OptimizerShards> shards_;  // null: it is not sharded
   std::unique_ptr<TrainStep> train_step_;
-  // Of all processes, in the first, while a checkpoint is read or written.
+  // The state of all ranks, on rank 0, while a checkpoint is read or written.
   NamedTensors optimizer_state_;
   TrainingState state_;
   std::unique_ptr<TrainingLoader> loader_;
@@ -108,7 +108,8 @@ class Trainer {
 
   // The step of the last checkpoint.
   std::optional<int64_t> saved_step_;
-  // Of the last update: what weights are checked on before they are saved.
+  // Examples of the last update: the loss on them is checked before weights are
+  // saved.
   Examples checked_examples_;
   // The status of rank 0's log and reporter, to be shared when the processes
   // next agree.

@@ -79,11 +79,10 @@ struct RunOptions {
 //                        directory are not whole or of other runs
 //   kDataLoss            a file of the checkpoint is not as it was written
 //
-// Of several processes the first has the directory: it alone reads and writes
-// there, and the others get from it what they start from. They make the same
-// updates as one process would, but for the order in which gradients are summed
-// up; with the same number of processes, to the bit. An error of one is one of
-// all.
+// With several ranks, rank 0 has the directory: it alone reads and writes
+// there, and broadcasts the start to the others. They make the same updates as
+// one process would, but for the order in which gradients are summed; with the
+// same number of ranks, to the bit. An error of one is returned on all.
 //   kUnavailable         another process has ended
 absl::StatusOr<RunResult> TrainOneSeed(const RunOptions& options);
 
