@@ -9,10 +9,10 @@
 
 namespace etc {
 
-// An input of pre-training with what has to be guessed: of BERT
+// An input of pre-training with the tokens to guess: of BERT
 // (doc/pretraining.md 2 to 4; all tokens are global, and there is no long one)
 // or of ETC (8 and 9; several parts of documents packed into one sequence,
-// which do not see each other).
+// which do not see one another).
 struct PretrainExample : Example {
   // Masked positions, ascending, among the long tokens (ETC) or the global ones
   // (BERT), and the ids that stood there: [M] each.
@@ -24,9 +24,9 @@ struct PretrainExample : Example {
   // tokens of such a sentence are [MASK], and none is among the masked
   // positions.
   std::vector<int32_t> hidden_globals;
-  // What the target run of CPC reads: the hidden sentences as they were, in the
-  // same order, one global token for each, which sees only its own sentence.
-  // Null if none is hidden.
+  // Input of CPC's target run: the hidden sentences as they were, in the same
+  // order, one global token for each, which sees only its own sentence. Null if
+  // none is hidden.
   std::shared_ptr<const Example> targets;
 
   int64_t TaskBytes() const override;

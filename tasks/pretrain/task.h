@@ -31,8 +31,8 @@ class PretrainTask final : public Task {
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const override;
   bool holds_out() const override { return options_.development_one_in > 0; }
-  // What was left out of each store, and the accuracy of always answering the
-  // most frequent token of the first.
+  // Describes the documents left out of each store, and the accuracy of always
+  // answering the most frequent token of the first.
   absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& train, const ExampleSource& dev) const override;
   std::shared_ptr<TaskHead> MakeHead() const override;

@@ -31,7 +31,7 @@ class BatchStream {
     const std::atomic<bool>* stop = nullptr;
   };
 
-  // All that pointers point to must outlive the stream.
+  // Objects behind pointers must outlive the stream.
   BatchStream(CorpusReader* reader, const CorpusTokenizer* tokenizer,
               const BatchTokenizerOptions* tokenizer_options,
               const Options& options);

@@ -48,9 +48,9 @@ struct CorpusPiece {
   // JSON object; empty where only a document ends.
   size_t begin = 0;
   size_t end = 0;
-  // Of its first line, from 1.
+  // Number of its first line, from 1.
   int64_t line = 0;
-  // Whether a document ends behind it.
+  // True if a document ends behind it.
   bool ends_document = false;
 };
 
@@ -73,11 +73,11 @@ class CorpusReader {
   //   kNotFound, ...  what RandomAccessFile::Open says
   absl::StatusOr<uint64_t> CountBytes() const;
 
-  // The next batch; false behind the last. What TextFile says.
+  // Reads the next batch; returns false behind the last. Errors of TextFile.
   absl::StatusOr<bool> Next(CorpusBatch* batch);
 
  private:
-  // Of the file that is open.
+  // Reads lines of the open file.
   absl::StatusOr<bool> ReadLines(CorpusBatch* batch);
   void TakeLine(absl::string_view line, CorpusBatch* batch);
   void TakeBertLine(absl::string_view line, CorpusBatch* batch) const;
@@ -98,8 +98,8 @@ class CorpusReader {
   int64_t blank_lines_ = 0;
 };
 
-// Whether `line` is the title of an article as in WikiText: "= Title =" with
-// white space around it, and not "= = Section = =".
+// Returns true if `line` is the title of an article as in WikiText: "= Title ="
+// with white space around it, and not "= = Section = =".
 bool IsWikiTitle(absl::string_view line);
 
 }  // namespace etc

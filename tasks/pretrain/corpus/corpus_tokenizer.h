@@ -23,8 +23,8 @@ struct CorpusTokenizer {
   std::vector<uint8_t> is_continuation;
 };
 
-// What a tokenizer that was loaded as `config` says means for a store; also to
-// compare a run with the settings of a store (CheckSameTokenizer).
+// Returns the settings of a store for a tokenizer that was loaded by `config`;
+// also to compare a run with the settings of a store (CheckSameTokenizer).
 //
 //   mask_piece  the piece that stands for a masked token; empty: "[MASK]", and
 //               for SentencePiece also "<mask>"

@@ -22,11 +22,12 @@ namespace etc {
 //
 // Opening checks everything that is cheap: that it is a token store of a known
 // version and byte order, its size, and all of the index (checksum, and that
-// documents and sentences follow each other), 4 bytes a sentence and 16 a
+// documents and sentences are consecutive), 4 bytes a sentence and 16 a
 // document. Afterwards no index of this class leads out of the file. Tokens and
-// flags have a checksum for each block of 64 KiB: of a small store all are
-// checked at once, of a large one each when CheckTokens first comes to it, so
-// that nothing is read twice. Of version 1, which has no blocks, all are.
+// flags have a checksum for each block of 64 KiB: in a small store all are
+// checked at once, in a large one each when CheckTokens first reaches it, so
+// that nothing is read twice. Version 1 has no blocks, and is checked as a
+// whole.
 class TokenStore {
  public:
   // Bytes of tokens and flags that are read and checked at once.
@@ -70,8 +71,8 @@ class TokenStore {
                ? static_cast<int32_t>(narrow_tokens_[index])
                : static_cast<int32_t>(wide_tokens_[index]);
   }
-  // Whether the token continues a word: a WordPiece with "##", a SentencePiece
-  // without U+2581 in front.
+  // Returns true if the token continues a word: a WordPiece with "##", a
+  // SentencePiece without U+2581 in front.
   bool is_continuation(int64_t index) const {
     return (flags_[index / 8] >> (index % 8) & 1) != 0;
   }

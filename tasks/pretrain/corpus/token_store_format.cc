@@ -35,8 +35,8 @@ absl::Status DamagedHeader(const std::string& path, absl::string_view message) {
                    kTokenStoreHeaderBytes, ") is damaged: ", message));
 }
 
-// What comes before the checksum can be trusted: that it is a token store, of
-// this version.
+// Checks the bytes before the checksum: that the file is a token store, of this
+// version.
 absl::Status CheckKind(absl::string_view file, const std::string& path) {
   if (!absl::StartsWith(file, kTokenStoreMagic)) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -28,7 +28,7 @@ class WordCache {
 
  private:
   struct Word {
-    // Of `ids_`.
+    // Range of `ids_`.
     uint32_t begin = 0;
     uint32_t size = 0;
     PartScore score;

@@ -14,12 +14,13 @@
 
 namespace etc {
 
-// Which documents of a token store are read (doc/pretraining.md 10, step 7).
+// Selects the documents of a token store that are read (doc/pretraining.md 10,
+// step 7).
 struct CorpusPartOptions {
   // The development part, or the rest.
   bool development = false;
-  // About one document of so many is held out for development: those whose hash
-  // is a multiple. 0: none is.
+  // About one document in `development_one_in` is held out for development:
+  // those whose hash is a multiple. 0: none is.
   int64_t development_one_in = 1000;
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
@@ -38,13 +39,13 @@ struct SentenceRange {
   bool operator==(const SentenceRange&) const = default;
 };
 
-// What became of the documents of a part, for people to read.
+// Counts of a part's documents, read and left out, for people to read.
 struct CorpusCounts {
   // After dividing.
   int64_t documents = 0;
   // Left out: fewer sentences than `min_sentences`.
   int64_t short_documents = 0;
-  // Of the documents that are read.
+  // Totals of the documents that are read.
   int64_t sentences = 0;
   int64_t tokens = 0;
   // Sentences longer than an input takes; what is beyond it is cut off (BERT)
@@ -89,7 +90,7 @@ class StoreDocuments : public DocumentSet {
   absl::Status AppendSentence(int64_t document, int64_t sentence,
                               Pieces* pieces) const override;
 
-  // Where document `document` of this set is in the store.
+  // Returns the place of document `document` of this set in the store.
   const SentenceRange& Range(int64_t document) const {
     return documents_[static_cast<size_t>(document)];
   }

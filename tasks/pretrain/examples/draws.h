@@ -9,8 +9,8 @@ namespace etc {
 
 // The source of the random decisions of pre-training, in the order in which
 // doc/pretraining.md mentions them: "draw u" is Uniform(), "draw a..b" is
-// Integer(a, b). What makes examples draws from this interface alone, so that
-// tests can script what is drawn.
+// Integer(a, b). Examples are drawn from this interface alone, so that tests
+// can script the draws.
 class Draws {
  public:
   virtual ~Draws() = default;
@@ -50,8 +50,8 @@ class KeyedDraws : public Draws {
   uint64_t state_ = 0;
 };
 
-// What draws of one key are for, its last number. A change here changes what
-// every earlier run would resume to.
+// Purpose of the draws of one key, its last number. A change here changes the
+// examples of every earlier run that is resumed.
 enum class DrawPurpose : uint64_t {
   // The chunks, partners and masks of a document (doc/pretraining.md 2, 3).
   kInstances = 0,
@@ -60,7 +60,7 @@ enum class DrawPurpose : uint64_t {
   kMaskedWords = 2,
   // The order in which windows are packed.
   kWindowOrder = 3,
-  // Which documents are mixed, and the order of their pairs.
+  // Selection of the documents that are mixed, and the order of their pairs.
   kDocumentOrder = 4,
   kPairOrder = 5,
 };

@@ -178,14 +178,14 @@ class MlmDecoder {
   const torch::Tensor hidden_, table_, bias_;
 };
 
-// Of a backward pass: each [M].
+// Inputs of a backward pass, [M] each.
 struct MlmRows {
   torch::Tensor labels;
   torch::Tensor log_sums;
   torch::Tensor gradients;  // of the losses
 };
 
-// What RunningLosses makes of the first slices, exp(logit - maximum), with the
+// Results of RunningLosses for the first slices, exp(logit - maximum), with the
 // maximum so far, [rows]: as many slices as fit `most_bytes`.
 struct KeptSlices {
   int64_t most_bytes = 0;

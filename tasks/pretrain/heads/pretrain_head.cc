@@ -1,11 +1,13 @@
 #include "tasks/pretrain/heads/pretrain_head.h"
 
 #include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
+
 #include "base/initializers.h"
 #include "base/to_device.h"
 #include "tasks/pretrain/heads/cpc_loss.h"
@@ -14,7 +16,7 @@
 namespace etc {
 namespace {
 
-// What the official code adds to the number of masked tokens.
+// Added by the official code to the number of masked tokens.
 constexpr double kMaskedEpsilon = 1e-5;
 
 const PretrainExample& PretrainExampleOf(const Batch& batch, size_t b) {
@@ -47,11 +49,11 @@ struct TermRows {
   }
 };
 
-// Whether an example is a pair of sentences, whose tokens are all global.
+// Returns true if examples are pairs of sentences, whose tokens are all global.
 bool IsOfPairs(const Batch& batch) { return batch.long_token_ids.size(1) == 0; }
 
-// What the objectives read: of the tokens of examples the masked ones, then the
-// first ones, and beside them the globals of hidden sentences.
+// Rows that the objectives read: the masked tokens of examples, then the first
+// ones, and beside them the globals of hidden sentences.
 struct LossTerms {
   TermRows masked;
   TermRows next;

@@ -20,10 +20,10 @@ namespace etc {
 torch::Tensor RunTargets(EtcModel encoder, const Examples& examples,
                          const torch::Device& device);
 
-// The targets of all micro-batches of an update: the negatives of each other.
-// So the loss does not depend on how an update is divided. Each run is made
-// twice, the second time for its gradient, so that it is not in memory together
-// with the run of a micro-batch.
+// The targets of all micro-batches of an update, which are one another's
+// negatives, so that the loss does not depend on the division of an update into
+// micro-batches. Each run is made twice, the second time for its gradient, so
+// that it is not in memory together with the run of a micro-batch.
 class UpdateTargets final : public UpdateContext {
  public:
   // `*user` is this for as long as it lives, then null.
@@ -45,11 +45,11 @@ class UpdateTargets final : public UpdateContext {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  // That of the next micro-batch of this process, in their order.
+  // Returns the share of the next micro-batch of this rank, in their order.
   Share Next();
 
  private:
-  // Of a micro-batch; `targets` are undefined where none is hidden.
+  // Part of a micro-batch; `targets` are undefined where none is hidden.
   struct Part {
     Examples examples;
     torch::Tensor targets;
