@@ -52,7 +52,7 @@ absl::StatusOr<ClassifyFormat> FormatOf(const std::string& path,
       "or classify.format should say what it is");
 }
 
-// All of a file, unpacked.
+// Reads a whole file, unpacked.
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
   ETC_ASSIGN_OR_RETURN(const bool is_packed, GzipFile::IsGzip(file));

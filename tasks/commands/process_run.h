@@ -20,13 +20,14 @@ class ProcessRun {
 
   // Null: this process is alone.
   ProcessGroup* group() const { return group_.get(); }
-  // Whether this process speaks and writes for all.
+  // Returns true for rank 0, which prints and writes for all.
   bool is_first() const { return group_ == nullptr || group_->is_first(); }
-  // To standard error if this process speaks; else to nowhere.
+  // Reports to standard error on rank 0; else to nowhere.
   StreamReporter Reporter() const;
   void PrintWarnings(const std::vector<std::string>& warnings) const;
 
-  // `status` of the work; tells the others of an error that ends this process.
+  // Returns `status` of the work; tells the other ranks of an error that ends
+  // this one.
   absl::Status End(const absl::Status& status);
 
  private:

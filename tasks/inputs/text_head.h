@@ -16,7 +16,7 @@ namespace etc {
 // tanh(first W + b), [B, H].
 torch::Tensor Pool(const torch::Tensor& first, const torch::nn::Linear& pooler);
 
-// What heads read of texts (tasks/inputs/text_input.h), of ETC or BERT.
+// Parts of heads that read texts (tasks/inputs/text_input.h), of ETC or BERT.
 
 // The encoder's outputs of the tokens of texts, [CLS] first: [B, T, H].
 torch::Tensor TextStates(const EtcOutput& encoded);
@@ -38,7 +38,7 @@ class PooledClassifier {
   // s of each example.
   static OutputRows Reads(const Batch& batch);
 
-  // Of an encoder that was asked for these alone.
+  // Returns the logits; the encoder was asked for these rows alone.
   torch::Tensor Logits(const EtcOutput& encoded, bool is_training);
 
  private:

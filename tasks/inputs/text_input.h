@@ -46,14 +46,14 @@ struct TextPieces {
   std::vector<int32_t> sentences;
 };
 
-// What a task with WriteTexts' tokens needs of the tables and of the lengths.
+// Rows of the tables and lengths that a task with WriteTexts' tokens needs.
 TableSizes TablesOfTexts(const InputOptions& input);
 NeededLengths LengthsOfTexts(const InputOptions& input);
 
-// How many pieces have room beside the marks around one text or two.
+// Number of pieces that fit beside the marks around one text or two.
 int64_t RoomForPieces(const InputOptions& input, bool two_texts);
 
-// How many global tokens sentences may have, of all texts together: 0 of BERT.
+// Number of global tokens for sentences, of all texts together: 0 for BERT.
 int64_t RoomForSentences(const InputOptions& input);
 
 // Cuts the last piece of the longer text, of b where they are equal, until both
