@@ -120,7 +120,8 @@ absl::StatusOr<nlohmann::json> BalancedWeights(
   return weights;
 }
 
-// Mean and standard deviation of what is not empty; 1 of equal numbers.
+// Returns mean and standard deviation of numbers, at least one; a deviation of
+// 1 if they are equal.
 std::pair<double, double> Moments(const std::vector<double>& numbers) {
   const auto size = static_cast<double>(numbers.size());
   const double mean =

@@ -135,7 +135,7 @@ absl::StatusOr<std::vector<FileRecord>> ReadJson(const std::string& path,
   return records;
 }
 
-// Ends messages about what is no scalar.
+// Ends messages about values that are no scalars.
 constexpr char kOfScalar[] =
     "; whole numbers of more than 64 bits need quotation marks";
 

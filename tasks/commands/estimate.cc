@@ -134,7 +134,7 @@ void PrintDuration(const std::string& name, double seconds) {
   PrintLine(name, FormatSeconds(seconds));
 }
 
-// Returns the seconds of one update, with so many threads.
+// Returns the seconds of one update, with `threads` threads.
 double PrintTime(const FinetuneConfig& config, int64_t threads,
                  int64_t parameters, const HeadCost& head) {
   const MachineRates rates = MeasureRates(config);

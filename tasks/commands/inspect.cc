@@ -1,5 +1,5 @@
-// `realetc inspect`: what is in a checkpoint, or what a task makes of a record
-// and how many examples of the training data.
+// `realetc inspect`: the contents of a checkpoint, or a record's examples and
+// the number of examples of the training data.
 
 #include <CLI/CLI.hpp>
 #include <iostream>

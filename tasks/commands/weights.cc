@@ -84,8 +84,8 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(
                         .split_punctuation = files.split_punctuation});
 }
 
-// Rows of RoBERTa's token table for another vocabulary, if this is what the
-// arguments ask for.
+// Returns rows of RoBERTa's token table for another vocabulary, if the
+// arguments ask for it.
 absl::StatusOr<std::vector<int64_t>> TokenRows(
     const ImportArguments& arguments) {
   const std::string byte_level =

@@ -58,7 +58,7 @@ struct DataConfig {
   int64_t cache_megabytes = 1024;
   // Longest record, uncompressed.
   int64_t max_record_megabytes = 64;
-  // Training batches are cut from pools of so many batches' examples (at most
+  // Training batches are cut from pools of this many batches' examples (at most
   // those of an epoch) sorted by length; 1: batches do not depend on length.
   int64_t bucket_batches = 16;
   // Treatment of a record that is not in the official format: "error" or
@@ -169,7 +169,8 @@ struct FinetuneConfig {
   std::string source;
   // The JSON that all this was read from, with the overrides in it.
   nlohmann::json json = nlohmann::json::object();
-  // Messages for the user about what is allowed, but likely not meant.
+  // Messages for the user about settings that are allowed, but likely not
+  // meant.
   std::vector<std::string> warnings;
 };
 

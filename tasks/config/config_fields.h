@@ -28,8 +28,8 @@ struct FieldRule {
   std::optional<double> below;  // value < below
   // Values that a string may have; none: any.
   std::array<absl::string_view, 4> one_of = {};
-  // The value names files or a directory; a resumed run compares what is in
-  // them, wherever they are now. `no_file` is a value that stands for none.
+  // True if the value names files or a directory; a resumed run compares their
+  // contents, wherever they are now. `no_file` is a value that stands for none.
   bool names_files = false;
   absl::string_view no_file = "";
   // The reason why a resumed run may have another value; empty: it may not.

@@ -26,8 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files of `directory` whose names begin with `prefix`, by name. Those with
-// a dot in front are what version control and downloads leave there.
+// Returns the files of `directory` whose names begin with `prefix`, by name,
+// without those that version control and downloads leave there (a dot in
+// front).
 std::vector<std::string> FilesIn(const std::string& directory,
                                  const std::string& prefix) {
   std::vector<std::string> paths;

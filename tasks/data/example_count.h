@@ -22,7 +22,7 @@ struct ExampleCountOptions {
   OnBadRecord on_bad_record = OnBadRecord::kError;
   // Options of making the examples; `prefetch` is best left at its default.
   ExampleStreamOptions stream = {};
-  // Records are made until there are so many examples.
+  // Records are made until there are this many examples.
   int64_t enough = std::numeric_limits<int64_t>::max();
   // Called after each record, with how many are done. May be empty.
   std::function<void(int64_t records)> listener = nullptr;

@@ -48,9 +48,9 @@ class ExampleSource {
   // source knows better.
   virtual int64_t expected_examples() const { return size(); }
 
-  // The examples of one record, the same at every call with the same request;
-  // most records give one. The key may decide what is in the examples
-  // (which tokens are masked), and how many there are.
+  // Returns the examples of one record, the same at every call with the same
+  // request; most records give one. The key may decide the contents of the
+  // examples (which tokens are masked), and their number.
   //   kInvalidArgument  the record is not as the official format has it
   virtual absl::StatusOr<Examples> Make(RecordRequest request) const = 0;
 

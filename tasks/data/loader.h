@@ -70,12 +70,12 @@ struct TrainingBatch {
 
 // Training batches without end. Each epoch has the records in another random
 // order, and requests each with the key of RequestInEpoch. Pools of
-// bucket_batches * batch_size examples (the last one of what is left) are taken
+// bucket_batches * batch_size examples (the last one of the rest) are taken
 // from it, sorted by length and cut into batches, which come in random order;
 // so a batch holds examples of about the same length. The examples at the end
 // of an epoch that fill no batch are left out. All of this follows from the
 // seed, the batch size, bucket_batches and the position: not from time, the
-// number of workers or of processes or the micro-batch size. So a loader that
+// number of workers or of ranks or the micro-batch size. So a loader that
 // starts at `TrainingBatch::next` gives the very batches, with the very
 // examples, that the first one would have given.
 //

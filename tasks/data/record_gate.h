@@ -36,7 +36,7 @@ struct SkippedRecords {
 // read: any value may stand in their place.
 enum class RecordUse { kTraining, kEvaluation, kPrediction };
 
-// Filters what is made of records: applies OnBadRecord, and for training leaves
+// Filters the examples of records: applies OnBadRecord, and for training leaves
 // out the examples that it cannot use.
 class RecordGate {
  public:

@@ -46,10 +46,10 @@ struct RecordLimits {
 //   [ {...}, {...} ]     an array of objects
 //   {...}\n{...}\n       objects, each on a line (or more) of its own
 //
-// Only strings, brackets and what stands between records are checked: the
-// inside of a record is left to the JSON parser. Besides the extents that it
-// finds, whose memory it takes from `limits.index`, it needs constant memory: a
-// gzip file may unpack to a thousand times its length.
+// Checks only strings, brackets and the text between records: the inside of a
+// record is left to the JSON parser. Besides the extents that it finds, whose
+// memory it takes from `limits.index`, it needs constant memory: a gzip file
+// may unpack to a thousand times its length.
 class RecordScanner {
  public:
   // First byte and number of bytes.

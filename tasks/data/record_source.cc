@@ -23,8 +23,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Opens many files on several threads, or scans of them what is this process's
-// share and has the others tell of the rest.
+// Opens many files on several threads; with several ranks, scans this rank's
+// shard of them and all-gathers the indices.
 class FileOpener {
  public:
   FileOpener(const std::vector<std::string>& paths,
@@ -248,7 +248,7 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
   std::vector<uint64_t> sizes;
   uint64_t num_bytes = 0;
   for (const std::string& path : paths) {
-    // Whoever reads the file says what is wrong with it.
+    // Opening the file reports the error.
     std::error_code error;
     const uint64_t size = std::filesystem::file_size(path, error);
     sizes.push_back(error ? 0 : size);

@@ -146,7 +146,7 @@ absl::Status ProcessGroup::Connect() {
   return ConnectToAll(own);
 }
 
-// So that who is missing is found out within the timeout.
+// Leaves time to name the missing rank within the timeout.
 std::chrono::milliseconds ProcessGroup::LongestWait() const {
   return Milliseconds(
       std::max(timeout_ - absl::FromChrono(3 * kPatience), 0.5 * timeout_));

@@ -21,8 +21,8 @@ torch::Tensor Pool(const torch::Tensor& first, const torch::nn::Linear& pooler);
 // The encoder's outputs of the tokens of texts, [CLS] first: [B, T, H].
 torch::Tensor TextStates(const EtcOutput& encoded);
 
-// A linear layer on what is made of whole texts (Devlin et al. 2019, BERT;
-// doc/glue.md 5), of the output s of BERT's [CLS] or ETC's first global token:
+// A linear layer on a representation of whole texts (Devlin et al. 2019, BERT;
+// doc/glue.md 5), the output s of BERT's [CLS] or ETC's first global token:
 //
 //   pooled = dropout(tanh(s Wp + bp))     [B, H]
 //   logits = pooled W^T + b               [B, C]

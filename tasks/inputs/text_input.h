@@ -38,9 +38,9 @@ inline constexpr int32_t kSentenceOfTextToken = 2;
 // The type of ETC's long tokens of text b.
 inline constexpr int32_t kSecondTextType = 2;
 
-// The pieces of a text. `sentences` says of the first of them which sentence
-// they are in, from 0 on without gaps; the sentences of the others have no
-// token. BERT ignores it.
+// The pieces of a text. `sentences` has the sentence of each of the first
+// pieces, from 0 on without gaps; the sentences of the others have no token.
+// BERT ignores it.
 struct TextPieces {
   std::vector<int32_t> ids;
   std::vector<int32_t> sentences;

@@ -48,7 +48,7 @@ std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
   std::string best = found.best;
   std::string last = found.last;
   // A checkpoint that is recorded, but damaged, is not silently replaced by
-  // another: its reader says what is wrong with it.
+  // another: its reader reports the damage.
   if (IsCheckpoint(checkpoints / found.record.best)) {
     best = found.record.best;
   }

@@ -74,11 +74,11 @@ std::string FormatGridTable(const GridResult& result);
 absl::Status CheckGridFile(const FinetuneConfig& config,
                            const std::string& main_metric);
 
-// Writes the file anew from what is on disk, under the directory's lock
+// Writes the file anew from the results on disk, under the directory's lock
 // (RunLock): scores are those of each setting's summary.json. `grid` has the
-// settings of `config` as far as this start has come; where that has not begun
-// with one, a loss that diverged earlier is kept. Returns how many other
-// settings the file has. Errors as of CheckGridFile.
+// settings of `config` as far as this start has come; an earlier divergence of
+// a setting that this start has not begun is kept. Returns the number of other
+// settings in the file. Errors as of CheckGridFile.
 absl::StatusOr<int64_t> WriteGridFile(const FinetuneConfig& config,
                                       const GridResult& grid);
 

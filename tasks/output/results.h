@@ -92,9 +92,9 @@ struct FinetuneResult {
 //   summary.json        of all seeds in the directory that are finished,
 //                       whichever start finished them
 //
-// summary.json is made anew of what is on disk, under the directory's lock
-// (RunLock): a start with some of the seeds, or with others, takes nothing out
-// of it.
+// summary.json is written anew from the results on disk, under the directory's
+// lock (RunLock): a start with some of the seeds, or with others, takes nothing
+// out of it.
 
 // The directory of the run of one seed.
 std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);

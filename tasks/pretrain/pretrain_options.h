@@ -19,8 +19,9 @@ struct PretrainOptions {
   // "mlm_nsp" (BERT), "mlm_cpc" (ETC) or "mlm" (either).
   std::string objective = "mlm_cpc";
 
-  // Share of the tokens that are masked, at most so many of an example (of ETC,
-  // of a part of a document); 0: as many as that (doc/pretraining.md 3, 9.2).
+  // Share of the tokens that are masked, and the most in an example (for ETC,
+  // in a part of a document); 0: as many as the share gives (doc/pretraining.md
+  // 3, 9.2).
   double mask_rate = 0.15;
   int64_t max_predictions = 0;
   // True if all pieces of a word are masked together.
@@ -33,8 +34,8 @@ struct PretrainOptions {
 
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
-  // Longer documents are divided into documents of so many sentences, as if the
-  // text had them; 0: they are not.
+  // Longer documents are divided into documents of this many sentences, as if
+  // the text had them; 0: they are not.
   int64_t max_sentences = 0;
   // If data.dev is empty, one document in this many is held out of data.train
   // for evaluations; 0: none.

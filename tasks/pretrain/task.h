@@ -16,9 +16,9 @@
 namespace etc {
 
 // Pre-training on token stores (doc/pretraining.md): the field "task" is
-// kPretrainingTask (etc/weights/pretraining_parameters.h). Its data are what
-// `realetc tokenize` wrote; where data.dev is empty, some documents of
-// data.train are held out by their hash.
+// kPretrainingTask (etc/weights/pretraining_parameters.h). Its data are written
+// by `realetc tokenize`; if data.dev is empty, some documents of data.train are
+// held out by their hash.
 class PretrainTask final : public Task {
  public:
   //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces

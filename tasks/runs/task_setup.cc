@@ -139,7 +139,7 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
 }
 
 absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config) {
-  // Data may take long to read, so what is quickly seen comes first.
+  // Data may take long to read, so quick checks come first.
   ETC_RETURN_IF_ERROR(CheckModelInput(*config));
   ETC_RETURN_IF_ERROR(CheckInit(*config));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));

@@ -23,8 +23,9 @@ struct TaskSetup {
   std::vector<std::string> warnings;
 };
 
-// ReadFinetuneConfig, for the tasks of the registry: one that is not among them
-// is said before any other mistake. CheckModelInput of each setting comes last.
+// ReadFinetuneConfig, for the tasks of the registry: an unknown task is
+// reported before any other mistake. CheckModelInput of each setting comes
+// last.
 absl::StatusOr<FinetuneConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides);
 

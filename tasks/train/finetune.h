@@ -52,9 +52,9 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options);
 
-// The updates of all seeds, if Finetune() can begin them: with what is known of
-// settings, data, device and memory before the first update. Errors as of
-// Finetune().
+// Returns the updates of all seeds, if Finetune() can begin them: checks
+// settings, data, device and memory as far as possible before the first update.
+// Errors as of Finetune().
 absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
                                   const RunData& data,
                                   const FinetuneOptions& options);

@@ -34,8 +34,8 @@ class GradientSums {
 
   // Announces the last backward pass of this rank in an update.
   void BeginLastPass();
-  // Sends the buckets that are left. A collective operation, also if the pass
-  // did not come to its end.
+  // Sends the buckets that are left. A collective operation: must be called
+  // even if the pass did not come to its end.
   void SendRest();
   // Waits for the sums, which become the gradients; a parameter without
   // gradient on any rank keeps none. Sums `*number` over the ranks as well.

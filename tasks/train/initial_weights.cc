@@ -242,7 +242,7 @@ struct FilledHead {
   std::vector<std::string> messages;
 };
 
-// Adds what is to be said of the outputs.
+// Adds the messages about the outputs.
 void AddMessage(const OutputMatch& match, FilledHead* filled) {
   if (!match.message.empty()) {
     filled->messages.push_back(absl::StrCat(match.is_guess ? "warning: " : "",

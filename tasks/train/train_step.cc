@@ -165,7 +165,7 @@ void TrainStep::ForEachHere(
       if (sums_ != nullptr && use == share.last_use && i == share.last_here()) {
         sums_->BeginLastPass();
       }
-      // Also for models that do not look at the guard between their layers.
+      // Needed for models that do not look at the guard between their layers.
       ThrowIfStopped();
       SeedFor(use, share.step, i);
       function(i, share.batch.micro_batches[i]);

@@ -60,11 +60,10 @@ struct RunOptions {
 // once it was evaluated, evaluation.json and the evaluator's predictions.json.
 // CheckpointStore has the last and the best one.
 //
-// Also an error in mid-training, as in a record that is reached then, saves the
-// updates before it, by the first process alone and without waiting for others;
-// the message says where, or why they are lost: the optimizer's state is shared
-// among processes of which one is missing, or the error came while an update
-// was applied.
+// An error in mid-training, as in a record that is reached then, saves the
+// updates before it, too, by rank 0 alone and without waiting for others; the
+// message says where, or why they are lost: the optimizer's state is sharded
+// and a rank is missing, or the error came while an update was applied.
 //
 // Weights are saved only after they gave a finite loss on a micro-batch, so
 // that every checkpoint is a good one. The run holds the RunLock of its

@@ -33,8 +33,8 @@ struct CorpusOptions {
   // kBert: whether the end of a file leaves its last document open, as in the
   // official program, which then goes on with the next file.
   bool glue_files = false;
-  // kText: so many blank lines in a row end a document; 0: none do, so that
-  // a file is a document.
+  // kText: this many blank lines in a row end a document; 0: none do, so that a
+  // file is a document.
   int64_t blank_lines = 0;
   // kText: whether the text is laid out as WikiText is: a line is a paragraph,
   // and the title of an article, " = Title = ", begins a document.

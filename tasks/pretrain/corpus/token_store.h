@@ -17,8 +17,8 @@ namespace etc {
 
 // A corpus as `realetc tokenize` writes it (TokenStoreWriter): documents of
 // sentences of tokens, none of them empty. The file is mapped into memory, so
-// that a corpus may be larger than that; what is read stays in the system's
-// cache. Read-only and thread-safe.
+// that a corpus may be larger than that; pages that were read stay in the
+// system's cache. Read-only and thread-safe.
 //
 // Opening checks everything that is cheap: that it is a token store of a known
 // version and byte order, its size, and all of the index (checksum, and that

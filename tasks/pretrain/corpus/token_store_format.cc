@@ -21,7 +21,7 @@ constexpr uint64_t kMostSettingsBytes =
     kChecksumOffset - kTokenStoreSettingsOffset;
 // kTokenStoreByteOrder as the other kind of machine writes it.
 constexpr uint32_t kOtherByteOrder = 0x04030201;
-// So that no product of counts overflows.
+// Limit below which no product of counts overflows.
 constexpr uint64_t kMostItems = uint64_t{1} << 56;
 
 template <typename T>

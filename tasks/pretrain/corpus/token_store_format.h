@@ -18,8 +18,8 @@ struct TokenStoreSettings {
   TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
   // Pieces of the vocabulary; ids are below it.
   int64_t vocab_size = 0;
-  // 64 hexadecimal digits: of WordPiece, SHA-256 of the pieces, each with a
-  // line feed behind it (what `sha256sum` says of a plain vocab.txt); of
+  // 64 hexadecimal digits: for WordPiece, SHA-256 of the pieces, each with a
+  // line feed behind it (the `sha256sum` of a plain vocab.txt); for
   // SentencePiece, of the model file.
   std::string vocabulary_sha256;
   bool lower_case = true;

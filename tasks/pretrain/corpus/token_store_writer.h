@@ -52,7 +52,7 @@ class TokenStoreWriter {
   // Ends the document and makes the store. Nothing may be added afterwards.
   absl::Status Finish();
 
-  // So far.
+  // Counts so far.
   int64_t num_documents() const {
     return static_cast<int64_t>(header_.num_documents);
   }

@@ -24,9 +24,9 @@ struct CorpusPartOptions {
   int64_t development_one_in = 1000;
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
-  // Longer documents are divided into equal ones of at most so many sentences,
-  // each of which is held out, or drawn as a random next text, by itself: for
-  // corpora of a few books. 0: none is divided.
+  // Longer documents are divided into equal ones of at most this many
+  // sentences, each of which is held out, or drawn as a random next text, by
+  // itself: for corpora of a few books. 0: none is divided.
   int64_t max_sentences = 0;
 };
 
@@ -48,8 +48,8 @@ struct CorpusCounts {
   // Totals of the documents that are read.
   int64_t sentences = 0;
   int64_t tokens = 0;
-  // Sentences longer than an input takes; what is beyond it is cut off (BERT)
-  // or becomes a sentence of its own (ETC).
+  // Sentences longer than an input takes; the excess is cut off (BERT) or
+  // becomes a sentence of its own (ETC).
   int64_t cut_sentences = 0;
   // ETC: parts of documents, and the sequences that they are packed into.
   int64_t windows = 0;

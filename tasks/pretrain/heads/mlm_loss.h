@@ -64,8 +64,8 @@ MlmLosses ComputeMlmLosses(const MlmDecoderInput& input,
 // The definition, with all logits at once; of any dtype, differentiable twice.
 MlmLosses ComputeMlmLossesReference(const MlmDecoderInput& input);
 
-// Slices of the [M, V] logits of masked tokens, and what is known of the rows
-// as one slice after the other comes.
+// Slices of the [M, V] logits of masked tokens, and running sums over the
+// slices.
 
 // A slice of the logits: rows and columns, ends exclusive.
 struct LogitSlice {

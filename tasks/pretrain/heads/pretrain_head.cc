@@ -28,8 +28,8 @@ torch::Tensor IndexTensor(const std::vector<int64_t>& values,
   return ToDevice(torch::tensor(values, torch::kInt64), device);
 }
 
-// Rows of [B, T, H] that terms of a loss are about, the example that each
-// belongs to, and what is right, if it is not another row.
+// Rows of [B, T, H] that terms of a loss use, the example that each belongs to,
+// and the label, if it is not another row.
 struct TermRows {
   std::vector<int64_t> rows;      // b * T + t
   std::vector<int64_t> examples;  // b

@@ -58,7 +58,7 @@ class UpdateTargets final : public UpdateContext {
     int64_t end = 0;
   };
 
-  // Sets `begin` and `end` of all parts, which have so many targets.
+  // Sets `begin` and `end` of all parts from their numbers of targets.
   void Place(const std::vector<int64_t>& counts);
 
   EtcModel encoder_;
