@@ -54,7 +54,7 @@ void SumOnce(const std::vector<torch::Tensor>& gradients) {
   Check(group->Sum(gradients));
 }
 
-// Tells the others what to sum: an index of kPresets, or -1 to end.
+// Broadcasts the preset to sum: an index of kPresets, or -1 to end.
 constexpr const char* kPresets[] = {"base", "large"};
 int64_t TellOthers(int64_t preset) {
   const torch::Tensor which = torch::full({1}, preset, torch::kInt64);

@@ -10,15 +10,14 @@
 
 namespace etc {
 
-// A command's work as one of the processes that a launcher has started, or as
-// the only one.
+// A command's work as one rank of a launched run, or as the only process.
 class ProcessRun {
  public:
-  // Joins the others, if the environment says that there are some; none is
-  // waited for longer than `timeout_s`.
+  // Joins the other ranks, if the environment says that there are some; waits
+  // for none longer than `timeout_s`.
   absl::Status Join(double timeout_s);
 
-  // Null: this process is alone.
+  // Null: there is one process.
   ProcessGroup* group() const { return group_.get(); }
   // Returns true for rank 0, which prints and writes for all.
   bool is_first() const { return group_ == nullptr || group_->is_first(); }

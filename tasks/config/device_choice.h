@@ -32,9 +32,8 @@ struct CudaDevices {
   int64_t count = 0;
   // Major compute capability of each device: 8 for 8.6. Empty: not known.
   std::vector<int64_t> compute_capability_majors = {};
-  // The number of this process among those of its run on this machine, from 0.
-  // Each has the device of its number, unless it sees only one: launchers may
-  // hide those of the others.
+  // The local rank of this process, from 0. Each rank has the device of its
+  // number, unless it sees only one: launchers may hide those of the others.
   int64_t local_rank = 0;
 };
 

@@ -21,7 +21,7 @@
 
 namespace etc {
 
-// Batches of an evaluation, one for each process.
+// Batches of an evaluation, one for each rank.
 struct EvaluationRound {
   // By rank. Rank 0 has all batches, any other rank its own: the others are
   // empty there. The last round may have fewer batches than ranks; after it

@@ -19,8 +19,8 @@ namespace etc {
 // see whether it runs.
 void Introduce(const ProcessPlace& place, c10d::Store& store);
 
-// Waits until all processes have introduced themselves: false if some have not
-// by `deadline`, or if one that had come has ended or has given up.
+// Waits until all ranks have introduced themselves: false if some have not by
+// `deadline`, or if one that had come has ended or has given up.
 bool AwaitAll(const ProcessPlace& place,
               std::chrono::steady_clock::time_point deadline,
               c10d::Store& store);

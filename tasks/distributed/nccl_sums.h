@@ -13,13 +13,13 @@
 
 namespace etc {
 
-// Sums over the processes of a run on their CUDA devices, each process with a
-// device of its own, by LibTorch's c10d over NCCL.
+// All-reduces sums over the ranks of a run on their CUDA devices, each rank
+// with a device of its own, by LibTorch's c10d over NCCL.
 class NcclSums {
  public:
   virtual ~NcclSums() = default;
 
-  // Begins to sum a tensor over all processes, in place. Returns what waits for
+  // Begins to all-reduce a tensor, in place. Returns a function that waits for
   // the end, and throws if that does not come within the timeout.
   virtual std::function<void()> Begin(const torch::Tensor& tensor) = 0;
 };

@@ -153,8 +153,8 @@ absl::StatusOr<ProcessPlace> ReadRanks(const Environment& environment,
   return place;
 }
 
-// Sets where the processes of `place` meet: at MASTER_ADDR and MASTER_PORT, or
-// else where the defaults say.
+// Sets the address at which the ranks of `place` meet: MASTER_ADDR and
+// MASTER_PORT, or else the defaults.
 absl::Status SetMaster(const Environment& environment,
                        const absl::StatusOr<std::string>& default_address,
                        const absl::StatusOr<int64_t>& default_port,

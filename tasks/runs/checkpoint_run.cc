@@ -111,7 +111,7 @@ absl::StatusOr<CheckpointRunFiles> FilesOf(const std::string& directory,
   return files;
 }
 
-// In the first process, of whose result all others learn.
+// Checks on rank 0, and returns the result on all ranks.
 absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
                         const CheckpointRunOptions& options) {
   absl::Status status;

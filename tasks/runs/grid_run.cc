@@ -146,7 +146,7 @@ absl::Status CheckSettingWithoutData(const GridSetting& setting,
   return status.ok() ? status : InSetting(setting.name, status);
 }
 
-// The same for all of them, in the first process.
+// Checks all settings, on rank 0.
 absl::Status CheckGridWithoutData(const FinetuneConfig& config,
                                   const std::vector<GridSetting>& settings,
                                   const FinetuneOptions& options) {
@@ -184,7 +184,7 @@ class GridRun {
   Warnings warnings_;
   std::vector<PreparedSetting> settings_;
   int64_t later_steps_ = 0;
-  // In the first process: settings of grid.json that this grid has not.
+  // Settings of grid.json that this grid has not; on rank 0.
   int64_t others_ = 0;
   GridResult result_;
 };

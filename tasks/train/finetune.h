@@ -47,7 +47,7 @@ struct FinetuneOptions {
 absl::Status CheckWithoutData(const FinetuneConfig& config,
                               const FinetuneOptions& options);
 
-// Claims the directories of all seeds, in the first process.
+// Claims the directories of all seeds, on rank 0.
 //   kFailedPrecondition, kAlreadyExists, kUnavailable  as of RunClaims::Take
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options);

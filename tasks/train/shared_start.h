@@ -46,13 +46,13 @@ absl::Status CheckSameRun(const RunOptions& options);
 absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
     const RunOptions& options);
 
-// Gives all processes the weights, the state of the optimizer and that of the
-// run that the first has. Weights have the same names and shapes in all.
-// `group` may be null.
+// Broadcasts the weights, the state of the optimizer and that of the run from
+// rank 0. Weights have the same names and shapes on all ranks. `group` may be
+// null.
 struct RunStart {
   NamedTensors parameters;
   NamedTensors* optimizer_state;
-  // Null: each process has all of the optimizer's state; else its own.
+  // Null: each rank has all of the optimizer's state; else its own shard.
   const OptimizerShards* shards;
   TrainingState* state;
   std::optional<int64_t>* saved_step;  // Trainer's

@@ -141,7 +141,7 @@ absl::StatusOr<bool> TrainStep::Together(int64_t step,
     return !stopped;
   }
   const auto name = [&] { return absl::StrCat("making update ", step + 1); };
-  // The others learn of it before they wait for this process in vain.
+  // Shares the error before the other ranks wait for this one in vain.
   const absl::Status done = NamingOutOfMemory(name, run);
   if (!makes_gradients) {
     return group->AgreeToGoOn(done, !stopped);

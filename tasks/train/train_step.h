@@ -121,10 +121,11 @@ class TrainStep {
   // `result`.
   absl::StatusOr<LossTotals> TotalsOf(const TrainingBatch& batch,
                                       TrainStepResult* result) const;
-  // Runs this rank's work of an update. Returns false if it was stopped before
-  // its end on any rank. `makes_gradients`: the work completes the gradients,
-  // whose sums are then under way.
-  //   kResourceExhausted  out of memory in one of several processes
+  // Runs this rank's work of an update, and lets the ranks agree on its
+  // outcome. Returns false if it was stopped before its end on any rank.
+  // `makes_gradients`: the work completes the gradients, whose sums are then
+  // under way.
+  //   kResourceExhausted  out of memory on any rank
   absl::StatusOr<bool> Together(int64_t step, const std::function<void()>& work,
                                 bool makes_gradients);
 

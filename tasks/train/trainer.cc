@@ -111,11 +111,11 @@ class Trainer {
   // Examples of the last update: the loss on them is checked before weights are
   // saved.
   Examples checked_examples_;
-  // The status of rank 0's log and reporter, to be shared when the processes
-  // next agree.
+  // The status of rank 0's log and reporter, to be shared when the ranks next
+  // agree.
   absl::Status reported_;
-  // True if all processes return the error that ends the run; they then still
-  // make the same operations in the same order.
+  // True if all ranks return the error that ends the run; they then still make
+  // the same collective operations in the same order.
   bool all_failed_together_ = false;
 };
 
@@ -363,8 +363,7 @@ absl::Status Trainer::SaveWhatIsWhole() {
     return absl::FailedPreconditionError("the weights were just being changed");
   }
   if (shards_ == nullptr) {
-    // The first process has all of it, and waits for no other: one may be
-    // missing.
+    // Rank 0 has all of it, and waits for no other: one may be missing.
     return WriteCheckpoint();
   }
   if (!all_failed_together_) {
