@@ -168,9 +168,9 @@ class FileReader {
 };
 
 // Makes each rank read its share of the files, and all-gathers the digests.
-absl::Status ReadTogether(const std::vector<RunFile*>& files,
-                          const RunFilesListener& listener,
-                          const DataGroup& group) {
+absl::Status ReadSharded(const std::vector<RunFile*>& files,
+                         const RunFilesListener& listener,
+                         const DataGroup& group) {
   const auto owner = [&](size_t file) {
     return file % static_cast<size_t>(group.size);
   };
@@ -310,7 +310,7 @@ absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
     }
   }
   ETC_RETURN_IF_ERROR(group.size > 1
-                          ? ReadTogether(all, listener, group)
+                          ? ReadSharded(all, listener, group)
                           : FileReader(std::move(all), listener).ReadAll());
   return files;
 }

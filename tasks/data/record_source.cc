@@ -48,7 +48,7 @@ class FileOpener {
   absl::StatusOr<std::vector<RecordFile>> OpenAll() {
     ScanOwn();
     if (group_.size > 1) {
-      ETC_RETURN_IF_ERROR(TellOthers());
+      ETC_RETURN_IF_ERROR(AllGatherIndices());
     }
     std::vector<RecordFile> files;
     for (std::optional<absl::StatusOr<RecordFile>>& file : files_) {
@@ -84,7 +84,7 @@ class FileOpener {
 
   // All-gathers for each file of each rank its index, or a message and its
   // code; null for files that a rank did not open.
-  absl::Status TellOthers() {
+  absl::Status AllGatherIndices() {
     Json own = Json::array();
     for (const std::optional<absl::StatusOr<RecordFile>>& file : files_) {
       if (!file.has_value()) {
@@ -102,7 +102,7 @@ class FileOpener {
                          group_.gather(bytes));
     try {
       for (size_t rank = 0; rank < all.size(); ++rank) {
-        ETC_RETURN_IF_ERROR(Learn(Json::from_cbor(all[rank]), rank));
+        ETC_RETURN_IF_ERROR(TakeIndices(Json::from_cbor(all[rank]), rank));
       }
     } catch (const Json::exception& error) {
       return absl::InternalError(
@@ -112,7 +112,7 @@ class FileOpener {
     return absl::OkStatus();
   }
 
-  absl::Status Learn(const Json& told, size_t rank) {
+  absl::Status TakeIndices(const Json& told, size_t rank) {
     if (told.size() != paths_.size()) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the processes should have the same data, but process ", rank,

@@ -171,8 +171,8 @@ bool AwaitAll(const ProcessPlace& place, Clock::time_point deadline,
   return true;
 }
 
-void SayWhyItLeaves(const ProcessPlace& place, const std::string& why,
-                    c10d::Store& store) {
+void ReportLeaving(const ProcessPlace& place, const std::string& why,
+                   c10d::Store& store) {
   store.set(absl::StrCat("left/", place.rank), Bytes(why));
 }
 

@@ -26,8 +26,8 @@ bool AwaitAll(const ProcessPlace& place,
               c10d::Store& store);
 
 // Stores the reason why this rank ends before the others.
-void SayWhyItLeaves(const ProcessPlace& place, const std::string& why,
-                    c10d::Store& store);
+void ReportLeaving(const ProcessPlace& place, const std::string& why,
+                   c10d::Store& store);
 
 // Time that a rank waits for the others to report, when one is missing. Rank 0,
 // which has the store, waits twice as long.

@@ -373,7 +373,7 @@ void ProcessGroup::Leave(const absl::Status& why) {
     return;
   }
   try {
-    SayWhyItLeaves(place_, std::string(why.message()), *backend_->store);
+    ReportLeaving(place_, std::string(why.message()), *backend_->store);
   } catch (const std::exception&) {
     // They will say that this one is missing.
     return;

@@ -126,8 +126,9 @@ class TrainStep {
   // `makes_gradients`: the work completes the gradients, whose sums are then
   // under way.
   //   kResourceExhausted  out of memory on any rank
-  absl::StatusOr<bool> Together(int64_t step, const std::function<void()>& work,
-                                bool makes_gradients);
+  absl::StatusOr<bool> RunAndAgree(int64_t step,
+                                   const std::function<void()>& work,
+                                   bool makes_gradients);
 
   // Moves the parameters along their gradients, and sets the rest of `result`.
   //   kAborted  as Run
@@ -139,7 +140,7 @@ class TrainStep {
   void SeedFor(SeedUse use, int64_t step, size_t micro_batch) const;
 
   // The micro-batches of an update that this rank computes.
-  struct Share {
+  struct RankShare {
     const TrainingBatch& batch;
     int64_t step = 0;
     std::vector<bool> is_here;  // by micro-batch
@@ -153,13 +154,14 @@ class TrainStep {
     }
   };
   // Calls function(micro-batch, its examples) for those of this rank.
-  void ForEachHere(
-      const Share& share, SeedUse use,
+  void ForEachOwnMicroBatch(
+      const RankShare& share, SeedUse use,
       const std::function<void(size_t, const Examples&)>& function) const;
   // Take the micro-batches into `context` and through it, if it is not null.
   // False if it was stopped before.
-  absl::StatusOr<bool> AddToContext(const Share& share, UpdateContext* context);
-  absl::StatusOr<bool> AddGradientOfContext(const Share& share,
+  absl::StatusOr<bool> AddToContext(const RankShare& share,
+                                    UpdateContext* context);
+  absl::StatusOr<bool> AddGradientOfContext(const RankShare& share,
                                             UpdateContext* context);
 
   // Adds the gradient of one micro-batch and returns its share of the loss, a

@@ -136,7 +136,7 @@ std::unique_ptr<UpdateContext> PretrainHead::BeginUpdate(EtcModel encoder) {
 std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
                                              const Batch& batch) {
   mlm_->set_linear_precision(encoder->linear_precision());
-  UpdateTargets::Share targets;
+  UpdateTargets::Slice targets;
   if (update_ != nullptr) {
     targets = update_->Next();
   } else if (options_.objective == "mlm_cpc") {
@@ -179,7 +179,7 @@ std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
   return sums;
 }
 
-CpcLosses PretrainHead::HiddenLosses(const UpdateTargets::Share& targets,
+CpcLosses PretrainHead::HiddenLosses(const UpdateTargets::Slice& targets,
                                      const torch::Tensor& contexts) {
   TORCH_CHECK(targets.end - targets.begin == contexts.size(0), "there are ",
               contexts.size(0), " hidden sentences, but ",

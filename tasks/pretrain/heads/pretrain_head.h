@@ -72,7 +72,7 @@ class PretrainHead final : public TaskHead {
 
  private:
   // Losses of the outputs of hidden sentences, [N, H].
-  CpcLosses HiddenLosses(const UpdateTargets::Share& targets,
+  CpcLosses HiddenLosses(const UpdateTargets::Slice& targets,
                          const torch::Tensor& contexts);
 
   const PretrainOptions options_;

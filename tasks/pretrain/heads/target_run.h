@@ -40,13 +40,13 @@ class UpdateTargets final : public UpdateContext {
 
   // All targets, a leaf, [N, H], or undefined if there are none; and which of
   // them belong to a micro-batch.
-  struct Share {
+  struct Slice {
     torch::Tensor targets;
     int64_t begin = 0;
     int64_t end = 0;
   };
-  // Returns the share of the next micro-batch of this rank, in their order.
-  Share Next();
+  // Returns the slice of the next micro-batch of this rank, in their order.
+  Slice Next();
 
  private:
   // Part of a micro-batch; `targets` are undefined where none is hidden.
