@@ -63,8 +63,8 @@ class DescriptorBuffer final : public std::streambuf {
 // until WasInterrupted().
 void GuardStandardStreams();
 
-// Writes what std::cout still has. An error, with the system's reason, if
-// anything that was written to it since GuardStandardStreams() is lost.
+// Flushes std::cout. An error, with the system's reason, if anything that was
+// written to it since GuardStandardStreams() is lost.
 absl::Status FlushStandardOutput();
 
 }  // namespace etc

@@ -62,8 +62,8 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(const std::string& type,
 absl::Status SetCase(bool lower_case, const std::string& source,
                      TokenizerFiles* tokenizer);
 
-// Gives a vocabulary that was named instead of the one beside weights what only
-// the files beside the weights, `source`, say.
+// Completes a vocabulary that was named instead of the one beside weights by
+// the statements that only the files beside the weights, `source`, make.
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named);
 
 // The files beside a vocabulary that say how it is used, by their paths.

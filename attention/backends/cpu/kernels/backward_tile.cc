@@ -211,8 +211,8 @@ class Backward {
     return work_.gradients + row * work_.sizes.score_stride - hull.begin;
   }
 
-  // Weights and score gradients of a group, and what its queries get of them.
-  // Its rows in the buffers are from `row` on, and begin with key
+  // Computes weights and score gradients of a group, and the gradients of its
+  // queries. Its rows in the buffers are from `row` on, and begin with key
   // buffered.begin.
   HWY_INLINE void AddGroup(const QueryGroup& group, KeyRange chunk,
                            KeyRange buffered, int64_t row,

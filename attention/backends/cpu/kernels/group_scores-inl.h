@@ -26,7 +26,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// Six queries or fewer, and what they see of keys that are packed together.
+// Six queries or fewer, and the keys they see among those that are packed
+// together.
 struct QueryGroup {
   int block;
   int64_t first;
@@ -39,7 +40,7 @@ struct QueryGroup {
   VisibleKeys keys[kBlockRows] = {};
   KeyRange hull = {0, 0};
 
-  // Sets `keys` and `hull` to what the queries see of `range`.
+  // Sets `keys` and `hull` to the keys of `range` that the queries see.
   HWY_INLINE void SetKeys(const KeyBlock& key_block, KeyRange range) {
     for (int64_t r = 0; r < rows; ++r) {
       keys[r] = r > 0 && SeesTheSame(key_block, first + r)
@@ -69,8 +70,8 @@ class GroupScores {
     }
   }
 
-  // After them: what the linked keys have more than the others, all of which
-  // have one relative score.
+  // Adds to linked keys, after that, the difference of their relative score
+  // from that of the others, all of which have the same one.
   HWY_INLINE void AddLinks(const QueryGroup& group) {
     const KeyBlock& block = BlockOf(group);
     if (block.rule != RelativeRule::kLink) {
