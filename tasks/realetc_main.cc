@@ -101,7 +101,7 @@ int Run(const etc::Action& action, const std::string& command) {
   }
 }
 
-// `code`, or a failure if what was printed could not be written.
+// Returns `code`, or a failure if output could not be written.
 int End(int code) {
   const absl::Status written = etc::FlushStandardOutput();
   return written.ok() || code != 0

@@ -12,8 +12,8 @@
 
 namespace etc {
 
-// The benchmarks as a program uses them: what `realetc finetune`, `evaluate`,
-// `predict` and `score` do, without their output.
+// The benchmarks as a program uses them: `realetc finetune`, `evaluate`,
+// `predict` and `score` without their output.
 
 // Callbacks during a run; each may be left out.
 struct TaskCallbacks {

@@ -10,7 +10,7 @@
 namespace etc {
 
 // One input of a model, without padding. The struct of a task derives from it
-// and adds the targets and what its predictions need.
+// and adds the targets and the data for predictions.
 struct Example {
   virtual ~Example() = default;
 

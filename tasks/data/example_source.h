@@ -64,9 +64,9 @@ class ExampleSource {
 };
 
 // Caches the examples of another source until `max_bytes` are full. The first
-// ones stay: the records come in another random order each epoch, so no choice
-// of what to evict is better. Examples of a source that depends on the key are
-// not cached, since training never repeats a request. `source` must outlive it.
+// ones stay: the records come in another random order each epoch, so no other
+// eviction is better. Examples of a source that depends on the key are not
+// cached, since training never repeats a request. `source` must outlive it.
 class CachedSource : public ExampleSource {
  public:
   CachedSource(const ExampleSource* source, int64_t max_bytes)

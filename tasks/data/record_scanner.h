@@ -18,7 +18,7 @@ class RecordIndexBudget {
  public:
   explicit RecordIndexBudget(int64_t bytes) : bytes_(bytes), left_(bytes) {}
 
-  // An eighth of what the process may have.
+  // An eighth of the process's memory.
   static RecordIndexBudget ShareOfProcess();
 
   int64_t bytes() const { return bytes_; }

@@ -40,11 +40,11 @@ struct LaunchOptions {
 //
 // Writes their output line by line with "[rank] " before each, passes
 // kStopSignals (base/interrupt.h) on, but not those that are ignored, and
-// returns when all have ended. When one fails, the others
-// are ended after the grace time; but once a signal was passed on, an exit code
-// is what was asked for, and the others have all their time to save. If this
-// process is killed, they get SIGTERM. To be called by one thread of a process
-// at a time; the processes end if that thread does.
+// returns when all have ended. When one fails, the others are ended after the
+// grace time; but once a signal was passed on, an exit code is expected, and
+// the others have all their time to save. If this process is killed, they get
+// SIGTERM. Must be called by one thread of a process at a time; the processes
+// end if that thread does.
 //
 //   kInvalidArgument     the options are wrong
 //   kFailedPrecondition  this process was itself started as one of a run

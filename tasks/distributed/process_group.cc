@@ -49,7 +49,7 @@ std::chrono::milliseconds Milliseconds(absl::Duration duration) {
   return std::chrono::milliseconds(absl::ToInt64Milliseconds(duration));
 }
 
-// The first line, without what LibTorch adds of its own insides.
+// The first line, without LibTorch's internals.
 std::string FirstLine(const std::string& text) {
   return std::vector<std::string>(absl::StrSplit(text, '\n')).front();
 }
@@ -380,9 +380,9 @@ void ProcessGroup::Leave(const absl::Status& why) {
   }
 }
 
-// Whoever notices closes its connections, so that those notice that wait for
-// it. The store of process 0 may not answer, and c10d would wait for it for
-// ever: it is asked by another thread.
+// A rank that notices closes its connections, so that those that wait for it
+// notice, too. The store of rank 0 may not answer, and c10d would wait for it
+// for ever: it is asked by another thread.
 absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
   backend_->underway.clear();
   backend_->nccl.reset();

@@ -307,9 +307,9 @@ void ProcessWatch::NoteFailures(const std::vector<Failure>& failures) {
   if (failures.empty()) {
     return;
   }
-  // Among those that are seen at once: an exit code may be that of a process
-  // that another one has lost, a signal hardly. That a process has saved is not
-  // all that there is to say if another one fails.
+  // Chooses among failures that are seen at once: an exit code may be that of a
+  // process that has lost another one, a signal hardly. An exit code that says
+  // "saved" is not all that there is to say if another one fails.
   const auto weight = [](const Failure& failure) {
     return failure.was_killed ? 2 : failure.has_stopped ? 0 : 1;
   };

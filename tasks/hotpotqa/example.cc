@@ -133,7 +133,7 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
                const GlobalFields& fields) {
     const std::vector<Token> pieces = tokenizer().Encode(text);
     const bool fits = Fits(static_cast<int64_t>(pieces.size()));
-    // The official program looks for answers in what does not fit, too.
+    // The official program looks for answers in text that does not fit, too.
     if (fields.supports && (fits || options().official_compatibility)) {
       const int64_t offset = example().long_length();
       for (const PieceSpan& span : answer_.Find(text, pieces)) {

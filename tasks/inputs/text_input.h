@@ -22,7 +22,7 @@ namespace etc {
 // and before them, global, a token that all of them belong to, and one for each
 // sentence (doc/glue.md 11).
 
-// Ids of what stands around texts.
+// Ids of the marks around texts.
 struct TextMarks {
   int32_t cls = 101;
   int32_t separator = 102;

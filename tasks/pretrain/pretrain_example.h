@@ -18,7 +18,7 @@ struct PretrainExample : Example {
   // (BERT), and the ids that stood there: [M] each.
   std::vector<int32_t> masked_positions;
   std::vector<int32_t> masked_labels;
-  // BERT: 0 if B is what follows A, 1 if it is random; -1: not asked for.
+  // BERT: 0 if B follows A, 1 if it is random; -1: not asked for.
   int32_t next_sentence = -1;
   // CPC: the global tokens of the hidden sentences, ascending: [H]. All long
   // tokens of such a sentence are [MASK], and none is among the masked

@@ -26,8 +26,8 @@ struct PretrainOptions {
   int64_t max_predictions = 0;
   // True if all pieces of a word are masked together.
   bool whole_words = false;
-  // Random tokens are those from here on; 999 leaves out what BERT's vocabulary
-  // has for other uses.
+  // Random tokens are those from here on; 999 leaves out ids that BERT's
+  // vocabulary uses otherwise.
   int64_t random_min_id = 0;
   // The piece that masks, if it is neither [MASK] nor <mask>.
   std::string mask_piece;

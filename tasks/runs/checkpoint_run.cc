@@ -129,7 +129,7 @@ std::string DescribeSkipped(const SkippedRecords& skipped) {
       skipped.count == 1 ? ": " : ", the first: ", skipped.first_message);
 }
 
-// Says what was left out; if that is all, it is an error.
+// Reports records that were left out; if these are all, it is an error.
 absl::Status ReportLeftOut(const Evaluation& evaluation,
                            const CheckpointRunOptions& options) {
   const bool has_skipped = evaluation.skipped.count > 0;

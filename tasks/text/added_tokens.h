@@ -32,7 +32,7 @@ class AddedTokens {
   using VisitToken = absl::FunctionRef<void(int32_t id, ByteRange source)>;
 
   // Calls, in order, `visit_token` for each token that is found in `text` and
-  // `visit_text` for what lies between, which is never empty.
+  // `visit_text` for the text between, which is never empty.
   void Split(absl::string_view text, VisitText visit_text,
              VisitToken visit_token) const;
 

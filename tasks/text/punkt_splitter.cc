@@ -78,7 +78,7 @@ class Classifier {
   }
 
  private:
-  // The first pass: what the word says alone.
+  // The first pass: decides by the word alone.
   Word ByType(absl::string_view text) const {
     Word word{.text = text};
     if (text == "." || text == "?" || text == "!") {

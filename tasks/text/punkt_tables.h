@@ -26,8 +26,8 @@ struct PunktFiles {
   bool operator==(const PunktFiles&) const = default;
 };
 
-// In what case, and where in sentences, a type was met in training. A type has
-// the sum of those that were.
+// Cases and positions in sentences in which a type was met in training. A type
+// has the sum of those that were.
 enum PunktOrthography : uint32_t {
   kPunktUpperAtBeginning = 2,
   kPunktUpperInMiddle = 4,

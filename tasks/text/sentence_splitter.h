@@ -27,7 +27,7 @@ absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
     const std::string& sentences);
 
 // The sentences of an English text, in order, without the white space around
-// them; none is empty, and what lies between them is white space.
+// them; none is empty, and only white space lies between them.
 //
 // Splits without the trained tables of NLTK's Punkt (doc/wikihop.md 2.3), which
 // are not part of this project: the sentences of Unicode Standard Annex 29 by

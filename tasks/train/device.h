@@ -29,8 +29,8 @@ struct RunDevice {
   std::string message;
 };
 
-// The device that `config.train.device` means among `found`; `field` is what a
-// message calls it: "train.device", or "--device" where that set it.
+// The device that `config.train.device` means among `found`; `field` is its
+// name in messages: "train.device", or "--device" where that set it.
 //   kInvalidArgument     train.precision is bf16, which that device has not
 //   others               those of ChooseDevice
 absl::StatusOr<RunDevice> DeviceOfRun(
@@ -48,8 +48,8 @@ struct DeviceMemory {
 std::optional<DeviceMemory> MemoryOf(const torch::Device& device);
 
 // Makes a CUDA device the current one of this thread as long as it lives, so
-// that what LibTorch does for "the" device, such as pinning memory, is done for
-// it. Does nothing for the CPU.
+// that LibTorch uses it where it uses "the" device, as for pinning memory. Does
+// nothing for the CPU.
 class CurrentDevice {
  public:
   explicit CurrentDevice(const torch::Device& device) {

@@ -143,11 +143,11 @@ double TrafficRate() {
          MedianSeconds(0.1, [&] { sum.add_(added); });
 }
 
-// Bytes of what the products of linear layers read and write of weights in one
+// Bytes of weights that the products of linear layers read and write in one
 // micro-batch; the rate of products is measured with weights that are in the
 // cache. Each stream of tokens, the global one be it ever so short, reads its
-// weights forward and backward and writes their gradients. Where both streams
-// have a weight in common, its two gradients are added up.
+// weights forward and backward and writes their gradients. Two gradients of a
+// weight that both streams share are summed.
 double WeightTraffic(const FinetuneConfig& config, const StepShape& shape) {
   const ParameterCounts counts = CountParameters(config.model);
   const double distinct =

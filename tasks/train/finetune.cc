@@ -93,7 +93,7 @@ absl::Status DescribeData(const Task& task, const RunData& data,
   return absl::OkStatus();
 }
 
-// `status` of a run, with what to do where its memory was too little.
+// Returns `status` of a run, with advice if its memory was too little.
 absl::Status WithAdvice(const absl::Status& status,
                         const FinetuneConfig& config,
                         const torch::Device& device) {

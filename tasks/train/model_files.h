@@ -73,8 +73,8 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const TaskModel& model);
 
-// The model of a run of fine-tuning. Its part of a checkpoint directory is what
-// WriteTaskModel writes.
+// The model of a run of fine-tuning. WriteTaskModel writes its part of a
+// checkpoint directory.
 class TaskRunModel final : public RunModel {
  public:
   // Reads the vocabulary and the tables of sentences, of which each checkpoint

@@ -33,7 +33,7 @@ struct RunPlan {
   bool shard_optimizer = false;
   LearningRateSchedule schedule;
   TrainingLoaderOptions loader;
-  // RunSettings: what a run that is resumed has to have in common with this.
+  // RunSettings: the settings that a run that is resumed has to share.
   nlohmann::json settings = nlohmann::json::object();
   // The settings, or objects of settings, on which the examples and batches
   // depend (see ChangesExamples).

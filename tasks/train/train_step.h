@@ -30,8 +30,8 @@ struct TrainStepResult {
   double learning_rate = 0;
   // Before clipping.
   double gradient_norm = 0;
-  // 2-norms of what was added to the parameters, and of the parameters after
-  // it, each taken as one vector.
+  // 2-norms of the change of the parameters, and of the parameters after it,
+  // each taken as one vector.
   double update_norm = 0;
   double weight_norm = 0;
   int64_t examples = 0;

@@ -69,7 +69,7 @@ class Trainer {
   bool SaveIsDue() const;
   // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
-  // MakeUpdate; if it fails, what was trained before is saved.
+  // MakeUpdate; if it fails, the updates before it are saved.
   absl::StatusOr<bool> MakeUpdateOrSave();
   // Saves the updates made before `error`, as a stop does, and adds to the
   // error where they are and how to go on.
@@ -84,7 +84,7 @@ class Trainer {
   absl::Status WriteFiles(const std::string& directory) const;
   absl::Status WriteCheckpoint();
   absl::Status Save();
-  // Passes on what the store has to say.
+  // Passes on the store's messages.
   void ReportStore();
   RunResult Result(bool finished) const;
   double SecondsCommunicating() const {
@@ -320,7 +320,7 @@ absl::StatusOr<bool> Trainer::MakeUpdateOrSave() {
     error = absl::InternalError(
         absl::StrCat("internal error: ", internal.what_without_backtrace()));
   } catch (const std::exception& internal) {
-    // A mistake of the program is no reason to lose what was trained.
+    // A mistake of the program is no reason to lose the updates made.
     error =
         absl::InternalError(absl::StrCat("internal error: ", internal.what()));
   }

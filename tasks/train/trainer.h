@@ -51,8 +51,8 @@ struct RunOptions {
   int64_t later_steps = 0;
 };
 
-// Trains one model with one seed (see TrainStep for what an update is). A
-// resumed run goes on with the very numbers that it would have had.
+// Trains one model with one seed (see TrainStep for the definition of an
+// update). A resumed run goes on with the very numbers that it would have had.
 //
 // Every `evaluate_every` updates and at the end the model is saved and then
 // evaluated; it is also saved every `checkpoint_every` updates and at a stop. A

@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// A tokenizer with what pre-training asks of it.
+// A tokenizer with the properties that pre-training needs.
 struct CorpusTokenizer {
   std::shared_ptr<const Tokenizer> tokenizer;
   // All but `sentences`, which is empty.

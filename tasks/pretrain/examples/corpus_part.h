@@ -30,7 +30,7 @@ struct CorpusPartOptions {
   int64_t max_sentences = 0;
 };
 
-// Sentences [begin, end) of a store: a document, or what it was divided into.
+// Sentences [begin, end) of a store: a document, or a part of a divided one.
 struct SentenceRange {
   int64_t begin = 0;
   int64_t end = 0;

@@ -30,10 +30,10 @@ class Draws {
   int64_t Below(int64_t bound) { return Integer(0, bound - 1); }
 };
 
-// Draws that follow from a key alone, a list of numbers that says what they are
-// for: the stateless generator of doc/pretraining.md 12.6. Number i of key k is
-// that of SplitMix64 in state k + i * 0x9e3779b97f4a7c15; integers are the high
-// half of a product with the bound (a bias of at most bound / 2^64), and
+// Draws that follow from a key alone, a list of numbers that states their
+// purpose: the stateless generator of doc/pretraining.md 12.6. Number i of key
+// k is that of SplitMix64 in state k + i * 0x9e3779b97f4a7c15; integers are the
+// high half of a product with the bound (a bias of at most bound / 2^64), and
 // permutations Fisher and Yates' from the top. The same on every machine.
 class KeyedDraws : public Draws {
  public:

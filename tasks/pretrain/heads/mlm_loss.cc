@@ -119,7 +119,7 @@ struct MlmGradients {
   torch::Tensor hidden, table, bias;  // undefined if they are not needed
 };
 
-// Slices of logits, and what their gradients add to those of the inputs.
+// Slices of logits, and their contributions to the gradients of the inputs.
 class MlmDecoder {
  public:
   MlmDecoder(const torch::Tensor& hidden, const torch::Tensor& table,

@@ -90,9 +90,9 @@ std::vector<LogitSlice> SlicesOf(int64_t rows, int64_t columns,
 bool IsDoneByParts(const torch::Tensor& tensor);
 
 // Calls function(begin, size) for parts of the indices of dimension `dim` of a
-// slice. Float32 on the CPU goes in parts on several threads: what LibTorch
-// itself divides among them differs in the last bits from one number of threads
-// to another (etc/nn/activation.cc).
+// slice. Float32 on the CPU goes in parts on several threads: LibTorch's own
+// division among threads differs in the last bits from one number of threads to
+// another (etc/nn/activation.cc).
 void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
                       const std::function<void(int64_t, int64_t)>& function);
 

@@ -91,8 +91,8 @@ class PretrainHead final : public TaskHead {
 //   loss                                        PretrainHead's of all of them
 //
 // A sentence is told from the others of its batch, so cpc_* depend on
-// train.evaluation_batch_size; cpc_chance is what guessing would reach, the
-// mean of 1 over the hidden sentences of the batch.
+// train.evaluation_batch_size; cpc_chance is the accuracy of guessing, the mean
+// of 1 over the hidden sentences of the batch.
 class PretrainMetrics final : public TaskPredictions {
  public:
   explicit PretrainMetrics(const PretrainOptions& options)

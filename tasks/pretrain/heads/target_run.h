@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// The target run of CPC (doc/pretraining.md 9.1): what the encoder makes of the
+// The target run of CPC (doc/pretraining.md 9.1): the encoder's outputs for the
 // hidden sentences of some PretrainExamples, each by itself, in their order:
 // [N, H]; undefined if none is hidden. Differentiable in the encoder's
 // parameters.
