@@ -27,7 +27,7 @@
 namespace etc {
 namespace {
 
-struct Arguments {
+struct EstimateArguments {
   std::string config;
   std::vector<std::string> overrides;
 };
@@ -211,7 +211,7 @@ std::vector<std::string> DeviceWarnings(const std::string& device) {
       "some hundred MB more for a layer of attention at a time")};
 }
 
-absl::Status Estimate(const Arguments& arguments) {
+absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig read,
                        ReadTaskConfig(arguments.config, arguments.overrides));
   ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
@@ -237,7 +237,7 @@ absl::Status Estimate(const Arguments& arguments) {
 }  // namespace
 
 void AddEstimateCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EstimateArguments>();
   CLI::App* command = program->add_subcommand(
       "estimate", "Parameters, memory and time of a configuration");
   command->footer(

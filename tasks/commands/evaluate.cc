@@ -24,7 +24,7 @@
 namespace etc {
 namespace {
 
-struct Arguments {
+struct EvaluateArguments {
   CheckpointRunOptions run;
   // For evaluate: all digits, for programs.
   bool json = false;
@@ -77,7 +77,7 @@ absl::Status PrintScores(const CheckpointRun& run, bool json) {
   return absl::OkStatus();
 }
 
-absl::Status RunEvaluate(const Arguments& arguments) {
+absl::Status RunEvaluate(const EvaluateArguments& arguments) {
   return RunWithOthers(arguments.run, [&](const CheckpointRun& run) {
     return PrintScores(run, arguments.json);
   });
@@ -113,7 +113,7 @@ absl::Status CheckOutput(const std::string& output,
   return absl::OkStatus();
 }
 
-absl::Status RunPredict(const Arguments& arguments) {
+absl::Status RunPredict(const EvaluateArguments& arguments) {
   if (arguments.output.empty()) {
     return absl::InvalidArgumentError(
         "--output should name a file, but is empty");
@@ -156,7 +156,7 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
 }  // namespace
 
 void AddEvaluateCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EvaluateArguments>();
   CLI::App* command = program->add_subcommand(
       "evaluate", "Print a checkpoint's scores on a data set");
   command->footer(
@@ -175,7 +175,7 @@ void AddEvaluateCommand(CLI::App* program, Action* action) {
 }
 
 void AddPredictCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EvaluateArguments>();
   CLI::App* command = program->add_subcommand(
       "predict", "Write a checkpoint's predictions in the official format");
   command->footer(
