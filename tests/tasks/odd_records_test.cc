@@ -357,7 +357,7 @@ TEST_P(UnreadAnswersTest, DoNotMatterToPredictions) {
       refused += made.ok() && !maker.MakeExamples(record.dump(), "here").ok();
     }
   }
-  // As Python writes what is missing.
+  // Python writes missing values so.
   const std::string field = OddTask::Of(name).answers.front();
   OddRecords odd(0);
   const auto task = (*FindTask(name))
