@@ -86,7 +86,7 @@ class AttentionInputs {
   struct Cache;
   struct BatchRuns;
 
-  // Not for explicit tensors.
+  // Null for explicit tensors.
   std::shared_ptr<const BatchRuns> Runs(int64_t batch, int64_t long_length,
                                         int64_t global_length,
                                         int64_t local_radius) const;

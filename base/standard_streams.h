@@ -55,7 +55,7 @@ class DescriptorBuffer final : public std::streambuf {
   std::array<char, kPiece> buffer_;
   std::mutex mutex_;  // of writing
   int error_ = 0;
-  // It was waited for the reader in vain.
+  // True once it has waited for the reader in vain.
   bool has_given_up_ = false;
 };
 

@@ -15,7 +15,7 @@
 namespace etc {
 namespace {
 
-// Without who sees whom.
+// Leaves out the patterns.
 EtcInput AllGlobal(const torch::Tensor& token_ids,
                    const torch::Tensor& token_type_ids) {
   TORCH_CHECK(token_ids.dim() == 2,

@@ -31,8 +31,8 @@ struct ParameterCounts {
   }
 };
 
-// Without building the model. `config` has passed CheckEtcConfig. BERT's pooler
-// is none of them.
+// Counts without building the model. `config` has passed CheckEtcConfig. BERT's
+// pooler is not counted.
 ParameterCounts CountParameters(const EtcConfig& config);
 
 }  // namespace etc

@@ -16,9 +16,9 @@ namespace etc {
 //
 //   "grid": {"train.epochs": [2, 3], "train.learning_rate": [2e-5, 3e-5]}
 //
-// It stands for one configuration for each combination of values. JSON objects
-// have no order, so fields are in that of the alphabet; values are in the order
-// written, and those of the last field change first.
+// A grid stands for one configuration for each combination of values. JSON
+// objects have no order, so fields are in that of the alphabet; values are in
+// the order written, and those of the last field change first.
 
 // The object `json` with a list for each field; `where` starts each message.
 //   kInvalidArgument  it is no such object; a list is empty, or has a value

@@ -120,7 +120,7 @@ absl::StatusOr<ChildProcess> StartChild(const ChildProgram& program) {
   ETC_ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ETC_ASSIGN_OR_RETURN(Pipe err, MakePipe());
   ETC_ASSIGN_OR_RETURN(Pipe error, MakePipe());
-  // Only this end: the process itself should wait when its pipe is full.
+  // Sets only this end: the process itself should wait when its pipe is full.
   fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
   fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
   const std::vector<char*> arguments = Pointers(program.arguments);

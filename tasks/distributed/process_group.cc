@@ -396,7 +396,7 @@ absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
   const bool answered =
       found.wait_for(3 * kPatience) == std::future_status::ready;
   if (!answered) {
-    // It is in use.
+    // Leaked: the thread that asks still uses it.
     static_cast<void>(backend_->store.release());
   }
   missing_ = absl::UnavailableError(

@@ -43,7 +43,7 @@ class ProcessGroup {
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
   int64_t rank() const { return place_.rank; }
-  // Among the processes of this machine, from 0.
+  // Rank among the processes of this machine, from 0.
   int64_t local_rank() const { return place_.local_rank; }
   int64_t size() const { return place_.world_size; }
   // True for rank 0, which writes files and messages for all.

@@ -13,10 +13,10 @@ namespace etc {
 
 // Ranks of this process in a run of W, and the address at which they meet.
 struct ProcessPlace {
-  // Among all processes, in [0, world_size).
+  // Rank among all processes, in [0, world_size).
   int64_t rank = 0;
   int64_t world_size = 1;
-  // Among those on this machine, from 0.
+  // Rank among those on this machine, from 0.
   int64_t local_rank = 0;
   // The number of the run's processes on this machine; 0: not known.
   int64_t local_world_size = 0;

@@ -132,7 +132,7 @@ class ProcessWatch {
 
   void TakeSignals(SignalPipe* signals);
   void WaitForEvents(int signals);
-  // When all have ended.
+  // Called when all have ended.
   void WriteRest(SignalPipe* signals);
   bool Read(Stream* stream, size_t most_bytes);
   void ReadRest(Stream* stream);

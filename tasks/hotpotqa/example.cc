@@ -195,7 +195,7 @@ HotpotqaTokens HotpotqaTokensOf(TokenizerKind kind,
 }
 
 int64_t HotpotqaExample::TaskBytes() const {
-  // Besides texts: the fields of the record and of this struct.
+  // Fixed part besides texts: the fields of the record and of this struct.
   constexpr int64_t kFixed = 2048;
   int64_t bytes = kFixed + static_cast<int64_t>(record->question.size());
   for (const HotpotqaParagraph& paragraph : record->context) {

@@ -314,7 +314,7 @@ absl::Status GridRun::RunSetting(size_t index) {
   absl::StatusOr<FinetuneResult> run =
       Finetune(prepared.setting.config, *prepared.opened->setup.task, options);
   prepared.opened.reset();
-  // All processes have it at the same place.
+  // All ranks have this error at the same place.
   if (absl::IsAborted(run.status())) {
     result.diverged = std::string(run.status().message());
     options_.reporter->Message(

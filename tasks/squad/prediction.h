@@ -29,7 +29,7 @@ struct SquadLogits {
 struct SquadCandidate {
   // Empty for no answer.
   std::string text;
-  // Among the candidates of the question.
+  // Probability among the candidates of the question.
   double probability = 0;
   double start_logit = 0;
   double end_logit = 0;

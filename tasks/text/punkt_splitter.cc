@@ -48,7 +48,7 @@ struct Word {
     }
     return type;
   }
-  // Without the full stop if that one ends a sentence.
+  // Type without the full stop if that one ends a sentence.
   std::string TypeWithoutBreak() const {
     return is_break ? TypeWithoutStop() : Type();
   }

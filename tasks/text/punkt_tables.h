@@ -44,7 +44,7 @@ enum PunktOrthography : uint32_t {
 // The tables of the files, by type: a token in lower case, or "##number##" for
 // any number.
 struct PunktTables {
-  // Without their last full stop.
+  // Abbreviations without their last full stop.
   absl::flat_hash_set<std::string> abbreviations;
   // "first\tsecond": pairs with no border between them.
   absl::flat_hash_set<std::string> collocations;

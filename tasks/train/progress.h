@@ -149,7 +149,8 @@ class StreamReporter : public RunReporter {
   const std::function<double()> clock_;
   const std::function<size_t()> columns_;
   double due_ = 0;
-  // When the work began that ShowWithTimeLeft() shows; nothing if it is done.
+  // Time when the work began that ShowWithTimeLeft() shows; nothing if it is
+  // done.
   std::optional<double> since_;
   // Seconds between two lines elsewhere than on a terminal.
   double interval_ = 1;

@@ -27,7 +27,7 @@ struct TrainingState {
   // The last evaluation: after how many updates, and its scores.
   int64_t evaluated_step = 0;
   Metrics evaluation;
-  // The one with the best main metric so far.
+  // The evaluation with the best main metric so far.
   int64_t best_step = 0;
   Metrics best;
   // Bytes in the file of metrics.

@@ -16,7 +16,7 @@ namespace etc {
 // A tokenizer with the properties that pre-training needs.
 struct CorpusTokenizer {
   std::shared_ptr<const Tokenizer> tokenizer;
-  // All but `sentences`, which is empty.
+  // Settings of the store; `sentences` is empty.
   TokenStoreSettings settings;
   // [vocab_size]: 1 for a piece that continues a word: a WordPiece with "##", a
   // SentencePiece that does not begin with U+2581 (doc/pretraining.md 8).

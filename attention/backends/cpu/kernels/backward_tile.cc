@@ -277,7 +277,7 @@ class Backward {
     const int64_t i = group.first + r;
     const KeyBlock& block = head_.blocks[b];
     const int64_t first = buffered.begin;
-    // All rows from that key on.
+    // Returns the row from key `first` on, or null.
     const auto at_first = [first](auto* at_key_0) {
       return at_key_0 == nullptr ? nullptr : at_key_0 + first;
     };
