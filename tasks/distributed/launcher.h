@@ -41,8 +41,8 @@ struct LaunchOptions {
 // Writes their output line by line with "[rank] " before each, passes
 // kStopSignals (base/interrupt.h) on, but not those that are ignored, and
 // returns when all have ended. When one fails, the others are ended after the
-// grace time; but once a signal was passed on, an exit code is expected, and
-// the others have all their time to save. If this process is killed, they get
+// grace time; but once a signal was passed on, exits are expected, and the
+// others have all their time to save. If this process is killed, they get
 // SIGTERM. Must be called by one thread of a process at a time; the processes
 // end if that thread does.
 //

@@ -76,7 +76,7 @@ class ProcessGroup {
   // that has one, which names it unless it is this one.
   absl::Status Agree(const absl::Status& mine);
 
-  // Agree, and the logical and of `go_on` over the ranks.
+  // Agree, and returns the logical AND of `go_on` over the ranks.
   absl::StatusOr<bool> AgreeToGoOn(const absl::Status& mine, bool go_on);
 
   // Must be called where a rank ends with an error that the others do not know
@@ -94,13 +94,14 @@ class ProcessGroup {
 
   ProcessGroup(const ProcessPlace& place, absl::Duration timeout);
   absl::Status Connect();
-  // `address` is that of process 0, `own` that by which this one reaches it.
+  // `address` is that of rank 0, `own` the one by which this rank reaches it.
   absl::Status OpenStore(const std::string& address);
   absl::Status ConnectToAll(const std::string& own);
   std::chrono::milliseconds LongestWait() const;
   // Waits for the first bucket under way, and copies its sums to the tensors.
   void FinishBucket();
-  // `error` is of an operation that failed: who is missing, from here on.
+  // Names the missing rank from here on. `error` is of the operation that
+  // failed.
   absl::Status WhoIsMissing(const std::string& error);
 
   const ProcessPlace place_;

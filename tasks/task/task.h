@@ -27,11 +27,10 @@
 
 namespace etc {
 
-// Numbers by which the loss of an update is divided, added up over all of its
-// examples, whatever micro-batch they are in: how many there are, how many of
-// their tokens are masked. Which they are, and in which order, the model says;
-// they are whole numbers, so that their sums do not depend on the order of
-// adding.
+// Numbers by which the loss of an update is divided, summed over all of its
+// examples, whatever micro-batch they are in: the number of examples, the
+// number of masked tokens. The model decides which numbers, and their order;
+// they are whole, so that their sums do not depend on the order of adding.
 using LossTotals = std::vector<double>;
 
 // Adds `part` to `totals`, which are empty or as many.

@@ -37,8 +37,8 @@ class GradientSums {
   // Sends the buckets that are left. A collective operation: must be called
   // even if the pass did not come to its end.
   void SendRest();
-  // Waits for the sums, which become the gradients; a parameter without
-  // gradient on any rank keeps none. Sums `*number` over the ranks as well.
+  // Waits for the sums, which become the gradients; a parameter that has a
+  // gradient on no rank keeps none. Sums `*number` over the ranks as well.
   absl::Status Finish(double* number);
   // Replaces Finish() for an update that is given up.
   absl::Status Drop();

@@ -21,7 +21,7 @@
 
 namespace etc {
 
-// The collective operations of a run's start, and of its decision to go on.
+// The collective operations of a run's start.
 
 // Checks that all ranks of `group` have the same values of `fields`, an object.
 // Must be called before any other collective operation. `group` may be null.
@@ -41,8 +41,8 @@ absl::Status CheckSameStart(const FinetuneConfig& config,
 //   kInvalidArgument     an update has fewer micro-batches than processes
 absl::Status CheckSameRun(const RunOptions& options);
 
-// Returns the loader's options of this rank, which belongs to the run's ranks:
-// the memory of a pool is the least that any rank has for it.
+// Returns the options of this rank's loader in the run's group: a pool may take
+// the least memory that any rank has for it.
 absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
     const RunOptions& options);
 
