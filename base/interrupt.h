@@ -2,8 +2,10 @@
 #define ETC_BASE_INTERRUPT_H_
 
 #include <signal.h>
+
 #include <array>
 #include <atomic>
+
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"

@@ -2,10 +2,12 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include <array>
 #include <cstdlib>
 #include <iostream>
+
 #include "absl/strings/numbers.h"
-#include <array>
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"

@@ -1,10 +1,11 @@
 #ifndef ETC_TASKS_COMMANDS_CONSOLE_H_
 #define ETC_TASKS_COMMANDS_CONSOLE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
 #include "tasks/train/progress.h"
-#include <cstdint>
 
 namespace etc {
 

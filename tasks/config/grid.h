@@ -3,12 +3,13 @@
 
 #include <string>
 #include <vector>
-#include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
-#include "tasks/config/config.h"
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
 #include "nlohmann/json_fwd.hpp"
+#include "tasks/config/config.h"
 
 namespace etc {
 
@@ -44,9 +45,6 @@ struct GridSetting {
 //                     that of a file may be
 absl::StatusOr<std::vector<GridSetting>> ExpandGrid(
     const FinetuneConfig& config, const TaskNameCheck& check_task = nullptr);
-
-// A value as people read it: "2e-05", "sum", "3" also for 3.0.
-std::string GridValueText(const nlohmann::json& value);
 
 // Applies one "train.learning_rate=3e-5" (see ReadFinetuneConfig) to `json`.
 // Unknown fields are found when the result is read. A field of the grid has the

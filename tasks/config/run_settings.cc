@@ -250,6 +250,16 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
   return changes;
 }
 
+RunOutput OutputOf(const FinetuneConfig& config) {
+  return {.directory = config.output,
+          .task = config.task,
+          .task_options = config.task_options,
+          .seeds = config.train.seeds,
+          .has_same_settings = [](const Json& one, const Json& other) {
+            return CheckSameSettings(one, other, {"train.seed"}).ok();
+          }};
+}
+
 std::vector<std::string> ExampleSettings(const FinetuneConfig& config) {
   return {"data",       "tokenizer", "task", "train.batch_size",
           "train.seed", config.task};

@@ -10,6 +10,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/config/run_files.h"
+#include "tasks/output/results.h"
 
 namespace etc {
 
@@ -50,6 +51,9 @@ struct SettingChange {
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const nlohmann::json& then, const nlohmann::json& now,
     const std::vector<std::string>& allowed);
+
+// The output directory of the runs of a configuration.
+RunOutput OutputOf(const FinetuneConfig& config);
 
 // The settings, by field or object, on which the training examples and their
 // batches depend.

@@ -2,14 +2,15 @@
 #define ETC_TASKS_DATA_EXAMPLE_SOURCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
 #include "absl/status/statusor.h"
 #include "tasks/data/example.h"
-#include <functional>
 
 namespace etc {
 

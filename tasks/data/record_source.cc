@@ -5,17 +5,18 @@
 #include <cstddef>
 #include <filesystem>
 #include <future>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/cpu_limit.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/data_files.h"
-#include <iterator>
 #include "tasks/data/record_gate.h"
 
 namespace etc {

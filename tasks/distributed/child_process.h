@@ -2,11 +2,13 @@
 #define ETC_TASKS_DISTRIBUTED_CHILD_PROCESS_H_
 
 #include <sys/types.h>
-#include <string>
-#include <vector>
-#include "absl/status/statusor.h"
 #include <unistd.h>
+
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace etc {
 

@@ -1,18 +1,20 @@
 #include "tasks/distributed/process_watch.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/interrupt.h"
-#include <fcntl.h>
-#include <atomic>
 
 namespace etc {
 namespace {

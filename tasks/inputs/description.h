@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include "tasks/data/example.h"
+
 #include "attention/pattern.h"
+#include "tasks/data/example.h"
 
 namespace etc {
 

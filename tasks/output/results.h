@@ -2,6 +2,7 @@
 #define ETC_TASKS_OUTPUT_RESULTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "tasks/config/config.h"
 #include "tasks/metrics.h"
 
 namespace etc {
@@ -96,8 +96,21 @@ struct FinetuneResult {
 // lock (RunLock): a start with some of the seeds, or with others, takes nothing
 // out of it.
 
+// The output directory of runs, and what its files say of them all.
+struct RunOutput {
+  std::string directory;
+  std::string task;
+  // The object of the task's name in the configuration.
+  nlohmann::json task_options;
+  std::vector<int64_t> seeds;
+  // Compares the settings (RunSettings) of two runs: true if they differ in the
+  // seed at most.
+  std::function<bool(const nlohmann::json&, const nlohmann::json&)>
+      has_same_settings;
+};
+
 // The directory of the run of one seed.
-std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);
+std::string SeedDirectory(const std::string& output, int64_t seed);
 
 // Every score that all of `runs` have, over them.
 std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
@@ -107,13 +120,13 @@ std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
 absl::Status WriteRunResult(const RunResult& run,
                             const nlohmann::json& settings);
 
-// Writes <config.output>/summary.json, when `runs` have their result.json. Its
-// scores are over `runs` and over those seeds beside them that had the same
+// Writes <output.directory>/summary.json, when `runs` have their result.json.
+// Its scores are over `runs` and over those seeds beside them that had the same
 // settings. Returns a line for each of the other seeds, to say why it is not
 // among these.
 //   kInvalidArgument  a result.json or summary.json that is there is damaged
 absl::StatusOr<std::vector<std::string>> WriteSummary(
-    const FinetuneConfig& config, const std::string& main_metric,
+    const RunOutput& output, const std::string& main_metric,
     const std::vector<RunResult>& runs);
 
 }  // namespace etc

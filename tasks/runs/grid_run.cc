@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "tasks/config/grid.h"
+#include "tasks/config/run_settings.h"
 #include "tasks/output/checkpoint_store.h"
 #include "tasks/output/grid_results.h"
 #include "tasks/registry.h"
@@ -63,7 +64,8 @@ char ProgressOf(const FinetuneConfig& config) {
   }
   const bool is_begun = std::any_of(
       config.train.seeds.begin(), config.train.seeds.end(), [&](int64_t seed) {
-        return CheckpointStore(SeedDirectory(config, seed) + "/checkpoints")
+        return CheckpointStore(SeedDirectory(config.output, seed) +
+                               "/checkpoints")
             .last()
             .has_value();
       });
@@ -235,7 +237,7 @@ absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
 absl::StatusOr<GridResult> GridRun::Run() {
   ETC_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOfSettings());
   ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
-    return CheckGridFile(config_, result_.main_metric);
+    return CheckGridFile(OutputOf(config_), result_.main_metric);
   }));
   // Left by a process that was killed while it wrote grid.json.
   ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
@@ -329,7 +331,8 @@ absl::Status GridRun::RunSetting(size_t index) {
   result_.finished =
       std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
   return InFirstProcess(options_.group, [&] {
-    const absl::StatusOr<int64_t> others = WriteGridFile(config_, result_);
+    const absl::StatusOr<int64_t> others =
+        WriteGridFile(OutputOf(config_), result_);
     others_ = others.value_or(0);
     return others.status();
   });

@@ -5,17 +5,18 @@
 #include <string>
 #include <utility>
 #include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/id_places.h"
 #include "tasks/data/non_finite_json.h"
 #include "tasks/task/scoring.h"
-#include "base/json_text.h"
 
 namespace etc {
 

@@ -2,17 +2,19 @@
 
 #include <torch/types.h>
 #include <torch/utils.h>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <vector>
+
 #include "base/linear.h"
-#include "etc/model_size.h"
-#include "etc/step_cost.h"
-#include "tasks/train/schedule.h"
 #include "base/process_memory.h"
 #include "etc/model.h"
+#include "etc/model_size.h"
+#include "etc/step_cost.h"
 #include "tasks/train/device.h"
+#include "tasks/train/schedule.h"
 
 namespace etc {
 namespace {

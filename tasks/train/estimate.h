@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+
 #include "etc/config.h"
-#include "tasks/task/task.h"
-#include "tasks/config/config.h"
 #include "etc/step_cost.h"
+#include "tasks/config/config.h"
+#include "tasks/task/task.h"
 
 namespace etc {
 

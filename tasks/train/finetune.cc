@@ -13,7 +13,6 @@
 #include "base/cpu_limit.h"
 #include "base/directory.h"
 #include "base/file.h"
-#include "base/json_text.h"
 #include "base/out_of_memory.h"
 #include "base/parallel_tasks.h"
 #include "base/status_macros.h"
@@ -129,8 +128,9 @@ absl::Status Summarize(const FinetuneConfig& config,
   }
   result->scores = SummarizeScores(best);
   return InFirstProcess(options.group, [&]() -> absl::Status {
-    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
-                         WriteSummary(config, main_metric, result->runs));
+    ETC_ASSIGN_OR_RETURN(
+        const std::vector<std::string> messages,
+        WriteSummary(OutputOf(config), main_metric, result->runs));
     for (const std::string& message : messages) {
       options.reporter->Message(message);
     }
@@ -164,9 +164,9 @@ struct SeedRunner {
          .make_model =
              [this] { return TaskRunModel::Make(config, task, device); },
          .evaluator = data.dev->size() > 0 ? &evaluator : nullptr,
-         .directory = SeedDirectory(config, seed),
+         .directory = SeedDirectory(config.output, seed),
          .resume = options.resume,
-         .lock = claims.Find(SeedDirectory(config, seed)),
+         .lock = claims.Find(SeedDirectory(config.output, seed)),
          .allow_changes = options.allow_changes,
          .reporter = options.reporter,
          .group = options.group,

@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/counted.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"

@@ -2,7 +2,6 @@
 #define ETC_TASKS_TRAIN_SHARED_START_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"

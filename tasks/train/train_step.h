@@ -2,13 +2,16 @@
 #define ETC_TASKS_TRAIN_TRAIN_STEP_H_
 
 #include <torch/types.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
@@ -20,7 +23,6 @@
 #include "tasks/train/optimizer_shards.h"
 #include "tasks/train/schedule.h"
 #include "tasks/train/task_model.h"
-#include <string>
 
 namespace etc {
 

@@ -1,16 +1,17 @@
 #include "tasks/pretrain/corpus/token_store_format.h"
 
 #include <cstddef>
+#include <limits>
 #include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "base/status_macros.h"
-#include <limits>
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {

@@ -3,9 +3,11 @@
 #include <c10/util/Exception.h>
 #include <torch/autograd.h>
 #include <torch/utils.h>
+
 #include <algorithm>
-#include "base/check_shape.h"
 #include <limits>
+
+#include "base/check_shape.h"
 #include "base/parallel_tasks.h"
 
 namespace etc {

@@ -2,10 +2,12 @@
 #define ETC_TASKS_PRETRAIN_HEADS_MLM_LOSS_H_
 
 #include <torch/types.h>
+
 #include <cstdint>
-#include "base/linear.h"
 #include <functional>
 #include <vector>
+
+#include "base/linear.h"
 
 namespace etc {
 

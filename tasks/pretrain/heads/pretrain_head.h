@@ -2,19 +2,21 @@
 #define ETC_TASKS_PRETRAIN_HEADS_PRETRAIN_HEAD_H_
 
 #include <torch/types.h>
+
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
+
 #include "etc/config.h"
 #include "etc/model.h"
 #include "tasks/pretrain/heads/cpc_loss.h"
 #include "tasks/pretrain/heads/mlm_head.h"
+#include "tasks/pretrain/heads/target_run.h"
 #include "tasks/pretrain/pretrain_example.h"
 #include "tasks/pretrain/pretrain_options.h"
-#include "tasks/pretrain/heads/target_run.h"
 #include "tasks/task/task.h"
-#include <array>
-#include <cstdint>
-#include <string>
 
 namespace etc {
 
