@@ -13,7 +13,7 @@ namespace etc {
 // directory is returned as it is: opening it gives the error.
 //   kDataLoss            a checkpoint is not as it was written
 //                        (CheckCheckpointFiles)
-//   kFailedPrecondition  what FindCheckpoint says
+//   kFailedPrecondition  errors of FindCheckpoint
 absl::StatusOr<std::string> FindWeights(const std::string& path);
 
 }  // namespace etc

@@ -34,7 +34,7 @@ class TextFile {
   // False at the end of the file. `*line` stays as it is until the next call.
   //   kDataLoss           damaged gzip data; the message has the byte
   //   kResourceExhausted  the line is too long; the message has its number
-  // and what the system says.
+  // and the system's errors.
   absl::StatusOr<bool> NextLine(absl::string_view* line);
 
   const std::string& path() const { return file_.path(); }

@@ -41,12 +41,12 @@ absl::Status CheckModelInput(const FinetuneConfig& config);
 // files beside it say (DescribeTokenizer).
 //   kInvalidArgument  it is empty, lower_case is not what those files say, and
 //                     what the loading itself says
-//   kUnimplemented    what DescribeTokenizer says
+//   kUnimplemented    errors of DescribeTokenizer
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const TokenizerConfig& config);
 
 // Loads the tokenizer that the configuration names and makes its task.
-//   kInvalidArgument  what CheckVocabularySize and the loading itself say
+//   kInvalidArgument  errors of CheckVocabularySize and the loading itself
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
 
 // The same for a training, before which the task completes its options from the

@@ -21,7 +21,7 @@ inline constexpr absl::string_view kIcuSentences = "icu";
 
 // Loads the splitter that `data.sentences` asks for: SplitSentences for "icu",
 // else PunktSentences with the tables in the folder of that name.
-//   kNotFound, kInvalidArgument  what ReadPunktFiles and ParsePunktTables say;
+//   kNotFound, kInvalidArgument  errors of ReadPunktFiles and ParsePunktTables;
 //                                `sentences` is empty
 absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
     const std::string& sentences);

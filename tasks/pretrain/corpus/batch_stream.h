@@ -42,7 +42,7 @@ class BatchStream {
 
   // The next batch, or nothing behind the last. After an error there is no
   // other batch. Rethrows what a worker threw.
-  //   what CorpusReader::Next and BatchTokenizer::Tokenize say, or
+  //   errors of CorpusReader::Next and BatchTokenizer::Tokenize, or
   //   kCancelled          `options.stop` is true
   //   kResourceExhausted  the threads could not be started
   absl::StatusOr<std::optional<TokenizedBatch>> Next();

@@ -70,7 +70,7 @@ class CorpusReader {
   explicit CorpusReader(CorpusOptions options);
 
   // The bytes of all files, each of which can be opened.
-  //   kNotFound, ...  what RandomAccessFile::Open says
+  //   kNotFound, ...  errors of RandomAccessFile::Open
   absl::StatusOr<uint64_t> CountBytes() const;
 
   // Reads the next batch; returns false behind the last. Errors of TextFile.

@@ -37,7 +37,7 @@ class TokenStore {
   //   kFailedPrecondition  of a newer version
   //   kDataLoss            cut off (the message has the bytes that it should
   //                        have, and those that it has), too long, or damaged
-  // and what the system says.
+  // and the system's errors.
   static absl::StatusOr<std::unique_ptr<const TokenStore>> Open(
       const std::string& path, uint64_t checked_at_once = kCheckedAtOnce);
 

@@ -43,7 +43,7 @@ class TokenStoreWriter {
   // One more sentence of the document that is open. Nothing happens if it has
   // no tokens.
   //   kResourceExhausted  64 sentences in a row have 2^32 tokens
-  // and what the system says. Throws std::out_of_range for an id that the
+  // and the system's errors. Throws std::out_of_range for an id that the
   // vocabulary does not have.
   absl::Status AddSentence(const TokenizedSentence& sentence);
   // Ends the document. Nothing happens if it has no sentence.

@@ -51,7 +51,7 @@ struct TokenizeOptions {
 //   kInvalidArgument    no text in the corpus has tokens, and what
 //                       BatchTokenizer says
 //   kCancelled          `options.stop` is true
-// and what CorpusReader, BatchStream and TokenStoreWriter say.
+// and errors of CorpusReader, BatchStream and TokenStoreWriter.
 absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
                                                const TokenizeOptions& options,
                                                const std::string& output);
