@@ -26,16 +26,16 @@ namespace {
 
 struct EvaluateArguments {
   CheckpointRunOptions run;
-  // Of evaluate: all digits, for programs.
+  // For evaluate: all digits, for programs.
   bool json = false;
-  // Of predict: file for predictions.
+  // For predict: file for predictions.
   std::string output;
 };
 
-// For a process to wait for the others: no configuration says it here.
+// Seconds that a rank waits for the others: no configuration says it here.
 constexpr double kTimeoutSeconds = 600;
 
-// With progress and warnings on standard error.
+// Runs with progress and warnings on standard error.
 absl::StatusOr<CheckpointRun> Run(CheckpointRunOptions options,
                                   const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();

@@ -1,5 +1,5 @@
-// `realetc inspect`: what is in a checkpoint, or what a task makes of a record
-// and how many examples of the training data.
+// `realetc inspect`: the contents of a checkpoint, or a record's examples and
+// the number of examples of the training data.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -166,7 +166,7 @@ absl::Status InspectRecord(const InspectArguments& arguments,
   return absl::OkStatus();
 }
 
-// What train.num_train_examples should say, and why.
+// Prints the right value of train.num_train_examples, and the reason.
 absl::Status CountExamples(const InspectArguments& arguments,
                            const FinetuneConfig& config) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,

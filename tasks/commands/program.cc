@@ -72,8 +72,8 @@ std::string UnknownCommand(const CLI::App& program, int argc, char** argv) {
                           : absl::StrCat("did you mean \"", nearest, "\"?"));
 }
 
-// Instead of an abort: what is thrown where nothing can be, by a destructor
-// that finds no memory, say. Allocates nothing.
+// Ends the program in the place of an abort, after an exception where none may
+// be thrown, such as in a destructor that finds no memory. Allocates nothing.
 [[noreturn]] void EndAtTerminate() {
   constexpr char kMessage[] =
       "realetc: internal error: an exception that cannot be handled; the "
@@ -101,7 +101,7 @@ int Run(const Action& action, const std::string& command) {
   }
 }
 
-// `code`, or a failure if what was printed could not be written.
+// Returns `code`, or a failure if output could not be written.
 int End(int code) {
   const absl::Status written = FlushStandardOutput();
   return written.ok() || code != 0

@@ -27,7 +27,7 @@ struct ScoreArguments {
   // Directories; instead of gold and predictions.
   std::vector<std::string> runs;
   bool as_official = false;
-  // All digits, for programs.
+  // Prints all digits, for programs.
   bool json = false;
 };
 

@@ -141,7 +141,7 @@ absl::Status SetOptions(const TokenizeArguments& arguments,
   return absl::OkStatus();
 }
 
-// Not in the place of a file that may be dear to somebody.
+// Refuses to replace a file that may be dear to somebody.
 absl::Status CheckOutput(const std::string& output) {
   ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(output));
   if (!is_there) {

@@ -107,7 +107,7 @@ void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
             << FormatScoreTable(deviations, main_metric);
 }
 
-// Whether the configuration is one for this command.
+// Checks that the configuration is one for this command.
 absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
   if ((config.task == kPretrainingTask) == pretrains) {
     return absl::OkStatus();
@@ -204,7 +204,7 @@ absl::Status RunTraining(const TrainArguments& arguments, bool pretrains) {
   return process.End(Train(arguments, config, process));
 }
 
-// What the two commands differ by.
+// The differences between the two commands.
 struct TrainingCommand {
   const char* name;
   const char* description;

@@ -201,7 +201,7 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
   TokenizerFiles found;
   if (!config->init.empty()) {
     absl::StatusOr<TokenizerFiles> beside = FindTokenizer(config->init);
-    // Where another vocabulary is named, that of `init` need not be usable.
+    // If another vocabulary is named, that of `init` need not be usable.
     const auto* named =
         gives("vocabulary")
             ? object->find("vocabulary")->get_ptr<const std::string*>()

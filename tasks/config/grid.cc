@@ -22,7 +22,7 @@ namespace etc {
 using Json = nlohmann::json;
 
 absl::Status ApplyOverride(const std::string& text, Json* json) {
-  // It becomes a part of files in JSON.
+  // The name becomes a part of files in JSON.
   if (!IsUtf8(text)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--set ", QuotedName(text), " should be UTF-8, but is not",

@@ -17,9 +17,9 @@ namespace etc {
 //
 //   "grid": {"train.epochs": [2, 3], "train.learning_rate": [2e-5, 3e-5]}
 //
-// It stands for one configuration for each combination of values. JSON objects
-// have no order, so fields are in that of the alphabet; values are in the order
-// written, and those of the last field change first.
+// A grid stands for one configuration for each combination of values. JSON
+// objects have no order, so fields are in that of the alphabet; values are in
+// the order written, and those of the last field change first.
 
 // The object `json` with a list for each field; `where` starts each message.
 //   kInvalidArgument  it is no such object; a list is empty, or has a value
@@ -34,7 +34,7 @@ struct GridSetting {
   // letters, digits and ".+-_" are written as %2F. Empty without a grid.
   std::string name;
   nlohmann::json values = nlohmann::json::object();  // by field
-  // With these values, and with that directory as its output.
+  // Configuration with these values, and with that directory as its output.
   FinetuneConfig config;
 };
 
@@ -47,8 +47,8 @@ absl::StatusOr<std::vector<GridSetting>> ExpandGrid(
     const FinetuneConfig& config, const TaskNameCheck& check_task = nullptr);
 
 // Applies one "train.learning_rate=3e-5" (see ReadFinetuneConfig) to `json`.
-// Whether the field exists is found out when the result is read. A field of the
-// grid has the dots of its name: "grid.train.epochs=[2, 3]".
+// Unknown fields are found when the result is read. A field of the grid has the
+// dots of its name: "grid.train.epochs=[2, 3]".
 //   kInvalidArgument  no "=", an empty name, or a path into what is no object
 absl::Status ApplyOverride(const std::string& text, nlohmann::json* json);
 

@@ -133,7 +133,7 @@ std::map<std::string, Json> Flat(const Json& settings) {
   return flat;
 }
 
-// Whether `field` is `name` or within it.
+// Returns true if `field` is `name` or within it.
 bool IsWithin(const std::string& field, const std::string& name) {
   return field == name || absl::StartsWith(field, name + ".");
 }

@@ -165,7 +165,7 @@ std::string PathOf(const RunOutput& output) {
 struct EarlierGrid {
   std::string task;
   std::string main_metric;
-  // With names, values and how they diverged.
+  // Settings with names, values and the way they diverged.
   std::vector<SettingResult> settings;
 };
 
@@ -189,8 +189,8 @@ std::vector<SettingResult> StillThere(const RunOutput& output,
   return settings;
 }
 
-// All of both. If all of `before` are among those now, in the order of these;
-// else in the order of `before`, which decides between equal medians.
+// Merges both lists. If all of `before` are among those now, in the order of
+// these; else in the order of `before`, which decides between equal medians.
 std::vector<const SettingResult*> InOrder(
     const std::vector<SettingResult>& before,
     const std::vector<SettingResult>& now) {
@@ -230,7 +230,7 @@ absl::StatusOr<SettingResult> ReadSetting(const Json& json,
   return setting;
 }
 
-// Nothing if there is no file.
+// Returns nothing if there is no file.
 absl::StatusOr<std::optional<EarlierGrid>> ReadEarlier(
     const RunOutput& output) {
   const std::string path = PathOf(output);

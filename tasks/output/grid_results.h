@@ -14,13 +14,13 @@
 
 namespace etc {
 
-// What became of one setting of a grid (tasks/config/grid.h).
+// Result of one setting of a grid (tasks/config/grid.h).
 struct SettingResult {
   std::string name;
   nlohmann::json values;  // by field
   FinetuneResult result;  // without runs: not begun
-  // Why it has no result, where a loss became infinite or not a number; else
-  // empty.
+  // The reason why it has no result, if a loss became infinite or not a number;
+  // else empty.
   std::string diverged;
 };
 
@@ -76,11 +76,11 @@ std::string FormatGridTable(const GridResult& result);
 absl::Status CheckGridFile(const RunOutput& output,
                            const std::string& main_metric);
 
-// Writes the file anew from what is on disk, under the directory's lock
+// Writes the file anew from the results on disk, under the directory's lock
 // (RunLock): scores are those of each setting's summary.json. `grid` has the
-// settings of this start as far as this start has come; where that has not
-// begun with one, a loss that diverged earlier is kept. Returns how many other
-// settings the file has. Errors as of CheckGridFile.
+// settings of this start as far as it has come; an earlier divergence of a
+// setting that this start has not begun is kept. Returns the number of other
+// settings in the file. Errors as of CheckGridFile.
 absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
                                       const GridResult& grid);
 

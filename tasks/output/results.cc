@@ -309,7 +309,7 @@ class RunResults {
  public:
   static absl::StatusOr<RunResults> Read(const std::string& output);
 
-  // As in summary.json, by seed.
+  // Results as in summary.json, by seed.
   const std::map<int64_t, OrderedJson>& runs() const { return runs_; }
   // Says why the scores of `seed` are not those of runs with the settings of
   // `other`; empty: they are.

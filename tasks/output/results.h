@@ -20,7 +20,7 @@ namespace etc {
 struct ScoreSummary {
   std::string name;
   double median = 0;
-  // Of a sample (n - 1); absent for a single seed.
+  // Standard deviation of a sample (n - 1); absent for a single seed.
   std::optional<double> standard_deviation;
 };
 
@@ -31,8 +31,8 @@ ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
 nlohmann::ordered_json ScoreSummariesToJson(
     const std::vector<ScoreSummary>& scores);
 
-// What summary.json says of a run.
-// clang-tidy 14 takes the move of a JSON value for one that throws.
+// A run as summary.json describes it. clang-tidy 14 takes the move of a JSON
+// value for one that throws.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 struct RunSummary {
   std::string directory;  // of the run
@@ -92,9 +92,9 @@ struct FinetuneResult {
 //   summary.json        of all seeds in the directory that are finished,
 //                       whichever start finished them
 //
-// summary.json is made anew of what is on disk, under the directory's lock
-// (RunLock): a start with some of the seeds, or with others, takes nothing out
-// of it.
+// summary.json is written anew from the results on disk, under the directory's
+// lock (RunLock): a start with some of the seeds, or with others, takes nothing
+// out of it.
 
 // The output directory of runs, and what its files say of them all.
 struct RunOutput {

@@ -107,7 +107,7 @@ bool IsConstant(absl::Span<const double> values) {
                             std::not_equal_to<>()) == values.end();
 }
 
-// From 1 on.
+// Returns ranks from 1 on.
 std::vector<double> Ranks(absl::Span<const double> values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});

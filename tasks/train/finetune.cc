@@ -43,8 +43,8 @@ absl::StatusOr<RunPlan> PlanOf(const FinetuneConfig& config,
   return PlanRun(config, inputs);
 }
 
-// Whether the model fits the memory, and the training data fill a batch.
-// Checked before the run writes anything to disk.
+// Checks that the model fits the memory, and that the training data fill a
+// batch, before the run writes anything to disk.
 absl::Status CheckFits(const FinetuneConfig& config, const RunData& data,
                        const torch::Device& device,
                        const FinetuneOptions& options) {
@@ -93,7 +93,7 @@ absl::Status DescribeData(const Task& task, const RunData& data,
   return absl::OkStatus();
 }
 
-// `status` of a run, with what to do where its memory was too little.
+// Returns `status` of a run, with advice if its memory was too little.
 absl::Status WithAdvice(const absl::Status& status,
                         const FinetuneConfig& config,
                         const torch::Device& device) {

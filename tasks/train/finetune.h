@@ -26,14 +26,14 @@ absl::StatusOr<int64_t> SetThreads(int64_t threads);
 absl::Status CheckWithoutData(const FinetuneConfig& config,
                               const FinetuneOptions& options);
 
-// Claims the directories of all seeds, in the first process.
+// Claims the directories of all seeds, on rank 0.
 //   kFailedPrecondition, kAlreadyExists, kUnavailable  as of RunClaims::Take
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options);
 
-// The updates of all seeds, if Finetune() can begin them: with what is known of
-// settings, data, device and memory before the first update. Errors as of
-// Finetune().
+// Returns the updates of all seeds, if Finetune() can begin them: checks
+// settings, data, device and memory as far as possible before the first update.
+// Errors as of Finetune().
 absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
                                   const RunData& data,
                                   const FinetuneOptions& options);

@@ -52,7 +52,8 @@ NamedTensors WithPrefix(const NamedTensors& tensors,
   return result;
 }
 
-// Why the file's head cannot be used ("has none"); empty if it can.
+// Returns the reason why the file's head cannot be used ("has none"); empty if
+// it can.
 absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
                                                const std::string& task,
                                                const NamedTensors& head) {
@@ -127,7 +128,8 @@ std::vector<std::string> EncoderMessages(const std::string& init,
   return messages;
 }
 
-// How the outputs of the file's classifier become those of the task's head.
+// Mapping from the outputs of the file's classifier to those of the task's
+// head.
 struct Outputs {
   // Null if the head has none that are named.
   const NamedOutputs* named = nullptr;
@@ -190,9 +192,9 @@ void AdjustOutputs(const Outputs& outputs, const HuggingFaceFields& source,
   }
 }
 
-// Of the heads that have the same names in all files, those that the model has
-// too, in the same shape: the pooler of pre-training, and what other codes
-// fine-tune.
+// Returns the heads that have the same names in all files and that the model
+// has too, in the same shape: the pooler of pre-training, and heads that other
+// codes fine-tune.
 absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
                                         const WeightFile& file,
                                         const NamedTensors& head,
@@ -229,13 +231,13 @@ absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
   return known;
 }
 
-// What was done for the head of a task.
+// Outcome of filling the head of a task.
 struct FilledHead {
   HeadPlan plan;  // of heads with names of their own
   std::vector<std::string> messages;
 };
 
-// Adds what is to be said of the outputs.
+// Adds the messages about the outputs.
 void AddMessage(const OutputMatch& match, FilledHead* filled) {
   if (!match.message.empty()) {
     filled->messages.push_back(absl::StrCat(match.is_guess ? "warning: " : "",

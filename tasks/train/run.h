@@ -67,7 +67,7 @@ struct FinetuneOptions {
   // The directories of the runs, if the caller has claimed them (in the first
   // process); null: they are claimed here.
   const RunClaims* claims = nullptr;
-  // What OpenRunData gave for the same data and task; null: it is opened here.
+  // Result of OpenRunData for the same data and task; null: it is opened here.
   const RunData* data = nullptr;
   // Updates of the runs after these, for the time left.
   int64_t later_steps = 0;

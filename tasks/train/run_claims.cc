@@ -46,7 +46,8 @@ absl::Status CheckWritable(const std::string& path) {
   return absl::OkStatus();
 }
 
-// The settings of the run to resume, with what is known without its files.
+// Checks the settings of the run to resume, as far as possible without its
+// files.
 absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
                            const ClaimOptions& options) {
   const std::optional<std::string> last =

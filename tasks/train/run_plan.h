@@ -29,14 +29,14 @@ struct RunPlan {
   // Updates between checkpoints; 0: only at evaluations.
   int64_t checkpoint_every = 0;
   OptimizerConfig optimizer;
-  // Of several processes: see OptimizerShards.
+  // Shards the optimizer's state: see OptimizerShards.
   bool shard_optimizer = false;
   LearningRateSchedule schedule;
   TrainingLoaderOptions loader;
-  // RunSettings: what a run that is resumed has to have in common with this.
+  // RunSettings: the settings that a run that is resumed has to share.
   nlohmann::json settings = nlohmann::json::object();
-  // Those of the settings, or objects of settings, on which the examples and
-  // batches depend (see ChangesExamples).
+  // The settings, or objects of settings, on which the examples and batches
+  // depend (see ChangesExamples).
   std::vector<std::string> example_settings;
 };
 

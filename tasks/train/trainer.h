@@ -16,11 +16,10 @@ namespace etc {
 // once it was evaluated, evaluation.json and the evaluator's predictions.json.
 // CheckpointStore has the last and the best one.
 //
-// Also an error in mid-training, as in a record that is reached then, saves the
-// updates before it, by the first process alone and without waiting for others;
-// the message says where, or why they are lost: the optimizer's state is shared
-// among processes of which one is missing, or the error came while an update
-// was applied.
+// An error in mid-training, as in a record that is reached then, saves the
+// updates before it, too, by rank 0 alone and without waiting for others; the
+// message says where, or why they are lost: the optimizer's state is sharded
+// and a rank is missing, or the error came while an update was applied.
 //
 // Weights are saved only after they gave a finite loss on a micro-batch, so
 // that every checkpoint is a good one. The run holds the RunLock of its
@@ -35,11 +34,10 @@ namespace etc {
 //                        directory are not whole or of other runs
 //   kDataLoss            a file of the checkpoint is not as it was written
 //
-// Of several processes the first has the directory: it alone reads and writes
-// there, and the others get from it what they start from. They make the same
-// updates as one process would, but for the order in which gradients are summed
-// up; with the same number of processes, to the bit. An error of one is one of
-// all.
+// With several ranks, rank 0 has the directory: it alone reads and writes
+// there, and broadcasts the start to the others. They make the same updates as
+// one process would, but for the order in which gradients are summed; with the
+// same number of ranks, to the bit. An error of one is returned on all.
 //   kUnavailable         another process has ended
 absl::StatusOr<RunResult> TrainOneSeed(const RunOptions& options);
 

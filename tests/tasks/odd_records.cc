@@ -26,7 +26,7 @@ const std::vector<std::string>& OddFragments() {
       "\u05e9\u05dc\u05d5", "\u202e", "\U0001f600",
       "\U0001f468\u200d\U0001f469", "\u0130", "\u03a3", "\ufb01", "\u00bd",
       "\u6771", "\ufffd", "\U0010ffff",
-      // What tokenizers and sentence splitters look for.
+      // Fragments that tokenizers and sentence splitters look for.
       ".", "...", "Mr.", "(", "\u201c", "##", "[UNK]", "[CLS]", "<unk>",
       "\u2581", "12,", "1,234", "-", "<P>", "</P>", "_", std::string(300, 'a')};
   return *fragments;

@@ -181,7 +181,7 @@ class OddRecordsTest
     return examples;
   }
 
-  // All that is done with examples.
+  // Does everything that is done with examples.
   void Use(const Task& task,
            const std::vector<std::shared_ptr<const Example>>& examples,
            OddRecords* odd) {
@@ -220,7 +220,7 @@ class OddRecordsTest
     EXPECT_FALSE(predictions->FileContents().empty());
   }
 
-  // Whether anything was predicted.
+  // Returns true if anything was predicted.
   bool Round(OddRecords* odd, bool is_wordpiece,
              const std::shared_ptr<const Tokenizer>& tokenizer) {
     const auto& task_name = std::get<0>(GetParam());
@@ -357,7 +357,7 @@ TEST_P(UnreadAnswersTest, DoNotMatterToPredictions) {
       refused += made.ok() && !maker.MakeExamples(record.dump(), "here").ok();
     }
   }
-  // As Python writes what is missing.
+  // Python writes missing values so.
   const std::string field = OddTask::Of(name).answers.front();
   OddRecords odd(0);
   const auto task = (*FindTask(name))

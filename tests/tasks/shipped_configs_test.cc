@@ -110,7 +110,8 @@ class ShippedConfigsTest : public testing::TestWithParam<Shipped> {
     EXPECT_THAT(result.err, AllOf(StartsWith("realetc: "), HasSubstr(part)));
   }
 
-  // What has to be changed to read the task's sample: its data are WordPiece's.
+  // Returns the overrides that make it read the task's sample, whose data are
+  // WordPiece's.
   std::string OnTheSample() const {
     const Shipped& shipped = GetParam();
     const std::string vocabulary = Contents(

@@ -96,7 +96,7 @@ std::string WhatIsWrongWith(const UserMistake& mistake) {
                         before.count("run") == 0 &&
                         !absl::StrContains(name, "step-") &&
                         !absl::StrContains(name, "tmp");
-    // Which process was the last to hold it.
+    // The lock names the process that was the last to hold it.
     const bool is_lock = absl::EndsWith(name, "/lock");
     if (!may_be && !(is_lock && before.count(name) > 0) &&
         (before.count(name) == 0 || before.at(name) != contents)) {

@@ -1,4 +1,4 @@
-// `realetc import`: what it says, and the vocabulary that it finds.
+// `realetc import`: its output, and the vocabulary that it finds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

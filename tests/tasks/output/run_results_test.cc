@@ -123,7 +123,7 @@ TEST_F(RunResultsTest, HaveNoScoresOverOtherSettings) {
   EXPECT_THAT(reporter_.messages, Not(Contains(HasSubstr("is of 2 seeds"))));
 }
 
-// As a version left them that wrote a summary alone.
+// Files of a version that wrote a summary alone.
 TEST_F(RunResultsTest, KeepWhatASummaryAloneHas) {
   Train({1});
   std::filesystem::remove(Output("run/seed-1/result.json"));
