@@ -94,9 +94,9 @@ constexpr FileDigestOptions kSamples = {
     .largest_whole = 0, .sample_bytes = uint64_t{1} << 16, .num_samples = 16};
 
 // Reads many files on several threads.
-class FileReader {
+class RunFileReader {
  public:
-  FileReader(std::vector<RunFile*> files, const RunFilesListener& listener)
+  RunFileReader(std::vector<RunFile*> files, const RunFilesListener& listener)
       : files_(std::move(files)),
         listener_(listener),
         statuses_(files_.size()) {
@@ -185,7 +185,7 @@ absl::Status ReadSharded(const std::vector<RunFile*>& files,
                          DigestFile(files[i]->path, nullptr, kSamples));
     samples.push_back(absl::StrCat(of_samples.bytes, " ", of_samples.digest));
   }
-  ETC_RETURN_IF_ERROR(FileReader(std::move(own), listener).ReadAll());
+  ETC_RETURN_IF_ERROR(RunFileReader(std::move(own), listener).ReadAll());
   for (size_t i = 0; i < files.size(); ++i) {
     absl::StrAppend(&mine, samples[i], "\t", files[i]->digest.digest, "\n");
   }
@@ -207,7 +207,7 @@ absl::Status ReadSharded(const std::vector<RunFile*>& files,
       others.push_back(files[i]);
     }
   }
-  return FileReader(std::move(others), listener).ReadAll();
+  return RunFileReader(std::move(others), listener).ReadAll();
 }
 
 }  // namespace
@@ -311,7 +311,7 @@ absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
   }
   ETC_RETURN_IF_ERROR(group.size > 1
                           ? ReadSharded(all, listener, group)
-                          : FileReader(std::move(all), listener).ReadAll());
+                          : RunFileReader(std::move(all), listener).ReadAll());
   return files;
 }
 

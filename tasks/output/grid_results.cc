@@ -153,9 +153,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
+constexpr auto kIgnoreOtherFields = JsonObjectReader::UnknownFields::kIgnore;
 // Others write in a moment; but a machine may have much else to do.
-constexpr std::chrono::minutes kLongestWrite(5);
+constexpr std::chrono::minutes kLongestGridWrite(5);
 
 std::string PathOf(const RunOutput& output) {
   return output.directory + "/grid.json";
@@ -219,7 +219,7 @@ absl::StatusOr<SettingResult> ReadSetting(const Json& json,
   const Json* values = reader.Raw("values", /*required=*/true);
   reader.Required("directory", &setting.name);
   reader.Optional("diverged", &setting.diverged);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOtherFields));
   if (!values->is_object() || !IsPlainBaseName(setting.name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         where,
@@ -244,7 +244,7 @@ absl::StatusOr<std::optional<EarlierGrid>> ReadEarlier(
   reader.Required("task", &grid.task);
   reader.Required("main_metric", &grid.main_metric);
   const Json* settings = reader.Raw("settings", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOtherFields));
   if (!settings->is_array()) {
     return absl::InvalidArgumentError(
         absl::StrCat(reader.Where("settings"), " should be a list"));
@@ -306,7 +306,7 @@ absl::Status CheckGridFile(const RunOutput& output,
 absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
                                       const GridResult& grid) {
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
-                       RunLock::Take(output.directory, kLongestWrite));
+                       RunLock::Take(output.directory, kLongestGridWrite));
   ETC_ASSIGN_OR_RETURN(const std::optional<EarlierGrid> earlier,
                        ReadEarlier(output));
   ETC_RETURN_IF_ERROR(CheckSameTask(output, grid.main_metric, earlier));
