@@ -77,7 +77,8 @@ void CheckFit(const std::vector<AttentionPattern>& patterns, int64_t batch,
   TORCH_CHECK(static_cast<int64_t>(patterns.size()) == batch, "a batch of ",
               batch, " should have as many patterns, but has ",
               patterns.size());
-  // All have the same (CheckPatterns); without long tokens it says nothing.
+  // All patterns have the same radius (CheckPatterns); without long tokens it
+  // means nothing.
   TORCH_CHECK(patterns.empty() || patterns[0].local_radius == local_radius ||
                   std::all_of(patterns.begin(), patterns.end(),
                               [](const AttentionPattern& pattern) {

@@ -19,7 +19,7 @@ namespace etc {
 enum class QuerySide { kLong, kGlobal };
 
 // The masks and relative ids of a batch as tensors, in the official layout
-// (doc/model.md 6): what a pattern says, in full. Needs O(L (W + G))
+// (doc/model.md 6): the contents of a pattern, in full. Needs O(L (W + G))
 // memory. B batch, L long length, G global length, W = 2 * local_radius + 1;
 // column w of row i of an l2l tensor is about key i + w - local_radius.
 //
@@ -86,7 +86,7 @@ class AttentionInputs {
   struct Cache;
   struct BatchRuns;
 
-  // Not for explicit tensors.
+  // Null for explicit tensors.
   std::shared_ptr<const BatchRuns> Runs(int64_t batch, int64_t long_length,
                                         int64_t global_length,
                                         int64_t local_radius) const;

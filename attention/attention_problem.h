@@ -10,8 +10,8 @@ namespace etc {
 
 struct SparseAttentionInput;
 
-// One softmax as backends compute it: what SparseAttentionInput says, checked,
-// without the settings that only the layers above a backend need.
+// One softmax as backends compute it: a checked SparseAttentionInput, without
+// the settings that only the layers above a backend need.
 struct AttentionProblem {
   AttentionOperands operands;
   SoftmaxPattern pattern;

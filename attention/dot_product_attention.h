@@ -36,8 +36,8 @@ struct DotProductAttentionInput {
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;
-  // Instead of `dropout`, for the reference alone: what weights are multiplied
-  // by, [B, N, T, S].
+  // Replaces `dropout`, for the reference alone: factors of the weights, [B, N,
+  // T, S].
   torch::Tensor dropout_factors;
 };
 

@@ -9,10 +9,10 @@ namespace etc {
 
 // The tokens whose outputs are wanted of a layer, as rows b * length + t of its
 // streams [B, length, hidden]; undefined: all tokens. A head that reads a few
-// tokens so saves what the last layer would compute of the others alone: their
-// queries, and with the kernels their attention, output projections and
-// feed-forward blocks; of a stream without a row also its keys. The residual
-// scores that the layer gives of other tokens are unspecified.
+// tokens thus saves the last layer's computation for the others: their queries,
+// and with the kernels their attention, output projections and feed-forward
+// blocks; for a stream without a row also its keys. The residual scores that
+// the layer gives for other tokens are unspecified.
 struct OutputRows {
   torch::Tensor longs;    // [R] int64, R >= 0
   torch::Tensor globals;  // [S] int64, S >= 0

@@ -57,7 +57,7 @@ constexpr int64_t RelativeVocabSize(int64_t max_distance) {
 //        else V0 + 2
 //
 // The tokens of an example may be fewer than those of the batch that it is in:
-// what lies beyond `long_length()` or `global_length()` sees nothing and is not
+// positions beyond `long_length()` or `global_length()` see nothing and are not
 // seen.
 struct AttentionPattern {
   int64_t long_length() const {

@@ -65,7 +65,7 @@ void ForEachInput(Problem& problem, const Function& function) {
 }
 
 // The same tensors over the same memory, which autograd takes for each layer's
-// own: what a layer in a buffer carries to the next one. Autograd is not told
+// own: a layer in a buffer carries them to the next one. Autograd is not told
 // when the next layer changes them, but MarkAsChanged makes it refuse to use
 // them as they were.
 ScorePair Alias(const ScorePair& scores) {

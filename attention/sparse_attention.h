@@ -46,8 +46,8 @@ struct SparseAttentionInput {
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;
-  // Instead of `dropout`, for the reference alone: what weights are multiplied
-  // by (DenseAttentionInput).
+  // Replaces `dropout`, for the reference alone: factors of the weights
+  // (DenseAttentionInput).
   ScorePair dropout_factors;
 };
 

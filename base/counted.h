@@ -8,9 +8,9 @@
 
 namespace etc {
 
-// A number with what it counts, for messages: Counted(1, "record") is
-// "1 record", Counted(2, "record") "2 records". `noun` is the singular of a
-// word that takes an "s".
+// A number and its unit, for messages: Counted(1, "record") is "1 record",
+// Counted(2, "record") "2 records". `noun` is the singular of a word that takes
+// an "s".
 std::string Counted(int64_t count, absl::string_view noun);
 
 }  // namespace etc

@@ -48,7 +48,8 @@ class GzipFile {
                                        const Consumer& consume,
                                        const Options& options);
 
-  // Opens a file by what Open has found in the same file, without reading it.
+  // Opens a file by the index that Open has made of the same file, without
+  // reading it.
   GzipFile(RandomAccessFile file, GzipIndex index);
 
   GzipFile(GzipFile&& other) noexcept;

@@ -8,7 +8,7 @@
 namespace etc {
 
 // A place in a gzip file where reading can begin: between two blocks of a
-// deflate stream, which refers back to at most 32 KiB of what came before.
+// deflate stream, which refers back to at most the preceding 32 KiB.
 struct GzipPoint {
   uint64_t offset = 0;       // bytes of the contents before it
   uint64_t file_offset = 0;  // bytes of the file before it...

@@ -2,8 +2,10 @@
 #define ETC_BASE_INTERRUPT_H_
 
 #include <signal.h>
+
 #include <array>
 #include <atomic>
+
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
@@ -31,8 +33,8 @@ bool WasInterrupted();
 // Makes it true, for handlers of others. Async-signal-safe.
 void NoteInterrupt();
 
-// Exit code of a run that a signal has stopped and that has saved what it
-// trained (EX_TEMPFAIL of sysexits.h): to be started again with --resume.
+// Exit code of a run that a signal has stopped and that has saved a checkpoint
+// (EX_TEMPFAIL of sysexits.h): to be started again with --resume.
 inline constexpr int kStoppedExitCode = 75;
 
 inline constexpr char kStoppedPayload[] = "realetc/stopped-and-saved";

@@ -56,9 +56,9 @@ std::string CleanMessage(absl::string_view message) {
                       message.size() > kLongest ? "..." : "");
 }
 
-// Empties `value` from the inside. The library's destructor asks for memory to
-// do so, and has none to end the program with when there is no more: what a
-// document that is too large for the memory leaves behind.
+// Empties `value` from the inside. The library's destructor needs memory to do
+// so, and ends the program when there is none, as after a document that is too
+// large for the memory.
 void Clear(json* value) noexcept {
   if (auto* const array = value->get_ptr<json::array_t*>()) {
     for (json& element : *array) {

@@ -42,8 +42,8 @@ absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
 // `json` must outlive the reader.
 class JsonObjectReader {
  public:
-  // `where` is what messages start with: the source, or "<source>: <path>" for
-  // an object within it. If `json` is no object, that is the first mistake.
+  // `where` is the prefix of messages: the source, or "<source>: <path>" for an
+  // object within it. If `json` is no object, that is the first mistake.
   JsonObjectReader(const nlohmann::json& json, std::string where);
 
   // Leave `*value` as it is when the field is absent. A null is a wrong type,
@@ -82,8 +82,8 @@ class JsonObjectReader {
   // Notes the mistake "<where>.<field> <message>" unless there is one already.
   void Fail(const std::string& field, absl::string_view message);
 
-  // Assigns what was read apart; a status that is not OK is noted as a mistake
-  // unless there is one already.
+  // Assigns a value that was read separately; a status that is not OK is noted
+  // as a mistake unless there is one already.
   template <typename T>
   void Assign(absl::StatusOr<T> read, T* value) {
     if (read.ok()) {

@@ -215,7 +215,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     context->saved_data["has_bias"] = bias.has_value();
     std::vector<int64_t> shape = input.sizes().vec();
     shape.back() = weight.size(0);
-    // Not view(): what a function of autograd returns must be no view if others
+    // Not view(): the result of an autograd function must be no view if others
     // are to change it in place.
     return {at::_unsafe_view(
         MatrixProduct(AsRows(input_operand), weight_operand.t(),

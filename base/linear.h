@@ -35,7 +35,7 @@ torch::Tensor ToBfloat16(const torch::Tensor& values);
 torch::Tensor MatrixProduct(const torch::Tensor& a, const torch::Tensor& b,
                             const torch::Tensor& bias = {});
 
-// A factor, and what it is in MatrixProduct, which may serve several products:
+// A factor, and its operand of MatrixProduct, which may serve several products:
 // itself or its rounded copy. Undefined if it is not float32 on the CPU.
 struct LinearInput {
   torch::Tensor value;    // [..., n]

@@ -20,7 +20,7 @@
 namespace etc {
 namespace {
 
-// A function of the program or of what it has opened, or null.
+// A function of the program or of a library it has opened, or null.
 template <typename Function>
 Function* Find(const char* name, void* library = RTLD_DEFAULT) {
   return reinterpret_cast<Function*>(dlsym(library, name));

@@ -15,7 +15,7 @@ namespace etc {
 struct ModuleFile {
   // The component that needs it, as messages name it.
   const char* user;
-  // Without directory.
+  // File name, without directory.
   const char* name;
   // The module's only symbol, "const void* <function>()": a struct that begins
   // with its version, an int32_t.

@@ -39,7 +39,7 @@ dnnl::primitive_attr Attributes(bool adds) {
   return attributes;
 }
 
-// oneDNN keeps what it made for a shape.
+// oneDNN caches its primitives by shape.
 dnnl::matmul::primitive_desc Plan(const Memory::desc& a, const Memory::desc& b,
                                   const Memory::desc& result,
                                   const Memory::desc* bias, bool adds) {

@@ -28,8 +28,8 @@ std::string MemoryAskedFor(const std::exception& error);
 //   kResourceExhausted  "out of memory while <doing>", and where it is known
 //                       ", which asked for 2.00 GiB"
 //
-// `doing` returns a string, and is called only then, when what `action` held is
-// free again. Other exceptions pass.
+// `doing` returns a string, and is called only then, when the memory that
+// `action` held is free again. Other exceptions pass.
 template <typename Doing, typename Action>
 std::invoke_result_t<Action> NamingOutOfMemory(const Doing& doing,
                                                const Action& action) {

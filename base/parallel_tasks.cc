@@ -44,9 +44,9 @@ struct DeleteAligned {
 };
 using Workspace = std::unique_ptr<float, DeleteAligned>;
 
-// While it lives, regions of OpenMP that this thread begins have one thread: of
-// LibTorch's operations and of oneDNN, which asks for that number also where it
-// plans what it will do, even within a region.
+// While it lives, regions of OpenMP that this thread begins have one thread:
+// those of LibTorch's operations and of oneDNN, which asks for that number also
+// when it plans a primitive, even within a region.
 class OneOpenMpThread {
  public:
   OneOpenMpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }

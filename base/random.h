@@ -7,9 +7,9 @@
 
 namespace etc {
 
-// Random numbers without state: each is a function of a seed and of what it is
-// for. So they are the same on every machine, in any order and on any number of
-// threads, and a run that resumes needs nothing but the seed.
+// Random numbers without state: each is a function of a seed and of its
+// purpose. So they are the same on every machine, in any order and on any
+// number of threads, and a run that resumes needs nothing but the seed.
 
 // A bijection of 64-bit numbers in which each bit of the input changes each bit
 // of the output with probability near 1/2 (the finalizer of SplitMix64, Steele,

@@ -8,8 +8,8 @@
 
 namespace etc {
 
-// Rows [begin, end), and where what they add up is collected: [sums][columns],
-// 0 at the beginning.
+// Rows [begin, end), and the buffer of their sums: [sums][columns], 0 at the
+// beginning.
 struct RowChunk {
   int64_t begin;
   int64_t end;

@@ -55,7 +55,7 @@ class DescriptorBuffer final : public std::streambuf {
   std::array<char, kPiece> buffer_;
   std::mutex mutex_;  // of writing
   int error_ = 0;
-  // It was waited for the reader in vain.
+  // True once it has waited for the reader in vain.
   bool has_given_up_ = false;
 };
 
@@ -63,8 +63,8 @@ class DescriptorBuffer final : public std::streambuf {
 // until WasInterrupted().
 void GuardStandardStreams();
 
-// Writes what std::cout still has. An error, with the system's reason, if
-// anything that was written to it since GuardStandardStreams() is lost.
+// Flushes std::cout. An error, with the system's reason, if anything that was
+// written to it since GuardStandardStreams() is lost.
 absl::Status FlushStandardOutput();
 
 }  // namespace etc

@@ -13,7 +13,7 @@ namespace etc {
 // piece; WriteFileAtomically in base/file.h is for all others. A killed process
 // leaves it behind under its TemporaryName (RemoveAbandonedTemporaries).
 //
-// All by FileOperations of the calling thread. Errors are those of the system,
+// Uses FileOperations of the calling thread. Errors are those of the system,
 // with the path in the message.
 class TemporaryFile {
  public:

@@ -11,8 +11,8 @@
 // adds its own and carries them on (the kernels in one buffer,
 // ScoreStorage::kReverse). Dropout is in per cent.
 //
-// The two sides take turns, three in every iteration, so that what else the
-// machine does meets both:
+// The two sides take turns, three in every iteration, so that other load on the
+// machine meets both:
 //
 //   speedup      median of LibTorch's time / the kernels' time
 //   cpu_speedup  the same of CPU time: with one thread what counts on a busy

@@ -7,13 +7,14 @@ namespace etc {
 
 // The machine that benchmarks report, and their count of memory.
 
-// Adds what computes (DescribeMachine) to what the benchmarks of this program
-// print first, and to the context in their JSON.
+// Adds the machine (DescribeMachine) to the text that the benchmarks of this
+// program print first, and to the context in their JSON.
 void AddMachineContext();
 
 // main() of a program that computes with tensors: keeps the memory that it
-// frees, as `realetc` does, says what computes, and runs what `register_all`
-// registers, as the flags of Google Benchmark say. Returns the exit code.
+// frees, as `realetc` does, describes the machine, registers benchmarks by
+// `register_all`, and runs those that the flags of Google Benchmark select.
+// Returns the exit code.
 int RunTensorBenchmarks(int argc, char** argv, void (*register_all)());
 
 // FLOP per second of a 1024 x 1024 x 1024 product in float32 (sgemm) at the

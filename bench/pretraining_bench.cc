@@ -116,7 +116,7 @@ std::shared_ptr<PretrainExample> PairInput(const FinetuneConfig& config,
   return example;
 }
 
-// The same inputs with what pre-training asks of them, and without.
+// The same inputs with the targets of pre-training, and without.
 struct Batches {
   TrainingBatch pretraining;
   TrainingBatch fine_tuning;
@@ -179,7 +179,7 @@ void RunPretraining(benchmark::State& state, const Variant& variant) {
   Training pretraining(config,
                        std::make_shared<PretrainHead>(config.model, options),
                        std::move(batches.pretraining));
-  // The first updates make what the optimizer keeps.
+  // The first updates make the optimizer's state.
   fine_tuning.Update();
   pretraining.Update();
   // A parameter, its gradient and two moments.

@@ -5,8 +5,8 @@
 
 namespace etc {
 
-// The rest of main(): runs what has been registered, as the flags of Google
-// Benchmark say. Returns the exit code.
+// The rest of main(): runs the registered benchmarks that the flags of Google
+// Benchmark select. Returns the exit code.
 inline int RunBenchmarks(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) {

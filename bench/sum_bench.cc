@@ -54,9 +54,9 @@ void SumOnce(const std::vector<torch::Tensor>& gradients) {
   Check(group->Sum(gradients));
 }
 
-// Tells the others what to sum: an index of kPresets, or -1 to end.
+// Broadcasts the preset to sum: an index of kPresets, or -1 to end.
 constexpr const char* kPresets[] = {"base", "large"};
-int64_t TellOthers(int64_t preset) {
+int64_t BroadcastPreset(int64_t preset) {
   const torch::Tensor which = torch::full({1}, preset, torch::kInt64);
   Check(group->Broadcast({which}));
   return which.item<int64_t>();
@@ -69,7 +69,7 @@ void RunSums(benchmark::State& state, int64_t preset) {
     bytes += static_cast<double>(gradient.nbytes());
   }
   for (auto _ : state) {
-    TellOthers(preset);
+    BroadcastPreset(preset);
     SumOnce(gradients);
   }
   constexpr double kRing = 2.0 * (kProcesses - 1) / kProcesses;
@@ -93,7 +93,8 @@ void RegisterAll() {
 void SumAsTold() {
   int64_t last = -1;
   std::vector<torch::Tensor> gradients;
-  for (int64_t preset = TellOthers(-1); preset >= 0; preset = TellOthers(-1)) {
+  for (int64_t preset = BroadcastPreset(-1); preset >= 0;
+       preset = BroadcastPreset(-1)) {
     if (preset != last) {
       gradients = GradientsOf(kPresets[preset]);
       last = preset;
@@ -125,7 +126,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   const int code = RunTensorBenchmarks(argc, argv, RegisterAll);
-  TellOthers(-1);
+  BroadcastPreset(-1);
   return code;
 }
 

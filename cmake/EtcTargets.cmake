@@ -7,7 +7,10 @@ target_compile_options(etc_build_options INTERFACE
   # Kernels say where they want products and sums contracted; what they compute
   # must not depend on what the compiler inlines.
   -ffp-contract=off
-  -fPIC -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-qual
+  -fPIC -Wall -Wextra -Wpedantic
+  # Not where files are compiled as one, as each may say `using json`.
+  $<$<NOT:$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wshadow>
+  -Wnon-virtual-dtor -Wcast-qual
   # Structs of options are made with designated initialisers that name only
   # what differs from the defaults.
   -Wno-missing-field-initializers
@@ -144,23 +147,27 @@ function(etc_add_library name torch sources deps)
   endif()
   target_link_libraries(${target} PUBLIC ${deps})
   etc_set_up_target(${target} ${torch})
-  # Where several files are compiled as one (CMAKE_UNITY_BUILD), those that
-  # Highway compiles once for each instruction set stay alone.
+  set(options)
+  if(ETC_SANITIZE MATCHES undefined)
+    # Checks of each access, which the address sanitizer makes as well, cost
+    # templates for many instruction sets minutes to compile.
+    set(options "-fno-sanitize=null,alignment,object-size,pointer-overflow,vptr")
+  endif()
+  etc_compile_each_target_apart("${sources}" "${options}")
+  set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
+endfunction()
+
+# Where several files are compiled as one (CMAKE_UNITY_BUILD), those that Highway
+# compiles once for each instruction set stay alone; they get `options` as well.
+function(etc_compile_each_target_apart sources options)
   foreach(source IN LISTS sources)
     file(STRINGS "${source}" each_target REGEX "hwy/foreach_target.h"
       LIMIT_COUNT 1)
     if(each_target)
       set_source_files_properties("${source}" PROPERTIES
-        SKIP_UNITY_BUILD_INCLUSION ON)
-      if(ETC_SANITIZE MATCHES undefined)
-        # Checks of each access, which the address sanitizer makes as well, cost
-        # templates for many instruction sets minutes to compile.
-        set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS
-          "-fno-sanitize=null,alignment,object-size,pointer-overflow,vptr")
-      endif()
+        SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS "${options}")
     endif()
   endforeach()
-  set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
 endfunction()
 
 # etc_module(<name> LAYER <layer> SOURCES <file>... DEPS <target>...
@@ -194,7 +201,8 @@ function(etc_program)
   etc_set_up_target(${arg_NAME} ${arg_TORCH})
 endfunction()
 
-# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [UNSANITIZED] [DEPS <target>...]
+# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [COMMANDS]
+#          [SLOW | SLOW_CASES <filter>] [DEPS <target>...]
 #          [ENVIRONMENT <n=v>...])
 #
 # One program and one CTest entry for one test file, linked with the layer that
@@ -202,54 +210,86 @@ endfunction()
 # with RealETC::attention_core, so that it starts and compiles fast.
 # THREADS: the test runs code of ours on several threads, so the preset `tsan`
 # builds and runs it (target `threaded_tests`, label `threads`).
-# PROGRAM: the test runs `realetc`, whose path it finds in ETC_PROGRAM.
-# UNSANITIZED: builds with sanitizers leave it out, because it takes minutes there
-# and runs code that shorter tests run too.
+# PROGRAM: the test starts `realetc`, whose path it finds in ETC_PROGRAM.
+# COMMANDS: the test runs commands of `realetc` in child processes of its own
+# (tests/support/run_realetc.h), which saves the 0.4 s of each start.
+# SLOW: the test has the label `slow`, which is run when it is asked for
+# (`bash tests/run.sh release -L slow`). SLOW_CASES: only the cases that this
+# GoogleTest filter matches do, as an entry <name>_slow; the others stay.
+# Builds with sanitizers leave out the tests in ETC_UNSANITIZED_TESTS
+# (tests/CMakeLists.txt), and all that is slow.
 function(etc_test source)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS;PROGRAM;UNSANITIZED" ""
-    "DEPS;ENVIRONMENT")
-  cmake_path(APPEND CMAKE_CURRENT_SOURCE_DIR "${source}"
-    OUTPUT_VARIABLE path)
-  cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests")
+  cmake_parse_arguments(PARSE_ARGV 1 arg
+    "TORCH;THREADS;PROGRAM;COMMANDS;SLOW" "SLOW_CASES" "DEPS;ENVIRONMENT")
+  etc_test_path("${source}" path name)
   set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
-  if(arg_UNSANITIZED AND ETC_SANITIZE)
+  if(ETC_SANITIZE AND (arg_SLOW OR name IN_LIST ETC_UNSANITIZED_TESTS))
     return()
   endif()
-  string(REGEX REPLACE "\\.cc$" "" name "${path}")
   string(REPLACE "/" "_" target "${name}")
-  string(REGEX REPLACE "/.*" "" layer "${path}")
-  if(NOT arg_TORCH)
-    string(APPEND layer "_core")
-  endif()
-  add_executable(${target} "${source}")
-  set_target_properties(${target} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests"
-    UNITY_BUILD OFF)
-  target_compile_definitions(${target} PRIVATE
-    ETC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # `arg_DEPS` first: what stands before the C library's calls has to.
-  target_link_libraries(${target} PRIVATE
-    ${arg_DEPS} RealETC::${layer} GTest::gmock_main)
-  target_link_libraries(${target} PRIVATE
-    etc_build_options etc_test_sanitizers)
-  target_compile_options(${target} PRIVATE ${etc_test_options})
-  if(arg_TORCH)
-    target_precompile_headers(${target} REUSE_FROM etc_torch_test_pch)
-  else()
-    target_precompile_headers(${target} REUSE_FROM etc_test_pch)
-  endif()
+  etc_add_test_program(${target} "${path}" "${arg_TORCH}" "${source}"
+    "${arg_DEPS}")
   if(arg_PROGRAM)
     target_compile_definitions(${target} PRIVATE
       ETC_PROGRAM="$<TARGET_FILE:realetc>")
     add_dependencies(${target} realetc)
   endif()
-  etc_add_test(${name} ${target} "${arg_ENVIRONMENT}")
-  if(arg_THREADS)
-    if(NOT TARGET threaded_tests)
-      add_custom_target(threaded_tests)
+  if(arg_COMMANDS)
+    target_link_libraries(${target} PRIVATE etc_run_realetc_child)
+  elseif(arg_PROGRAM)
+    target_link_libraries(${target} PRIVATE etc_run_realetc_program)
+  endif()
+  if(arg_SLOW_CASES)
+    etc_add_test(${name} ${target} "${arg_ENVIRONMENT}"
+      "--gtest_filter=-${arg_SLOW_CASES}")
+    if(NOT ETC_SANITIZE)
+      etc_add_test(${name}_slow ${target} "${arg_ENVIRONMENT}"
+        "--gtest_filter=${arg_SLOW_CASES}")
+      set_tests_properties(${name}_slow PROPERTIES LABELS slow
+        FAIL_REGULAR_EXPRESSION "Running 0 tests")
     endif()
-    add_dependencies(threaded_tests ${target})
-    set_tests_properties(${name} PROPERTIES LABELS threads)
+  else()
+    etc_add_test(${name} ${target} "${arg_ENVIRONMENT}")
+  endif()
+  if(arg_SLOW)
+    set_tests_properties(${name} PROPERTIES LABELS slow)
+  endif()
+  if(arg_THREADS)
+    etc_add_threaded_test(${name} ${target})
+  endif()
+endfunction()
+
+# etc_tests(<name> [TORCH] [THREADS] <file>... [APART <file>...])
+#
+# Files of one directory, as one program and one CTest entry: tests that need
+# neither an environment, a process nor a program of their own. GoogleTest prints
+# "[ RUN ]" and the case before it runs, so that a crash says where it was.
+# They are compiled as one file too (CMAKE_UNITY_BUILD), but for those APART,
+# whose names clash with names of others.
+function(etc_tests program)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "" "APART")
+  set(sources)
+  foreach(source IN LISTS arg_UNPARSED_ARGUMENTS arg_APART)
+    etc_test_path("${source}" path name)
+    set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
+    if(NOT ETC_SANITIZE OR NOT name IN_LIST ETC_UNSANITIZED_TESTS)
+      list(APPEND sources "${source}")
+    endif()
+  endforeach()
+  if(NOT sources)
+    return()
+  endif()
+  etc_test_path("${program}" path name)
+  string(REPLACE "/" "_" target "${name}")
+  etc_add_test_program(${target} "${path}" "${arg_TORCH}" "${sources}" "")
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD "${CMAKE_UNITY_BUILD}" UNITY_BUILD_BATCH_SIZE 6)
+  set_source_files_properties(${arg_APART} PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON)
+  etc_compile_each_target_apart("${sources}" "")
+  etc_add_test(${name} ${target} "")
+  if(arg_THREADS)
+    etc_add_threaded_test(${name} ${target})
   endif()
 endfunction()
 
@@ -257,16 +297,46 @@ endfunction()
 # One more CTest entry of a test that etc_test declared, in another environment.
 function(etc_test_again source variant)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ENVIRONMENT")
-  cmake_path(APPEND CMAKE_CURRENT_SOURCE_DIR "${source}"
-    OUTPUT_VARIABLE path)
+  etc_test_path("${source}" path name)
+  string(REPLACE "/" "_" target "${name}")
+  if(TARGET ${target})
+    etc_add_test(${name}_${variant} ${target} "${arg_ENVIRONMENT}")
+  endif()
+endfunction()
+
+# The path of a file of this directory from tests/, and without its ending.
+function(etc_test_path source path_variable name_variable)
+  cmake_path(APPEND CMAKE_CURRENT_SOURCE_DIR "${source}" OUTPUT_VARIABLE path)
   cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests")
   string(REGEX REPLACE "\\.cc$" "" name "${path}")
-  string(REPLACE "/" "_" target "${name}")
-  etc_add_test(${name}_${variant} ${target} "${arg_ENVIRONMENT}")
+  set(${path_variable} "${path}" PARENT_SCOPE)
+  set(${name_variable} "${name}" PARENT_SCOPE)
+endfunction()
+
+function(etc_add_test_program target path torch sources deps)
+  string(REGEX REPLACE "/.*" "" layer "${path}")
+  set(header etc_torch_test_pch)
+  if(NOT torch)
+    string(APPEND layer "_core")
+    set(header etc_test_pch)
+  endif()
+  add_executable(${target} ${sources})
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests"
+    UNITY_BUILD OFF)
+  target_compile_definitions(${target} PRIVATE
+    ETC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # `deps` first: what stands before the C library's calls has to.
+  target_link_libraries(${target} PRIVATE
+    ${deps} RealETC::${layer} GTest::gmock_main)
+  target_link_libraries(${target} PRIVATE
+    etc_build_options etc_test_sanitizers)
+  target_compile_options(${target} PRIVATE ${etc_test_options})
+  target_precompile_headers(${target} REUSE_FROM ${header})
 endfunction()
 
 function(etc_add_test name target environment)
-  add_test(NAME ${name} COMMAND ${target})
+  add_test(NAME ${name} COMMAND ${target} ${ARGN})
   # LibTorch keeps what it allocates once for ever, its headers are seen by
   # sanitized and unsanitized code, and its threads are its own.
   list(PREPEND environment
@@ -278,7 +348,15 @@ function(etc_add_test name target environment)
     SKIP_REGULAR_EXPRESSION "every test was skipped")
 endfunction()
 
-# A *_test.cc that no etc_test names stops the configure step.
+function(etc_add_threaded_test name target)
+  if(NOT TARGET threaded_tests)
+    add_custom_target(threaded_tests)
+  endif()
+  add_dependencies(threaded_tests ${target})
+  set_tests_properties(${name} PROPERTIES LABELS threads)
+endfunction()
+
+# A *_test.cc that neither etc_test nor etc_tests names stops the configure step.
 function(etc_check_every_test_is_registered)
   get_property(registered GLOBAL PROPERTY ETC_REGISTERED_TESTS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -286,6 +364,12 @@ function(etc_check_every_test_is_registered)
   list(REMOVE_ITEM sources ${registered})
   if(sources)
     message(FATAL_ERROR
-      "Tests that no CMakeLists.txt registers with etc_test: ${sources}")
+      "Tests that no CMakeLists.txt registers with etc_test or etc_tests: "
+      "${sources}")
   endif()
+  foreach(name IN LISTS ETC_UNSANITIZED_TESTS)
+    if(NOT "${name}.cc" IN_LIST registered)
+      message(FATAL_ERROR "ETC_UNSANITIZED_TESTS names no test: ${name}")
+    endif()
+  endforeach()
 endfunction()

@@ -15,7 +15,7 @@
 namespace etc {
 namespace {
 
-// Without who sees whom.
+// Leaves out the patterns.
 EtcInput AllGlobal(const torch::Tensor& token_ids,
                    const torch::Tensor& token_type_ids) {
   TORCH_CHECK(token_ids.dim() == 2,
@@ -40,7 +40,7 @@ torch::Tensor OnThisCpu(const torch::Tensor& ids) {
 }
 
 // A pattern for each row of `example_ids` [B, T], in which padding is 0. It
-// ends with the last token: what lies beyond costs nothing.
+// ends with the last token: padding behind it costs nothing.
 std::vector<AttentionPattern> PatternsOfRows(const torch::Tensor& example_ids) {
   // No relative ids; without long tokens the radius says nothing.
   const PatternOptions options = {.relative_pos_max_distance = 0};

@@ -24,8 +24,8 @@ constexpr const char* kActivations[] = {"relu", "gelu", "gelu_erf", "tanh",
 constexpr const char* kResidualModes[] = {"off", "sum", "mean"};
 
 // Ids and lengths are 32 bits wide, and products of two sizes fit 64; beyond
-// that, a hundred times what any published model has: a zero too many should be
-// refused before a machine is frozen with it.
+// that, a hundred times the sizes of any published model: a zero too many
+// should be refused before a machine is frozen with it.
 constexpr int64_t kMostRows = int64_t{1} << 24;    // of the token table
 constexpr int64_t kMostTokens = int64_t{1} << 20;  // positions and distances
 constexpr int64_t kMostFeatures = int64_t{1} << 20;
@@ -211,7 +211,7 @@ absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
   }
   if (name == "large") {
     // RoBERTa's 50 265; the released SentencePiece model may differ by a few
-    // entries, so what a tokenizer says decides over this.
+    // entries, so the tokenizer's size overrides this.
     config.vocab_size = 50265;
     config.hidden_size = 1024;
     config.num_hidden_layers = 24;

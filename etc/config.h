@@ -100,7 +100,7 @@ absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name);
 // whose case does not matter. `source` starts each message. Unknown fields are
 // no error (the official reader ignores them): their names are appended to
 // `*unknown_fields` for a warning.
-//   kInvalidArgument  a wrong type, or what CheckEtcConfig says
+//   kInvalidArgument  a wrong type, or errors of CheckEtcConfig
 absl::StatusOr<EtcConfig> EtcConfigFromJson(
     const nlohmann::json& json, const std::string& source,
     std::vector<std::string>* unknown_fields);

@@ -63,7 +63,7 @@ class FeedForwardBlockImpl : public torch::nn::Module {
 };
 TORCH_MODULE(FeedForwardBlock);
 
-// Both streams, and the scores carried past them.
+// The two streams, and the scores carried past them.
 struct EncoderState {
   torch::Tensor long_states;    // [B, L, long hidden]; of rows: [R, ...]
   torch::Tensor global_states;  // [B, G, global hidden]; of rows: [S, ...]

@@ -7,9 +7,9 @@
 
 namespace etc {
 
-// Numbers of parameters of an EtcModel, by what they are for. With H hidden
-// size, A = heads x head size, F intermediate size, R relative vocabulary, and
-// n layers (doc/model.md 1.2):
+// Numbers of parameters of an EtcModel, by their purpose. With H hidden size, A
+// = heads x head size, F intermediate size, R relative vocabulary, and n layers
+// (doc/model.md 1.2):
 struct ParameterCounts {
   // The token table, and its projection if it is not H wide.
   int64_t token_embedding = 0;
@@ -31,8 +31,8 @@ struct ParameterCounts {
   }
 };
 
-// Without building the model. `config` has passed CheckEtcConfig. BERT's pooler
-// is none of them.
+// Counts without building the model. `config` has passed CheckEtcConfig. BERT's
+// pooler is not counted.
 ParameterCounts CountParameters(const EtcConfig& config);
 
 }  // namespace etc

@@ -4,8 +4,7 @@
 # part. Installs what it needs and builds only the program.
 #
 #   bash tasks/demo.sh             # WikiHop
-#   bash tasks/demo.sh TASK...     # wikihop, hotpotqa, openkp, nq, classify,
-#                                  # glue, squad
+#   bash tasks/demo.sh TASK...     # any with tasks/TASK/sample/demo.json
 #   bash tasks/demo.sh pretrain    # pre-trains a small ETC, and fine-tunes it
 #   bash tasks/demo.sh all
 #
@@ -13,16 +12,21 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# The metrics of each task, and what the model with residual scores must reach
-# in each of them.
-declare -A metrics=([wikihop]=accuracy [hotpotqa]=joint_f1 [openkp]=f1@3
-  [nq]="long_f1 short_f1" [classify]=accuracy
-  [glue]=accuracy [squad]=f1)
-declare -A needed=([wikihop]=0.9 [hotpotqa]=0.8 [openkp]=0.8 [nq]=0.8
-  [classify]=0.9 [glue]=0.9 [squad]=80)
 realetc=build/release/bin/realetc
 
 step() { printf '\n== %s\n' "$*"; }
+
+# Field $2 of task $1's sample/demo.json:
+#   metrics  the scores that are shown
+#   needed   the least of each with residual scores
+#   shorter  numbers of long tokens that a run more is limited to
+setting() {
+  python3 - "tasks/$1/sample/demo.json" "$2" <<'END'
+import json, sys
+value = json.load(open(sys.argv[1])).get(sys.argv[2], [])
+print(*(value if isinstance(value, list) else [value]))
+END
+}
 
 # The held-out part of task $1.
 held_out_part() { ls "tasks/$1"/sample/dev.*; }
@@ -66,13 +70,16 @@ score() {
 
 demo() {
   local task=$1 started=$SECONDS
-  local held_out
+  local held_out metrics needed shorter length
   held_out=$(held_out_part "$task")
+  metrics=$(setting "$task" metrics)
+  needed=$(setting "$task" needed)
+  shorter=$(setting "$task" shorter)
   local run=runs/demo/$task/residual_sum
   local ways=(sum off)
-  if [[ $task == classify ]]; then
-    ways+=("sum 512")
-  fi
+  for length in $shorter; do
+    ways+=("sum $length")
+  done
   train_each "$task" "${ways[@]}"
   local chance
   chance=$(python3 "tasks/$task/sample/demo.py" chance "$held_out")
@@ -80,16 +87,16 @@ demo() {
   step "Three of the held-out records"
   python3 "tasks/$task/sample/demo.py" show "$held_out" "$run/predictions.json"
   local metric with_scores too_low=()
-  for metric in ${metrics[$task]}; do
+  for metric in $metrics; do
     with_scores=$(score "$task" sum "$metric")
     step "$metric on records that training has not seen ($held_out)"
     printf '  %-26s %s\n' "residual scores: sum" "$with_scores" \
       "residual scores: off" "$(score "$task" off "$metric")" "chance" "$chance"
-    if [[ $task == classify ]]; then
-      printf '  %-26s %s\n' "sum, 512 tokens only" \
-        "$(score "$task" sum_512 "$metric")"
-    fi
-    if ! awk -v got="$with_scores" -v needed="${needed[$task]}" \
+    for length in $shorter; do
+      printf '  %-26s %s\n' "sum, $length tokens only" \
+        "$(score "$task" "sum_$length" "$metric")"
+    done
+    if ! awk -v got="$with_scores" -v needed="$needed" \
       'BEGIN { exit !(got >= needed) }'; then
       too_low+=("$metric $with_scores")
     fi
@@ -109,7 +116,7 @@ and mostly scores much lower: it has learnt to build on them. What a model
 reaches that was trained without them is above.
 END
   if ((${#too_low[@]} > 0)); then
-    echo "demo: ${too_low[*]} of $task is below ${needed[$task]}:" \
+    echo "demo: ${too_low[*]} of $task is below $needed:" \
       "something is wrong." >&2
     exit 1
   fi
@@ -177,14 +184,16 @@ END
   fi
 }
 
+known=(tasks/*/sample/demo.json)
+known=("${known[@]#tasks/}")
+known=("${known[@]%/sample/demo.json}" pretrain)
 tasks=("${@:-wikihop}")
 if [[ ${tasks[*]} == all ]]; then
-  tasks=(wikihop hotpotqa openkp nq classify glue squad pretrain)
+  tasks=("${known[@]}")
 fi
 for task in "${tasks[@]}"; do
-  if [[ $task != pretrain && -z ${metrics[$task]:-} ]]; then
-    echo "demo: there is no task \"$task\"; there are: ${!metrics[*]}," \
-      "pretrain, all" >&2
+  if [[ " ${known[*]} " != *" $task "* ]]; then
+    echo "demo: there is no task \"$task\"; there are: ${known[*]}, all" >&2
     exit 2
   fi
 done

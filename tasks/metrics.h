@@ -26,7 +26,7 @@ inline std::optional<double> FindMetric(const Metrics& metrics,
 // Records of a data set that have no answer, and are in no score.
 struct UnansweredRecords {
   int64_t count = 0;
-  // How messages call the first of them: "dev.json: record 3".
+  // Name of the first of them in messages: "dev.json: record 3".
   std::string first;
 };
 
@@ -37,7 +37,7 @@ struct TaskScores {
   UnansweredRecords unanswered = {};
 };
 
-// Whether the official scoring is kept where it is of no use: Natural Questions
+// Keeps or mends the official scoring where it is of no use: Natural Questions
 // with one annotator, empty key phrases of OpenKP (README.md of the tasks). For
 // other tasks both are the same.
 enum class ScoringRules { kDefault, kOfficial };

@@ -12,14 +12,15 @@
 
 namespace etc {
 
-// The benchmarks as a program uses them: what `realetc finetune`, `evaluate`,
-// `predict` and `score` do, without their output.
+// The benchmarks as a program uses them: `realetc finetune`, `evaluate`,
+// `predict` and `score` without their output.
 
-// What is told while a run goes on; each may be left out.
+// Callbacks during a run; each may be left out.
 struct TaskCallbacks {
-  // What was loaded, the result of an evaluation. Lines without a newline.
+  // Called with messages, such as the weights loaded, the result of an
+  // evaluation. Lines without a newline.
   std::function<void(const std::string& line)> message;
-  // What is allowed, but likely not meant.
+  // Called with warnings about settings that are allowed, but likely not meant.
   std::function<void(const std::string& line)> warning;
   // True stops the run: a fine-tuning saves and can be resumed, an evaluation
   // ends with kCancelled.
@@ -43,7 +44,7 @@ struct FinetuneTaskSetting {
   // evaluated. A single seed has no deviations.
   Metrics medians;
   Metrics deviations;
-  // Of a grid: how a loss became infinite or not a number; else empty.
+  // For a grid: the way a loss became infinite or not a number; else empty.
   std::string diverged;
 };
 
@@ -111,9 +112,9 @@ absl::StatusOr<TaskScores> ScoreTask(
     const std::string& predictions, ScoringRules rules = ScoringRules::kDefault,
     const std::string& config = "");
 
-// The overall score of a benchmark that has several tasks ("glue"), of the
-// directories of runs or grids on each of them: last, after the numbers that it
-// is made of. Of a grid the best setting counts.
+// Returns the overall score of a benchmark that has several tasks ("glue"),
+// from the directories of runs or grids on each of them: last, after the
+// numbers that it is made of. The best setting of a grid counts.
 //   kNotFound            there is no such task or run
 //   kInvalidArgument     the task has no overall score, or a run is missing
 //   kFailedPrecondition  a grid has no scores yet

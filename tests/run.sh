@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Installs the dependencies, builds everything and runs all tests:
+# Installs the dependencies, builds everything and runs tests:
 #
-#   bash tests/run.sh [PRESET [CMAKE_OPTION...]]
+#   bash tests/run.sh [PRESET [-L LABEL] [CMAKE_OPTION...]]
 #
-# PRESET is release (default), debug, asan, tsan or libtorch2. Ends with a line "N
-# passed, N failed" and exits with 0 only if everything was built and no test
-# failed.
+# PRESET is release (default), debug, asan, tsan or libtorch2. Tests with the
+# label `slow` are left out; `-L slow` runs them and no others:
+#
+#   bash tests/run.sh release -L slow
+#
+# Ends with a line "N passed, N failed" and exits with 0 only if everything was
+# built and no test failed.
 #
 # LibTorch is the one that build/PRESET was configured with; the first time, the
 # one that CMAKE_PREFIX_PATH or Torch_DIR names, as environment variable or
@@ -15,6 +19,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${1:-release}
 shift || true
+run_tests=(ctest --preset "$preset")
+if [[ ${1:-} == -L ]]; then
+  run_tests=(ctest --test-dir "build/$preset" --output-on-failure
+    -L "${2:?LABEL is missing}")
+  shift 2
+fi
 jobs=${ETC_JOBS:-$(nproc)}
 export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$jobs
 
@@ -26,11 +36,9 @@ echo "Building and testing the preset '$preset', at most $jobs at a time;" \
   "all output goes to $log too."
 status=0
 {
-  # Options stay in the cache for the workflow that follows.
-  if [[ $# -gt 0 ]]; then
-    cmake --preset "$preset" "$@"
-  fi
-  cmake --workflow --preset "$preset"
+  cmake --preset "$preset" "$@" &&
+    cmake --build --preset "$preset" &&
+    "${run_tests[@]}"
 } 2>&1 | tee "$log" || status=$?
 
 # CTest's own summary: "98% tests passed, 2 tests failed out of 100".

@@ -83,8 +83,8 @@ class FusedBackend : public AttentionBackend {
   virtual void RecomputeScores(const AttentionProblem& problem,
                                bool subtract) const = 0;
 
-  // Gradients of the operands; undefined where these are. `forward` is what the
-  // forward pass gave; `context_gradient` may be undefined: zeros.
+  // Gradients of the operands; undefined where these are. `forward` is the
+  // result of the forward pass; `context_gradient` may be undefined: zeros.
   virtual AttentionOperands Backward(const AttentionProblem& problem,
                                      const AttentionForward& forward,
                                      const torch::Tensor& context_gradient,

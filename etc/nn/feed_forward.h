@@ -27,9 +27,9 @@ struct FeedForwardInput {
 //
 // Gelu of either form between products of operands (base/linear.h) goes through
 // etc/nn/kernels/bias_gelu.h, one pass between them, forward and backward; it
-// keeps the input (rounded, if the products are in bfloat16) and what the
-// activation is of, 4 F bytes for each token, and computes the activation again
-// in backward. Other activations go through LibTorch's operations.
+// keeps the input (rounded, if the products are in bfloat16) and the
+// activation's input, 4 F bytes for each token, and computes the activation
+// again in backward. Other activations go through LibTorch's operations.
 // Differentiable in input, weights and bias; once only (c10::Error) where there
 // are operands. Throws c10::Error if shapes disagree.
 torch::Tensor FeedForward(const FeedForwardInput& input);

@@ -8,8 +8,8 @@
 
 namespace etc {
 
-// The end of a residual block (doc/model.md 4.1): what a block computed, on its
-// way back into the stream. H is the hidden size.
+// The end of a residual block (doc/model.md 4.1): adds the block's output to
+// the stream. H is the hidden size.
 struct ResidualInput {
   torch::Tensor change;    // [..., H]
   torch::Tensor bias;      // [H], added to `change`; may be undefined
@@ -17,8 +17,8 @@ struct ResidualInput {
   // Probability of dropping an element of change + bias, in [0, 1). 0 outside
   // of training.
   double dropout = 0.0;
-  // [..., H], what each element is multiplied by, instead of random draws; may
-  // be undefined. For the reference only.
+  // [..., H], the factor of each element, instead of random draws; may be
+  // undefined. For the reference only.
   torch::Tensor dropout_factors;
 };
 

@@ -104,7 +104,7 @@ enum class NameMatch {
 //   kInvalidArgument  names that `match` does not allow; tensors of another
 //                     shape; of another dtype unless both are floating
 //                     (doc/formats.md 0.5)
-//   others            what TensorReader::Read says
+//   others            errors of TensorReader::Read
 absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,
                                        const NamedTensors& destination,
                                        NameMatch match = NameMatch::kAny);

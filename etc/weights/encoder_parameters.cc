@@ -28,7 +28,7 @@ int64_t AllHeads(const EtcConfig& c) {
 }
 int64_t Intermediate(const EtcConfig& c) { return c.intermediate_size; }
 
-// When a part exists.
+// Conditions under which a part exists.
 bool Always(const EtcConfig&) { return true; }
 bool IsProjected(const EtcConfig& c) { return TokenWidth(c) != Hidden(c); }
 bool HasPositions(const EtcConfig& c) { return Positions(c) > 0; }

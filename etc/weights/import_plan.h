@@ -57,7 +57,7 @@ absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options);
 absl::StatusOr<NamedTensors> ReadImport(const ImportPlan& plan, uint64_t seed,
                                         const std::string& directory);
 
-// Does what `plan` says, as ImportWeights.
+// Carries out `plan`, as ImportWeights.
 absl::Status WriteImport(const ImportPlan& plan, uint64_t seed,
                          const std::string& directory);
 

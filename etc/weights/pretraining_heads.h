@@ -16,10 +16,10 @@
 namespace etc {
 
 // The heads of pre-training, and those of fine-tuned models that other codes
-// have too, in files: what weights.h does for the encoder. Their tensors are
-// called as PretrainingParameters and TaskHeadParameters say: "head.mlm.*",
-// "head.pooler.*", "head.nsp.*", "head.cpc.kernel", "head.classifier.*",
-// "head.qa_outputs.*".
+// have too, in files: the counterpart of weights.h for the encoder. Their
+// tensors are named as by PretrainingParameters and TaskHeadParameters:
+// "head.mlm.*", "head.pooler.*", "head.nsp.*", "head.cpc.kernel",
+// "head.classifier.*", "head.qa_outputs.*".
 
 // An error unless each tied tensor of the plan has the elements of the tensor
 // that is read in its place (kInvalidArgument, with both names).
@@ -27,9 +27,9 @@ absl::Status CheckTiedTensors(const TensorReader& reader, const HeadPlan& plan);
 
 // Fills those of the heads in `heads` (by our names, on any device) that the
 // file has, for an encoder of the configuration `config`. A head in `heads`
-// must be there as a whole (c10::Error). All or nothing; what the plan says is
-// missing stays as it was initialised.
-// `output_rows` as in HeadPlanOptions.
+// must be there as a whole (c10::Error). All or nothing; parameters that are
+// missing in the plan stay as they were initialised. `output_rows` as in
+// HeadPlanOptions.
 //   kInvalidArgument  what PlanHeads, CheckTiedTensors and CopyTensors reject
 absl::StatusOr<HeadPlan> FillHeads(
     const WeightFile& file, const EtcConfig& config, const NamedTensors& heads,

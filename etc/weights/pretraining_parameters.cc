@@ -78,7 +78,7 @@ constexpr HeadRow kTaskHeadRows[] = {
      "cls/squad/output_bias", "qa_outputs.bias", ""},
 };
 
-// Returns what precedes the prefix of the encoder: "module." of "module.bert.".
+// Returns the prefix of the encoder's prefix: "module." of "module.bert.".
 std::string PrefixOfHeads(const RecognizedNames& names) {
   if (names.prefix.empty()) {
     return "";
@@ -94,7 +94,7 @@ void AddNew(std::string name, std::vector<std::string>* names) {
   }
 }
 
-// Adds what `name` is in a file, in each spelling.
+// Adds the spellings of `name` in a file.
 void AddSpellings(absl::string_view name, const RecognizedNames& names,
                   std::vector<std::string>* spellings) {
   const std::string outer = PrefixOfHeads(names);

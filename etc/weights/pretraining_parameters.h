@@ -18,8 +18,8 @@ enum class PretrainingHead {
   kPooler,  // tanh layer of the first token
   kNsp,     // next sentence, of what the pooler gives
   kCpc,     // the kernel of the contrastive loss
-  // BertForSequenceClassification: classes, or a score, of what the pooler
-  // gives.
+  // BertForSequenceClassification: classes, or a score, from the pooler's
+  // output.
   kClassifier,
   // BertForQuestionAnswering: begin and end of the answer, of each token.
   kAnswerSpan,

@@ -37,7 +37,7 @@ struct TokenizerFiles {
 // Finds the vocabulary in a directory by the names that official ETC, BERT,
 // HuggingFace and we use; without any of them, in tokenizer.json. `path` is the
 // directory, or a file or the prefix of files in it.
-//   what DescribeTokenizer says, but for kUnimplemented, which becomes
+//   errors of DescribeTokenizer, but for kUnimplemented, which becomes
 //   `unsupported`
 absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 
@@ -62,8 +62,8 @@ absl::StatusOr<TokenizerFiles> DescribeTokenizer(const std::string& type,
 absl::Status SetCase(bool lower_case, const std::string& source,
                      TokenizerFiles* tokenizer);
 
-// Gives a vocabulary that was named instead of the one beside weights what only
-// the files beside the weights, `source`, say.
+// Completes a vocabulary that was named instead of the one beside weights by
+// the statements that only the files beside the weights, `source`, make.
 void TakeUnstated(const TokenizerFiles& source, TokenizerFiles* named);
 
 // The files beside a vocabulary that say how it is used, by their paths.
@@ -80,7 +80,7 @@ std::vector<std::string> TokenizerWarnings(const TokenizerFiles& tokenizer);
 // The contents of the vocabulary at `path`: of WordPiece (also of a
 // tokenizer.json: any name that ends in ".json") those of the vocab.txt that
 // is equivalent, added tokens among them.
-//   what DescribeTokenizer says
+//   errors of DescribeTokenizer
 absl::StatusOr<std::string> ReadVocabulary(const std::string& type,
                                            const std::string& path);
 

@@ -123,7 +123,7 @@ absl::Status CheckRoles(JsonObjectReader* reader) {
   return absl::OkStatus();
 }
 
-// Options that change what becomes of a text, and the only value of each that
+// Options that change the treatment of a text, and the only value of each that
 // is supported.
 absl::Status CheckUnsupported(JsonObjectReader* reader) {
   const std::pair<const char*, json> only[] = {

@@ -53,7 +53,7 @@ struct TokenizerStatements {
   std::vector<Stated<std::string>> special_tokens;
 };
 
-// Adds what another file says.
+// Adds the statements of another file.
 //   kInvalidArgument  the two contradict each other
 absl::Status AddStatements(const TokenizerStatements& other,
                            TokenizerStatements* all);

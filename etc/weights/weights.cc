@@ -36,7 +36,7 @@ int64_t RowsOf(const SourceWeights& source, const std::string& table) {
   return 0;
 }
 
-// Sets the configuration and what follows from it.
+// Sets the configuration and the fields that follow from it.
 absl::Status FindConfig(const EtcConfig* assumed, WeightFile* file) {
   SourceWeights& source = file->source;
   const bool is_bert = IsBertStyle(source.names.style);
@@ -199,7 +199,7 @@ absl::Status CheckCopied(const std::string& path, const std::string& name,
   return absl::OkStatus();
 }
 
-// Does what CheckCopies has passed.
+// Carries out copies that CheckCopies has passed.
 absl::Status ReadAndCopy(const TensorReader& reader,
                          const std::vector<TensorCopy>& copies,
                          const NamedTensors& destination) {

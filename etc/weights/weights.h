@@ -50,7 +50,7 @@ absl::StatusOr<WeightFile> OpenWeights(const std::string& path,
 //                     are floating (doc/formats.md 0.5); a row beyond the
 //                     source; an element that is copied and that is infinite or
 //                     not a number, also only in the destination's dtype
-//   others            what TensorReader::Read says
+//   others            errors of TensorReader::Read
 // Throws c10::Error if `destination` lacks a target.
 absl::Status CopyTensors(const TensorReader& reader,
                          const std::vector<TensorCopy>& copies,

@@ -1,4 +1,4 @@
-// What options take from the training data.
+// Completes options by the training data.
 
 #include <algorithm>
 #include <cmath>
@@ -52,7 +52,7 @@ absl::Status ForEachAnswer(
   return absl::OkStatus();
 }
 
-// What the answers of the training data are.
+// Statistics of the answers of the training data.
 struct Collected {
   int64_t documents = 0;
   std::map<std::string, int64_t> documents_of_label;
@@ -120,7 +120,8 @@ absl::StatusOr<nlohmann::json> BalancedWeights(
   return weights;
 }
 
-// Mean and standard deviation of what is not empty; 1 of equal numbers.
+// Returns mean and standard deviation of numbers, at least one; a deviation of
+// 1 if they are equal.
 std::pair<double, double> Moments(const std::vector<double>& numbers) {
   const auto size = static_cast<double>(numbers.size());
   const double mean =
@@ -163,7 +164,7 @@ absl::Status CompleteClassifyOptions(const ClassifyOptions& options,
   ETC_RETURN_IF_ERROR(ForEachAnswer(
       data, options, ClassifyFileUse::kTraining,
       [&](const ClassifyAnswer& answer, const std::string& where) {
-        // Those that are listed are all.
+        // Listed labels are all that there may be.
         absl::Status status =
             options.labels.empty() ? absl::OkStatus() : check(answer, where);
         if (status.ok()) {

@@ -13,7 +13,7 @@ namespace {
 // Texts that are read one after the other, in pieces.
 struct Pieces {
   std::vector<Token> tokens;
-  // Of each piece, from 0 on without gaps.
+  // Sentence of each piece, from 0 on without gaps.
   std::vector<int32_t> sentences;
 
   void Add(std::vector<Token> sentence) {
@@ -42,8 +42,8 @@ Pieces PiecesOf(const std::vector<std::string>& texts,
   return pieces;
 }
 
-// What is left of `pieces` after some were cut, with up to `room` sentences,
-// which it takes from there.
+// Returns `pieces`, some of which may have been cut, with at most `*room`
+// sentences, and takes these from `*room`.
 TextPieces WithinRoom(Pieces pieces, int64_t* room, ClassifyExample* example) {
   TextPieces text;
   text.ids.reserve(pieces.tokens.size());

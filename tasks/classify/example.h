@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// What is said of a document, by people or by a model.
+// The answer for a document, by people or by a model.
 struct ClassifyAnswer {
   ClassifyType type = ClassifyType::kOne;
   // One; or all that apply, sorted, each once; or none of a number.
@@ -26,7 +26,7 @@ struct ClassifyRecord {
   // Absent in the file: the number of the record in it, from 0 on.
   std::string id;
   bool has_id = false;
-  // At least one; a sentence ends with its text.
+  // Texts, at least one; a sentence ends with its text.
   std::vector<std::string> texts;
   std::optional<std::string> text_b;
   // Absent in data to predict for.

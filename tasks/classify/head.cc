@@ -112,7 +112,7 @@ class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits>,
     return targets.to(logits.device());
   }
 
-  // What the outputs should be: [B].
+  // Returns the target of each output: [B].
   torch::Tensor Numbers(const torch::Tensor& logits,
                         const TaskBatch& batch) const {
     std::vector<float> numbers;

@@ -16,10 +16,10 @@
 
 namespace etc {
 
-// What is asked of a document: one of several labels, any of them, or a number.
+// Kind of answer: one of several labels, any of them, or a number.
 enum class ClassifyType { kOne, kSeveral, kNumber };
 
-// What data files are; kByName: as the ends of their names say.
+// Format of data files; kByName: by the ends of their names.
 enum class ClassifyFormat { kByName, kJson, kCsv, kTsv };
 
 // The object "classify" of a configuration.
@@ -41,13 +41,13 @@ struct ClassifyOptions {
   std::string label = "label";
 
   ClassifyType type = ClassifyType::kOne;
-  // All that a document may be, each once; empty: not known yet.
+  // Labels that a document may have, each once; empty: not known yet.
   std::vector<std::string> labels = {};
   // Stands between the labels of a document where they are one string.
   std::string label_separator = ";";
-  // What the loss of a document is multiplied by, by its label; 1 for others.
+  // Factor of the loss of a document, by its label; 1 for others.
   std::map<std::string, double> class_weights = {};
-  // Whether these are to be the more the fewer documents have the label.
+  // True if these are to be larger for labels of fewer documents.
   bool balances_classes = false;
   // Least probability of a label that is predicted beside others.
   double threshold = 0.5;

@@ -19,7 +19,7 @@ double WithSixDecimals(double probability) {
   return std::round(probability * 1e6) / 1e6;
 }
 
-// As many digits as a float has.
+// Rounds to as many digits as a float has.
 double WithSevenDigits(double number) {
   return std::strtod(absl::StrFormat("%.7g", number).c_str(), nullptr);
 }

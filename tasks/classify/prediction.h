@@ -12,10 +12,10 @@
 
 namespace etc {
 
-// What a model says of a document.
+// A model's prediction for a document.
 struct ClassifyPrediction {
   ClassifyAnswer answer;
-  // Of each label, in the order of the options; empty of a number.
+  // Probability of each label, in the order of the options; empty for a number.
   std::vector<std::pair<std::string, double>> probabilities = {};
 };
 

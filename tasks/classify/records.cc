@@ -52,7 +52,7 @@ absl::StatusOr<ClassifyFormat> FormatOf(const std::string& path,
       "or classify.format should say what it is");
 }
 
-// All of a file, unpacked.
+// Reads a whole file, unpacked.
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(RandomAccessFile file, RandomAccessFile::Open(path));
   ETC_ASSIGN_OR_RETURN(const bool is_packed, GzipFile::IsGzip(file));
@@ -135,7 +135,7 @@ absl::StatusOr<std::vector<FileRecord>> ReadJson(const std::string& path,
   return records;
 }
 
-// Ends messages about what is no scalar.
+// Ends messages about values that are no scalars.
 constexpr char kOfScalar[] =
     "; whole numbers of more than 64 bits need quotation marks";
 

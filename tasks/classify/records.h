@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// What a file must have besides texts.
+// Requirements on a file besides texts.
 enum class ClassifyFileUse { kAny, kTraining };
 
 // The records of a file: JSON objects as they are, rows of a table as objects

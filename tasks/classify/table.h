@@ -35,7 +35,8 @@ class TableReader {
   const std::vector<std::string>& columns() const { return columns_; }
   // The index of a column, or nothing.
   std::optional<size_t> Find(absl::string_view column) const;
-  // That a column is missing, with the names of those that there are.
+  // Returns the error that a column is missing, with the names of those that
+  // exist.
   absl::Status MissingColumn(absl::string_view column) const;
 
   // The fields of the next row, as many as there are columns; nothing at the
@@ -44,7 +45,7 @@ class TableReader {
   //                     the line; a quote that is never closed, by the line
   //                     where it opens
   absl::StatusOr<std::optional<std::vector<std::string>>> Next();
-  // Where that row begins: "dev.csv:17".
+  // Position of that row: "dev.csv:17".
   std::string Where() const { return WhereLine(row_line_); }
 
  private:
@@ -58,7 +59,7 @@ class TableReader {
   // seems to separate its columns; else empty.
   std::string DelimiterAdvice() const;
   bool AtEnd() const { return position_ >= text_.size(); }
-  // Whether a line ends here; then it is taken.
+  // Returns true if a line ends here; then it is taken.
   bool TakeLineEnd();
   absl::StatusOr<std::vector<std::string>> TakeRow();
   std::vector<std::string> TakeTsvRow();

@@ -114,7 +114,7 @@ struct Classify
                                   const Options& /*options*/) {
     return ClassifyPredictionsToJson(answers.predictions);
   }
-  // Whether predictions are of the type of the gold.
+  // Checks that predictions are of the type of the gold.
   static absl::Status CheckFiles(const Answers& answers,
                                  const ScoredFiles& files);
   static Scores Score(const Answers& answers, const Options& options) {

@@ -11,8 +11,8 @@ class App;
 
 namespace etc {
 
-// What the subcommand that the user chose does, once all arguments are read.
-// Results go to standard output, all else to standard error; a failure is
+// The action of the subcommand that the user chose, once all arguments are
+// read. Results go to standard output, all else to standard error; a failure is
 // returned.
 using Action = std::function<absl::Status()>;
 

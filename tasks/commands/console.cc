@@ -2,10 +2,12 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include <array>
 #include <cstdlib>
 #include <iostream>
+
 #include "absl/strings/numbers.h"
-#include <array>
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -75,7 +77,7 @@ std::string FormatSeconds(double seconds) {
   };
   constexpr std::array<Unit, 4> kUnits = {
       {{86400, "days"}, {3600, "h"}, {60, "min"}, {1, "s"}}};
-  // Of the next larger unit there is one and a half at least.
+  // Takes the largest unit that gives at least one and a half.
   for (const Unit& unit : kUnits) {
     const double count = seconds / unit.seconds;
     if (count >= 1.5 || unit.seconds == 1) {

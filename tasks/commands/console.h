@@ -1,10 +1,11 @@
 #ifndef ETC_TASKS_COMMANDS_CONSOLE_H_
 #define ETC_TASKS_COMMANDS_CONSOLE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
 #include "tasks/train/progress.h"
-#include <cstdint>
 
 namespace etc {
 
@@ -12,7 +13,7 @@ namespace etc {
 // lines now and then elsewhere.
 StreamReporter ConsoleReporter();
 
-// To standard error, "realetc: warning: " before each.
+// Prints to standard error, "realetc: warning: " before each.
 void PrintWarnings(const std::vector<std::string>& warnings);
 
 // "165 825 024"
@@ -27,7 +28,7 @@ std::string FormatSeconds(double seconds);
 // "[30522, 768]"
 std::string FormatShape(const std::vector<int64_t>& shape);
 
-// What a report of a problem should have: this program's version, and a line
+// Version text for a report of a problem: this program's version, and a line
 // for each fact of DescribeMachine (base/machine_description.h).
 std::string VersionText();
 

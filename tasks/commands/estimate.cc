@@ -27,7 +27,7 @@
 namespace etc {
 namespace {
 
-struct Arguments {
+struct EstimateArguments {
   std::string config;
   std::vector<std::string> overrides;
 };
@@ -134,7 +134,7 @@ void PrintDuration(const std::string& name, double seconds) {
   PrintLine(name, FormatSeconds(seconds));
 }
 
-// Returns the seconds of one update, with so many threads.
+// Returns the seconds of one update, with `threads` threads.
 double PrintTime(const FinetuneConfig& config, int64_t threads,
                  int64_t parameters, const HeadCost& head) {
   const MachineRates rates = MeasureRates(config);
@@ -193,8 +193,8 @@ void PrintGrid(const std::vector<GridSetting>& settings, double time) {
   }
 }
 
-// What is said before figures for the CPU where the run may be elsewhere.
-// A device that this machine has not may be on the one that is meant.
+// Returns warnings before figures for the CPU if the run may be elsewhere. A
+// device that this machine lacks may exist on the one that is meant.
 std::vector<std::string> DeviceWarnings(const std::string& device) {
   const absl::StatusOr<DeviceChoice> choice = ParseDevice(device);
   const bool is_cpu = !choice.ok() ||
@@ -211,7 +211,7 @@ std::vector<std::string> DeviceWarnings(const std::string& device) {
       "some hundred MB more for a layer of attention at a time")};
 }
 
-absl::Status Estimate(const Arguments& arguments) {
+absl::Status Estimate(const EstimateArguments& arguments) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig read,
                        ReadTaskConfig(arguments.config, arguments.overrides));
   ETC_ASSIGN_OR_RETURN(const std::vector<GridSetting> settings,
@@ -237,7 +237,7 @@ absl::Status Estimate(const Arguments& arguments) {
 }  // namespace
 
 void AddEstimateCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EstimateArguments>();
   CLI::App* command = program->add_subcommand(
       "estimate", "Parameters, memory and time of a configuration");
   command->footer(

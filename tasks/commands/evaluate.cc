@@ -24,18 +24,18 @@
 namespace etc {
 namespace {
 
-struct Arguments {
+struct EvaluateArguments {
   CheckpointRunOptions run;
-  // Of evaluate: all digits, for programs.
+  // For evaluate: all digits, for programs.
   bool json = false;
-  // Of predict: file for predictions.
+  // For predict: file for predictions.
   std::string output;
 };
 
-// For a process to wait for the others: no configuration says it here.
+// Seconds that a rank waits for the others: no configuration says it here.
 constexpr double kTimeoutSeconds = 600;
 
-// With progress and warnings on standard error.
+// Runs with progress and warnings on standard error.
 absl::StatusOr<CheckpointRun> Run(CheckpointRunOptions options,
                                   const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
@@ -77,7 +77,7 @@ absl::Status PrintScores(const CheckpointRun& run, bool json) {
   return absl::OkStatus();
 }
 
-absl::Status RunEvaluate(const Arguments& arguments) {
+absl::Status RunEvaluate(const EvaluateArguments& arguments) {
   return RunWithOthers(arguments.run, [&](const CheckpointRun& run) {
     return PrintScores(run, arguments.json);
   });
@@ -113,7 +113,7 @@ absl::Status CheckOutput(const std::string& output,
   return absl::OkStatus();
 }
 
-absl::Status RunPredict(const Arguments& arguments) {
+absl::Status RunPredict(const EvaluateArguments& arguments) {
   if (arguments.output.empty()) {
     return absl::InvalidArgumentError(
         "--output should name a file, but is empty");
@@ -156,7 +156,7 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
 }  // namespace
 
 void AddEvaluateCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EvaluateArguments>();
   CLI::App* command = program->add_subcommand(
       "evaluate", "Print a checkpoint's scores on a data set");
   command->footer(
@@ -175,7 +175,7 @@ void AddEvaluateCommand(CLI::App* program, Action* action) {
 }
 
 void AddPredictCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<EvaluateArguments>();
   CLI::App* command = program->add_subcommand(
       "predict", "Write a checkpoint's predictions in the official format");
   command->footer(

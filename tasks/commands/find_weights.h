@@ -7,13 +7,13 @@
 
 namespace etc {
 
-// The weights that `path` names: itself, or of the directory of a run, a seed
-// or a grid the checkpoint that stands for it (FindCheckpoint), which is then
-// said on standard error. A path without weights that is no such directory is
-// returned as it is: whoever opens it says what is missing.
+// Returns the weights that `path` names: itself, or for the directory of a run,
+// a seed or a grid the checkpoint that stands for it (FindCheckpoint), which is
+// then reported on standard error. A path without weights that is no such
+// directory is returned as it is: opening it gives the error.
 //   kDataLoss            a checkpoint is not as it was written
 //                        (CheckCheckpointFiles)
-//   kFailedPrecondition  what FindCheckpoint says
+//   kFailedPrecondition  errors of FindCheckpoint
 absl::StatusOr<std::string> FindWeights(const std::string& path);
 
 }  // namespace etc

@@ -1,5 +1,5 @@
-// `realetc inspect`: what is in a checkpoint, or what a task makes of a record
-// and how many examples of the training data.
+// `realetc inspect`: the contents of a checkpoint, or a record's examples and
+// the number of examples of the training data.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -33,7 +33,7 @@
 namespace etc {
 namespace {
 
-struct Arguments {
+struct InspectArguments {
   std::string checkpoint;
   std::string compare;
   std::string config;
@@ -128,7 +128,7 @@ absl::Status Compare(const std::string& checkpoint, const std::string& other) {
 
 // --data, or the first of `files` that the configuration names.
 absl::StatusOr<std::vector<std::string>> DataOf(
-    const Arguments& arguments, const std::vector<std::string>& files) {
+    const InspectArguments& arguments, const std::vector<std::string>& files) {
   if (!arguments.data.empty()) {
     return std::vector<std::string>{arguments.data};
   }
@@ -139,7 +139,7 @@ absl::StatusOr<std::vector<std::string>> DataOf(
   return files;
 }
 
-absl::Status InspectRecord(const Arguments& arguments,
+absl::Status InspectRecord(const InspectArguments& arguments,
                            const FinetuneConfig& config) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> data,
@@ -166,8 +166,8 @@ absl::Status InspectRecord(const Arguments& arguments,
   return absl::OkStatus();
 }
 
-// What train.num_train_examples should say, and why.
-absl::Status CountExamples(const Arguments& arguments,
+// Prints the right value of train.num_train_examples, and the reason.
+absl::Status CountExamples(const InspectArguments& arguments,
                            const FinetuneConfig& config) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> data,
                        DataOf(arguments, config.data.train));
@@ -204,7 +204,7 @@ absl::Status CountExamples(const Arguments& arguments,
   return absl::OkStatus();
 }
 
-absl::Status Inspect(const Arguments& arguments) {
+absl::Status Inspect(const InspectArguments& arguments) {
   if (arguments.checkpoint.empty()) {
     ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
                          ReadTaskConfig(arguments.config, arguments.overrides));
@@ -223,7 +223,7 @@ absl::Status Inspect(const Arguments& arguments) {
 }  // namespace
 
 void AddInspectCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = program->add_subcommand(
       "inspect", "Show a checkpoint's parameters, or what a record becomes");
   command->footer(

@@ -14,7 +14,7 @@ namespace etc {
 //   kInvalidArgument  the path is empty, or of something that is no file
 //   kNotFound         its directory is not there
 //   kAlreadyExists    it is one of the files `read`, which it would replace
-// and what the system says of a directory that cannot be written to.
+// and the system's errors for a directory that cannot be written to.
 absl::Status CheckOutputFile(const std::string& option, const std::string& path,
                              const std::vector<std::string>& read);
 

@@ -10,23 +10,23 @@
 
 namespace etc {
 
-// A command's work as one of the processes that a launcher has started, or as
-// the only one.
+// A command's work as one rank of a launched run, or as the only process.
 class ProcessRun {
  public:
-  // Joins the others, if the environment says that there are some; none is
-  // waited for longer than `timeout_s`.
+  // Joins the other ranks, if the environment says that there are some; waits
+  // for none longer than `timeout_s`.
   absl::Status Join(double timeout_s);
 
-  // Null: this process is alone.
+  // Null: there is one process.
   ProcessGroup* group() const { return group_.get(); }
-  // Whether this process speaks and writes for all.
+  // Returns true for rank 0, which prints and writes for all.
   bool is_first() const { return group_ == nullptr || group_->is_first(); }
-  // To standard error if this process speaks; else to nowhere.
+  // Reports to standard error on rank 0; else to nowhere.
   StreamReporter Reporter() const;
   void PrintWarnings(const std::vector<std::string>& warnings) const;
 
-  // `status` of the work; tells the others of an error that ends this process.
+  // Returns `status` of the work; tells the other ranks of an error that ends
+  // this one.
   absl::Status End(const absl::Status& status);
 
  private:

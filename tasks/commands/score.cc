@@ -19,7 +19,7 @@
 namespace etc {
 namespace {
 
-struct Arguments {
+struct ScoreArguments {
   std::string task;
   std::string gold;
   std::string predictions;
@@ -27,11 +27,11 @@ struct Arguments {
   // Directories; instead of gold and predictions.
   std::vector<std::string> runs;
   bool as_official = false;
-  // All digits, for programs.
+  // Prints all digits, for programs.
   bool json = false;
 };
 
-absl::Status Score(const Arguments& arguments) {
+absl::Status Score(const ScoreArguments& arguments) {
   if (!arguments.runs.empty()) {
     ETC_ASSIGN_OR_RETURN(const Metrics metrics,
                          ScoreRuns(arguments.task, arguments.runs));
@@ -62,7 +62,7 @@ absl::Status Score(const Arguments& arguments) {
 }  // namespace
 
 void AddScoreCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ScoreArguments>();
   CLI::App* command = program->add_subcommand(
       "score", "Score a prediction file against the gold file");
   std::string tasks = "Tasks:\n";

@@ -36,7 +36,7 @@
 namespace etc {
 namespace {
 
-struct Arguments {
+struct TokenizeArguments {
   std::vector<std::string> files;
   std::string output;
   std::string vocabulary;
@@ -53,7 +53,8 @@ struct Arguments {
 };
 
 // The vocabulary of a checkpoint or model, which knows its options, or a file.
-absl::StatusOr<TokenizerConfig> TokenizerOf(const Arguments& arguments) {
+absl::StatusOr<TokenizerConfig> TokenizerOf(
+    const TokenizeArguments& arguments) {
   TokenizerFiles found;
   ETC_ASSIGN_OR_RETURN(const bool is_directory,
                        IsDirectory(arguments.vocabulary));
@@ -99,7 +100,8 @@ absl::Status SetDocuments(const std::string& documents,
 }
 
 // Sets what the options of the text say, and refuses those of another format.
-absl::Status SetCorpus(const Arguments& arguments, CorpusOptions* options) {
+absl::Status SetCorpus(const TokenizeArguments& arguments,
+                       CorpusOptions* options) {
   options->format = arguments.format == "bert"   ? CorpusFormat::kBert
                     : arguments.format == "text" ? CorpusFormat::kText
                                                  : CorpusFormat::kJsonLines;
@@ -120,7 +122,8 @@ absl::Status SetCorpus(const Arguments& arguments, CorpusOptions* options) {
   return absl::OkStatus();
 }
 
-absl::Status SetOptions(const Arguments& arguments, TokenizeOptions* options) {
+absl::Status SetOptions(const TokenizeArguments& arguments,
+                        TokenizeOptions* options) {
   ETC_RETURN_IF_ERROR(SetCorpus(arguments, &options->corpus));
   options->invalid_utf8 = arguments.invalid_utf8 == "error"
                               ? InvalidUtf8::kError
@@ -138,7 +141,7 @@ absl::Status SetOptions(const Arguments& arguments, TokenizeOptions* options) {
   return absl::OkStatus();
 }
 
-// Not in the place of a file that may be dear to somebody.
+// Refuses to replace a file that may be dear to somebody.
 absl::Status CheckOutput(const std::string& output) {
   ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(output));
   if (!is_there) {
@@ -157,7 +160,7 @@ absl::Status CheckOutput(const std::string& output) {
   return absl::OkStatus();
 }
 
-void PrintLine(const std::string& name, const std::string& value) {
+void PrintField(const std::string& name, const std::string& value) {
   std::cout << absl::StreamFormat("%-10s %s\n", name, value);
 }
 
@@ -175,31 +178,32 @@ void PrintSummary(const TokenizedCorpus& corpus, const std::string& output,
   getrusage(RUSAGE_SELF, &end);
   const auto tokens = static_cast<double>(corpus.tokens);
   const auto bytes = static_cast<double>(corpus.text_bytes);
-  PrintLine("documents", FormatCount(corpus.documents));
-  PrintLine("sentences", FormatCount(corpus.sentences));
-  PrintLine("tokens",
-            absl::StrFormat("%s; %.1f a sentence, %s at most",
-                            FormatCount(corpus.tokens),
-                            tokens / static_cast<double>(corpus.sentences),
-                            FormatCount(corpus.longest_sentence)));
-  PrintLine("unknown",
-            absl::StrFormat(
-                "%.3f %%", 100 * static_cast<double>(corpus.unknown) / tokens));
-  PrintLine("text",
-            absl::StrFormat(
-                "%s in %s: %.1f MB/s, %.1f MB/s and core", FormatBytes(bytes),
-                FormatSeconds(seconds), bytes / 1e6 / seconds,
-                bytes / 1e6 / (CpuSeconds(end) - CpuSeconds(begin))));
-  PrintLine("memory", FormatBytes(static_cast<double>(end.ru_maxrss) * 1024));
+  PrintField("documents", FormatCount(corpus.documents));
+  PrintField("sentences", FormatCount(corpus.sentences));
+  PrintField("tokens",
+             absl::StrFormat("%s; %.1f a sentence, %s at most",
+                             FormatCount(corpus.tokens),
+                             tokens / static_cast<double>(corpus.sentences),
+                             FormatCount(corpus.longest_sentence)));
+  PrintField(
+      "unknown",
+      absl::StrFormat("%.3f %%",
+                      100 * static_cast<double>(corpus.unknown) / tokens));
+  PrintField("text",
+             absl::StrFormat(
+                 "%s in %s: %.1f MB/s, %.1f MB/s and core", FormatBytes(bytes),
+                 FormatSeconds(seconds), bytes / 1e6 / seconds,
+                 bytes / 1e6 / (CpuSeconds(end) - CpuSeconds(begin))));
+  PrintField("memory", FormatBytes(static_cast<double>(end.ru_maxrss) * 1024));
   std::error_code ignored;
-  PrintLine("store",
-            absl::StrCat(output, ", ",
-                         FormatBytes(static_cast<double>(
-                             std::filesystem::file_size(output, ignored)))));
+  PrintField("store",
+             absl::StrCat(output, ", ",
+                          FormatBytes(static_cast<double>(
+                              std::filesystem::file_size(output, ignored)))));
 }
 
 std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus,
-                                    const Arguments& arguments) {
+                                    const TokenizeArguments& arguments) {
   std::vector<std::string> warnings;
   if (corpus.replaced > 0) {
     warnings.push_back(absl::StrCat(
@@ -229,7 +233,7 @@ std::vector<std::string> WarningsOf(const TokenizedCorpus& corpus,
   return warnings;
 }
 
-absl::Status Tokenize(const Arguments& arguments) {
+absl::Status Tokenize(const TokenizeArguments& arguments) {
   TokenizeOptions options;
   ETC_RETURN_IF_ERROR(SetOptions(arguments, &options));
   ETC_ASSIGN_OR_RETURN(const TokenizerConfig config, TokenizerOf(arguments));
@@ -295,7 +299,7 @@ constexpr char kTokenizeFooter[] =
     "  realetc tokenize 'c4-*.json.gz' --format jsonl --field text \\\n"
     "    --vocabulary spiece.model --output c4.tokens";
 
-void AddTextOptions(CLI::App* command, Arguments* arguments) {
+void AddTextOptions(CLI::App* command, TokenizeArguments* arguments) {
   command
       ->add_option("--format", arguments->format,
                    "What the files are: bert, text or jsonl, see below")
@@ -327,7 +331,7 @@ void AddTextOptions(CLI::App* command, Arguments* arguments) {
 }  // namespace
 
 void AddTokenizeCommand(CLI::App* program, Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TokenizeArguments>();
   CLI::App* command = program->add_subcommand(
       "tokenize", "Make a token store of text, for pre-training");
   command->footer(kTokenizeFooter);

@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct TrainArguments {
   std::string config;
   std::vector<std::string> overrides;
   std::optional<std::string> output;
@@ -41,7 +41,7 @@ struct Arguments {
   std::vector<std::string> allow_changes;
 };
 
-absl::StatusOr<FinetuneConfig> ReadConfig(const Arguments& arguments) {
+absl::StatusOr<FinetuneConfig> ReadConfig(const TrainArguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   if (arguments.output.has_value()) {
     if (arguments.output->empty()) {
@@ -107,7 +107,7 @@ void PrintResult(const FinetuneResult& result, const std::string& main_metric) {
             << FormatScoreTable(deviations, main_metric);
 }
 
-// Whether the configuration is one for this command.
+// Checks that the configuration is one for this command.
 absl::Status CheckCommand(const FinetuneConfig& config, bool pretrains) {
   if ((config.task == kPretrainingTask) == pretrains) {
     return absl::OkStatus();
@@ -159,8 +159,8 @@ absl::Status CheckInputs(const FinetuneConfig& config) {
   return absl::OkStatus();
 }
 
-absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
-                   const ProcessRun& process) {
+absl::Status Train(const TrainArguments& arguments,
+                   const FinetuneConfig& config, const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
   const absl::StatusOr<GridResult> trained = FinetuneGrid(
       config,
@@ -193,7 +193,7 @@ absl::Status Train(const Arguments& arguments, const FinetuneConfig& config,
   return absl::OkStatus();
 }
 
-absl::Status RunTraining(const Arguments& arguments, bool pretrains) {
+absl::Status RunTraining(const TrainArguments& arguments, bool pretrains) {
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config, ReadConfig(arguments));
   ETC_RETURN_IF_ERROR(CheckCommand(config, pretrains));
   if (!arguments.resume) {
@@ -204,7 +204,7 @@ absl::Status RunTraining(const Arguments& arguments, bool pretrains) {
   return process.End(Train(arguments, config, process));
 }
 
-// What the two commands differ by.
+// The differences between the two commands.
 struct TrainingCommand {
   const char* name;
   const char* description;
@@ -214,7 +214,7 @@ struct TrainingCommand {
 
 void AddTrainingCommand(const TrainingCommand& training, CLI::App* program,
                         Action* action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command =
       program->add_subcommand(training.name, training.description);
   command->footer(training.footer);

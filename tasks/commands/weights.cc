@@ -55,7 +55,7 @@ bool IsSentencePiece(const std::string& path) {
   return path.ends_with(".model");
 }
 
-// What the arguments say of the tokenizer.
+// Applies the arguments to the tokenizer.
 absl::Status OverrideTokenizer(const ImportArguments& arguments,
                                TokenizerFiles* tokenizer) {
   if (!arguments.vocabulary.empty()) {
@@ -84,8 +84,8 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(
                         .split_punctuation = files.split_punctuation});
 }
 
-// Rows of RoBERTa's token table for another vocabulary, if this is what the
-// arguments ask for.
+// Returns rows of RoBERTa's token table for another vocabulary, if the
+// arguments ask for it.
 absl::StatusOr<std::vector<int64_t>> TokenRows(
     const ImportArguments& arguments) {
   const std::string byte_level =
@@ -134,7 +134,7 @@ absl::Status CheckTokenizer(const ImportPlan& plan) {
 
 // --- What is printed --------------------------------------------------------
 
-// Of each parameter where it comes from, and of each tensor why it is dropped.
+// Prints the source of each parameter, and the reason why a tensor is dropped.
 void PrintParameters(const ImportPlan& plan) {
   constexpr char kLine[] = "%-52s %-14s %-72s %s\n";
   std::cout << absl::StreamFormat(kLine, "parameter", "shape", "from", "how");
@@ -194,7 +194,7 @@ void PrintLabels(const std::vector<std::string>& labels) {
   PrintSome("outputs of the classifier", names);
 }
 
-// Which heads come along, and which do not.
+// Prints the heads that come along, and those that do not.
 void PrintHeads(const ImportPlan& plan) {
   std::set<std::string> left_out;
   for (const DroppedTensor& tensor : plan.plan.dropped) {

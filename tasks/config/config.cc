@@ -4,17 +4,18 @@
 #include <set>
 #include <system_error>
 #include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/bfloat16.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
-#include "etc/weights/tokenizer_files.h"
-#include "tasks/output/find_checkpoint.h"
-#include "tasks/config/config_fields.h"
-#include "tasks/config/grid.h"
-#include "tasks/config/device_choice.h"
 #include "etc/weights/source_config.h"
+#include "etc/weights/tokenizer_files.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/config_fields.h"
+#include "tasks/config/device_choice.h"
+#include "tasks/config/grid.h"
+#include "tasks/output/find_checkpoint.h"
 
 namespace etc {
 namespace {
@@ -200,7 +201,7 @@ absl::Status ReadTokenizerConfig(JsonObjectReader* reader,
   TokenizerFiles found;
   if (!config->init.empty()) {
     absl::StatusOr<TokenizerFiles> beside = FindTokenizer(config->init);
-    // Where another vocabulary is named, that of `init` need not be usable.
+    // If another vocabulary is named, that of `init` need not be usable.
     const auto* named =
         gives("vocabulary")
             ? object->find("vocabulary")->get_ptr<const std::string*>()

@@ -58,14 +58,14 @@ struct DataConfig {
   int64_t cache_megabytes = 1024;
   // Longest record, uncompressed.
   int64_t max_record_megabytes = 64;
-  // Training batches are cut from pools of so many batches' examples (at most
+  // Training batches are cut from pools of this many batches' examples (at most
   // those of an epoch) sorted by length; 1: batches do not depend on length.
   int64_t bucket_batches = 16;
-  // What to do with a record that is not in the official format: "error" or
+  // Treatment of a record that is not in the official format: "error" or
   // "skip".
   std::string on_bad_record = "error";
-  // Where a task splits texts into sentences: "icu", or a folder of the tables
-  // of NLTK's Punkt (tasks/text/sentence_splitter.h).
+  // Sentence splitter of a task: "icu", or a folder of the tables of NLTK's
+  // Punkt (tasks/text/sentence_splitter.h).
   std::string sentences = "icu";
 
   bool operator==(const DataConfig&) const = default;
@@ -114,21 +114,21 @@ struct TrainConfig {
   std::vector<int64_t> seeds = {1};
   // CPU threads; 0: OMP_NUM_THREADS, or as many as there are cores.
   int64_t threads = 0;
-  // Where the model is: "auto", "cpu", "cuda" or "cuda:1"
+  // Device of the model: "auto", "cpu", "cuda" or "cuda:1"
   // (tasks/config/device_choice.h).
   std::string device = "auto";
-  // Of the operands of the encoder's linear layers: "fp32" or "bf16"
+  // Precision of the operands of the encoder's linear layers: "fp32" or "bf16"
   // (base/linear.h).
   std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";
-  // Of several processes: whether each keeps the optimizer's state of a share
-  // of the parameters (tasks/train/optimizer_shards.h).
+  // True if each rank keeps the optimizer's state of its shard of the
+  // parameters (tasks/train/optimizer_shards.h).
   bool shard_optimizer = false;
-  // Of several processes: what sums the gradients of CUDA devices, "gloo" or
-  // "nccl"; on CPUs it is Gloo.
+  // Backend that all-reduces the gradients of CUDA devices, "gloo" or "nccl";
+  // on CPUs it is Gloo.
   std::string backend = "gloo";
-  // Of several processes: how long, at most, one waits for the others.
+  // Seconds that a rank waits for the others, at most.
   double timeout_s = 600;
 
   bool operator==(const TrainConfig&) const = default;
@@ -165,15 +165,16 @@ struct FinetuneConfig {
   // Lists of values by the names of fields (tasks/config/grid.h).
   nlohmann::json grid = nlohmann::json::object();
 
-  // What messages about it start with: the path of its file.
+  // Prefix of messages about it: the path of its file.
   std::string source;
   // The JSON that all this was read from, with the overrides in it.
   nlohmann::json json = nlohmann::json::object();
-  // Messages for the user about what is allowed, but likely not meant.
+  // Messages for the user about settings that are allowed, but likely not
+  // meant.
   std::vector<std::string> warnings;
 };
 
-// Whether there is a task of that name: the status of FindTask
+// Returns an error if there is no task of that name: the status of FindTask
 // (tasks/registry.h).
 using TaskNameCheck = std::function<absl::Status(const std::string& name)>;
 

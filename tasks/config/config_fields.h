@@ -26,16 +26,16 @@ struct FieldRule {
   std::optional<double> above;  // value > above
   std::optional<double> most;   // value <= most
   std::optional<double> below;  // value < below
-  // All that a string may be; none: anything.
+  // Values that a string may have; none: any.
   std::array<absl::string_view, 4> one_of = {};
-  // The value names files or a directory; a resumed run compares what is in
-  // them, wherever they are now. `no_file` is a value that stands for none.
+  // True if the value names files or a directory; a resumed run compares their
+  // contents, wherever they are now. `no_file` is a value that stands for none.
   bool names_files = false;
   absl::string_view no_file = "";
-  // Why a resumed run may have another value; empty: it may not.
+  // The reason why a resumed run may have another value; empty: it may not.
   absl::string_view may_change = "";
-  // The processes of a run may have different values, as what they do together
-  // does not depend on it.
+  // True if the ranks of a run may have different values, because no collective
+  // operation depends on it.
   bool is_local = false;
 };
 
@@ -67,7 +67,7 @@ void ForEachField(Config& config, Visitor visit) {
       ConfigTable<std::remove_const_t<Config>>::kFields);
 }
 
-// Whether the table has every field of the struct in its order: the fields'
+// True if the table has every field of the struct in its order: the fields'
 // types, and no value more, initialise it.
 template <typename Config>
 constexpr bool HasAllFields() {

@@ -14,7 +14,7 @@
 namespace etc {
 namespace {
 
-// How many there are, and why none.
+// Describes the number of devices, and the reason if there are none.
 std::string CountText(const CudaDevices& found) {
   if (!found.built) {
     return "this LibTorch was built without CUDA";
@@ -27,7 +27,7 @@ std::string CountText(const CudaDevices& found) {
              : absl::StrCat("there are ", Counted(found.count, "CUDA device"));
 }
 
-// All that there is: "cpu, cuda:0".
+// Names all devices: "cpu, cuda:0".
 std::string Names(const CudaDevices& found) {
   std::string names = "cpu";
   for (int64_t i = 0; i < found.count; ++i) {

@@ -10,15 +10,15 @@
 
 namespace etc {
 
-// Which device a model runs on, by name. Does without LibTorch, and is told
-// which devices there are: tasks/train/device.h asks.
+// Choice of the device that a model runs on, by name. Does without LibTorch,
+// and is told the devices that exist: tasks/train/device.h asks.
 
-// What `train.device` and --device may be: "auto" (CUDA where there is a
-// device, else the CPU), "cpu", "cuda" (the one of this process) or "cuda:1".
+// Value of `train.device` and --device: "auto" (CUDA if there is a device, else
+// the CPU), "cpu", "cuda" (the one of this rank) or "cuda:1".
 struct DeviceChoice {
   enum class Kind { kAuto, kCpu, kCuda };
   Kind kind = Kind::kAuto;
-  // Of the CUDA device, from 0; nothing: that of this process.
+  // Index of the CUDA device, from 0; nothing: that of this rank.
   std::optional<int64_t> index;
 };
 
@@ -27,21 +27,20 @@ absl::StatusOr<DeviceChoice> ParseDevice(const std::string& text);
 
 // The CUDA devices that this process sees.
 struct CudaDevices {
-  // Whether LibTorch was built with CUDA at all.
+  // True if LibTorch was built with CUDA at all.
   bool built = false;
   int64_t count = 0;
-  // Of each device: 8 for 8.6. Empty: not known.
+  // Major compute capability of each device: 8 for 8.6. Empty: not known.
   std::vector<int64_t> compute_capability_majors = {};
-  // The number of this process among those of its run on this machine, from 0.
-  // Each has the device of its number, unless it sees only one: launchers may
-  // hide those of the others.
+  // The local rank of this process, from 0. Each rank has the device of its
+  // number, unless it sees only one: launchers may hide those of the others.
   int64_t local_rank = 0;
 };
 
 struct ChosenDevice {
   // The index of the CUDA device; nothing: the CPU.
   std::optional<int64_t> cuda;
-  // Why this one, for people: 'train.device is "auto", and ...'.
+  // The reason for this one, for people: 'train.device is "auto", and ...'.
   std::string reason;
 
   // "cpu" or "cuda:1", as LibTorch prints it.

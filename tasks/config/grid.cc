@@ -1,11 +1,10 @@
 #include "tasks/config/grid.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <utility>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,13 +15,14 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
+#include "tasks/output/grid_results.h"
 
 namespace etc {
 
 using Json = nlohmann::json;
 
 absl::Status ApplyOverride(const std::string& text, Json* json) {
-  // It becomes a part of files in JSON.
+  // The name becomes a part of files in JSON.
   if (!IsUtf8(text)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--set ", QuotedName(text), " should be UTF-8, but is not",
@@ -183,17 +183,6 @@ absl::StatusOr<Json> ReadGrid(const Json& json, const std::string& where) {
   }
   ETC_RETURN_IF_ERROR(reader.Finish(JsonObjectReader::UnknownFields::kIgnore));
   return grid;
-}
-
-std::string GridValueText(const Json& value) {
-  constexpr double kExact = 1e15;
-  if (value.is_number_float()) {
-    const auto number = value.get<double>();
-    if (std::trunc(number) == number && std::abs(number) < kExact) {
-      return absl::StrCat(static_cast<int64_t>(number));
-    }
-  }
-  return value.is_string() ? value.get<std::string>() : JsonText(value);
 }
 
 absl::StatusOr<std::vector<GridSetting>> ExpandGrid(

@@ -3,12 +3,13 @@
 
 #include <string>
 #include <vector>
-#include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
-#include "tasks/config/config.h"
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
 #include "nlohmann/json_fwd.hpp"
+#include "tasks/config/config.h"
 
 namespace etc {
 
@@ -16,9 +17,9 @@ namespace etc {
 //
 //   "grid": {"train.epochs": [2, 3], "train.learning_rate": [2e-5, 3e-5]}
 //
-// It stands for one configuration for each combination of values. JSON objects
-// have no order, so fields are in that of the alphabet; values are in the order
-// written, and those of the last field change first.
+// A grid stands for one configuration for each combination of values. JSON
+// objects have no order, so fields are in that of the alphabet; values are in
+// the order written, and those of the last field change first.
 
 // The object `json` with a list for each field; `where` starts each message.
 //   kInvalidArgument  it is no such object; a list is empty, or has a value
@@ -33,7 +34,7 @@ struct GridSetting {
   // letters, digits and ".+-_" are written as %2F. Empty without a grid.
   std::string name;
   nlohmann::json values = nlohmann::json::object();  // by field
-  // With these values, and with that directory as its output.
+  // Configuration with these values, and with that directory as its output.
   FinetuneConfig config;
 };
 
@@ -45,12 +46,9 @@ struct GridSetting {
 absl::StatusOr<std::vector<GridSetting>> ExpandGrid(
     const FinetuneConfig& config, const TaskNameCheck& check_task = nullptr);
 
-// A value as people read it: "2e-05", "sum", "3" also for 3.0.
-std::string GridValueText(const nlohmann::json& value);
-
 // Applies one "train.learning_rate=3e-5" (see ReadFinetuneConfig) to `json`.
-// Whether the field exists is found out when the result is read. A field of the
-// grid has the dots of its name: "grid.train.epochs=[2, 3]".
+// Unknown fields are found when the result is read. A field of the grid has the
+// dots of its name: "grid.train.epochs=[2, 3]".
 //   kInvalidArgument  no "=", an empty name, or a path into what is no object
 absl::Status ApplyOverride(const std::string& text, nlohmann::json* json);
 

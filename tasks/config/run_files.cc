@@ -26,8 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files of `directory` whose names begin with `prefix`, by name. Those with
-// a dot in front are what version control and downloads leave there.
+// Returns the files of `directory` whose names begin with `prefix`, by name,
+// without those that version control and downloads leave there (a dot in
+// front).
 std::vector<std::string> FilesIn(const std::string& directory,
                                  const std::string& prefix) {
   std::vector<std::string> paths;
@@ -88,14 +89,14 @@ void KeepReadFiles(const std::string& field, std::vector<std::string>* paths) {
   });
 }
 
-// What is read of a file that another process reads too.
+// The samples to read of a file that another rank reads too.
 constexpr FileDigestOptions kSamples = {
     .largest_whole = 0, .sample_bytes = uint64_t{1} << 16, .num_samples = 16};
 
 // Reads many files on several threads.
-class FileReader {
+class RunFileReader {
  public:
-  FileReader(std::vector<RunFile*> files, const RunFilesListener& listener)
+  RunFileReader(std::vector<RunFile*> files, const RunFilesListener& listener)
       : files_(std::move(files)),
         listener_(listener),
         statuses_(files_.size()) {
@@ -166,10 +167,10 @@ class FileReader {
   uint64_t bytes_ = 0;  // guarded by mutex_
 };
 
-// Has each process read its share of the files, and tell the others.
-absl::Status ReadTogether(const std::vector<RunFile*>& files,
-                          const RunFilesListener& listener,
-                          const DataGroup& group) {
+// Makes each rank read its share of the files, and all-gathers the digests.
+absl::Status ReadSharded(const std::vector<RunFile*>& files,
+                         const RunFilesListener& listener,
+                         const DataGroup& group) {
   const auto owner = [&](size_t file) {
     return file % static_cast<size_t>(group.size);
   };
@@ -184,7 +185,7 @@ absl::Status ReadTogether(const std::vector<RunFile*>& files,
                          DigestFile(files[i]->path, nullptr, kSamples));
     samples.push_back(absl::StrCat(of_samples.bytes, " ", of_samples.digest));
   }
-  ETC_RETURN_IF_ERROR(FileReader(std::move(own), listener).ReadAll());
+  ETC_RETURN_IF_ERROR(RunFileReader(std::move(own), listener).ReadAll());
   for (size_t i = 0; i < files.size(); ++i) {
     absl::StrAppend(&mine, samples[i], "\t", files[i]->digest.digest, "\n");
   }
@@ -206,7 +207,7 @@ absl::Status ReadTogether(const std::vector<RunFile*>& files,
       others.push_back(files[i]);
     }
   }
-  return FileReader(std::move(others), listener).ReadAll();
+  return RunFileReader(std::move(others), listener).ReadAll();
 }
 
 }  // namespace
@@ -309,8 +310,8 @@ absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
     }
   }
   ETC_RETURN_IF_ERROR(group.size > 1
-                          ? ReadTogether(all, listener, group)
-                          : FileReader(std::move(all), listener).ReadAll());
+                          ? ReadSharded(all, listener, group)
+                          : RunFileReader(std::move(all), listener).ReadAll());
   return files;
 }
 

@@ -34,8 +34,8 @@ using RunFiles = std::map<std::string, std::vector<RunFile>>;
 std::set<std::string> NamesOfReadFiles(const std::string& field,
                                        const std::set<std::string>& names);
 
-// Called with how many of all the bytes have been read so far; its error ends
-// the reading and is returned. By one thread at a time.
+// Called with the bytes read so far, of `num_bytes`; its error ends the reading
+// and is returned. By one thread at a time.
 using RunFilesListener =
     std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
 
@@ -46,10 +46,10 @@ using RunFilesListener =
 // checkpoint. With a vocabulary come the files beside it that say how it is
 // used. A field whose value names no file at all has no entry.
 //
-// Of several processes, which all call it at the same time, each reads every so
-// manieth file and tells the others its digest. They take it if samples of
-// their own file, 1 MiB in all, are the same; else they read theirs, so that
-// the digests differ as the files do.
+// A collective operation: rank r reads files i with i % size == r, and the
+// digests are all-gathered. A rank takes another one's digest if samples of its
+// own file, 1 MiB in all, are the same; else it reads its file, so that the
+// digests differ as the files do.
 //   kNotFound         there is no such file; the message names the field
 //   kUnavailable      another process has ended
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,

@@ -133,7 +133,7 @@ std::map<std::string, Json> Flat(const Json& settings) {
   return flat;
 }
 
-// Whether `field` is `name` or within it.
+// Returns true if `field` is `name` or within it.
 bool IsWithin(const std::string& field, const std::string& name) {
   return field == name || absl::StartsWith(field, name + ".");
 }
@@ -248,6 +248,16 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
         absl::StrJoin(refused, " ")));
   }
   return changes;
+}
+
+RunOutput OutputOf(const FinetuneConfig& config) {
+  return {.directory = config.output,
+          .task = config.task,
+          .task_options = config.task_options,
+          .seeds = config.train.seeds,
+          .has_same_settings = [](const Json& one, const Json& other) {
+            return CheckSameSettings(one, other, {"train.seed"}).ok();
+          }};
 }
 
 std::vector<std::string> ExampleSettings(const FinetuneConfig& config) {

@@ -10,17 +10,18 @@
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
 #include "tasks/config/run_files.h"
+#include "tasks/output/results.h"
 
 namespace etc {
 
-// What a run depends on beside its configuration.
+// Inputs of a run beside its configuration.
 struct RunInputs {
   int64_t seed = 1;
-  // Of the training data; examples as ExampleSource::expected_examples.
+  // Sizes of the training data; examples as ExampleSource::expected_examples.
   int64_t num_records = 0;
   int64_t num_examples = 0;
-  // What the configuration's files are. A field that has no entry is compared
-  // by its value: data that are made in memory have no files.
+  // The configuration's files. A field that has no entry is compared by its
+  // value: data that are made in memory have no files.
   const RunFiles& files;
 };
 
@@ -43,25 +44,29 @@ struct SettingChange {
   std::string is;
 };
 
-// What a run began with against what it is to go on with. Files are compared by
-// their contents. Returns the changes, all of which `allowed` names: by the
-// field itself or the object that it is in ("train").
+// Compares the settings with which a run began to those with which it is to go
+// on. Files are compared by their contents. Returns the changes, all of which
+// `allowed` names: by the field itself or the object that it is in ("train").
 //   kFailedPrecondition  something else changed; the message has it all
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const nlohmann::json& then, const nlohmann::json& now,
     const std::vector<std::string>& allowed);
 
+// The output directory of the runs of a configuration.
+RunOutput OutputOf(const FinetuneConfig& config);
+
 // The settings, by field or object, on which the training examples and their
 // batches depend.
 std::vector<std::string> ExampleSettings(const FinetuneConfig& config);
 
-// Whether a change of the setting `field` makes the place in the training data
-// where a run stopped meaningless: it is one of `example_settings` or in one of
-// them, but is not data.dev.
+// Returns true if a change of the setting `field` invalidates the place in the
+// training data where a run stopped: it is one of `example_settings` or in one
+// of them, but is not data.dev.
 bool ChangesExamples(const std::vector<std::string>& example_settings,
                      const std::string& field);
 
-// Whether each of `names` is a field of a configuration, or an object in it.
+// Checks that each of `names` is a field of a configuration, or an object in
+// it.
 //   kInvalidArgument  with the nearest name that is
 absl::Status CheckFieldNames(const FinetuneConfig& config,
                              const std::vector<std::string>& names);

@@ -14,7 +14,7 @@
 namespace etc {
 namespace {
 
-// What `pattern` matches, in byte order whatever the locale.
+// Returns the paths that match `pattern`, in byte order whatever the locale.
 absl::StatusOr<std::vector<std::string>> FindMatches(
     const std::string& pattern) {
   glob_t found = {};

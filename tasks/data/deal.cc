@@ -60,7 +60,7 @@ std::vector<bool> DealMicroBatches(
   auto not_given = static_cast<int64_t>(order.size());
   for (const size_t i : order) {
     const size_t maker = MainMaker(micro_batches[i], processes);
-    // Those that have none yet each get one of those that are left.
+    // Each rank that has no micro-batch yet gets one of those left.
     const int64_t without =
         std::count(loads.begin(), loads.end(), 0) - (loads[maker] == 0 ? 1 : 0);
     if ((loads[maker] + costs[i]) * processes <= total && not_given > without) {

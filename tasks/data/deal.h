@@ -8,11 +8,11 @@
 
 namespace etc {
 
-// Which micro-batches of an update process `rank` of `processes` computes: all
-// have about the same to do, and each at least one if there are enough. As far
-// as that allows, a process gets those whose examples it has made (MakerOf).
-// The cost of a micro-batch is that of its padded tokens; a global token, which
-// sees all others, counts as four.
+// Selects the micro-batches of an update that rank `rank` of `processes`
+// computes: all ranks have about the same cost, and each at least one if there
+// are enough. As far as that allows, a rank gets those whose examples it has
+// made (MakerOf). The cost of a micro-batch is that of its padded tokens; a
+// global token, which sees all others, counts as four.
 std::vector<bool> DealMicroBatches(
     const std::vector<ExampleOutlines>& micro_batches, int64_t processes,
     int64_t rank);

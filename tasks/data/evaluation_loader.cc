@@ -108,7 +108,7 @@ absl::StatusOr<EvaluationLoader::Round> EvaluationLoader::TakeRound() {
 
 absl::Status EvaluationLoader::Announce() {
   if (is_first()) {
-    // As a status, which all learn: the others wait for this process.
+    // Broadcasts an error as well: the other ranks wait for this one.
     absl::StatusOr<Round> taken = NamingOutOfMemory(
         [] { return "making examples"; }, [&] { return TakeRound(); });
     if (options_.group.size > 1) {

@@ -21,21 +21,20 @@
 
 namespace etc {
 
-// Batches of an evaluation, one for each process.
+// Batches of an evaluation, one for each rank.
 struct EvaluationRound {
-  // By process. The first process has all of them, another one its own: the
-  // others are empty there. Fewer than processes in the last round; none after
-  // it.
+  // By rank. Rank 0 has all batches, any other rank its own: the others are
+  // empty there. The last round may have fewer batches than ranks; after it
+  // come empty ones.
   std::vector<Examples> batches;
   int64_t num_examples = 0;  // of all
 };
 
-// A data set in batches of `batch_size` in the order of its files; the last
-// one has what is left. Ids tell records apart (Example::IdKind): one that
-// comes again is an error, whatever `on_bad_record` says, since nobody knows
-// which of the two is bad. The first process of a group makes all examples,
-// from which predictions are made, and tells the others of which records their
-// batches are.
+// A data set in batches of `batch_size` in the order of its files; the last one
+// has the rest. Ids tell records apart (Example::IdKind): a repeated id is an
+// error, whatever `on_bad_record` says, since it is unknown which of the two is
+// bad. Rank 0 of a group makes all examples, from which predictions are made,
+// and broadcasts the records of each rank's batch.
 class EvaluationLoader {
  public:
   struct Options {
@@ -45,7 +44,7 @@ class EvaluationLoader {
     // True if a prediction file is to be made. Ids must then be unique among
     // all data files, also ids that are record numbers.
     bool predicts = false;
-    // As in TrainingLoaderOptions.
+    // Like the fields of TrainingLoaderOptions.
     int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
     const std::atomic<bool>* stop = nullptr;
     DataGroup group = {};
@@ -54,39 +53,40 @@ class EvaluationLoader {
   // `source` must outlive the loader.
   EvaluationLoader(const ExampleSource* source, Options options);
 
-  // The next round. Called in all processes, as often. An error of the first
-  // process is one of all; one in the batch of another, that process's alone.
+  // Returns the next round. A collective operation. An error of rank 0 is
+  // returned on all ranks; one in the batch of another rank, on that rank
+  // alone.
   absl::StatusOr<EvaluationRound> Next();
 
-  // Of the first process.
+  // Skipped records; complete on rank 0.
   const SkippedRecords& skipped() const { return gate_.skipped(); }
 
  private:
   using Round = std::vector<ExampleOutlines>;  // by batch
 
   bool is_first() const { return options_.group.rank == 0; }
-  // Batches of what the first process makes; none at the end.
+  // Takes batches of the examples that rank 0 makes; none at the end.
   absl::StatusOr<Round> TakeRound();
   absl::StatusOr<ExampleOutlines> TakeBatch();
   //   kInvalidArgument  the id of the record is that of an earlier one
   absl::Status CheckId(int64_t record, const ExampleOutlines& examples);
-  // Learns of another round, and has the examples of its own batch prefetched.
+  // Broadcasts another round, and prefetches the examples of this rank's batch.
   absl::Status Announce();
-  // Completes the batch of this process.
+  // Completes the batch of this rank.
   absl::Status CompleteOwn(ExampleOutlines* batch);
 
   const Options options_;
   const ExampleSource* const source_;
   RecordGate gate_;
   IdPlaces ids_;
-  // By id, of records that may come again, the hash of their input.
+  // The hash of the input by id, of records that may be repeated.
   std::map<std::string, size_t> inputs_;
   int64_t requested_ = 0;
   ExampleOutlines left_;  // made, but not yet in a batch
-  // Rounds that are announced: one ahead where there are several processes, for
-  // the time in which their examples are made.
+  // Rounds that are announced: one ahead if there are several ranks, so that
+  // their examples are made meanwhile.
   std::deque<Round> rounds_;
-  // Records of batches of this process to make, if it is not the first.
+  // Records of this rank's batches to make, if it is not rank 0.
   std::deque<RecordRequest> wanted_;
   ExampleStream stream_;
 };

@@ -10,17 +10,17 @@
 namespace etc {
 
 // One input of a model, without padding. The struct of a task derives from it
-// and adds the targets and what its predictions need.
+// and adds the targets and the data for predictions.
 struct Example {
   virtual ~Example() = default;
 
-  // How ids tell records apart.
+  // Meaning of ids.
   enum class IdKind {
     // Each occurs once in all files.
     kUnique,
     // The record has none: it is its number in its file.
     kNumber,
-    // As kUnique, but a record may come again with the same input.
+    // Like kUnique, but a record may be repeated with the same input.
     kOfText,
   };
 
@@ -33,14 +33,14 @@ struct Example {
   std::vector<int32_t> global_token_ids;
   std::vector<int32_t> global_type_ids;
   AttentionPattern pattern;
-  // Whether the record has the answer: what training needs.
+  // True if the record has the answer, which training needs.
   bool has_answer = true;
-  // Why training leaves the example out although nothing is wrong with its
-  // record ("the answer is not in the input"); empty: it does not.
+  // The reason why training leaves the example out although its record is
+  // correct ("the answer is not in the input"); empty: it is used.
   std::string left_out;
-  // What is wrong with the record for training alone, as the end of a message
-  // that begins with its place (".answers should have one answer"); empty:
-  // nothing. To training, the record is a bad one.
+  // An error of the record for training alone, as the end of a message that
+  // begins with its place (".answers should have one answer"); empty: none. To
+  // training, the record is a bad one.
   std::string training_error;
 
   // About the memory that the task's own part takes, in bytes.

@@ -20,9 +20,9 @@ struct ExampleCount {
 
 struct ExampleCountOptions {
   OnBadRecord on_bad_record = OnBadRecord::kError;
-  // How the examples are made; `prefetch` is best left as it is.
+  // Options of making the examples; `prefetch` is best left at its default.
   ExampleStreamOptions stream = {};
-  // Records are made until there are so many examples.
+  // Records are made until there are this many examples.
   int64_t enough = std::numeric_limits<int64_t>::max();
   // Called after each record, with how many are done. May be empty.
   std::function<void(int64_t records)> listener = nullptr;
@@ -34,9 +34,9 @@ struct ExampleCountOptions {
 absl::StatusOr<ExampleCount> CountTrainingExamples(
     const ExampleSource& source, const ExampleCountOptions& options);
 
-// Whether one epoch of `source` fills a batch. At least `batch_size` records
-// are taken to do so; of fewer the examples are counted (`options.enough` is
-// set here), since a record may have several.
+// Checks that one epoch of `source` fills a batch. At least `batch_size`
+// records are taken to do so; if there are fewer, the examples are counted
+// (`options.enough` is set here), since a record may have several.
 //   kFailedPrecondition  TooFewExamples
 absl::Status CheckFillsBatch(const ExampleSource& source, int64_t batch_size,
                              ExampleCountOptions options);

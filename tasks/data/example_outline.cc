@@ -89,7 +89,7 @@ Examples ExamplesOf(const ExampleOutlines& outlines) {
   return examples;
 }
 
-// As CBOR, to which it is all the same which bytes are in a message.
+// Serialises as CBOR, in which messages may hold any bytes.
 std::string OutlinesToBytes(
     const std::vector<absl::StatusOr<ExampleOutlines>>& outlines) {
   Json all = Json::array();

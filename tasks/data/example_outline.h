@@ -13,11 +13,11 @@
 
 namespace etc {
 
-// What is known of an example in all processes of a run, whichever has made it:
-// all that batches are cut by.
+// The part of an example that all ranks know, whichever has made it: batches
+// are cut by it.
 struct ExampleOutline {
   RecordRequest request;
-  // Which of the examples of the record it is: 0, 1, ...
+  // Index among the examples of the record: 0, 1, ...
   int64_t number = 0;
   int64_t long_length = 0;
   int64_t global_length = 0;
@@ -28,18 +28,20 @@ struct ExampleOutline {
 };
 using ExampleOutlines = std::vector<ExampleOutline>;
 
-// Of all examples of a record, or the error that they came to.
+// Returns the outlines of all examples of a record, or their error.
 absl::StatusOr<ExampleOutlines> OutlinesOf(
     RecordRequest request, const absl::StatusOr<Examples>& examples);
 
-// Completes an outline by what its record was made into in this process.
+// Sets the example of an outline from the examples that this rank made of its
+// record.
 //   kFailedPrecondition  it is another example: the data are others here
 absl::Status Complete(const Examples& made, ExampleOutline* outline);
 
 // The examples of outlines that are complete.
 Examples ExamplesOf(const ExampleOutlines& outlines);
 
-// Outlines, or why there are none, from process to process; without examples.
+// Serialises outlines, or their errors, to exchange them between ranks; without
+// examples.
 //   kInternal  they are not what OutlinesToBytes gave
 std::string OutlinesToBytes(
     const std::vector<absl::StatusOr<ExampleOutlines>>& outlines);

@@ -2,14 +2,15 @@
 #define ETC_TASKS_DATA_EXAMPLE_SOURCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
 #include "absl/status/statusor.h"
 #include "tasks/data/example.h"
-#include <functional>
 
 namespace etc {
 
@@ -19,7 +20,7 @@ using Examples = std::vector<std::shared_ptr<const Example>>;
 int64_t ExampleBytes(const Example& example);
 int64_t ExampleBytes(const Examples& examples);
 
-// Which record is wanted, and which of its versions.
+// A record and the version of it that is wanted.
 struct RecordRequest {
   int64_t record = 0;
   // Random numbers in the record's examples follow from this alone:
@@ -48,26 +49,25 @@ class ExampleSource {
   // source knows better.
   virtual int64_t expected_examples() const { return size(); }
 
-  // The examples of one record, the same at every call with the same request;
-  // most records give one. The key may decide what is in the examples
-  // (which tokens are masked), and how many there are.
+  // Returns the examples of one record, the same at every call with the same
+  // request; most records give one. The key may decide the contents of the
+  // examples (which tokens are masked), and their number.
   //   kInvalidArgument  the record is not as the official format has it
   virtual absl::StatusOr<Examples> Make(RecordRequest request) const = 0;
 
-  // How messages call a record of a file: "dev.tsv:17". Empty: it has no place
-  // of its own, and no id that would be somebody's.
+  // Name of a record of a file in messages: "dev.tsv:17". Empty: it has no
+  // place of its own, and no id from the file.
   virtual std::string Where(int64_t /*record*/) const { return ""; }
 
-  // Whether requests for one record with different keys may give different
-  // examples.
+  // Returns true if requests for one record with different keys may give
+  // different examples.
   virtual bool depends_on_key() const { return false; }
 };
 
-// Another source, of which it keeps what was made until `max_bytes` are full.
-// What came first stays: the records come in another random order each epoch,
-// so no choice of what to evict is better. Of a source that depends on the key
-// nothing is kept, since training never repeats a request. `source` must
-// outlive it.
+// Caches the examples of another source until `max_bytes` are full. The first
+// ones stay: the records come in another random order each epoch, so no other
+// eviction is better. Examples of a source that depends on the key are not
+// cached, since training never repeats a request. `source` must outlive it.
 class CachedSource : public ExampleSource {
  public:
   CachedSource(const ExampleSource* source, int64_t max_bytes)
@@ -90,21 +90,21 @@ class CachedSource : public ExampleSource {
   mutable std::unordered_map<int64_t, Examples> made_;  // by record
 };
 
-// The processes that share a data set; what a data set knows of
-// tasks/distributed/process_group.h.
+// The processes that share a data set: the part of
+// tasks/distributed/process_group.h that a data set needs.
 struct DataGroup {
   int64_t rank = 0;
   int64_t size = 1;
-  // Everybody's bytes, by rank: all processes call it, as often and in the same
-  // order. Not called where there is one process.
+  // All-gathers bytes, by rank: all ranks call it in the same order. Not called
+  // in a run of one process.
   std::function<absl::StatusOr<std::vector<std::string>>(
       const std::string& bytes)>
       gather = nullptr;
 };
 
-// The process that makes the examples of a record for all to know their
-// lengths: the same in each epoch, so that what it keeps of them
-// (CachedSource) is of use again.
+// Returns the rank that makes the examples of a record and shares their
+// outlines: the same in each epoch, so that the examples it has cached
+// (CachedSource) are of use again.
 inline int64_t MakerOf(int64_t record, int64_t processes) {
   return record % processes;
 }

@@ -52,7 +52,7 @@ class ExampleStream {
 
   struct Made {
     int64_t record;
-    // What ExampleSource::Make returned, or
+    // The result of ExampleSource::Make, or
     //   kCancelled          `options.stop` is true
     //   kResourceExhausted  the threads could not be started
     absl::StatusOr<Examples> examples;
@@ -81,7 +81,7 @@ class ExampleStream {
   void StopWorkers();
   void MakeExamplesUntilStopped();
   void Make(Slot* slot) const;
-  // Whether a worker may begin another record; with `mutex_` held.
+  // Returns true if a worker may begin another record; with `mutex_` held.
   bool MayBegin() const;
   bool IsStopped() const;
   // Adds slots for records of the sequence until as many as allowed wait.

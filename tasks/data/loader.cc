@@ -16,7 +16,7 @@
 namespace etc {
 namespace {
 
-// Cuts `examples` into parts of `size`; the last has what is left.
+// Cuts `examples` into parts of `size`; the last has the rest.
 std::vector<ExampleOutlines> Cut(const ExampleOutlines& examples,
                                  int64_t size) {
   std::vector<ExampleOutlines> parts;

@@ -21,8 +21,8 @@
 
 namespace etc {
 
-// Where in the training data a batch begins; everything that the loader does
-// next follows from it. The pool that the batch is cut from begins at example
+// Position in the training data at which a batch begins; the loader's further
+// output follows from it. The pool that the batch is cut from begins at example
 // `example` of the record at place `record` in the order of `epoch`.
 struct LoaderPosition {
   int64_t epoch = 0;
@@ -41,48 +41,48 @@ struct TrainingLoaderOptions {
   int64_t bucket_batches = 16;
   int64_t workers = 1;
   OnBadRecord on_bad_record = OnBadRecord::kError;
-  // Memory for prefetched examples, and for those of a pool; of each process,
-  // and the latter the same in all.
+  // Bytes for prefetched examples, and for those of a pool, on each rank. The
+  // limit of pools must be the same on all ranks.
   int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
   int64_t max_pool_bytes = std::numeric_limits<int64_t>::max();
   // True ends the waiting for examples. May be null.
   const std::atomic<bool>* stop = nullptr;
-  // Among which the micro-batches of a batch are dealt out.
+  // The ranks to which the micro-batches of a batch are dealt.
   DataGroup group = {};
 };
 
 struct TrainingBatch {
-  // The first micro-batch of this process.
+  // The first micro-batch of this rank.
   const Examples& first_here() const {
     return *std::find_if(
         micro_batches.begin(), micro_batches.end(),
         [](const auto& examples) { return !examples.empty(); });
   }
 
-  // Of `micro_batch_size` examples each, the last of what is left; shorter
-  // examples come first. `batch_size` examples in all. Those that another
-  // process computes are empty.
+  // Micro-batches of `micro_batch_size` examples, the last one of the rest;
+  // shorter examples come first. `batch_size` examples in all. Micro-batches
+  // that another rank computes are empty.
   std::vector<Examples> micro_batches;
   int64_t epoch = 0;
-  // Where the batch after this one begins.
+  // Position of the batch after this one.
   LoaderPosition next;
 };
 
 // Training batches without end. Each epoch has the records in another random
 // order, and requests each with the key of RequestInEpoch. Pools of
-// bucket_batches * batch_size examples (the last one of what is left) are taken
+// bucket_batches * batch_size examples (the last one of the rest) are taken
 // from it, sorted by length and cut into batches, which come in random order;
 // so a batch holds examples of about the same length. The examples at the end
 // of an epoch that fill no batch are left out. All of this follows from the
 // seed, the batch size, bucket_batches and the position: not from time, the
-// number of workers or of processes or the micro-batch size. So a loader that
+// number of workers or of ranks or the micro-batch size. So a loader that
 // starts at `TrainingBatch::next` gives the very batches, with the very
 // examples, that the first one would have given.
 //
-// Of several processes each makes its records (MakerOf) and tells the others
-// their outlines, by which all of them cut the same pools and deal the same
-// micro-batches. Besides, a process makes again the records of others that the
-// micro-batches dealt to it need, ahead of time as the rest.
+// With several ranks each makes its own records (MakerOf) and all-gathers their
+// outlines, by which all of them cut the same pools and deal the same
+// micro-batches. A rank makes again those records of others that its
+// micro-batches need, prefetched like the rest.
 class TrainingLoader {
  public:
   // `source` must outlive the loader.
@@ -90,9 +90,9 @@ class TrainingLoader {
                  const TrainingLoaderOptions& options,
                  LoaderPosition start = {});
 
-  // Called in all processes, as often. What goes wrong in the making of
-  // outlines is an error of all; in the making of this process's examples, its
-  // alone.
+  // Returns the next batch. A collective operation. Errors in making outlines
+  // are returned on all ranks; an error in making this rank's examples, on this
+  // rank alone.
   //   kInvalidArgument    a bad record, with OnBadRecord::kError
   //   kFailedPrecondition all the data do not fill one batch; or a process has
   //                       other data
@@ -111,8 +111,8 @@ class TrainingLoader {
   RecordRequest NextRequest();
   absl::Status FillPool();
   void CutPool(ExampleOutlines examples);
-  // Leaves of a batch what this process computes, and wants what it has not
-  // made of that.
+  // Keeps the micro-batches of a batch that this rank computes, and requests
+  // those of their records that it has not made.
   void TakeShare(MicroBatches* batch);
   // Makes the next record that is wanted.
   absl::Status MakeWanted();
@@ -125,7 +125,7 @@ class TrainingLoader {
   LoaderPosition requested_;
   std::vector<int64_t> order_;  // of its epoch; empty: not drawn yet
 
-  // Where the pool begins, and where the one after it does.
+  // Positions of the pool and of the one after it.
   LoaderPosition pool_begin_;
   LoaderPosition pool_end_;
   // The record at `pool_end_`, if it was taken from the stream.
@@ -134,7 +134,7 @@ class TrainingLoader {
   int64_t next_batch_ = 0;
 
   OutlineStream outlines_;
-  // Records of other processes to make, in the order of the batches, and the
+  // Records of other ranks to make, in the order of the batches, and the
   // outlines in the pool that they complete.
   std::deque<RecordRequest> wanted_;
   std::unordered_map<int64_t, std::vector<ExampleOutline*>> incomplete_;

@@ -58,7 +58,7 @@ absl::Status OutlineStream::Exchange() {
     block.push_back(requests_.front());
     requests_.pop_front();
     if (IsOwn(block.back())) {
-      // As a status, which all learn: the others wait for this process.
+      // Shares an error as well: the other ranks wait for this one.
       own.push_back(NamingOutOfMemory([] { return "making examples"; },
                                       [&] { return MakeOwn(block.back()); }));
     }

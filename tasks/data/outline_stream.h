@@ -16,26 +16,26 @@
 
 namespace etc {
 
-// The outlines of a sequence of records without end, the same in all processes
-// of a group, of which each makes those of its records (MakerOf) and has their
-// examples. The processes tell each other of so many records at a time.
+// The outlines of an endless sequence of records, the same on all ranks of a
+// group. Each rank makes those of its own records (MakerOf) and has their
+// examples; outlines are all-gathered in blocks.
 class OutlineStream {
  public:
   using Sequence = std::function<RecordRequest()>;
 
-  // `source` must outlive the stream. `sequence` is the same in all processes;
-  // `block` is how many records are told of at a time, where there are several.
+  // `source` must outlive the stream. `sequence` is the same on all ranks;
+  // `block` is the number of records per all-gather, if there are several
+  // ranks.
   OutlineStream(const ExampleSource* source, Sequence sequence,
                 const ExampleStreamOptions& options, DataGroup group,
                 int64_t block);
 
   struct Outlined {
     int64_t record = 0;
-    // What ExampleStream::Next gave in the process that makes the record.
+    // The result of ExampleStream::Next on the rank that makes the record.
     absl::StatusOr<ExampleOutlines> examples;
   };
-  // The next record, until the call after this one. Called in all processes, as
-  // often.
+  // Returns the next record, valid until the next call. A collective operation.
   //   what the group's `gather` returns: another process has ended
   absl::StatusOr<Outlined*> Next();
 
@@ -46,7 +46,7 @@ class OutlineStream {
   void TakeRequest();
   std::optional<RecordRequest> NextOwn();
   absl::StatusOr<ExampleOutlines> MakeOwn(RecordRequest request);
-  // Replaces `told_` by another block.
+  // All-gathers another block into `told_`.
   absl::Status Exchange();
   bool IsOwn(RecordRequest request) const;
 
@@ -54,8 +54,8 @@ class OutlineStream {
   const DataGroup group_;
   const int64_t block_;
   const int64_t num_records_;
-  // Of the sequence: not told of yet, and those of this process which the
-  // stream does not have yet.
+  // Requests of the sequence that are not yet exchanged, and those of this rank
+  // that the stream does not have yet.
   std::deque<RecordRequest> requests_;
   std::deque<RecordRequest> own_;
   std::vector<Outlined> told_;

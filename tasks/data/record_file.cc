@@ -67,8 +67,8 @@ absl::StatusOr<RecordFile> RecordFile::OpenWithin(const std::string& path,
   return RecordFile(std::move(plain), scanner.TakeExtents());
 }
 
-// As CBOR: [bytes of the file, places of the records, is it gzip, bytes of its
-// contents, points].
+// Serialised as CBOR: [bytes of the file, places of the records, is it gzip,
+// bytes of its contents, points].
 std::string RecordFile::Index() const {
   std::vector<uint64_t> places;
   places.reserve(2 * extents_.size());
@@ -147,7 +147,7 @@ absl::StatusOr<std::string> RecordFile::Read(int64_t index) const {
                                               index, "; it has ", size()));
   }
   const auto& [begin, length] = extents_[static_cast<size_t>(index)];
-  // By name: clang 14 captures no structured binding otherwise.
+  // Captured by name: clang 14 captures no structured binding otherwise.
   return std::visit([begin = begin, length = length](
                         const auto& file) { return file.Read(begin, length); },
                     file_);

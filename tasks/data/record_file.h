@@ -50,7 +50,7 @@ class RecordFile {
 
   // The JSON text of record `index`, 0 <= index < size(). Thread-safe.
   absl::StatusOr<std::string> Read(int64_t index) const;
-  // How messages call it: "<path>: record 17".
+  // Name of a record in messages: "<path>: record 17".
   std::string Where(int64_t index) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace etc {
 namespace {
 
-// What marks the status of KnownDefect.
+// Payload URL that marks the status of KnownDefect.
 constexpr char kKnownDefect[] = "etc.known_defect";
 
 }  // namespace

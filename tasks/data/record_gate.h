@@ -12,8 +12,8 @@
 
 namespace etc {
 
-// What to do with a record that is not as the official format has it: end the
-// run, or skip the record.
+// Treatment of a record that is not as the official format has it: end the run,
+// or skip the record.
 enum class OnBadRecord { kError, kSkip };
 
 // The status of a record that is skipped and counted in any case
@@ -21,11 +21,12 @@ enum class OnBadRecord { kError, kSkip };
 absl::Status KnownDefect(const std::string& message);
 bool IsKnownDefect(const absl::Status& status);
 
-// What was not used, each record counted once however often it is read.
+// Counts of unused records and examples, each record counted once however often
+// it is read.
 struct SkippedRecords {
   // Bad records, with OnBadRecord::kSkip or KnownDefect.
   int64_t count = 0;
-  // What is wrong with the first of them.
+  // The error in the first of them.
   std::string first_message;
   // Examples that training leaves out, by the reason (Example::left_out).
   std::map<std::string, int64_t> left_out;
@@ -35,13 +36,13 @@ struct SkippedRecords {
 // read: any value may stand in their place.
 enum class RecordUse { kTraining, kEvaluation, kPrediction };
 
-// Filters what is made of records: applies OnBadRecord, and for training leaves
+// Filters the examples of records: applies OnBadRecord, and for training leaves
 // out the examples that it cannot use.
 class RecordGate {
  public:
   RecordGate(RecordUse use, OnBadRecord on_bad_record, int64_t num_records);
 
-  // Those of the examples of `record` that are used; none of a bad record that
+  // Returns the examples of `record` that are used; none of a bad record that
   // is skipped.
   absl::StatusOr<ExampleOutlines> Pass(
       int64_t record, absl::StatusOr<ExampleOutlines> examples);
@@ -50,7 +51,7 @@ class RecordGate {
  private:
   const RecordUse use_;
   const OnBadRecord on_bad_record_;
-  // Whether a record of that index has been counted.
+  // True for the records that have been counted, by index.
   std::vector<bool> is_counted_;
   SkippedRecords skipped_;
 };

@@ -18,7 +18,7 @@ class RecordIndexBudget {
  public:
   explicit RecordIndexBudget(int64_t bytes) : bytes_(bytes), left_(bytes) {}
 
-  // An eighth of what the process may have.
+  // An eighth of the process's memory.
   static RecordIndexBudget ShareOfProcess();
 
   int64_t bytes() const { return bytes_; }
@@ -30,7 +30,7 @@ class RecordIndexBudget {
   std::atomic<int64_t> left_;
 };
 
-// What a file may make the program hold in memory.
+// Limits on the memory that a file may make the program take.
 struct RecordLimits {
   uint64_t max_record_bytes = 64'000'000;
   // The field of a configuration that says so; empty: none does.
@@ -46,10 +46,10 @@ struct RecordLimits {
 //   [ {...}, {...} ]     an array of objects
 //   {...}\n{...}\n       objects, each on a line (or more) of its own
 //
-// Only strings, brackets and what stands between records are checked: the
-// inside of a record is left to the JSON parser. Besides the extents that it
-// finds, whose memory it takes from `limits.index`, it needs constant memory: a
-// gzip file may unpack to a thousand times its length.
+// Checks only strings, brackets and the text between records: the inside of a
+// record is left to the JSON parser. Besides the extents that it finds, whose
+// memory it takes from `limits.index`, it needs constant memory: a gzip file
+// may unpack to a thousand times its length.
 class RecordScanner {
  public:
   // First byte and number of bytes.
@@ -101,10 +101,10 @@ class RecordScanner {
   absl::string_view ExpectedBetweenRecords() const;
   absl::Status OpenBracket(char bracket, uint64_t byte);
   absl::Status CloseBracket(char bracket, uint64_t byte);
-  // Whether a record that goes as far as `end` is too long already.
+  // Returns an error if a record that extends to `end` is too long already.
   absl::Status CheckLength(uint64_t end) const;
   absl::Status AddExtent(uint64_t end);
-  // Where the record begins, as messages start.
+  // Position at which the record begins, as messages start.
   std::string AtRecord() const;
   absl::Status Error(uint64_t byte, absl::string_view message) const;
   // Offset in the file of a byte of the chunk that is being scanned.

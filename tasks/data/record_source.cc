@@ -5,17 +5,18 @@
 #include <cstddef>
 #include <filesystem>
 #include <future>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/cpu_limit.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/data/data_files.h"
-#include <iterator>
 #include "tasks/data/record_gate.h"
 
 namespace etc {
@@ -23,8 +24,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Opens many files on several threads, or scans of them what is this process's
-// share and has the others tell of the rest.
+// Opens many files on several threads; with several ranks, scans this rank's
+// shard of them and all-gathers the indices.
 class FileOpener {
  public:
   FileOpener(const std::vector<std::string>& paths,
@@ -48,7 +49,7 @@ class FileOpener {
   absl::StatusOr<std::vector<RecordFile>> OpenAll() {
     ScanOwn();
     if (group_.size > 1) {
-      ETC_RETURN_IF_ERROR(TellOthers());
+      ETC_RETURN_IF_ERROR(AllGatherIndices());
     }
     std::vector<RecordFile> files;
     for (std::optional<absl::StatusOr<RecordFile>>& file : files_) {
@@ -82,9 +83,9 @@ class FileOpener {
     }
   }
 
-  // Of each process, by file, a message and its code, or the file's index; what
-  // was not opened is null.
-  absl::Status TellOthers() {
+  // All-gathers for each file of each rank its index, or a message and its
+  // code; null for files that a rank did not open.
+  absl::Status AllGatherIndices() {
     Json own = Json::array();
     for (const std::optional<absl::StatusOr<RecordFile>>& file : files_) {
       if (!file.has_value()) {
@@ -102,7 +103,7 @@ class FileOpener {
                          group_.gather(bytes));
     try {
       for (size_t rank = 0; rank < all.size(); ++rank) {
-        ETC_RETURN_IF_ERROR(Learn(Json::from_cbor(all[rank]), rank));
+        ETC_RETURN_IF_ERROR(TakeIndices(Json::from_cbor(all[rank]), rank));
       }
     } catch (const Json::exception& error) {
       return absl::InternalError(
@@ -112,7 +113,7 @@ class FileOpener {
     return absl::OkStatus();
   }
 
-  absl::Status Learn(const Json& told, size_t rank) {
+  absl::Status TakeIndices(const Json& told, size_t rank) {
     if (told.size() != paths_.size()) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the processes should have the same data, but process ", rank,
@@ -248,7 +249,7 @@ absl::StatusOr<std::vector<FileRecord>> ReadAllFiles(
   std::vector<uint64_t> sizes;
   uint64_t num_bytes = 0;
   for (const std::string& path : paths) {
-    // Whoever reads the file says what is wrong with it.
+    // Opening the file reports the error.
     std::error_code error;
     const uint64_t size = std::filesystem::file_size(path, error);
     sizes.push_back(error ? 0 : size);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
@@ -27,15 +28,13 @@ class RecordSource : public ExampleSource {
   using Listener =
       std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
 
-  // The files that `patterns` name (tasks/data/data_files.h). Several are
-  // opened at once, on as many threads as there are cores. Of several mistakes
-  // that of the first file is returned.
-  // Without an index in `limits`, all files share
-  // RecordIndexBudget::ShareOfProcess().
+  // Opens the files that `patterns` name (tasks/data/data_files.h), several at
+  // once, on as many threads as there are cores. If several have mistakes, that
+  // of the first file is returned. Without an index in `limits`, all files
+  // share RecordIndexBudget::ShareOfProcess().
   //
-  // Of several processes, which all open the same files at the same time, each
-  // scans every so manieth one, and they tell each other what they found. A
-  // mistake is one of all.
+  // A collective operation: rank r scans files i with i % size == r; the
+  // indices are all-gathered. A mistake is returned on all ranks.
   //   kFailedPrecondition  they have other files
   static absl::StatusOr<std::unique_ptr<RecordSource>> Open(
       const std::vector<std::string>& patterns, ExampleMaker maker,
@@ -65,11 +64,11 @@ class RecordSource : public ExampleSource {
 // (tables, nested lists), as the JSON object that a task reads.
 struct FileRecord {
   std::string json;
-  // How messages call it: "dev.tsv:17".
+  // Name in messages: "dev.tsv:17".
   std::string where;
-  // What is wrong with a record that everyone leaves out, since the official
-  // file itself is broken there: it is skipped and counted, whatever
-  // data.on_bad_record says. Empty: nothing.
+  // Reason why everybody leaves this record out, since the official file itself
+  // is broken there: it is skipped and counted, whatever data.on_bad_record
+  // says. Empty: none.
   std::string broken = {};
 };
 

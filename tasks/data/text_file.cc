@@ -47,7 +47,7 @@ absl::Status TextFile::FillFromGzip(char* destination, size_t* size) {
 }
 
 absl::Status TextFile::Fill() {
-  // What was given is of no use any more.
+  // Text handed out before is of no use any more.
   buffer_.erase(0, std::exchange(begin_, 0));
   const size_t before = buffer_.size();
   size_t size = kFillBytes;

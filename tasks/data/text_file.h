@@ -25,7 +25,7 @@ class TextFile {
     std::string max_line_field = {};
   };
 
-  // What RandomAccessFile::Open says.
+  // Opens a file; errors of RandomAccessFile::Open.
   static absl::StatusOr<std::unique_ptr<TextFile>> Open(const std::string& path,
                                                         const Options& options);
 
@@ -34,11 +34,11 @@ class TextFile {
   // False at the end of the file. `*line` stays as it is until the next call.
   //   kDataLoss           damaged gzip data; the message has the byte
   //   kResourceExhausted  the line is too long; the message has its number
-  // and what the system says.
+  // and the system's errors.
   absl::StatusOr<bool> NextLine(absl::string_view* line);
 
   const std::string& path() const { return file_.path(); }
-  // Of the last line that was read, from 1.
+  // Number of the last line that was read, from 1.
   int64_t line_number() const { return line_number_; }
   // Bytes of the file read so far, and all of them; packed, if it is gzip.
   uint64_t position() const;

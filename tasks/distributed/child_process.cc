@@ -32,7 +32,7 @@ absl::StatusOr<Pipe> MakePipe() {
   return Pipe{.read = Descriptor(ends[0]), .write = Descriptor(ends[1])};
 }
 
-// For execve, which wants pointers that end with a null.
+// Returns pointers for execve, which must end with a null.
 std::vector<char*> Pointers(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
@@ -43,8 +43,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-// All that the new process needs, made before it exists: between fork and
-// execve only async-signal-safe functions may be called.
+// Everything that the new process needs, made before it exists: between fork
+// and execve only async-signal-safe functions may be called.
 struct ChildPlan {
   const char* path = nullptr;
   char* const* arguments = nullptr;
@@ -120,7 +120,7 @@ absl::StatusOr<ChildProcess> StartChild(const ChildProgram& program) {
   ETC_ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ETC_ASSIGN_OR_RETURN(Pipe err, MakePipe());
   ETC_ASSIGN_OR_RETURN(Pipe error, MakePipe());
-  // Only this end: the process itself should wait when its pipe is full.
+  // Sets only this end: the process itself should wait when its pipe is full.
   fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
   fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
   const std::vector<char*> arguments = Pointers(program.arguments);

@@ -2,11 +2,13 @@
 #define ETC_TASKS_DISTRIBUTED_CHILD_PROCESS_H_
 
 #include <sys/types.h>
-#include <string>
-#include <vector>
-#include "absl/status/statusor.h"
 #include <unistd.h>
+
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace etc {
 
@@ -34,19 +36,19 @@ class Descriptor {
   int value_;
 };
 
-// What a process runs.
+// The program of a process.
 struct ChildProgram {
   std::string path;
-  // From argv[0], its name, on.
+  // Arguments from argv[0], its name, on.
   std::vector<std::string> arguments;
-  // All of it, as "NAME=value".
+  // The whole environment, as "NAME=value".
   std::vector<std::string> environment;
 };
 
 // A process that was started. Whoever has it must wait for `pid`.
 struct ChildProcess {
   pid_t pid = -1;
-  // Where its standard output and error can be read; reading does not wait.
+  // Ends of pipes to read its standard output and error; reading does not wait.
   Descriptor out;
   Descriptor err;
 };

@@ -12,21 +12,22 @@ namespace etc {
 inline constexpr int64_t kMostLaunchedProcesses = 1024;
 
 struct LaunchOptions {
-  // How many, in [1, kMostLaunchedProcesses].
+  // Number of processes, in [1, kMostLaunchedProcesses].
   int64_t processes = 1;
   // The arguments of each; the first is a command other than "launch".
   std::vector<std::string> command;
-  // How long the others may take to end after one has failed, in seconds; then
-  // they get SIGTERM, and after the same time again SIGKILL. The first process
-  // saves what was trained in it. In [0, 1e6].
+  // Seconds that the others may take to end after one has failed; then they get
+  // SIGTERM, and after the same time again SIGKILL. Rank 0 saves a checkpoint
+  // in that time. In [0, 1e6].
   double grace_seconds = 30;
-  // What is started, by default this very program, and its argv[0].
+  // The program to start, by default this very one, and its argv[0].
   std::string program = "/proc/self/exe";
   std::string name = "realetc";
   // Standard output gets that of process 0 as it is, without "[0] ", for other
   // programs to read; that of the others goes to standard error.
   bool plain_output = false;
-  // Where the lines of standard output and of standard error go. Stay open.
+  // Descriptors for the lines of standard output and of standard error. Stay
+  // open.
   int out_fd = 1;
   int err_fd = 2;
 };
@@ -39,11 +40,11 @@ struct LaunchOptions {
 //
 // Writes their output line by line with "[rank] " before each, passes
 // kStopSignals (base/interrupt.h) on, but not those that are ignored, and
-// returns when all have ended. When one fails, the others
-// are ended after the grace time; but once a signal was passed on, an exit code
-// is what was asked for, and the others have all their time to save. If this
-// process is killed, they get SIGTERM. To be called by one thread of a process
-// at a time; the processes end if that thread does.
+// returns when all have ended. When one fails, the others are ended after the
+// grace time; but once a signal was passed on, exits are expected, and the
+// others have all their time to save. If this process is killed, they get
+// SIGTERM. Must be called by one thread of a process at a time; the processes
+// end if that thread does.
 //
 //   kInvalidArgument     the options are wrong
 //   kFailedPrecondition  this process was itself started as one of a run

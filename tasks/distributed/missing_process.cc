@@ -40,8 +40,8 @@ std::string ValueOf(c10d::Store& store, const std::string& key) {
   }
 }
 
-// Which boot of which machine this is: processes with the same one can look for
-// each other.
+// Identifies a boot of a machine: processes with the same one can look for one
+// another.
 std::string BootId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -61,8 +61,8 @@ bool IsRunning(int64_t pid) {
          (line[end + 2] != 'Z' && line[end + 2] != 'X');
 }
 
-// Whether the process that has introduced itself so does not run any more;
-// false if it is on another machine than that of `boot`.
+// Returns true if the process of an introduction has ended; false if it is on
+// another machine than that of `boot`.
 bool HasEnded(const std::string& introduction, const std::string& boot) {
   const std::pair<std::string, std::string> process =
       absl::StrSplit(introduction, ' ');
@@ -71,8 +71,8 @@ bool HasEnded(const std::string& introduction, const std::string& boot) {
          absl::SimpleAtoi(process.second, &pid) && !IsRunning(pid);
 }
 
-// What the store says of the others. Each process that has lost a connection
-// says there that it is there.
+// The other ranks according to the store. Each rank that has lost a connection
+// reports there that it still runs.
 struct Others {
   std::string left;                 // "process 2 has ended: no such file"
   std::vector<std::string> gone;    // do not run any more
@@ -93,7 +93,7 @@ Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
       continue;
     }
     const std::string introduction = value("process");
-    // Before what it says, which it says before it ends.
+    // Read before the reason, which a process stores before it ends.
     const bool is_gone = HasEnded(introduction, boot);
     if (!value("there").empty()) {
       others.some_ask = true;
@@ -111,7 +111,7 @@ Others LookForOthers(const ProcessPlace& place, c10d::Store& store) {
   return others;
 }
 
-// Whether a process that has come to ask has not yet found out.
+// Returns true if a rank that asks has not yet found out.
 bool SomeStillAsk(const ProcessPlace& place, c10d::Store& store) {
   for (int64_t rank = 0; rank < place.world_size; ++rank) {
     if (!ValueOf(store, absl::StrCat("there/", rank)).empty() &&
@@ -171,8 +171,8 @@ bool AwaitAll(const ProcessPlace& place, Clock::time_point deadline,
   return true;
 }
 
-void SayWhyItLeaves(const ProcessPlace& place, const std::string& why,
-                    c10d::Store& store) {
+void ReportLeaving(const ProcessPlace& place, const std::string& why,
+                   c10d::Store& store) {
   store.set(absl::StrCat("left/", place.rank), Bytes(why));
 }
 

@@ -22,8 +22,8 @@ class C10dNcclSums final : public NcclSums {
                std::chrono::milliseconds timeout)
       : timeout_(timeout) {
     auto options = c10d::ProcessGroupNCCL::Options::create();
-    // c10d's watchdog ends the process after this time. Whoever waits sees his
-    // own timeout before, and says who is missing.
+    // c10d's watchdog ends the process after this time. A waiting rank reaches
+    // its own timeout before, and names the missing one.
     options->timeout = 2 * timeout;
     nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
         std::move(store), static_cast<int>(place.rank),

@@ -13,18 +13,18 @@
 
 namespace etc {
 
-// Sums over the processes of a run on their CUDA devices, each process with a
-// device of its own, by LibTorch's c10d over NCCL.
+// All-reduces sums over the ranks of a run on their CUDA devices, each rank
+// with a device of its own, by LibTorch's c10d over NCCL.
 class NcclSums {
  public:
   virtual ~NcclSums() = default;
 
-  // Begins to sum a tensor over all processes, in place. Returns what waits for
+  // Begins to all-reduce a tensor, in place. Returns a function that waits for
   // the end, and throws if that does not come within the timeout.
   virtual std::function<void()> Begin(const torch::Tensor& tensor) = 0;
 };
 
-// For all processes that share `store`. They connect at the first sum.
+// Connects all ranks that share `store`, at the first sum.
 //   kFailedPrecondition  this program was built without NCCL, or there is no
 //                        CUDA device
 absl::StatusOr<std::unique_ptr<NcclSums>> MakeNcclSums(

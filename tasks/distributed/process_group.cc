@@ -49,7 +49,7 @@ std::chrono::milliseconds Milliseconds(absl::Duration duration) {
   return std::chrono::milliseconds(absl::ToInt64Milliseconds(duration));
 }
 
-// The first line, without what LibTorch adds of its own insides.
+// The first line, without LibTorch's internals.
 std::string FirstLine(const std::string& text) {
   return std::vector<std::string>(absl::StrSplit(text, '\n')).front();
 }
@@ -146,7 +146,7 @@ absl::Status ProcessGroup::Connect() {
   return ConnectToAll(own);
 }
 
-// So that who is missing is found out within the timeout.
+// Leaves time to name the missing rank within the timeout.
 std::chrono::milliseconds ProcessGroup::LongestWait() const {
   return Milliseconds(
       std::max(timeout_ - absl::FromChrono(3 * kPatience), 0.5 * timeout_));
@@ -301,7 +301,7 @@ absl::StatusOr<std::vector<std::string>> ProcessGroup::Gather(
   ETC_RETURN_IF_ERROR(missing_);
   const Waiting waiting(this);
   const auto count = static_cast<size_t>(size());
-  // As long as the longest, which all learn first.
+  // Padded to the longest: lengths are all-gathered first.
   const auto exchange = [&](const torch::Tensor& mine) {
     std::vector<std::vector<torch::Tensor>> all(1);
     for (size_t i = 0; i < count; ++i) {
@@ -373,16 +373,16 @@ void ProcessGroup::Leave(const absl::Status& why) {
     return;
   }
   try {
-    SayWhyItLeaves(place_, std::string(why.message()), *backend_->store);
+    ReportLeaving(place_, std::string(why.message()), *backend_->store);
   } catch (const std::exception&) {
     // They will say that this one is missing.
     return;
   }
 }
 
-// Whoever notices closes its connections, so that those notice that wait for
-// it. The store of process 0 may not answer, and c10d would wait for it for
-// ever: it is asked by another thread.
+// A rank that notices closes its connections, so that those that wait for it
+// notice, too. The store of rank 0 may not answer, and c10d would wait for it
+// for ever: it is asked by another thread.
 absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
   backend_->underway.clear();
   backend_->nccl.reset();
@@ -396,7 +396,7 @@ absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
   const bool answered =
       found.wait_for(3 * kPatience) == std::future_status::ready;
   if (!answered) {
-    // It is in use.
+    // Leaked: the thread that asks still uses it.
     static_cast<void>(backend_->store.release());
   }
   missing_ = absl::UnavailableError(

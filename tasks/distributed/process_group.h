@@ -18,20 +18,20 @@
 
 namespace etc {
 
-// The processes of a run, joined by LibTorch's c10d over Gloo. What they do
-// together, all of them do, in the same order.
+// The ranks of a run, joined by LibTorch's c10d over Gloo. Collective
+// operations must be called by all ranks in the same order.
 //
-// c10d knows no authentication: who reaches the ports of a group can take part
-// in it. Its store listens on the address of ProcessPlace alone, and Gloo on
-// that by which a process reaches it.
+// c10d knows no authentication: anyone who reaches the ports of a group can
+// take part in it. Its store listens on the address of ProcessPlace alone, and
+// Gloo on the one by which a process reaches it.
 //
-// Each function fails on all processes that are left if one of them has ended
-// or does not answer, with kUnavailable and who that is; the group is then of
-// no use any more.
+// Each operation fails on all remaining ranks if one has ended or does not
+// answer, with kUnavailable and a message that names it; the group cannot be
+// used any more.
 class ProcessGroup {
  public:
-  // Waits until all processes have come. `timeout` is for that, and for each
-  // wait after it. SIGPIPE is ignored from then on, if nobody had taken it.
+  // Waits until all ranks have joined. `timeout` applies to that, and to each
+  // wait after it. Ignores SIGPIPE from then on, unless it has a handler.
   //   kUnavailable      the address cannot be reached, or some have not come
   //   kInvalidArgument  the port is taken, or the address is not of this
   //                     machine (process 0)
@@ -43,47 +43,48 @@ class ProcessGroup {
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
   int64_t rank() const { return place_.rank; }
-  // Among the processes of this machine, from 0.
+  // Rank among the processes of this machine, from 0.
   int64_t local_rank() const { return place_.local_rank; }
   int64_t size() const { return place_.world_size; }
-  // The one that writes and speaks for all.
+  // True for rank 0, which writes files and messages for all.
   bool is_first() const { return place_.rank == 0; }
 
-  // From now on sums tensors of CUDA devices on the devices, by NCCL, instead
-  // of in the memory of the CPU. Each process has a device of its own.
+  // Makes Sum() all-reduce tensors of CUDA devices on the devices from now on,
+  // by NCCL, instead of in the memory of the CPU. Each rank has a device of its
+  // own.
   //   kFailedPrecondition  this program was built without NCCL
   absl::Status UseNccl();
 
-  // Sums each tensor over the processes, in place and to the same bits on all
-  // of them. Floating, of one dtype and on one device, of the same shapes
-  // everywhere, contiguous.
+  // All-reduces each tensor to the sum over the ranks, in place and to the same
+  // bits on all of them. Floating, of one dtype and on one device, of the same
+  // shapes everywhere, contiguous.
   absl::Status Sum(const std::vector<torch::Tensor>& tensors);
-  // The same while other work goes on, for one bucket of Sum's at a time: what
-  // goes wrong is said by FinishSums, which waits for all that were begun.
-  // Until then nobody may touch the tensors.
+  // Starts the same asynchronously, for one bucket of Sum's at a time:
+  // FinishSums waits for all that were begun and returns the first error. Until
+  // then nobody may touch the tensors.
   void BeginSum(const std::vector<torch::Tensor>& tensors);
   absl::Status FinishSums();
 
-  // Replaces tensors by those of process `root`.
+  // Broadcasts the tensors of rank `root`.
   absl::Status Broadcast(const std::vector<torch::Tensor>& tensors,
                          int64_t root = 0);
 
-  // Everybody's bytes, by rank.
+  // All-gathers bytes, by rank.
   absl::StatusOr<std::vector<std::string>> Gather(const std::string& bytes);
 
-  // OK if `mine` is on all processes; else the error of the first that has one,
-  // which names it unless it is this one.
+  // Returns OK if `mine` is on all ranks; else the error of the lowest rank
+  // that has one, which names it unless it is this one.
   absl::Status Agree(const absl::Status& mine);
 
-  // Agree, and whether all want to go on: false if one does not.
+  // Agree, and returns the logical AND of `go_on` over the ranks.
   absl::StatusOr<bool> AgreeToGoOn(const absl::Status& mine, bool go_on);
 
-  // To be called where a process ends with an error that the others do not know
-  // of yet: they will say it when they miss this one.
+  // Must be called where a rank ends with an error that the others do not know
+  // of yet: they report it when they miss this one.
   void Leave(const absl::Status& why);
 
-  // Bytes that this process has given to sums so far, and seconds that it has
-  // waited for the others in all functions.
+  // Bytes that this rank has given to all-reduces so far, and seconds that it
+  // has waited for the others in all functions.
   int64_t bytes_summed() const { return bytes_summed_; }
   double seconds_waited() const { return seconds_waited_; }
 
@@ -93,13 +94,14 @@ class ProcessGroup {
 
   ProcessGroup(const ProcessPlace& place, absl::Duration timeout);
   absl::Status Connect();
-  // `address` is that of process 0, `own` that by which this one reaches it.
+  // `address` is that of rank 0, `own` the one by which this rank reaches it.
   absl::Status OpenStore(const std::string& address);
   absl::Status ConnectToAll(const std::string& own);
   std::chrono::milliseconds LongestWait() const;
   // Waits for the first bucket under way, and copies its sums to the tensors.
   void FinishBucket();
-  // `error` is of an operation that failed: who is missing, from here on.
+  // Names the missing rank from here on. `error` is of the operation that
+  // failed.
   absl::Status WhoIsMissing(const std::string& error);
 
   const ProcessPlace place_;
@@ -111,20 +113,20 @@ class ProcessGroup {
   double seconds_waited_ = 0;
 };
 
-// From now on SIGPIPE does not end this process, if nobody had taken it: c10d
-// and Gloo write to sockets whose other end may have died.
+// Ignores SIGPIPE from now on, unless it has a handler: c10d and Gloo write to
+// sockets whose other end may have died.
 void IgnoreBrokenPipes();
 
-// What data sets are to know of `group`, which may be null.
+// Returns the data sets' view of `group`, which may be null.
 DataGroup DataGroupOf(ProcessGroup* group);
 
-// What `action`, of the first process alone, comes to, in all of them. `group`
-// is null where there is one process.
+// Runs `action` on rank 0 and broadcasts its status. Without a `group` (null)
+// just runs it.
 absl::Status InFirstProcess(ProcessGroup* group,
                             const std::function<absl::Status()>& action);
 
-// Whether to go on, in all processes: not where `status` is kCancelled. Other
-// errors are returned by all. `group` may be null.
+// Returns false on all ranks if `status` is kCancelled on any; other errors are
+// returned on all. `group` may be null.
 absl::StatusOr<bool> GoesOn(ProcessGroup* group, const absl::Status& status);
 
 }  // namespace etc

@@ -83,7 +83,7 @@ absl::StatusOr<int64_t> ParseNumber(const std::string& name,
                          range.because, ", but is \"", text, "\"");
 }
 
-// Nothing if the variable is not set.
+// Returns nothing if the variable is not set.
 absl::StatusOr<std::optional<int64_t>> ReadNumber(
     const Environment& environment, const std::string& name,
     const Range& range) {
@@ -95,7 +95,7 @@ absl::StatusOr<std::optional<int64_t>> ReadNumber(
   return value;
 }
 
-// What a launcher calls its variables; empty if it has no such one.
+// Names of a launcher's variables; empty if it has no such one.
 struct RankVariables {
   std::string launcher;
   std::string rank;
@@ -117,7 +117,7 @@ absl::Status CheckBothSet(const Environment& environment,
       " sets both, and without a launcher neither should be set");
 }
 
-// Where this process is, but not yet where all meet.
+// Reads this process's ranks, but not yet the address of rank 0.
 absl::StatusOr<ProcessPlace> ReadRanks(const Environment& environment,
                                        const RankVariables& names) {
   ETC_RETURN_IF_ERROR(CheckBothSet(environment, names));
@@ -153,8 +153,8 @@ absl::StatusOr<ProcessPlace> ReadRanks(const Environment& environment,
   return place;
 }
 
-// Sets where the processes of `place` meet: at MASTER_ADDR and MASTER_PORT, or
-// else where the defaults say.
+// Sets the address at which the ranks of `place` meet: MASTER_ADDR and
+// MASTER_PORT, or else the defaults.
 absl::Status SetMaster(const Environment& environment,
                        const absl::StatusOr<std::string>& default_address,
                        const absl::StatusOr<int64_t>& default_port,
@@ -261,7 +261,7 @@ absl::StatusOr<std::string> SlurmAddress(const Environment& environment) {
   return host;
 }
 
-// Neither jobs that follow each other nor steps of one job share a port.
+// Neither consecutive jobs nor steps of one job share a port.
 absl::StatusOr<int64_t> SlurmPort(const Environment& environment) {
   constexpr int64_t kBetweenSteps = 1009;
   ETC_ASSIGN_OR_RETURN(const std::optional<int64_t> job,

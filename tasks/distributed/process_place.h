@@ -5,17 +5,18 @@
 #include <functional>
 #include <optional>
 #include <string>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace etc {
 
-// Which of the W processes of a run this one is, and where they meet.
+// Ranks of this process in a run of W, and the address at which they meet.
 struct ProcessPlace {
-  // Among all processes, in [0, world_size).
+  // Rank among all processes, in [0, world_size).
   int64_t rank = 0;
   int64_t world_size = 1;
-  // Among those on this machine, from 0.
+  // Rank among those on this machine, from 0.
   int64_t local_rank = 0;
   // The number of the run's processes on this machine; 0: not known.
   int64_t local_world_size = 0;
@@ -23,10 +24,10 @@ struct ProcessPlace {
   // [1, 65535]. Empty and 0 if world_size is 1.
   std::string master_address;
   int64_t master_port = 0;
-  // How often the launcher has started the processes again.
+  // Number of times that the launcher has started the processes again.
   std::string restart;
-  // What started this process, for messages: "torchrun" (also for `realetc
-  // launch`, which sets the same variables), "Open MPI", "Slurm"; empty: none.
+  // Name of the launcher, for messages: "torchrun" (also for `realetc launch`,
+  // which sets the same variables), "Open MPI", "Slurm"; empty: none.
   std::string launcher;
 };
 
@@ -34,7 +35,7 @@ struct ProcessPlace {
 using Environment =
     std::function<std::optional<std::string>(const std::string& name)>;
 
-// That of this process.
+// The environment of this process.
 Environment ProcessEnvironment();
 
 // Reads the variables of the first launcher of these that has set its own:

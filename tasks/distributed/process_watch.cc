@@ -1,18 +1,20 @@
 #include "tasks/distributed/process_watch.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/interrupt.h"
-#include <fcntl.h>
-#include <atomic>
 
 namespace etc {
 namespace {
@@ -60,7 +62,7 @@ int Wait(pid_t pid) {
   return status;
 }
 
-// Whether `pid` has ended; it can still be waited for.
+// Returns true if `pid` has ended; it can still be waited for.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
   return waitid(P_PID, static_cast<id_t>(pid), &info,
@@ -208,8 +210,8 @@ bool ProcessWatch::Read(Stream* stream, size_t most_bytes) {
   return false;
 }
 
-// What is in the pipe now: a process that was left running elsewhere may hold
-// its other end, and write for ever.
+// Reads only the bytes in the pipe now: a process that was left running
+// elsewhere may hold its other end, and write for ever.
 void ProcessWatch::ReadRest(Stream* stream) {
   int rest = 0;
   if (stream->source.is_open()) {
@@ -246,7 +248,7 @@ void ProcessWatch::WriteNow(Sink* sink) {
       break;
     } else if (errno != EINTR) {
       output_status_ = absl::ErrnoToStatus(errno, kCannotWrite);
-      // Where nobody is left to read, a run goes on unseen.
+      // A run goes on if nobody reads its output any more.
       if (errno != EPIPE) {
         was_ended_for_output_ = true;
         EndAllAfter(0);
@@ -277,8 +279,8 @@ void ProcessWatch::ReapEnded() {
 }
 
 std::optional<ProcessWatch::Failure> ProcessWatch::Reap(Process* process) {
-  // What it has started and left; before it is waited for, its number cannot be
-  // that of another process group.
+  // Kills the processes that it has started and left; before it is waited for,
+  // its number cannot be that of another process group.
   kill(-process->pid, SIGKILL);
   for (Stream& stream : process->streams) {
     ReadRest(&stream);
@@ -307,9 +309,9 @@ void ProcessWatch::NoteFailures(const std::vector<Failure>& failures) {
   if (failures.empty()) {
     return;
   }
-  // Among those that are seen at once: an exit code may be that of a process
-  // that another one has lost, a signal hardly. That a process has saved is not
-  // all that there is to say if another one fails.
+  // Chooses among failures that are seen at once: an exit code may be that of a
+  // process that has lost another one, a signal hardly. An exit code that says
+  // "saved" is not all that there is to say if another one fails.
   const auto weight = [](const Failure& failure) {
     return failure.was_killed ? 2 : failure.has_stopped ? 0 : 1;
   };

@@ -20,10 +20,10 @@
 
 namespace etc {
 
-// As long as it lives, SIGCHLD and those of kStopSignals (base/interrupt.h)
-// that this process does not ignore do nothing but become readable here, for
-// poll(). Not a signalfd: that needs the signals blocked in all threads, also
-// in those that a BLAS library starts when it is loaded.
+// While it lives, SIGCHLD and those of kStopSignals (base/interrupt.h) that
+// this process does not ignore do nothing but become readable here, for poll().
+// Not a signalfd: that needs the signals blocked in all threads, also in those
+// that a BLAS library starts when it is loaded.
 class SignalPipe {
  public:
   // There may be one at a time in a process; fails if the system has no pipe.
@@ -55,8 +55,8 @@ class LinePrefixer {
   explicit LinePrefixer(std::string prefix) : prefix_(std::move(prefix)) {}
 
   // Returns the lines that `piece` completes, with their ends, so that lines of
-  // several processes can be written between each other. What follows the last
-  // end is kept, up to 1 MiB; a longer line is broken.
+  // several processes can be interleaved. Text behind the last end is kept, up
+  // to 1 MiB; a longer line is broken.
   std::string Add(absl::string_view piece);
 
   // Returns the last line, with a "\n", if its end is missing, else nothing.
@@ -69,12 +69,12 @@ class LinePrefixer {
 };
 
 struct WatchOptions {
-  // How long the others may take to end after a failure, in seconds; then they
-  // get SIGTERM, and after the same time again SIGKILL.
+  // Seconds that the others may take to end after a failure; then they get
+  // SIGTERM, and after the same time again SIGKILL.
   double grace_seconds = 30;
   // See LaunchOptions.
   bool plain_output = false;
-  // Where lines of standard output and error go. Stay open.
+  // Descriptors for lines of standard output and error. Stay open.
   int out_fd = 1;
   int err_fd = 2;
 };
@@ -92,11 +92,10 @@ class ProcessWatch {
   void Add(ChildProcess child);
 
   // Writes the lines of all processes, "[rank] " before each, and passes all
-  // but SIGCHLD from `signals` on to them, until all have ended. What a process
-  // leaves running in its process group is killed. Where nobody reads the
+  // but SIGCHLD from `signals` on to them, until all have ended. Processes that
+  // one leaves running in its process group are killed. If nobody reads the
   // output any more, processes wait when their pipes are full, and signals are
-  // passed on all the same; once one was, what is still unread at the end is
-  // dropped.
+  // passed on all the same; once one was, unread output is dropped at the end.
   //   StoppedError  processes have ended with kStoppedExitCode, and all others
   //                 well (base/interrupt.h)
   //   kAborted      a process failed: the first of them
@@ -108,7 +107,7 @@ class ProcessWatch {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Where lines go, and those that it has not taken yet.
+  // A descriptor for lines, and lines that it has not taken yet.
   struct Sink {
     int descriptor;
     std::string unwritten;
@@ -133,7 +132,7 @@ class ProcessWatch {
 
   void TakeSignals(SignalPipe* signals);
   void WaitForEvents(int signals);
-  // When all have ended.
+  // Called when all have ended.
   void WriteRest(SignalPipe* signals);
   bool Read(Stream* stream, size_t most_bytes);
   void ReadRest(Stream* stream);

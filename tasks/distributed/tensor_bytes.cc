@@ -2,9 +2,10 @@
 
 #include <c10/util/Exception.h>
 #include <torch/utils.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <cstddef>
 
 namespace etc {
 namespace {

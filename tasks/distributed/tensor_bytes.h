@@ -2,6 +2,7 @@
 #define ETC_TASKS_DISTRIBUTED_TENSOR_BYTES_H_
 
 #include <torch/types.h>
+
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace etc {
 // dtype, shape and values, all of them to the bit. Tensors are on the CPU.
 std::string TensorsToBytes(const std::vector<torch::Tensor>& tensors);
 
-// What they were. Throws c10::Error if it is not what TensorsToBytes gives.
+// Restores them. Throws c10::Error for bytes that TensorsToBytes did not make.
 std::vector<torch::Tensor> TensorsFromBytes(const std::string& bytes);
 
 // Tensors in the groups that are summed at a time, in their order: some 25 MB,

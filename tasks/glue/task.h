@@ -54,7 +54,7 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   }
   // Required: `name`.
   static void ReadOptions(JsonObjectReader& reader, Options* options);
-  // Looks up what stands around texts (FindTextMarks).
+  // Looks up the marks around texts (FindTextMarks).
   static absl::Status UseVocabulary(const Tokenizer& tokenizer,
                                     Options* options) {
     return FindTextMarks(tokenizer, &options->marks);
@@ -77,7 +77,7 @@ struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
   static absl::Status CheckRecord(const Record& record, const Options& options,
                                   const std::string& where);
   static ExampleOr<Example> MakeExamples(Record record, const Context& context);
-  // The label, what truncation took, and the tokens.
+  // The label, losses by truncation, and the tokens.
   static std::string Describe(const Example& example, const Context& context);
   static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
   // The label with the largest logit, of equals the first; or the score.

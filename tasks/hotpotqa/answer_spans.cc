@@ -37,8 +37,9 @@ std::vector<int64_t> Occurrences(absl::string_view text,
   return begins;
 }
 
-// The index of the last unigram that begins at or before a byte: delimiters
-// belong to what is before them, and at the front to the first one.
+// Returns the index of the last unigram that begins at or before a byte:
+// delimiters belong to the unigram before them, and at the front to the first
+// one.
 size_t UnigramAt(const std::vector<ByteRange>& unigrams, int64_t byte) {
   const auto after = std::upper_bound(
       unigrams.begin(), unigrams.end(), byte,

@@ -30,9 +30,9 @@ std::string JoinedPieces(const HotpotqaExample& example, PieceSpan span,
       tokenizer);
 }
 
-// The unigrams that a span touches, joined by blanks: their numbers are those
-// in its own text, what they are is looked up in the official one, which may
-// have fewer.
+// Returns the unigrams that a span touches, joined by blanks: their numbers are
+// those in its own text, the unigrams those of the official one, which may have
+// fewer.
 std::string TouchedUnigrams(const HotpotqaExample& example, PieceSpan span) {
   const int32_t owner = OwnerOf(example, span);
   const int64_t begin =

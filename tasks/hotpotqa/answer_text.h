@@ -15,10 +15,10 @@ namespace etc {
 std::string OriginalAnswerText(const HotpotqaExample& example, PieceSpan span);
 
 // The same as the official program gets it (doc/hotpotqa.md 6.1). WordPiece:
-// the unigrams that the span touches, cut to what ProjectAnswer finds in them;
-// with official sentence numbers, those unigrams by number of another sentence
-// behind one that did not fit. SentencePiece: what the pieces spell, which is
-// not always the original text.
+// the unigrams that the span touches, cut to the part that ProjectAnswer finds
+// in them; with official sentence numbers, those unigrams by number of another
+// sentence behind one that did not fit. SentencePiece: the spelling of the
+// pieces, which is not always the original text.
 std::string OfficialAnswerText(const HotpotqaExample& example, PieceSpan span,
                                TokenizerKind kind, const Tokenizer& tokenizer);
 

@@ -45,7 +45,7 @@ std::string PieceOf(const HotpotqaExample& example, const Tokenizer& tokenizer,
 std::string AnswerLine(const HotpotqaExample& example) {
   std::vector<std::string> places;
   for (const PieceSpan& span : example.answer_spans) {
-    // Officially an answer may be where what did not fit would have been.
+    // Officially an answer may be in text that did not fit.
     const auto owner = [&example](int64_t token) {
       return example.pattern.sentence[static_cast<size_t>(token)];
     };

@@ -133,7 +133,7 @@ class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
                const GlobalFields& fields) {
     const std::vector<Token> pieces = tokenizer().Encode(text);
     const bool fits = Fits(static_cast<int64_t>(pieces.size()));
-    // The official program looks for answers in what does not fit, too.
+    // The official program looks for answers in text that does not fit, too.
     if (fields.supports && (fits || options().official_compatibility)) {
       const int64_t offset = example().long_length();
       for (const PieceSpan& span : answer_.Find(text, pieces)) {
@@ -195,7 +195,7 @@ HotpotqaTokens HotpotqaTokensOf(TokenizerKind kind,
 }
 
 int64_t HotpotqaExample::TaskBytes() const {
-  // Besides texts: the fields of the record and of this struct.
+  // Fixed part besides texts: the fields of the record and of this struct.
   constexpr int64_t kFixed = 2048;
   int64_t bytes = kFixed + static_cast<int64_t>(record->question.size());
   for (const HotpotqaParagraph& paragraph : record->context) {

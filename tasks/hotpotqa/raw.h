@@ -43,8 +43,8 @@ struct HotpotqaRecord {
   std::string level;
 };
 
-// A list of supporting facts as gold data and predictions have it:
-// [["title", 0], ...]. `where` is what messages call it.
+// A list of supporting facts as gold data and predictions have it: [["title",
+// 0], ...]. `where` is its name in messages.
 //   kInvalidArgument  it is anything else
 absl::StatusOr<std::vector<HotpotqaFact>> HotpotqaFactsFromJson(
     const nlohmann::json& json, const std::string& where);

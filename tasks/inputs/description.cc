@@ -1,13 +1,14 @@
 #include "tasks/inputs/description.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
-#include <cstddef>
 
 namespace etc {
 namespace {

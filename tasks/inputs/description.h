@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include "tasks/data/example.h"
+
 #include "attention/pattern.h"
+#include "tasks/data/example.h"
 
 namespace etc {
 
-// What descriptions of examples for people (Task::Describe) have in common.
+// Parts of the descriptions of examples for people (Task::Describe).
 
 // "16 long tokens, 7 global tokens"
 std::string DescribeLengths(const Example& example);
@@ -43,7 +44,7 @@ struct GlobalTokenTable {
   std::function<std::string(size_t g)> details = nullptr;
 };
 
-// What differs between the tasks in the lines above that table:
+// The lines above that table, which differ between tasks:
 //
 //   question 7: who wrote blue?
 //   answer: ann lee; training leaves it out: <why>
@@ -52,7 +53,7 @@ struct GlobalTokenTable {
 struct ExampleHeading {
   std::string title;
   std::string answer_name = "answer";
-  // Of an example that has one.
+  // Answer of an example that has one.
   std::string answer;
   std::string size;
   // Stands before the masks.
@@ -62,8 +63,8 @@ std::string DescribeExample(const Example& example,
                             const ExampleHeading& heading,
                             const GlobalTokenTable& table);
 
-// Who may see whom in an example, for people to read (`realetc inspect`). Sets
-// of indices are ranges, both ends included: "0-3 7", or "none".
+// Visibility in an example, for people to read (`realetc inspect`). Sets of
+// indices are ranges, both ends included: "0-3 7", or "none".
 
 // The long tokens that a global token sees.
 std::string LongTokensSeenBy(const AttentionPattern& pattern, int32_t global);

@@ -11,11 +11,11 @@
 
 namespace etc {
 
-// What the examples of several tasks have in common.
+// Parts of writing the examples of several tasks.
 
-// Writes the tokens of an example whose input has segments that do not see each
-// other locally (a question, documents), from left to right, and what its
-// pattern is made from (doc/model.md 6.4).
+// Writes the tokens of an example whose input has segments that do not see one
+// another locally (a question, documents), from left to right, and the source
+// of its pattern (doc/model.md 6.4).
 class MultihopWriter {
  public:
   // The global tokens that a long token belongs to, -1 for none.
@@ -30,8 +30,7 @@ class MultihopWriter {
   // Returns the index of the new token.
   int32_t AddGlobal(int32_t token, int32_t type, bool ignore_hard_g2l);
   void AddLong(int32_t token, int32_t type, const Owners& owners);
-  // What comes next is another segment. One without tokens is part of the one
-  // before.
+  // Begins another segment. A segment without tokens is part of the one before.
   void EndSegment();
 
   // Gives the example its pattern; to be called last.
@@ -59,7 +58,7 @@ void SetTypesAndPattern(const std::vector<int32_t>& sentences,
 template <typename D>
 class ExampleBuilder {
  public:
-  // What `context` refers to must outlive the builder.
+  // Objects that `context` refers to must outlive the builder.
   explicit ExampleBuilder(const typename D::Context& context)
       : options_(context.options), tokenizer_(context.tokenizer) {}
 

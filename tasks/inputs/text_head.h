@@ -16,13 +16,13 @@ namespace etc {
 // tanh(first W + b), [B, H].
 torch::Tensor Pool(const torch::Tensor& first, const torch::nn::Linear& pooler);
 
-// What heads read of texts (tasks/inputs/text_input.h), of ETC or BERT.
+// Parts of heads that read texts (tasks/inputs/text_input.h), of ETC or BERT.
 
 // The encoder's outputs of the tokens of texts, [CLS] first: [B, T, H].
 torch::Tensor TextStates(const EtcOutput& encoded);
 
-// A linear layer on what is made of whole texts (Devlin et al. 2019, BERT;
-// doc/glue.md 5), of the output s of BERT's [CLS] or ETC's first global token:
+// A linear layer on a representation of whole texts (Devlin et al. 2019, BERT;
+// doc/glue.md 5), the output s of BERT's [CLS] or ETC's first global token:
 //
 //   pooled = dropout(tanh(s Wp + bp))     [B, H]
 //   logits = pooled W^T + b               [B, C]
@@ -38,7 +38,7 @@ class PooledClassifier {
   // s of each example.
   static OutputRows Reads(const Batch& batch);
 
-  // Of an encoder that was asked for these alone.
+  // Returns the logits; the encoder was asked for these rows alone.
   torch::Tensor Logits(const EtcOutput& encoded, bool is_training);
 
  private:

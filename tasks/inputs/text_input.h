@@ -22,7 +22,7 @@ namespace etc {
 // and before them, global, a token that all of them belong to, and one for each
 // sentence (doc/glue.md 11).
 
-// Ids of what stands around texts.
+// Ids of the marks around texts.
 struct TextMarks {
   int32_t cls = 101;
   int32_t separator = 102;
@@ -38,22 +38,22 @@ inline constexpr int32_t kSentenceOfTextToken = 2;
 // The type of ETC's long tokens of text b.
 inline constexpr int32_t kSecondTextType = 2;
 
-// The pieces of a text. `sentences` says of the first of them which sentence
-// they are in, from 0 on without gaps; the sentences of the others have no
-// token. BERT ignores it.
+// The pieces of a text. `sentences` has the sentence of each of the first
+// pieces, from 0 on without gaps; the sentences of the others have no token.
+// BERT ignores it.
 struct TextPieces {
   std::vector<int32_t> ids;
   std::vector<int32_t> sentences;
 };
 
-// What a task with WriteTexts' tokens needs of the tables and of the lengths.
+// Rows of the tables and lengths that a task with WriteTexts' tokens needs.
 TableSizes TablesOfTexts(const InputOptions& input);
 NeededLengths LengthsOfTexts(const InputOptions& input);
 
-// How many pieces have room beside the marks around one text or two.
+// Number of pieces that fit beside the marks around one text or two.
 int64_t RoomForPieces(const InputOptions& input, bool two_texts);
 
-// How many global tokens sentences may have, of all texts together: 0 of BERT.
+// Number of global tokens for sentences, of all texts together: 0 for BERT.
 int64_t RoomForSentences(const InputOptions& input);
 
 // Cuts the last piece of the longer text, of b where they are equal, until both

@@ -90,7 +90,7 @@ struct NqTarget {
 //            [SEP], one for each top-level candidate in the window, and one
 //            that the last [SEP] belongs to
 //
-// When the global input is full, what comes next belongs to its last token.
+// When the global input is full, further text belongs to its last token.
 struct NqExample : Example {
   std::shared_ptr<const NqDocument> document;
   // Index in document->num_windows, from 0 on.

@@ -30,8 +30,9 @@ inline constexpr int32_t kNqGlobalEndToken = 0;
 absl::StatusOr<NqTokens> NqTokensOf(TokenizerKind kind,
                                     const Tokenizer& tokenizer);
 
-// The part of a document that models read: what its top-level candidates hold,
-// one behind the other in the order of the record (doc/nq.md 2.2). n pieces.
+// The part of a document that models read: the text of its top-level
+// candidates, one behind the other in the order of the record (doc/nq.md 2.2).
+// n pieces.
 struct NqPieces {
   std::vector<int32_t> ids;  // [n]
   // [n]: the candidate that a piece is in, by its number in the record.

@@ -13,8 +13,8 @@ namespace etc {
 // The logit of a document's places that does not exist.
 inline constexpr double kOpenkpNoNgramLogit = -10000.0;
 
-// The sums of long vectors by word: [B, W, H]; words without tokens and what
-// lies behind the last word are 0. `encoded` is [B, L, H].
+// The sums of long vectors by word: [B, W, H]; words without tokens and
+// positions behind the last word are 0. `encoded` is [B, L, H].
 torch::Tensor SumsOfWords(const torch::Tensor& encoded,
                           const TypedBatch<OpenkpExample>& batch);
 

@@ -36,7 +36,7 @@ std::vector<std::string> ValidKeyPhrases(
     const OpenkpRecord& record, EmptyPhrases empty = EmptyPhrases::kLeftOut);
 
 // The different phrases in lower case, at most kOpenkpMaxKeyPhrases of the
-// given ones, sorted: what ETC trains for and scores with.
+// given ones, sorted: ETC trains for and scores with these.
 std::vector<std::string> EtcKeyPhrases(
     const OpenkpRecord& record, EmptyPhrases empty = EmptyPhrases::kLeftOut);
 

@@ -34,7 +34,7 @@ struct OpenkpElement {
 };
 
 // One document of OpenKPTrain.jsonl and the like (doc/openkp.md 1). A word is
-// what stands between two blanks (U+0020); it may be empty.
+// the text between two blanks (U+0020); it may be empty.
 struct OpenkpRecord {
   std::string url;
   // All words, a blank between any two.
@@ -53,7 +53,7 @@ struct OpenkpRecord {
 // The words of a text: always at least one.
 std::vector<absl::string_view> OpenkpWords(absl::string_view text);
 
-// A document and what somebody says its key phrases are, as lists of words.
+// A document and its key phrases according to somebody, as lists of words.
 struct OpenkpPhraseLists {
   std::string url;
   std::vector<std::vector<std::string>> phrases;

@@ -54,7 +54,7 @@ bool IsDirectory(const std::string& path) {
   return fs::is_directory(fs::symlink_status(path, ignored));
 }
 
-// Where the link at `path` leads; empty if it is none.
+// Returns the target of the link at `path`; empty if it is none.
 std::string TargetOf(const std::string& path) {
   std::error_code error;
   const fs::path target = fs::read_symlink(path, error);

@@ -28,11 +28,11 @@ namespace etc {
 //
 // A checkpoint gets its name only when all of it is on disk, and
 // checkpoints.json is replaced atomically; so whenever the process or the
-// machine stops, it names whole checkpoints. Where it or the links are lost,
-// what is there is found by itself (CheckpointSurvey).
+// machine stops, it names whole checkpoints. If it or the links are lost, the
+// checkpoints are found by their own files (CheckpointSurvey).
 //
-// Only what checkpoints.json says to be superseded is deleted, and only what
-// this run made, which its name or its contents prove:
+// Deletes only checkpoints that checkpoints.json calls superseded, and only
+// those that this run made, as their name or their contents prove:
 //
 //   <name>.unfinished-<run>  is being written or deleted, or is a new link
 //   <name>/owner.json        {"name": "<name>", "run": "<run>"}: a checkpoint
@@ -51,9 +51,9 @@ class CheckpointStore {
   // CheckpointSurvey::refusal. Changes nothing.
   absl::Status Check() const { return SurveyCheckpoints(directory_).refusal; }
 
-  // Creates the directory if it does not exist, notes what is there, and
-  // deletes what a killed run left behind. To be called once, before Save and
-  // MarkLastAsBest. Errors also as of Check().
+  // Creates the directory if it does not exist, records its entries, and
+  // deletes those that a killed run left behind. Must be called once, before
+  // Save and MarkLastAsBest. Errors also as of Check().
   absl::Status TakeOver();
 
   // Writes the checkpoint of `step` with `write`, which puts files into the
@@ -81,7 +81,7 @@ class CheckpointStore {
     return std::exchange(messages_, {});
   }
 
-  // With the checkpoint to go back to, if `status` is that the model has
+  // Adds the checkpoint to go back to, if `status` is that the model has
   // diverged (kAborted) or that the memory was too little.
   absl::Status WithLastGood(const absl::Status& status) const;
 
@@ -100,8 +100,8 @@ class CheckpointStore {
   absl::StatusOr<std::string> NameOf(const std::string& entry) const;
   absl::Status FillRecord(const CheckpointSurvey& found);
   absl::StatusOr<RecordedCheckpoint> Recorded(const std::string& name) const;
-  // Writes record_, makes the links lead as it says, and deletes what is
-  // superseded.
+  // Writes record_, points the links accordingly, and deletes superseded
+  // entries.
   absl::Status Commit(CheckpointRecord record);
   bool IsOurCheckpoint(const std::string& name) const;
   void PointLink(const std::string& link, const std::string& name);

@@ -68,7 +68,7 @@ class Surveyor {
   void AddCandidate(const std::string& entry);
   void AddUnnamed(const std::string& entry);
   void FindRun();
-  // Where the link leads; empty if it is no link to an entry.
+  // Returns the target of the link; empty if it is no link to an entry.
   std::string Target(const std::string& link) const;
   const Candidate* Find(const std::string& entry) const;
   bool IsWhole(const std::string& entry) const {
@@ -116,8 +116,8 @@ void Surveyor::FindCandidates() {
   std::sort(candidates_.begin(), candidates_.end());
 }
 
-// A checkpoint that was written, but whose run was killed before it got its
-// name. What is being deleted has such a name too.
+// Adds a checkpoint that was written, but whose run was killed before it got
+// its name. A checkpoint being deleted has such a name too.
 void Surveyor::AddUnnamed(const std::string& entry) {
   const absl::StatusOr<CheckpointOwner> owner =
       ReadCheckpointOwner(PathOf(entry));

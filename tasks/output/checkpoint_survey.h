@@ -34,9 +34,9 @@ struct CheckpointSurvey {
   // Messages for the user, one line each, about all that is not as a run leaves
   // it.
   std::vector<std::string> messages;
-  // Why no run should begin or go on here, with the list of what is there: a
-  // last checkpoint that is damaged, or only checkpoints that are not whole or
-  // of other runs (kFailedPrecondition).
+  // The reason why no run should begin or go on here, with the list of the
+  // checkpoints found: a last checkpoint that is damaged, or only checkpoints
+  // that are not whole or of other runs (kFailedPrecondition).
   absl::Status refusal;
 };
 

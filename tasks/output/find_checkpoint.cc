@@ -48,7 +48,7 @@ std::optional<FoundCheckpoint> CheckpointOfSeed(const fs::path& directory) {
   std::string best = found.best;
   std::string last = found.last;
   // A checkpoint that is recorded, but damaged, is not silently replaced by
-  // another: its reader says what is wrong with it.
+  // another: its reader reports the damage.
   if (IsCheckpoint(checkpoints / found.record.best)) {
     best = found.record.best;
   }
@@ -134,7 +134,7 @@ absl::StatusOr<FoundCheckpoint> BestOfSeeds(
   return best->second;
 }
 
-// That of a run, or of one of its seeds.
+// Finds the checkpoint of a run, or of one of its seeds.
 absl::StatusOr<FoundCheckpoint> CheckpointOfRun(const std::string& path) {
   if (auto checkpoint = CheckpointOfSeed(path)) {
     return *std::move(checkpoint);

@@ -10,8 +10,8 @@ namespace etc {
 // A checkpoint that stands for a run.
 struct FoundCheckpoint {
   std::string directory;
-  // Why this one ("the best of 3 seeds by accuracy, 0.7921"); empty if the path
-  // that was given is itself a checkpoint.
+  // The reason for this one ("the best of 3 seeds by accuracy, 0.7921"); empty
+  // if the path that was given is itself a checkpoint.
   std::string reason;
 };
 

@@ -17,7 +17,6 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "tasks/config/grid.h"
 #include "tasks/metrics.h"
 #include "tasks/output/results.h"
 #include "tasks/output/run_lock.h"
@@ -98,6 +97,17 @@ std::string ScoreText(const SettingResult& setting, const ScoreSummary* score) {
 
 }  // namespace
 
+std::string GridValueText(const nlohmann::json& value) {
+  constexpr double kExact = 1e15;
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    if (std::trunc(number) == number && std::abs(number) < kExact) {
+      return absl::StrCat(static_cast<int64_t>(number));
+    }
+  }
+  return value.is_string() ? value.get<std::string>() : JsonText(value);
+}
+
 std::string FormatGridTable(const GridResult& result) {
   const bool has_deviations = HasDeviations(result);
   const std::optional<size_t> best = BestSetting(result);
@@ -143,19 +153,19 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr auto kIgnoreOthers = JsonObjectReader::UnknownFields::kIgnore;
+constexpr auto kIgnoreOtherFields = JsonObjectReader::UnknownFields::kIgnore;
 // Others write in a moment; but a machine may have much else to do.
-constexpr std::chrono::minutes kLongestWrite(5);
+constexpr std::chrono::minutes kLongestGridWrite(5);
 
-std::string PathOf(const FinetuneConfig& config) {
-  return config.output + "/grid.json";
+std::string PathOf(const RunOutput& output) {
+  return output.directory + "/grid.json";
 }
 
 // The contents of the grid.json that an earlier start wrote.
 struct EarlierGrid {
   std::string task;
   std::string main_metric;
-  // With names, values and how they diverged.
+  // Settings with names, values and the way they diverged.
   std::vector<SettingResult> settings;
 };
 
@@ -169,17 +179,18 @@ const SettingResult* Find(const std::vector<SettingResult>& settings,
 }
 
 // The settings whose directories were not removed.
-std::vector<SettingResult> StillThere(const FinetuneConfig& config,
+std::vector<SettingResult> StillThere(const RunOutput& output,
                                       std::vector<SettingResult> settings) {
   std::erase_if(settings, [&](const SettingResult& setting) {
     std::error_code ignored;
-    return !fs::exists(absl::StrCat(config.output, "/", setting.name), ignored);
+    return !fs::exists(absl::StrCat(output.directory, "/", setting.name),
+                       ignored);
   });
   return settings;
 }
 
-// All of both. If all of `before` are among those now, in the order of these;
-// else in the order of `before`, which decides between equal medians.
+// Merges both lists. If all of `before` are among those now, in the order of
+// these; else in the order of `before`, which decides between equal medians.
 std::vector<const SettingResult*> InOrder(
     const std::vector<SettingResult>& before,
     const std::vector<SettingResult>& now) {
@@ -208,7 +219,7 @@ absl::StatusOr<SettingResult> ReadSetting(const Json& json,
   const Json* values = reader.Raw("values", /*required=*/true);
   reader.Required("directory", &setting.name);
   reader.Optional("diverged", &setting.diverged);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOtherFields));
   if (!values->is_object() || !IsPlainBaseName(setting.name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         where,
@@ -219,10 +230,10 @@ absl::StatusOr<SettingResult> ReadSetting(const Json& json,
   return setting;
 }
 
-// Nothing if there is no file.
+// Returns nothing if there is no file.
 absl::StatusOr<std::optional<EarlierGrid>> ReadEarlier(
-    const FinetuneConfig& config) {
-  const std::string path = PathOf(config);
+    const RunOutput& output) {
+  const std::string path = PathOf(output);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
     return std::nullopt;
@@ -233,7 +244,7 @@ absl::StatusOr<std::optional<EarlierGrid>> ReadEarlier(
   reader.Required("task", &grid.task);
   reader.Required("main_metric", &grid.main_metric);
   const Json* settings = reader.Raw("settings", /*required=*/true);
-  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOthers));
+  ETC_RETURN_IF_ERROR(reader.Finish(kIgnoreOtherFields));
   if (!settings->is_array()) {
     return absl::InvalidArgumentError(
         absl::StrCat(reader.Where("settings"), " should be a list"));
@@ -251,12 +262,12 @@ struct StoredSetting {
   bool has_all_seeds = false;
 };
 
-absl::StatusOr<StoredSetting> ReadStored(const FinetuneConfig& config,
+absl::StatusOr<StoredSetting> ReadStored(const RunOutput& output,
                                          const SettingResult& described) {
   StoredSetting stored = {
       .setting = {.name = described.name, .values = described.values}};
   const std::string directory =
-      absl::StrCat(config.output, "/", described.name);
+      absl::StrCat(output.directory, "/", described.name);
   std::error_code ignored;
   if (!fs::exists(directory + "/summary.json", ignored)) {
     return stored;
@@ -265,46 +276,46 @@ absl::StatusOr<StoredSetting> ReadStored(const FinetuneConfig& config,
   stored.setting.result.finished = true;
   stored.setting.result.scores = summary.scores;
   stored.has_all_seeds =
-      std::all_of(config.train.seeds.begin(), config.train.seeds.end(),
+      std::all_of(output.seeds.begin(), output.seeds.end(),
                   [&](int64_t seed) { return summary.seeds.count(seed) > 0; });
   return stored;
 }
 
-absl::Status CheckSameTask(const FinetuneConfig& config,
+absl::Status CheckSameTask(const RunOutput& output,
                            const std::string& main_metric,
                            const std::optional<EarlierGrid>& earlier) {
   if (!earlier.has_value() ||
-      (earlier->task == config.task && earlier->main_metric == main_metric)) {
+      (earlier->task == output.task && earlier->main_metric == main_metric)) {
     return absl::OkStatus();
   }
   return absl::AlreadyExistsError(
-      absl::StrCat(config.output, " has a grid of ", earlier->task, " by ",
-                   earlier->main_metric, ", and this one is of ", config.task,
+      absl::StrCat(output.directory, " has a grid of ", earlier->task, " by ",
+                   earlier->main_metric, ", and this one is of ", output.task,
                    " by ", main_metric, ": choose another output directory"));
 }
 
 }  // namespace
 
-absl::Status CheckGridFile(const FinetuneConfig& config,
+absl::Status CheckGridFile(const RunOutput& output,
                            const std::string& main_metric) {
   ETC_ASSIGN_OR_RETURN(const std::optional<EarlierGrid> earlier,
-                       ReadEarlier(config));
-  return CheckSameTask(config, main_metric, earlier);
+                       ReadEarlier(output));
+  return CheckSameTask(output, main_metric, earlier);
 }
 
-absl::StatusOr<int64_t> WriteGridFile(const FinetuneConfig& config,
+absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
                                       const GridResult& grid) {
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
-                       RunLock::Take(config.output, kLongestWrite));
+                       RunLock::Take(output.directory, kLongestGridWrite));
   ETC_ASSIGN_OR_RETURN(const std::optional<EarlierGrid> earlier,
-                       ReadEarlier(config));
-  ETC_RETURN_IF_ERROR(CheckSameTask(config, grid.main_metric, earlier));
+                       ReadEarlier(output));
+  ETC_RETURN_IF_ERROR(CheckSameTask(output, grid.main_metric, earlier));
   const std::vector<SettingResult> before =
-      StillThere(config, earlier.has_value() ? earlier->settings
+      StillThere(output, earlier.has_value() ? earlier->settings
                                              : std::vector<SettingResult>());
   GridResult all = {.finished = true, .main_metric = grid.main_metric};
   for (const SettingResult* described : InOrder(before, grid.settings)) {
-    ETC_ASSIGN_OR_RETURN(StoredSetting stored, ReadStored(config, *described));
+    ETC_ASSIGN_OR_RETURN(StoredSetting stored, ReadStored(output, *described));
     const SettingResult* const now = Find(grid.settings, described->name);
     const SettingResult* const then = Find(before, described->name);
     std::string diverged = now == nullptr ? "" : now->diverged;
@@ -322,8 +333,8 @@ absl::StatusOr<int64_t> WriteGridFile(const FinetuneConfig& config,
     all.settings.push_back(std::move(stored.setting));
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
-      PathOf(config),
-      JsonText(GridToJson(all, config.task), /*indent=*/2) + "\n"));
+      PathOf(output),
+      JsonText(GridToJson(all, output.task), /*indent=*/2) + "\n"));
   return static_cast<int64_t>(all.settings.size() - grid.settings.size());
 }
 

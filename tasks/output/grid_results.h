@@ -10,18 +10,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "tasks/config/config.h"
 #include "tasks/output/results.h"
 
 namespace etc {
 
-// What became of one setting of a grid (tasks/config/grid.h).
+// Result of one setting of a grid (tasks/config/grid.h).
 struct SettingResult {
   std::string name;
   nlohmann::json values;  // by field
   FinetuneResult result;  // without runs: not begun
-  // Why it has no result, where a loss became infinite or not a number; else
-  // empty.
+  // The reason why it has no result, if a loss became infinite or not a number;
+  // else empty.
   std::string diverged;
 };
 
@@ -55,6 +54,9 @@ std::optional<size_t> BestSetting(const GridResult& result);
 nlohmann::ordered_json GridToJson(const GridResult& result,
                                   const std::string& task);
 
+// A value of a setting as people write it: "2" for 2.0, text without quotes.
+std::string GridValueText(const nlohmann::json& value);
+
 // A line for each setting: its values, the median of the main metric and, of
 // several seeds, its standard deviation:
 //
@@ -63,23 +65,23 @@ nlohmann::ordered_json GridToJson(const GridResult& result,
 //              3                2e-05    0.8013     0.0091  best
 std::string FormatGridTable(const GridResult& result);
 
-// <config.output>/grid.json (GridToJson) describes all settings that the
-// directory has, whichever start ran them: those of `config`'s grid, and those
-// of earlier grids there, which stay where they are in it.
+// <output.directory>/grid.json (GridToJson) describes all settings that the
+// directory has, whichever start ran them: those of this start's grid, and
+// those of earlier grids there, which stay where they are in it.
 
 // Checks that the output directory has no grid.json, or a valid one of the same
 // task and main metric.
 //   kInvalidArgument  the file is damaged
 //   kAlreadyExists    it is of another task or main metric
-absl::Status CheckGridFile(const FinetuneConfig& config,
+absl::Status CheckGridFile(const RunOutput& output,
                            const std::string& main_metric);
 
-// Writes the file anew from what is on disk, under the directory's lock
+// Writes the file anew from the results on disk, under the directory's lock
 // (RunLock): scores are those of each setting's summary.json. `grid` has the
-// settings of `config` as far as this start has come; where that has not begun
-// with one, a loss that diverged earlier is kept. Returns how many other
-// settings the file has. Errors as of CheckGridFile.
-absl::StatusOr<int64_t> WriteGridFile(const FinetuneConfig& config,
+// settings of this start as far as it has come; an earlier divergence of a
+// setting that this start has not begun is kept. Returns the number of other
+// settings in the file. Errors as of CheckGridFile.
+absl::StatusOr<int64_t> WriteGridFile(const RunOutput& output,
                                       const GridResult& grid);
 
 }  // namespace etc

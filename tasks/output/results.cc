@@ -25,7 +25,6 @@
 #include "base/json_text.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
-#include "tasks/config/run_settings.h"
 #include "tasks/metrics.h"
 #include "tasks/output/run_lock.h"
 
@@ -308,24 +307,25 @@ std::vector<int64_t> SeedsIn(const std::string& output) {
 // Results of the seeds in the directory of a run, read from disk.
 class RunResults {
  public:
-  static absl::StatusOr<RunResults> Read(const FinetuneConfig& config);
+  static absl::StatusOr<RunResults> Read(const std::string& output);
 
-  // As in summary.json, by seed.
+  // Results as in summary.json, by seed.
   const std::map<int64_t, OrderedJson>& runs() const { return runs_; }
-  // Why the scores of `seed` are not those of runs with the settings of
+  // Says why the scores of `seed` are not those of runs with the settings of
   // `other`; empty: they are.
-  std::string Difference(int64_t seed, int64_t other) const;
+  std::string Difference(const RunOutput& output, int64_t seed,
+                         int64_t other) const;
 
  private:
   std::map<int64_t, OrderedJson> runs_;
   std::map<int64_t, Json> settings_;
 };
 
-absl::StatusOr<RunResults> RunResults::Read(const FinetuneConfig& config) {
+absl::StatusOr<RunResults> RunResults::Read(const std::string& output) {
   RunResults results;
   std::map<int64_t, OrderedJson> earlier;
   ETC_ASSIGN_OR_RETURN(const std::optional<OrderedJson> summary,
-                       ReadIfThere(config.output + "/summary.json"));
+                       ReadIfThere(output + "/summary.json"));
   if (summary.has_value() && summary->contains("runs")) {
     for (const OrderedJson& run : (*summary)["runs"]) {
       if (IsRun(run)) {
@@ -333,8 +333,8 @@ absl::StatusOr<RunResults> RunResults::Read(const FinetuneConfig& config) {
       }
     }
   }
-  for (const int64_t seed : SeedsIn(config.output)) {
-    const std::string directory = SeedDirectory(config, seed);
+  for (const int64_t seed : SeedsIn(output)) {
+    const std::string directory = SeedDirectory(output, seed);
     const std::string path = directory + "/result.json";
     ETC_ASSIGN_OR_RETURN(std::optional<OrderedJson> result, ReadIfThere(path));
     if (result.has_value() && !IsRun(*result)) {
@@ -356,15 +356,16 @@ absl::StatusOr<RunResults> RunResults::Read(const FinetuneConfig& config) {
   return results;
 }
 
-std::string RunResults::Difference(int64_t seed, int64_t other) const {
+std::string RunResults::Difference(const RunOutput& output, int64_t seed,
+                                   int64_t other) const {
   const auto mine = settings_.find(seed);
   const auto others = settings_.find(other);
   if (mine == settings_.end() || others == settings_.end()) {
     return "its settings are not noted";
   }
-  const auto changes =
-      CheckSameSettings(mine->second, others->second, {"train.seed"});
-  return changes.ok() ? "" : "it had other settings";
+  return output.has_same_settings(mine->second, others->second)
+             ? ""
+             : "it had other settings";
 }
 
 Metrics MetricsOf(const OrderedJson& run) {
@@ -398,8 +399,8 @@ std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs) {
   return scores;
 }
 
-std::string SeedDirectory(const FinetuneConfig& config, int64_t seed) {
-  return absl::StrCat(config.output, "/seed-", seed);
+std::string SeedDirectory(const std::string& output, int64_t seed) {
+  return absl::StrCat(output, "/seed-", seed);
 }
 
 absl::Status WriteRunResult(const RunResult& run, const Json& settings) {
@@ -409,11 +410,12 @@ absl::Status WriteRunResult(const RunResult& run, const Json& settings) {
 }
 
 absl::StatusOr<std::vector<std::string>> WriteSummary(
-    const FinetuneConfig& config, const std::string& main_metric,
+    const RunOutput& output, const std::string& main_metric,
     const std::vector<RunResult>& runs) {
   ETC_ASSIGN_OR_RETURN(const RunLock lock,
-                       RunLock::Take(config.output, kLongestWrite));
-  ETC_ASSIGN_OR_RETURN(const RunResults results, RunResults::Read(config));
+                       RunLock::Take(output.directory, kLongestWrite));
+  ETC_ASSIGN_OR_RETURN(const RunResults results,
+                       RunResults::Read(output.directory));
   OrderedJson all = OrderedJson::array();
   std::vector<Metrics> scored;
   std::vector<std::string> messages;
@@ -423,25 +425,25 @@ absl::StatusOr<std::vector<std::string>> WriteSummary(
         runs.begin(), runs.end(),
         [&, seed = seed](const RunResult& own) { return own.seed == seed; });
     const std::string difference =
-        is_own ? "" : results.Difference(seed, runs.front().seed);
+        is_own ? "" : results.Difference(output, seed, runs.front().seed);
     if (difference.empty()) {
       scored.push_back(MetricsOf(run));
     } else {
       messages.push_back(absl::StrCat("the scores of summary.json are without ",
-                                      SeedDirectory(config, seed), ": ",
-                                      difference));
+                                      SeedDirectory(output.directory, seed),
+                                      ": ", difference));
     }
   }
   if (scored.size() > runs.size()) {
     messages.push_back(absl::StrCat(
         "summary.json is of ",
         Counted(static_cast<int64_t>(scored.size()), "seed"), " that ",
-        config.output, " has, not only of those of this start"));
+        output.directory, " has, not only of those of this start"));
   }
   ETC_RETURN_IF_ERROR(WriteFileAtomically(
-      config.output + "/summary.json",
-      Text({{"task", config.task},
-            {"options", config.task_options},
+      output.directory + "/summary.json",
+      Text({{"task", output.task},
+            {"options", output.task_options},
             {"main_metric", main_metric},
             {"scores", ScoreSummariesToJson(SummarizeScores(scored))},
             {"runs", all}})));

@@ -2,6 +2,7 @@
 #define ETC_TASKS_OUTPUT_RESULTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "tasks/config/config.h"
 #include "tasks/metrics.h"
 
 namespace etc {
@@ -20,7 +20,7 @@ namespace etc {
 struct ScoreSummary {
   std::string name;
   double median = 0;
-  // Of a sample (n - 1); absent for a single seed.
+  // Standard deviation of a sample (n - 1); absent for a single seed.
   std::optional<double> standard_deviation;
 };
 
@@ -31,8 +31,8 @@ ScoreSummary SummarizeScore(std::string name, std::vector<double> values);
 nlohmann::ordered_json ScoreSummariesToJson(
     const std::vector<ScoreSummary>& scores);
 
-// What summary.json says of a run.
-// clang-tidy 14 takes the move of a JSON value for one that throws.
+// A run as summary.json describes it. clang-tidy 14 takes the move of a JSON
+// value for one that throws.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 struct RunSummary {
   std::string directory;  // of the run
@@ -92,12 +92,25 @@ struct FinetuneResult {
 //   summary.json        of all seeds in the directory that are finished,
 //                       whichever start finished them
 //
-// summary.json is made anew of what is on disk, under the directory's lock
-// (RunLock): a start with some of the seeds, or with others, takes nothing out
-// of it.
+// summary.json is written anew from the results on disk, under the directory's
+// lock (RunLock): a start with some of the seeds, or with others, takes nothing
+// out of it.
+
+// The output directory of runs, and what its files say of them all.
+struct RunOutput {
+  std::string directory;
+  std::string task;
+  // The object of the task's name in the configuration.
+  nlohmann::json task_options;
+  std::vector<int64_t> seeds;
+  // Compares the settings (RunSettings) of two runs: true if they differ in the
+  // seed at most.
+  std::function<bool(const nlohmann::json&, const nlohmann::json&)>
+      has_same_settings;
+};
 
 // The directory of the run of one seed.
-std::string SeedDirectory(const FinetuneConfig& config, int64_t seed);
+std::string SeedDirectory(const std::string& output, int64_t seed);
 
 // Every score that all of `runs` have, over them.
 std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
@@ -107,13 +120,13 @@ std::vector<ScoreSummary> SummarizeScores(const std::vector<Metrics>& runs);
 absl::Status WriteRunResult(const RunResult& run,
                             const nlohmann::json& settings);
 
-// Writes <config.output>/summary.json, when `runs` have their result.json. Its
-// scores are over `runs` and over those seeds beside them that had the same
+// Writes <output.directory>/summary.json, when `runs` have their result.json.
+// Its scores are over `runs` and over those seeds beside them that had the same
 // settings. Returns a line for each of the other seeds, to say why it is not
 // among these.
 //   kInvalidArgument  a result.json or summary.json that is there is damaged
 absl::StatusOr<std::vector<std::string>> WriteSummary(
-    const FinetuneConfig& config, const std::string& main_metric,
+    const RunOutput& output, const std::string& main_metric,
     const std::vector<RunResult>& runs);
 
 }  // namespace etc

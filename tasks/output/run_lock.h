@@ -16,7 +16,7 @@ namespace etc {
 //
 //   {"pid": 4711, "host": "node7", "since": "2026-11-22T08:15:00Z"}
 //
-// It stays when the lock is released, unless nothing else was made in the
+// The file stays when the lock is released, unless nothing else was made in the
 // directory (RunClaims). A lock on a file that was removed meanwhile is none.
 class RunLock {
  public:

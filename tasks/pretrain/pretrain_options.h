@@ -14,29 +14,30 @@
 namespace etc {
 
 // The object "pretrain" of a configuration, whose field "task" is "pretrain".
-// What has no reference here is this project's choice.
+// Values without a reference here are this project's choice.
 struct PretrainOptions {
   // "mlm_nsp" (BERT), "mlm_cpc" (ETC) or "mlm" (either).
   std::string objective = "mlm_cpc";
 
-  // Share of the tokens that are masked, at most so many of an example (of ETC,
-  // of a part of a document); 0: as many as that (doc/pretraining.md 3, 9.2).
+  // Share of the tokens that are masked, and the most in an example (for ETC,
+  // in a part of a document); 0: as many as the share gives (doc/pretraining.md
+  // 3, 9.2).
   double mask_rate = 0.15;
   int64_t max_predictions = 0;
-  // Whether all pieces of a word are masked together.
+  // True if all pieces of a word are masked together.
   bool whole_words = false;
-  // Random tokens are those from here on; 999 leaves out what BERT's vocabulary
-  // has for other uses.
+  // Random tokens are those from here on; 999 leaves out ids that BERT's
+  // vocabulary uses otherwise.
   int64_t random_min_id = 0;
   // The piece that masks, if it is neither [MASK] nor <mask>.
   std::string mask_piece;
 
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
-  // Longer documents are divided into documents of so many sentences, as if the
-  // text had them; 0: they are not.
+  // Longer documents are divided into documents of this many sentences, as if
+  // the text had them; 0: they are not.
   int64_t max_sentences = 0;
-  // Where data.dev is empty, one document of so many is held out of data.train
+  // If data.dev is empty, one document in this many is held out of data.train
   // for evaluations; 0: none.
   int64_t development_one_in = 1000;
 
@@ -61,8 +62,8 @@ struct PretrainOptions {
   std::string cpc_score = "bilinear";
   double cpc_temperature = 1;
 
-  // Of the losses of the objective: mlm_nsp 1 and 1, mlm_cpc 0.8 and 0.2
-  // (doc/pretraining.md 5, 7).
+  // Weights of the losses of the objective: mlm_nsp 1 and 1, mlm_cpc 0.8 and
+  // 0.2 (doc/pretraining.md 5, 7).
   double mlm_weight = 1;
   double nsp_weight = 1;
   double cpc_weight = 0.2;
@@ -103,7 +104,7 @@ struct ConfigTable<PretrainOptions> {
       Field("cpc_weight", &O::cpc_weight, {.above = 0}));
 };
 
-// Whether the model reads BERT's inputs: all tokens are global, at most
+// Returns true if the model reads BERT's inputs: all tokens are global, at most
 // data.max_global_length, and none is long.
 inline bool ReadsPairs(const FinetuneConfig& config) {
   return !config.model.has_long_tokens;

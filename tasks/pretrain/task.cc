@@ -23,8 +23,8 @@
 namespace etc {
 namespace {
 
-// Which windows share a sequence, and BERT's static records, are the same for
-// all seeds of a configuration: models are compared on the same data.
+// Seed of the packing of windows and of BERT's static records: the same for all
+// seeds of a configuration, so that models are compared on the same data.
 constexpr uint64_t kDataSeed = 1;
 
 // Enough to tell the most frequent token.
@@ -50,7 +50,7 @@ CorpusPartOptions PartOf(const PretrainOptions& options, bool development,
           .max_sentences = options.max_sentences};
 }
 
-// Whether the model has the rows that examples need.
+// Checks that the model has the rows that examples need.
 absl::Status CheckModel(const FinetuneConfig& config,
                         const PretrainOptions& options, int64_t pieces) {
   const bool pairs = ReadsPairs(config);

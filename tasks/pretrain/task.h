@@ -16,9 +16,9 @@
 namespace etc {
 
 // Pre-training on token stores (doc/pretraining.md): the field "task" is
-// kPretrainingTask (etc/weights/pretraining_parameters.h). Its data are what
-// `realetc tokenize` wrote; where data.dev is empty, some documents of
-// data.train are held out by their hash.
+// kPretrainingTask (etc/weights/pretraining_parameters.h). Its data are written
+// by `realetc tokenize`; if data.dev is empty, some documents of data.train are
+// held out by their hash.
 class PretrainTask final : public Task {
  public:
   //   kInvalidArgument  ReadPretrainOptions; a vocabulary without the pieces
@@ -31,8 +31,8 @@ class PretrainTask final : public Task {
   absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const override;
   bool holds_out() const override { return options_.development_one_in > 0; }
-  // What was left out of each store, and the accuracy of always answering the
-  // most frequent token of the first.
+  // Describes the documents left out of each store, and the accuracy of always
+  // answering the most frequent token of the first.
   absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& train, const ExampleSource& dev) const override;
   std::shared_ptr<TaskHead> MakeHead() const override;

@@ -111,7 +111,7 @@ absl::StatusOr<CheckpointRunFiles> FilesOf(const std::string& directory,
   return files;
 }
 
-// In the first process, of whose result all others learn.
+// Checks on rank 0, and returns the result on all ranks.
 absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
                         const CheckpointRunOptions& options) {
   absl::Status status;
@@ -129,7 +129,7 @@ std::string DescribeSkipped(const SkippedRecords& skipped) {
       skipped.count == 1 ? ": " : ", the first: ", skipped.first_message);
 }
 
-// Says what was left out; if that is all, it is an error.
+// Reports records that were left out; if these are all, it is an error.
 absl::Status ReportLeftOut(const Evaluation& evaluation,
                            const CheckpointRunOptions& options) {
   const bool has_skipped = evaluation.skipped.count > 0;

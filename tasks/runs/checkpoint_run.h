@@ -33,14 +33,14 @@ struct CheckpointRunOptions {
   std::vector<std::string> data;
   // "off", "sum" or "mean"; empty: as it was trained.
   std::string residual_attention;
-  // As train.device; that of the training does not matter.
+  // Like train.device; the device of the training does not matter.
   std::string device = "auto";
   // True if the run makes a prediction file: answers are not read then.
   // Pre-training has no such file.
   bool predicts = false;
-  // Called before the model is loaded, in the first process alone: with the
-  // files that are read, and the prefixes of those that the task writes beside
-  // its predictions (PredictionFile). Its error ends the run. May be empty.
+  // Called before the model is loaded, on rank 0 alone: with the files that are
+  // read, and the prefixes of those that the task writes beside its predictions
+  // (PredictionFile). Its error ends the run. May be empty.
   std::function<absl::Status(const CheckpointRunFiles& files)> check;
   // CPU threads and examples per batch; absent: those of the configuration.
   std::optional<int64_t> threads;
@@ -59,7 +59,7 @@ struct CheckpointRunOptions {
 
 struct CheckpointRun {
   FinetuneConfig config;
-  // What the predictions come from; must live as long as they.
+  // The source of the predictions; must outlive them.
   TaskSetup setup;
   Evaluation evaluation;
 };

@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "tasks/config/grid.h"
+#include "tasks/config/run_settings.h"
 #include "tasks/output/checkpoint_store.h"
 #include "tasks/output/grid_results.h"
 #include "tasks/registry.h"
@@ -35,7 +36,7 @@ absl::Status InSetting(const std::string& name, const absl::Status& error) {
                       absl::StrCat("setting ", name, ": ", error.message()));
 }
 
-// What settings share that differ neither in their model nor in examples.
+// Shared by settings that differ neither in their model nor in examples.
 struct OpenedTask {
   TaskSetup setup;
   std::unique_ptr<RunData> data;
@@ -53,7 +54,7 @@ bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
          EtcConfigToJson(a.model) == EtcConfigToJson(b.model);
 }
 
-// How far the runs of a configuration have come, by their directory.
+// Progress of the runs of a configuration, by their directory.
 enum RunProgress : char { kNotBegun = '0', kBegun = '1', kFinished = '2' };
 
 char ProgressOf(const FinetuneConfig& config) {
@@ -63,7 +64,8 @@ char ProgressOf(const FinetuneConfig& config) {
   }
   const bool is_begun = std::any_of(
       config.train.seeds.begin(), config.train.seeds.end(), [&](int64_t seed) {
-        return CheckpointStore(SeedDirectory(config, seed) + "/checkpoints")
+        return CheckpointStore(SeedDirectory(config.output, seed) +
+                               "/checkpoints")
             .last()
             .has_value();
       });
@@ -76,7 +78,7 @@ absl::Status HasRunAlready(const FinetuneConfig& config) {
       " has a run already: resume it, or choose another output directory"));
 }
 
-// Nothing of it is left to run.
+// Returns true if nothing of it is left to run.
 bool IsDone(const SettingResult& setting) {
   return setting.result.finished || !setting.diverged.empty();
 }
@@ -146,7 +148,7 @@ absl::Status CheckSettingWithoutData(const GridSetting& setting,
   return status.ok() ? status : InSetting(setting.name, status);
 }
 
-// The same for all of them, in the first process.
+// Checks all settings, on rank 0.
 absl::Status CheckGridWithoutData(const FinetuneConfig& config,
                                   const std::vector<GridSetting>& settings,
                                   const FinetuneOptions& options) {
@@ -184,7 +186,7 @@ class GridRun {
   Warnings warnings_;
   std::vector<PreparedSetting> settings_;
   int64_t later_steps_ = 0;
-  // In the first process: settings of grid.json that this grid has not.
+  // Settings of grid.json that this grid has not; on rank 0.
   int64_t others_ = 0;
   GridResult result_;
 };
@@ -235,7 +237,7 @@ absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
 absl::StatusOr<GridResult> GridRun::Run() {
   ETC_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOfSettings());
   ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
-    return CheckGridFile(config_, result_.main_metric);
+    return CheckGridFile(OutputOf(config_), result_.main_metric);
   }));
   // Left by a process that was killed while it wrote grid.json.
   ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
@@ -267,8 +269,8 @@ absl::StatusOr<GridResult> GridRun::Run() {
 }
 
 absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
-  // Of the grid's directory itself, and then of each setting's. The first
-  // process alone has them.
+  // Progress of the grid's directory itself, and then of each setting's. Rank 0
+  // alone has them.
   std::string progress(1, ProgressOf(config_));
   for (const PreparedSetting& prepared : settings_) {
     progress += ProgressOf(prepared.setting.config);
@@ -314,7 +316,7 @@ absl::Status GridRun::RunSetting(size_t index) {
   absl::StatusOr<FinetuneResult> run =
       Finetune(prepared.setting.config, *prepared.opened->setup.task, options);
   prepared.opened.reset();
-  // All processes have it at the same place.
+  // All ranks have this error at the same place.
   if (absl::IsAborted(run.status())) {
     result.diverged = std::string(run.status().message());
     options_.reporter->Message(
@@ -329,7 +331,8 @@ absl::Status GridRun::RunSetting(size_t index) {
   result_.finished =
       std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
   return InFirstProcess(options_.group, [&] {
-    const absl::StatusOr<int64_t> others = WriteGridFile(config_, result_);
+    const absl::StatusOr<int64_t> others =
+        WriteGridFile(OutputOf(config_), result_);
     others_ = others.value_or(0);
     return others.status();
   });

@@ -21,10 +21,10 @@ namespace etc {
 // after each setting. A setting that diverges is left
 // (SettingResult::diverged), and the grid goes on with the others.
 //
-// A grid that is resumed runs what is not finished, and whatever was added to
-// it since; what has diverged is tried again from its last checkpoint. What was
-// begun comes first, so that one whose settings have changed is refused before
-// anything new is run. Errors also as of ExpandGrid.
+// A grid that is resumed runs settings that are not finished, and those added
+// to it since; a setting that has diverged is tried again from its last
+// checkpoint. Settings begun before come first, so that one whose fields have
+// changed is refused before anything new is run. Errors also as of ExpandGrid.
 //   kAlreadyExists  the directory has one of these runs, and `resume` is false;
 //                   or it has a run with a grid, and this has none, or the
 //                   other way round

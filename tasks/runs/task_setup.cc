@@ -89,10 +89,10 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
 
 namespace {
 
-// Whether the weights to start from are there, and the vocabulary beside them
-// can be taken, if it is needed.
+// Checks that the weights to start from exist, and that the vocabulary beside
+// them can be taken, if it is needed.
 absl::Status CheckInit(const FinetuneConfig& config) {
-  // What is not there itself may be the prefix of a TensorFlow checkpoint.
+  // A path that does not exist may be the prefix of a TensorFlow checkpoint.
   if (!config.init.empty()) {
     ETC_ASSIGN_OR_RETURN(bool is_there, PathExists(config.init));
     if (!is_there) {
@@ -139,7 +139,7 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
 }
 
 absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config) {
-  // Data may take long to read, so what is quickly seen comes first.
+  // Data may take long to read, so quick checks come first.
   ETC_RETURN_IF_ERROR(CheckModelInput(*config));
   ETC_RETURN_IF_ERROR(CheckInit(*config));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));

@@ -14,17 +14,18 @@
 
 namespace etc {
 
-// What turns the records of a configuration into examples.
+// Turns the records of a configuration into examples.
 struct TaskSetup {
   const TaskEntry* entry = nullptr;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const Task> task;
-  // What the user should hear of although it is no mistake.
+  // Messages that the user should hear although nothing is wrong.
   std::vector<std::string> warnings;
 };
 
-// ReadFinetuneConfig, for the tasks of the registry: one that is not among them
-// is said before any other mistake. CheckModelInput of each setting comes last.
+// ReadFinetuneConfig, for the tasks of the registry: an unknown task is
+// reported before any other mistake. CheckModelInput of each setting comes
+// last.
 absl::StatusOr<FinetuneConfig> ReadTaskConfig(
     const std::string& path, const std::vector<std::string>& overrides);
 
@@ -40,12 +41,12 @@ absl::Status CheckModelInput(const FinetuneConfig& config);
 // files beside it say (DescribeTokenizer).
 //   kInvalidArgument  it is empty, lower_case is not what those files say, and
 //                     what the loading itself says
-//   kUnimplemented    what DescribeTokenizer says
+//   kUnimplemented    errors of DescribeTokenizer
 absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
     const TokenizerConfig& config);
 
 // Loads the tokenizer that the configuration names and makes its task.
-//   kInvalidArgument  what CheckVocabularySize and the loading itself say
+//   kInvalidArgument  errors of CheckVocabularySize and the loading itself
 absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config);
 
 // The same for a training, before which the task completes its options from the

@@ -17,7 +17,7 @@ namespace {
 
 using Context = TaskContext<SquadOptions>;
 
-// Both ends of a candidate, positions in a window. That for no answer is (0,
+// The ends of a candidate, positions in a window. Those for no answer are (0,
 // 0).
 struct Ends {
   const SquadExample* example = nullptr;

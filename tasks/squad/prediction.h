@@ -29,7 +29,7 @@ struct SquadLogits {
 struct SquadCandidate {
   // Empty for no answer.
   std::string text;
-  // Among the candidates of the question.
+  // Probability among the candidates of the question.
   double probability = 0;
   double start_logit = 0;
   double end_logit = 0;
@@ -55,8 +55,8 @@ struct SquadWindowLogits {
 // the first comes first: by window, start rank, end rank.
 //
 // The text of an answer is the part of the context's words that ProjectAnswer
-// finds for its pieces. SentencePiece has no such rule: there it is what stands
-// between the first byte of the first piece and the last of the last one.
+// finds for its pieces. SentencePiece has no such rule: there it is the text
+// from the first byte of the first piece to the last of the last one.
 //
 // A context without pieces has the answer "empty", in version 2.0 none.
 SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,

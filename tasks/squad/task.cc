@@ -29,7 +29,7 @@ void ReadChoice(JsonObjectReader& reader, const std::string& field,
   }
 }
 
-// Reads a whole number from `least` to what lengths can be.
+// Reads a whole number from `least` to the largest length.
 void ReadCount(JsonObjectReader& reader, const std::string& field,
                int64_t least, int64_t* value) {
   reader.Optional(field, value);

@@ -79,8 +79,8 @@ struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
   //
   // and -1e9 for padding. The official program does not mask it, but its
   // padding is another: all inputs have the full length, and padding sees the
-  // text. With ours, which sees nothing, what an example's loss and answer are
-  // would depend on its batch.
+  // text. With ours, which sees nothing, an example's loss and answer would
+  // depend on its batch.
   //
   // w, b: qa_outputs, as BertForQuestionAnswering has them, whose values are
   // taken over; else w is truncated normal with a standard deviation of 0.02.

@@ -64,8 +64,8 @@ struct ExampleLogits {
   Logits<T> logits;
 };
 
-// How many tensors of logits there are. Does not compile if a member is missing
-// in the list.
+// Number of tensors of logits. Does not compile if a member is missing in the
+// list.
 template <template <typename> class Logits>
 constexpr size_t NumLogits() {
   constexpr size_t kCount =

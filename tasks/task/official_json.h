@@ -61,8 +61,8 @@ absl::StatusOr<std::vector<T>> ReadList(const nlohmann::json& json,
   return values;
 }
 
-// What `read(text, where)` makes of each record of the files that `pattern`
-// names, an id and a T or a status.
+// Applies `read(text, where)` to each record of the files that `pattern` names;
+// it returns an id and a T, or a status.
 //   kInvalidArgument  an id comes again; and what `read` says
 template <typename T, typename Read>
 absl::StatusOr<ById<T>> ReadById(const std::string& pattern, Read read,

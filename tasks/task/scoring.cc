@@ -1,19 +1,20 @@
 #include "tasks/task/scoring.h"
 
-#include <set>
-#include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
-#include "tasks/data/data_files.h"
-#include "tasks/data/record_file.h"
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
+#include "tasks/data/data_files.h"
+#include "tasks/data/record_file.h"
 
 namespace etc {
 namespace {
@@ -106,7 +107,7 @@ bool IsConstant(absl::Span<const double> values) {
                             std::not_equal_to<>()) == values.end();
 }
 
-// From 1 on.
+// Returns ranks from 1 on.
 std::vector<double> Ranks(absl::Span<const double> values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});

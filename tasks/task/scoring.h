@@ -19,11 +19,11 @@
 
 namespace etc {
 
-// What a task's metric says of a data set.
+// The result of a task's metric on a data set.
 struct Scores {
   // The official scores, the task's main metric among them.
   Metrics metrics;
-  // What else `realetc score` prints.
+  // Further output of `realetc score`.
   Metrics diagnostics;
 };
 
@@ -32,7 +32,7 @@ struct Scores {
 template <typename T>
 using ById = std::vector<std::pair<std::string, T>>;
 
-// What a metric compares.
+// Input of a metric.
 template <typename Gold, typename Prediction>
 struct ScoredAnswers {
   ById<Gold> gold = {};
@@ -89,7 +89,7 @@ inline double Share(double part, int64_t whole) {
 // A file that a task writes beside its prediction file: the n-best answers
 // beside the answers.
 struct PredictionFile {
-  // What its name has before that of the prediction file.
+  // Prefix of its name, before that of the prediction file.
   std::string prefix;
   std::string contents;
 
@@ -116,7 +116,8 @@ absl::Status ForEachRecord(
                                      const std::string& where)>& read,
     const RecordLimits& limits = {});
 
-// That no record of the gold has an answer; the first one is at `where`.
+// Returns the error that no record of the gold has an answer; the first one is
+// at `where`.
 absl::Status NothingToScore(const ScoredFiles& files, absl::string_view where);
 
 // Checks that the ids in `predicted` are those in `records`. The ids in

@@ -6,7 +6,7 @@
 namespace etc {
 namespace {
 
-// What the official code adds to the number of examples.
+// Added by the official code to the number of examples.
 constexpr double kOfficialEpsilon = 1e-5;
 
 torch::Tensor NoRows(const Batch& batch) {

@@ -27,11 +27,10 @@
 
 namespace etc {
 
-// Numbers by which the loss of an update is divided, added up over all of its
-// examples, whatever micro-batch they are in: how many there are, how many of
-// their tokens are masked. Which they are, and in which order, the model says;
-// they are whole numbers, so that their sums do not depend on the order of
-// adding.
+// Numbers by which the loss of an update is divided, summed over all of its
+// examples, whatever micro-batch they are in: the number of examples, the
+// number of masked tokens. The model decides which numbers, and their order;
+// they are whole, so that their sums do not depend on the order of adding.
 using LossTotals = std::vector<double>;
 
 // Adds `part` to `totals`, which are empty or as many.
@@ -42,38 +41,38 @@ inline void AddTotals(const LossTotals& part, LossTotals* totals) {
   }
 }
 
-// What a head computes in an update beside the encoder's run on its examples.
+// Cost of a head in an update, beside the encoder's run on its examples.
 struct HeadCost {
   // Floating-point operations of its products, forward and backward.
   double flops = 0;
-  // What it reads of the encoder's outputs.
+  // The encoder's outputs that it reads.
   OutputCounts outputs;
-  // What else the encoder reads, once without and once with a gradient; no
-  // examples: nothing.
+  // Further input of the encoder, run once without and once with a gradient; no
+  // examples: none.
   StepShape targets = {.batch = 0};
 };
 
-// What the micro-batches of an update share, for losses in which examples of
-// one meet those of another: no micro-batch alone has all of the gradient. It
-// lives from before the first to behind the last of them.
+// Shared by the micro-batches of an update, for losses in which examples of
+// different micro-batches interact (CPC's negatives): the gradient needs all of
+// them. Lives from before the first micro-batch to behind the last.
 class UpdateContext {
  public:
   virtual ~UpdateContext() = default;
 
-  // Takes in a micro-batch. All are taken in, in their order, before the model
-  // runs on the first.
+  // Adds a micro-batch. All are added, in their order, before the model runs on
+  // the first.
   virtual void Add(const Examples& examples, const torch::Device& device) = 0;
-  // Counts a micro-batch that is another process's, in its place.
+  // Counts a micro-batch of another rank, in its place.
   virtual void Skip() = 0;
-  // Exchanges what was made of the micro-batches, after the last of them.
+  // All-gathers the shared targets, after the last micro-batch.
   virtual absl::Status Exchange(ProcessGroup* group) = 0;
 
-  // After the backward passes of all, sums up what they have come to with
-  // respect to what was exchanged.
+  // All-reduces the gradients of the shared targets, after the backward passes
+  // of all micro-batches.
   virtual absl::Status SumGradients(ProcessGroup* group) = 0;
-  // Adds to the gradients of the parameters what goes through that which was
-  // made of micro-batch 0, 1, ... of this process: after the backward passes of
-  // all, with LibTorch's random numbers set as they were for its Add.
+  // Adds to the gradients of the parameters those through the targets of
+  // micro-batch 0, 1, ... of this rank: after the backward passes of all, with
+  // LibTorch's random numbers set as they were for its Add.
   virtual void AddGradient(size_t micro_batch) = 0;
 };
 
@@ -85,7 +84,7 @@ class NamedOutputs {
   struct Meaning {
     // The label of each output; empty of a number, or if not known yet.
     std::vector<std::string> labels;
-    // As HuggingFace calls it: "single_label_classification",
+    // HuggingFace's name for it: "single_label_classification",
     // "multi_label_classification" or "regression".
     std::string problem_type;
     // A number is mean + deviation * output.
@@ -97,15 +96,15 @@ class NamedOutputs {
   virtual Meaning OutputMeaning() const = 0;
 };
 
-// What the encoder reads of a batch.
+// Returns the encoder's input for a batch.
 EtcInput EncoderInputOf(const Batch& batch);
 
-// For heads that read the tokens of one stream only.
+// Selects output rows for heads that read the tokens of one stream only.
 OutputRows OnlyLongTokens(const Batch& batch);
 OutputRows OnlyGlobalTokens(const Batch& batch);
 
-// What a task adds to the embeddings of tokens, before their LayerNorm; each
-// may be undefined.
+// Added by a task to the embeddings of tokens, before their LayerNorm; each may
+// be undefined.
 struct EmbeddingAdders {
   torch::Tensor long_adder;    // [B, L, H]
   torch::Tensor global_adder;  // [B, G, H]
@@ -115,8 +114,8 @@ struct EmbeddingAdders {
 // checkpoint.
 class TaskHead : public torch::nn::Module {
  public:
-  // What the micro-batches of an update share; null if there is nothing. Run
-  // uses it for as long as it lives; the head must outlive it.
+  // Returns the state shared by the micro-batches of an update; null if there
+  // is none. Run uses it for as long as it lives; the head must outlive it.
   virtual std::unique_ptr<UpdateContext> BeginUpdate(EtcModel /*encoder*/) {
     return nullptr;
   }
@@ -128,14 +127,14 @@ class TaskHead : public torch::nn::Module {
   virtual LossTotals Totals(const Examples& examples) const = 0;
   virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                              const Batch& batch, const LossTotals& totals) = 0;
-  // For an update with inputs of that shape. Heads with a few numbers for each
-  // token need not count them.
+  // Cost of an update with inputs of that shape. Heads with a few numbers for
+  // each token need not count them.
   virtual HeadCost CostOf(const StepShape& /*update*/) const { return {}; }
 };
 
 // A head that reads the encoder's output for the batch, and gives each example
-// a loss of its own. That of an update is their sum, divided by the number of
-// examples + 1e-5 (doc/wikihop.md 6).
+// a loss of its own. The loss of an update is their sum, divided by the number
+// of examples + 1e-5 (doc/wikihop.md 6).
 class OutputHead : public TaskHead {
  public:
   std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final;
@@ -143,9 +142,9 @@ class OutputHead : public TaskHead {
   torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                      const Batch& batch, const LossTotals& totals) final;
 
-  // What goes into the encoder besides tokens: nothing, for most tasks.
+  // Further input of the encoder besides tokens: none, for most tasks.
   virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
-  // The tokens that it reads the encoder's outputs of: all, unless it says so.
+  // Rows of the encoder's outputs that it reads: all by default.
   virtual OutputRows Reads(const Batch& /*batch*/) { return {}; }
   // The task's logits from the encoder's output, of the tokens that it reads.
   virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
@@ -172,13 +171,13 @@ class TaskPredictions {
   // Contents of the prediction file in the official format; empty: the task has
   // none.
   virtual std::string FileContents() const = 0;
-  // What is written beside that file.
+  // Files to write beside that file.
   virtual std::vector<PredictionFile> MoreFiles() const { return {}; }
 };
 
-// What is trained for, as the trainer knows it: data -> examples -> head ->
-// predictions -> metrics. Stateless after construction; all methods may be
-// called from several threads.
+// A task as the trainer knows it: data -> examples -> head -> predictions ->
+// metrics. Stateless after construction; all methods may be called from several
+// threads.
 class Task {
  public:
   virtual ~Task() = default;
@@ -189,12 +188,12 @@ class Task {
   virtual absl::StatusOr<std::unique_ptr<ExampleSource>> Open(
       const DataRequest& request) const = 0;
 
-  // Whether Open without patterns gives, for evaluations, what is held out of
-  // the training data.
+  // Returns true if Open without patterns gives, for evaluations, records held
+  // out of the training data.
   virtual bool holds_out() const { return false; }
 
-  // What people should know of the data before a run, a line each: of what
-  // Open gave for training and for evaluations.
+  // Facts about the data for people to know before a run, a line each. `train`
+  // and `dev` are the results of Open for training and for evaluations.
   virtual absl::StatusOr<std::vector<std::string>> DescribeData(
       const ExampleSource& /*train*/, const ExampleSource& /*dev*/) const {
     return std::vector<std::string>();

@@ -16,9 +16,9 @@
 namespace etc {
 
 // The added tokens of a vocabulary, found in a text as HuggingFace's fast
-// tokenizers find them: from the left, of several at one place the longest;
+// tokenizers find them: from the left, the longest of several at one place;
 // first those that are not `normalized` in the text as it is, then the others
-// in what is left, normalized. One that has to be a single word and is not one
+// in the rest, normalized. A token that has to be a single word and is not one
 // there is text.
 class AddedTokens {
  public:
@@ -32,7 +32,7 @@ class AddedTokens {
   using VisitToken = absl::FunctionRef<void(int32_t id, ByteRange source)>;
 
   // Calls, in order, `visit_token` for each token that is found in `text` and
-  // `visit_text` for what lies between, which is never empty.
+  // `visit_text` for the text between, which is never empty.
   void Split(absl::string_view text, VisitText visit_text,
              VisitToken visit_token) const;
 

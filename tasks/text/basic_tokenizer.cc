@@ -30,8 +30,7 @@ struct SourcedCodePoint {
 
 enum class AsciiClass : uint8_t { kOther, kSpace, kLetter, kPunctuation };
 
-// kOther is what needs the general path: controls and parts of longer UTF-8
-// sequences.
+// kOther needs the general path: controls and parts of longer UTF-8 sequences.
 constexpr std::array<AsciiClass, 256> MakeAsciiClasses() {
   std::array<AsciiClass, 256> classes{};
   for (int c = 0x21; c < 0x7F; ++c) {
@@ -168,7 +167,7 @@ class WordScanner {
   }
 
   // Cleans and splits at white space and around ideographs: fills `word_` with
-  // what comes at `at` and returns the end of it.
+  // the word at `at` and returns the end of it.
   int64_t Collect(int64_t at) {
     word_.clear();
     while (at < size_) {

@@ -32,8 +32,8 @@ class PieceTrie {
     int32_t id = -1;
     int64_t length = 0;  // bytes
   };
-  // The longest match, of at least one byte, of the start of `text` with what
-  // pieces have after `from`; id -1 if there is none or `from` is kNowhere.
+  // The longest match, of at least one byte, of the start of `text` with the
+  // rest of a piece after `from`; id -1 if there is none or `from` is kNowhere.
   Match Longest(Node from, absl::string_view text) const;
 
  private:

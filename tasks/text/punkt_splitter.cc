@@ -48,7 +48,7 @@ struct Word {
     }
     return type;
   }
-  // Without the full stop if that one ends a sentence.
+  // Type without the full stop if that one ends a sentence.
   std::string TypeWithoutBreak() const {
     return is_break ? TypeWithoutStop() : Type();
   }
@@ -78,7 +78,7 @@ class Classifier {
   }
 
  private:
-  // The first pass: what the word says alone.
+  // The first pass: decides by the word alone.
   Word ByType(absl::string_view text) const {
     Word word{.text = text};
     if (text == "." || text == "?" || text == "!") {

@@ -57,7 +57,7 @@ absl::Status NotATableFolder(const std::string& folder,
           : ""));
 }
 
-// Takes the entry of one line, or says what should be there instead.
+// Takes the entry of one line, or returns the expected form.
 using TakeEntry = std::function<std::string(absl::string_view line)>;
 
 absl::Status ReadLines(const std::string& contents, const std::string& path,

@@ -26,8 +26,8 @@ struct PunktFiles {
   bool operator==(const PunktFiles&) const = default;
 };
 
-// In what case, and where in sentences, a type was met in training. A type has
-// the sum of those that were.
+// Cases and positions in sentences in which a type was met in training. A type
+// has the sum of those that were.
 enum PunktOrthography : uint32_t {
   kPunktUpperAtBeginning = 2,
   kPunktUpperInMiddle = 4,
@@ -44,7 +44,7 @@ enum PunktOrthography : uint32_t {
 // The tables of the files, by type: a token in lower case, or "##number##" for
 // any number.
 struct PunktTables {
-  // Without their last full stop.
+  // Abbreviations without their last full stop.
   absl::flat_hash_set<std::string> abbreviations;
   // "first\tsecond": pairs with no border between them.
   absl::flat_hash_set<std::string> collocations;

@@ -21,13 +21,13 @@ inline constexpr absl::string_view kIcuSentences = "icu";
 
 // Loads the splitter that `data.sentences` asks for: SplitSentences for "icu",
 // else PunktSentences with the tables in the folder of that name.
-//   kNotFound, kInvalidArgument  what ReadPunktFiles and ParsePunktTables say;
+//   kNotFound, kInvalidArgument  errors of ReadPunktFiles and ParsePunktTables;
 //                                `sentences` is empty
 absl::StatusOr<SentenceSplitter> LoadSentenceSplitter(
     const std::string& sentences);
 
 // The sentences of an English text, in order, without the white space around
-// them; none is empty, and what lies between them is white space.
+// them; none is empty, and only white space lies between them.
 //
 // Splits without the trained tables of NLTK's Punkt (doc/wikihop.md 2.3), which
 // are not part of this project: the sentences of Unicode Standard Annex 29 by

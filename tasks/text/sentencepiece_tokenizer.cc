@@ -274,7 +274,8 @@ class SentencePieceTokenizer : public Tokenizer {
       if (absl::string_view(piece).find(kMark, 1) == absl::string_view::npos) {
         continue;
       }
-      // It goes over a blank, where all that is between its marks occurs.
+      // The piece extends over a blank; it occurs only in a text with all parts
+      // between its marks.
       std::string longest;
       for (const absl::string_view part : absl::StrSplit(piece, kMark)) {
         if (part.size() > longest.size()) {

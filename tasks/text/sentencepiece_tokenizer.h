@@ -11,14 +11,14 @@ namespace etc {
 
 struct SentencePieceOptions {
   // Splits the text into the words of VisitBasicWords first, keeping case, and
-  // encodes each on its own: what the "split punctuation" checkpoints of ETC
-  // were trained with (doc/model.md 9.4).
+  // encodes each on its own: the "split punctuation" checkpoints of ETC were
+  // trained so (doc/model.md 9.4).
   bool split_punctuation = false;
 
   // A piece such as "12," is taken apart into the pieces of "12" and ",". When
   // it stands within a word, encoding "12" anew puts a mark U+2581 in front.
-  // kKeep is what the official code does and its checkpoints know
-  // (doc/wikihop.md 2.2), kDrop is what it meant to do (doc/formats.md 4.7).
+  // kKeep is the official code's behaviour, which its checkpoints know
+  // (doc/wikihop.md 2.2), kDrop its intention (doc/formats.md 4.7).
   enum class NewMark { kKeep, kDrop };
   NewMark digit_comma_mark = NewMark::kKeep;
 

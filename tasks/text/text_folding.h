@@ -10,9 +10,9 @@
 
 namespace etc {
 
-// The forms in which the official programs compare texts: what Python's
-// str.strip(), str.split() and str.lower() make of them (doc/wikihop.md 1.3).
-// All texts are UTF-8; bytes that are not become U+FFFD in lower case.
+// The forms in which the official programs compare texts: the results of
+// Python's str.strip(), str.split() and str.lower() (doc/wikihop.md 1.3). All
+// texts are UTF-8; bytes that are not become U+FFFD in lower case.
 
 // White space in the sense of Python's str.isspace(), U+001C to U+001F among
 // it.

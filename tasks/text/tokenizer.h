@@ -43,7 +43,7 @@ struct CuttingPlaces {
 struct PartScore {
   // The absolute value of its own sum.
   double size = 0;
-  // It is sure as long as the sizes of the parts before add up to less.
+  // Certain as long as the sizes of the parts before add up to less.
   double sure_below = std::numeric_limits<double>::infinity();
 };
 

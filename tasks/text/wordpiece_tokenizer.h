@@ -16,8 +16,8 @@ namespace etc {
 // vocabulary has, where pieces after the first are spelt with "##" in front; a
 // word that cannot be cut becomes one [UNK]. Added tokens are found first
 // (tasks/text/added_tokens.h); without them "[SEP]" in a text is text. The
-// ranges of pieces cover what they were made from: all of the word for [UNK],
-// the whole character for each of several pieces made from one.
+// ranges of pieces cover their source: the whole word for [UNK], the whole
+// character for each of several pieces made from one.
 //
 // `path` is a vocab.txt: one piece a line, ids counted from 0; CRLF, a byte
 // order mark and empty lines at the end are accepted. Errors of the file name

@@ -209,7 +209,7 @@ double UpdateAll_(const std::vector<AdamUpdate>& updates) {
   for (const AdamUpdate& update : updates) {
     if (KernelsApply(update)) {
       work.push_back(WorkOf(update));
-      // As operations of LibTorch do with what they change.
+      // Counts the change as operations of LibTorch do.
       for (const torch::Tensor& changed :
            {update.parameter, update.mean, update.mean_square}) {
         changed.unsafeGetTensorImpl()->bump_version();

@@ -21,15 +21,16 @@ namespace etc {
 // of a run on this machine.
 CudaDevices FindCudaDevices(int64_t local_rank = 0);
 
-// Where the model of a run is.
+// The device of a run's model.
 struct RunDevice {
   torch::Device device = torch::kCPU;
-  // Which and why, a line for people: 'device: cpu (train.device is ...)'.
+  // The choice and its reason, a line for people: 'device: cpu (train.device is
+  // ...)'.
   std::string message;
 };
 
-// The device that `config.train.device` means among `found`; `field` is what a
-// message calls it: "train.device", or "--device" where that set it.
+// The device that `config.train.device` means among `found`; `field` is its
+// name in messages: "train.device", or "--device" where that set it.
 //   kInvalidArgument     train.precision is bf16, which that device has not
 //   others               those of ChooseDevice
 absl::StatusOr<RunDevice> DeviceOfRun(
@@ -42,13 +43,13 @@ struct DeviceMemory {
   int64_t total = 0;
 };
 
-// That of `device`, counting what other processes use; nothing for the CPU, and
-// where the CUDA runtime does not say.
+// Memory of `device`, counting that which other processes use; nothing for the
+// CPU, and if the CUDA runtime does not say.
 std::optional<DeviceMemory> MemoryOf(const torch::Device& device);
 
 // Makes a CUDA device the current one of this thread as long as it lives, so
-// that what LibTorch does for "the" device, such as pinning memory, is done for
-// it. Does nothing for the CPU.
+// that LibTorch uses it where it uses "the" device, as for pinning memory. Does
+// nothing for the CPU.
 class CurrentDevice {
  public:
   explicit CurrentDevice(const torch::Device& device) {
@@ -70,11 +71,11 @@ torch::Device DeviceOf(const NamedTensors& parameters);
 LinearPrecision PrecisionOn(const torch::Device& device,
                             const FinetuneConfig& config);
 
-// The CUDA devices that LibTorch finds, for this process. `group` may be null.
+// The CUDA devices that LibTorch finds, for this rank. `group` may be null.
 CudaDevices CudaDevicesOf(const ProcessGroup* group);
 
-// The device of this process, on which gradients are summed up as
-// `train.backend` says. `group` may be null.
+// The device of this rank, on which gradients are all-reduced by
+// `train.backend`. `group` may be null.
 //   kFailedPrecondition  NCCL is asked for on a CPU, or without NCCL
 //   others               those of DeviceOfRun
 absl::StatusOr<RunDevice> JoinDevice(const FinetuneConfig& config,

@@ -2,27 +2,29 @@
 
 #include <torch/types.h>
 #include <torch/utils.h>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <vector>
+
 #include "base/linear.h"
-#include "etc/model_size.h"
-#include "etc/step_cost.h"
-#include "tasks/train/schedule.h"
 #include "base/process_memory.h"
 #include "etc/model.h"
+#include "etc/model_size.h"
+#include "etc/step_cost.h"
 #include "tasks/train/device.h"
+#include "tasks/train/run_plan.h"
+#include "tasks/train/schedule.h"
 
 namespace etc {
 namespace {
 
 constexpr double kRounded = 2;  // bfloat16
-// What joins the libraries that a program starts with: its vocabulary, oneDNN,
-// the stacks of threads, code that is read when it first runs. Measured.
+// Memory beside the libraries that a program starts with: its vocabulary,
+// oneDNN, the stacks of threads, code that is read when it first runs.
+// Measured.
 constexpr double kProgramBesideLibraries = 30e6;
-// All optimizers keep two moments of each gradient.
-constexpr double kMoments = 2;
 
 }  // namespace
 
@@ -54,7 +56,8 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
           static_cast<double>(ResidentBytesAtStart()) + kProgramBesideLibraries,
       .weights = weights,
       .gradients = weights,
-      .optimizer = kMoments * weights,
+      .optimizer = static_cast<double>(
+          OptimizerBytesPerElement(config.optimizer) * parameters),
       // In addition to activations, although most of these are freed by then:
       // fragmented as they are, no block as large as the table fits.
       .table_gradients =
@@ -71,8 +74,8 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
 
 namespace {
 
-// Of the rate of a large product, what the attention kernels reach forward and
-// backward (README, "Speed and memory").
+// Rate of the attention kernels, forward and backward, relative to a large
+// product (README, "Speed and memory").
 constexpr double kAttentionShare = 0.8;
 
 // Runs `work` for about `seconds` after a first time, which gets memory and
@@ -142,11 +145,11 @@ double TrafficRate() {
          MedianSeconds(0.1, [&] { sum.add_(added); });
 }
 
-// Bytes of what the products of linear layers read and write of weights in one
+// Bytes of weights that the products of linear layers read and write in one
 // micro-batch; the rate of products is measured with weights that are in the
 // cache. Each stream of tokens, the global one be it ever so short, reads its
-// weights forward and backward and writes their gradients. Where both streams
-// have a weight in common, its two gradients are added up.
+// weights forward and backward and writes their gradients. Two gradients of a
+// weight that both streams share are summed.
 double WeightTraffic(const FinetuneConfig& config, const StepShape& shape) {
   const ParameterCounts counts = CountParameters(config.model);
   const double distinct =
@@ -173,8 +176,8 @@ double ParameterTraffic(const FinetuneConfig& config, int64_t parameters,
   // The two norms read gradients and parameters; the optimizer reads four
   // tensors and writes three.
   double passes = 9 * numbers;
-  // From the second micro-batch on gradients are added to what there is. Those
-  // of the token table are two, begin with zeros and are added up.
+  // From the second micro-batch on gradients are accumulated. The token table
+  // has two, which begin with zeros and are summed.
   passes += static_cast<double>(micro_batches - 1) * 3 * numbers +
             static_cast<double>(micro_batches) * 5 * table;
   if (StepOptionsOf(config).precision == LinearPrecision::kBfloat16) {

@@ -3,15 +3,16 @@
 
 #include <cstdint>
 #include <optional>
+
 #include "etc/config.h"
-#include "tasks/task/task.h"
-#include "tasks/config/config.h"
 #include "etc/step_cost.h"
+#include "tasks/config/config.h"
+#include "tasks/task/task.h"
 
 namespace etc {
 
-// What this machine computes in a second, on as many threads as LibTorch uses,
-// beside its present load.
+// Rates of this machine per second, on as many threads as LibTorch uses, beside
+// its present load.
 struct MachineRates {
   // FLOP of the products of a linear layer, forward and backward, in the sizes
   // and the precision of a configuration.
@@ -29,7 +30,7 @@ MachineRates MeasureRates(const FinetuneConfig& config);
 struct StepTime {
   double linear = 0;
   double attention = 0;
-  // What the head computes besides, HeadCost.
+  // The head's further operations, HeadCost.
   double head = 0;
   // Passes over activations and scores: CountTrainingTraffic.
   double passes = 0;
@@ -41,7 +42,7 @@ struct StepTime {
   }
 };
 
-// Of updates that LargestUpdate(config) says the shape of. `parameters` are all
+// Estimates updates of the shape LargestUpdate(config). `parameters` are all
 // numbers that are trained; `head` is TaskHead::CostOf.
 StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
                           const HeadCost& head, const MachineRates& rates);
@@ -50,7 +51,7 @@ StepTime EstimateStepTime(const FinetuneConfig& config, int64_t parameters,
 double CountHeadFlops(const EtcConfig& model, const HeadCost& head);
 
 // Updates of one run as far as the configuration alone says: `train.steps`, or
-// what `train.epochs` come to with `train.num_train_examples`.
+// those of `train.epochs` with `train.num_train_examples`.
 std::optional<int64_t> UpdatesWithoutData(const FinetuneConfig& config);
 
 // Bytes of the parts of a training run at the moment when it needs most, with
@@ -67,13 +68,13 @@ struct StepMemory {
   double optimizer = 0;
   // Two gradients of the token table at once, one by each of the two inputs.
   double table_gradients = 0;
-  // Of one micro-batch.
+  // Activations of one micro-batch.
   ActivationBytes activations;
-  // Cached examples: data.cache_megabytes, the most that they may take. How
-  // much they do depends on the data.
+  // Cached examples: data.cache_megabytes, the most that they may take. The
+  // data decide how much they do take.
   double cache = 0;
 
-  // Of a run whose examples take no memory.
+  // Total of a run whose examples take no memory.
   double without_cache() const {
     return program + weights + rounded_weights + gradients + optimizer +
            table_gradients + activations.total();

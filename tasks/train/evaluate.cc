@@ -34,7 +34,7 @@ std::optional<int64_t> FindNotFinite(const std::vector<torch::Tensor>& logits,
   return std::nullopt;
 }
 
-// For messages.
+// Describes the action in messages.
 std::string WhatIsDone(const EvaluateOptions& options) {
   return absl::StrCat("evaluating ", options.batch_size, " examples at a time");
 }
@@ -67,16 +67,16 @@ absl::StatusOr<std::vector<torch::Tensor>> FiniteLogits(TrainableModel* model,
   return logits;
 }
 
-// One batch for each process.
+// One batch for each rank.
 struct Round {
-  // Of the first process alone.
+  // Batches of the round; on rank 0 alone.
   std::vector<Batch> batches;
   size_t num_batches = 0;
   int64_t num_examples = 0;
   std::vector<torch::Tensor> logits;  // of this process's batch
 };
 
-// An evaluation, of which each process runs the batches whose turn it is.
+// An evaluation: rank r runs batch r of each round.
 class EvaluationRun {
  public:
   EvaluationRun(TrainableModel* model, const ExampleSource& records,
@@ -94,7 +94,7 @@ class EvaluationRun {
 
   // Adds the predictions of the next batches; false at the end.
   absl::StatusOr<bool> Next(Evaluation* evaluation);
-  // Scores all, with the same result in all processes.
+  // Scores all, with the same result on all ranks.
   absl::Status Score(Evaluation* evaluation);
 
  private:
@@ -113,7 +113,7 @@ class EvaluationRun {
 };
 
 absl::Status EvaluationRun::Compute(Round* round) {
-  // First what all processes do together.
+  // Collective operations come first.
   ETC_ASSIGN_OR_RETURN(EvaluationRound examples, loader_.Next());
   if (options_.stop != nullptr && options_.stop->load()) {
     return Cancelled();

@@ -3,12 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -66,16 +64,15 @@ struct EvaluateOptions {
   // Checked before each record and batch: true ends the evaluation. May be
   // null.
   const std::atomic<bool>* stop = nullptr;
-  // The processes among which the batches are dealt out; null: there is one.
+  // The ranks among which the batches are dealt; null: there is one.
   ProcessGroup* group = nullptr;
 };
 
 // The fields of `config` that evaluations depend on.
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config);
 
-// A model's predictions for a data set, and their scores. Of several processes
-// the first has the predictions and knows what was skipped, and all have the
-// scores.
+// A model's predictions for a data set, and their scores. With several ranks
+// rank 0 has the predictions and the skipped records, and all have the scores.
 struct Evaluation : EvaluationSummary {
   std::unique_ptr<TaskPredictions> predictions;
 };

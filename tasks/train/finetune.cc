@@ -13,7 +13,6 @@
 #include "base/cpu_limit.h"
 #include "base/directory.h"
 #include "base/file.h"
-#include "base/json_text.h"
 #include "base/out_of_memory.h"
 #include "base/parallel_tasks.h"
 #include "base/status_macros.h"
@@ -31,6 +30,7 @@
 #include "tasks/train/open_data.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/shared_start.h"
+#include "tasks/train/trainer.h"
 
 namespace etc {
 namespace {
@@ -43,8 +43,8 @@ absl::StatusOr<RunPlan> PlanOf(const FinetuneConfig& config,
   return PlanRun(config, inputs);
 }
 
-// Whether the model fits the memory, and the training data fill a batch.
-// Checked before the run writes anything to disk.
+// Checks that the model fits the memory, and that the training data fill a
+// batch, before the run writes anything to disk.
 absl::Status CheckFits(const FinetuneConfig& config, const RunData& data,
                        const torch::Device& device,
                        const FinetuneOptions& options) {
@@ -93,7 +93,7 @@ absl::Status DescribeData(const Task& task, const RunData& data,
   return absl::OkStatus();
 }
 
-// `status` of a run, with what to do where its memory was too little.
+// Returns `status` of a run, with advice if its memory was too little.
 absl::Status WithAdvice(const absl::Status& status,
                         const FinetuneConfig& config,
                         const torch::Device& device) {
@@ -129,8 +129,9 @@ absl::Status Summarize(const FinetuneConfig& config,
   }
   result->scores = SummarizeScores(best);
   return InFirstProcess(options.group, [&]() -> absl::Status {
-    ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
-                         WriteSummary(config, main_metric, result->runs));
+    ETC_ASSIGN_OR_RETURN(
+        const std::vector<std::string> messages,
+        WriteSummary(OutputOf(config), main_metric, result->runs));
     for (const std::string& message : messages) {
       options.reporter->Message(message);
     }
@@ -164,9 +165,9 @@ struct SeedRunner {
          .make_model =
              [this] { return TaskRunModel::Make(config, task, device); },
          .evaluator = data.dev->size() > 0 ? &evaluator : nullptr,
-         .directory = SeedDirectory(config, seed),
+         .directory = SeedDirectory(config.output, seed),
          .resume = options.resume,
-         .lock = claims.Find(SeedDirectory(config, seed)),
+         .lock = claims.Find(SeedDirectory(config.output, seed)),
          .allow_changes = options.allow_changes,
          .reporter = options.reporter,
          .group = options.group,

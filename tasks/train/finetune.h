@@ -1,19 +1,18 @@
 #ifndef ETC_TASKS_TRAIN_FINETUNE_H_
 #define ETC_TASKS_TRAIN_FINETUNE_H_
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/config/config.h"
 #include "tasks/output/results.h"
 #include "tasks/task/task.h"
 #include "tasks/train/open_data.h"
-#include "tasks/train/progress.h"
+#include "tasks/train/run.h"
 #include "tasks/train/run_claims.h"
-#include "tasks/train/trainer.h"
 
 namespace etc {
 
@@ -23,38 +22,18 @@ namespace etc {
 //   kResourceExhausted  the system starts fewer
 absl::StatusOr<int64_t> SetThreads(int64_t threads);
 
-struct FinetuneOptions {
-  // Go on where an earlier call with this configuration stopped: runs that are
-  // finished are kept as they are.
-  bool resume = false;
-  // Fields of the configuration ("train.learning_rate"), or objects in it, that
-  // may differ from those that the runs to resume began with.
-  std::vector<std::string> allow_changes = {};
-  RunReporter* reporter = nullptr;  // not null
-  // See RunOptions.
-  const std::atomic<bool>* stop = nullptr;
-  ProcessGroup* group = nullptr;
-  // The directories of the runs, if the caller has claimed them (in the first
-  // process); null: they are claimed here.
-  const RunClaims* claims = nullptr;
-  // What OpenRunData gave for the same data and task; null: it is opened here.
-  const RunData* data = nullptr;
-  // Updates of the runs after these, for the time left.
-  int64_t later_steps = 0;
-};
-
 // Checks the options as far as possible before anything is read.
 absl::Status CheckWithoutData(const FinetuneConfig& config,
                               const FinetuneOptions& options);
 
-// Claims the directories of all seeds, in the first process.
+// Claims the directories of all seeds, on rank 0.
 //   kFailedPrecondition, kAlreadyExists, kUnavailable  as of RunClaims::Take
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options);
 
-// The updates of all seeds, if Finetune() can begin them: with what is known of
-// settings, data, device and memory before the first update. Errors as of
-// Finetune().
+// Returns the updates of all seeds, if Finetune() can begin them: checks
+// settings, data, device and memory as far as possible before the first update.
+// Errors as of Finetune().
 absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
                                   const RunData& data,
                                   const FinetuneOptions& options);

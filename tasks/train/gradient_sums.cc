@@ -20,9 +20,10 @@ namespace {
 
 using torch::autograd::variable_list;
 
-// Where a parameter's gradient comes in a backward pass: those of the encoder
-// without a layer are behind its last one, which comes first, or before its
-// first. Heads come last, since what they use of a batch varies.
+// Returns the position of a parameter's gradient in a backward pass: encoder
+// parameters outside of layers are behind its last one, which comes first, or
+// before its first. Heads come last, since they use varying parts of the
+// encoder.
 int64_t PlaceInPass(const std::string& name) {
   constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
   if (!absl::StartsWith(name, "encoder.")) {
@@ -122,7 +123,7 @@ void GradientSums::Send(size_t bucket) {
     parameter->sum = gradient.defined()
                          ? gradient.detach().contiguous()
                          : torch::zeros_like(parameter->tensor.detach());
-    // What comes from here on comes late.
+    // Gradients from here on are late.
     gradient = torch::Tensor();
     sums.push_back(parameter->sum);
   }

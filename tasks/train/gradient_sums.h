@@ -15,15 +15,15 @@
 
 namespace etc {
 
-// The gradients of an update, summed over the processes of a run, in buckets
-// that are sent off while the last backward pass still runs, as in Li et al.
-// 2020 (PyTorch Distributed), 3.2. Buckets are the same in all updates and in
-// all processes, in the order in which the encoder's layers come in a backward
-// pass, so that sums do not depend on what was sent early.
+// All-reduces the gradients of an update over the ranks of a run, in buckets
+// that are sent while the last backward pass still runs, as in Li et al. 2020
+// (PyTorch Distributed), 3.2. Buckets are the same in all updates and on all
+// ranks, in the order in which the encoder's layers come in a backward pass, so
+// that sums do not depend on which were sent early.
 //
-// That a gradient is complete is learnt from the update before. One that comes
-// after its bucket was sent (a part of the model that some batches do not use)
-// is summed by itself at the end.
+// The previous update tells when a gradient is complete. A gradient that comes
+// after its bucket was sent (of a part of the model that some batches do not
+// use) is all-reduced by itself at the end.
 class GradientSums {
  public:
   // `parameters` are the model's. `group` must outlive this.
@@ -32,18 +32,18 @@ class GradientSums {
   GradientSums(const GradientSums&) = delete;
   GradientSums& operator=(const GradientSums&) = delete;
 
-  // What comes now is the last backward pass of this process in an update.
+  // Announces the last backward pass of this rank in an update.
   void BeginLastPass();
-  // Sends the buckets that are left. To be called in all processes, also if
-  // the pass did not come to its end.
+  // Sends the buckets that are left. A collective operation: must be called
+  // even if the pass did not come to its end.
   void SendRest();
-  // Waits for the sums, which become the gradients, those of parameters that
-  // have one in no process being undefined; and sums up `*number` as well.
+  // Waits for the sums, which become the gradients; a parameter that has a
+  // gradient on no rank keeps none. Sums `*number` over the ranks as well.
   absl::Status Finish(double* number);
-  // Instead, for an update that is given up.
+  // Replaces Finish() for an update that is given up.
   absl::Status Drop();
 
-  // Buckets that went off in the last pass of the last update, and all.
+  // Buckets that were sent early in the last pass of the last update, and all.
   size_t sent_early() const { return sent_early_; }
   size_t buckets() const { return buckets_.size(); }
 
@@ -52,8 +52,8 @@ class GradientSums {
     torch::Tensor tensor;
     std::function<void()> remove_hook;
     size_t bucket = 0;
-    // How often its gradient grew in the last pass, and at most in those of
-    // other updates; 0: it is not waited for.
+    // Number of contributions to its gradient in the last pass, and the largest
+    // number in other updates; 0: it is not waited for.
     int64_t grew = 0;
     int64_t expected = 0;
     // The gradient, once its bucket is sent.
@@ -65,8 +65,8 @@ class GradientSums {
   // Sends buckets as long as the next one is complete.
   void SendComplete();
   void Send(size_t bucket);
-  // Adds what came after its bucket was sent. `late` says which parameters have
-  // that in any process.
+  // Adds gradients that came after their bucket was sent. `late` marks the
+  // parameters that have such on any rank.
   absl::Status AddLate(const std::vector<bool>& late);
 
   ProcessGroup* const group_;

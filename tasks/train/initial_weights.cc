@@ -3,10 +3,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <map>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,7 +12,6 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json_reader.h"
-#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
 #include "etc/weights/output_labels.h"
@@ -24,7 +20,6 @@
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weights.h"
-#include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/task/task.h"
 #include "tasks/text/sentence_splitter.h"
@@ -57,7 +52,8 @@ NamedTensors WithPrefix(const NamedTensors& tensors,
   return result;
 }
 
-// Why the file's head cannot be used ("has none"); empty if it can.
+// Returns the reason why the file's head cannot be used ("has none"); empty if
+// it can.
 absl::StatusOr<std::string> UnusableHeadReason(const TensorReader& reader,
                                                const std::string& task,
                                                const NamedTensors& head) {
@@ -132,7 +128,8 @@ std::vector<std::string> EncoderMessages(const std::string& init,
   return messages;
 }
 
-// How the outputs of the file's classifier become those of the task's head.
+// Mapping from the outputs of the file's classifier to those of the task's
+// head.
 struct Outputs {
   // Null if the head has none that are named.
   const NamedOutputs* named = nullptr;
@@ -195,9 +192,9 @@ void AdjustOutputs(const Outputs& outputs, const HuggingFaceFields& source,
   }
 }
 
-// Of the heads that have the same names in all files, those that the model has
-// too, in the same shape: the pooler of pre-training, and what other codes
-// fine-tune.
+// Returns the heads that have the same names in all files and that the model
+// has too, in the same shape: the pooler of pre-training, and heads that other
+// codes fine-tune.
 absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
                                         const WeightFile& file,
                                         const NamedTensors& head,
@@ -234,13 +231,13 @@ absl::StatusOr<NamedTensors> KnownHeads(const FinetuneConfig& config,
   return known;
 }
 
-// What was done for the head of a task.
+// Outcome of filling the head of a task.
 struct FilledHead {
   HeadPlan plan;  // of heads with names of their own
   std::vector<std::string> messages;
 };
 
-// Adds what is to be said of the outputs.
+// Adds the messages about the outputs.
 void AddMessage(const OutputMatch& match, FilledHead* filled) {
   if (!match.message.empty()) {
     filled->messages.push_back(absl::StrCat(match.is_guess ? "warning: " : "",

@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/counted.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
@@ -36,7 +32,7 @@ namespace etc {
 
 namespace {
 
-// Where the tables of data.sentences are in a checkpoint.
+// The folder of a checkpoint for the tables of data.sentences.
 std::string PunktFolder(const std::string& directory) {
   return directory + "/punkt";
 }
@@ -64,7 +60,7 @@ absl::Status WriteTaskModel(const TaskModelFiles& files,
   encoder.residual_attention = config.residual_attention;
   ETC_RETURN_IF_ERROR(WriteFileAtomically(directory + "/etc_config.json",
                                           EtcConfigToJson(encoder)));
-  // As it was used, for readers that do not have `init` any more.
+  // Written as used, for readers that do not have `init` any more.
   nlohmann::json json = config.json;
   json["tokenizer"]["type"] = config.tokenizer.type;
   json["tokenizer"]["lower_case"] = config.tokenizer.lower_case;

@@ -3,7 +3,6 @@
 
 #include <torch/types.h>
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,8 +36,8 @@ namespace etc {
 // so that it can be used, and moved, without anything else. Tools that know no
 // tasks read it as a checkpoint of the encoder.
 
-// What WriteTaskModel writes. The vocabulary's contents are empty if the
-// task needs none, `punkt` is null if data.sentences is "icu".
+// Contents for WriteTaskModel. The vocabulary's contents are empty if the task
+// needs none, `punkt` is null if data.sentences is "icu".
 struct TaskModelFiles {
   const FinetuneConfig& config;
   const TaskModel& model;
@@ -73,8 +72,8 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const TaskModel& model);
 
-// The model of a run of fine-tuning. Its part of a checkpoint directory is what
-// WriteTaskModel writes.
+// The model of a run of fine-tuning. WriteTaskModel writes its part of a
+// checkpoint directory.
 class TaskRunModel final : public RunModel {
  public:
   // Reads the vocabulary and the tables of sentences, of which each checkpoint

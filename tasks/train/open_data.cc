@@ -17,8 +17,8 @@
 namespace etc {
 namespace {
 
-// Whether none of the first few records has an answer. False if one of them is
-// bad: the evaluation reports that.
+// Returns true if none of the first few records has an answer; false if one of
+// them is bad: the evaluation reports that.
 bool HasNoAnswers(const ExampleSource& records) {
   constexpr int64_t kLookedAt = 10;
   bool has_examples = false;
@@ -38,8 +38,8 @@ bool HasNoAnswers(const ExampleSource& records) {
   return has_examples;
 }
 
-// The first mistake in a record of data that are in memory, which the training
-// would come to some time.
+// Returns the first mistake in a record of data that are in memory, which the
+// training would reach some time.
 absl::Status CheckRecords(const DataConfig& config, const ExampleSource& data) {
   const auto* records = dynamic_cast<const FileRecordSource*>(&data);
   return records != nullptr && OnBadRecordOf(config) == OnBadRecord::kError

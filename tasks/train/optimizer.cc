@@ -36,16 +36,16 @@ class AdamOptimizer : public Optimizer {
   absl::Status LoadState(const NamedTensors& state) override;
 
  private:
-  // Whether the next update depends on the number of updates so far.
+  // Returns true if the next update depends on the number of updates so far.
   bool CountsUpdates() const { return config_.type == "adamw"; }
-  // What becomes of the means, and how the parameter follows from them.
+  // Returns the update of the means and of the parameter.
   AdamUpdate UpdateOf(bool decayed, int64_t updates) const;
   absl::StatusOr<std::map<std::string, Slots>> ParseState(
       const NamedTensors& state) const;
 
   const OptimizerConfig config_;
   const NamedTensors parameters_;
-  // Of the parameters that have had a gradient.
+  // State of the parameters that have had a gradient.
   std::map<std::string, Slots> slots_;
 };
 

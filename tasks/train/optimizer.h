@@ -56,8 +56,9 @@ class Optimizer {
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
     const OptimizerConfig& config, NamedTensors parameters);
 
-// Whether weight decay applies to a parameter of this name: not if it contains
-// "norm" or "bias", which is the official rule (doc/model.md 8.3) in our names.
+// Returns true if weight decay applies to a parameter of this name: not if it
+// contains "norm" or "bias", which is the official rule (doc/model.md 8.3) in
+// our names.
 bool IsDecayed(absl::string_view parameter_name);
 
 // The 2-norm of all gradients taken as one vector, in double precision. The
@@ -66,8 +67,9 @@ double GradientNorm(const NamedTensors& parameters);
 // Likewise of the parameters.
 double ParameterNorm(const NamedTensors& parameters);
 
-// What gradients are multiplied by so that their norm, GradientNorm, becomes at
-// most `max_norm`: max_norm / max(norm, max_norm), and 1 if `max_norm` is 0.
+// Factor by which gradients are multiplied so that their norm, GradientNorm,
+// becomes at most `max_norm`: max_norm / max(norm, max_norm), and 1 if
+// `max_norm` is 0.
 double ClipFactor(double norm, double max_norm);
 
 }  // namespace etc

@@ -13,28 +13,29 @@
 
 namespace etc {
 
-// Which process of a run keeps the optimizer's state of which parameters, and
-// updates them (Rajbhandari et al. 2020, ZeRO, stage 1): whole tensors, dealt
-// out by their size, so that updates by norms (LAMB) stay what they are.
+// Shards the optimizer's state over the ranks of a run: each keeps the state of
+// its parameters and updates them (Rajbhandari et al. 2020, ZeRO, stage 1).
+// Shards are whole tensors, dealt by their size, so that updates by norms
+// (LAMB) do not change.
 class OptimizerShards {
  public:
   // `group` must outlive this.
   OptimizerShards(const NamedTensors& parameters, ProcessGroup* group);
 
-  // The parameters of this process.
+  // The parameters of this rank.
   const NamedTensors& own() const { return own_; }
 
-  // After an update of own() in each process: gives all processes the
-  // parameters of all, and makes `*norm` of the changes of own() that of all
-  // changes.
+  // Must be called after an update of own() on each rank. Broadcasts the
+  // parameters of every rank, and combines the ranks' `*norm` of changes into
+  // that of all.
   absl::Status ShareUpdate(double* norm);
 
-  // What all processes have of the optimizer's state, in the first process; in
-  // the others nothing. `own` is that of this one (Optimizer::State).
+  // Gathers the optimizer's state on rank 0; returns nothing on the others.
+  // `own` is that of this rank (Optimizer::State).
   absl::StatusOr<NamedTensors> GatherState(const NamedTensors& own);
 
-  // Whether an entry of the optimizer's state ("m.<parameter>") is of a
-  // parameter of this process.
+  // Returns true if an entry of the optimizer's state ("m.<parameter>") is of a
+  // parameter of this rank.
   bool IsOwn(const std::string& entry) const;
 
  private:
@@ -43,8 +44,8 @@ class OptimizerShards {
   NamedTensors own_;
 };
 
-// The first process's tensors, one after the other, in all processes, as far as
-// `keeps` says; the others' `*tensors` are replaced.
+// Broadcasts the tensors of rank 0 that `keeps` selects, one after the other;
+// replaces the `*tensors` of the other ranks.
 absl::Status ShareNamedTensors(
     const std::function<bool(const std::string& name)>& keeps,
     ProcessGroup* group, NamedTensors* tensors);

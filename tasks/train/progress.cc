@@ -19,8 +19,8 @@ std::string FormatRate(double rate) {
   return absl::StrFormat("%.*f", rate >= 100 ? 0 : rate >= 1 ? 1 : 2, rate);
 }
 
-// With two digits, or as many more as it takes to see an update: a large data
-// set would stay at 0.00.
+// Formats with two digits, or as many more as it takes to see an update: a
+// large data set would stay at 0.00.
 std::string FormatEpoch(const Progress& progress) {
   constexpr int kMost = 7;
   const double per_update =

@@ -89,7 +89,8 @@ class RunReporter {
  public:
   virtual ~RunReporter() = default;
 
-  // What was loaded, the result of an evaluation, a warning. Without a newline.
+  // Shows a message, such as the weights loaded, the result of an evaluation, a
+  // warning. Without a newline.
   virtual void Message(absl::string_view text) = 0;
   // Called after every MiB or so, by one thread at a time.
   virtual void Opening(const OpeningProgress& progress) = 0;
@@ -131,7 +132,7 @@ class StreamReporter : public RunReporter {
   void Evaluating(const EvaluationProgress& progress) override;
 
  private:
-  // Whether it is time for another line of progress.
+  // Returns true if another line of progress is due.
   bool IsDue() const;
   // Characters that a line may have.
   size_t Room() const;
@@ -148,7 +149,8 @@ class StreamReporter : public RunReporter {
   const std::function<double()> clock_;
   const std::function<size_t()> columns_;
   double due_ = 0;
-  // When the work began that ShowWithTimeLeft() shows; nothing if it is done.
+  // Time when the work began that ShowWithTimeLeft() shows; nothing if it is
+  // done.
   std::optional<double> since_;
   // Seconds between two lines elsewhere than on a terminal.
   double interval_ = 1;

@@ -46,11 +46,12 @@ absl::Status CheckWritable(const std::string& path) {
   return absl::OkStatus();
 }
 
-// The settings of the run to resume, with what is known without its files.
+// Checks the settings of the run to resume, as far as possible without its
+// files.
 absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
                            const ClaimOptions& options) {
   const std::optional<std::string> last =
-      CheckpointStore(CheckpointsIn(SeedDirectory(config, seed))).last();
+      CheckpointStore(CheckpointsIn(SeedDirectory(config.output, seed))).last();
   if (!last.has_value()) {
     return absl::OkStatus();
   }
@@ -188,7 +189,7 @@ RunClaims::~RunClaims() {
 absl::StatusOr<std::unique_ptr<RunClaims::Claim>> RunClaims::TakeOne(
     const FinetuneConfig& config, int64_t seed, const ClaimOptions& options) {
   auto claim =
-      std::make_unique<Claim>(SeedDirectory(config, seed), options.stop);
+      std::make_unique<Claim>(SeedDirectory(config.output, seed), options.stop);
   ETC_RETURN_IF_ERROR(claim->Take(options.resume));
   ETC_RETURN_IF_ERROR(CheckSettings(config, seed, options));
   return claim;
@@ -219,7 +220,7 @@ const RunLock* RunClaims::Find(const std::string& directory) const {
 absl::Status CheckLaterRuns(const FinetuneConfig& config,
                             const ClaimOptions& options) {
   for (const int64_t seed : config.train.seeds) {
-    if (Exists(SeedDirectory(config, seed))) {
+    if (Exists(SeedDirectory(config.output, seed))) {
       ETC_RETURN_IF_ERROR(RunClaims::TakeOne(config, seed, options).status());
     }
   }

@@ -15,9 +15,10 @@
 
 namespace etc {
 
-// Refuses at once, before data are read, what the directory of a run decides:
-// that another process trains there, that it has a run already or only damaged
-// checkpoints, that its run had other settings, that it cannot be written.
+// Refuses at once, before data are read, errors that the directory of a run
+// decides: that another process trains there, that it has a run already or only
+// damaged checkpoints, that its run had other settings, that it cannot be
+// written.
 
 // Checks that a run may begin in the directory of one seed, or go on there if
 // `resume`. Changes nothing.
@@ -33,19 +34,19 @@ absl::Status CheckRunDirectory(const std::string& directory, bool resume);
 absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
                                           bool resume);
 
-// How runs are begun.
+// Options of beginning runs.
 struct ClaimOptions {
   bool resume = false;
-  // As in RunOptions.
+  // Like RunOptions::allow_changes.
   std::vector<std::string> allow_changes = {};
   // True at the end: the run was stopped, and can be resumed. May be null.
   const std::atomic<bool>* stop = nullptr;
 };
 
 // The locks of the directories of a configuration's seeds, held as long as this
-// lives. At its end it removes what it made itself, where nothing was added: a
-// start that is refused later leaves nothing behind, one that is stopped what
-// can be resumed.
+// lives. At its end it removes the files that it made itself, if nothing was
+// added: a start that is refused later leaves nothing behind, one that is
+// stopped a run that can be resumed.
 class RunClaims {
  public:
   RunClaims();

@@ -29,14 +29,14 @@ struct RunPlan {
   // Updates between checkpoints; 0: only at evaluations.
   int64_t checkpoint_every = 0;
   OptimizerConfig optimizer;
-  // Of several processes: see OptimizerShards.
+  // Shards the optimizer's state: see OptimizerShards.
   bool shard_optimizer = false;
   LearningRateSchedule schedule;
   TrainingLoaderOptions loader;
-  // RunSettings: what a run that is resumed has to have in common with this.
+  // RunSettings: the settings that a run that is resumed has to share.
   nlohmann::json settings = nlohmann::json::object();
-  // Those of the settings, or objects of settings, on which the examples and
-  // batches depend (see ChangesExamples).
+  // The settings, or objects of settings, on which the examples and batches
+  // depend (see ChangesExamples).
   std::vector<std::string> example_settings;
 };
 
@@ -57,8 +57,12 @@ TrainingLoaderOptions LoaderOptionsOf(const FinetuneConfig& config,
 int64_t CacheBytesOf(const DataConfig& config);
 uint64_t MaxRecordBytesOf(const DataConfig& config);
 
-// Whether a process with `memory` bytes can train the model: hold its weights,
-// their gradients and the optimizer's two moments, whatever the batch.
+// The bytes that an optimizer (tasks/train/optimizer.h) keeps for each element
+// of a parameter: all types have two float32 moments.
+int64_t OptimizerBytesPerElement(const OptimizerConfig& config);
+
+// Checks that a process with `memory` bytes can hold the model's weights, their
+// gradients and the optimizer's state, whatever the batch.
 //   kResourceExhausted  it cannot
 absl::Status CheckModelFits(const FinetuneConfig& config,
                             int64_t memory = MemoryOfProcess());

@@ -52,7 +52,7 @@ absl::Status RunReport::ReportUpdate(int64_t step,
                     .learning_rate = update.learning_rate};
   meter_.Fill(&progress);
   options_.reporter->Update(progress);
-  // Once: after one such update most later ones are like it.
+  // Reported once: after one such update most later ones are like it.
   if (!update.warning.empty() && !warned_) {
     options_.reporter->Message(update.warning);
     warned_ = true;

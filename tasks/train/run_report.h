@@ -9,8 +9,8 @@
 #include "tasks/output/metrics_log.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/progress.h"
+#include "tasks/train/run.h"
 #include "tasks/train/train_step.h"
-#include "tasks/train/trainer.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {
@@ -23,7 +23,7 @@ class RunReport {
   struct Times {
     double seconds = 0;         // of the whole update
     double seconds_waited = 0;  // of these, for examples
-    // Of these, for the other processes of a run that has some.
+    // Seconds of these spent on communication, with several ranks.
     double seconds_communicating = 0;
   };
   // Reports update number `step`, from 1; `skipped` are all training records so

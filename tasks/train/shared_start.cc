@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -77,7 +76,7 @@ absl::Status CheckSameFields(const Json& fields, ProcessGroup* group) {
     return absl::OkStatus();
   }
   ETC_ASSIGN_OR_RETURN(const Json first, JsonOfFirst(fields, group));
-  // As it would have come here.
+  // Parsed again, like the values that rank 0 sent.
   const Json mine = Json::parse(JsonText(fields));
   Json all = mine;
   all.update(first);

@@ -2,7 +2,6 @@
 #define ETC_TASKS_TRAIN_SHARED_START_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -14,47 +13,44 @@
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
 #include "tasks/train/device.h"
-#include "tasks/train/finetune.h"
 #include "tasks/train/optimizer_shards.h"
-#include "tasks/train/trainer.h"
+#include "tasks/train/run.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {
 
-// What the processes of a run begin it with, all the same, and how they go on
-// together.
+// The collective operations of a run's start.
 
-// Checks that all processes of `group` have the same values of `fields`, an
-// object. To be called before any other collective operation. `group` may be
-// null.
+// Checks that all ranks of `group` have the same values of `fields`, an object.
+// Must be called before any other collective operation. `group` may be null.
 //   kFailedPrecondition  names the process and the fields that differ
 absl::Status CheckSameFields(const nlohmann::json& fields, ProcessGroup* group);
 
-// Checks that all processes have the same command line and configuration,
-// except for settings of each process (FieldRule::is_local) and for the paths
-// of files, whose contents CheckSameRun compares. `config` may have a grid.
-// Errors as of CheckSameFields.
+// Checks that all ranks have the same command line and configuration, except
+// for settings of each rank (FieldRule::is_local) and for the paths of files,
+// whose contents CheckSameRun compares. `config` may have a grid. Errors as of
+// CheckSameFields.
 absl::Status CheckSameStart(const FinetuneConfig& config,
                             const FinetuneOptions& options);
 
-// Whether they have the same settings, and the micro-batches of an update
-// suffice for all.
+// Checks that all ranks have the same settings, and that the micro-batches of
+// an update suffice for all.
 //   kFailedPrecondition  names the process and the fields that differ
 //   kInvalidArgument     an update has fewer micro-batches than processes
 absl::Status CheckSameRun(const RunOptions& options);
 
-// The loader's options of this process, which belongs to those of the run: a
-// pool may take what the process that may take least has for it.
+// Returns the options of this rank's loader in the run's group: a pool may take
+// the least memory that any rank has for it.
 absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
     const RunOptions& options);
 
-// Gives all processes the weights, the state of the optimizer and that of the
-// run that the first has. Weights have the same names and shapes in all.
-// `group` may be null.
+// Broadcasts the weights, the state of the optimizer and that of the run from
+// rank 0. Weights have the same names and shapes on all ranks. `group` may be
+// null.
 struct RunStart {
   NamedTensors parameters;
   NamedTensors* optimizer_state;
-  // Null: each process has all of the optimizer's state; else its own.
+  // Null: each rank has all of the optimizer's state; else its own shard.
   const OptimizerShards* shards;
   TrainingState* state;
   std::optional<int64_t>* saved_step;  // Trainer's

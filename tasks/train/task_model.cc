@@ -2,21 +2,8 @@
 
 #include <torch/utils.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <map>
-#include <set>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "base/counted.h"
-#include "base/file.h"
-#include "base/json_reader.h"
-#include "base/json_text.h"
-#include "base/status_macros.h"
 #include "etc/config.h"
 #include "etc/weights/output_labels.h"
 #include "etc/weights/pretraining_heads.h"
@@ -24,7 +11,6 @@
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/weights.h"
-#include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_files.h"
 #include "tasks/task/task.h"
 #include "tasks/text/sentence_splitter.h"

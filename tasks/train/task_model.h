@@ -24,30 +24,31 @@
 namespace etc {
 
 // A model as training knows it: parameters, a forward pass on a batch, and the
-// loss of an update. Which targets the examples of a batch have
-// (Batch::examples are of a struct derived from Example) only the model knows.
+// loss of an update. Only the model knows the targets of the examples of a
+// batch (Batch::examples are of a struct derived from Example).
 class TrainableModel {
  public:
   virtual ~TrainableModel() = default;
 
-  // What training changes, by the names that the parameters have in a
-  // checkpoint. The tensors share memory with the model.
+  // The trained parameters, by their names in a checkpoint. The tensors share
+  // memory with the model.
   virtual NamedTensors NamedParameters() const = 0;
 
-  // What the micro-batches of an update share; null if there is nothing.
-  // Forward uses it for as long as it lives; the model must outlive it.
+  // Returns the state shared by the micro-batches of an update; null if there
+  // is none. Forward uses it for as long as it lives; the model must outlive
+  // it.
   virtual std::unique_ptr<UpdateContext> BeginUpdate() { return nullptr; }
 
   // The logits of a batch of B examples: tensors [B, ...].
   virtual std::vector<torch::Tensor> Forward(const Batch& batch) = 0;
 
-  // What some examples add to the totals of an update.
+  // Returns the contribution of some examples to the totals of an update.
   virtual LossTotals Totals(const Examples& examples) const = 0;
 
-  // What a batch adds to the loss of an update with these totals, a scalar,
-  // from what Forward returned for it. Depends on parameters, and on what is
-  // shared, through `logits` alone: a train step differentiates it with respect
-  // to them, then Forward with respect to the parameters.
+  // Returns the contribution of a batch to the loss of an update with these
+  // totals, a scalar, from the result of Forward for it. Depends on parameters,
+  // and on shared state, through `logits` alone: a train step differentiates it
+  // with respect to them, then Forward with respect to the parameters.
   virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                              const Batch& batch, const LossTotals& totals) = 0;
 

@@ -76,7 +76,7 @@ TrainStep::TrainStep(TrainableModel* model,
   }
 }
 
-// Of all devices.
+// Seeds the generators of all devices.
 void TrainStep::SeedFor(SeedUse use, int64_t step, size_t micro_batch) const {
   const auto seed = static_cast<uint64_t>(options_.seed);
   const auto update = static_cast<uint64_t>(step);
@@ -85,8 +85,8 @@ void TrainStep::SeedFor(SeedUse use, int64_t step, size_t micro_batch) const {
                          : CombineSeeds({seed, update, micro_batch, 1}));
 }
 
-// Nothing in here waits for a CUDA device, which may still be at the
-// micro-batch before when this one is made and sent.
+// Never waits for a CUDA device, which may still compute the previous
+// micro-batch when this one is made and sent.
 torch::Tensor TrainStep::AddGradient(const Examples& examples,
                                      const LossTotals& totals) {
   const Batch batch = MakeBatch(examples, device_);
@@ -123,9 +123,9 @@ TrainStep::LossOfLogits TrainStep::BackwardToLogits(
   return result;
 }
 
-absl::StatusOr<bool> TrainStep::Together(int64_t step,
-                                         const std::function<void()>& work,
-                                         bool makes_gradients) {
+absl::StatusOr<bool> TrainStep::RunAndAgree(int64_t step,
+                                            const std::function<void()>& work,
+                                            bool makes_gradients) {
   bool stopped = false;
   const auto run = [&] {
     try {
@@ -141,7 +141,7 @@ absl::StatusOr<bool> TrainStep::Together(int64_t step,
     return !stopped;
   }
   const auto name = [&] { return absl::StrCat("making update ", step + 1); };
-  // The others learn of it before they wait for this process in vain.
+  // Shares the error before the other ranks wait for this one in vain.
   const absl::Status done = NamingOutOfMemory(name, run);
   if (!makes_gradients) {
     return group->AgreeToGoOn(done, !stopped);
@@ -157,15 +157,15 @@ absl::StatusOr<bool> TrainStep::Together(int64_t step,
   return go_on;
 }
 
-void TrainStep::ForEachHere(
-    const Share& share, SeedUse use,
+void TrainStep::ForEachOwnMicroBatch(
+    const RankShare& share, SeedUse use,
     const std::function<void(size_t, const Examples&)>& function) const {
   for (size_t i = 0; i < share.is_here.size(); ++i) {
     if (share.is_here[i]) {
       if (sums_ != nullptr && use == share.last_use && i == share.last_here()) {
         sums_->BeginLastPass();
       }
-      // Also for models that do not look at the guard between their layers.
+      // Needed for models that do not look at the guard between their layers.
       ThrowIfStopped();
       SeedFor(use, share.step, i);
       function(i, share.batch.micro_batches[i]);
@@ -173,7 +173,7 @@ void TrainStep::ForEachHere(
   }
 }
 
-absl::StatusOr<bool> TrainStep::AddToContext(const Share& share,
+absl::StatusOr<bool> TrainStep::AddToContext(const RankShare& share,
                                              UpdateContext* context) {
   if (context == nullptr) {
     return true;
@@ -185,10 +185,10 @@ absl::StatusOr<bool> TrainStep::AddToContext(const Share& share,
     }
   };
   ETC_ASSIGN_OR_RETURN(const bool made,
-                       Together(
+                       RunAndAgree(
                            share.step,
                            [&] {
-                             ForEachHere(
+                             ForEachOwnMicroBatch(
                                  share, SeedUse::kShared,
                                  [&](size_t i, const Examples& examples) {
                                    skip_to(i);
@@ -204,17 +204,18 @@ absl::StatusOr<bool> TrainStep::AddToContext(const Share& share,
   return made;
 }
 
-absl::StatusOr<bool> TrainStep::AddGradientOfContext(const Share& share,
+absl::StatusOr<bool> TrainStep::AddGradientOfContext(const RankShare& share,
                                                      UpdateContext* context) {
   if (context == nullptr) {
     return true;
   }
   ETC_RETURN_IF_ERROR(context->SumGradients(options_.group));
   const auto add = [&] {
-    ForEachHere(share, SeedUse::kShared,
-                [&](size_t i, const Examples&) { context->AddGradient(i); });
+    ForEachOwnMicroBatch(
+        share, SeedUse::kShared,
+        [&](size_t i, const Examples&) { context->AddGradient(i); });
   };
-  return Together(share.step, add, /*makes_gradients=*/true);
+  return RunAndAgree(share.step, add, /*makes_gradients=*/true);
 }
 
 absl::StatusOr<LossTotals> TrainStep::TotalsOf(const TrainingBatch& batch,
@@ -255,7 +256,7 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
   }
   ETC_ASSIGN_OR_RETURN(const LossTotals totals, TotalsOf(batch, result));
   const std::unique_ptr<UpdateContext> context = model_->BeginUpdate();
-  Share share = {
+  RankShare share = {
       .batch = batch,
       .step = step,
       .last_use = context == nullptr ? SeedUse::kForward : SeedUse::kShared};
@@ -268,15 +269,15 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
   }
   torch::Tensor loss;
   const auto run = [&] {
-    ForEachHere(share, SeedUse::kForward,
-                [&](size_t, const Examples& examples) {
-                  const torch::Tensor part = AddGradient(examples, totals);
-                  loss = loss.defined() ? loss + part : part;
-                });
+    ForEachOwnMicroBatch(
+        share, SeedUse::kForward, [&](size_t, const Examples& examples) {
+          const torch::Tensor part = AddGradient(examples, totals);
+          loss = loss.defined() ? loss + part : part;
+        });
   };
   ETC_ASSIGN_OR_RETURN(
       const bool made,
-      Together(step, run, /*makes_gradients=*/context == nullptr));
+      RunAndAgree(step, run, /*makes_gradients=*/context == nullptr));
   if (!made) {
     return false;
   }

@@ -2,13 +2,16 @@
 #define ETC_TASKS_TRAIN_TRAIN_STEP_H_
 
 #include <torch/types.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "etc/weights/checkpoint.h"
@@ -20,7 +23,6 @@
 #include "tasks/train/optimizer_shards.h"
 #include "tasks/train/schedule.h"
 #include "tasks/train/task_model.h"
-#include <string>
 
 namespace etc {
 
@@ -30,8 +32,8 @@ struct TrainStepResult {
   double learning_rate = 0;
   // Before clipping.
   double gradient_norm = 0;
-  // 2-norms of what was added to the parameters, and of the parameters after
-  // it, each taken as one vector.
+  // 2-norms of the change of the parameters, and of the parameters after it,
+  // each taken as one vector.
   double update_norm = 0;
   double weight_norm = 0;
   int64_t examples = 0;
@@ -76,10 +78,10 @@ class TrainStep {
     double clip_norm = 1;
     LearningRateSchedule schedule;
     int64_t seed = 1;
-    // Each of which runs its own micro-batches of a batch; null: there is one
-    // process.
+    // The ranks, each of which runs its own micro-batches of a batch; null:
+    // there is one process.
     ProcessGroup* group = nullptr;
-    // Of which process the optimizer's parameters are; null: it has all.
+    // Shards of the optimizer's state; null: not sharded.
     OptimizerShards* shards = nullptr;
   };
 
@@ -88,11 +90,11 @@ class TrainStep {
   TrainStep(TrainableModel* model, std::unique_ptr<Optimizer> optimizer,
             Options options);
 
-  // The update after `step` others. Its random numbers follow from the seed,
-  // `step` and the micro-batch alone. Nothing, and no change to the model, if
-  // `*stop` becomes true before it is made; `stop` may be null.
-  // Of several processes each runs the micro-batches that it has, and all make
-  // the same update.
+  // Makes the update after `step` others. Its random numbers follow from the
+  // seed, `step` and the micro-batch alone. Returns nothing, and leaves the
+  // model unchanged, if `*stop` becomes true before the update is made; `stop`
+  // may be null. A collective operation: each rank runs its own micro-batches,
+  // and all make the same update.
   //   kAborted      the loss or the gradient is infinite or not a number, and
   //                 the model is as it was; or the parameters are after the
   //                 update
@@ -100,8 +102,8 @@ class TrainStep {
   absl::StatusOr<std::optional<TrainStepResult>> Run(
       const TrainingBatch& batch, int64_t step, const std::atomic<bool>* stop);
 
-  // Whether the parameters as they are give a finite loss on examples, without
-  // dropout; `step` updates were made.
+  // Checks that the parameters as they are give a finite loss on examples,
+  // without dropout; `step` updates were made.
   //   kAborted  they do not
   absl::Status CheckLoss(const Examples& examples, int64_t step);
 
@@ -117,31 +119,34 @@ class TrainStep {
   // the loss and the counts. False if it was stopped before.
   absl::StatusOr<bool> ComputeGradient(const TrainingBatch& batch, int64_t step,
                                        TrainStepResult* result);
-  // The totals of a batch, and in `result` its counts, over all processes.
+  // Returns the totals of a batch over all ranks, and sets its counts in
+  // `result`.
   absl::StatusOr<LossTotals> TotalsOf(const TrainingBatch& batch,
                                       TrainStepResult* result) const;
-  // Runs what this process does of an update. False if it was stopped before
-  // its end in any process. `makes_gradients`: all of them are there then, and
-  // their sums under way.
-  //   kResourceExhausted  out of memory in one of several processes
-  absl::StatusOr<bool> Together(int64_t step, const std::function<void()>& work,
-                                bool makes_gradients);
+  // Runs this rank's work of an update, and lets the ranks agree on its
+  // outcome. Returns false if it was stopped before its end on any rank.
+  // `makes_gradients`: the work completes the gradients, whose sums are then
+  // under way.
+  //   kResourceExhausted  out of memory on any rank
+  absl::StatusOr<bool> RunAndAgree(int64_t step,
+                                   const std::function<void()>& work,
+                                   bool makes_gradients);
 
   // Moves the parameters along their gradients, and sets the rest of `result`.
   //   kAborted  as Run
   absl::Status ApplyGradient(int64_t step, TrainStepResult* result);
 
   // Sets LibTorch's random numbers for a micro-batch: for its own run, or for
-  // what is run of it in UpdateContext.
+  // the part of it that is run in UpdateContext.
   enum class SeedUse { kForward, kShared };
   void SeedFor(SeedUse use, int64_t step, size_t micro_batch) const;
 
-  // What this process computes of an update.
-  struct Share {
+  // The micro-batches of an update that this rank computes.
+  struct RankShare {
     const TrainingBatch& batch;
     int64_t step = 0;
     std::vector<bool> is_here;  // by micro-batch
-    // Of the last backward pass.
+    // Use of the last backward pass.
     SeedUse last_use = SeedUse::kForward;
 
     size_t last_here() const {
@@ -150,14 +155,15 @@ class TrainStep {
           1);
     }
   };
-  // Calls function(micro-batch, its examples) for those of this process.
-  void ForEachHere(
-      const Share& share, SeedUse use,
+  // Calls function(micro-batch, its examples) for those of this rank.
+  void ForEachOwnMicroBatch(
+      const RankShare& share, SeedUse use,
       const std::function<void(size_t, const Examples&)>& function) const;
   // Take the micro-batches into `context` and through it, if it is not null.
   // False if it was stopped before.
-  absl::StatusOr<bool> AddToContext(const Share& share, UpdateContext* context);
-  absl::StatusOr<bool> AddGradientOfContext(const Share& share,
+  absl::StatusOr<bool> AddToContext(const RankShare& share,
+                                    UpdateContext* context);
+  absl::StatusOr<bool> AddGradientOfContext(const RankShare& share,
                                             UpdateContext* context);
 
   // Adds the gradient of one micro-batch and returns its share of the loss, a
@@ -178,7 +184,7 @@ class TrainStep {
   const NamedTensors parameters_;
   const torch::Device device_;
   int64_t num_parameters_ = 0;  // elements
-  // Of the parameters after the last update; nothing before the first one.
+  // Norm of the parameters after the last update; nothing before the first one.
   std::optional<double> weight_norm_;
   bool is_between_updates_ = true;
   const std::unique_ptr<Optimizer> optimizer_;

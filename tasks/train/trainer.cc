@@ -57,22 +57,22 @@ class Trainer {
   // The right to the run's directory.
   absl::Status TakeLock();
   absl::Status MakeModel();
-  // From the last checkpoint, or fresh.
+  // Starts from the last checkpoint, or fresh.
   absl::Status StartModel();
   absl::Status StartFresh();
   absl::Status StartFrom(const std::string& checkpoint);
   absl::Status LoadOptimizerState();
-  // From here on the run's directory is changed.
+  // Takes over the run's directory, which is changed from here on.
   absl::Status TakeOverDirectory();
 
   bool EvaluationIsDue() const;
   bool SaveIsDue() const;
   // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
-  // MakeUpdate; if it fails, what was trained before is saved.
+  // MakeUpdate; if it fails, the updates before it are saved.
   absl::StatusOr<bool> MakeUpdateOrSave();
-  // Saves what was trained before `error` ended it, as a stop does, and adds to
-  // the error where that is and how to go on.
+  // Saves the updates made before `error`, as a stop does, and adds to the
+  // error where they are and how to go on.
   absl::Status SaveAfter(const absl::Status& error);
   absl::Status SaveWhatIsWhole();
   // Adds the last checkpoint to `error`, and how to go on from there.
@@ -84,7 +84,7 @@ class Trainer {
   absl::Status WriteFiles(const std::string& directory) const;
   absl::Status WriteCheckpoint();
   absl::Status Save();
-  // Passes on what the store has to say.
+  // Passes on the store's messages.
   void ReportStore();
   RunResult Result(bool finished) const;
   double SecondsCommunicating() const {
@@ -100,7 +100,7 @@ class Trainer {
   std::unique_ptr<RunModel> model_;
   std::unique_ptr<OptimizerShards> shards_;  // null: it is not sharded
   std::unique_ptr<TrainStep> train_step_;
-  // Of all processes, in the first, while a checkpoint is read or written.
+  // The state of all ranks, on rank 0, while a checkpoint is read or written.
   NamedTensors optimizer_state_;
   TrainingState state_;
   std::unique_ptr<TrainingLoader> loader_;
@@ -108,13 +108,14 @@ class Trainer {
 
   // The step of the last checkpoint.
   std::optional<int64_t> saved_step_;
-  // Of the last update: what weights are checked on before they are saved.
+  // Examples of the last update: the loss on them is checked before weights are
+  // saved.
   Examples checked_examples_;
-  // The status of rank 0's log and reporter, to be shared when the processes
-  // next agree.
+  // The status of rank 0's log and reporter, to be shared when the ranks next
+  // agree.
   absl::Status reported_;
-  // True if all processes return the error that ends the run; they then still
-  // make the same operations in the same order.
+  // True if all ranks return the error that ends the run; they then still make
+  // the same collective operations in the same order.
   bool all_failed_together_ = false;
 };
 
@@ -319,7 +320,7 @@ absl::StatusOr<bool> Trainer::MakeUpdateOrSave() {
     error = absl::InternalError(
         absl::StrCat("internal error: ", internal.what_without_backtrace()));
   } catch (const std::exception& internal) {
-    // A mistake of the program is no reason to lose what was trained.
+    // A mistake of the program is no reason to lose the updates made.
     error =
         absl::InternalError(absl::StrCat("internal error: ", internal.what()));
   }
@@ -362,8 +363,7 @@ absl::Status Trainer::SaveWhatIsWhole() {
     return absl::FailedPreconditionError("the weights were just being changed");
   }
   if (shards_ == nullptr) {
-    // The first process has all of it, and waits for no other: one may be
-    // missing.
+    // Rank 0 has all of it, and waits for no other: one may be missing.
     return WriteCheckpoint();
   }
   if (!all_failed_together_) {

@@ -17,17 +17,17 @@
 
 namespace etc {
 
-// What a run that stops here needs to go on, beside the weights. No random
+// The state from which a stopped run goes on, beside the weights. No random
 // state, of no device: the random numbers of a step follow from the seed and
 // the step, those of an example from the seed, the epoch and the record.
 struct TrainingState {
   int64_t step = 0;  // updates made
-  // Where the next batch begins.
+  // Position of the next batch.
   LoaderPosition position;
   // The last evaluation: after how many updates, and its scores.
   int64_t evaluated_step = 0;
   Metrics evaluation;
-  // The one with the best main metric so far.
+  // The evaluation with the best main metric so far.
   int64_t best_step = 0;
   Metrics best;
   // Bytes in the file of metrics.
@@ -36,13 +36,13 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-// All of it; messages of mistakes in `json` begin with `where`.
+// Converts the whole state; messages of mistakes in `json` begin with `where`.
 nlohmann::json StateToJson(const TrainingState& state);
 absl::StatusOr<TrainingState> StateFromJson(const nlohmann::json& json,
                                             const std::string& where);
 
-// Makes `metrics` those of an evaluation now. Whether they are the best so far
-// by `main_metric`.
+// Makes `metrics` those of an evaluation now. Returns true if they are the best
+// so far by `main_metric`.
 bool SetScores(const Metrics& metrics, const std::string& main_metric,
                TrainingState* state);
 
@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<std::string>> GoOnWithChanges(
 struct TrainingStateFile {
   TrainingState state;
   nlohmann::json settings;
-  // That the run was on, "cpu" or "cuda:0"; empty: not noted.
+  // The device that the run was on, "cpu" or "cuda:0"; empty: not noted.
   std::string device;
   NamedTensors optimizer;  // Optimizer::State(); read ones are on the CPU
 };
@@ -81,7 +81,7 @@ struct EvaluatedState {
 };
 absl::Status WriteStateAfterEvaluation(const EvaluatedState& evaluated,
                                        const std::string& path);
-// Nothing if there is no such file.
+// Returns nothing if there is no such file.
 //   kDataLoss  it is not as it was written
 absl::StatusOr<std::optional<EvaluatedState>> ReadStateAfterEvaluation(
     const std::string& path);

@@ -71,7 +71,7 @@ struct Wikihop : TaskTypes<WikihopRecord, WikihopExample, WikihopLogits,
   //                     tokens than `max_global_length`
   static ExampleOr<Example> MakeExamples(const Record& record,
                                          const Context& context);
-  // The question and its answer, what truncation took, and a line for each
+  // The question and its answer, losses by truncation, and a line for each
   // global token. A token linked to a candidate has that candidate's index
   // behind it: "oslo>3".
   static std::string Describe(const Example& example, const Context& context);

@@ -1,6 +1,6 @@
-// Patterns over one block of keys: which keys each query sees and which
-// relative ids apply, against loops over all pairs, for T < S, T = S and T > S,
-// with padding and without tokens; and what is refused. All are exact.
+// Patterns over one block of keys: the keys that each query sees and their
+// relative ids, against loops over all pairs, for T < S, T = S and T > S, with
+// padding and without tokens; and errors. All are exact.
 
 #include "attention/softmax_pattern.h"
 

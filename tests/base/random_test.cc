@@ -24,7 +24,7 @@ TEST(RandomTest, DrawsTheNumbersOfSplitMix64) {
   EXPECT_EQ(FinalizeBits(0), 0u);
 }
 
-// A change here changes what every earlier run would resume to.
+// A change here changes every earlier run that is resumed.
 TEST(CombineSeedsTest, StaysAsItIs) {
   static_assert(CombineSeeds({}) == 0);
   EXPECT_EQ(CombineSeeds({1, 2}), 8314919509031096729u);

@@ -39,7 +39,7 @@ TEST(RandomOrderTest, DrawsEachOrderAboutEquallyOften) {
   }
 }
 
-// A change here changes what every earlier run would resume to.
+// A change here changes every earlier run that is resumed.
 TEST(RandomOrderTest, StaysAsItIs) {
   EXPECT_THAT(RandomOrder(10, CombineSeeds({1, 2})),
               ElementsAre(3, 8, 1, 4, 6, 7, 2, 9, 0, 5));

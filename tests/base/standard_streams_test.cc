@@ -113,7 +113,7 @@ TEST(StandardStreamsTest, SayWhatCouldNotBeWritten) {
   EXPECT_EQ(buffer.error(), EPIPE);
 }
 
-// Runs `work` in a child process; what it returns.
+// Runs `work` in a child process and returns its result.
 int InChild(const std::function<int()>& work) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,5 +1,6 @@
 // Operations by formula against sums worked out by hand. Memory is measured in
-// tests/tasks/train/step_memory_test.cc; here only what must follow from what.
+// tests/tasks/train/step_memory_test.cc; here only its dependence on sizes and
+// options.
 #include "etc/step_cost.h"
 
 #include <gtest/gtest.h>

@@ -6,8 +6,9 @@
 Prints one line for each rule, and names what breaks it:
 
   include directions   tasks -> etc -> attention -> base, never upwards; in
-                       tasks/, text, data and train know no task and no command,
-                       and tasks do not know each other
+                       tasks/, a folder includes only itself and what stands
+                       before it in TASK_LEVELS, so benchmarks do not know each
+                       other
   public headers       those that are installed (PUBLIC_HEADERS in a layer's
                        CMakeLists.txt) include only such ones of ours;
                        doc/architecture.md has a row for each
@@ -27,7 +28,20 @@ import subprocess
 import sys
 
 LAYERS = ["base", "attention", "etc", "tasks"]
-SHARED_IN_TASKS = ["text", "data", "distributed", "train"]
+# What tasks/ is made of, lowest first: folders, and files of tasks/ itself.
+# Benchmarks, and what stands on one line, do not include each other.
+BENCHMARKS = "benchmarks"
+TASK_LEVELS = [["metrics", "text", "data"],
+               ["output", "distributed"],
+               ["config"],
+               ["task"],
+               ["inputs", "train"],
+               [BENCHMARKS, "pretrain"],
+               ["registry"],
+               ["runs"],
+               ["run_task"],
+               ["commands"],
+               ["realetc_main"]]
 HEADER_ADVICE, SOURCE_ADVICE, MAX_FUNCTION = 300, 600, 60
 
 
@@ -57,6 +71,16 @@ def task_names():
       if os.path.exists(f"tasks/{name}/configs"))
 
 
+def part_of_tasks(path, tasks):
+  """The folder or file of TASK_LEVELS that a path in tasks/ is in, its level."""
+  part = re.sub(r"\.(h|cc)$", "", path.split("/")[1])
+  known = BENCHMARKS if part in tasks and part != "pretrain" else part
+  for level, parts in enumerate(TASK_LEVELS):
+    if known in parts:
+      return part, level
+  return part, None
+
+
 def upward_includes(paths, tasks):
   """'path: include' for each include that breaks the directions."""
   broken = []
@@ -69,11 +93,13 @@ def upward_includes(paths, tasks):
       if target[0] not in LAYERS:
         continue
       upward = LAYERS.index(target[0]) > LAYERS.index(parts[0])
-      if parts[0] == target[0] == "tasks" and len(target) > 2:
-        from_shared = parts[1] in SHARED_IN_TASKS
-        upward |= from_shared and target[1] in tasks + ["commands"]
-        upward |= (parts[1] in tasks and target[1] in tasks + ["commands"] and
-                   target[1] != parts[1])
+      if parts[0] == target[0] == "tasks":
+        part, level = part_of_tasks(path, tasks)
+        included, included_level = part_of_tasks(include, tasks)
+        if level is None or included_level is None:
+          upward = True  # a folder that TASK_LEVELS should name
+        elif part != included:
+          upward |= included_level >= level
       if upward:
         broken.append(f"{path}: includes {include}")
   return broken

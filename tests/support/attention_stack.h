@@ -2,7 +2,7 @@
 #define ETC_TESTS_SUPPORT_ATTENTION_STACK_H_
 
 // Layers of sparse attention over random inputs, each carrying scores to the
-// next: what the tests of the kernels compare between backends.
+// next: the tests of the kernels compare these between backends.
 
 #include <torch/autograd.h>
 #include <torch/types.h>

@@ -12,8 +12,8 @@
 namespace etc {
 
 // Damages inputs at random, the same way for the same seed, so that a reader
-// can be shown to answer whatever it is given. Run under the sanitizers, this
-// is what tells that it does not read where it must not.
+// can be shown to answer any input. Sanitizers show that it reads nothing that
+// it must not.
 class Mutator {
  public:
   explicit Mutator(uint64_t seed) : random_(seed) {}
@@ -68,7 +68,7 @@ class Mutator {
     return at < input.size() ? input[at] : '\0';
   }
 
-  // Puts `piece` over what is there, beyond the end if need be.
+  // Overwrites the input with `piece`, beyond the end if need be.
   static void Replace(std::string* input, size_t at, const std::string& piece) {
     input->resize(std::max(input->size(), at + piece.size()));
     std::copy(piece.begin(), piece.end(),

@@ -2,7 +2,6 @@
 #define ETC_TESTS_SUPPORT_REALETC_PROGRAM_H_
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,10 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/run_realetc.h"
 #include "tests/support/temporary_directory.h"
 
-// Support for tests of the program `realetc`, whose path the macro ETC_PROGRAM
-// has.
+// For tests of the program `realetc` (etc_test's PROGRAM or COMMANDS).
 namespace etc {
 
 inline std::string Contents(const std::string& path) {
@@ -42,12 +41,8 @@ class RealetcTest : public testing::Test {
   Result Run(const std::string& arguments) const {
     const std::string out = directory_.File("stdout");
     const std::string err = directory_.File("stderr");
-    const int status = std::system(
-        absl::StrCat(ETC_PROGRAM, " ", arguments, " >", out, " 2>", err)
-            .c_str());
-    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            .out = Contents(out),
-            .err = Contents(err)};
+    const int code = RunRealetc(".", arguments, out, err);
+    return {.code = code, .out = Contents(out), .err = Contents(err)};
   }
 
   // Questions whose answer is in the text; made so that two steps are enough to

@@ -26,8 +26,8 @@ int64_t StandInWaits();
 // Counts the tensors that went through pinned memory.
 int64_t StandInPinned();
 
-// Devices have so much memory as long as it lives; an allocation beyond it
-// throws what CUDA's does.
+// Limits the memory of devices as long as it lives; an allocation beyond it
+// throws the same error as CUDA's.
 class StandInMemoryLimit {
  public:
   explicit StandInMemoryLimit(int64_t bytes);

@@ -104,7 +104,7 @@ inline std::string StorageBytes(const std::string& key) {
                  : "0700000000000000");
 }
 
-// A file of a zip archive, and what its directory says of it.
+// A file of a zip archive, and its entry in the directory.
 struct ZipSample {
   std::string name;
   std::string data;

@@ -43,7 +43,7 @@ std::string Contents(const std::string& path) {
   return contents.str();
 }
 
-// What the shared libraries of the program take of its addresses, in bytes:
+// Returns the bytes of addresses that the program's shared libraries take:
 // about the sizes of their files. A LibTorch for CUDA has gigabytes of them.
 rlim_t LibraryBytes() {
   std::FILE* const listing =
@@ -150,7 +150,7 @@ class MemoryLimitsTest : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
-  // What it says in the end; it must fail in an orderly way.
+  // Returns the program's last message; it must fail in an orderly way.
   std::string Failure(const std::string& data,
                       const std::vector<std::string>& overrides) {
     EXPECT_EQ(End(Begin(data, overrides)), 1);
@@ -281,8 +281,8 @@ TEST_F(MemoryLimitsTest, SaysWhatItWasDoingWhenThereIsNoMemoryLeft) {
                     HasSubstr("lower train.micro_batch_size (now 1), ")));
 }
 
-// It is asked to stop while it is at something; that it says so shows that it
-// has not come to the end of that. On a machine with much else to do.
+// Asked to stop in the middle of something, it must say so before it comes to
+// the end of that. On a machine with much else to do.
 constexpr double kSeconds = 120;
 
 TEST_F(MemoryLimitsTest, ObeysSigtermWhileItReads) {

@@ -13,6 +13,26 @@ namespace etc {
 // Words that the vocabularies of tests should have.
 std::vector<std::string> OddRecordWords();
 
+class OddRecords;
+struct FinetuneConfig;
+
+// A task's odd records, from tests/tasks/TASK/odd_records.cc.
+struct OddTask {
+  // Makes a record of its format.
+  nlohmann::json (*record)(OddRecords* odd);
+  // Draws its options, each as likely as not.
+  nlohmann::json (*options)(OddRecords* odd);
+  // Changes lengths that do not go with the options; may be null.
+  void (*fit)(OddRecords* odd, FinetuneConfig* config) = nullptr;
+  // The fields of a record that hold answers.
+  std::vector<std::string> answers;
+
+  // Returns whether it is the first of its name.
+  static bool Register(const std::string& name, const OddTask& task);
+  // Throws if none of that name was registered.
+  static const OddTask& Of(const std::string& name);
+};
+
 // Records of the tasks' formats whose texts are what people do not think
 // of: nothing at all, white space of all kinds, combining marks alone, right to
 // left, emoji, NUL, special pieces spelt out, very long words. The same for the
@@ -28,34 +48,20 @@ class OddRecords {
   }
   bool OneIn(int64_t times) { return Below(times) == 0; }
 
-  // The JSON text of a record.
-  std::string Record(const std::string& task);
-
- private:
   template <typename T>
   const T& Of(const std::vector<T>& choices) {
     return choices[static_cast<size_t>(
         Below(static_cast<int64_t>(choices.size())))];
   }
+  // A word or something odd, a text of some, and at most so many texts.
   std::string Fragment();
   std::string Text();
   std::vector<std::string> Texts(int64_t most);
 
-  nlohmann::json Wikihop();
-  nlohmann::json Hotpotqa();
-  nlohmann::json Openkp();
-  nlohmann::json KeyPhrases(const std::vector<std::string>& texts);
-  nlohmann::json Features();
-  nlohmann::json Classify();
-  nlohmann::json Glue();
-  nlohmann::json Squad();
-  nlohmann::json Nq();
-  // The field with the text of a document of so many tokens.
-  void AddNqDocument(int64_t tokens, nlohmann::json* record);
-  nlohmann::json Annotation(int64_t tokens);
-  // Tokens [start, end) of a document, or none if it has none.
-  nlohmann::json Span(int64_t tokens);
+  // The JSON text of a record.
+  std::string Record(const OddTask& task);
 
+ private:
   std::mt19937_64 random_;
 };
 

@@ -123,66 +123,6 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SentencePiece() {
       directory.Write("tiny.model", TinySentencePieceModel(pieces).bytes()));
 }
 
-// Options of a task, each as likely as not.
-nlohmann::json OddOptions(const std::string& task, OddRecords* odd) {
-  const bool yes = odd->OneIn(2);
-  const bool fixed_blocks = odd->OneIn(4);
-  if (task == "wikihop") {
-    return {{"add_final_layer", yes},
-            {"enable_l2g_linking", !odd->OneIn(4)},
-            {"max_num_sentences", odd->Below(6)},
-            {"mention_alignment", odd->OneIn(2) ? "pieces" : "characters"}};
-  }
-  if (task == "hotpotqa") {
-    return {{"answer_encoding", yes ? "span" : "bio"},
-            {"search_threshold", odd->OneIn(4)},
-            {"supporting_fact_threshold", 0.25 * odd->Below(5)},
-            {"max_answer_length", 1 + odd->Below(30)},
-            {"flat_sequence", odd->OneIn(4)},
-            {"official_compatibility", odd->OneIn(2)}};
-  }
-  if (task == "openkp") {
-    return {{"use_visual_features_in_long", yes && !fixed_blocks},
-            {"use_visual_features_in_global", !fixed_blocks},
-            {"fixed_block_length", fixed_blocks ? 1 + odd->Below(4) : 0},
-            {"max_position_predictions", 1 + odd->Below(100)},
-            {"official_compatibility", odd->OneIn(2)}};
-  }
-  if (task == "classify") {
-    if (odd->OneIn(4)) {
-      return {{"type", "number"}};
-    }
-    return {{"type", odd->OneIn(2) ? "one" : "several"},
-            {"threshold", 0.1 + 0.2 * static_cast<double>(odd->Below(5))},
-            {"labels", yes ? nlohmann::json{"yes", "no"}
-                           : nlohmann::json{"no", "\u2581", "yes"}}};
-  }
-  if (task == "glue") {
-    return {{"name", "rte"},
-            {"labels", yes ? nlohmann::json{"entailment", "not_entailment"}
-                           : nlohmann::json{"not_entailment", "entailment"}}};
-  }
-  if (task == "squad") {
-    return {{"version", yes ? "1.1" : "2.0"},
-            {"doc_stride", 1 + odd->Below(8)},
-            {"max_query_length", odd->Below(4)},
-            {"n_best_size", 1 + odd->Below(20)},
-            {"max_answer_length", 1 + odd->Below(30)},
-            {"several_answers", odd->OneIn(2) ? "error" : "first"}};
-  }
-  const char* const methods[] = {"joint", "disjoint", "joint_exhaustive"};
-  return {{"stride", 1 + odd->Below(8)},
-          {"question_len", odd->Below(4)},
-          {"predict_la_when_no_sa", yes},
-          {"fixed_blocks", fixed_blocks},
-          {"fixed_block_size", 1 + odd->Below(8)},
-          {"mask_long_output", odd->OneIn(2)},
-          {"span_selection_method", methods[odd->Below(3)]},
-          {"consider_answer_type", !odd->OneIn(4)},
-          {"max_short_answer_len", 1 + odd->Below(32)},
-          {"official_compatibility", odd->OneIn(2)}};
-}
-
 FinetuneConfig OddConfig(const std::string& task, bool is_wordpiece,
                          int64_t vocab_size, OddRecords* odd) {
   FinetuneConfig config;
@@ -194,31 +134,13 @@ FinetuneConfig OddConfig(const std::string& task, bool is_wordpiece,
   config.model.local_radius = 1 + odd->Below(4);
   config.model.relative_pos_max_distance = odd->Below(4);
   config.model.use_hard_g2l_mask = odd->OneIn(2);
-  config.task_options = OddOptions(task, odd);
+  config.task_options = OddTask::Of(task).options(odd);
   config.data.max_long_length = 1 + odd->Below(odd->OneIn(3)   ? 12
                                                : odd->OneIn(2) ? 40
                                                                : 200);
   config.data.max_global_length = 1 + odd->Below(odd->OneIn(2) ? 12 : 60);
-  if (task == "wikihop" && odd->OneIn(2)) {  // which cuts documents only
-    config.data.max_long_length += 30;
-    config.data.max_global_length += 30;
-  }
-  if (task == "classify" || task == "glue") {
-    config.data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
-  }
-  if (task == "squad") {  // which has least lengths, too
-    const auto question =
-        config.task_options["max_query_length"].get<int64_t>();
-    config.model.has_long_tokens = !odd->OneIn(3);
-    config.data.max_long_length += question + 3;
-    config.data.max_global_length += question + 3;
-  }
-  if (task == "nq") {  // which has least lengths
-    config.data.max_long_length +=
-        config.task_options["question_len"].get<int64_t>() +
-        config.task_options["stride"].get<int64_t>() + 2;
-    config.data.max_global_length +=
-        config.task_options["question_len"].get<int64_t>() + 1;
+  if (OddTask::Of(task).fit != nullptr) {
+    OddTask::Of(task).fit(odd, &config);
   }
   return config;
 }
@@ -244,7 +166,8 @@ class OddRecordsTest
                                                        OddRecords* odd) {
     std::vector<std::shared_ptr<const Example>> examples;
     for (int64_t i = 1 + odd->Below(3); i > 0; --i) {
-      const std::string record = odd->Record(std::get<0>(GetParam()));
+      const std::string record =
+          odd->Record(OddTask::Of(std::get<0>(GetParam())));
       const auto made =
           dynamic_cast<const RecordTask&>(task).MakeExamples(record, "here");
       if (!made.ok()) {
@@ -258,7 +181,7 @@ class OddRecordsTest
     return examples;
   }
 
-  // All that is done with examples.
+  // Does everything that is done with examples.
   void Use(const Task& task,
            const std::vector<std::shared_ptr<const Example>>& examples,
            OddRecords* odd) {
@@ -297,7 +220,7 @@ class OddRecordsTest
     EXPECT_FALSE(predictions->FileContents().empty());
   }
 
-  // Whether anything was predicted.
+  // Returns true if anything was predicted.
   bool Round(OddRecords* odd, bool is_wordpiece,
              const std::shared_ptr<const Tokenizer>& tokenizer) {
     const auto& task_name = std::get<0>(GetParam());
@@ -353,20 +276,6 @@ TEST_P(OddRecordsTest, AreReadOrRefusedAndPredictedFor) {
     }
   }
   EXPECT_GT(used, kRounds / 5);
-}
-
-// The fields of a record that hold answers.
-std::vector<std::string> FieldsWithAnswers(const std::string& task) {
-  if (task == "hotpotqa") {
-    return {"answer", "supporting_facts"};
-  }
-  if (task == "squad") {
-    return {"answers", "is_impossible"};
-  }
-  return {task == "wikihop"  ? "answer"
-          : task == "nq"     ? "annotations"
-          : task == "openkp" ? "KeyPhrases"
-                             : "label"};
 }
 
 // Values that users put in place of an answer: placeholders, other types,
@@ -427,17 +336,18 @@ TEST_P(UnreadAnswersTest, DoNotMatterToPredictions) {
                                  tokenizer);
     ASSERT_TRUE(task.ok()) << task.status();
     const auto& maker = dynamic_cast<const RecordTask&>(**task);
-    nlohmann::json record = nlohmann::json::parse(odd.Record(name), nullptr,
-                                                  /*allow_exceptions=*/false);
+    nlohmann::json record =
+        nlohmann::json::parse(odd.Record(OddTask::Of(name)), nullptr,
+                              /*allow_exceptions=*/false);
     if (!record.is_object()) {
       continue;
     }
-    for (const std::string& field : FieldsWithAnswers(name)) {
+    for (const std::string& field : OddTask::Of(name).answers) {
       record.erase(field);
     }
     const Made expected = maker.MakeExamplesToPredict(record.dump(), "here");
     for (const nlohmann::json& answer : OddAnswers()) {
-      for (const std::string& field : FieldsWithAnswers(name)) {
+      for (const std::string& field : OddTask::Of(name).answers) {
         record[field] = answer;
       }
       SCOPED_TRACE(record.dump());
@@ -447,8 +357,8 @@ TEST_P(UnreadAnswersTest, DoNotMatterToPredictions) {
       refused += made.ok() && !maker.MakeExamples(record.dump(), "here").ok();
     }
   }
-  // As Python writes what is missing.
-  const std::string field = FieldsWithAnswers(name).front();
+  // Python writes missing values so.
+  const std::string field = OddTask::Of(name).answers.front();
   OddRecords odd(0);
   const auto task = (*FindTask(name))
                         ->make(OddConfig(name, /*is_wordpiece=*/true,

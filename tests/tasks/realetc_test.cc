@@ -1,6 +1,6 @@
 // The program as people meet it: exit codes, one clear line for each mistake,
 // help with examples, and the way from training to the official score on a
-// handful of records. What commands compute is tested with the libraries.
+// handful of records. Results of commands are tested with the libraries.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -238,8 +238,8 @@ TEST_F(RealetcTest, ScoresAsTheOfficialProgramOnDemand) {
               testing::Not(testing::ContainsRegex("long_f1[^0-9]+1")));
 }
 
-// From a run's checkpoint to the TensorFlow world, back, and into another run,
-// which computes what the first one did.
+// Takes a run's checkpoint to the TensorFlow world, back, and into another run,
+// which computes the same as the first one.
 TEST_F(RealetcTest, ExportsImportsAndStartsFromEither) {
   nlohmann::json config = Config();
   const std::string path = WriteConfig(config);

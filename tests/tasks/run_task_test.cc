@@ -1,6 +1,5 @@
 // The benchmarks as a library, against the program: the same scores,
-// predictions and mistakes. What training computes is tested in
-// tests/tasks/train.
+// predictions and mistakes. Training is tested in tests/tasks/train.
 #include "tasks/run_task.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +39,7 @@ class RunTaskTest : public RealetcTest {
     return result.value_or(FinetuneTaskResult());
   }
 
-  // What the program says of the same run.
+  // Returns the program's scores of the same run.
   json ProgramScores(const std::string& options) const {
     const Result result =
         Run(absl::StrCat("evaluate ", run_, options, " --json"));

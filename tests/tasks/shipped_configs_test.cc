@@ -6,10 +6,8 @@
 // their task makes of a record.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -18,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/run_realetc.h"
 #include "tests/support/task_directories.h"
 #include "tests/support/temporary_directory.h"
 
@@ -90,13 +89,8 @@ class ShippedConfigsTest : public testing::TestWithParam<Shipped> {
   Result Run(const std::string& arguments) const {
     const std::string out = directory_.File("stdout");
     const std::string err = directory_.File("stderr");
-    const int status =
-        std::system(absl::StrCat("cd ", ETC_SOURCE_DIR, " && ", ETC_PROGRAM,
-                                 " ", arguments, " >", out, " 2>", err)
-                        .c_str());
-    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-            .out = Contents(out),
-            .err = Contents(err)};
+    const int code = RunRealetc(ETC_SOURCE_DIR, arguments, out, err);
+    return {.code = code, .out = Contents(out), .err = Contents(err)};
   }
 
   // A success without a word of complaint.
@@ -116,7 +110,8 @@ class ShippedConfigsTest : public testing::TestWithParam<Shipped> {
     EXPECT_THAT(result.err, AllOf(StartsWith("realetc: "), HasSubstr(part)));
   }
 
-  // What has to be changed to read the task's sample: its data are WordPiece's.
+  // Returns the overrides that make it read the task's sample, whose data are
+  // WordPiece's.
   std::string OnTheSample() const {
     const Shipped& shipped = GetParam();
     const std::string vocabulary = Contents(

@@ -126,7 +126,7 @@ TEST_F(SurroundingsTest, SavesAtEachSignal) {
   }
 }
 
-// As nohup and `trap ''` have it.
+// nohup and `trap ''` ignore it so.
 TEST_F(SurroundingsTest, LeavesIgnoredSignalsIgnored) {
   const std::string config = WriteEndlessConfig();
   const pid_t child = Begin({"finetune", config}, [] {
@@ -154,7 +154,7 @@ TEST_F(SurroundingsTest, SavesWhereNobodyReadsAnyMore) {
     words.insert(words.end(), {"finetune", config});
     const pid_t child = Begin(words, [&] { dup2(ends[1], STDERR_FILENO); });
     EXPECT_TRUE(WaitForUpdates(child, 1));
-    // From here on it can write nothing.
+    // Fills the pipe, so that the program can write nothing from here on.
     const int flags = fcntl(ends[1], F_GETFL);
     fcntl(ends[1], F_SETFL, flags | O_NONBLOCK);
     for (const size_t size : {4096, 1}) {

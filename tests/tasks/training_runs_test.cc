@@ -71,7 +71,7 @@ class TrainingRunTest : public testing::TestWithParam<DemoCase> {};
 
 TEST_P(TrainingRunTest, LeavesTheSameBitsAtAnyNumberOfThreads) {
   const NamedTensors expected = TensorsAfter(GetParam(), 1);
-  // Of each parameter its value and the two means of its gradient.
+  // Tensors of each parameter: its value and the two means of its gradient.
   ASSERT_GE(expected.size(), 100u);
   for (const int threads : {2, 3, 4}) {
     const NamedTensors actual = TensorsAfter(GetParam(), threads);

@@ -2,20 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "tests/support/run_realetc.h"
 
 namespace etc {
 namespace {
@@ -29,16 +26,6 @@ std::string ContentsOf(const std::string& path) {
   return contents.str();
 }
 
-// The program in `folder`; its output goes to `out` and `err`.
-int RunProgram(const std::string& folder, const std::string& arguments,
-               const std::string& out, const std::string& err) {
-  const int status =
-      std::system(absl::StrCat("cd ", folder, " && ", ETC_PROGRAM, " ",
-                               arguments, " >", out, " 2>", err)
-                      .c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 // A folder with a finished run, made once.
 const UserFolder& FolderWithRun() {
   static const UserFolder* const folder = [] {
@@ -46,7 +33,7 @@ const UserFolder& FolderWithRun() {
     TemporaryDirectory output;
     const std::string err = output.File("err");
     EXPECT_EQ(
-        RunProgram(made->path(), "finetune run.json", output.File("out"), err),
+        RunRealetc(made->path(), "finetune run.json", output.File("out"), err),
         0)
         << ContentsOf(err);
     return made;
@@ -65,7 +52,7 @@ std::string WhatIsWrongWith(const UserMistake& mistake) {
   const std::string out_path = output.File("out");
   const std::string err_path = output.File("err");
   const int code =
-      RunProgram(folder.path(), mistake.arguments, out_path, err_path);
+      RunRealetc(folder.path(), mistake.arguments, out_path, err_path);
   const std::string out = ContentsOf(out_path);
   const std::string err = ContentsOf(err_path);
 
@@ -109,7 +96,7 @@ std::string WhatIsWrongWith(const UserMistake& mistake) {
                         before.count("run") == 0 &&
                         !absl::StrContains(name, "step-") &&
                         !absl::StrContains(name, "tmp");
-    // Which process was the last to hold it.
+    // The lock names the process that was the last to hold it.
     const bool is_lock = absl::EndsWith(name, "/lock");
     if (!may_be && !(is_lock && before.count(name) > 0) &&
         (before.count(name) == 0 || before.at(name) != contents)) {
@@ -215,19 +202,8 @@ std::map<std::string, std::string> UserFolder::Snapshot() const {
 }
 
 void ExpectClearErrors(const std::vector<UserMistake>& mistakes) {
-  FolderWithRun();  // before there are threads
-  std::vector<std::string> wrong(mistakes.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < mistakes.size(); i = next++) {
-      wrong[i] = WhatIsWrongWith(mistakes[i]);
-    }
-  };
-  std::thread other(work);
-  work();
-  other.join();
   for (size_t i = 0; i < mistakes.size(); ++i) {
-    EXPECT_EQ(wrong[i], "")
+    EXPECT_EQ(WhatIsWrongWith(mistakes[i]), "")
         << "mistake " << i << ": realetc " << mistakes[i].arguments;
   }
 }

@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// What people do wrong, as tables: how the mistake is made, the command that
+// Mistakes of users, as tables: the way to make the mistake, the command that
 // meets it, and the words that its message needs for them to know what to do.
 
 // A folder as a user has it who is about to train: run.json, vocab.txt and
@@ -50,11 +50,11 @@ class UserFolder {
 inline constexpr char kCheckpoint[] = "run/seed-1/checkpoints/best";
 
 struct UserMistake {
-  // What happens to the folder first; may be null.
+  // Prepares the folder; may be null.
   std::function<void(UserFolder*)> make;
-  // Of the program, run in the folder, as in a shell.
+  // Arguments of the program, run in the folder, as in a shell.
   std::string arguments;
-  // All of them are in the message.
+  // Texts that must all be in the message.
   std::vector<std::string> words;
   // 1: it failed; 2: it was not called as it should be.
   int exit_code = 1;

@@ -44,7 +44,7 @@ struct PartLayout {
   // and all other keys and values.
   PrivateRows key_before, key_behind, value_before, value_behind;
   PrivateRows other_key, other_value;
-  // Without, where there are several parts: all queries.
+  // Without a window, if there are several parts: all queries.
   PrivateRows query;
   PrivateRows relative;
   int64_t floats = 0;

@@ -24,8 +24,8 @@ struct DenseAttentionInput {
   double divisor = 1.0;
   // Probability of dropping an attention weight; 0 outside of training.
   double dropout = 0.0;
-  // Instead of `dropout`, what each weight is multiplied by: 0 if it is
-  // dropped, else 1 / (1 - probability).
+  // Replaces `dropout`: the factor of each weight, 0 if it is dropped, else 1 /
+  // (1 - probability).
   torch::Tensor dropout_factors;  // [B, N, queries, keys]
 };
 

@@ -25,7 +25,7 @@ struct AdamStep {
   double rate = 0.0;
 };
 
-// A part of one parameter, with what belongs to it.
+// A part of one parameter, with its gradient and state.
 struct AdamElements {
   int64_t count = 0;
   const float* gradient = nullptr;
@@ -37,8 +37,8 @@ struct AdamElements {
 // Does all of the above in one pass.
 void UpdateParameter(const AdamStep& step, const AdamElements& elements);
 
-// The same in two, for rates that depend on norms: first m and v, and what the
-// squares of p and u add up to; then p.
+// The same in two, for rates that depend on norms: first m and v, and the sums
+// of squares of p and u; then p.
 struct SquaredNorms {
   double parameter = 0.0;
   double direction = 0.0;

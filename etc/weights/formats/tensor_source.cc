@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<TensorSource>> OpenAs(const std::string& path) {
 absl::StatusOr<std::unique_ptr<TensorSource>> OpenShard(
     const std::string& path) {
   // A file called .bin that is not one of torch.save, such as a pointer of Git
-  // LFS, is reported as what its name says it should be.
+  // LFS, is reported as a bad file of the format in its name.
   if (absl::EndsWith(path, ".bin")) {
     return OpenAs<PytorchFile>(path);
   }

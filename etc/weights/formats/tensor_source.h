@@ -16,7 +16,7 @@
 
 namespace etc {
 
-// A type of tensor elements and what each format calls it.
+// A type of tensor elements and its name in each format.
 struct Dtype {
   // In safetensors: "F32". A type of TensorFlow that safetensors lacks has
   // TensorFlow's name, "DT_STRING": such tensors are listed, but not read.

@@ -31,7 +31,7 @@ class BatchStream {
     const std::atomic<bool>* stop = nullptr;
   };
 
-  // All that pointers point to must outlive the stream.
+  // Objects behind pointers must outlive the stream.
   BatchStream(CorpusReader* reader, const CorpusTokenizer* tokenizer,
               const BatchTokenizerOptions* tokenizer_options,
               const Options& options);
@@ -42,7 +42,7 @@ class BatchStream {
 
   // The next batch, or nothing behind the last. After an error there is no
   // other batch. Rethrows what a worker threw.
-  //   what CorpusReader::Next and BatchTokenizer::Tokenize say, or
+  //   errors of CorpusReader::Next and BatchTokenizer::Tokenize, or
   //   kCancelled          `options.stop` is true
   //   kResourceExhausted  the threads could not be started
   absl::StatusOr<std::optional<TokenizedBatch>> Next();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr CodePoint kReplacement = 0xFFFD;
 
-// The paragraphs of `text`: what blank lines separate.
+// The paragraphs of `text`, which blank lines separate.
 std::vector<absl::string_view> Paragraphs(absl::string_view text) {
   std::vector<absl::string_view> paragraphs;
   size_t begin = 0;

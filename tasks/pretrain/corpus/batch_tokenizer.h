@@ -16,7 +16,7 @@
 
 namespace etc {
 
-// What becomes of bytes that are not UTF-8.
+// Treatment of bytes that are not UTF-8.
 enum class InvalidUtf8 {
   // Each ill-formed sequence (maximal subpart) becomes U+FFFD, which BERT's
   // tokenizer deletes, and is counted.
@@ -30,18 +30,18 @@ struct BatchTokenizerOptions {
   // kJsonLines: the field with the text.
   std::string field = "text";
   InvalidUtf8 invalid_utf8 = InvalidUtf8::kReplace;
-  // Of running text; kBert has sentences.
+  // Splitter of running text; kBert has sentences.
   SentenceSplitter split_sentences = SplitSentences;
 };
 
 // The sentences of a batch, those without tokens left out.
 struct TokenizedBatch {
   struct Sentence {
-    // Of `ids`, behind its last token; the first of all begins at 0.
+    // End in `ids`, behind its last token; the first sentence begins at 0.
     size_t end = 0;
     // HashText of its text.
     uint64_t text_hash = 0;
-    // Whether a document ends behind it. Such a one may have no tokens.
+    // True if a document ends behind it. Such a sentence may have no tokens.
     bool ends_document = false;
   };
   std::vector<Sentence> sentences;

@@ -33,8 +33,8 @@ struct CorpusOptions {
   // kBert: whether the end of a file leaves its last document open, as in the
   // official program, which then goes on with the next file.
   bool glue_files = false;
-  // kText: so many blank lines in a row end a document; 0: none do, so that
-  // a file is a document.
+  // kText: this many blank lines in a row end a document; 0: none do, so that a
+  // file is a document.
   int64_t blank_lines = 0;
   // kText: whether the text is laid out as WikiText is: a line is a paragraph,
   // and the title of an article, " = Title = ", begins a document.
@@ -48,9 +48,9 @@ struct CorpusPiece {
   // JSON object; empty where only a document ends.
   size_t begin = 0;
   size_t end = 0;
-  // Of its first line, from 1.
+  // Number of its first line, from 1.
   int64_t line = 0;
-  // Whether a document ends behind it.
+  // True if a document ends behind it.
   bool ends_document = false;
 };
 
@@ -70,14 +70,14 @@ class CorpusReader {
   explicit CorpusReader(CorpusOptions options);
 
   // The bytes of all files, each of which can be opened.
-  //   kNotFound, ...  what RandomAccessFile::Open says
+  //   kNotFound, ...  errors of RandomAccessFile::Open
   absl::StatusOr<uint64_t> CountBytes() const;
 
-  // The next batch; false behind the last. What TextFile says.
+  // Reads the next batch; returns false behind the last. Errors of TextFile.
   absl::StatusOr<bool> Next(CorpusBatch* batch);
 
  private:
-  // Of the file that is open.
+  // Reads lines of the open file.
   absl::StatusOr<bool> ReadLines(CorpusBatch* batch);
   void TakeLine(absl::string_view line, CorpusBatch* batch);
   void TakeBertLine(absl::string_view line, CorpusBatch* batch) const;
@@ -98,8 +98,8 @@ class CorpusReader {
   int64_t blank_lines_ = 0;
 };
 
-// Whether `line` is the title of an article as in WikiText: "= Title =" with
-// white space around it, and not "= = Section = =".
+// Returns true if `line` is the title of an article as in WikiText: "= Title ="
+// with white space around it, and not "= = Section = =".
 bool IsWikiTitle(absl::string_view line);
 
 }  // namespace etc

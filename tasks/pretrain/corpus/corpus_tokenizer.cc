@@ -29,8 +29,8 @@ int32_t FirstId(const Tokenizer& tokenizer,
   return -1;
 }
 
-// By its pieces, so that a tokenizer.json and the vocab.txt that is equivalent
-// are the same vocabulary.
+// Digest of the pieces, so that a tokenizer.json and the vocab.txt that is
+// equivalent are the same vocabulary.
 std::string WordPieceDigest(const Tokenizer& tokenizer) {
   Sha256 digest;
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
@@ -39,7 +39,7 @@ std::string WordPieceDigest(const Tokenizer& tokenizer) {
   return digest.HexDigest();
 }
 
-// By the file, which also has the scores of pieces and the normalizer.
+// Digest of the file, which also has the scores of pieces and the normalizer.
 absl::StatusOr<std::string> SentencePieceDigest(const std::string& path) {
   ETC_ASSIGN_OR_RETURN(const std::string model,
                        ReadFile(path, kMaxVocabularyBytes));

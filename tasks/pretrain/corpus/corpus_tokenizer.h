@@ -13,18 +13,18 @@
 
 namespace etc {
 
-// A tokenizer with what pre-training asks of it.
+// A tokenizer with the properties that pre-training needs.
 struct CorpusTokenizer {
   std::shared_ptr<const Tokenizer> tokenizer;
-  // All but `sentences`, which is empty.
+  // Settings of the store; `sentences` is empty.
   TokenStoreSettings settings;
   // [vocab_size]: 1 for a piece that continues a word: a WordPiece with "##", a
   // SentencePiece that does not begin with U+2581 (doc/pretraining.md 8).
   std::vector<uint8_t> is_continuation;
 };
 
-// What a tokenizer that was loaded as `config` says means for a store; also to
-// compare a run with the settings of a store (CheckSameTokenizer).
+// Returns the settings of a store for a tokenizer that was loaded by `config`;
+// also to compare a run with the settings of a store (CheckSameTokenizer).
 //
 //   mask_piece  the piece that stands for a masked token; empty: "[MASK]", and
 //               for SentencePiece also "<mask>"

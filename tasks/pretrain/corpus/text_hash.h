@@ -16,7 +16,7 @@ namespace etc {
 //
 //   h = size;  h = Mix64(h ^ word)  for each word, little-endian
 //
-// Not against those who look for two texts with one hash.
+// Not secure against deliberate collisions.
 inline uint64_t HashText(absl::string_view text) {
   uint64_t hash = Mix64(text.size());
   for (size_t at = 0; at < text.size(); at += sizeof(uint64_t)) {

@@ -194,14 +194,15 @@ uint64_t TokenStore::FirstSentence(uint64_t document) const {
   return NumberAt<uint64_t>(documents_ + document * kDocumentBytes);
 }
 
-// What a checksum that fits cannot tell of a file made by another program.
+// Checks properties that a file made by another program may lack although its
+// checksum fits.
 absl::Status TokenStore::CheckIndex() const {
   const auto follow = [this](TokenStoreSection section, uint64_t count,
                              uint64_t end, auto first_of) {
     uint64_t least = 0;
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t first = first_of(i);
-      // The first one begins at 0, each other one behind the one before.
+      // The first entry begins at 0, each other one behind the one before.
       if (first < least || first >= end || (i == 0 && first != 0)) {
         return absl::DataLossError(absl::StrCat(
             path(), ": ", NameOfSection(section),

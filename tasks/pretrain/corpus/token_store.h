@@ -17,16 +17,17 @@ namespace etc {
 
 // A corpus as `realetc tokenize` writes it (TokenStoreWriter): documents of
 // sentences of tokens, none of them empty. The file is mapped into memory, so
-// that a corpus may be larger than that; what is read stays in the system's
-// cache. Read-only and thread-safe.
+// that a corpus may be larger than that; pages that were read stay in the
+// system's cache. Read-only and thread-safe.
 //
 // Opening checks everything that is cheap: that it is a token store of a known
 // version and byte order, its size, and all of the index (checksum, and that
-// documents and sentences follow each other), 4 bytes a sentence and 16 a
+// documents and sentences are consecutive), 4 bytes a sentence and 16 a
 // document. Afterwards no index of this class leads out of the file. Tokens and
-// flags have a checksum for each block of 64 KiB: of a small store all are
-// checked at once, of a large one each when CheckTokens first comes to it, so
-// that nothing is read twice. Of version 1, which has no blocks, all are.
+// flags have a checksum for each block of 64 KiB: in a small store all are
+// checked at once, in a large one each when CheckTokens first reaches it, so
+// that nothing is read twice. Version 1 has no blocks, and is checked as a
+// whole.
 class TokenStore {
  public:
   // Bytes of tokens and flags that are read and checked at once.
@@ -36,7 +37,7 @@ class TokenStore {
   //   kFailedPrecondition  of a newer version
   //   kDataLoss            cut off (the message has the bytes that it should
   //                        have, and those that it has), too long, or damaged
-  // and what the system says.
+  // and the system's errors.
   static absl::StatusOr<std::unique_ptr<const TokenStore>> Open(
       const std::string& path, uint64_t checked_at_once = kCheckedAtOnce);
 
@@ -58,9 +59,9 @@ class TokenStore {
   // `sentence` in [0, num_sentences()]; the last is num_tokens().
   int64_t first_token(int64_t sentence) const;
   // `document` in [0, num_documents()): the hash of its text (text_hash.h),
-  // which no vocabulary has a part in: what chooses the documents of a
-  // development set chooses the same ones in every store of a corpus. Uniform
-  // in [0, 2^64).
+  // which does not depend on the vocabulary: a selection of the documents of a
+  // development set by hash is the same in every store of a corpus. Uniform in
+  // [0, 2^64).
   uint64_t document_hash(int64_t document) const;
 
   // `index` in [0, num_tokens()). An id of a damaged file may be another,
@@ -70,8 +71,8 @@ class TokenStore {
                ? static_cast<int32_t>(narrow_tokens_[index])
                : static_cast<int32_t>(wide_tokens_[index]);
   }
-  // Whether the token continues a word: a WordPiece with "##", a SentencePiece
-  // without U+2581 in front.
+  // Returns true if the token continues a word: a WordPiece with "##", a
+  // SentencePiece without U+2581 in front.
   bool is_continuation(int64_t index) const {
     return (flags_[index / 8] >> (index % 8) & 1) != 0;
   }

@@ -1,16 +1,17 @@
 #include "tasks/pretrain/corpus/token_store_format.h"
 
 #include <cstddef>
+#include <limits>
 #include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "base/status_macros.h"
-#include <limits>
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
@@ -21,7 +22,7 @@ constexpr uint64_t kMostSettingsBytes =
     kChecksumOffset - kTokenStoreSettingsOffset;
 // kTokenStoreByteOrder as the other kind of machine writes it.
 constexpr uint32_t kOtherByteOrder = 0x04030201;
-// So that no product of counts overflows.
+// Limit below which no product of counts overflows.
 constexpr uint64_t kMostItems = uint64_t{1} << 56;
 
 template <typename T>
@@ -35,8 +36,8 @@ absl::Status DamagedHeader(const std::string& path, absl::string_view message) {
                    kTokenStoreHeaderBytes, ") is damaged: ", message));
 }
 
-// What comes before the checksum can be trusted: that it is a token store, of
-// this version.
+// Checks the bytes before the checksum: that the file is a token store, of this
+// version.
 absl::Status CheckKind(absl::string_view file, const std::string& path) {
   if (!absl::StartsWith(file, kTokenStoreMagic)) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -12,13 +13,13 @@
 
 namespace etc {
 
-// What the ids of a token store mean, as the store keeps it.
+// Meaning of the ids of a token store, as the store keeps it.
 struct TokenStoreSettings {
   TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
   // Pieces of the vocabulary; ids are below it.
   int64_t vocab_size = 0;
-  // 64 hexadecimal digits: of WordPiece, SHA-256 of the pieces, each with a
-  // line feed behind it (what `sha256sum` says of a plain vocab.txt); of
+  // 64 hexadecimal digits: for WordPiece, SHA-256 of the pieces, each with a
+  // line feed behind it (the `sha256sum` of a plain vocab.txt); for
   // SentencePiece, of the model file.
   std::string vocabulary_sha256;
   bool lower_case = true;
@@ -26,7 +27,7 @@ struct TokenStoreSettings {
   // WordPiece: its other options, as WordPieceOptionsToJson writes them; empty:
   // the defaults.
   std::string wordpiece_options;
-  // How the text was split into sentences: "lines", "icu" or "punkt".
+  // Method of splitting the text into sentences: "lines", "icu" or "punkt".
   std::string sentences;
   // Ids of the pieces that stand for no text of the corpus; -1: there is none.
   int32_t unknown_id = -1;
@@ -47,7 +48,7 @@ std::string TokenStoreSettingsToJson(const TokenStoreSettings& settings);
 absl::StatusOr<TokenStoreSettings> ParseTokenStoreSettings(
     absl::string_view json, const std::string& source);
 
-// Whether ids of the store at `path` mean what they do in a run with `run`,
+// Checks that ids of the store at `path` mean the same as in a run with `run`,
 // whose `sentences` do not matter.
 //   kFailedPrecondition  they do not; the message has the first difference
 absl::Status CheckSameTokenizer(const TokenStoreSettings& store,
@@ -103,7 +104,7 @@ struct TokenStoreHeader {
   uint64_t num_documents = 0;
   uint64_t num_sentences = 0;
   uint64_t num_tokens = 0;
-  // By TokenStoreSection.
+  // Checksums by TokenStoreSection.
   std::array<uint32_t, kTokenStoreSections> checksums = {};
   TokenStoreSettings settings;
 
@@ -115,8 +116,8 @@ struct TokenStoreHeader {
   bool has_blocks() const { return version >= 2; }
 };
 
-// Where a section is: its first byte in the file and how many it has, without
-// the zeros behind it.
+// Place of a section: its first byte in the file and its length, without the
+// zeros behind it.
 struct TokenStoreExtent {
   uint64_t begin = 0;
   uint64_t bytes = 0;

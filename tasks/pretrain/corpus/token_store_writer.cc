@@ -82,7 +82,7 @@ class TokenStoreWriter::Stream {
 
  private:
   static constexpr size_t kBufferBytes = size_t{1} << 19;
-  // Only the last block is flushed before it is full.
+  // No block but the last is flushed before it is full.
   static_assert(kBufferBytes % kTokenStoreBlockBytes == 0);
 
   TemporaryFile file_;

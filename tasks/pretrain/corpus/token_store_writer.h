@@ -33,7 +33,7 @@ struct TokenizedSentence {
 // have a TemporaryName (RemoveAbandonedTemporaries in base/directory.h).
 class TokenStoreWriter {
  public:
-  // What the system says, with the path in the message.
+  // Errors of the system, with the path in the message.
   static absl::StatusOr<std::unique_ptr<TokenStoreWriter>> Create(
       const std::string& path, const TokenStoreSettings& settings);
   ~TokenStoreWriter();
@@ -43,7 +43,7 @@ class TokenStoreWriter {
   // One more sentence of the document that is open. Nothing happens if it has
   // no tokens.
   //   kResourceExhausted  64 sentences in a row have 2^32 tokens
-  // and what the system says. Throws std::out_of_range for an id that the
+  // and the system's errors. Throws std::out_of_range for an id that the
   // vocabulary does not have.
   absl::Status AddSentence(const TokenizedSentence& sentence);
   // Ends the document. Nothing happens if it has no sentence.
@@ -52,7 +52,7 @@ class TokenStoreWriter {
   // Ends the document and makes the store. Nothing may be added afterwards.
   absl::Status Finish();
 
-  // So far.
+  // Counts so far.
   int64_t num_documents() const {
     return static_cast<int64_t>(header_.num_documents);
   }
@@ -76,10 +76,10 @@ class TokenStoreWriter {
   absl::Status AddFlags(absl::Span<const uint8_t> continuations);
 
   TokenStoreHeader header_;
-  // By section. That of the tokens becomes the store.
+  // Streams by section. That of the tokens becomes the store.
   std::array<std::unique_ptr<Stream>, kTokenStoreSections> streams_;
   uint64_t group_first_token_ = 0;
-  // Of the byte that the next token belongs to.
+  // Bits of the byte that the next token belongs to.
   uint8_t flags_ = 0;
   // Sentences before the document that is open, and the hash of its own.
   uint64_t document_first_sentence_ = 0;

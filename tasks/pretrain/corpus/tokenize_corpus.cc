@@ -87,7 +87,7 @@ absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
         " with ", so_far.num_bytes, " bytes have no sentence with tokens"));
   }
   ETC_RETURN_IF_ERROR(writer->Finish());
-  // With glued files the last document ends here.
+  // If files are glued, the last document ends here.
   so_far.documents = writer->num_documents();
   return so_far;
 }

@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// What a corpus has become, so far.
+// Counts of a corpus that is tokenized, so far.
 struct TokenizedCorpus {
   int64_t documents = 0;
   int64_t sentences = 0;
@@ -21,7 +21,7 @@ struct TokenizedCorpus {
   int64_t unknown = 0;           // tokens that are the unknown piece
   int64_t longest_sentence = 0;  // tokens
   int64_t replaced = 0;          // ill-formed sequences of bytes
-  // Of the text, unpacked, and of the files, packed; and of all files.
+  // Bytes of the text, unpacked, and of the files, packed; and of all files.
   uint64_t text_bytes = 0;
   uint64_t bytes_read = 0;
   uint64_t num_bytes = 0;
@@ -51,7 +51,7 @@ struct TokenizeOptions {
 //   kInvalidArgument    no text in the corpus has tokens, and what
 //                       BatchTokenizer says
 //   kCancelled          `options.stop` is true
-// and what CorpusReader, BatchStream and TokenStoreWriter say.
+// and errors of CorpusReader, BatchStream and TokenStoreWriter.
 absl::StatusOr<TokenizedCorpus> TokenizeCorpus(const CorpusTokenizer& tokenizer,
                                                const TokenizeOptions& options,
                                                const std::string& output);

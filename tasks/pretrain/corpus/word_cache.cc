@@ -9,7 +9,7 @@ namespace {
 
 // Longer ones seldom come again.
 constexpr size_t kLongestCachedWord = 32;
-// When there are so many, it begins anew; the frequent ones are back at once.
+// The cache is cleared at this size; the frequent words are back at once.
 constexpr size_t kMostCachedWords = size_t{1} << 17;
 
 }  // namespace

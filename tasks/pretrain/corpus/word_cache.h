@@ -13,9 +13,9 @@
 
 namespace etc {
 
-// The ids of a text's pieces: text is cut where the tokenizer says that it may
-// be (Tokenizer::cutting_places), and what lies between, most of which was seen
-// before, is looked up; a text with a part whose pieces are not sure
+// The ids of a text's pieces: text is cut at the tokenizer's cutting places
+// (Tokenizer::cutting_places), and the parts, most of which were seen before,
+// are looked up; a text with a part whose pieces are not sure
 // (Tokenizer::ScoreOf) is encoded as a whole. Equal to Tokenizer::Encode, id by
 // id. Memory: 20 MB at most. For one thread.
 class WordCache {
@@ -28,7 +28,7 @@ class WordCache {
 
  private:
   struct Word {
-    // Of `ids_`.
+    // Range of `ids_`.
     uint32_t begin = 0;
     uint32_t size = 0;
     PartScore score;

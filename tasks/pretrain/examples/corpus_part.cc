@@ -34,7 +34,7 @@ absl::Status CheckCorpusOptions(const CorpusPartOptions& options) {
   return absl::OkStatus();
 }
 
-// Why nothing is left of the store.
+// Returns an error that explains why no document of the store is left.
 absl::Status NoDocuments(const TokenStore& store,
                          const CorpusPartOptions& options,
                          const CorpusCounts& counts) {

@@ -14,22 +14,23 @@
 
 namespace etc {
 
-// Which documents of a token store are read (doc/pretraining.md 10, step 7).
+// Selects the documents of a token store that are read (doc/pretraining.md 10,
+// step 7).
 struct CorpusPartOptions {
   // The development part, or the rest.
   bool development = false;
-  // About one document of so many is held out for development: those whose hash
-  // is a multiple. 0: none is.
+  // About one document in `development_one_in` is held out for development:
+  // those whose hash is a multiple. 0: none is.
   int64_t development_one_in = 1000;
   // Documents with fewer sentences are left out.
   int64_t min_sentences = 1;
-  // Longer documents are divided into equal ones of at most so many sentences,
-  // each of which is held out, or drawn as a random next text, by itself: for
-  // corpora of a few books. 0: none is divided.
+  // Longer documents are divided into equal ones of at most this many
+  // sentences, each of which is held out, or drawn as a random next text, by
+  // itself: for corpora of a few books. 0: none is divided.
   int64_t max_sentences = 0;
 };
 
-// Sentences [begin, end) of a store: a document, or what it was divided into.
+// Sentences [begin, end) of a store: a document, or a part of a divided one.
 struct SentenceRange {
   int64_t begin = 0;
   int64_t end = 0;
@@ -38,17 +39,17 @@ struct SentenceRange {
   bool operator==(const SentenceRange&) const = default;
 };
 
-// What became of the documents of a part, for people to read.
+// Counts of a part's documents, read and left out, for people to read.
 struct CorpusCounts {
   // After dividing.
   int64_t documents = 0;
   // Left out: fewer sentences than `min_sentences`.
   int64_t short_documents = 0;
-  // Of the documents that are read.
+  // Totals of the documents that are read.
   int64_t sentences = 0;
   int64_t tokens = 0;
-  // Sentences longer than an input takes; what is beyond it is cut off (BERT)
-  // or becomes a sentence of its own (ETC).
+  // Sentences longer than an input takes; the excess is cut off (BERT) or
+  // becomes a sentence of its own (ETC).
   int64_t cut_sentences = 0;
   // ETC: parts of documents, and the sequences that they are packed into.
   int64_t windows = 0;
@@ -89,7 +90,7 @@ class StoreDocuments : public DocumentSet {
   absl::Status AppendSentence(int64_t document, int64_t sentence,
                               Pieces* pieces) const override;
 
-  // Where document `document` of this set is in the store.
+  // Returns the place of document `document` of this set in the store.
   const SentenceRange& Range(int64_t document) const {
     return documents_[static_cast<size_t>(document)];
   }

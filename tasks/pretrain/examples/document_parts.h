@@ -8,20 +8,20 @@
 
 namespace etc {
 
-// How documents become parts that an ETC reads at once, as in the data library
-// of ReadTwice, by ETC's authors (doc/pretraining.md 8).
+// Division of documents into parts that an ETC reads at once, as in the data
+// library of ReadTwice, by ETC's authors (doc/pretraining.md 8).
 
 struct SentenceSplitOptions {
-  // Of a piece of a sentence; at least 1.
+  // Tokens of a piece of a sentence; at least 1.
   int64_t max_tokens = 1024;
   // A cut is moved back to the begin of a word, unless the piece would then
   // have fewer tokens than this.
   int64_t min_graceful = 1;
 };
 
-// Where the pieces of a sentence of `num_tokens` tokens end; the last is
-// `num_tokens`. One of at most `max_tokens` stays whole. `continues_word(i)`:
-// whether token i continues the word of the one before it.
+// Returns the ends of the pieces of a sentence of `num_tokens` tokens; the last
+// is `num_tokens`. A sentence of at most `max_tokens` stays whole.
+// `continues_word(i)`: true if token i continues the word of the one before it.
 std::vector<int64_t> SplitSentence(
     int64_t num_tokens, absl::FunctionRef<bool(int64_t)> continues_word,
     const SentenceSplitOptions& options);

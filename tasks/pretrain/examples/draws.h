@@ -9,8 +9,8 @@ namespace etc {
 
 // The source of the random decisions of pre-training, in the order in which
 // doc/pretraining.md mentions them: "draw u" is Uniform(), "draw a..b" is
-// Integer(a, b). What makes examples draws from this interface alone, so that
-// tests can script what is drawn.
+// Integer(a, b). Examples are drawn from this interface alone, so that tests
+// can script the draws.
 class Draws {
  public:
   virtual ~Draws() = default;
@@ -30,10 +30,10 @@ class Draws {
   int64_t Below(int64_t bound) { return Integer(0, bound - 1); }
 };
 
-// Draws that follow from a key alone, a list of numbers that says what they are
-// for: the stateless generator of doc/pretraining.md 12.6. Number i of key k is
-// that of SplitMix64 in state k + i * 0x9e3779b97f4a7c15; integers are the high
-// half of a product with the bound (a bias of at most bound / 2^64), and
+// Draws that follow from a key alone, a list of numbers that states their
+// purpose: the stateless generator of doc/pretraining.md 12.6. Number i of key
+// k is that of SplitMix64 in state k + i * 0x9e3779b97f4a7c15; integers are the
+// high half of a product with the bound (a bias of at most bound / 2^64), and
 // permutations Fisher and Yates' from the top. The same on every machine.
 class KeyedDraws : public Draws {
  public:
@@ -50,8 +50,8 @@ class KeyedDraws : public Draws {
   uint64_t state_ = 0;
 };
 
-// What draws of one key are for, its last number. A change here changes what
-// every earlier run would resume to.
+// Purpose of the draws of one key, its last number. A change here changes the
+// examples of every earlier run that is resumed.
 enum class DrawPurpose : uint64_t {
   // The chunks, partners and masks of a document (doc/pretraining.md 2, 3).
   kInstances = 0,
@@ -60,7 +60,7 @@ enum class DrawPurpose : uint64_t {
   kMaskedWords = 2,
   // The order in which windows are packed.
   kWindowOrder = 3,
-  // Which documents are mixed, and the order of their pairs.
+  // Selection of the documents that are mixed, and the order of their pairs.
   kDocumentOrder = 4,
   kPairOrder = 5,
 };

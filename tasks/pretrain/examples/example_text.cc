@@ -11,7 +11,7 @@
 namespace etc {
 namespace {
 
-// Each token as a word of text; masked ones with what stood there.
+// Each token as a word of text; masked ones with their label.
 std::vector<std::string> TokenTexts(const PretrainExample& example,
                                     const std::vector<int32_t>& ids,
                                     const Tokenizer& tokenizer) {

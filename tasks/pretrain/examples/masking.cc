@@ -22,7 +22,7 @@ int64_t RoundToEven(double value) {
   return whole % 2 == 0 ? whole : whole + 1;
 }
 
-// What the model reads in the place of `token`.
+// Draws the token that the model reads in the place of `token`.
 int32_t DrawReplacement(int32_t token, const MaskedLmOptions& options,
                         Draws& draws) {
   constexpr double kMaskShare = 0.8;

@@ -10,14 +10,14 @@
 
 namespace etc {
 
-// Which tokens a masked language model has to guess, and what it reads in their
-// place (BERT, Devlin et al. 2019; doc/pretraining.md 3).
+// Selection of the tokens that a masked language model has to guess, and their
+// replacements (BERT, Devlin et al. 2019; doc/pretraining.md 3).
 struct MaskedLmOptions {
   // Share of an example's tokens that are masked.
   double rate = 0.15;
-  // Of one example; BERT's max_predictions_per_seq.
+  // Masked tokens of one example, at most; BERT's max_predictions_per_seq.
   int64_t max_predictions = std::numeric_limits<int32_t>::max();
-  // Whether all pieces of a word are masked together.
+  // True if all pieces of a word are masked together.
   bool whole_words = false;
   // Token of [MASK].
   int32_t mask_id = 103;
@@ -31,7 +31,7 @@ struct MaskedLmOptions {
 // (doc/pretraining.md 12.2).
 int64_t NumPredictions(int64_t tokens, const MaskedLmOptions& options);
 
-// What is masked together or not at all: positions of tokens, ascending.
+// Units that are masked together or not at all: positions of tokens, ascending.
 class MaskCandidates {
  public:
   // The next candidate, with one position.

@@ -16,7 +16,7 @@ namespace etc {
 // Part of a document, with its sentences.
 struct DocumentPart {
   Pieces pieces;
-  // Where each sentence ends; the last is `pieces.size()`. None is empty.
+  // End of each sentence; the last is `pieces.size()`. None is empty.
   std::vector<int64_t> sentence_ends;
 
   int64_t num_sentences() const {
@@ -24,7 +24,7 @@ struct DocumentPart {
   }
 };
 
-// What ETC's examples are made by (doc/pretraining.md 9).
+// Options of ETC's examples (doc/pretraining.md 9).
 struct PackedExampleOptions {
   // `max_predictions` is that of a part, not of the sequence it is packed into.
   MaskedLmOptions mlm = {.whole_words = true};
@@ -36,10 +36,9 @@ struct PackedExampleOptions {
   PatternOptions pattern = {.hard_g2l = true};
 };
 
-// Which of `num_sentences` sentences are hidden, ascending:
-// min(n - 1, max(1, floor(n * cpc_rate + u))) of them for a draw u, and none,
-// with no draw, if there are fewer than 2 or the rate is 0
-// (doc/pretraining.md 9.2).
+// Selects the hidden ones of `num_sentences` sentences, ascending: min(n - 1,
+// max(1, floor(n * cpc_rate + u))) of them for a draw u, and none, with no
+// draw, if there are fewer than 2 or the rate is 0 (doc/pretraining.md 9.2).
 std::vector<int32_t> DrawHiddenSentences(int32_t num_sentences, double cpc_rate,
                                          Draws& draws);
 

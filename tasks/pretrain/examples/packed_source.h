@@ -16,7 +16,7 @@
 
 namespace etc {
 
-// What ETC reads of a token store (doc/pretraining.md 8 to 10).
+// Options of reading a token store for ETC (doc/pretraining.md 8 to 10).
 struct PackedSourceOptions {
   CorpusPartOptions corpus = {.min_sentences = 7};
   // Lengths of an input, and how windows share one.
@@ -34,14 +34,14 @@ struct PackedSourceOptions {
 // Packed sequences of windows of documents: one record is one sequence, and
 // gives one PretrainExample.
 //
-// Which windows share a sequence is decided once for a run, when the source is
-// opened: windows are put in a random order that follows from the seed, and
-// packed in it, from their lengths alone. What changes from epoch to epoch is
-// the order of the sequences, which the loader draws, and the masks: they
-// follow from the request's key and the window, not from its place in a
-// sequence. So a record is the same whenever it is asked for, no state needs to
-// be kept, and a source costs 16 bytes a window and 8 a sequence, 40 a window
-// while it is opened; tokens are read when an example is made.
+// Windows are packed into sequences once for a run, when the source is opened:
+// windows are put in a random order that follows from the seed, and packed in
+// it, from their lengths alone. Epochs differ in the order of the sequences,
+// which the loader draws, and in the masks: they follow from the request's key
+// and the window, not from its place in a sequence. So a record is the same
+// whenever it is asked for, no state needs to be kept, and a source costs 16
+// bytes a window and 8 a sequence, 40 a window while it is opened; tokens are
+// read when an example is made.
 class PackedSource : public ExampleSource {
  public:
   //   kInvalidArgument     an option is out of range

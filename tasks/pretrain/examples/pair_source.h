@@ -14,21 +14,21 @@
 
 namespace etc {
 
-// What BERT reads of a token store (doc/pretraining.md 1 to 4).
+// Options of reading a token store for BERT (doc/pretraining.md 1 to 4).
 struct PairSourceOptions {
   CorpusPartOptions corpus = {};
   SentencePairOptions pairs = {.max_length = 512};
-  // Whether the model is asked if B follows A. Pairs are the same without.
+  // True if the model is asked if B follows A. Pairs are the same without.
   bool next_sentence = true;
   // 0: each epoch draws other examples. Otherwise static records as BERT's
-  // generator writes them: so many versions of each document (dupe_factor),
+  // generator writes them: this many versions of each document (dupe_factor),
   // which are the same in every epoch. The development part has one.
   int64_t static_versions = 0;
   // Documents whose pairs are mixed: pairs of one document, one after the
   // other, would share a batch. The development part mixes none.
   int64_t mixed_documents = 1;
-  // Of mixing and of static records; not for the development part, which is the
-  // same in all runs.
+  // Seed of mixing and of static records; not for the development part, which
+  // is the same in all runs.
   uint64_t seed = 1;
   // BERT has no local window, and as a rule no relative positions.
   PatternOptions pattern = {.relative_pos_max_distance = 0};
@@ -36,10 +36,10 @@ struct PairSourceOptions {
 
 // Pairs of texts: one record is `mixed_documents` documents (or static versions
 // of them), and gives a PretrainExample for each of their pairs, one a document
-// at least, in random order. Which documents these are follows from the seed.
-// All else that is random follows from the request's key and the document, or
-// for static records from the seed and the document's version. How many pairs a
-// document gives depends on it too. Mixing costs 4 bytes a document.
+// at least, in random order. The choice of the documents follows from the seed.
+// All other random choices follow from the request's key and the document, or
+// for static records from the seed and the document's version; the number of a
+// document's pairs does as well. Mixing costs 4 bytes a document.
 class PairSource : public ExampleSource {
  public:
   //   kInvalidArgument     an option is out of range
@@ -51,7 +51,7 @@ class PairSource : public ExampleSource {
       const PairSourceOptions& options);
 
   int64_t size() const override;
-  // By the pairs that some documents give.
+  // Estimated by the pairs that some documents give.
   int64_t expected_examples() const override { return expected_examples_; }
   //   kDataLoss  the store is damaged where the record is
   absl::StatusOr<Examples> Make(RecordRequest request) const override;

@@ -11,7 +11,7 @@ namespace etc {
 namespace {
 
 constexpr int64_t kNumSpecialTokens = 3;  // [CLS] and two [SEP]
-// Of a document that is not the own one; then that is taken.
+// Draws of a document other than the own one; after them the own one is taken.
 constexpr int kMaxPartnerDraws = 10;
 
 // Pieces of which tokens were removed from both ends.

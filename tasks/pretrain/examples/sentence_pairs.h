@@ -11,7 +11,7 @@
 
 namespace etc {
 
-// What BERT's examples are made by (doc/pretraining.md 1).
+// Options of BERT's examples (doc/pretraining.md 1).
 struct SentencePairOptions {
   // Tokens of an example with [CLS] and two [SEP]; at least 5.
   int64_t max_length = 128;
@@ -27,7 +27,7 @@ struct SentencePair {
   // [T] each; types are 0 to the first [SEP] and 1 behind it.
   std::vector<int32_t> tokens;
   std::vector<int32_t> types;
-  // Whether B is from a random document instead of what follows A.
+  // True if B is from a random document instead of the text after A.
   bool random_next = false;
   MaskedTokens masked;
 };

@@ -38,18 +38,20 @@ class SequencePacker {
   std::optional<PackedSequence> Add(int64_t member, int64_t num_long,
                                     int64_t num_global);
 
-  // What is still open, the fullest first; the packer is empty then.
+  // Returns the sequences still open, the fullest first; the packer is empty
+  // then.
   std::vector<PackedSequence> Flush();
 
  private:
   bool IsFull(const PackedSequence& sequence) const;
-  // Of those with equally many long tokens the oldest stays first.
+  // Opens a sequence; the oldest of those with equally many long tokens stays
+  // first.
   void Open(PackedSequence sequence);
 
   const PackingOptions options_;
   const int64_t full_long_;
   const int64_t full_global_;
-  // By long tokens, descending, then by when they were put here.
+  // Open sequences by long tokens, descending, then by age.
   std::vector<PackedSequence> open_;
 };
 

@@ -11,8 +11,8 @@
 
 namespace etc {
 
-// What masked-LM accuracy is reached without reading the input: by always
-// answering the token that is the most frequent one in the training part.
+// Accuracy of a masked LM that does not read its input, but always answers the
+// most frequent token of the training part.
 struct UnigramBaseline {
   int32_t token = 0;
   // Its share of the tokens of the training part.
@@ -25,15 +25,15 @@ struct UnigramBaseline {
 };
 
 struct UnigramBaselineOptions {
-  // Of the training part. `corpus.development` is not looked at.
+  // The training part. `corpus.development` is ignored.
   CorpusPartOptions corpus = {};
-  // Documents are counted in the order of the store until they have so many
+  // Documents are counted in the order of the store until they have this many
   // tokens.
   int64_t max_training_tokens = std::numeric_limits<int64_t>::max();
 };
 
-// `development` gives PretrainExamples, which are made for the requests of an
-// evaluation. Of equally frequent tokens the first is taken.
+// Counts the tokens. `development` gives PretrainExamples, which are made for
+// the requests of an evaluation. Ties go to the first token.
 //   kFailedPrecondition  no training document, or no label
 // and the errors of the store and the source.
 absl::StatusOr<UnigramBaseline> ComputeUnigramBaseline(

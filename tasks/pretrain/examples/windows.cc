@@ -9,7 +9,7 @@
 namespace etc {
 namespace {
 
-// Where the pieces of a sentence end, in tokens of the store.
+// Returns the ends of the pieces of a sentence, in tokens of the store.
 absl::StatusOr<std::vector<int64_t>> PieceEnds(
     const TokenStore& store, int64_t sentence,
     const SentenceSplitOptions& options) {

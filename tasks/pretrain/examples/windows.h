@@ -24,10 +24,10 @@ struct Window {
 };
 
 struct WindowOptions {
-  // Of a window; at least 1.
+  // Sizes of a window; at least 1.
   int32_t max_tokens = 4096;
   int32_t max_sentences = 230;
-  // How longer sentences are cut; `max_tokens` at most that of a window.
+  // Cuts of longer sentences; `max_tokens` at most that of a window.
   SentenceSplitOptions sentences = {};
 };
 

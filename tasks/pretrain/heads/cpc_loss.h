@@ -29,10 +29,10 @@ struct CpcLosses {
 //   f[i, j] = contexts[i]^T kernel targets[j] / temperature
 //   loss[i] = - log (exp f[i, target of i] / sum over j of exp f[i, j])
 //
-// With one target the loss is 0 and so are all gradients; without contexts
-// there are no losses, and gradients are 0 too. Differentiable in contexts,
-// targets and kernel. Throws c10::Error for other shapes, a temperature that is
-// not positive, and on the CPU for target rows out of range.
+// A single target gives losses and gradients of 0; without contexts there are
+// no losses, and gradients are 0 too. Differentiable in contexts, targets and
+// kernel. Throws c10::Error for other shapes, a temperature that is not
+// positive, and on the CPU for target rows out of range.
 CpcLosses ComputeCpcLosses(const CpcInput& input);
 
 }  // namespace etc

@@ -47,7 +47,7 @@ class MlmHeadImpl : public torch::nn::Module {
   // All logits of x, [M, V]: for tests, and to show a few predictions.
   torch::Tensor Logits(const torch::Tensor& x, const torch::Tensor& table);
 
-  // Of all products, as EtcModel's.
+  // Precision of all products, as EtcModel's.
   void set_linear_precision(LinearPrecision precision);
 
  private:

@@ -3,9 +3,11 @@
 #include <c10/util/Exception.h>
 #include <torch/autograd.h>
 #include <torch/utils.h>
+
 #include <algorithm>
-#include "base/check_shape.h"
 #include <limits>
+
+#include "base/check_shape.h"
 #include "base/parallel_tasks.h"
 
 namespace etc {
@@ -119,7 +121,7 @@ struct MlmGradients {
   torch::Tensor hidden, table, bias;  // undefined if they are not needed
 };
 
-// Slices of logits, and what their gradients add to those of the inputs.
+// Slices of logits, and their contributions to the gradients of the inputs.
 class MlmDecoder {
  public:
   MlmDecoder(const torch::Tensor& hidden, const torch::Tensor& table,
@@ -178,14 +180,14 @@ class MlmDecoder {
   const torch::Tensor hidden_, table_, bias_;
 };
 
-// Of a backward pass: each [M].
+// Inputs of a backward pass, [M] each.
 struct MlmRows {
   torch::Tensor labels;
   torch::Tensor log_sums;
   torch::Tensor gradients;  // of the losses
 };
 
-// What RunningLosses makes of the first slices, exp(logit - maximum), with the
+// Results of RunningLosses for the first slices, exp(logit - maximum), with the
 // maximum so far, [rows]: as many slices as fit `most_bytes`.
 struct KeptSlices {
   int64_t most_bytes = 0;

@@ -2,10 +2,12 @@
 #define ETC_TASKS_PRETRAIN_HEADS_MLM_LOSS_H_
 
 #include <torch/types.h>
+
 #include <cstdint>
-#include "base/linear.h"
 #include <functional>
 #include <vector>
+
+#include "base/linear.h"
 
 namespace etc {
 
@@ -19,14 +21,14 @@ struct MlmDecoderInput {
 };
 
 struct MlmDecoderOptions {
-  // Of the products, as in the encoder: float32 on the CPU only.
+  // Precision of the products, as in the encoder: float32 on the CPU only.
   LinearPrecision precision = LinearPrecision::kFloat32;
   // The most bytes of logits at a time; 0: 8 MiB on the CPU, where they stay in
   // its cache, and 128 MiB elsewhere. (One column of at most 4096 rows is
   // computed in any case.)
   int64_t slice_bytes = 0;
-  // Of slices that are kept for the backward pass, if there is one, instead of
-  // being computed again.
+  // Bytes of slices that are kept for the backward pass, if there is one,
+  // instead of being recomputed.
   int64_t kept_bytes = int64_t{64} << 20;
 };
 
@@ -34,7 +36,7 @@ struct MlmLosses {
   // - log softmax(hidden table^T + bias)[label] of each prediction: [M],
   // float32 or, of doubles, float64.
   torch::Tensor losses;
-  // Whether the label is the first of the largest logits: [M] bool.
+  // True where the label is the first of the largest logits: [M] bool.
   torch::Tensor correct;
 
   // The sum of the losses, a scalar; 0 without predictions. The same bits at
@@ -42,10 +44,10 @@ struct MlmLosses {
   torch::Tensor Sum() const;
 };
 
-// Cross-entropies of the predictions (doc/pretraining.md 5). Of [M, V] logits
-// only a slice exists at a time, [rows, columns]: the losses need of the others
-// the running maximum and sum of exponentials of each row, and the backward
-// pass computes each slice again, but for the first, which are kept,
+// Cross-entropies of the predictions (doc/pretraining.md 5). Only a slice of
+// the [M, V] logits exists at a time, [rows, columns]: the losses need only the
+// running maximum and sum of exponentials of each row over the slices, and the
+// backward pass recomputes each slice, but for the first, which are kept,
 //
 //   d logits = (softmax(logits) - onehot(label)) d loss
 //
@@ -64,8 +66,8 @@ MlmLosses ComputeMlmLosses(const MlmDecoderInput& input,
 // The definition, with all logits at once; of any dtype, differentiable twice.
 MlmLosses ComputeMlmLossesReference(const MlmDecoderInput& input);
 
-// Slices of the [M, V] logits of masked tokens, and what is known of the rows
-// as one slice after the other comes.
+// Slices of the [M, V] logits of masked tokens, and running sums over the
+// slices.
 
 // A slice of the logits: rows and columns, ends exclusive.
 struct LogitSlice {
@@ -80,23 +82,23 @@ struct LogitSlice {
   }
 };
 
-// Slices by columns, and each of them by rows: what belongs to a column then
-// comes together, and no sum over all rows waits for its end. Of at most
-// `elements`, but at least of one column of at most 4096 rows.
+// Slices by columns, and each of them by rows: the parts of a column then come
+// together, and no sum over all rows waits for its end. Slices have at most
+// `elements`, but at least one column of at most 4096 rows.
 std::vector<LogitSlice> SlicesOf(int64_t rows, int64_t columns,
                                  int64_t elements);
 
-// Whether it is float32 on the CPU.
+// Returns true if it is float32 on the CPU.
 bool IsDoneByParts(const torch::Tensor& tensor);
 
 // Calls function(begin, size) for parts of the indices of dimension `dim` of a
-// slice. Float32 on the CPU goes in parts on several threads: what LibTorch
-// itself divides among them differs in the last bits from one number of threads
-// to another (etc/nn/activation.cc).
+// slice. Float32 on the CPU goes in parts on several threads: LibTorch's own
+// division among threads differs in the last bits from one number of threads to
+// another (etc/nn/activation.cc).
 void ForEachSlicePart(const torch::Tensor& slice, int64_t dim,
                       const std::function<void(int64_t, int64_t)>& function);
 
-// What the losses need of the columns so far, each [rows].
+// Running sums of the losses over the columns so far, [rows] each.
 struct RunningLosses {
   torch::Tensor maximum;
   torch::Tensor sum;          // of exp(logit - maximum)

@@ -1,11 +1,13 @@
 #include "tasks/pretrain/heads/pretrain_head.h"
 
 #include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
+
 #include "base/initializers.h"
 #include "base/to_device.h"
 #include "tasks/pretrain/heads/cpc_loss.h"
@@ -14,7 +16,7 @@
 namespace etc {
 namespace {
 
-// What the official code adds to the number of masked tokens.
+// Added by the official code to the number of masked tokens.
 constexpr double kMaskedEpsilon = 1e-5;
 
 const PretrainExample& PretrainExampleOf(const Batch& batch, size_t b) {
@@ -26,8 +28,8 @@ torch::Tensor IndexTensor(const std::vector<int64_t>& values,
   return ToDevice(torch::tensor(values, torch::kInt64), device);
 }
 
-// Rows of [B, T, H] that terms of a loss are about, the example that each
-// belongs to, and what is right, if it is not another row.
+// Rows of [B, T, H] that terms of a loss use, the example that each belongs to,
+// and the label, if it is not another row.
 struct TermRows {
   std::vector<int64_t> rows;      // b * T + t
   std::vector<int64_t> examples;  // b
@@ -47,11 +49,11 @@ struct TermRows {
   }
 };
 
-// Whether an example is a pair of sentences, whose tokens are all global.
+// Returns true if examples are pairs of sentences, whose tokens are all global.
 bool IsOfPairs(const Batch& batch) { return batch.long_token_ids.size(1) == 0; }
 
-// What the objectives read: of the tokens of examples the masked ones, then the
-// first ones, and beside them the globals of hidden sentences.
+// Rows that the objectives read: the masked tokens of examples, then the first
+// ones, and beside them the globals of hidden sentences.
 struct LossTerms {
   TermRows masked;
   TermRows next;
@@ -134,7 +136,7 @@ std::unique_ptr<UpdateContext> PretrainHead::BeginUpdate(EtcModel encoder) {
 std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
                                              const Batch& batch) {
   mlm_->set_linear_precision(encoder->linear_precision());
-  UpdateTargets::Share targets;
+  UpdateTargets::Slice targets;
   if (update_ != nullptr) {
     targets = update_->Next();
   } else if (options_.objective == "mlm_cpc") {
@@ -177,7 +179,7 @@ std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
   return sums;
 }
 
-CpcLosses PretrainHead::HiddenLosses(const UpdateTargets::Share& targets,
+CpcLosses PretrainHead::HiddenLosses(const UpdateTargets::Slice& targets,
                                      const torch::Tensor& contexts) {
   TORCH_CHECK(targets.end - targets.begin == contexts.size(0), "there are ",
               contexts.size(0), " hidden sentences, but ",

@@ -2,24 +2,26 @@
 #define ETC_TASKS_PRETRAIN_HEADS_PRETRAIN_HEAD_H_
 
 #include <torch/types.h>
+
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
+
 #include "etc/config.h"
 #include "etc/model.h"
 #include "tasks/pretrain/heads/cpc_loss.h"
 #include "tasks/pretrain/heads/mlm_head.h"
+#include "tasks/pretrain/heads/target_run.h"
 #include "tasks/pretrain/pretrain_example.h"
 #include "tasks/pretrain/pretrain_options.h"
-#include "tasks/pretrain/heads/target_run.h"
 #include "tasks/task/task.h"
-#include <array>
-#include <cstdint>
-#include <string>
 
 namespace etc {
 
-// What PretrainHead gives instead of logits: sums of each example, [B] each, in
-// this order. Those of other objectives are 0.
+// Outputs of PretrainHead in the place of logits: sums of each example, [B]
+// each, in this order. Those of other objectives are 0.
 enum PretrainSum : size_t {
   kMaskedLosses,  // cross-entropies at masked positions
   kMaskedCorrect,
@@ -30,7 +32,7 @@ enum PretrainSum : size_t {
   kPretrainSums
 };
 
-// How many terms the sums of an example have, by objective.
+// Numbers of terms in the sums of an example, by objective.
 struct PretrainCounts {
   double masked = 0;  // positions
   double next = 0;    // 1 if it is asked whether B follows A
@@ -66,13 +68,13 @@ class PretrainHead final : public TaskHead {
   LossTotals Totals(const Examples& examples) const override;
   torch::Tensor Loss(const std::vector<torch::Tensor>& sums, const Batch& batch,
                      const LossTotals& totals) override;
-  // Of examples that are full, and of as many masked tokens and hidden
-  // sentences as the options mean.
+  // Cost of examples that are full, and of the mean numbers of masked tokens
+  // and hidden sentences by the options.
   HeadCost CostOf(const StepShape& update) const override;
 
  private:
-  // Of the outputs of hidden sentences, [N, H].
-  CpcLosses HiddenLosses(const UpdateTargets::Share& targets,
+  // Losses of the outputs of hidden sentences, [N, H].
+  CpcLosses HiddenLosses(const UpdateTargets::Slice& targets,
                          const torch::Tensor& contexts);
 
   const PretrainOptions options_;
@@ -91,8 +93,8 @@ class PretrainHead final : public TaskHead {
 //   loss                                        PretrainHead's of all of them
 //
 // A sentence is told from the others of its batch, so cpc_* depend on
-// train.evaluation_batch_size; cpc_chance is what guessing would reach, the
-// mean of 1 over the hidden sentences of the batch.
+// train.evaluation_batch_size; cpc_chance is the accuracy of guessing, the mean
+// of 1 over the hidden sentences of the batch.
 class PretrainMetrics final : public TaskPredictions {
  public:
   explicit PretrainMetrics(const PretrainOptions& options)
@@ -100,7 +102,7 @@ class PretrainMetrics final : public TaskPredictions {
 
   void Add(const Batch& batch, const std::vector<torch::Tensor>& sums) override;
   Metrics Score() const override;
-  // None: nothing is predicted that has a file.
+  // Empty: no prediction has a file.
   std::string FileContents() const override { return ""; }
 
  private:

@@ -114,7 +114,7 @@ absl::Status UpdateTargets::SumGradients(ProcessGroup* group) {
   return group->Sum({all_.grad()});
 }
 
-UpdateTargets::Share UpdateTargets::Next() {
+UpdateTargets::Slice UpdateTargets::Next() {
   while (next_ < parts_.size() && !parts_[next_].is_here) {
     ++next_;
   }

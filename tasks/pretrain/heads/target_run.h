@@ -13,17 +13,17 @@
 
 namespace etc {
 
-// The target run of CPC (doc/pretraining.md 9.1): what the encoder makes of the
+// The target run of CPC (doc/pretraining.md 9.1): the encoder's outputs for the
 // hidden sentences of some PretrainExamples, each by itself, in their order:
 // [N, H]; undefined if none is hidden. Differentiable in the encoder's
 // parameters.
 torch::Tensor RunTargets(EtcModel encoder, const Examples& examples,
                          const torch::Device& device);
 
-// The targets of all micro-batches of an update: the negatives of each other.
-// So the loss does not depend on how an update is divided. Each run is made
-// twice, the second time for its gradient, so that it is not in memory together
-// with the run of a micro-batch.
+// The targets of all micro-batches of an update, which are one another's
+// negatives, so that the loss does not depend on the division of an update into
+// micro-batches. Each run is made twice, the second time for its gradient, so
+// that it is not in memory together with the run of a micro-batch.
 class UpdateTargets final : public UpdateContext {
  public:
   // `*user` is this for as long as it lives, then null.
@@ -40,16 +40,16 @@ class UpdateTargets final : public UpdateContext {
 
   // All targets, a leaf, [N, H], or undefined if there are none; and which of
   // them belong to a micro-batch.
-  struct Share {
+  struct Slice {
     torch::Tensor targets;
     int64_t begin = 0;
     int64_t end = 0;
   };
-  // That of the next micro-batch of this process, in their order.
-  Share Next();
+  // Returns the slice of the next micro-batch of this rank, in their order.
+  Slice Next();
 
  private:
-  // Of a micro-batch; `targets` are undefined where none is hidden.
+  // Part of a micro-batch; `targets` are undefined where none is hidden.
   struct Part {
     Examples examples;
     torch::Tensor targets;
@@ -58,7 +58,7 @@ class UpdateTargets final : public UpdateContext {
     int64_t end = 0;
   };
 
-  // Sets `begin` and `end` of all parts, which have so many targets.
+  // Sets `begin` and `end` of all parts from their numbers of targets.
   void Place(const std::vector<int64_t>& counts);
 
   EtcModel encoder_;

@@ -1,6 +1,6 @@
-// From files of all three kinds to records, and from predictions to scores,
-// without a model: RFC 4180 case by case, what options take from the training
-// data, one clear message for each mistake, and scores computed by hand.
+// Files of all three kinds read as records, and predictions scored, without a
+// model: RFC 4180 case by case, options completed by the training data, one
+// clear message for each mistake, and scores computed by hand.
 
 #include "tasks/classify/records.h"
 
@@ -66,7 +66,7 @@ absl::StatusOr<Rows> Csv(const std::string& text) {
 }
 
 TEST(TableReaderTest, ReadsWhatRfc4180Says) {
-  // Its own examples, 2.1 to 2.7.
+  // The RFC's own examples, 2.1 to 2.7.
   const Rows rows = {{"zzz", "yyy", "xxx"}};
   for (const char* text :
        {"a,b,c\r\nzzz,yyy,xxx\r\n", "a,b,c\r\nzzz,yyy,xxx",

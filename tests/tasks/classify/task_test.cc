@@ -548,7 +548,7 @@ TEST_F(ClassifyRunTest, ChecksAllRecordsBeforeTheFirstUpdate) {
               HasSubstr("train.csv:52 (50) has no answer, which training "
                         "needs"));
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
-  // Where bad records are skipped, this one is.
+  // Skipping bad records skips this one.
   const auto skipped =
       FinetuneTask({.config = WriteConfig(nlohmann::json::object()),
                     .overrides = {"data.on_bad_record=skip"}});

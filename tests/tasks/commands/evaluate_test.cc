@@ -1,7 +1,7 @@
-// `realetc evaluate` and `predict`: which checkpoint of a run they take, and
-// what they say of a residual mode that is not that of the training. What they
-// compute is tested with the libraries. Of predictions also which records they
-// are of, and which files they replace.
+// `realetc evaluate` and `predict`: the checkpoint of a run that they take, and
+// their warning of a residual mode that is not that of the training. Their
+// results are tested with the libraries. For predictions also the records that
+// they are of, and the files that they replace.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ TEST_F(EvaluateCommandTest, TakesTheBestCheckpointOfARun) {
   EXPECT_EQ(predict.code, 0) << predict.err;
   EXPECT_EQ(json::parse(Contents(predictions)).size(), 6u);
 
-  // A run that has not come to its end has no summary.
+  // An unfinished run has no summary.
   std::filesystem::remove(run_ + "/summary.json");
   const Result unknown = Run("evaluate " + run_);
   EXPECT_EQ(unknown.code, 1);
@@ -110,7 +110,7 @@ TEST_F(EvaluateCommandTest, TakesADevice) {
       absl::StrCat("predict ", run_, " --data ", directory_.File("data.json"),
                    " --output ", directory_.File("predictions.json"));
   for (const std::string& command : {"evaluate " + run_, predict}) {
-    // That of the training does not matter.
+    // The device of the training does not matter.
     EXPECT_THAT(Run(command).err, HasSubstr("(--device is \"auto\", and "));
     const Result cpu = Run(command + " --device cpu");
     EXPECT_EQ(cpu.code, 0) << cpu.err;

@@ -1,4 +1,4 @@
-// A grid on the command line: the table at the end of training, what it will
+// A grid on the command line: the table at the end of training, its estimated
 // cost, the commands that are about one run, and GLUE's overall score of
 // directories.
 #include <gmock/gmock.h>

@@ -62,7 +62,7 @@ class LaunchTest : public RealetcTest {
       EXPECT_EQ(line.contains("evaluation"), other.contains("evaluation"));
       if (other.contains("evaluation")) {
         for (const auto& [metric, value] : other["evaluation"].items()) {
-          // Of a few hundred answers one or two may be nearly a tie.
+          // One or two of a few hundred answers may be nearly a tie.
           const bool is_share = absl::StrContains(metric, "accuracy");
           EXPECT_NEAR(line["evaluation"][metric].get<double>(),
                       value.get<double>(), is_share ? 1e-2 : 1e-3)
@@ -73,7 +73,7 @@ class LaunchTest : public RealetcTest {
   }
 };
 
-// With hidden sentences that are each other's negatives across processes.
+// Hidden sentences are one another's negatives across processes.
 TEST_F(LaunchTest, PretrainsAsOneProcessDoes) {
   const std::string store = directory_.File("corpus.tokens");
   ASSERT_EQ(Run("tokenize tasks/pretrain/sample/corpus.txt.gz --format bert "

@@ -1,8 +1,8 @@
 // `realetc tokenize` as people meet it: the summary, one clear line for each
 // mistake, and a store that is there whole or not at all when the program is
 // ended from outside: by SIGKILL in the middle of any of its file operations,
-// behind a preloaded shim, and by SIGINT. What a store holds is tested with the
-// library (pretrain/tokenize_corpus_test.cc).
+// behind a preloaded shim, and by SIGINT. The contents of a store are tested
+// with the library (pretrain/tokenize_corpus_test.cc).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ class TokenizeTest : public RealetcTest {
 
   std::string Store() const { return directory_.File("out/corpus.tokens"); }
 
-  // With the options that a case does not change.
+  // Adds the options that a case does not change.
   std::string Arguments(const std::string& more = "") const {
     return absl::StrCat("tokenize ", directory_.File("corpus.txt"),
                         " --format bert --vocabulary ",

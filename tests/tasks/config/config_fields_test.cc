@@ -232,7 +232,7 @@ std::vector<DocumentedField> DocumentedFields() {
 }
 
 TEST(ConfigFieldsTest, ReadmeHasEveryField) {
-  // Those of the model are documented with it; the grid has no table.
+  // Fields of the model are documented with it; the grid has no table.
   std::vector<std::string> expected = {"model.path", "model.preset", "grid"};
   const FinetuneConfig config;
   ForEachConfigField(config, [&](const std::string& name, const auto&,

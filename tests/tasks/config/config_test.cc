@@ -1,8 +1,7 @@
-// The fine-tuning configuration: what its model is taken from, how --set
-// changes it, and that every mistake is reported with its place, what was
-// expected and what was found. What holds for each field is tested in
-// config_fields_test.cc. Whether the files that it names exist is tested where
-// they are opened, but for the model's.
+// The fine-tuning configuration: the source of its model, changes by --set, and
+// that every mistake is reported with its place, the expectation and the value
+// found. Rules of each field are tested in config_fields_test.cc. The existence
+// of named files is tested where they are opened, but for the model's.
 #include "tasks/config/config.h"
 
 #include <gmock/gmock.h>
@@ -381,7 +380,7 @@ TEST(FinetuneConfigTest, NeedsATaskAndAModel) {
 }
 
 // With a misspelt task, the object of the task's options is an unknown field:
-// what is misspelt has to be said, not what is right.
+// the message has to name the misspelt one, not the right one.
 TEST(FinetuneConfigTest, SaysThatThereIsNoSuchTask) {
   const auto config = FinetuneConfigFromJson(
       nlohmann::json::parse(R"({"task": "wikihopp", "wikihop": {},

@@ -1,5 +1,5 @@
-// Which device a name means on machines with no CUDA, and with 0, 1 and 2
-// devices of it; and that each mistake says what there is.
+// Devices by name on machines with no CUDA, and with 0, 1 and 2 devices of it;
+// and that each mistake lists the devices that exist.
 
 #include "tasks/config/device_choice.h"
 
@@ -90,7 +90,7 @@ TEST(DeviceChoiceTest, SaysWhatThereIsInsteadOfAMissingOne) {
               HasSubstr("INVALID_ARGUMENT: train.device should be \"auto\""));
 }
 
-// Of several processes on a machine.
+// One of several ranks on a machine.
 TEST(DeviceChoiceTest, EachProcessHasADeviceOfItsOwn) {
   CudaDevices found = Devices(2);
   found.local_rank = 1;

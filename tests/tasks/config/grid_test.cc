@@ -66,7 +66,7 @@ TEST(GridTest, IsEachCombinationInTheOrderOfItsValues) {
     EXPECT_EQ(setting.config.train.learning_rate, expected[i].second);
     EXPECT_THAT(setting.config.train.seeds, ElementsAre(1, 2));
     EXPECT_EQ(setting.values["train.epochs"], expected[i].first);
-    // As a configuration of its own would be, also in its checkpoints.
+    // Equal to a configuration of its own, also in its checkpoints.
     EXPECT_EQ(setting.config.output, "runs/x/" + setting.name);
     EXPECT_EQ(setting.config.json["output"], setting.config.output);
     EXPECT_FALSE(setting.config.json.contains("grid"));

@@ -1,9 +1,9 @@
-// What a resumed run compares. Every field of every table is changed: either
-// the change is refused by name, or the table says why it may change, and it is
-// not among the settings at all. Files are compared by what is in them: moved
-// ones pass, changed ones do not. What --allow-changes lets through and which
-// names it knows. Several processes read the files once. That a new field
-// cannot be forgotten is checked when config.cc and run_settings.cc are
+// Settings that a resumed run compares. Every field of every table is changed:
+// either the change is refused by name, or the table gives the reason why it
+// may change, and it is not among the settings at all. Files are compared by
+// their contents: moved ones pass, changed ones do not. The changes and names
+// that --allow-changes takes. Several ranks read the files once. That a new
+// field cannot be forgotten is checked when config.cc and run_settings.cc are
 // compiled.
 #include "tasks/config/run_settings.h"
 
@@ -84,7 +84,7 @@ TEST(RunSettingsTest, RefusesAChangeOfEachFieldOrSaysWhyNot) {
                       HasSubstr("--allow-changes ")));
   });
   EXPECT_GE(refused, 27);
-  // Those that came to be free by accident would stand here.
+  // Fields freed by accident would stand here.
   for (const char* name :
        {"train.precision", "data.train", "train.batch_size", "init", "task"}) {
     EXPECT_EQ(free.count(name), 0) << name;
@@ -213,7 +213,7 @@ TEST_F(RunFilesTest, TakesMovedFilesAndRefusesChangedOnes) {
   config.tokenizer.vocabulary = directory_.Write("vocab.txt", "[PAD]\n");
   const nlohmann::json then = Now(config);
 
-  // By pattern, elsewhere, and with another name of the vocabulary.
+  // Named by pattern, elsewhere, and with another name of the vocabulary.
   const std::string moved = directory_.File("moved");
   std::filesystem::create_directory(moved);
   for (const char* name : {"a1.json", "a2.json"}) {

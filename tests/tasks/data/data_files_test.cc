@@ -1,4 +1,4 @@
-// Which files a pattern names, in which order, and that none is an error.
+// The files that a pattern names, their order, and that none is an error.
 
 #include "tasks/data/data_files.h"
 
@@ -67,7 +67,7 @@ TEST_F(FindDataFilesTest, TakesPathsAsTheyAre) {
   directory_.Write("a1b", "");
   EXPECT_THAT(Find({"a[1]?"}), ElementsAre("a[1]?"));
   EXPECT_THAT(Find({"a\\[1\\]\\?"}), ElementsAre("a[1]?"));
-  // That it is not there is found out by who opens it.
+  // Opening it finds out that it is not there.
   EXPECT_THAT(Find({"absent"}), ElementsAre("absent"));
 }
 

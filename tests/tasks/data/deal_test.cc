@@ -19,7 +19,7 @@ std::vector<ExampleOutlines> MicroBatches(const std::vector<int64_t>& lengths) {
   return micro_batches;
 }
 
-// Of each process the sum of what it computes; each micro-batch is dealt once.
+// Returns for each rank the sum of its costs; each micro-batch is dealt once.
 std::vector<int64_t> Loads(const std::vector<int64_t>& lengths,
                            int64_t processes) {
   std::vector<int64_t> loads;
@@ -75,7 +75,7 @@ TEST(DealMicroBatchesTest, GivesAProcessWhatItHasMade) {
   EXPECT_EQ(
       DealMicroBatches(micro_batches, 2, 0),
       std::vector<bool>({true, true, false, true, false, false, true, false}));
-  // What one has made beyond its share is another's.
+  // Micro-batches that a rank has made beyond its share go to the other.
   micro_batches[2].front().request.record = 8;
   micro_batches[4].front().request.record = 10;
   std::vector<bool> first = DealMicroBatches(micro_batches, 2, 0);

@@ -1,5 +1,5 @@
-// Counting what training has of a data set: all of it, or as much as answers
-// whether there is a batch. Records have 0 to 2 examples.
+// Counting the examples of a training set: all, or as many as decide whether
+// there is a batch. Records have 0 to 2 examples.
 
 #include "tasks/data/example_count.h"
 

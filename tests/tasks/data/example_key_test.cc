@@ -192,7 +192,7 @@ TEST(RequestInEpochTest, GivesEachRecordOfEachEpochAKeyOfItsOwn) {
   EXPECT_EQ(RequestInEpoch(1, 2, 3), RequestInEpoch(1, 2, 3));
 }
 
-// A change here changes what every earlier run would resume to.
+// A change here changes every earlier run that is resumed.
 TEST(RequestInEpochTest, StaysAsItIs) {
   EXPECT_EQ(RequestInEpoch(1, 2, 3).key, CombineSeeds({1, 2, 3}));
 }

@@ -1,6 +1,5 @@
-// What processes tell each other of examples comes through as it was, with
-// errors of any bytes and of any kind; and an outline is completed by its own
-// example alone.
+// Outlines exchanged by ranks come through unchanged, with errors of any bytes
+// and of any kind; and an outline is completed by its own example alone.
 
 #include "tasks/data/example_outline.h"
 

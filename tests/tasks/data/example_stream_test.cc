@@ -22,8 +22,8 @@
 namespace etc {
 namespace {
 
-// Waits for `condition`, longer than anything takes on a busy machine. Whether
-// it came.
+// Waits for `condition`, longer than anything takes on a busy machine. Returns
+// true if it came.
 bool Await(const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
   while (!condition()) {
@@ -242,7 +242,8 @@ TEST(CachedSourceTest, NeverKeepsMoreThanItsBudget) {
   for (int64_t record = 0; record < 100; ++record) {
     ASSERT_TRUE(cached.Make({.record = record}).ok());
   }
-  // Those of the first ten or so, which are a little smaller, are kept.
+  // Examples of the first ten or so records, which are a little smaller, are
+  // kept.
   EXPECT_GE(source.calls, 100 - 12);
   EXPECT_LE(source.calls, 100 - 10);
 }

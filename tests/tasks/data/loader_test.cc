@@ -99,7 +99,7 @@ TEST(TrainingLoaderTest, GivesEachExampleOnceAnEpochButForTheLastBatch) {
 }
 
 TEST(TrainingLoaderTest, LeavesOutNoExampleForItsLength) {
-  // Of five examples of lengths 0, 7, 4, 1, 8 each epoch leaves out one.
+  // Each epoch leaves out one of five examples of lengths 0, 7, 4, 1, 8.
   const FakeSource source(5, {1});
   TrainingLoader loader(&source, kOptions);
   std::map<std::string, int> times;

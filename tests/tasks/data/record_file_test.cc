@@ -34,7 +34,7 @@ std::string Record(int index) {
 
 constexpr int kRecords = 5000;  // about 3.7 MB
 
-// As it is, or in two members of gzip.
+// Writes the records plain, or in two members of gzip.
 std::string WriteRecords(bool packed, TemporaryDirectory* directory) {
   std::string text = "[";
   for (int i = 0; i < kRecords; ++i) {

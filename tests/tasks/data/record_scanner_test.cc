@@ -129,7 +129,7 @@ TEST(RecordScannerTest, TakesARecordOfTheGreatestLengthAndNoneBeyond) {
   }
 }
 
-// What is packed need never come to an end.
+// A packed stream need never end.
 TEST(RecordScannerTest, RefusesARecordWithoutEndWhileItGoesOn) {
   RecordScanner scanner("f", {.max_record_bytes = 1000});
   ASSERT_TRUE(scanner.Scan("{\"a\":\"").ok());
@@ -151,7 +151,7 @@ TEST(RecordScannerTest, AsksForTheMemoryOfRecordsBeforeItTakesIt) {
   }
   RecordIndexBudget enough(256 * kBytes);
   EXPECT_TRUE(ScanInChunks(text, 7, {.index = &enough}).ok());
-  // What the first file has taken is not there for the second.
+  // Memory taken by the first file is not there for the second.
   EXPECT_THAT(ScanInChunks(text, 7, {.index = &enough}).status().message(),
               AllOf(HasSubstr("f:1: byte 0: after 0 records"),
                     HasSubstr("data.train")));

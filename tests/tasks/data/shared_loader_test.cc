@@ -129,14 +129,14 @@ TEST(SharedLoaderTest, GoesOnAtAnyBatchWithAnyNumber) {
   }
 }
 
-// Of four processes three have a record each, and all have work.
+// Three of four ranks have a record each, and all have work.
 TEST(SharedLoaderTest, NeedsNoRecordOfEachProcess) {
   const FakeSource source(3, {2});
   TrainingLoader one(&source, Options());
   EXPECT_EQ(TakeTogether(source, 4, 1, 1, {}, 9), Take(one, 9));
 }
 
-// How many records each process makes in `epochs` epochs, as a share.
+// Returns the records that each rank makes in `epochs` epochs, as a share.
 std::vector<double> SharesMade(int64_t processes, int64_t micro_batch_size,
                                int examples_each, int epochs) {
   constexpr int64_t kRecords = 300;
@@ -344,7 +344,7 @@ TEST(SharedEvaluationTest, GivesTheFirstAllAndOthersTheirOwn) {
     });
     EXPECT_EQ(made[0], 40);
     for (size_t rank = 1; rank < made.size(); ++rank) {
-      // At both ends of a batch may be a record that is in another one too.
+      // Records at both ends of a batch may be in another one too.
       EXPECT_LE(made[rank], 3 * (19 / processes + 1));
     }
   }

@@ -13,7 +13,7 @@
 
 namespace etc {
 
-// Runs `work` in so many threads, which are to it what processes are to a data
+// Runs `work` in `size` threads, which stand for the ranks that share a data
 // set.
 inline void RunAsGroup(int64_t size,
                        const std::function<void(const DataGroup&)>& work) {

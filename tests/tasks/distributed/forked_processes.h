@@ -42,8 +42,8 @@ inline int64_t FreePort() {
   return port;
 }
 
-// How long a test may hang before it is ended: longer than anything takes on a
-// machine that has much else to do.
+// Seconds that a test may hang before it is ended: longer than anything takes
+// on a machine that has much else to do.
 inline constexpr unsigned kSecondsToHang = 900;
 
 // A number that processes share which are forked while it lives: what they wait
@@ -82,8 +82,8 @@ inline ProcessPlace PlaceOf(int64_t rank, int64_t world_size, int64_t port) {
           .master_port = port};
 }
 
-// Runs `work` in so many processes of this program, which have no threads yet.
-// What EXPECT says in one of them is printed, and fails the test. Returns how
+// Runs `work` in `count` processes of this program, which have no threads yet.
+// Failures of EXPECT in one of them are printed, and fail the test. Returns how
 // each ended, as waitpid says it.
 inline std::vector<int> RunProcesses(
     int64_t count, const std::function<void(const ProcessPlace&)>& work) {

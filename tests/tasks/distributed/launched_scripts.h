@@ -25,7 +25,7 @@
 #include "tasks/distributed/launcher.h"
 #include "tests/support/temporary_directory.h"
 
-// For tests of Launch with scripts of /bin/sh as processes.
+// Support for tests of Launch with scripts of /bin/sh as processes.
 namespace etc {
 
 // Longer than anything takes on a loaded machine.
@@ -52,7 +52,7 @@ class LauncherTest : public testing::Test {
           "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "OMP_NUM_THREADS"}) {
       unsetenv(name);
     }
-    // For scripts: where they leave files.
+    // Scripts leave files there.
     setenv("FILES", directory_.path().c_str(), /*overwrite=*/1);
     // Processes whose parent has ended become this one's children, which can be
     // waited for.
@@ -99,7 +99,8 @@ class LauncherTest : public testing::Test {
     return ended ? status : -1;
   }
 
-  // Whether there is a child of this process that nobody has waited for.
+  // Returns true if there is a child of this process that nobody has waited
+  // for.
   static bool HasChild() {
     return waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD;
   }
@@ -120,7 +121,8 @@ class LauncherTest : public testing::Test {
     return lines;
   }
 
-  // What `echo $$ > $FILES/NAME` in a script has left, once it is there.
+  // Returns the pid that `echo $$ > $FILES/NAME` in a script has left, once it
+  // is there.
   pid_t PidIn(const std::string& name) const {
     WaitFor([&] {
       const std::string text = Contents(name);

@@ -124,7 +124,7 @@ TEST_F(LauncherSignalsTest, DoAfterwardsWhatTheyDidBefore) {
   EXPECT_EQ(Out(), "");
 }
 
-// As under nohup.
+// nohup ignores it so.
 TEST_F(LauncherSignalsTest, StayIgnoredInAllProcesses) {
   struct sigaction ignore = {};
   ignore.sa_handler = SIG_IGN;

@@ -1,5 +1,5 @@
-// What launched processes are given, what becomes of their output, and how all
-// end when one does. Signals are in launcher_signals_test.cc.
+// Environment and output of launched processes, and the end of all when one
+// ends. Signals are in launcher_signals_test.cc.
 #include "tasks/distributed/launcher.h"
 
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 namespace etc {
 namespace {
 
-// All that comes of `text` in pieces of `size` bytes.
+// Returns all lines of `text` in pieces of `size` bytes.
 std::string InPieces(const std::string& text, size_t size) {
   LinePrefixer prefixer("[1] ");
   std::string result;

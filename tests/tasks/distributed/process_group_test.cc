@@ -1,10 +1,11 @@
-// What processes do together over c10d, in processes of this program on the
-// loopback: sums to the same bits, bytes and errors of all; and that the others
-// learn of one that has ended, of whatever kind its end was, and say which.
+// Collective operations over c10d, in processes of this program on the
+// loopback: sums to the same bits, gathered bytes and errors; and that the
+// remaining ranks notice one that has ended, of whatever kind its end was, and
+// name it.
 //
-// Processes wait for each other, not for a time. Where one is to notice that
+// Ranks wait for one another, not for a time. Where one is to notice that
 // another is gone, the timeout is longer than the test may hang: that it ends
-// shows that it has not waited for that.
+// shows that it has not waited for the timeout.
 
 #include "tasks/distributed/process_group.h"
 
@@ -31,7 +32,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr absl::Duration kTimeout = absl::Seconds(4 * kSecondsToHang);
-// For tests that wait until it is over. Half of it is time to come.
+// Timeout for tests that wait until it is over. Half of it is time to come.
 constexpr absl::Duration kShortTimeout = absl::Seconds(30);
 
 std::unique_ptr<ProcessGroup> JoinOrDie(const ProcessPlace& place) {
@@ -90,8 +91,8 @@ TEST(ProcessGroupTest, SumsTensorsOfAll) {
   }
 }
 
-// What is on the CPU is summed there, with NCCL or without.
-// Built without NCCL, or with it on a machine without a CUDA device.
+// CPU tensors are summed on the CPU, with NCCL or without. Built without NCCL,
+// or with it on a machine without a CUDA device.
 TEST(ProcessGroupTest, SaysWhereItHasNoNccl) {
   ExpectProcesses(2, [](const ProcessPlace& place) {
     const auto group = JoinOrDie(place);
@@ -241,7 +242,7 @@ TEST(ProcessGroupTest, NamesWhoHasNotCome) {
   });
 }
 
-// Nobody waits for the others if one of those that have come is gone.
+// Nobody waits for the others if one of those that have joined is gone.
 TEST(ProcessGroupTest, NamesTheProcessThatWasKilledBeforeAllHadCome) {
   SharedCount victim;
   const std::vector<int> ends = RunProcesses(4, [&](const ProcessPlace& place) {

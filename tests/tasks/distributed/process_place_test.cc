@@ -1,5 +1,5 @@
-// What is read from the variables of launchers, and what is said when they are
-// wrong. Each case is a whole environment.
+// Ranks and addresses read from the variables of launchers, and the errors when
+// they are wrong. Each case is a whole environment.
 #include "tasks/distributed/process_place.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ const Variables& Torchrun() {
   return variables;
 }
 
-// Which is at MASTER_PORT: the processes meet beside it.
+// torchrun's store is at MASTER_PORT: the ranks meet beside it.
 TEST(ProcessPlaceTest, LeavesTorchrunItsStore) {
   const auto place = Find({{"RANK", "0"},
                            {"WORLD_SIZE", "2"},

@@ -117,7 +117,7 @@ TEST(GlueFileTest, OfColaHasNoHeaderUnlessItHas) {
 }
 
 TEST(GlueFileTest, HasItsColumnsByNameOrElseByPlace) {
-  // As the tasks' files are, with labels and without.
+  // The tasks' files, with labels and without.
   EXPECT_THAT(Rows("sentence\tlabel\na b \t1\n", "sst2"),
               ElementsAre("0|a b |-|1"));
   EXPECT_THAT(Rows("index\tsentence\n3\ta\n", "SST-2"), ElementsAre("3|a|-|-"));
@@ -163,7 +163,7 @@ TEST(GlueFileTest, OfMnliHasItsLabelLastAndItsSetInItsName) {
       Rows(long_header + "\tgold\n" + long_row + "\tcontradiction\n", "mnli"),
       ElementsAre("0|a|b|contradiction"));
   EXPECT_THAT(Rows(header + "\n" + row + "\n", "mnli"), ElementsAre("0|a|b|-"));
-  // What the model of MNLI is asked, too.
+  // The diagnostic set, which is put to the model of MNLI, too.
   EXPECT_THAT(Rows("index\tsentence1\tsentence2\n7\ta\tb\n", "mnli"),
               ElementsAre("7|a|b|-"));
   TemporaryDirectory directory;

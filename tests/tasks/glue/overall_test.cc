@@ -25,7 +25,7 @@ RunSummary RunOf(const std::string& task, Metrics medians) {
 }
 
 // A column from the top: MNLI (2), QQP (2), QNLI, SST-2, CoLA, STS-B (2), MRPC
-// (2), RTE. What the table does not have must not count.
+// (2), RTE. Metrics that the table does not have must not count.
 std::vector<RunSummary> Column(const std::array<double, 12>& values) {
   return {
       RunOf("mnli", {{"accuracy", 50},

@@ -127,7 +127,7 @@ TEST(GlueTaskTest, ScoresItsFileAsTrainingDoes) {
   const std::string gold = directory.Write("dev.tsv", kRte);
   const auto task = GlueOrDie("rte");
   const auto predictions = task->MakePredictions();
-  // Of equal logits the first counts.
+  // The first of equal logits counts.
   predictions->Add(MakeBatch(ExamplesOf(*task, gold)),
                    {torch::tensor({{1.F, 1.F}, {2.F, 1.F}})});
   const std::string file = predictions->FileContents();

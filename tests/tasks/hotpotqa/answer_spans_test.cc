@@ -1,5 +1,5 @@
-// Where answers are found in a text (doc/hotpotqa.md 2.1, 2.2) to the golden
-// values of doc/hotpotqa.md 10.3, and what SentencePiece's pieces spell.
+// Answers found in a text (doc/hotpotqa.md 2.1, 2.2) to the golden values of
+// doc/hotpotqa.md 10.3, and the text that SentencePiece's pieces spell.
 
 #include "tasks/hotpotqa/answer_spans.h"
 

@@ -190,7 +190,7 @@ TEST(HotpotqaExampleTest, KeepsNumbersOfSentencesAfterOneThatDoesNotFit) {
   const auto official = Make(LongThenShort(), options);
   EXPECT_THAT(official->global_sentence_ids, ElementsAre(-1, -1, -1, -1, 0));
   EXPECT_THAT(official->supporting_facts, ElementsAre(0, 0, 1, 1, 1));
-  // What the pieces were made from is known all the same.
+  // The original text of the pieces is known all the same.
   EXPECT_EQ(official->TextOf(4), "is jane here");
   EXPECT_EQ(official->OfficialTextOf(4), "a a a a a a a a a a");
 }

@@ -1,6 +1,6 @@
-// From logits to facts and answer: the golden values of doc/hotpotqa.md 10.5,
-// the rules of doc/hotpotqa.md 6 one by one, and where the default differs from
-// the official search (traps 9 and 10 of doc/hotpotqa.md 11).
+// Facts and answers from logits: the golden values of doc/hotpotqa.md 10.5, the
+// rules of doc/hotpotqa.md 6 one by one, and the differences between the
+// default and the official search (traps 9 and 10 of doc/hotpotqa.md 11).
 
 #include "tasks/hotpotqa/prediction.h"
 

@@ -294,7 +294,7 @@ TEST(NqExampleTest, PutsBlocksInPlaceOfCandidates) {  // doc/nq.md 2.6
       ElementsAre(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, -1, -1, -1, -1, -1, -1));
 }
 
-// How many of the windows training keeps.
+// Counts the windows that training keeps.
 int64_t Kept(const Windows& windows) {
   return std::count_if(windows.begin(), windows.end(), [](const auto& window) {
     return window->left_out.empty();

@@ -48,7 +48,7 @@ NqPrediction Predict(int64_t id, const NqAnnotation& answer, double score) {
           .short_answers_score = score};
 }
 
-// What is scored, as it is added.
+// Collects gold and predictions to score.
 struct Scorer {
   void AddGold(int64_t id, const std::vector<NqAnnotation>& annotations) {
     gold.emplace_back(absl::StrCat(id), annotations);
@@ -122,7 +122,7 @@ TEST(ScoreNqTest, BelievesASingleAnnotatorUnlessOfficial) {
   const NqAnnotation answer = Answer(2, 4);
   EXPECT_EQ(ScoresOf({answer}, answer, {}).at("average_f1"), 1);
   EXPECT_EQ(ScoresOf({answer}, answer, kOfficial).at("average_f1"), 0);
-  // From two annotators on both are the same.
+  // Both are the same from two annotators on.
   for (const ScoringRules rules : {ScoringRules::kDefault, kOfficial}) {
     EXPECT_EQ(ScoresOf({answer, answer}, answer, rules).at("average_f1"), 1);
     EXPECT_EQ(ScoresOf({answer, {}}, answer, rules).at("average_f1"), 0);

@@ -162,7 +162,7 @@ TEST(OfficialSpansTest, LimitTheShortAnswerOnly) {
 TEST(OfficialSpansTest, PreferTheLaterOfEqualStarts) {
   const NqSelection joint =
       SelectOf({{5, 10}, {5, 20}}, {{3, 30}, {3, 25}}, NqSpanSelection::kJoint);
-  // Of equal ends the first in the list, which is that of the lower position.
+  // Ties go to the first in the list, which has the lower position.
   EXPECT_EQ(Show(joint.long_answer), "[20, 26) 8");
 }
 

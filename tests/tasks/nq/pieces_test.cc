@@ -1,5 +1,6 @@
-// What of a page models read, and where windows over it begin, to the golden
-// values of doc/nq.md 9.1 and 9.2; special tokens by name (doc/nq.md 2.1).
+// The part of a page that models read, and the begins of windows over it, to
+// the golden values of doc/nq.md 9.1 and 9.2; special tokens by name (doc/nq.md
+// 2.1).
 
 #include "tasks/nq/pieces.h"
 

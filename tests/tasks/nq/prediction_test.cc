@@ -54,7 +54,7 @@ std::vector<NqWindow> TwoWindows() {
 
 TEST(NqPredictionTest, IsACandidateAndAShortAnswerWithinIt) {
   // [2, 8): 3 + 3 in the first window. [4, 6): 1 + 2, and 3 + 3 in the second.
-  // [10, 14): 4 + 1. Tokens 3 and 8 are ends of none. Of shorts [4, 6) has
+  // [10, 14): 4 + 1. Tokens 3 and 8 are ends of none. Short answers: [4, 6) has
   // 2 + 1 in the first window, [4, 5) 2 + 2 in the second.
   EXPECT_EQ(Show(DecodeNqDocument(TwoWindows(), {})), "long 2-8 6 short 4-5 4");
 }

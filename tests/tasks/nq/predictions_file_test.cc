@@ -89,8 +89,8 @@ TEST(NqPredictionsToJsonTest, WritesTheFileOfTheSpec) {  // doc/nq.md 6.5
             nlohmann::json::parse(R"({"predictions":[]})"));
 }
 
-// What is said of the spec's file after `value` was put at `pointer` of its
-// prediction.
+// Returns the error about the spec's file after `value` was put at `pointer` of
+// its prediction.
 std::string Message(const std::string& pointer, const nlohmann::json& value) {
   nlohmann::json json = nlohmann::json::parse(kFile);
   json["predictions"][0][nlohmann::json::json_pointer(pointer)] = value;
@@ -173,7 +173,7 @@ TEST(NqPredictionsFromJsonTest, SurvivesDamagedFiles) {
       continue;
     }
     ++read;
-    // What was read can be written and read.
+    // Predictions that were read can be written and read again.
     EXPECT_TRUE(
         NqPredictionsFromJson(NqPredictionsToJson(*predictions), "again").ok());
   }

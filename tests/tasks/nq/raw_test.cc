@@ -298,7 +298,7 @@ TEST(NqReaderTest, RefusesBytesThatAreNotTextInJson) {
   }
 }
 
-// What must hold of every record that is read.
+// Expects the invariants of every record that is read.
 void ExpectUsable(const NqRecord& record) {
   const auto num_tokens = static_cast<int64_t>(record.tokens.size());
   const auto expect_within = [&](const NqSpan& span) {

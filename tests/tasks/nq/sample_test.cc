@@ -50,7 +50,7 @@ std::string TextOf(const NqRecord& record, const NqSpan& span) {
   return text;
 }
 
-// What most annotators say.
+// Returns the most common annotation.
 const NqAnnotation& MostCommon(const NqRecord& record) {
   const auto count = [&](const NqAnnotation& annotation) {
     return std::count_if(record.annotations.begin(), record.annotations.end(),
@@ -116,7 +116,7 @@ TEST_P(NqSampleTest, HasOneFactOfTheThingThatIsAskedFor) {
       }
     }
     EXPECT_EQ(facts, gold.long_answer.is_null() ? 0 : 1);
-    // Who does not read the question finds one in eight at best.
+    // A reader who skips the question finds one in eight at best.
     EXPECT_GE(others, 7);
     EXPECT_EQ(IsYesNo(record), gold.yes_no != NqYesNo::kNone);
     for (const NqSpan& span : gold.short_answers) {
@@ -150,8 +150,8 @@ TEST_P(NqSampleTest, HasEveryKindOfAnswer) {
   }
 }
 
-// Who does not read the question finds one answer in six at best, even if he
-// knows what is asked for most.
+// A reader who skips the question finds one answer in six at best, even by
+// naming the thing that is asked for most.
 TEST_P(NqSampleTest, AsksForNoThingTooOften) {
   std::map<std::string, int> things;
   for (const NqRecord& record : records_) {
@@ -193,7 +193,7 @@ TEST_P(NqSampleTest, GivesExamplesWithoutUnknownWords) {
   const int32_t unknown = (*tokenizer)->Id("[UNK]");
   int several_windows = 0;
   for (const NqRecord& record : records_) {
-    // As in configs/demo.json.
+    // Options as in configs/demo.json.
     const auto windows = Nq::MakeExamples(
         record, {{.input = {.max_long_length = 128, .max_global_length = 48},
                   .max_question_length = 12,

@@ -60,7 +60,7 @@ inline nlohmann::json NqSpecJson() {
           {"annotations", nlohmann::json::array({annotation})}};
 }
 
-// What the official converter makes of a record in the original format
+// Returns the official converter's output for a record in the original format
 // (doc/nq.md 1.3).
 inline nlohmann::json SimplifiedNqJson(nlohmann::json json) {
   const auto without_bytes = [](nlohmann::json* span) {

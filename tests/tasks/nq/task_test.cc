@@ -292,7 +292,8 @@ bool HasLong(const Json& annotation) {
   return annotation["long_answer"]["start_token"] >= 0;
 }
 
-// How many annotators have to agree that there is an answer (doc/nq.md 7.2).
+// Number of annotators that have to agree that there is an answer (doc/nq.md
+// 7.2).
 int64_t Needed(const Json& annotations) {
   return std::min<int64_t>(2, static_cast<int64_t>(annotations.size()));
 }
@@ -402,7 +403,7 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::unique_ptr<RecordTask> task_;
   std::vector<NqRecord> records_;
-  // Whether any document has a short answer, by the official rules.
+  // True if any document has a short answer, by the official rules.
   bool has_short_ = false;
   std::vector<std::vector<std::shared_ptr<const Example>>> windows_;
 };

@@ -205,7 +205,8 @@ TEST(BestThresholdTest, PutsWhatIsNoNumberLast) {
   EXPECT_EQ(best.threshold, -1e300);
 }
 
-// For each threshold, by the definition: count what scores at least as much.
+// Computes each threshold by the definition: count the answers that score at
+// least as much.
 NqThresholdScores BestThresholdReference(
     const std::vector<NqVerdict>& verdicts) {
   std::vector<double> thresholds;

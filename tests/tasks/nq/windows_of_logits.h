@@ -13,10 +13,10 @@
 
 namespace etc {
 
-// What a window says of some tokens: logit and token.
+// A window's logits of some tokens: logit and token.
 using NqTokenLogits = std::vector<std::pair<float, int32_t>>;
 
-// Of each channel, in the order of NqChannel.
+// Ends of each channel, in the order of NqChannel.
 struct NqEndLogits {
   NqTokenLogits short_starts;
   NqTokenLogits short_ends;

@@ -130,7 +130,7 @@ TEST(OpenkpTruncationTest, CutsNoWord) {
       OpenkpSpecRecord({{"star isaacs trek", kBoldFeature}}, {"trek"});
   const auto example = Make(record, options);
   EXPECT_THAT(example->long_token_ids, ElementsAre(3));
-  // What lies behind the cut cannot be found.
+  // Phrases behind the cut cannot be found.
   EXPECT_THAT(example->labels, IsEmpty());
   EXPECT_THAT(example->left_out, HasSubstr("no key phrase"));
 }

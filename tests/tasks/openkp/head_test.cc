@@ -1,6 +1,6 @@
 // The layers of OpenKP: numbers of doc/openkp.md 10.7 and 10.8, the head and
 // the visual embedding against their formulas written out in loops (float64,
-// sizes that differ from each other, 1e-10), and that training reaches every
+// sizes that differ from one another, 1e-10), and that training reaches every
 // parameter.
 
 #include "tasks/openkp/head.h"

@@ -59,7 +59,7 @@ OpenkpReferences StarTrekReferences() {
 
 ScoreMap ToMap(const Metrics& scores) { return {scores.begin(), scores.end()}; }
 
-// What is scored, as it is added.
+// Collects gold and predictions to score.
 struct Scorer {
   void AddGold(const std::string& url, const OpenkpReferences& references) {
     gold.emplace_back(url, references);

@@ -1,5 +1,5 @@
-// Which key phrases count, where they stand, and what they are compared with:
-// doc/openkp.md 2, 3.4 and 8.2, each rule on a text made for it.
+// Key phrases that count, their places, and their references: doc/openkp.md 2,
+// 3.4 and 8.2, each rule on a text made for it.
 
 #include "tasks/openkp/phrases.h"
 

@@ -1,5 +1,5 @@
-// From logits to phrases and the official file: the golden cases of
-// doc/openkp.md 10.9, and what official_compatibility changes.
+// Phrases from logits, and the official file: the golden cases of doc/openkp.md
+// 10.9, and the changes by official_compatibility.
 
 #include "tasks/openkp/prediction.h"
 

@@ -209,8 +209,8 @@ std::string DamagedLine(int round, Mutator* mutator) {
   return round % 3 == 2 ? mutator->Mutate(line, *dictionary) : line;
 }
 
-// 30,000 damaged lines. What can be read goes all the way to a prediction and
-// its score, by both rules and with both kinds of global tokens.
+// 30,000 damaged lines. A readable one goes all the way to a prediction and its
+// score, by both rules and with both kinds of global tokens.
 TEST(OpenkpReaderTest, SurvivesDamagedFiles) {
   const auto tokenizer = OpenkpSpecTokenizer();
   Mutator mutator(20240524);

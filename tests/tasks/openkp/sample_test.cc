@@ -1,6 +1,6 @@
-// What generate.py says of the bundled sample holds for every page of it: the
-// look tells which names are key phrases and nothing else does, and guessing
-// finds less than 0.2.
+// Checks generate.py's statements about the bundled sample for every page of
+// it: the look tells which names are key phrases and nothing else does, and
+// guessing finds less than 0.2.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST_P(OpenkpSampleTest, HasAChanceOfLessThanAFifth) {
 }
 
 TEST_P(OpenkpSampleTest, HasNothingToMemorise) {
-  // Of a thousand words in key phrases, none comes often.
+  // No word comes often among a thousand in key phrases.
   std::map<std::string, double> words;
   double total = 0;
   for (const OpenkpRecord& record : records_) {

@@ -93,7 +93,7 @@ CheckpointStore MustTakeOver(const std::string& directory) {
   return store;
 }
 
-// What the run that owns a store is called.
+// Returns the id of the run that owns a store.
 std::string RunOf(const std::string& directory) {
   return nlohmann::json::parse(*ReadFile(directory + "/owner.json"))["run"];
 }
@@ -131,7 +131,7 @@ TEST(CheckpointStoreTest, DeletesWhatAKilledRunLeft) {
                                     "names: going on from step-00000006")));
 }
 
-// What a user may have put there, beside what a run made.
+// Entries that a user may have put there, beside those that a run made.
 TEST(CheckpointStoreTest, LeavesEverythingThatItDidNotMake) {
   TemporaryDirectory temporary;
   const std::string directory = temporary.File("checkpoints");

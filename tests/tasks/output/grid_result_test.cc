@@ -1,5 +1,4 @@
-// What is said of the settings of a grid: which is the best, the table, and
-// grid.json.
+// Reports of the settings of a grid: the best one, the table, and grid.json.
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "tasks/config/run_settings.h"
 #include "tasks/output/results.h"
 #include "tasks/output/run_lock.h"
 #include "tests/tasks/train/toy_run.h"
@@ -123,7 +123,7 @@ TEST_F(RunResultsTest, HaveNoScoresOverOtherSettings) {
   EXPECT_THAT(reporter_.messages, Not(Contains(HasSubstr("is of 2 seeds"))));
 }
 
-// As a version left them that wrote a summary alone.
+// Files of a version that wrote a summary alone.
 TEST_F(RunResultsTest, KeepWhatASummaryAloneHas) {
   Train({1});
   std::filesystem::remove(Output("run/seed-1/result.json"));
@@ -143,8 +143,9 @@ TEST_F(RunResultsTest, WaitForAnotherThatWrites) {
     ASSERT_TRUE(taken.ok()) << taken.status();
     lock.emplace(*std::move(taken));
   }
-  std::thread writer(
-      [&] { EXPECT_TRUE(WriteSummary(*config, "accuracy", one.runs).ok()); });
+  std::thread writer([&] {
+    EXPECT_TRUE(WriteSummary(OutputOf(*config), "accuracy", one.runs).ok());
+  });
   // Time to do the wrong thing in.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::filesystem::create_directory(Output("run/seed-2"));
@@ -166,7 +167,7 @@ TEST_F(RunResultsTest, NameAFileThatIsDamaged) {
       const std::string before = *ReadFile(Output(file));
       temporary_.Write(file, text);
       const absl::Status status =
-          WriteSummary(*config, "accuracy", one.runs).status();
+          WriteSummary(OutputOf(*config), "accuracy", one.runs).status();
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
       EXPECT_THAT(std::string(status.message()), HasSubstr(Output(file)));
       EXPECT_EQ(*ReadFile(Output(file)), text);

@@ -140,7 +140,7 @@ TEST_F(PretrainProgramTest, TrainsBert) {
                                  Not(HasSubstr("cpc_"))));
   // Several documents a record, several pairs a document.
   EXPECT_THAT(trained.err, HasSubstr("249 training records, about "));
-  // To HuggingFace and on from there, heads and all.
+  // Exports to HuggingFace and imports from there, heads and all.
   const std::string exported = directory_.File("exported");
   const Result out =
       Run("export " + directory_.File("bert/seed-1/checkpoints/last") + " " +
@@ -216,7 +216,7 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   expect(run + " --set data.dev='[\"missing.tokens\"]'", "missing.tokens");
   expect("score pretrain a b", "has no prediction files");
 
-  // Another vocabulary: two pieces in each other's place.
+  // Another vocabulary: two pieces swapped.
   std::string pieces = Contents(kVocabulary);
   const size_t at = pieces.find("mira\nodo\n");
   ASSERT_NE(at, std::string::npos);
@@ -238,7 +238,7 @@ TEST_F(PretrainProgramTest, SaysWhatIsWrong) {
   expect(Pretrain(kDemo, kVocabulary, "run"), "should be a token store");
   EXPECT_FALSE(std::filesystem::exists(directory_.File("run")));
 
-  // Nothing is held out that could be evaluated.
+  // Without held-out documents there is nothing to evaluate.
   EXPECT_EQ(Run(run + " --set pretrain.development_one_in=0").code, 0);
   expect("evaluate " + directory_.File("run"), "names no dev files");
 

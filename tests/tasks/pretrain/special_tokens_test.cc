@@ -1,4 +1,4 @@
-// Which pieces of a vocabulary mask, begin and end texts.
+// The pieces of a vocabulary that mask, and those that begin and end texts.
 
 #include "tasks/pretrain/special_tokens.h"
 

@@ -62,7 +62,7 @@ inline void WriteToyStore(const std::string& path, int64_t vocab_size,
   ASSERT_TRUE(finished.ok()) << finished;
 }
 
-// What a store holds.
+// Reads the documents of a store.
 inline std::vector<ToyDocument> ReadToyStore(const TokenStore& store) {
   std::vector<ToyDocument> documents;
   for (int64_t d = 0; d < store.num_documents(); ++d) {

@@ -108,7 +108,7 @@ class GridRunTest : public RealetcTest {
                      {"train.steps", {4}}};
   }
 
-  // What the grid's directory says of that setting.
+  // Reads the grid's record of that setting.
   json ReadDiverged(const std::string& name) const {
     const json grid = json::parse(Contents(Output(name) + "/grid.json"));
     EXPECT_EQ(grid["finished"], true);
@@ -149,7 +149,7 @@ class GridRunTest : public RealetcTest {
               Contents(Output(expected) + "/grid.json"));
   }
 
-  // That a grid is refused before it writes anything.
+  // Expects a grid to be refused before it writes anything.
   void ExpectRefused(const json& fields, const std::string& message) {
     json_["grid"] = fields;
     GridReporter reporter;

@@ -1,9 +1,9 @@
-// From questions to inputs and from logits back to texts, exactly as the
-// official program does it: words, answers, windows, targets, projected texts
-// and predictions are compared with what its functions gave (squad.json in the
-// folder of shared data; doc/squad.md 13), the counts of windows with those of
-// real data. Small cases by hand say what these do not: what training refuses
-// and leaves out, ETC's global tokens, SentencePiece.
+// Questions made into inputs and logits into texts, exactly as by the official
+// program: words, answers, windows, targets, projected texts and predictions
+// are compared with the results of its functions (squad.json in the folder of
+// shared data; doc/squad.md 13), the counts of windows with those of real data.
+// Small cases by hand cover the rest: questions that training refuses and
+// leaves out, ETC's global tokens, SentencePiece.
 //
 // Logits and their sums are in double, as golden ones are; texts and their
 // order must be equal, probabilities to 1e-9.
@@ -45,7 +45,7 @@ std::unique_ptr<Tokenizer> Uncased() {
   return *std::move(tokenizer);
 }
 
-// Of BERT, with inputs of 48 tokens as the golden ones have.
+// Options of BERT, with inputs of 48 tokens as the golden ones have.
 SquadOptions GoldenOptions() {
   return {.input = {.max_global_length = 48, .has_long_tokens = false},
           .doc_stride = 16,

@@ -41,7 +41,7 @@ double Metric(const Metrics& metrics, const std::string& name) {
   return found.value_or(-1e9);
 }
 
-// Of a prediction for one question.
+// Scores a prediction for one question.
 Metrics ScoreOne(const std::string& gold, const std::string& text,
                  SquadVersion version) {
   const ById<SquadGold> golds = {{"q", {.answers = {gold}}}};
@@ -97,8 +97,8 @@ ById<SquadVerdict> VerdictsOfFiles(const std::string& predictions,
   return verdicts;
 }
 
-// Whether both have the same scores, in the same order. Those of the curves,
-// which the official program has for its images, are not made here.
+// Expects the same scores, in the same order. Scores of the curves, which the
+// official program has for its images, are not made here.
 void ExpectTotals(const Metrics& metrics, const json& golden) {
   std::map<std::string, double> expected;
   for (const auto& [name, value] : golden.items()) {
@@ -141,7 +141,7 @@ TEST(SquadMetricTest, FindsTheBestThresholds) {
                                 {"b", {.answers = {}}},
                                 {"c", {.answers = {"x"}}},
                                 {"d", {.answers = {}}}};
-  // By odds: c is right, a half right, b and d should not be answered.
+  // Sorted by odds: c is right, a half right, b and d should not be answered.
   const Metrics metrics = ScoreSquad2(
       gold, {{"a", {.text = "", .best_text = "x z", .null_odds = 1}},
              {"b", {.text = "", .best_text = "x", .null_odds = 2}},
@@ -166,7 +166,7 @@ TEST(SquadMetricTest, CountsMissingPredictionsInVersion1Only) {
   EXPECT_EQ(Metric(ScoreSquad2(gold, one), "total"), 1);
 }
 
-// What files say: gold with one answerable and one impossible question.
+// Scoring of files: gold with one answerable and one impossible question.
 class SquadFilesTest : public testing::Test {
  protected:
   static std::string Question(const std::string& id, const std::string& rest) {

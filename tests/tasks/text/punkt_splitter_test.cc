@@ -228,7 +228,8 @@ std::vector<Json> GoldenTexts(const std::string& folder) {
   return texts;
 }
 
-// Those of ETC_GOLDEN_DIR or its folder "punkt", or else the shared ones.
+// Golden texts of ETC_GOLDEN_DIR or its folder "punkt", or else the shared
+// ones.
 std::vector<Json> GoldenTexts() {
   const char* const chosen = std::getenv("ETC_GOLDEN_DIR");
   for (const std::string name : {"", "/punkt"}) {

@@ -15,10 +15,10 @@
 
 namespace etc {
 
-// Whole words as pieces, for tests whose golden values are spelt in words:
-// runs of ASCII letters, digits and characters beyond ASCII, and each other
-// character that is no blank.
-// Ids follow the list of words from 10 on; other words are [UNK], 6.
+// Makes pieces of whole words, for tests whose golden values are spelt in
+// words: runs of ASCII letters, digits and characters beyond ASCII, and each
+// other character that is no blank. Ids follow the list of words from 10 on;
+// other words are [UNK], 6.
 class WordTokenizer : public Tokenizer {
  public:
   explicit WordTokenizer(std::vector<std::string> words,

@@ -113,7 +113,7 @@ TEST(AdamUpdateTest, TakesTensorsThatAreNotContiguous) {
   }
 }
 
-// What was computed from the old values must not be taken for up to date.
+// Results computed from the old values must not be taken for up to date.
 TEST(AdamUpdateTest, TellsLibTorchThatParametersChanged) {
   const auto updates = MakeUpdates(kKinds[0], torch::kFloat32);
   const torch::Tensor& parameter = updates[2].parameter;

@@ -101,7 +101,7 @@ TEST(MemoryOfTest, IsWhatTheRuntimeSays) {
 
 // --- Products in bfloat16 ----------------------------------------------------
 
-// As autocast rounds: both operands and the product, not the bias.
+// Rounds like autocast: both operands and the product, not the bias.
 TEST(BFloat16OnCudaTest, RoundsOperandsAndProducts) {
   torch::manual_seed(5);
   const auto leaf = [](torch::IntArrayRef shape) {
@@ -150,8 +150,8 @@ struct DemoCase {
   std::vector<std::string> overrides;
 };
 
-// What each task's head, and each part of the encoder that configurations can
-// choose, adds.
+// Covers each task's head, and each part of the encoder that configurations can
+// choose.
 std::vector<DemoCase> DemoCases() {
   return {{"wikihop", "train.json", {"residual_attention=sum"}},
           {"wikihop",
@@ -378,7 +378,7 @@ TEST_F(CudaRunTest, WaitsForTheDeviceAFewTimesInAnUpdate) {
 TEST_F(CudaRunTest, SaysWhatToDoWhenTheMemoryIsTooLittle) {
   json_["train"]["checkpoint_every"] = 2;
   json_["train"]["evaluate_every"] = 0;
-  // Nothing more can be had after the third update.
+  // Grants no more memory after the third update.
   class Limits : public FakeReporter {
    public:
     void Update(const Progress& progress) override {

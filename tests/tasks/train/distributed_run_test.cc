@@ -85,7 +85,7 @@ class DistributedRunTest : public ToyRunTest {
     json_["model"]["hidden_dropout_prob"] = 0.1;
   }
 
-  // What one of the processes of a run does.
+  // Runs one of the ranks of a run.
   absl::Status RunHere(const nlohmann::json& json, const ProcessPlace& place,
                        FakeReporter* reporter, bool resume) {
     std::unique_ptr<ProcessGroup> group;
@@ -120,14 +120,14 @@ class DistributedRunTest : public ToyRunTest {
     json_["output"] = Output(name);
     ExpectProcesses(processes, [&](const ProcessPlace& place) {
       FakeReporter reporter;
-      // Of one of them: all stop.
+      // Stops one of them: all stop.
       reporter.stop_after = place.rank == 0 ? stop_after : -1;
       const absl::Status status = RunHere(json_, place, &reporter, resume);
       EXPECT_TRUE(status.ok()) << status;
     });
   }
 
-  // A new run of three processes, of which each checks what it has come to.
+  // Begins a new run of three ranks, each of which checks its own outcome.
   void CheckThree(const std::function<
                   void(const ProcessPlace& place, const FakeReporter& reporter,
                        const absl::Status& status)>& check) {
@@ -171,8 +171,8 @@ class DistributedRunTest : public ToyRunTest {
     const NamedTensors right =
         ReadAll(Seed(expected) + last + "model.safetensors");
     ASSERT_EQ(left.size(), right.size());
-    // As one vector: biases of keys, whose gradient is but rounding, are a
-    // millionth of it.
+    // Compares all as one vector: biases of keys, whose gradient is but
+    // rounding, are a millionth of it.
     double difference = 0;
     double length = 0;
     for (const auto& [tensor_name, tensor] : left) {
@@ -252,7 +252,7 @@ TEST_F(DistributedRunTest, MeetsABadRecordOfAnEvaluationInAllProcesses) {
   });
 }
 
-// Of which only one was told to.
+// Stops when only one of them was told to.
 TEST_F(DistributedRunTest, StopsAnEvaluationInAllProcesses) {
   RunWith(3, "straight");
   json_["output"] = Output("evaluation");
@@ -309,7 +309,7 @@ TEST_F(DistributedRunTest, GoesOnBitForBit) {
 TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
   RunWith(3, "straight");
   json_["output"] = Output("killed");
-  // At several places between checkpoints.
+  // Kills at several places between checkpoints.
   int64_t updates = 3;
   for (const int64_t victim : {2, 0, 1}) {
     SharedCount pid;
@@ -335,7 +335,7 @@ TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
   ExpectSameRun(Seed("killed"), Seed("straight"));
 }
 
-// By the first process alone; the others may wait for the one that is missing.
+// Rank 0 alone saves; the others may wait for the one that is missing.
 TEST_F(DistributedRunTest, SavesWhatWasTrainedWhenAProcessIsLost) {
   json_["train"]["evaluate_every"] = 0;
   json_["train"]["checkpoint_every"] = 0;
@@ -382,7 +382,7 @@ TEST_F(DistributedRunTest, SavesWhatWasTrainedWhenAProcessIsLost) {
   ExpectSameRun(Seed("lost"), Seed("straight"));
 }
 
-// All of them then still gather their shares of the optimizer's state.
+// All ranks then still gather their shards of the optimizer's state.
 TEST_F(DistributedRunTest, SavesSharesBeforeABadRecord) {
   json_["train"]["evaluate_every"] = 0;
   json_["train"]["checkpoint_every"] = 0;
@@ -428,9 +428,9 @@ TEST_F(DistributedRunTest, RefusesProcessesWithOtherSettings) {
   EXPECT_FALSE(std::filesystem::exists(Seed("other") + "/metrics.jsonl"));
 }
 
-// Settings that decide which operations the processes make together: processes
-// that differ in them would wait for each other, so they are refused, also
-// where a resumed run may change the setting.
+// Settings that decide which collective operations the ranks make: ranks that
+// differ in them would wait for one another, so they are refused, also where a
+// resumed run may change the setting.
 TEST_F(DistributedRunTest, RefusesProcessesThatWouldDoSomethingElse) {
   using Json = nlohmann::json;
   const std::vector<std::pair<std::string, Json>> fields = {

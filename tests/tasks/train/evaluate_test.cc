@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/train/open_data.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_task.h"

@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is in a directory and below: contents by path.
+// Reads a directory and all below: contents by path.
 std::map<std::string, std::string> Contents(const std::string& directory) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -45,7 +45,7 @@ std::map<std::string, std::string> Contents(const std::string& directory) {
   return contents;
 }
 
-// What a user puts beside the checkpoints: copies under names of all kinds.
+// Copies that a user puts beside the checkpoints, under names of all kinds.
 class UsersCopies {
  public:
   // Once there is a checkpoint to copy.
@@ -147,7 +147,7 @@ class KilledRunTest : public testing::Test {
     }
   }
 
-  // What a finished run has, and nothing else of its own.
+  // Expects the files of a finished run, and nothing else of its own.
   void ExpectTidy(const std::string& name, const UsersCopies& copies) const {
     const std::string directory = RunDirectory(name);
     std::set<std::string> linked;

@@ -14,6 +14,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tasks/train/run_plan.h"
 
 namespace etc {
 namespace {
@@ -153,6 +154,23 @@ TEST(OptimizerTest, ContinuesFromItsState) {
     optimizer->Step(kRate);
     continued->Step(kRate);
     EXPECT_TRUE(torch::equal(first, second)) << type;
+  }
+}
+
+TEST(OptimizerTest, KeepsAsManyBytesAsEstimatesSay) {
+  for (const char* type : {"bert_adamw", "lamb", "adamw"}) {
+    const torch::Tensor kernel = torch::ones({3, 5}).requires_grad_();
+    const auto optimizer = Make(type, {{"dense.weight", kernel}});
+    kernel.mutable_grad() = torch::ones({3, 5});
+    optimizer->Step(kRate);
+    int64_t bytes = 0;
+    for (const auto& [name, tensor] : optimizer->State()) {
+      bytes += tensor.numel() == kernel.numel()
+                   ? static_cast<int64_t>(tensor.nbytes())
+                   : 0;  // the number of updates
+    }
+    EXPECT_EQ(bytes, OptimizerBytesPerElement({.type = type}) * kernel.numel())
+        << type;
   }
 }
 

@@ -235,7 +235,7 @@ TEST_F(StreamReporterTest, WritesLinesNowAndThenElsewhere) {
   progress.step = progress.num_steps;
   reporter.Update(progress);
   const std::string text = stream_.str();
-  // At 0, 1, 3, 7, 15, 31, 63 and then each minute, and at the end.
+  // Lines at 0, 1, 3, 7, 15, 31, 63 and then each minute, and at the end.
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7 + 58 + 1);
   EXPECT_EQ(text.find('\r'), std::string::npos);
 }

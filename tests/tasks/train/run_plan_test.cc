@@ -1,5 +1,4 @@
-// What a configuration comes to in updates and bytes, and which models a
-// process can hold.
+// Updates and bytes of a configuration, and the models that a process can hold.
 
 #include "tasks/train/run_plan.h"
 

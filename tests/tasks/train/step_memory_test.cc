@@ -128,7 +128,7 @@ double AllocatedBytes() {
   return 0;
 }
 
-// What two updates add to the memory of this process.
+// Measures the memory that two updates add to this process.
 double MemoryOfTraining(const FinetuneConfig& config) {
   const double before = AllocatedBytes();
   torch::manual_seed(1);
@@ -188,7 +188,7 @@ class StepMemoryTest : public testing::Test {
     if (kSanitized) {
       GTEST_SKIP() << "sanitizers change how much memory a process takes";
     }
-    // What libraries take, a fork does not show: it has read few of their
+    // A fork does not show the memory of libraries: it has read few of their
     // pages.
     const double measured =
         static_cast<double>(ResidentBytesAtStart()) +

@@ -1,6 +1,6 @@
-// The estimated time of an update: only what must follow from what, with rates
-// that are given. Whether it comes true is measured, not tested
-// (bench/estimate_bench.cc), as machines are noisy.
+// The estimated time of an update: only its dependence on rates that are given.
+// Its accuracy is measured, not tested (bench/estimate_bench.cc), as machines
+// are noisy.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -88,8 +88,8 @@ TEST(StepTimeTest, WeightsOfAStreamAreReadOnlyIfItHasTokens) {
             both);
 }
 
-// Its own products, and the targets: forward without a gradient, and forward
-// and backward with one.
+// The head's own products, and the targets: forward without a gradient, and
+// forward and backward with one.
 TEST(StepTimeTest, HeadsTakeTimeBesides) {
   const FinetuneConfig config = Small();
   const MachineRates rates = {.linear = 1, .product = 1, .traffic = kNever};

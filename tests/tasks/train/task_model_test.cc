@@ -304,7 +304,7 @@ TEST_F(TaskModelTest, RefusesAModelOfAnotherTask) {
               HasSubstr("is fine-tuned for other, not for toy"));
 }
 
-// Of the encoder and of the head, loaded whole or to begin with.
+// Weights of the encoder and of the head, loaded whole or to begin with.
 TEST_F(TaskModelTest, NamesTheWeightsThatAreNotFinite) {
   for (const std::string name :
        {"encoder.layers.1.feed_forward.output.weight", "head.output.bias"}) {

@@ -143,7 +143,7 @@ TEST_F(TrainStepTest, DividesByTheOfficialBatchSize) {
   EXPECT_NEAR((*update)->loss, sum / 8.00001, 1e-6);
 }
 
-// From equal weights, the running mean after one update is 0.1 g.
+// Starting from equal weights, the running mean after one update is 0.1 g.
 TEST_F(TrainStepTest, ReportsTheNormBeforeClippingAndClips) {
   TaskModel model = MakeModel();
   TrainStep train_step = MakeTrainStep(&model, /*clip_norm=*/0.01);

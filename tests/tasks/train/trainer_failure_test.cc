@@ -1,6 +1,6 @@
-// Runs that something goes wrong with: a start that is refused, a loss that is
-// not finite, an evaluation that fails, files that a killed process left. What
-// was trained, and what is not the run's own, must be there afterwards.
+// Runs that fail: a start that is refused, a loss that is not finite, an
+// evaluation that fails, files that a killed process left. The updates made,
+// and files that are not the run's own, must be there afterwards.
 
 #include <sys/wait.h>
 #include <torch/types.h>
@@ -271,7 +271,7 @@ TEST_F(TrainerFailureTest, KeepsAllUpdatesWhenAnEvaluationFails) {
   ExpectSameRun(Output("run/seed-1"), Output("straight/seed-1"));
 }
 
-// Of a rate that ruins the model at once.
+// A learning rate that ruins the model at once.
 TEST_F(TrainerFailureTest, RecommendsACheckpointWhoseWeightsGiveAFiniteLoss) {
   json_["train"]["learning_rate"] = 1e6;
   json_["train"]["checkpoint_every"] = 1;

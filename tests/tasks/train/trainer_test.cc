@@ -185,7 +185,7 @@ TEST_F(TrainerTest, ResumesOnlyWithTheSameSettings) {
   expect_refused("model.hidden_dropout_prob", 0.2);
   expect_refused("data.bucket_batches", 3);
   expect_refused("train.precision", "bf16");
-  // As many records, but others.
+  // The same number of records, but others.
   const std::string other = temporary_.Write("other.jsonl", ToyRecords(37, 3));
   expect_refused("data.train", {other});
   expect_refused("data.dev", {other});
@@ -243,7 +243,7 @@ TEST_F(TrainerTest, ResumesWithOtherSettingsWhereThatIsMeant) {
   EXPECT_THAT(resumed.messages, Contains(HasSubstr("with a new pass")));
   EXPECT_EQ(ReadTrainingState(state)->state.position.epoch, epoch + 1);
 
-  // From now on these are its settings.
+  // They are its settings from now on.
   allow_changes_ = {};
   FakeReporter again;
   const auto finished = Run("run", &again, /*resume=*/true);
@@ -312,7 +312,7 @@ TEST_F(TrainerTest, RunsEachSeedAndSummarizes) {
   ASSERT_EQ(result->scores.size(), 2);  // accuracy and correct
   EXPECT_EQ(result->scores[0].name, "accuracy");
   EXPECT_EQ(result->scores[0].median, expected.median);
-  // By which metric, and with what value.
+  // The message names the metric and its value.
   EXPECT_THAT(reporter.messages,
               Contains(AllOf(StartsWith("evaluation after "),
                              HasSubstr(" updates: accuracy "),

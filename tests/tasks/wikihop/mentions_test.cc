@@ -49,7 +49,8 @@ TEST(FindMentionsTest, NeedsThePiecesToBeEqual) {
 }
 
 TEST(FindMentionsTest, TakesUnknownWordsForEqual) {
-  // As [UNK] is to WordPiece; "x" occurs, so the gate is open for all of them.
+  // [UNK] is the same to WordPiece; "x" occurs, so the gate is open for all of
+  // them.
   const WordTokenizer tokenizer({"a"});
   EXPECT_THAT(Find(tokenizer, MentionAlignment::kPieces, "x a y", {"x"}),
               ElementsAre(Mention{0, 0, 0}, Mention{0, 2, 2}));

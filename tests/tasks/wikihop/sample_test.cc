@@ -1,6 +1,6 @@
-// What the README says of the bundled sample holds for every instance of it:
-// two documents are needed and sufficient, and nothing else gives the answer
-// away.
+// Checks the README's statements about the bundled sample for every instance of
+// it: two documents are needed and sufficient, and nothing else gives the
+// answer away.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class WikihopSampleTest : public testing::TestWithParam<std::string> {
   const std::vector<WikihopRecord> records_ = ReadSample(GetParam());
 };
 
-// What a support says after `subject` + `verb`, up to the full stop.
+// Returns the text of a support after `subject` + `verb`, up to the full stop.
 std::string Object(const WikihopRecord& record, const std::string& subject,
                    const std::string& verb) {
   for (const std::string& support : record.supports) {

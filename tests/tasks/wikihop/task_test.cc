@@ -237,7 +237,7 @@ class WikihopRealDataTest : public testing::TestWithParam<std::string> {
   Examples examples_;
 };
 
-// Whether the model reads the same.
+// Returns true if the model reads the same.
 bool HaveSameFeatures(const Example& a, const Example& b) {
   return a.long_token_ids == b.long_token_ids &&
          a.long_type_ids == b.long_type_ids &&
@@ -255,7 +255,7 @@ TEST_P(WikihopRealDataTest, HasTheFeaturesOfOfficialSentences) {
   ETC_SHARED_DATA_OR_SKIP(const std::string tables, "data/punkt");
   ETC_SHARED_DATA_OR_SKIP(const std::string golden,
                           "golden/punkt/wikihop.json");
-  // What NLTK makes of each document of the sample.
+  // NLTK's sentences of each document of the sample.
   std::map<std::string, std::vector<ByteRange>> borders;
   std::ifstream stream(golden);
   for (const nlohmann::json& text : nlohmann::json::parse(stream)) {

@@ -61,8 +61,8 @@ struct AttentionHead {
   uint64_t dropout_seed = 0;
 };
 
-// Relative ids are computed with in another order: distances -m to m, then
-// what stands for no distance. The id of each (attention/pattern.h).
+// Kernels order relative ids by columns: distances -m to m, then ids without a
+// distance. Returns the id of a column (attention/pattern.h).
 constexpr int64_t RelativeIdOfColumn(int64_t column, int64_t m) {
   if (column > 2 * m) {
     return column;

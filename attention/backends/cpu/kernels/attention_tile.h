@@ -79,7 +79,7 @@ struct BackwardInputs {
 };
 
 struct BackwardResults {
-  // All are added to.
+  // Gradients are added to all of them.
   GradientPieces query;
   GradientPieces key[2];
   GradientPieces value[2];

@@ -211,8 +211,8 @@ class Backward {
     return work_.gradients + row * work_.sizes.score_stride - hull.begin;
   }
 
-  // Weights and score gradients of a group, and what its queries get of them.
-  // Its rows in the buffers are from `row` on, and begin with key
+  // Computes weights and score gradients of a group, and the gradients of its
+  // queries. Its rows in the buffers are from `row` on, and begin with key
   // buffered.begin.
   HWY_INLINE void AddGroup(const QueryGroup& group, KeyRange chunk,
                            KeyRange buffered, int64_t row,
@@ -277,7 +277,7 @@ class Backward {
     const int64_t i = group.first + r;
     const KeyBlock& block = head_.blocks[b];
     const int64_t first = buffered.begin;
-    // All rows from that key on.
+    // Returns the row from key `first` on, or null.
     const auto at_first = [first](auto* at_key_0) {
       return at_key_0 == nullptr ? nullptr : at_key_0 + first;
     };

@@ -124,7 +124,8 @@ class Forward {
     }
   }
 
-  // After the last pass: context, and what the backward pass needs.
+  // Writes, after the last pass, the context and the statistics for the
+  // backward pass.
   HWY_INLINE void FinishGroup(int64_t first, int64_t rows) {
     for (int64_t r = 0; wants_context() && r < rows; ++r) {
       FinishRow(first + r);
@@ -282,8 +283,8 @@ class Forward {
     has_context = true;
   }
 
-  // Brings what the rows had before to their new maximum. `largest` has
-  // kPadding elements, kLowest behind `rows`.
+  // Rescales the sums of the rows to their new maximum. `largest` has kPadding
+  // elements, kLowest behind `rows`.
   HWY_INLINE void RaiseMax(int64_t first, int64_t rows, const float* largest) {
     const FloatTag tag;
     const int64_t n = SlotOf(first);

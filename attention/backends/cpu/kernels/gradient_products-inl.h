@@ -1,5 +1,5 @@
-// Products of weights and score gradients with what they go to. Compiled once
-// for each SIMD target: see foreach_target.h of Highway.
+// Products of weights and score gradients with queries, keys and values.
+// Compiled once for each SIMD target: see foreach_target.h of Highway.
 
 #include <algorithm>
 #include <cstdint>

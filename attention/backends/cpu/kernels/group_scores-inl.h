@@ -26,7 +26,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// Six queries or fewer, and what they see of keys that are packed together.
+// Six queries or fewer, and the keys they see among those that are packed
+// together.
 struct QueryGroup {
   int block;
   int64_t first;
@@ -39,7 +40,7 @@ struct QueryGroup {
   VisibleKeys keys[kBlockRows] = {};
   KeyRange hull = {0, 0};
 
-  // Sets `keys` and `hull` to what the queries see of `range`.
+  // Sets `keys` and `hull` to the keys of `range` that the queries see.
   HWY_INLINE void SetKeys(const KeyBlock& key_block, KeyRange range) {
     for (int64_t r = 0; r < rows; ++r) {
       keys[r] = r > 0 && SeesTheSame(key_block, first + r)
@@ -61,16 +62,16 @@ class GroupScores {
         threshold_(DropoutThreshold(head.dropout)),
         kept_(static_cast<float>(1.0 / (1.0 - head.dropout))) {}
 
-  // Before the products of packed queries and keys are written to the group's
-  // scores: relative scores of its rows.
+  // Prepares the relative scores of the group's rows, before the products of
+  // packed queries and keys are written to its scores.
   HWY_INLINE void PrepareRelative(const QueryGroup& group) {
     for (int64_t r = 0; r < group.rows; ++r) {
       PrepareRelativeRow(group, r);
     }
   }
 
-  // After them: what the linked keys have more than the others, all of which
-  // have one relative score.
+  // Adds to linked keys, after the products, the difference of their relative
+  // score from that of the others, all of which have the same one.
   HWY_INLINE void AddLinks(const QueryGroup& group) {
     const KeyBlock& block = BlockOf(group);
     if (block.rule != RelativeRule::kLink) {
@@ -87,8 +88,8 @@ class GroupScores {
     }
   }
 
-  // Products to scores, which are carried on; `most` becomes the largest of
-  // them and of its own lanes.
+  // Turns products into scores, which are carried on; `most` becomes the
+  // largest of them and of its own lanes.
   HWY_INLINE void CompleteRow(const QueryGroup& group, int64_t r,
                               FloatVector* most) {
     const int64_t first = group.hull.begin;
@@ -98,8 +99,8 @@ class GroupScores {
                    });
   }
 
-  // Scores to weights, those of keys that are not visible to 0; exponentials
-  // are added to `sum`.
+  // Turns scores into weights, those of keys that are not visible into 0; adds
+  // exponentials to `sum`.
   HWY_INLINE void ExponentiateRow(const QueryGroup& group, int64_t r,
                                   float row_max, FloatVector* sum) {
     const KeyBlock& block = BlockOf(group);
@@ -141,9 +142,9 @@ class GroupScores {
     return group.relative + r * sizes_.relative;
   }
 
-  // Relative scores of a row: where they go by distance alone, those of the
-  // distances, with a vector of the first and the last on either side; where
-  // distances and other segments mix, those of each key.
+  // Computes the relative scores of a row: of distances, if they depend on
+  // distance alone, with a vector of the first and the last on either side; of
+  // each key, if distances and other segments mix.
   HWY_INLINE void PrepareRelativeRow(const QueryGroup& group, int64_t r) {
     const KeyBlock& block = BlockOf(group);
     if (block.rule != RelativeRule::kDistance) {

@@ -72,7 +72,7 @@ HWY_INLINE void ForEachRun(const RunSets& sets, int64_t i, KeyRange range,
 }
 
 // Calls inside(begin, end) for each piece of query i's set within `range`, and
-// outside(begin, end) for what lies between them.
+// outside(begin, end) for the gaps between them.
 template <typename Inside, typename Outside>
 HWY_INLINE void SplitByRuns(const RunSets& sets, int64_t i, KeyRange range,
                             const Inside& inside, const Outside& outside) {

@@ -58,7 +58,7 @@ class PytorchFile final : public TensorSource {
   // The pickle at byte `*offset`, which becomes that of its end.
   absl::StatusOr<Pickle> TakePickle(uint64_t* offset,
                                     const PickleLimits& limits) const;
-  // `folder`: what precedes their keys in the names of the entries.
+  // `folder`: the prefix of their keys in the names of the entries.
   absl::Status PlaceArchiveStorages(
       const std::map<std::string, ZipEntry>& entries,
       const std::string& folder);

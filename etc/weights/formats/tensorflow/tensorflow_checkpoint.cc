@@ -103,7 +103,7 @@ absl::StatusOr<std::string> PrefixInDirectory(const fs::path& directory) {
       absl::StripSuffix((directory / names.front()).string(), kIndexSuffix));
 }
 
-// `path` without what names one of a checkpoint's files.
+// Returns `path` without the suffix of one of a checkpoint's files.
 std::string WithoutSuffix(const std::string& path) {
   if (absl::EndsWith(path, kIndexSuffix)) {
     return std::string(absl::StripSuffix(path, kIndexSuffix));

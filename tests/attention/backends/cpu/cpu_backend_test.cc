@@ -226,8 +226,7 @@ struct OneLayer {
   SparseAttentionInput input;
 };
 
-// Computed with in float32: what goes in and the context that comes out are
-// rounded, scores are not.
+// Computed in float32: operands and the context are rounded, scores are not.
 TEST(CpuBackendTest, TakesBfloat16) {
   const OneLayer layer({.longs = 70, .head_dim = 32, .value_dim = 32});
   SparseAttentionInput narrow = layer.input;
@@ -291,9 +290,9 @@ TEST(CpuBackendTest, LetsNotANumberThrough) {
 }
 
 // Three examples of one row. Their lengths are those of whole steps, forward
-// and backward, so that a tile of two examples would be one too many: what is
-// not a number in the second one cannot be multiplied away. Results of the
-// others are to the bit what they are without it.
+// and backward, so that a tile of two examples would be one too many: NaN in
+// the second one cannot be multiplied away. Results of the others are the same
+// bits as without it.
 TEST(CpuBackendTest, ComputesNothingBetweenExamples) {
   constexpr int64_t kLength = 96;
   std::vector<int32_t> ids;

@@ -1,6 +1,6 @@
-// How a corpus is cut into pieces and documents, in the three formats
-// (doc/pretraining.md 1 and 8): what ends a sentence, a paragraph, a document.
-// Of BERT's the rules are the official ones, of running text ours. Batches must
+// Division of a corpus into pieces and documents, in the three formats
+// (doc/pretraining.md 1 and 8): the ends of sentences, paragraphs, documents.
+// BERT's rules are the official ones, those of running text ours. Batches must
 // not depend on how the file comes, and lines are counted for messages.
 
 #include "tasks/pretrain/corpus/corpus_reader.h"
@@ -81,7 +81,7 @@ TEST_F(CorpusReaderTest, EndsADocumentAtTheEndOfAFileUnlessGlued) {
   EXPECT_THAT(
       Read({.files = files}),
       ElementsAre("1:one", "|", "3:two", "|", "1:three", "|", "2:four", "|"));
-  // As the official program has it.
+  // The official program's order.
   EXPECT_THAT(Read({.files = files, .glue_files = true}),
               ElementsAre("1:one", "|", "3:two", "1:three", "|", "2:four"));
 }

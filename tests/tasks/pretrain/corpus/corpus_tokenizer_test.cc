@@ -1,6 +1,6 @@
-// What pre-training takes from a vocabulary: which pieces continue a word, the
-// special pieces, and the digests by which stores and runs are compared.
-// Vocabularies of a few pieces; the real ones where they are at hand.
+// Properties of a vocabulary that pre-training uses: pieces that continue a
+// word, the special pieces, and the digests by which stores and runs are
+// compared. Vocabularies of a few pieces; the real ones where they are at hand.
 
 #include "tasks/pretrain/corpus/corpus_tokenizer.h"
 

@@ -1,8 +1,7 @@
-// From text to a token store: which sentences and documents a store has for
-// each format, that it is the same on any number of threads, what is counted,
-// and what a corpus that cannot be used is answered with.
-// Vocabularies of a few words; corpora of a few lines, or of a few batches
-// (256 KiB each) where threads matter.
+// Texts made into token stores: the sentences and documents of a store for each
+// format, that it is the same on any number of threads, the counts, and the
+// errors for a corpus that cannot be used. Vocabularies of a few words; corpora
+// of a few lines, or of a few batches (256 KiB each) where threads matter.
 
 #include "tasks/pretrain/corpus/tokenize_corpus.h"
 

@@ -92,7 +92,7 @@ void ExpectSameIds(const Tokenizer& tokenizer) {
   WordCache cache(&tokenizer);
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     const std::string text = RandomText(seed % 2000);
-    // What is there already stays.
+    // Existing ids stay.
     std::vector<int32_t> ids = {7};
     cache.Encode(text, &ids);
     std::vector<int32_t> expected = Ids(tokenizer, text);
@@ -154,7 +154,7 @@ TEST(WordCacheTest, HasTheIdsOfSentencePieceWithWholeScores) {
     EXPECT_EQ(tokenizer->cutting_places().joining,
               std::vector<std::string>{"ab"});
     ExpectSameIds(*tokenizer);
-    // All of it marks.
+    // All pieces consist of marks.
     pieces.emplace_back("▁▁", 0.0F);
     const auto other = TinySentencePiece(pieces);
     EXPECT_EQ(other->cutting_places().blanks, "");
@@ -162,8 +162,8 @@ TEST(WordCacheTest, HasTheIdsOfSentencePieceWithWholeScores) {
   }
 }
 
-// Whether "the" is one piece or three is decided by less than a sum of many
-// scores is rounded by: what stands before it decides too.
+// "the" as one piece or as three differs by less than the rounding of a sum of
+// many scores: the text before it decides too.
 TEST(WordCacheTest, HasTheIdsOfSentencePieceWithRoundedScores) {
   const auto tokenizer = TinySentencePiece({{"▁", -3.1F},
                                             {"▁a", -7.3F},
@@ -192,14 +192,14 @@ TEST(WordCacheTest, HasTheIdsOfSentencePieceWithRoundedScores) {
   EXPECT_LT(otherwise, 290);
 }
 
-// Where a score says less, it is less sure.
+// A smaller margin is less sure.
 TEST(WordCacheTest, AsksHowSureSegmentationsAre) {
   const auto tokenizer = TinySentencePiece(
       {{"▁", -1.5F}, {"a", -2.25F}, {"b", -2.5F}, {"ab", -4.5F}, {"c", -3.0F}});
   // "▁ ab" -6, "▁ a b" -6.25; of "▁ c" there is no other.
   const PartScore two = tokenizer->ScoreOf("ab");
   EXPECT_EQ(two.size, 6);
-  // By 5 bytes, a mark of 3, each of at most 14.5 and rounded by 2^-24.
+  // Bound by 5 bytes, a mark of 3, each of at most 14.5 and rounded by 2^-24.
   EXPECT_NEAR(two.sure_below, 0.25 / (10 * 0x1p-24) - 10 * 14.5, 1e-6);
   const PartScore one = tokenizer->ScoreOf("c");
   EXPECT_EQ(one.size, 4.5);

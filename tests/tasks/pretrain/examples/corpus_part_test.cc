@@ -1,4 +1,4 @@
-// Which documents of a store are read, and what is said if there is none.
+// Selection of the documents of a store, and the error if none is left.
 
 #include "tasks/pretrain/examples/corpus_part.h"
 
@@ -64,7 +64,7 @@ TEST_F(CorpusPartTest, EachDocumentIsInOnePart) {
             store->num_tokens());
 }
 
-// Which ones are held out does not depend on where they stand in the corpus.
+// Held-out documents do not depend on their place in the corpus.
 TEST_F(CorpusPartTest, HoldsOutTheSameTextsInAnyOrder) {
   std::vector<ToyDocument> documents = RandomDocuments({.num_documents = 200});
   const auto held_out = [this](const std::vector<ToyDocument>& in_store) {
@@ -124,7 +124,7 @@ TEST_F(CorpusPartTest, DividesLongDocuments) {
   EXPECT_EQ(num_training + num_development, all.size());
   // 21 expected, standard deviation 4.3.
   EXPECT_NEAR(static_cast<double>(num_development), 21, 20);
-  // Whether a document is too short is seen before it is divided.
+  // Documents are judged too short before they are divided.
   options = {.development_one_in = 0, .min_sentences = 7, .max_sentences = 3};
   EXPECT_EQ(DocumentsOf(*store, options).size(), 167);
 }

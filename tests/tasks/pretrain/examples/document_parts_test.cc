@@ -1,6 +1,6 @@
-// Where sentences and documents are cut: the tests published with ReadTwice and
-// cases made from them (doc/pretraining.md 12.3, golden/text_tasks/
-// etc_input.json), and the bounds that hold for any document.
+// Cuts of sentences and documents: the tests published with ReadTwice and cases
+// made from them (doc/pretraining.md 12.3, golden/text_tasks/ etc_input.json),
+// and the bounds that hold for any document.
 
 #include "tasks/pretrain/examples/document_parts.h"
 

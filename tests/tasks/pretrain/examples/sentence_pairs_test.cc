@@ -266,8 +266,8 @@ TEST(MaskTokensTest, OfNoCandidatesMasksNothing) {
   EXPECT_THAT(masked.positions, IsEmpty());
 }
 
-// For any draws: lengths, types, labels that are what stood there, each
-// sentence of the document read.
+// Invariants for any draws: lengths, types, labels equal to the original
+// tokens, each sentence of the document read.
 TEST(CreateInstancesTest, HoldsToItsRulesForAnyDraws) {
   std::vector<std::vector<Pieces>> documents;
   int32_t next = 10;

@@ -1,4 +1,4 @@
-// Which examples share a sequence: the streams of golden/text_tasks/
+// Packing of examples into sequences: the streams of golden/text_tasks/
 // etc_input.json and the one published with ReadTwice (doc/pretraining.md
 // 12.3), and the bounds that hold for any stream.
 
@@ -81,7 +81,8 @@ TEST(SequencePackerTest, PutsExamplesIntoTheFullestSequenceWithRoom) {
   EXPECT_THAT(packer.Flush(), IsEmpty());
 }
 
-// Of equally full sequences the oldest; one that got more counts as new.
+// Ties go to the oldest of equally full sequences; one that got more counts as
+// new.
 TEST(SequencePackerTest, PutsExamplesIntoTheOldestOfEquallyFullSequences) {
   SequencePacker packer({.max_long = 10, .max_global = 10, .min_fraction = 1});
   EXPECT_FALSE(packer.Add(0, 3, 1).has_value());

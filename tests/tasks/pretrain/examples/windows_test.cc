@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// What the documentation of the table promises.
+// The size that the table's documentation promises.
 static_assert(sizeof(Window) == 16);
 
 class WindowsTest : public testing::Test {

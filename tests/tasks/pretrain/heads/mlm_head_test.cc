@@ -111,7 +111,7 @@ TEST(MlmHeadTest, StartsAsBertDoes) {
   const NamedTensors tensors = ModuleTensors(*head);
   const torch::Tensor& kernel = tensors.at("transform.weight");
   EXPECT_LE(kernel.abs().max().item<double>(), 0.2);
-  // Of a normal distribution cut off at two deviations: 0.88.
+  // Deviation of a normal distribution cut off at two deviations: 0.88.
   EXPECT_NEAR(kernel.std().item<double>(), 0.088, 0.002);
   EXPECT_TRUE(tensors.at("norm.weight").eq(1).all().item<bool>());
   for (const char* name : {"transform.bias", "norm.bias", "output_bias"}) {

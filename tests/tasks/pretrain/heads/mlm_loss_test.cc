@@ -66,7 +66,7 @@ TEST(MlmLossTest, MatchesAllLogitsAtOnceInAnySlices) {
     const MlmDecoderInput input = RandomInput(rows, 5, 37, torch::kFloat64);
     const MlmLosses expected = ComputeMlmLossesReference(input);
     const auto gradients = WithGradients(input, expected);
-    // With all slices kept, none, and some.
+    // Runs with all slices kept, none, and some.
     for (const auto& [bytes, kept_bytes] :
          {std::pair(1, 1 << 20), std::pair(8 * 64 * 3, 0),
           std::pair(8 * 64 * 10, static_cast<int>(rows) * 8 * 20),
@@ -85,7 +85,7 @@ TEST(MlmLossTest, MatchesAllLogitsAtOnceInAnySlices) {
   }
 }
 
-// What was kept is overwritten by the first pass.
+// Kept slices are overwritten by the first pass.
 TEST(MlmLossTest, CanGoBackTwice) {
   const MlmDecoderInput input = RandomInput(7, 5, 37, torch::kFloat64);
   const torch::Tensor sum =
@@ -130,7 +130,7 @@ TEST(MlmLossTest, GradientsMatchDifferences) {
 TEST(MlmLossTest, Float32IsAsExactAsTheReference) {
   const MlmDecoderInput exact = RandomInput(50, 64, 3001, torch::kFloat64);
   const MlmDecoderInput input = As(exact, torch::kFloat32);
-  // Of the rounded inputs.
+  // Exact results for the rounded inputs.
   const MlmDecoderInput rounded = As(input, torch::kFloat64);
   const auto truth = WithGradients(rounded, ComputeMlmLossesReference(rounded));
   const auto plain = WithGradients(input, ComputeMlmLossesReference(input));

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "tasks/inputs/text_head.h"
 #include "tasks/pretrain/heads/mlm_head.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/tensor_matchers.h"

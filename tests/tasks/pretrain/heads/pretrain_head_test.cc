@@ -184,7 +184,8 @@ TEST(PretrainHeadTest, HasTheNamesAndShapesOfFiles) {
 
 // --- Losses ------------------------------------------------------------------
 
-// Of pairs of two lengths, from the encoder's output and plain operations.
+// Expected losses of pairs of two lengths, from the encoder's output and plain
+// operations.
 TEST(PretrainHeadTest, AddsUpTheLossesOfPairs) {
   TaskModel model = MakeModel(SmallBert(), OptionsOf("mlm_nsp"));
   model.SetTraining(false);
@@ -237,7 +238,7 @@ TEST(PretrainHeadTest, AddsUpTheLossesOfPairs) {
   EXPECT_FALSE(FindMetric(scores, "cpc_loss").has_value());
 }
 
-// Of hidden sentences, from two runs of the encoder.
+// Expected losses of hidden sentences, from two runs of the encoder.
 TEST(PretrainHeadTest, TellsHiddenSentencesFromTheOthersOfTheBatch) {
   const EtcConfig config = SmallEtc();
   TaskModel model = MakeModel(config, OptionsOf("mlm_cpc"));
@@ -454,8 +455,8 @@ TEST(PretrainHeadTest, HasTheGradientOfItsLoss) {
   }
 }
 
-// Of each masked token the transform, forward and backward, and its logits, of
-// the encoder's 40 tokens, once more than that.
+// Cost of each masked token: the transform, forward and backward, and the
+// logits of the encoder's 40 tokens, once more than that.
 TEST(PretrainHeadCostTest, CountsLogitsAndTargets) {
   constexpr double kOfToken = 3 * 2 * 16 * 16 + 4 * 2 * 16 * kVocabulary;
   const StepShape packed = {

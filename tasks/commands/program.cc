@@ -1,0 +1,165 @@
+#include "tasks/commands/program.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/interrupt.h"
+#include "base/json_reader.h"
+#include "base/out_of_memory.h"
+#include "base/printable.h"
+#include "base/process_memory.h"
+#include "base/standard_streams.h"
+#include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
+#include "tasks/distributed/process_group.h"
+
+namespace etc {
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
+constexpr char kDescription[] =
+    "Pre-trains, fine-tunes and evaluates ETC (extended transformer "
+    "construction)\n"
+    "and BERT with RealFormer's residual attention scores.";
+
+constexpr char kFooter[] =
+    "A run from the first step to the official score:\n"
+    "  realetc estimate tasks/wikihop/configs/demo.json\n"
+    "  realetc finetune tasks/wikihop/configs/demo.json\n"
+    "  realetc predict runs/demo/seed-1/checkpoints/best \\\n"
+    "    --data tasks/wikihop/sample/dev.json --output predictions.json\n"
+    "  realetc score wikihop tasks/wikihop/sample/dev.json predictions.json\n"
+    "\n"
+    "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training was stopped "
+    "by a\n"
+    "signal and has saved: the same command with --resume goes on.\n"
+    "\n"
+    "`realetc COMMAND --help` explains a command.";
+
+int Fail(int code, const std::string& message) {
+  std::cerr << "realetc: " << message << std::endl;
+  return code;
+}
+
+// The message for a first argument that is neither an option nor a command, or
+// empty if it is one.
+std::string UnknownCommand(const CLI::App& program, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  std::vector<std::string> names;
+  for (const CLI::App* command :
+       program.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  if (word.empty() || word.starts_with("-") ||
+      std::find(names.begin(), names.end(), word) != names.end()) {
+    return "";
+  }
+  const std::string nearest = NearestName(word, names);
+  return absl::StrCat("there is no command \"", word, "\"; ",
+                      nearest.empty()
+                          ? "see realetc --help"
+                          : absl::StrCat("did you mean \"", nearest, "\"?"));
+}
+
+// Ends the program in the place of an abort, after an exception where none may
+// be thrown, such as in a destructor that finds no memory. Allocates nothing.
+[[noreturn]] void EndAtTerminate() {
+  constexpr char kMessage[] =
+      "realetc: internal error: an exception that cannot be handled; the "
+      "memory may have been too little\n";
+  static_cast<void>(!write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1));
+  _exit(kFailure);
+}
+
+// `command` is the program's first argument.
+int Run(const Action& action, const std::string& command) {
+  try {
+    const absl::Status status = action();
+    if (status.ok()) {
+      return 0;
+    }
+    return Fail(IsStopped(status) ? kStoppedExitCode : kFailure,
+                std::string(status.message()));
+  } catch (const std::exception& error) {
+    if (IsOutOfMemory(error)) {
+      return Fail(kFailure, absl::StrCat("out of memory while running realetc ",
+                                         command));
+    }
+    // A broken promise between two parts of the program.
+    return Fail(kFailure, absl::StrCat("internal error: ", error.what()));
+  }
+}
+
+// Returns `code`, or a failure if output could not be written.
+int End(int code) {
+  const absl::Status written = FlushStandardOutput();
+  return written.ok() || code != 0
+             ? code
+             : Fail(kFailure, std::string(written.message()));
+}
+
+}  // namespace
+
+int RunProgram(int argc, char** argv) {
+  OpenStandardDescriptors();
+  GuardStandardStreams();
+  // A run goes on without those who have read what it prints.
+  IgnoreBrokenPipes();
+  std::set_terminate(EndAtTerminate);
+  EscapeStandardStreams();
+  KeepFreedMemory();
+  // A file that would grow beyond `ulimit -f` is then a failed write, which has
+  // a message, and not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  CLI::App program(kDescription, "realetc");
+  program.footer(kFooter);
+  program.require_subcommand(0, 1);
+  program.set_version_flag(
+      "--version", VersionText,
+      "Versions, SIMD instructions, BLAS library and threads");
+  program.get_formatter()->column_width(32);
+  Action action;
+  AddPretrainCommand(&program, &action);
+  AddTokenizeCommand(&program, &action);
+  AddFinetuneCommand(&program, &action);
+  AddEvaluateCommand(&program, &action);
+  AddPredictCommand(&program, &action);
+  AddScoreCommand(&program, &action);
+  AddInspectCommand(&program, &action);
+  AddEstimateCommand(&program, &action);
+  AddImportCommand(&program, &action);
+  AddExportCommand(&program, &action);
+  AddLaunchCommand(&program, &action);
+
+  if (const std::string message = UnknownCommand(program, argc, argv);
+      !message.empty()) {
+    return Fail(kUsage, message);
+  }
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return End(program.exit(help));
+  } catch (const CLI::ParseError& error) {
+    return Fail(kUsage, absl::StrCat(error.what(), "; see realetc",
+                                     argc > 1 ? absl::StrCat(" ", argv[1]) : "",
+                                     " --help"));
+  }
+  if (!action) {
+    std::cout << program.help();
+    return End(0);
+  }
+  return End(Run(action, argv[1]));
+}
+
+}  // namespace etc

@@ -1,0 +1,13 @@
+#ifndef ETC_TASKS_COMMANDS_PROGRAM_H_
+#define ETC_TASKS_COMMANDS_PROGRAM_H_
+
+namespace etc {
+
+// Runs the command that main's arguments name and returns the exit code: 0
+// success, 1 failure, 2 wrong usage, 75 stopped by a signal and saved. Sets
+// signal handlers and streams of the process, so a process calls it once.
+int RunProgram(int argc, char** argv);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_COMMANDS_PROGRAM_H_

@@ -1,0 +1,78 @@
+#ifndef ETC_TASKS_TRAIN_RUN_H_
+#define ETC_TASKS_TRAIN_RUN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tasks/data/example_source.h"
+#include "tasks/distributed/process_group.h"
+#include "tasks/output/run_lock.h"
+#include "tasks/train/evaluate.h"
+#include "tasks/train/progress.h"
+#include "tasks/train/run_plan.h"
+#include "tasks/train/task_model.h"
+
+namespace etc {
+
+class RunClaims;
+struct RunData;
+
+// The run of one seed (TrainOneSeed). Everything that is referred to must
+// outlive it.
+struct RunOptions {
+  const RunPlan& plan;
+  const ExampleSource& train;
+  // Makes the model, with random weights from LibTorch's generator. Called
+  // once, when the generator has been seeded for the run.
+  std::function<absl::StatusOr<std::unique_ptr<RunModel>>()> make_model;
+  // Null: the run is never evaluated.
+  const Evaluator* evaluator = nullptr;
+  // Gets checkpoints/, metrics.jsonl and lock.
+  std::string directory;
+  // Go on from the last checkpoint in the directory, if there is one. Without
+  // it a directory with checkpoints is refused.
+  bool resume = false;
+  // The lock of the directory, if the caller holds it; null: the run takes it.
+  const RunLock* lock = nullptr;
+  // Settings that may differ from those that a resumed run began with.
+  std::vector<std::string> allow_changes = {};
+  RunReporter* reporter = nullptr;  // not null
+  // The processes that make this run together, each of which calls
+  // TrainOneSeed; null: this one alone.
+  ProcessGroup* group = nullptr;
+  // Checked before each micro-batch: true makes the run save and return. May be
+  // null.
+  const std::atomic<bool>* stop = nullptr;
+  // Updates of the runs after this one, for the time left.
+  int64_t later_steps = 0;
+};
+
+// The runs of a configuration (Finetune).
+struct FinetuneOptions {
+  // Go on where an earlier call with this configuration stopped: runs that are
+  // finished are kept as they are.
+  bool resume = false;
+  // Fields of the configuration ("train.learning_rate"), or objects in it, that
+  // may differ from those that the runs to resume began with.
+  std::vector<std::string> allow_changes = {};
+  RunReporter* reporter = nullptr;  // not null
+  // See RunOptions.
+  const std::atomic<bool>* stop = nullptr;
+  ProcessGroup* group = nullptr;
+  // The directories of the runs, if the caller has claimed them (in the first
+  // process); null: they are claimed here.
+  const RunClaims* claims = nullptr;
+  // Result of OpenRunData for the same data and task; null: it is opened here.
+  const RunData* data = nullptr;
+  // Updates of the runs after these, for the time left.
+  int64_t later_steps = 0;
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TRAIN_RUN_H_
