@@ -66,14 +66,12 @@ std::string AnswerLine(const HotpotqaExample& example) {
 
 }  // namespace
 
-std::string Hotpotqa::Describe(const Example& example, const Context& context) {
+std::string Hotpotqa::Describe(const Example& example) const {
   const auto kind = [&example](size_t g) {
     return absl::StrFormat("%-12s%s", KindOf(example, g),
                            example.supporting_facts[g] != 0 ? "*" : " ");
   };
-  const auto token = [&](size_t i) {
-    return PieceOf(example, context.tokenizer, i);
-  };
+  const auto token = [&](size_t i) { return PieceOf(example, tokenizer(), i); };
   const std::string dropped =
       example.dropped_texts + example.dropped_question_pieces == 0
           ? "nothing left out"

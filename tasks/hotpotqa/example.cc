@@ -20,8 +20,8 @@ using FactsByTitle = std::map<std::string, std::set<int64_t>>;
 class ParagraphWriter : public ExampleBuilder<Hotpotqa> {
  public:
   ParagraphWriter(std::shared_ptr<const HotpotqaRecord> record,
-                  const Hotpotqa::Context& context)
-      : ExampleBuilder(context),
+                  const Hotpotqa& hotpotqa)
+      : ExampleBuilder(hotpotqa),
         tokens_(HotpotqaTokensOf(options().input.tokenizer_kind, tokenizer())),
         answer_(record->answer.value_or(""), options().input.tokenizer_kind,
                 &tokenizer()) {
@@ -245,16 +245,16 @@ const std::string& HotpotqaExample::TextOf(int32_t global,
                       : text.sentences[static_cast<size_t>(sentence)];
 }
 
-std::shared_ptr<const HotpotqaExample> Hotpotqa::MakeExamples(
-    Record record, const Context& context) {
+Hotpotqa::ExamplesOr Hotpotqa::MakeExamples(
+    Record record, const std::string& /*where*/) const {
   const auto shared = std::make_shared<const HotpotqaRecord>(std::move(record));
-  ParagraphWriter writer(shared, context);
+  ParagraphWriter writer(shared, *this);
   writer.AddQuestion();
   for (size_t p = 0; p < shared->context.size(); ++p) {
     writer.AddParagraph(static_cast<int32_t>(p));
   }
   writer.Finish();
-  return writer.Result();
+  return ExamplesOr({writer.Result()});
 }
 
 }  // namespace etc

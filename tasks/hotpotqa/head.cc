@@ -82,7 +82,7 @@ torch::Tensor BioLoss(const torch::Tensor& logits, const HotpotqaBatch& batch,
       .sum(-1);
 }
 
-// See Hotpotqa::MakeHead.
+// See MakeHotpotqaHead.
 class HotpotqaHead : public TypedHead<HotpotqaExample, HotpotqaLogits> {
  public:
   HotpotqaHead(const EtcConfig& config, const HotpotqaOptions& options)
@@ -151,8 +151,8 @@ class HotpotqaHead : public TypedHead<HotpotqaExample, HotpotqaLogits> {
 
 }  // namespace
 
-Hotpotqa::HeadPtr Hotpotqa::MakeHead(const EtcConfig& model,
-                                     const Options& options) {
+Hotpotqa::HeadPtr MakeHotpotqaHead(const EtcConfig& model,
+                                   const HotpotqaOptions& options) {
   return std::make_shared<HotpotqaHead>(model, options);
 }
 

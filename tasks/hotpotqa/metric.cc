@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tasks/hotpotqa/task.h"
 #include "tasks/task/scoring.h"
 
 namespace etc {
@@ -21,7 +22,7 @@ char KindOfGold(absl::string_view normalized) {
   return normalized == "yes" ? 'Y' : normalized == "no" ? 'N' : 'A';
 }
 
-// See ScoreHotpotqa.
+// See Hotpotqa::Score.
 char KindOfPrediction(absl::string_view predicted, absl::string_view gold) {
   if (predicted == "yes") {
     return 'Y';
@@ -191,11 +192,12 @@ HotpotqaPartScore JointHotpotqaScore(const HotpotqaPartScore& answer,
               .recall = answer.overlap.recall * facts.overlap.recall}};
 }
 
-Scores ScoreHotpotqa(const ById<HotpotqaGold>& gold,
-                     const ById<HotpotqaPrediction>& predictions) {
-  const std::optional<size_t> best = BestThreshold(gold, predictions);
+Scores Hotpotqa::Score(const Answers& answers) const {
+  const std::optional<size_t> best =
+      BestThreshold(answers.gold, answers.predictions);
   const Sums sums = SumsOf(
-      gold, best.has_value() ? AtThreshold(predictions, *best) : predictions);
+      answers.gold, best.has_value() ? AtThreshold(answers.predictions, *best)
+                                     : answers.predictions);
   Scores scores = {.metrics = sums.Means(), .diagnostics = sums.Diagnostics()};
   if (best.has_value()) {
     scores.metrics.emplace_back("threshold", HotpotqaThresholds()[*best]);

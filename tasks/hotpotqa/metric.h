@@ -37,23 +37,6 @@ struct HotpotqaGold {
   std::vector<HotpotqaFact> facts;
 };
 
-// The official scores of a data set (hotpot_evaluate_v1; doc/hotpotqa.md 8).
-//
-//   metrics      em, f1, prec, recall, then the same with sp_ and joint_ in
-//                front: shares of all questions, where what is missing counts
-//                0, for its part and for the joint score. Then "threshold", if
-//                the predictions have several (HotpotqaPrediction): the scores
-//                are those of the best one.
-//   diagnostics  "answered", the share of questions with an answer, and what
-//                answers of each kind of question are like, as shares of its
-//                questions: "kinds/A_B" for gold A (a span), Y (yes) or N (no),
-//                predicted Y, N, E (nothing), A (the gold span; or, for yes and
-//                no, any other text) or B (another span)
-//
-// Predictions for other questions are ignored, as by the official program.
-Scores ScoreHotpotqa(const ById<HotpotqaGold>& gold,
-                     const ById<HotpotqaPrediction>& predictions);
-
 // The predictions by the threshold with the best joint F1, the first of equals;
 // unchanged without gold, and without thresholds to choose from.
 ById<HotpotqaPrediction> WithBestHotpotqaThreshold(

@@ -61,8 +61,8 @@ std::optional<PieceSpan> BestSpanIn(const HotpotqaExample& example,
 
 std::string SpanAnswer(const HotpotqaExample& example, LogitRow answer,
                        const std::vector<bool>& predicted,
-                       const TaskContext<HotpotqaOptions>& context) {
-  const HotpotqaOptions& options = context.options;
+                       const HotpotqaOptions& options,
+                       const Tokenizer& tokenizer) {
   const SpanFilter supporting(&example, predicted,
                               IsClsAllowed(example, predicted, options),
                               options.max_answer_length);
@@ -80,7 +80,7 @@ std::string SpanAnswer(const HotpotqaExample& example, LogitRow answer,
   }
   return options.official_compatibility
              ? OfficialAnswerText(example, *best, options.input.tokenizer_kind,
-                                  context.tokenizer)
+                                  tokenizer)
              : OriginalAnswerText(example, *best);
 }
 
@@ -115,12 +115,23 @@ const std::vector<double>& HotpotqaThresholds() {
   return *thresholds;
 }
 
-HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
-                                  const HotpotqaLogits<LogitRow>& logits,
-                                  const TaskContext<HotpotqaOptions>& context) {
+HotpotqaPrediction Hotpotqa::Decode(Outputs outputs) const {
+  const Output& output = outputs.front();
+  Prediction prediction = DecodeAt(options().supporting_fact_threshold, output);
+  if (options().search_threshold) {
+    for (const double threshold : HotpotqaThresholds()) {
+      prediction.by_threshold.push_back(DecodeAt(threshold, output));
+    }
+  }
+  return prediction;
+}
+
+HotpotqaPrediction Hotpotqa::DecodeAt(double threshold,
+                                      const Output& output) const {
+  const Example& example = *output.example;
+  const Logits<LogitRow>& logits = output.logits;
   const std::vector<bool> predicted =
-      PredictedFacts(example, logits.supporting_facts,
-                     context.options.supporting_fact_threshold);
+      PredictedFacts(example, logits.supporting_facts, threshold);
   std::vector<HotpotqaFact> facts;
   for (size_t g = 0; g < predicted.size(); ++g) {
     const int32_t paragraph = example.global_paragraph_ids[g];
@@ -135,20 +146,20 @@ HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
   const auto type = static_cast<HotpotqaAnswerType>(
       std::max_element(logits.answer_type.begin(), logits.answer_type.end()) -
       logits.answer_type.begin());
-  return {
-      .answer = type == HotpotqaAnswerType::kYes ? "yes"
-                : type == HotpotqaAnswerType::kNo
-                    ? "no"
-                    : SpanAnswer(example, logits.answer, predicted, context),
-      .facts = std::move(facts)};
+  return {.answer = type == HotpotqaAnswerType::kYes ? "yes"
+                    : type == HotpotqaAnswerType::kNo
+                        ? "no"
+                        : SpanAnswer(example, logits.answer, predicted,
+                                     options(), tokenizer()),
+          .facts = std::move(facts)};
 }
 
-std::string HotpotqaPredictionsToJson(
-    const ById<HotpotqaPrediction>& predictions) {
-  nlohmann::json answers = nlohmann::json::object();
+std::string Hotpotqa::FileContents(const Answers& answers) const {
+  nlohmann::json texts = nlohmann::json::object();
   nlohmann::json facts = nlohmann::json::object();
-  for (const auto& [id, prediction] : predictions) {
-    answers[id] = prediction.answer.value_or("");
+  for (const auto& [id, prediction] :
+       WithBestHotpotqaThreshold(answers.gold, answers.predictions)) {
+    texts[id] = prediction.answer.value_or("");
     nlohmann::json& list = facts[id] = nlohmann::json::array();
     if (prediction.facts.has_value()) {
       for (const HotpotqaFact& fact : *prediction.facts) {
@@ -157,10 +168,11 @@ std::string HotpotqaPredictionsToJson(
     }
   }
   return AsciiLine(
-      nlohmann::json{{"answer", std::move(answers)}, {"sp", std::move(facts)}});
+      nlohmann::json{{"answer", std::move(texts)}, {"sp", std::move(facts)}});
 }
 
-Hotpotqa::PredictionsOr Hotpotqa::ReadPredictions(const std::string& path) {
+Hotpotqa::PredictionsOr Hotpotqa::ReadPredictions(
+    const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
   const char* const expected =
       R"( should be {"answer": {"<id>": "text", ...}, "sp": {"<id>": [["title", 0], ...], ...}})";

@@ -7,10 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
-#include "tasks/task/benchmark.h"
-#include "tasks/task/scoring.h"
 
 namespace etc {
 
@@ -40,23 +37,6 @@ struct HotpotqaPrediction {
 
 // The thresholds that the official program tries: 0.0, 0.1, ..., 1.0.
 const std::vector<double>& HotpotqaThresholds();
-
-// Facts and answer (doc/hotpotqa.md 6). Facts are the sentences with a
-// probability of at least the threshold, in the order of the context. An answer
-// that is neither yes nor no is the span with the highest p_begin * p_end (or
-// mean probability of its classes) within one sentence or title that is
-// predicted to be a supporting fact; the later one of equals. If there is none,
-// it comes from any sentence or title, and with `official_compatibility` it is
-// empty. That also limits the search to the 50 best begins and ends, and loses
-// an answer marked by classes up to the end of a full long input.
-HotpotqaPrediction DecodeHotpotqa(const HotpotqaExample& example,
-                                  const HotpotqaLogits<LogitRow>& logits,
-                                  const TaskContext<HotpotqaOptions>& context);
-
-// The official submission, {"answer": {"<id>": "text"}, "sp": {"<id>":
-// [["title", 0]]}}, by id, ASCII with escapes, and a newline.
-std::string HotpotqaPredictionsToJson(
-    const ById<HotpotqaPrediction>& predictions);
 
 }  // namespace etc
 

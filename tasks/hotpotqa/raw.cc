@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<HotpotqaFact>> HotpotqaFactsFromJson(
                                     FactFromJson);
 }
 
-void Hotpotqa::ReadRecord(JsonObjectReader& reader, Record* record) {
+void Hotpotqa::ReadRecord(JsonObjectReader& reader, Record* record) const {
   reader.Required("_id", &record->id);
   reader.Required("question", &record->question);
   reader.Optional("type", &record->type);

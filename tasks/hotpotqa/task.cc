@@ -4,7 +4,8 @@
 
 namespace etc {
 
-void Hotpotqa::ReadOptions(JsonObjectReader& reader, Options* options) {
+void Hotpotqa::ReadOptions(JsonObjectReader& reader, Options* options) const {
+  reader.Optional("official_compatibility", &options->official_compatibility);
   std::string encoding = "span";
   reader.Optional("answer_encoding", &encoding);
   reader.Optional("supporting_fact_threshold",
@@ -28,22 +29,7 @@ void Hotpotqa::ReadOptions(JsonObjectReader& reader, Options* options) {
   CheckAtLeast(reader, "max_answer_length", options->max_answer_length, 1);
 }
 
-HotpotqaPrediction Hotpotqa::Decode(const Output& output,
-                                    const Context& context) {
-  const auto& [example, logits] = output;
-  Prediction prediction = DecodeHotpotqa(*example, logits, context);
-  if (context.options.search_threshold) {
-    Options options = context.options;
-    for (const double threshold : HotpotqaThresholds()) {
-      options.supporting_fact_threshold = threshold;
-      prediction.by_threshold.push_back(
-          DecodeHotpotqa(*example, logits, {options, context.tokenizer}));
-    }
-  }
-  return prediction;
-}
-
-std::optional<HotpotqaGold> Hotpotqa::GoldOf(const Record& record) {
+std::optional<HotpotqaGold> Hotpotqa::GoldOf(const Record& record) const {
   if (!record.answer.has_value()) {
     return std::nullopt;
   }

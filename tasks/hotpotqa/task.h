@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_HOTPOTQA_TASK_H_
 #define ETC_TASKS_HOTPOTQA_TASK_H_
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,76 +12,112 @@
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
 
 namespace etc {
 
 // HotpotQA, distractor setting.
-struct Hotpotqa : TaskTypes<HotpotqaRecord, HotpotqaExample, HotpotqaLogits,
-                            HotpotqaOptions, HotpotqaGold, HotpotqaPrediction> {
-  static constexpr char kName[] = "hotpotqa";
-  static constexpr char kDescription[] =
-      "HotpotQA, distractor setting: answer and find the sentences that say it";
-  static constexpr char kMainMetric[] = "joint_f1";
-  static constexpr TableSizes Tables(TokenizerKind kind) {
-    return {.tokens = kind == TokenizerKind::kSentencePiece ? 44 : 6,
+class Hotpotqa final
+    : public Benchmark<HotpotqaRecord, HotpotqaExample, HotpotqaLogits,
+                       HotpotqaOptions, HotpotqaGold, HotpotqaPrediction> {
+ public:
+  using Benchmark::Benchmark;
+
+  BenchmarkInfo info() const override {
+    return {.name = "hotpotqa",
+            .description =
+                "HotpotQA, distractor setting: answer and find the "
+                "sentences that say it"};
+  }
+  std::string main_metric() const override { return "joint_f1"; }
+  ScoringRules rules() const override {
+    return options().official_compatibility ? ScoringRules::kOfficial
+                                            : ScoringRules::kDefault;
+  }
+  TableSizes Tables(const InputOptions& input) const override {
+    return {.tokens =
+                input.tokenizer_kind == TokenizerKind::kSentencePiece ? 44 : 6,
             .token_names = "the tokens of HotpotQA",
             .types = kHotpotqaQuestionType + 1};
   }
 
-  static void ReadOptions(JsonObjectReader& reader, Options* options);
+  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
 
-  static void ReadRecord(JsonObjectReader& reader, Record* record);
+  void ReadRecord(JsonObjectReader& reader, Record* record) const override;
   // `type` and `level` say something of the answer, and nothing to the model.
-  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+  std::vector<std::string> AnswerFields() const override {
     return {"answer", "supporting_facts", "type", "level"};
   }
-  // Refuses nothing: what does not fit is left out, and what training cannot
-  // use says so in `left_out`.
-  static std::shared_ptr<const Example> MakeExamples(Record record,
-                                                     const Context& context);
+  // One example. Refuses nothing: what does not fit is left out, and what
+  // training cannot use says so in `left_out`.
+  ExamplesOr MakeExamples(Record record,
+                          const std::string& where) const override;
   // Question, answer and where it stands, what did not fit, and a line for each
   // global token. Supporting facts are marked "*", the tokens of an answer are
   // in brackets: "[ jane roe ]".
-  static std::string Describe(const Example& example, const Context& context);
+  std::string Describe(const Example& example) const override;
 
-  // Four linear layers (doc/hotpotqa.md 4). With B examples, L long and G
-  // global tokens, x the long and g the global output of the encoder:
-  //
-  //   supporting facts  g w + b, each global token          [B, G]
-  //   answer type       g[0] w + b, that of [CLS]           [B, 3]
-  //   begin, end        x w + b, each long token            [B, 2, L], or
-  //   classes           x w + b, each long token            [B, 3, L]
-  //
-  // w are truncated normal with a standard deviation of 0.02, whatever the
-  // encoder's. Begins and ends are -10000 at tokens that are neither text nor
-  // [CLS], except with official_compatibility.
-  //
-  // The loss is the mean of those of each of the above (doc/hotpotqa.md 5):
-  // sums of binary cross entropy over global tokens and of cross entropy over
-  // the classes of long tokens, cross entropy for the others. The sums are over
-  // paragraphs, titles and sentences, and over their long tokens; with
-  // official_compatibility over the whole length of the batch. A begin or end
-  // beyond the batch has no loss.
-  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
+  // Facts and answer (doc/hotpotqa.md 6). Facts are the sentences with a
+  // probability of at least the threshold, in the order of the context. An
+  // answer that is neither yes nor no is the span with the highest p_begin *
+  // p_end (or mean probability of its classes) within one sentence or title
+  // that is predicted to be a supporting fact; the later one of equals. If
+  // there is none, it comes from any sentence or title, and with
+  // `official_compatibility` it is empty. That also limits the search to the 50
+  // best begins and ends, and loses an answer marked by classes up to the end
+  // of a full long input. With search_threshold also by all thresholds.
+  Prediction Decode(Outputs outputs) const override;
 
-  // DecodeHotpotqa, with search_threshold by all thresholds.
-  static Prediction Decode(const Output& output, const Context& context);
-
-  static Gold GoldOf(const Example& example) {
+  Gold GoldOf(const Example& example) const override {
     return *GoldOf(*example.record);
   }
-  static std::optional<Gold> GoldOf(const Record& record);
-  // The official submission (HotpotqaPredictionsToJson).
-  static PredictionsOr ReadPredictions(const std::string& path);
-  static std::string FileContents(const Answers& answers) {
-    return HotpotqaPredictionsToJson(
-        WithBestHotpotqaThreshold(answers.gold, answers.predictions));
-  }
-  static Scores Score(const Answers& answers) {
-    return ScoreHotpotqa(answers.gold, answers.predictions);
-  }
+  std::optional<Gold> GoldOf(const Record& record) const override;
+  // The official submission, {"answer": {"<id>": "text"}, "sp": {"<id>":
+  // [["title", 0]]}}. Written by id, ASCII with escapes, and a newline, and
+  // with search_threshold by the best threshold (WithBestHotpotqaThreshold).
+  PredictionsOr ReadPredictions(const std::string& path) const override;
+  std::string FileContents(const Answers& answers) const override;
+  // The official scores of a data set (hotpot_evaluate_v1; doc/hotpotqa.md 8).
+  //
+  //   metrics      em, f1, prec, recall, then the same with sp_ and joint_ in
+  //                front: shares of all questions, where what is missing counts
+  //                0, for its part and for the joint score. Then "threshold",
+  //                if the predictions have several (HotpotqaPrediction): the
+  //                scores are those of the best one.
+  //   diagnostics  "answered", the share of questions with an answer, and what
+  //                answers of each kind of question are like, as shares of its
+  //                questions: "kinds/A_B" for gold A (a span), Y (yes) or N
+  //                (no), predicted Y, N, E (nothing), A (the gold span; or, for
+  //                yes and no, any other text) or B (another span)
+  //
+  // Predictions for other questions are ignored, as by the official program.
+  Scores Score(const Answers& answers) const override;
+
+ private:
+  // Decode by one threshold of supporting facts.
+  Prediction DecodeAt(double threshold, const Output& output) const;
 };
-static_assert(TaskDefinition<Hotpotqa>);
+
+// Four linear layers (doc/hotpotqa.md 4). With B examples, L long and G
+// global tokens, x the long and g the global output of the encoder:
+//
+//   supporting facts  g w + b, each global token          [B, G]
+//   answer type       g[0] w + b, that of [CLS]           [B, 3]
+//   begin, end        x w + b, each long token            [B, 2, L], or
+//   classes           x w + b, each long token            [B, 3, L]
+//
+// w are truncated normal with a standard deviation of 0.02, whatever the
+// encoder's. Begins and ends are -10000 at tokens that are neither text nor
+// [CLS], except with official_compatibility.
+//
+// The loss is the mean of those of each of the above (doc/hotpotqa.md 5): sums
+// of binary cross entropy over global tokens and of cross entropy over the
+// classes of long tokens, cross entropy for the others. The sums are over
+// paragraphs, titles and sentences, and over their long tokens; with
+// official_compatibility over the whole length of the batch. A begin or end
+// beyond the batch has no loss.
+Hotpotqa::HeadPtr MakeHotpotqaHead(const EtcConfig& model,
+                                   const HotpotqaOptions& options);
 
 }  // namespace etc
 

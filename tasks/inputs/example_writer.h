@@ -53,28 +53,26 @@ inline constexpr int32_t kPlainGlobalType = 0;
 void SetTypesAndPattern(const std::vector<int32_t>& sentences,
                         const PatternOptions& options, Example* example);
 
-// Makes the example of a record of task D in steps, which the class derived
-// from it has.
-template <typename D>
+// Makes the example of a record of benchmark B in steps, which the class
+// derived from it has.
+template <typename B>
 class ExampleBuilder {
  public:
-  // Objects that `context` refers to must outlive the builder.
-  explicit ExampleBuilder(const typename D::Context& context)
-      : options_(context.options), tokenizer_(context.tokenizer) {}
+  // `benchmark` must outlive the builder.
+  explicit ExampleBuilder(const B& benchmark) : benchmark_(benchmark) {}
 
   // The example as far as it is made.
-  std::shared_ptr<typename D::Example> Result() const { return example_; }
+  std::shared_ptr<typename B::Example> Result() const { return example_; }
 
  protected:
-  const typename D::Options& options() const { return options_; }
-  const Tokenizer& tokenizer() const { return tokenizer_; }
-  typename D::Example& example() const { return *example_; }
+  const typename B::Options& options() const { return benchmark_.options(); }
+  const Tokenizer& tokenizer() const { return benchmark_.tokenizer(); }
+  typename B::Example& example() const { return *example_; }
 
  private:
-  const typename D::Options& options_;
-  const Tokenizer& tokenizer_;
-  const std::shared_ptr<typename D::Example> example_ =
-      std::make_shared<typename D::Example>();
+  const B& benchmark_;
+  const std::shared_ptr<typename B::Example> example_ =
+      std::make_shared<typename B::Example>();
 };
 
 }  // namespace etc

@@ -54,10 +54,11 @@ struct Question {
   int64_t num_pieces = 0;
 };
 
+// `max_pieces` is the length of the long input; `where` starts each message.
 absl::StatusOr<Question> EncodeQuestion(const WikihopRecord& record,
-                                        const Wikihop::Context& context) {
-  const auto& [options, tokenizer, where] = context;
-  const int64_t max_pieces = options.input.max_long_length;
+                                        const Tokenizer& tokenizer,
+                                        int64_t max_pieces,
+                                        const std::string& where) {
   const std::string place = absl::StrCat(where, ": question ", record.id, ": ");
   Question question;
   question.query = tokenizer.Encode(record.query);
@@ -101,8 +102,8 @@ std::vector<int64_t> SentencesThatFit(const std::vector<Document>& documents,
 class QuestionWriter : public ExampleBuilder<Wikihop> {
  public:
   QuestionWriter(const std::vector<CandidatePieces>& candidates,
-                 const Wikihop::Context& context)
-      : ExampleBuilder(context), candidates_(candidates) {}
+                 const Wikihop& wikihop)
+      : ExampleBuilder(wikihop), candidates_(candidates) {}
 
   void AddCandidates() {
     for (size_t i = 0; i < candidates_.size(); ++i) {
@@ -197,17 +198,18 @@ class QuestionWriter : public ExampleBuilder<Wikihop> {
 
 }  // namespace
 
-ExampleOr<WikihopExample> Wikihop::MakeExamples(const Record& record,
-                                                const Context& context) {
-  const auto& [options, tokenizer, where] = context;
-  ETC_ASSIGN_OR_RETURN(const Question question,
-                       EncodeQuestion(record, context));
+Wikihop::ExamplesOr Wikihop::MakeExamples(Record record,
+                                          const std::string& where) const {
+  const InputOptions& input = options().input;
+  ETC_ASSIGN_OR_RETURN(
+      const Question question,
+      EncodeQuestion(record, tokenizer(), input.max_long_length, where));
   const std::vector<Document> documents =
-      SplitDocuments(record.supports, tokenizer, options.split_sentences);
+      SplitDocuments(record.supports, tokenizer(), input.split_sentences);
   const std::vector<int64_t> kept =
-      SentencesThatFit(documents, question, options);
+      SentencesThatFit(documents, question, options());
 
-  QuestionWriter writer(question.candidates, context);
+  QuestionWriter writer(question.candidates, *this);
   writer.AddCandidates();
   writer.AddQuery(question.query);
   for (size_t d = 0; d < documents.size(); ++d) {
@@ -215,21 +217,20 @@ ExampleOr<WikihopExample> Wikihop::MakeExamples(const Record& record,
   }
   writer.Finish();
   const std::shared_ptr<WikihopExample> example = writer.Result();
-  if (example->global_length() > options.input.max_global_length) {
+  if (example->global_length() > input.max_global_length) {
     return InvalidArgument(
         where, ": question ", record.id, ": needs ", example->global_length(),
         " global tokens (", question.candidates.size(), " candidates, ",
         question.query.size(), " query tokens, ", documents.size(),
         " documents, ", example->num_sentences,
-        " sentences), but max_global_length is ",
-        options.input.max_global_length);
+        " sentences), but max_global_length is ", input.max_global_length);
   }
-  example->record_id = record.id;
-  example->query = record.query;
-  example->candidates = record.candidates;
+  example->record_id = std::move(record.id);
+  example->query = std::move(record.query);
+  example->candidates = std::move(record.candidates);
   example->label = record.label;
   example->has_answer = record.label.has_value();
-  return example;
+  return ExamplesOr({example});
 }
 
 std::vector<int64_t> KeptSentences(

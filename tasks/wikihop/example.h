@@ -8,7 +8,6 @@
 
 #include "tasks/data/example.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/text/sentence_splitter.h"
 #include "tasks/wikihop/mentions.h"
 
 namespace etc {
@@ -42,7 +41,6 @@ struct WikihopOptions {
   // True if mentions carry the relative id of a link to their candidate.
   bool enable_l2g_linking = true;
   MentionAlignment mention_alignment = MentionAlignment::kPieces;
-  SentenceSplitter split_sentences = SplitSentences;
   // True if a feed-forward block stands between encoder and logits.
   bool add_final_layer = true;
   // Share of the target that is spread over all candidates, in [0, 1).

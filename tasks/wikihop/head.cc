@@ -31,7 +31,7 @@ torch::Tensor CandidateMask(const Batch& batch, const torch::Device& device) {
   return batch.global_type_ids.to(device).eq(kWikihopCandidateGlobalType);
 }
 
-// See Wikihop::MakeHead.
+// See MakeWikihopHead.
 class WikihopHead : public TypedHead<WikihopExample, WikihopLogits> {
  public:
   WikihopHead(const EtcConfig& config, const WikihopOptions& options)
@@ -117,8 +117,8 @@ class WikihopHead : public TypedHead<WikihopExample, WikihopLogits> {
 
 }  // namespace
 
-Wikihop::HeadPtr Wikihop::MakeHead(const EtcConfig& model,
-                                   const Options& options) {
+Wikihop::HeadPtr MakeWikihopHead(const EtcConfig& model,
+                                 const WikihopOptions& options) {
   return std::make_shared<WikihopHead>(model, options);
 }
 

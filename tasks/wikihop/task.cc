@@ -16,7 +16,7 @@
 
 namespace etc {
 
-void Wikihop::ReadOptions(JsonObjectReader& reader, Options* options) {
+void Wikihop::ReadOptions(JsonObjectReader& reader, Options* options) const {
   reader.Optional("add_final_layer", &options->add_final_layer);
   reader.Optional("label_smoothing", &options->label_smoothing);
   reader.Optional("max_num_sentences", &options->max_num_sentences);
@@ -45,7 +45,7 @@ void Wikihop::ReadOptions(JsonObjectReader& reader, Options* options) {
 }
 
 absl::Status Wikihop::UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options) {
+                                    Options* options) const {
   // Candidates are in lower case: with such a vocabulary, names would never be
   // found (doc/wikihop.md 3.4). [UNK] is the mark of WordPiece.
   if (options->mention_alignment == MentionAlignment::kPieces &&
@@ -57,7 +57,7 @@ absl::Status Wikihop::UseVocabulary(const Tokenizer& tokenizer,
   return absl::OkStatus();
 }
 
-void Wikihop::ReadRecord(JsonObjectReader& reader, Record* record) {
+void Wikihop::ReadRecord(JsonObjectReader& reader, Record* record) const {
   std::string answer;
   reader.Required("id", &record->id);
   reader.Required("query", &record->query);
@@ -99,13 +99,13 @@ absl::string_view KindOf(int32_t global_type) {
 
 }  // namespace
 
-std::string Wikihop::Describe(const Example& example, const Context& context) {
+std::string Wikihop::Describe(const Example& example) const {
   const auto kind = [&example](size_t g) {
     return std::string(KindOf(example.global_type_ids[g]));
   };
   const auto token = [&](size_t i) {
     const int32_t linked = example.pattern.linked[i];
-    return absl::StrCat(context.tokenizer.Piece(example.long_token_ids[i]),
+    return absl::StrCat(tokenizer().Piece(example.long_token_ids[i]),
                         linked >= 0 ? absl::StrCat(">", linked) : "");
   };
   const auto truncation = [&example](int64_t sentences) {
@@ -144,9 +144,9 @@ bool SameAnswer(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
-std::string Wikihop::Decode(const Output& output, const Context& /*context*/) {
-  const Example& example = *output.example;
-  const LogitRow candidates = output.logits.candidates;
+std::string Wikihop::Decode(Outputs outputs) const {
+  const Example& example = *outputs.front().example;
+  const LogitRow candidates = outputs.front().logits.candidates;
   TORCH_CHECK(example.candidates.size() <= candidates.size(), "question ",
               example.record_id, " has more candidates than logits");
   const auto best = std::max_element(
@@ -154,18 +154,18 @@ std::string Wikihop::Decode(const Output& output, const Context& /*context*/) {
   return example.candidates[static_cast<size_t>(best - candidates.begin())];
 }
 
-std::string Wikihop::GoldOf(const Example& example) {
+std::string Wikihop::GoldOf(const Example& example) const {
   return example.candidates[static_cast<size_t>(*example.label)];
 }
 
-std::optional<std::string> Wikihop::GoldOf(const Record& record) {
+std::optional<std::string> Wikihop::GoldOf(const Record& record) const {
   if (!record.label.has_value()) {
     return std::nullopt;
   }
   return record.candidates[static_cast<size_t>(*record.label)];
 }
 
-Wikihop::PredictionsOr Wikihop::ReadPredictions(const std::string& path) {
+Wikihop::PredictionsOr Wikihop::ReadPredictions(const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json answers, ReadJsonFile(path));
   if (!answers.is_object()) {
     return InvalidArgument(
@@ -180,7 +180,7 @@ Wikihop::PredictionsOr Wikihop::ReadPredictions(const std::string& path) {
   return predictions;
 }
 
-std::string Wikihop::FileContents(const Answers& answers) {
+std::string Wikihop::FileContents(const Answers& answers) const {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (const auto& [id, answer] : answers.predictions) {
     json[id] = answer;
@@ -188,7 +188,7 @@ std::string Wikihop::FileContents(const Answers& answers) {
   return AsciiLine(json);
 }
 
-Scores Wikihop::Score(const Answers& answers) {
+Scores Wikihop::Score(const Answers& answers) const {
   double answered = 0;
   double correct = 0;
   const std::vector<const Prediction*> predictions =

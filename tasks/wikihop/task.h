@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
 #include "tasks/task/benchmark.h"
@@ -40,70 +39,75 @@ struct WikihopLogits {
 };
 
 // QAngaroo WikiHop. Gold and predictions are answers.
-struct Wikihop : TaskTypes<WikihopRecord, WikihopExample, WikihopLogits,
-                           WikihopOptions, std::string, std::string> {
-  static constexpr char kName[] = "wikihop";
-  static constexpr char kDescription[] =
-      "QAngaroo WikiHop: choose among candidates by several documents";
-  static constexpr char kMainMetric[] = "accuracy";
-  static constexpr bool kRefusesOtherIds = true;
-  static constexpr TableSizes Tables(TokenizerKind) {
+class Wikihop final
+    : public Benchmark<WikihopRecord, WikihopExample, WikihopLogits,
+                       WikihopOptions, std::string, std::string> {
+ public:
+  using Benchmark::Benchmark;
+
+  BenchmarkInfo info() const override {
+    return {
+        .name = "wikihop",
+        .description =
+            "QAngaroo WikiHop: choose among candidates by several documents",
+        .refuses_other_ids = true,
+        .splits_sentences = true};
+  }
+  std::string main_metric() const override { return "accuracy"; }
+  TableSizes Tables(const InputOptions& /*input*/) const override {
     return {.tokens = kWikihopDocumentToken + 1,
             .token_names = "the global tokens 1 to 5",
             .types = kWikihopDocumentGlobalType + 1};
   }
 
-  static void ReadOptions(JsonObjectReader& reader, Options* options);
+  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
   // kInvalidArgument for WordPiece with upper case and mention_alignment
   // "pieces".
-  static absl::Status UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options);
+  absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                             Options* options) const override;
 
   // The answer is put in lower case but not stripped before it is looked for
   // (doc/wikihop.md 1.3). Mistakes: no candidates, an answer that is none of
   // them.
-  static void ReadRecord(JsonObjectReader& reader, Record* record);
-  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
-    return {"answer"};
-  }
+  void ReadRecord(JsonObjectReader& reader, Record* record) const override;
+  std::vector<std::string> AnswerFields() const override { return {"answer"}; }
   //   kInvalidArgument  a candidate or query without pieces; candidates and
   //                     query alone longer than `max_long_length`; more global
   //                     tokens than `max_global_length`
-  static ExampleOr<Example> MakeExamples(const Record& record,
-                                         const Context& context);
+  ExamplesOr MakeExamples(Record record,
+                          const std::string& where) const override;
   // The question and its answer, losses by truncation, and a line for each
   // global token. A token linked to a candidate has that candidate's index
   // behind it: "oslo>3".
-  static std::string Describe(const Example& example, const Context& context);
-
-  // A logit for each candidate (doc/wikihop.md 5). With x the global output of
-  // the encoder, B examples, G global tokens, H hidden:
-  //
-  //   y     = LayerNorm(x + dropout(W2 act(W1 x + b1) + b2))    final layer
-  //   logit = y w + b, and -10000 for what is no candidate      [B, G]
-  //
-  // W1, W2 are Glorot uniform (Keras' default), w truncated normal; activation,
-  // sizes and dropout are those of the encoder. The loss is cross entropy
-  // (doc/wikihop.md 6). Throws c10::Error if `label_smoothing` is not in [0,
-  // 1).
-  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
+  std::string Describe(const Example& example) const override;
 
   // The candidate with the largest logit, the first of them if there are
   // several (doc/wikihop.md 8).
-  static Prediction Decode(const Output& output, const Context& context);
+  Prediction Decode(Outputs outputs) const override;
 
-  static Gold GoldOf(const Example& example);
-  static std::optional<Gold> GoldOf(const Record& record);
+  Gold GoldOf(const Example& example) const override;
+  std::optional<Gold> GoldOf(const Record& record) const override;
   // The official submission: {"WH_dev_0": "norway", ...}. Written in the order
   // given, ASCII with escapes, and a newline.
-  static PredictionsOr ReadPredictions(const std::string& path);
-  static std::string FileContents(const Answers& answers);
+  PredictionsOr ReadPredictions(const std::string& path) const override;
+  std::string FileContents(const Answers& answers) const override;
   // "accuracy", the share of questions whose prediction is equal to the gold
   // answer when stripped and in lower case (doc/wikihop.md 9), and "answered",
   // that of questions with a prediction.
-  static Scores Score(const Answers& answers);
+  Scores Score(const Answers& answers) const override;
 };
-static_assert(TaskDefinition<Wikihop>);
+
+// A logit for each candidate (doc/wikihop.md 5). With x the global output of
+// the encoder, B examples, G global tokens, H hidden:
+//
+//   y     = LayerNorm(x + dropout(W2 act(W1 x + b1) + b2))    final layer
+//   logit = y w + b, and -10000 for what is no candidate      [B, G]
+//
+// W1, W2 are Glorot uniform (Keras' default), w truncated normal; activation,
+// sizes and dropout are those of the encoder. The loss is cross entropy
+// (doc/wikihop.md 6). Throws c10::Error if `label_smoothing` is not in [0, 1).
+Wikihop::HeadPtr MakeWikihopHead(const EtcConfig& model,
+                                 const WikihopOptions& options);
 
 }  // namespace etc
 

@@ -38,8 +38,7 @@ TEST(ProjectAnswerTest, TakesTheFirstOccurrence) {
 // doc/hotpotqa.md 10.5
 TEST(OfficialAnswerTextTest, CutsPunctuationOffTheUnigrams) {
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  const auto example =
-      Hotpotqa::MakeExamples(HotpotqaSpecRecord(), {{}, tokenizer});
+  const auto example = MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer);
   EXPECT_EQ(OfficialAnswerText(*example, {22, 23}, TokenizerKind::kWordPiece,
                                tokenizer),
             "Jane Roe");
@@ -53,10 +52,9 @@ TEST(OfficialAnswerTextTest, CutsPunctuationOffTheUnigrams) {
 
 TEST(OfficialAnswerTextTest, IsWhatThePiecesSpellWithSentencePiece) {
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  const auto example = Hotpotqa::MakeExamples(
-      HotpotqaSpecRecord(),
-      {{.input = {.tokenizer_kind = TokenizerKind::kSentencePiece}},
-       tokenizer});
+  const auto example = MakeHotpotqaExample(
+      HotpotqaSpecRecord(), tokenizer,
+      {.input = {.tokenizer_kind = TokenizerKind::kSentencePiece}});
   EXPECT_EQ(OfficialAnswerText(*example, {22, 23},
                                TokenizerKind::kSentencePiece, tokenizer),
             "janeroe");
@@ -65,8 +63,8 @@ TEST(OfficialAnswerTextTest, IsWhatThePiecesSpellWithSentencePiece) {
 // The text of the one sentence's pieces [first, last], counted from 0.
 std::string OriginalText(const std::string& sentence, PieceSpan span) {
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  const auto example = Hotpotqa::MakeExamples(
-      {.id = "q", .context = {{"t", {sentence}}}}, {{}, tokenizer});
+  const auto example = MakeHotpotqaExample(
+      {.id = "q", .context = {{"t", {sentence}}}}, tokenizer);
   return OriginalAnswerText(*example, {span.first + 2, span.last + 2});
 }
 
@@ -93,12 +91,11 @@ TEST(OriginalAnswerTextTest, GivesTheBytesOfTheRecordWithBertsVocabulary) {
         "caf\u00e9-bar", "O'Neil", "na\u00efve\u2014so"}) {
     for (const std::string before : {"", "In (", " \u201c", "x, "}) {
       const std::string text = absl::StrCat(before, answer, ", and more.");
-      const auto example =
-          Hotpotqa::MakeExamples({.id = "q",
-                                  .context = {{"t", {text}}},
-                                  .answer = answer,
-                                  .supporting_facts = {{"t", 0}}},
-                                 {{}, **tokenizer});
+      const auto example = MakeHotpotqaExample({.id = "q",
+                                                .context = {{"t", {text}}},
+                                                .answer = answer,
+                                                .supporting_facts = {{"t", 0}}},
+                                               **tokenizer);
       ASSERT_FALSE(example->answer_spans.empty()) << text;
       EXPECT_EQ(OriginalAnswerText(*example, example->target_span()), answer)
           << text;
@@ -110,10 +107,10 @@ TEST(OriginalAnswerTextTest, GivesTheBytesOfTheRecordWithBertsVocabulary) {
 // second one, with three pieces at 3 to 5, has the official number 0.
 std::shared_ptr<const HotpotqaExample> Truncated(const std::string& first,
                                                  const std::string& second) {
-  return Hotpotqa::MakeExamples(
+  return MakeHotpotqaExample(
       {.id = "q", .question = "who", .context = {{"acme", {first, second}}}},
-      {{.input = {.max_long_length = 8}, .official_compatibility = true},
-       HotpotqaSpecTokenizer()});
+      HotpotqaSpecTokenizer(),
+      {.input = {.max_long_length = 8}, .official_compatibility = true});
 }
 
 constexpr char kTenMarks[] = "??????????";

@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 
 std::shared_ptr<const HotpotqaExample> Make(
     const HotpotqaRecord& record, const HotpotqaOptions& options = {}) {
-  return Hotpotqa::MakeExamples(record, {options, HotpotqaSpecTokenizer()});
+  return MakeHotpotqaExample(record, HotpotqaSpecTokenizer(), options);
 }
 
 template <typename T>

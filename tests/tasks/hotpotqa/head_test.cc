@@ -46,7 +46,7 @@ std::shared_ptr<HotpotqaExample> PlainExample(size_t num_long,
 
 double Loss(const HotpotqaOptions& options,
             const std::vector<torch::Tensor>& logits, const Batch& batch) {
-  const auto head = Hotpotqa::MakeHead(SmallConfig(), options);
+  const auto head = MakeHotpotqaHead(SmallConfig(), options);
   return head->Losses(logits, batch).mean().item<double>();
 }
 
@@ -74,15 +74,14 @@ Batch SpecBatch() {
   HotpotqaRecord short_record = HotpotqaSpecRecord();
   short_record.context.resize(1);
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  return MakeBatch(
-      {Hotpotqa::MakeExamples(HotpotqaSpecRecord(), {{}, tokenizer}),
-       Hotpotqa::MakeExamples(short_record, {{}, tokenizer})});
+  return MakeBatch({MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer),
+                    MakeHotpotqaExample(short_record, tokenizer)});
 }
 
 std::vector<torch::Tensor> RandomLogits(const HotpotqaOptions& options,
                                         const Batch& batch) {
   torch::manual_seed(3);
-  const auto head = Hotpotqa::MakeHead(SmallConfig(), options);
+  const auto head = MakeHotpotqaHead(SmallConfig(), options);
   return head->forward(
       {.long_output =
            torch::randn({batch.size(), batch.long_token_ids.size(1), 6}),
@@ -158,7 +157,7 @@ TEST(HotpotqaHeadTest, IgnoresPaddingOfTheBatch) {
     }
     own[0] = own[0].slice(1, 0, alone.global_token_ids.size(1));
     own[2] = own[2].slice(2, 0, alone.long_token_ids.size(1));
-    const auto head = Hotpotqa::MakeHead(SmallConfig(), options);
+    const auto head = MakeHotpotqaHead(SmallConfig(), options);
     EXPECT_NEAR(head->Losses(logits, both)[1].item<double>(),
                 head->Losses(own, alone)[0].item<double>(), kTolerance);
   }
@@ -183,7 +182,7 @@ TEST(HotpotqaHeadTest, StartsWithTheFixedInitializer) {
   config.hidden_size = 4000;
   config.initializer_range = 0.5;
   torch::manual_seed(1);
-  ExpectFixedInitialValues(*Hotpotqa::MakeHead(config, {}));
+  ExpectFixedInitialValues(*MakeHotpotqaHead(config, {}));
 }
 
 TEST(HotpotqaHeadTest, RefusesAnExampleWithoutAnswer) {

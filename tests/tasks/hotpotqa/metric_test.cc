@@ -99,9 +99,9 @@ class HotpotqaScoreTest : public testing::Test {
   }
 
   absl::StatusOr<Metrics> Score(const std::string& predictions) {
-    return ScoreFiles<Hotpotqa>(
-        {.gold = WriteGold(),
-         .predictions = directory_.Write("predictions.json", predictions)});
+    return ScoreFiles(Hotpotqa(), {.gold = WriteGold(),
+                                   .predictions = directory_.Write(
+                                       "predictions.json", predictions)});
   }
 
   TemporaryDirectory directory_;
@@ -145,12 +145,13 @@ TEST_F(HotpotqaScoreTest, SaysWhatIsWrongWithAFile) {
               HasSubstr("sp.q2[0] should be [\"title\", sentence number]"));
   const std::string gold = directory_.Write(
       "test.json", R"([{"_id":"a","question":"q","context":[]}])");
-  EXPECT_THAT(ScoreFiles<Hotpotqa>({.gold = gold,
-                                    .predictions = directory_.Write(
-                                        "p.json", R"({"answer":{},"sp":{}})")})
-                  .status()
-                  .message(),
-              HasSubstr("test.json: record 0 is the first"));
+  EXPECT_THAT(
+      ScoreFiles(Hotpotqa(), {.gold = gold,
+                              .predictions = directory_.Write(
+                                  "p.json", R"({"answer":{},"sp":{}})")})
+          .status()
+          .message(),
+      HasSubstr("test.json: record 0 is the first"));
 }
 
 TEST_F(HotpotqaScoreTest, IsOneForTheGoldOfEveryRealQuestion) {
@@ -170,7 +171,8 @@ TEST_F(HotpotqaScoreTest, IsOneForTheGoldOfEveryRealQuestion) {
       predictions["answer"][id] = gold["answer"];
       predictions["sp"][id] = gold["supporting_facts"];
     }
-    const auto score = ScoreFiles<Hotpotqa>(
+    const auto score = ScoreFiles(
+        Hotpotqa(),
         {.gold = path,
          .predictions = directory_.Write("gold.json", predictions.dump())});
     ASSERT_TRUE(score.ok()) << score.status();

@@ -38,8 +38,7 @@ struct Model {
 
   HotpotqaPrediction Predict(HotpotqaOptions options = {}) const {
     const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-    const auto example =
-        Hotpotqa::MakeExamples(HotpotqaSpecRecord(), {{}, tokenizer});
+    const auto example = MakeHotpotqaExample(HotpotqaSpecRecord(), tokenizer);
     std::vector<float> answer = bio;
     if (bio.empty()) {
       answer = begin;
@@ -47,10 +46,11 @@ struct Model {
     } else {
       options.answer_encoding = HotpotqaAnswerEncoding::kBio;
     }
-    return DecodeHotpotqa(
-        *example,
-        {.supporting_facts = facts, .answer_type = type, .answer = answer},
-        {options, tokenizer});
+    const Hotpotqa::Output output = {
+        .example = example,
+        .logits = {
+            .supporting_facts = facts, .answer_type = type, .answer = answer}};
+    return Hotpotqa(options, &tokenizer).Decode({&output, 1});
   }
   std::string Answer(bool official) const {
     return *Predict({.official_compatibility = official}).answer;
@@ -260,14 +260,16 @@ TEST(DecodeHotpotqaOfficialTest, LosesAMarkedSpanThatReachesIntoPadding) {
   EXPECT_EQ(model.Answer(/*official=*/false), "Nothing here.");
 }
 
-TEST(HotpotqaPredictionsToJsonTest, HasTheOfficialFormat) {
-  EXPECT_EQ(HotpotqaPredictionsToJson(
-                {{"b",
-                  {.answer = "Jos\u00e9",
-                   .facts = std::vector<HotpotqaFact>{{"T", 1}, {"U", 0}}}},
-                 {"a", {}}}),
-            "{\"answer\":{\"a\":\"\",\"b\":\"Jos\\u00e9\"},"
-            "\"sp\":{\"a\":[],\"b\":[[\"T\",1],[\"U\",0]]}}\n");
+TEST(HotpotqaPredictionsTest, HaveTheOfficialFormat) {
+  EXPECT_EQ(
+      Hotpotqa().FileContents(
+          {.predictions = {{"b",
+                            {.answer = "Jos\u00e9",
+                             .facts = std::vector<HotpotqaFact>{{"T", 1},
+                                                                {"U", 0}}}},
+                           {"a", {}}}}),
+      "{\"answer\":{\"a\":\"\",\"b\":\"Jos\\u00e9\"},"
+      "\"sp\":{\"a\":[],\"b\":[[\"T\",1],[\"U\",0]]}}\n");
 }
 
 }  // namespace

@@ -19,7 +19,6 @@
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/prediction.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/task/official_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"
@@ -34,7 +33,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 absl::StatusOr<HotpotqaRecord> Parse(const std::string& json) {
-  return ParseRecord<Hotpotqa>(json, "dev.json: record 3");
+  return Hotpotqa().ParseRecord(json, "dev.json: record 3");
 }
 
 // doc/hotpotqa.md 1.2
@@ -153,22 +152,23 @@ TEST(HotpotqaReaderTest, SurvivesDamagedFiles) {
       }
       ++parsed;
       const bool official = round % 2 == 0;
-      const auto example = Hotpotqa::MakeExamples(
-          *std::move(record), {{.input = {.max_long_length = 20 + round % 40,
-                                          .max_global_length = 5 + round % 20},
-                                .official_compatibility = official},
-                               tokenizer});
+      const auto example =
+          MakeHotpotqaExample(*std::move(record), tokenizer,
+                              {.input = {.max_long_length = 20 + round % 40,
+                                         .max_global_length = 5 + round % 20},
+                               .official_compatibility = official});
       CheckOffsets(*example, tokenizer);
       const std::vector<float> facts(
           static_cast<size_t>(example->global_length()), 1.0F);
       const std::vector<float> begins_and_ends(
           2 * static_cast<size_t>(example->long_length()), 0.5F);
       const std::vector<float> type = {1, 0, 0};
-      DecodeHotpotqa(*example,
-                     {.supporting_facts = facts,
-                      .answer_type = type,
-                      .answer = begins_and_ends},
-                     {{.official_compatibility = official}, tokenizer});
+      const Hotpotqa::Output output = {.example = example,
+                                       .logits = {.supporting_facts = facts,
+                                                  .answer_type = type,
+                                                  .answer = begins_and_ends}};
+      Hotpotqa({.official_compatibility = official}, &tokenizer)
+          .Decode({&output, 1});
     }
   }
   // Many mutants hurt one text or one record only.
@@ -199,13 +199,12 @@ TEST(HotpotqaReaderTest, TakesVeryLongDocuments) {
   record.context[0].sentences.push_back("jane");
   record.supporting_facts = {{"acme", 5000}};
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
-  const auto example = Hotpotqa::MakeExamples(record, {{}, tokenizer});
+  const auto example = MakeHotpotqaExample(record, tokenizer);
   EXPECT_LE(example->long_length(), 4096);
   EXPECT_EQ(example->dropped_texts, 5000 - 44);
-  const auto whole = Hotpotqa::MakeExamples(
-      record,
-      {{.input = {.max_long_length = 1000000, .max_global_length = 10000}},
-       tokenizer});
+  const auto whole = MakeHotpotqaExample(
+      record, tokenizer,
+      {.input = {.max_long_length = 1000000, .max_global_length = 10000}});
   EXPECT_EQ(whole->long_length(), 1 + 1 + 1 + 5000 * 93 + 1);
   EXPECT_EQ(OriginalAnswerText(*whole, whole->target_span()), "jane");
 }
@@ -226,11 +225,11 @@ TEST(HotpotqaReaderTest, ReadsEveryRealRecord) {
     for (int64_t i = 0; i < file->size(); ++i) {
       const auto text = file->Read(i);
       ASSERT_TRUE(text.ok()) << text.status();
-      const auto record = ParseRecord<Hotpotqa>(*text, file->Where(i));
+      const auto record = Hotpotqa().ParseRecord(*text, file->Where(i));
       ASSERT_TRUE(record.ok()) << record.status();
       EXPECT_TRUE(record->answer.has_value()) << record->id;
       EXPECT_GE(record->supporting_facts.size(), 2u) << record->id;
-      const auto example = Hotpotqa::MakeExamples(*record, {{}, **tokenizer});
+      const auto example = MakeHotpotqaExample(*record, **tokenizer);
       CheckOffsets(*example, **tokenizer);
     }
   }

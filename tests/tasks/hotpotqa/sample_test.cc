@@ -18,8 +18,8 @@
 #include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/task/official_json.h"
 #include "tasks/text/wordpiece_tokenizer.h"
+#include "tests/tasks/hotpotqa/spec_record.h"
 
 namespace etc {
 namespace {
@@ -35,7 +35,7 @@ std::vector<HotpotqaRecord> ReadSample(const std::string& name) {
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
     const auto text = file->Read(i);
     EXPECT_TRUE(text.ok()) << text.status();
-    const auto record = ParseRecord<Hotpotqa>(*text, file->Where(i));
+    const auto record = Hotpotqa().ParseRecord(*text, file->Where(i));
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(*record);
   }
@@ -125,7 +125,7 @@ TEST_P(HotpotqaSampleTest, GivesExamplesWithoutUnknownWords) {
   EXPECT_EQ((*tokenizer)->Id("[CLS]"), 101);
   const int32_t unknown = (*tokenizer)->Id("[UNK]");
   for (const HotpotqaRecord& record : records_) {
-    const auto example = Hotpotqa::MakeExamples(record, {{}, **tokenizer});
+    const auto example = MakeHotpotqaExample(record, **tokenizer);
     EXPECT_THAT(example->long_token_ids,
                 testing::Not(testing::Contains(unknown)))
         << record.id;

@@ -1,12 +1,17 @@
 #ifndef ETC_TESTS_TASKS_HOTPOTQA_SPEC_RECORD_H_
 #define ETC_TESTS_TASKS_HOTPOTQA_SPEC_RECORD_H_
 
+#include <gtest/gtest.h>
+
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tasks/hotpotqa/example.h"
 #include "tasks/hotpotqa/raw.h"
 #include "tasks/hotpotqa/task.h"
-#include "tasks/task/official_json.h"
+#include "tasks/text/tokenizer.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
@@ -21,7 +26,7 @@ inline constexpr char kHotpotqaSpecJson[] =
     R"(["Other",["Nothing here."]]]})";
 
 inline HotpotqaRecord HotpotqaSpecRecord() {
-  const auto record = ParseRecord<Hotpotqa>(kHotpotqaSpecJson, "spec");
+  const auto record = Hotpotqa().ParseRecord(kHotpotqaSpecJson, "spec");
   return record.value();
 }
 
@@ -37,6 +42,16 @@ inline WordTokenizer HotpotqaSpecTokenizer() {
   }
   words.push_back("[CLS]");
   return WordTokenizer(words);
+}
+
+// The one example of a record.
+inline std::shared_ptr<const HotpotqaExample> MakeHotpotqaExample(
+    HotpotqaRecord record, const Tokenizer& tokenizer,
+    const HotpotqaOptions& options = {}) {
+  const auto examples =
+      Hotpotqa(options, &tokenizer).MakeExamples(std::move(record), "record");
+  EXPECT_EQ(examples.value().size(), 1u);
+  return examples->front();
 }
 
 }  // namespace etc

@@ -48,8 +48,8 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const nlohmann::json& options, TaskSettings settings,
     std::shared_ptr<const Tokenizer> tokenizer) {
   settings.max_global_length = 256;
-  return etc::MakeTask<Hotpotqa>(options, "f.json: hotpotqa", settings,
-                                 std::move(tokenizer));
+  return etc::MakeTask<Hotpotqa>(MakeHotpotqaHead, options, "f.json: hotpotqa",
+                                 settings, std::move(tokenizer));
 }
 
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeSpecTask(
@@ -279,7 +279,8 @@ TEST_P(HotpotqaRealDataTest, ScoresOneForGoldFedBack) {
     predictions->Add(batch, logits);
   }
   TemporaryDirectory directory;
-  const auto score = ScoreFiles<Hotpotqa>(
+  const auto score = ScoreFiles(
+      Hotpotqa(),
       {.gold = path_,
        .predictions = directory.Write("p.json", predictions->FileContents())});
   ASSERT_TRUE(score.ok()) << score.status();
@@ -320,7 +321,7 @@ TEST_P(HotpotqaRealDataTest, GoesThroughAModelWithRandomWeights) {
   config.intermediate_size = 8;
   torch::manual_seed(5);
   EtcModel model(config);
-  const auto head = Hotpotqa::MakeHead(
+  const auto head = MakeHotpotqaHead(
       config, {.official_compatibility = GetParam().official_compatibility});
   const auto predictions = task_->MakePredictions();
   for (const auto& example : examples_) {
@@ -336,7 +337,8 @@ TEST_P(HotpotqaRealDataTest, GoesThroughAModelWithRandomWeights) {
     predictions->Add(batch, logits);
   }
   TemporaryDirectory directory;
-  const auto score = ScoreFiles<Hotpotqa>(
+  const auto score = ScoreFiles(
+      Hotpotqa(),
       {.gold = path_,
        .predictions = directory.Write("p.json", predictions->FileContents())});
   ASSERT_TRUE(score.ok()) << score.status();

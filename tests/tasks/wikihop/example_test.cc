@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tasks/wikihop/task.h"
 #include "tests/tasks/text/word_tokenizer.h"
 
@@ -41,9 +42,13 @@ WikihopRecord SpecRecord() {  // doc/wikihop.md 1.2
 
 absl::StatusOr<std::shared_ptr<const WikihopExample>> Make(
     const WikihopRecord& record, WikihopOptions options = {}) {
-  options.split_sentences = SplitAtFullStops;
-  return Wikihop::MakeExamples(
-      record, {options, WordTokenizer(Words()), "f: record 0"});
+  options.input.split_sentences = SplitAtFullStops;
+  const WordTokenizer tokenizer(Words());
+  ETC_ASSIGN_OR_RETURN(
+      const auto examples,
+      Wikihop(options, &tokenizer).MakeExamples(record, "f: record 0"));
+  EXPECT_EQ(examples.size(), 1u);
+  return examples.front();
 }
 
 std::shared_ptr<const WikihopExample> MakeOrDie(

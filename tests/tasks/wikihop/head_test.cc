@@ -67,7 +67,7 @@ constexpr float kMasked = -10000.0f;
 torch::Tensor LossesOf(double label_smoothing, const torch::Tensor& logits,
                        const Batch& batch) {
   const auto head =
-      Wikihop::MakeHead(SmallConfig(), {.label_smoothing = label_smoothing});
+      MakeWikihopHead(SmallConfig(), {.label_smoothing = label_smoothing});
   return head->Losses({logits}, batch);
 }
 
@@ -101,7 +101,7 @@ TEST(WikihopHeadTest, RefusesALossWithoutAnswer) {
 
 TEST(WikihopHeadTest, MasksWhatIsNoCandidateToExactlyMinus10000) {
   torch::manual_seed(1);
-  const auto head = Wikihop::MakeHead(SmallConfig(), {});
+  const auto head = MakeWikihopHead(SmallConfig(), {});
   head->eval();
   const Batch batch = MakeBatch({MakeExample(3, 2, 0), MakeExample(1, 0, 0)});
   EtcOutput encoded;
@@ -116,7 +116,7 @@ TEST(WikihopHeadTest, MasksWhatIsNoCandidateToExactlyMinus10000) {
 
 TEST(WikihopHeadTest, IsThePostNormBlockOfTheSpec) {  // doc/wikihop.md 5
   torch::manual_seed(2);
-  const auto head = Wikihop::MakeHead(SmallConfig(), {});
+  const auto head = MakeWikihopHead(SmallConfig(), {});
   head->eval();
   torch::NoGradGuard no_grad;
   auto parameters = head->named_parameters();
@@ -159,7 +159,7 @@ TEST(WikihopHeadTest, StartsAsKerasAndBertDo) {
   EtcConfig config = SmallConfig();
   config.hidden_size = 64;
   config.intermediate_size = 256;
-  const auto head = Wikihop::MakeHead(config, {});
+  const auto head = MakeWikihopHead(config, {});
   const auto parameters = head->named_parameters();
   // Glorot: uniform up to sqrt(6 / (64 + 256)), so its deviation is that over
   // sqrt(3).
@@ -182,7 +182,7 @@ TEST(WikihopHeadTest, StartsAsKerasAndBertDo) {
 
 TEST(WikihopHeadTest, DropsOutInTrainingOnly) {
   torch::manual_seed(3);
-  const auto head = Wikihop::MakeHead(SmallConfig(), {});
+  const auto head = MakeWikihopHead(SmallConfig(), {});
   EtcOutput encoded;
   encoded.global_output = torch::randn({1, 3, 8});
   const Batch batch = MakeBatch({MakeExample(3, 0, 0)});
@@ -193,8 +193,7 @@ TEST(WikihopHeadTest, DropsOutInTrainingOnly) {
 }
 
 TEST(WikihopHeadTest, CanDoWithoutItsFinalLayer) {
-  const auto head =
-      Wikihop::MakeHead(SmallConfig(), {.add_final_layer = false});
+  const auto head = MakeWikihopHead(SmallConfig(), {.add_final_layer = false});
   EXPECT_EQ(head->named_parameters().size(), 2u);
   EtcOutput encoded;
   encoded.global_output = torch::randn({1, 2, 8});
@@ -207,9 +206,9 @@ TEST(WikihopHeadTest, CanDoWithoutItsFinalLayer) {
 }
 
 TEST(WikihopHeadTest, RefusesWhatDoesNotBelongTogether) {
-  EXPECT_THROW(Wikihop::MakeHead(SmallConfig(), {.label_smoothing = 1.0}),
+  EXPECT_THROW(MakeWikihopHead(SmallConfig(), {.label_smoothing = 1.0}),
                c10::Error);
-  const auto head = Wikihop::MakeHead(SmallConfig(), {});
+  const auto head = MakeWikihopHead(SmallConfig(), {});
   EtcOutput encoded;
   encoded.global_output = torch::randn({1, 4, 8});
   const Batch batch = MakeBatch({MakeExample(3, 0, 0)});

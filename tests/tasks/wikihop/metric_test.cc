@@ -15,7 +15,6 @@
 #include "tasks/wikihop/task.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/tasks/text/word_tokenizer.h"
 
 namespace etc {
 namespace {
@@ -29,17 +28,16 @@ TEST(WikihopDecodeTest, TakesTheFirstMaximumOfCandidatesOnly) {
   auto example = std::make_shared<WikihopExample>();
   example->candidates = {"a", "b", "c"};
   const std::vector<float> logits = {-3.0f, -1.0f, -1.0f, 7.0f};
-  EXPECT_EQ(
-      Wikihop::Decode({.example = example, .logits = {.candidates = logits}},
-                      {{}, WordTokenizer({})}),
-      "b");
+  const Wikihop::Output output = {.example = example,
+                                  .logits = {.candidates = logits}};
+  EXPECT_EQ(Wikihop().Decode({&output, 1}), "b");
 }
 
 TEST(WikihopPredictionsTest, AreTheOfficialSubmission) {
-  EXPECT_EQ(Wikihop::FileContents({.predictions = {{"WH_dev_1", "z\u00fcrich"},
-                                                   {"WH_dev_0", "a \"b\""}}}),
+  EXPECT_EQ(Wikihop().FileContents({.predictions = {{"WH_dev_1", "z\u00fcrich"},
+                                                    {"WH_dev_0", "a \"b\""}}}),
             "{\"WH_dev_1\":\"z\\u00fcrich\",\"WH_dev_0\":\"a \\\"b\\\"\"}\n");
-  EXPECT_EQ(Wikihop::FileContents({}), "{}\n");
+  EXPECT_EQ(Wikihop().FileContents({}), "{}\n");
 }
 
 class ScoreWikihopTest : public testing::Test {
@@ -52,9 +50,9 @@ class ScoreWikihopTest : public testing::Test {
 
   absl::StatusOr<Metrics> Score(const std::string& predictions,
                                 const std::string& gold = kGold) {
-    return ScoreFiles<Wikihop>(
-        {.gold = directory_.Write("gold.json", gold),
-         .predictions = directory_.Write("predictions.json", predictions)});
+    return ScoreFiles(Wikihop(), {.gold = directory_.Write("gold.json", gold),
+                                  .predictions = directory_.Write(
+                                      "predictions.json", predictions)});
   }
 
   std::string Message(const std::string& predictions,
@@ -124,15 +122,16 @@ TEST(ScoreWikihopRealTest, GivesGoldAnswersFullMarks) {
     ById<std::string> gold;
     for (int64_t i = 0; i < file->size(); ++i) {
       const auto answer =
-          ParseGold<Wikihop>(*file->Read(i), file->Where(i), {});
+          Wikihop().ParseGold(*file->Read(i), file->Where(i), {});
       ASSERT_TRUE(answer.ok()) << answer.status();
       gold.emplace_back(answer->first, *answer->second);
     }
     TemporaryDirectory directory;
-    const auto score = ScoreFiles<Wikihop>(
+    const auto score = ScoreFiles(
+        Wikihop(),
         {.gold = path,
          .predictions = directory.Write(
-             "p.json", Wikihop::FileContents({.predictions = gold}))});
+             "p.json", Wikihop().FileContents({.predictions = gold}))});
     ASSERT_TRUE(score.ok()) << score.status();
     EXPECT_EQ(static_cast<int64_t>(gold.size()), file->size());
     EXPECT_THAT(*score,

@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_scanner.h"
-#include "tasks/task/official_json.h"
 #include "tasks/wikihop/task.h"
 #include "tests/support/mutation.h"
 #include "tests/support/shared_data.h"
@@ -25,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<WikihopRecord> Parse(const std::string& json) {
-  return ParseRecord<Wikihop>(json, "dev.json: record 3");
+  return Wikihop().ParseRecord(json, "dev.json: record 3");
 }
 
 TEST(WikihopRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/wikihop.md 1.2
@@ -175,7 +174,7 @@ TEST(WikihopRecordTest, ReadsEveryRealRecord) {
     for (int64_t i = 0; i < file->size(); ++i) {
       const auto text = file->Read(i);
       ASSERT_TRUE(text.ok()) << text.status();
-      const auto record = ParseRecord<Wikihop>(*text, file->Where(i));
+      const auto record = Wikihop().ParseRecord(*text, file->Where(i));
       ASSERT_TRUE(record.ok()) << record.status();
       EXPECT_TRUE(record->label.has_value()) << record->id;
       EXPECT_GE(record->supports.size(), 2u) << record->id;

@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tasks/data/record_file.h"
-#include "tasks/task/official_json.h"
 #include "tasks/text/text_folding.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tasks/wikihop/example.h"
@@ -33,7 +32,7 @@ std::vector<WikihopRecord> ReadSample(const std::string& name) {
   const auto file = RecordFile::Open(SamplePath(name));
   EXPECT_TRUE(file.ok()) << file.status();
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
-    auto record = ParseRecord<Wikihop>(*file->Read(i), file->Where(i));
+    auto record = Wikihop().ParseRecord(*file->Read(i), file->Where(i));
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(*std::move(record));
   }
@@ -114,14 +113,15 @@ TEST_P(WikihopSampleTest, HasAVocabularyForAllItsWords) {
   const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const int32_t unknown = (*tokenizer)->Id("[UNK]");
+  const Wikihop wikihop({}, tokenizer->get());
   for (const WikihopRecord& record : records_) {
-    const auto example =
-        Wikihop::MakeExamples(record, {{}, **tokenizer, "sample"});
-    ASSERT_TRUE(example.ok()) << example.status();
-    EXPECT_THAT((*example)->long_token_ids,
+    const auto examples = wikihop.MakeExamples(record, "sample");
+    ASSERT_TRUE(examples.ok()) << examples.status();
+    ASSERT_EQ(examples->size(), 1u);
+    EXPECT_THAT(examples->front()->long_token_ids,
                 testing::Not(testing::Contains(unknown)))
         << record.id;
-    EXPECT_LE((*example)->long_length(), 120) << record.id;
+    EXPECT_LE(examples->front()->long_length(), 120) << record.id;
   }
 }
 

@@ -53,7 +53,7 @@ std::shared_ptr<const Tokenizer> SmallTokenizer(bool lower_cases = true) {
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const nlohmann::json& options, EtcConfig config = BertConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = SmallTokenizer()) {
-  return etc::MakeTask<Wikihop>(options, "f.json: wikihop",
+  return etc::MakeTask<Wikihop>(MakeWikihopHead, options, "f.json: wikihop",
                                 {.model = config, .max_global_length = 430},
                                 std::move(tokenizer));
 }
@@ -221,12 +221,12 @@ class WikihopRealDataTest : public testing::TestWithParam<std::string> {
 
   // The examples of a task that splits documents so.
   Examples ExamplesWith(SentenceSplitter split) {
-    auto task =
-        etc::MakeTask<Wikihop>(nlohmann::json::object(), "f.json: wikihop",
-                               {.model = BertConfig(),
-                                .max_global_length = 430,
-                                .split_sentences = std::move(split)},
-                               tokenizer_);
+    auto task = etc::MakeTask<Wikihop>(
+        MakeWikihopHead, nlohmann::json::object(), "f.json: wikihop",
+        {.model = BertConfig(),
+         .max_global_length = 430,
+         .split_sentences = std::move(split)},
+        tokenizer_);
     EXPECT_TRUE(task.ok()) << task.status();
     return ReadExamples(**task, path_);
   }
@@ -314,7 +314,8 @@ TEST_P(WikihopRealDataTest, ScoresGoldAnswersFedBackWithOne) {
   predictions->Add(batch, {logits});
   EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 1.0)));
   TemporaryDirectory directory;
-  const auto score = ScoreFiles<Wikihop>(
+  const auto score = ScoreFiles(
+      Wikihop(),
       {.gold = path_,
        .predictions = directory.Write("p.json", predictions->FileContents())});
   ASSERT_TRUE(score.ok()) << score.status();
