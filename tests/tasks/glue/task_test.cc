@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeGlue(
     const nlohmann::json& options, const EtcConfig& model = SmallConfig(),
     int64_t length = 128) {
   return MakeTask<Glue>(
-      options, "f.json: glue",
+      MakeGlueHead, options, "f.json: glue",
       {.model = model, .max_long_length = length, .max_global_length = length},
       Words());
 }
@@ -135,9 +135,9 @@ TEST(GlueTaskTest, ScoresItsFileAsTrainingDoes) {
   EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 0.5)));
   EXPECT_EQ(task->main_metric(), "accuracy");
   const auto options = ReadTaskOptions<Glue>({{"name", "rte"}}, "f.json: glue");
-  const auto scores = ScoreFiles<Glue>(
-      {.gold = gold, .predictions = directory.Write("RTE.tsv", file)}, {},
-      *options);
+  const auto scores = ScoreFiles(
+      Glue(*options),
+      {.gold = gold, .predictions = directory.Write("RTE.tsv", file)});
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_THAT(*scores, ElementsAre(Pair("accuracy", 0.5),
                                    Pair("distinct_predictions", 1)));
@@ -389,7 +389,7 @@ class HuggingFaceHeadTest : public testing::Test {
     EXPECT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->model.hidden_act, "gelu_erf");
     auto tokenizer = LoadWordPieceTokenizer(imported + "/vocab.txt", {});
-    auto task = MakeTask<Glue>({{"name", "mrpc"}}, "f.json: glue",
+    auto task = MakeTask<Glue>(MakeGlueHead, {{"name", "mrpc"}}, "f.json: glue",
                                {.model = config->model}, *std::move(tokenizer));
     EXPECT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);
