@@ -23,7 +23,7 @@
 #include "tasks/classify/prediction.h"
 #include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
-#include "tasks/task/benchmark_task.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/task/score_files.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/gzip_member.h"

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/glue/task.h"
-#include "tasks/task/benchmark_task.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/scoring.h"
 #include "tests/support/shared_data.h"
