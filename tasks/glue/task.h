@@ -46,9 +46,10 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
   using Benchmark::Benchmark;
 
   BenchmarkInfo info() const override;
-  // That of the task; there must be one.
+  // The main metric of the task; empty if the options say no task, as without
+  // a configuration, where ReadFile gives the error.
   std::string main_metric() const override {
-    return options().task->main_metric();
+    return options().task == nullptr ? "" : options().task->main_metric();
   }
 
   // Required: `name`.

@@ -26,6 +26,7 @@
 #include "tasks/data/example_outline.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/inputs/text_head.h"
+#include "tasks/registry.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/task.h"
@@ -141,6 +142,20 @@ TEST(GlueTaskTest, ScoresItsFileAsTrainingDoes) {
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_THAT(*scores, ElementsAre(Pair("accuracy", 0.5),
                                    Pair("distinct_predictions", 1)));
+}
+
+TEST(GlueTaskTest, IsNotScoredWithoutAConfiguration) {
+  TemporaryDirectory directory;
+  const auto entry = FindTask("glue");
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  const auto scores =
+      (*entry)->score({.gold = directory.Write("dev.tsv", kRte),
+                       .predictions = directory.Write(
+                           "RTE.tsv", "index\tprediction\n0\tentailment\n")},
+                      ScoringRules::kDefault, /*options=*/nullptr, "", {});
+  EXPECT_THAT(Message(scores.status()),
+              HasSubstr("dev.tsv can only be read when it is known which task "
+                        "of GLUE it is of: give a configuration"));
 }
 
 TEST(GlueTaskTest, PredictsScoresThatTheFileRoundsAndBounds) {
