@@ -49,7 +49,7 @@ class Classify final
   NeededLengths Lengths(const Options& options) const override {
     return LengthsOfTexts(options.input);
   }
-  // FindTextMarks.
+  // Looks up what stands around texts (FindTextMarks).
   absl::Status UseVocabulary(const Tokenizer& tokenizer,
                              Options* options) const override {
     return FindTextMarks(tokenizer, &options->marks);
@@ -67,7 +67,7 @@ class Classify final
   absl::Status CompleteOptions(const DataConfig& data,
                                nlohmann::json* json) const override;
 
-  // ReadClassifyFile, of any use.
+  // Reads a file by ReadClassifyFile, without regard to its use.
   absl::StatusOr<std::vector<FileRecord>> ReadFile(
       const std::string& path, const RecordLimits& limits) const override;
   // Reads the fields of a record. Labels may be numbers and booleans as well,

@@ -38,7 +38,8 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // Room for a question, its marks and a piece of the context, and of ETC's
   // global input for the question and a sentence.
   NeededLengths Lengths(const Options& options) const override;
-  // kInvalidArgument for a vocabulary without FindTextMarks.
+  // Looks up what stands around texts.
+  //   kInvalidArgument  what FindTextMarks says
   absl::Status UseVocabulary(const Tokenizer& tokenizer,
                              Options* options) const override {
     return FindTextMarks(tokenizer, &options->marks);
@@ -72,7 +73,7 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   int64_t NumExamples(const Example& example) const override {
     return example.document->num_windows;
   }
-  // DecodeSquad, of windows in any order.
+  // Predicts by DecodeSquad; windows may come in any order.
   Prediction Decode(Outputs windows) const override;
   Gold GoldOf(const Example& example) const override {
     return example.document->gold;
@@ -84,7 +85,7 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   //   kInvalidArgument  a value is neither a text nor a list of candidates, one
   //                     at least
   PredictionsOr ReadPredictions(const std::string& path) const override;
-  // {"ID": "text", ...} (doc/squad.md 8).
+  // Writes {"ID": "text", ...} (doc/squad.md 8).
   std::string FileContents(const Answers& answers) const override;
   // "nbest_" and, in version 2.0, "null_odds_".
   std::vector<PredictionFile> MoreFiles(const Answers& answers) const override;
