@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "tasks/classify/records.h"
+#include "tasks/classify/task.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/task/official_json.h"
 
 namespace etc {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 // has one, and its place. With on_bad_record "skip", records with a mistake and
 // errors of `take` are passed over.
 absl::Status ForEachAnswer(
-    const DataConfig& data, const ClassifyOptions& options, ClassifyFileUse use,
+    const DataConfig& data, const Classify& classify, ClassifyFileUse use,
     const std::function<absl::Status(const ClassifyAnswer& answer,
                                      const std::string& where)>& take) {
   const bool skips = data.on_bad_record == "skip";
@@ -31,16 +31,12 @@ absl::Status ForEachAnswer(
       ReadAllFiles(
           use == ClassifyFileUse::kTraining ? data.train : data.dev,
           [&](const std::string& path, const RecordLimits& limits) {
-            return ReadClassifyFile(path, options, use, limits);
+            return ReadClassifyFile(path, classify.options(), use, limits);
           },
           /*listener=*/nullptr, RecordLimitsOf(data)));
   for (const FileRecord& file_record : records) {
     const std::string& where = file_record.where;
-    const auto record = ParseObject<ClassifyRecord>(
-        file_record.json, where,
-        [&](JsonObjectReader& reader, ClassifyRecord* read) {
-          ReadClassifyRecord(reader, options, read);
-        });
+    const auto record = classify.ParseRecord(file_record.json, where);
     absl::Status status = record.status();
     if (status.ok() && record->answer.has_value()) {
       status = take(*record->answer, where);
@@ -148,41 +144,40 @@ absl::Status AddNumbers(const Collected& train, const ClassifyOptions& options,
 
 }  // namespace
 
-absl::Status CompleteClassifyOptions(const ClassifyOptions& options,
-                                     const DataConfig& data,
-                                     nlohmann::json* json) {
+absl::Status Classify::CompleteOptions(const DataConfig& data,
+                                       nlohmann::json* json) const {
   if (data.train.empty()) {
     return absl::OkStatus();  // training says so
   }
   const std::string files = absl::StrJoin(data.train, ", ");
-  ClassifyOptions completed = options;
+  Options completed = options();
   const auto check = [&](const ClassifyAnswer& answer,
                          const std::string& where) {
     return IndicesOfLabels(answer, completed, where).status();
   };
   Collected train;
   ETC_RETURN_IF_ERROR(ForEachAnswer(
-      data, options, ClassifyFileUse::kTraining,
+      data, *this, ClassifyFileUse::kTraining,
       [&](const ClassifyAnswer& answer, const std::string& where) {
         // Listed labels are all that there may be.
         absl::Status status =
-            options.labels.empty() ? absl::OkStatus() : check(answer, where);
+            options().labels.empty() ? absl::OkStatus() : check(answer, where);
         if (status.ok()) {
           train.Add(answer);
         }
         return status;
       }));
-  if (options.type == ClassifyType::kNumber) {
-    ETC_RETURN_IF_ERROR(AddNumbers(train, options, files, json));
-  } else if (options.labels.empty()) {
-    ETC_ASSIGN_OR_RETURN(completed.labels, LabelsOf(train, options, files));
+  if (options().type == ClassifyType::kNumber) {
+    ETC_RETURN_IF_ERROR(AddNumbers(train, options(), files, json));
+  } else if (options().labels.empty()) {
+    ETC_ASSIGN_OR_RETURN(completed.labels, LabelsOf(train, options(), files));
     (*json)["labels"] = completed.labels;
   }
-  if (options.balances_classes) {
+  if (options().balances_classes) {
     ETC_ASSIGN_OR_RETURN((*json)["class_weights"],
                          BalancedWeights(train, completed.labels, files));
   }
-  return ForEachAnswer(data, options, ClassifyFileUse::kAny, check);
+  return ForEachAnswer(data, *this, ClassifyFileUse::kAny, check);
 }
 
 }  // namespace etc

@@ -1,4 +1,4 @@
-#include "tasks/classify/data_summary.h"
+// Lines about the data of a run.
 
 #include <algorithm>
 #include <cstddef>
@@ -6,15 +6,17 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <string>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/utf8.h"
-#include "tasks/classify/records.h"
-#include "tasks/task/official_json.h"
+#include "tasks/classify/task.h"
+#include "tasks/data/record_source.h"
 #include "tasks/text/text_folding.h"
 
 namespace etc {
@@ -55,14 +57,11 @@ size_t HashOfTexts(const ClassifyRecord& record) {
 // Returns the statistics of `records`, without those that have an error;
 // `known` counts the records whose text is in `other`.
 Summary Summarize(const std::vector<FileRecord>& records,
-                  const ClassifyOptions& options, const Summary& other) {
+                  const Classify& classify, const Summary& other) {
   Summary summary;
   for (const FileRecord& file_record : records) {
-    const auto record = ParseObject<ClassifyRecord>(
-        file_record.json, file_record.where,
-        [&](JsonObjectReader& reader, ClassifyRecord* read) {
-          ReadClassifyRecord(reader, options, read);
-        });
+    const auto record =
+        classify.ParseRecord(file_record.json, file_record.where);
     if (!record.ok()) {
       continue;
     }
@@ -156,16 +155,16 @@ void AddLabelWarnings(const Summary& train, const ClassifyOptions& options,
 
 }  // namespace
 
-std::vector<std::string> DescribeClassifyData(
-    const std::vector<FileRecord>& train, const std::vector<FileRecord>& dev,
-    const ClassifyOptions& options) {
-  const Summary of_train = Summarize(train, options, Summary());
-  const Summary of_dev = Summarize(dev, options, of_train);
-  std::vector<std::string> lines = {LineOf("training", of_train, options)};
+std::vector<std::string> Classify::DescribeRecords(
+    const std::vector<FileRecord>& train,
+    const std::vector<FileRecord>& dev) const {
+  const Summary of_train = Summarize(train, *this, Summary());
+  const Summary of_dev = Summarize(dev, *this, of_train);
+  std::vector<std::string> lines = {LineOf("training", of_train, options())};
   if (of_dev.documents > 0) {
-    lines.push_back(LineOf("evaluation", of_dev, options));
+    lines.push_back(LineOf("evaluation", of_dev, options()));
   }
-  AddLabelWarnings(of_train, options, &lines);
+  AddLabelWarnings(of_train, options(), &lines);
   if (of_dev.known > 0) {
     lines.push_back(absl::StrCat(
         "warning: ", of_dev.known, " of the ",

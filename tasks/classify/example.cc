@@ -27,15 +27,16 @@ struct Pieces {
 };
 
 Pieces PiecesOf(const std::vector<std::string>& texts,
-                const Classify::Context& context) {
+                const Classify& classify) {
+  const InputOptions& input = classify.options().input;
   Pieces pieces;
   for (const std::string& text : texts) {
-    if (!context.options.input.has_long_tokens) {
-      pieces.Add(context.tokenizer.Encode(text));
+    if (!input.has_long_tokens) {
+      pieces.Add(classify.tokenizer().Encode(text));
       continue;
     }
-    for (const auto& [begin, end] : context.options.split_sentences(text)) {
-      pieces.Add(context.tokenizer.Encode(absl::string_view(text).substr(
+    for (const auto& [begin, end] : input.split_sentences(text)) {
+      pieces.Add(classify.tokenizer().Encode(absl::string_view(text).substr(
           static_cast<size_t>(begin), static_cast<size_t>(end - begin))));
     }
   }
@@ -64,35 +65,34 @@ TextPieces WithinRoom(Pieces pieces, int64_t* room, ClassifyExample* example) {
 
 }  // namespace
 
-absl::Status Classify::CheckRecord(const Record& record, const Options& options,
-                                   const std::string& where) {
-  return record.answer.has_value() && !options.labels.empty()
-             ? IndicesOfLabels(*record.answer, options, where).status()
+absl::Status Classify::CheckRecord(const Record& record,
+                                   const std::string& where) const {
+  return record.answer.has_value() && !options().labels.empty()
+             ? IndicesOfLabels(*record.answer, options(), where).status()
              : absl::OkStatus();
 }
 
-ExampleOr<ClassifyExample> Classify::MakeExamples(const Record& record,
-                                                  const Context& context) {
-  const auto& [options, tokenizer, where] = context;
+Classify::ExamplesOr Classify::MakeExamples(Record record,
+                                            const std::string& where) const {
   auto example = std::make_shared<ClassifyExample>();
-  example->record_id = record.id;
+  example->record_id = std::move(record.id);
   example->id_kind =
       record.has_id ? Example::IdKind::kUnique : Example::IdKind::kNumber;
   example->has_answer = record.answer.has_value();
   if (record.answer.has_value()) {
     example->answer = *record.answer;
-    if (!options.labels.empty()) {
+    if (!options().labels.empty()) {
       ETC_ASSIGN_OR_RETURN(example->labels,
-                           IndicesOfLabels(*record.answer, options, where));
+                           IndicesOfLabels(*record.answer, options(), where));
     }
   }
   const bool is_pair = record.text_b.has_value();
-  Pieces a = PiecesOf(record.texts, context);
-  Pieces b = is_pair ? PiecesOf({*record.text_b}, context) : Pieces();
-  example->dropped_pieces = CutLongerText(RoomForPieces(options.input, is_pair),
-                                          &a.tokens, &b.tokens);
-  int64_t room = RoomForSentences(options.input);
-  if (!options.input.has_long_tokens) {
+  Pieces a = PiecesOf(record.texts, *this);
+  Pieces b = is_pair ? PiecesOf({*record.text_b}, *this) : Pieces();
+  example->dropped_pieces = CutLongerText(
+      RoomForPieces(options().input, is_pair), &a.tokens, &b.tokens);
+  int64_t room = RoomForSentences(options().input);
+  if (!options().input.has_long_tokens) {
     a.sentences.clear();
     b.sentences.clear();
   }
@@ -101,8 +101,8 @@ ExampleOr<ClassifyExample> Classify::MakeExamples(const Record& record,
   if (is_pair) {
     text_b = WithinRoom(std::move(b), &room, example.get());
   }
-  WriteTexts(text, text_b, options.marks, options.input, example.get());
-  return example;
+  WriteTexts(text, text_b, options().marks, options().input, example.get());
+  return ExamplesOr({std::move(example)});
 }
 
 }  // namespace etc

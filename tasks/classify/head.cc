@@ -22,7 +22,7 @@ int64_t NumOutputs(const ClassifyOptions& options) {
                                 : static_cast<int64_t>(options.labels.size());
 }
 
-// Classify::MakeHead says what it computes.
+// See MakeClassifyHead.
 class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits>,
                      public NamedOutputs {
  public:
@@ -131,8 +131,8 @@ class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits>,
 
 }  // namespace
 
-Classify::HeadPtr Classify::MakeHead(const EtcConfig& model,
-                                     const Options& options) {
+Classify::HeadPtr MakeClassifyHead(const EtcConfig& model,
+                                   const ClassifyOptions& options) {
   return std::make_shared<ClassifyHead>(model, options);
 }
 

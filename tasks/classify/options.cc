@@ -7,8 +7,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/json_reader.h"
 #include "base/utf8.h"
 #include "nlohmann/json.hpp"
+#include "tasks/classify/task.h"
 
 namespace etc {
 namespace {
@@ -129,7 +131,7 @@ void ReadClassWeights(JsonObjectReader& reader, ClassifyOptions* options) {
 
 }  // namespace
 
-void ReadClassifyOptions(JsonObjectReader& reader, ClassifyOptions* options) {
+void Classify::ReadOptions(JsonObjectReader& reader, Options* options) const {
   ReadName<ClassifyFormat>(reader, "format",
                            {{"json", ClassifyFormat::kJson},
                             {"csv", ClassifyFormat::kCsv},

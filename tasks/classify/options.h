@@ -6,13 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "base/json_reader.h"
-#include "nlohmann/json_fwd.hpp"
-#include "tasks/config/config.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/text/sentence_splitter.h"
 
 namespace etc {
 
@@ -25,7 +20,6 @@ enum class ClassifyFormat { kByName, kJson, kCsv, kTsv };
 // The object "classify" of a configuration.
 struct ClassifyOptions {
   InputOptions input = {};
-  SentenceSplitter split_sentences = SplitSentences;
   // Ids of [CLS] and [SEP].
   TextMarks marks = {};
 
@@ -59,22 +53,6 @@ struct ClassifyOptions {
   std::string text_b_or_default() const { return text_b.value_or("text_b"); }
   std::string id_or_default() const { return id.value_or("id"); }
 };
-
-// Reads them; mistakes are noted in the reader.
-void ReadClassifyOptions(JsonObjectReader& reader, ClassifyOptions* options);
-
-// Adds to `json`, which `options` were read from, what it does not say and the
-// training data do: the labels, sorted; weights n / (C n_c) of the labels for
-// "balanced", with n_c of n documents having label c of C; mean and standard
-// deviation of numbers. Reads all files of `data` once, so that mistakes in
-// them are seen before the training, and keeps nothing of them.
-//   kInvalidArgument  a mistake in a record (none if `data.on_bad_record` is
-//                     "skip"), such as a label in dev that training does not
-//                     have; fewer than two labels; more than half as many
-//                     labels as documents, which is most likely another column
-absl::Status CompleteClassifyOptions(const ClassifyOptions& options,
-                                     const DataConfig& data,
-                                     nlohmann::json* json);
 
 }  // namespace etc
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
+#include "tasks/classify/task.h"
 #include "tasks/task/official_json.h"
 
 namespace etc {
@@ -158,15 +159,14 @@ ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
                          std::numeric_limits<double>::max()))}};
 }
 
-absl::StatusOr<ById<ClassifyPrediction>> ReadClassifyPredictions(
-    const std::string& path) {
-  return ReadById<ClassifyPrediction>(path, ParseLine);
+Classify::PredictionsOr Classify::ReadPredictions(
+    const std::string& path) const {
+  return ReadById<Prediction>(path, ParseLine);
 }
 
-std::string ClassifyPredictionsToJson(
-    const ById<ClassifyPrediction>& predictions) {
+std::string Classify::FileContents(const Answers& answers) const {
   std::string lines;
-  for (const auto& [id, prediction] : predictions) {
+  for (const auto& [id, prediction] : answers.predictions) {
     lines += LineOf(id, prediction);
   }
   return lines;

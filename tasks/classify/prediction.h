@@ -5,10 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "tasks/classify/example.h"
-#include "tasks/task/scoring.h"
 
 namespace etc {
 
@@ -25,20 +23,6 @@ struct ClassifyPrediction {
 // Probabilities have 6 decimals, numbers 7 digits.
 ClassifyPrediction DecodeClassify(absl::Span<const float> outputs,
                                   const ClassifyOptions& options);
-
-// Reads and writes a line for each document:
-//
-//   {"id": "7", "label": "food", "probabilities": {"food": 0.93, "music":
-//   0.07}}
-//   {"id": "7", "labels": ["food", "music"], "probabilities": {...}}
-//   {"id": "7", "value": 3.25}
-//
-// Reading does without the probabilities.
-//   kInvalidArgument  a line that is none of these, by its number
-absl::StatusOr<ById<ClassifyPrediction>> ReadClassifyPredictions(
-    const std::string& path);
-std::string ClassifyPredictionsToJson(
-    const ById<ClassifyPrediction>& predictions);
 
 }  // namespace etc
 

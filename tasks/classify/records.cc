@@ -15,10 +15,12 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/gzip_file.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "tasks/classify/table.h"
+#include "tasks/classify/task.h"
 #include "tasks/data/record_file.h"
 
 namespace etc {
@@ -262,14 +264,17 @@ absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
              : ReadTable(path, TableFormat::kTsv, options, use);
 }
 
-void ReadClassifyRecord(JsonObjectReader& reader,
-                        const ClassifyOptions& options,
-                        ClassifyRecord* record) {
+absl::StatusOr<std::vector<FileRecord>> Classify::ReadFile(
+    const std::string& path, const RecordLimits& limits) const {
+  return ReadClassifyFile(path, options(), ClassifyFileUse::kAny, limits);
+}
+
+void Classify::ReadRecord(JsonObjectReader& reader, Record* record) const {
   // "dev.jsonl: record 17"
   record->id = reader.where().substr(reader.where().rfind(' ') + 1);
   reader.Optional(kRowField, &record->id);
-  const std::string id = options.id_or_default();
-  if (const json* value = reader.Raw(id, options.id.has_value())) {
+  const std::string id = options().id_or_default();
+  if (const json* value = reader.Raw(id, options().id.has_value())) {
     const std::optional<std::string> text = ScalarOf(*value);
     record->has_id = true;
     if (text.has_value()) {
@@ -279,8 +284,8 @@ void ReadClassifyRecord(JsonObjectReader& reader,
                                    value->is_number() ? kOfScalar : ""));
     }
   }
-  ReadTexts(reader, options, record);
-  ReadAnswer(reader, options, record);
+  ReadTexts(reader, options(), record);
+  ReadAnswer(reader, options(), record);
 }
 
 absl::StatusOr<std::vector<int64_t>> IndicesOfLabels(

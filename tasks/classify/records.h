@@ -1,11 +1,11 @@
 #ifndef ETC_TASKS_CLASSIFY_RECORDS_H_
 #define ETC_TASKS_CLASSIFY_RECORDS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/json_reader.h"
 #include "tasks/classify/example.h"
 #include "tasks/data/record_source.h"
 
@@ -21,13 +21,7 @@ enum class ClassifyFileUse { kAny, kTraining };
 //                     training is that of the answers as well
 absl::StatusOr<std::vector<FileRecord>> ReadClassifyFile(
     const std::string& path, const ClassifyOptions& options,
-    ClassifyFileUse use = ClassifyFileUse::kAny,
-    const RecordLimits& limits = {});
-
-// The fields of a record. Labels may be numbers and booleans as well, and are
-// then spelt as in JSON; so may ids.
-void ReadClassifyRecord(JsonObjectReader& reader,
-                        const ClassifyOptions& options, ClassifyRecord* record);
+    ClassifyFileUse use, const RecordLimits& limits);
 
 // The indices of an answer's labels among those of the options.
 //   kInvalidArgument  "<where>: label should be one of a, b, but is "c""

@@ -45,13 +45,25 @@ std::string DescribeSize(const ClassifyExample& example) {
 
 }  // namespace
 
-std::string Classify::Stratum(const Record& record) {
+BenchmarkInfo Classify::info() const {
+  return {.name = "classify",
+          .description =
+              "your own documents, CSV, TSV or JSON: say labels or a number of "
+              "each",
+          .prediction_unit = "line",
+          .splits_sentences = true,
+          .serves_bert = true,
+          .has_own_files = true,
+          .holds_out_records = true};
+}
+
+std::string Classify::Stratum(const Record& record) const {
   return record.answer.has_value() ? absl::StrJoin(record.answer->labels, "\n")
                                    : "";
 }
 
-std::string Classify::MainMetric(const Options& options) {
-  switch (options.type) {
+std::string Classify::main_metric() const {
+  switch (options().type) {
     case ClassifyType::kOne:
       break;
     case ClassifyType::kSeveral:
@@ -59,30 +71,30 @@ std::string Classify::MainMetric(const Options& options) {
     case ClassifyType::kNumber:
       return "pearson";
   }
-  return kMainMetric;
+  return "accuracy";
 }
 
-std::string Classify::Describe(const Example& example, const Context& context) {
-  const auto piece = [&context](const std::vector<int32_t>& ids, size_t i) {
-    return context.tokenizer.Piece(ids[i]);
+std::string Classify::Describe(const Example& example) const {
+  const auto piece = [this](const std::vector<int32_t>& ids, size_t i) {
+    return tokenizer().Piece(ids[i]);
   };
   GlobalTokenTable table = {
       .token = [&](size_t i) { return piece(example.long_token_ids, i); }};
-  if (!context.options.input.has_long_tokens) {
+  if (!options().input.has_long_tokens) {
     constexpr int kPieceWidth = 15;
     table.kind_width = kPieceWidth;
     table.kind = [&](size_t g) { return piece(example.global_token_ids, g); };
   }
   return DescribeExample(example,
                          {.title = absl::StrCat("record ", example.record_id),
-                          .answer_name = FieldOf(context.options.type),
+                          .answer_name = FieldOf(options().type),
                           .answer = TextOf(example.answer),
                           .size = DescribeSize(example)},
                          table);
 }
 
 absl::Status Classify::CheckFiles(const Answers& answers,
-                                  const ScoredFiles& files) {
+                                  const ScoredFiles& files) const {
   if (answers.gold.empty()) {
     return absl::OkStatus();
   }

@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_CLASSIFY_TASK_H_
 #define ETC_TASKS_CLASSIFY_TASK_H_
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -11,13 +10,17 @@
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
-#include "tasks/classify/data_summary.h"
+#include "nlohmann/json_fwd.hpp"
 #include "tasks/classify/example.h"
 #include "tasks/classify/metric.h"
 #include "tasks/classify/options.h"
 #include "tasks/classify/prediction.h"
-#include "tasks/classify/records.h"
+#include "tasks/config/config.h"
+#include "tasks/data/record_source.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
+#include "tasks/text/tokenizer.h"
 
 namespace etc {
 
@@ -30,98 +33,105 @@ struct ClassifyLogits {
 };
 
 // Labels or a number for documents of any origin, from tables or JSON.
-struct Classify
-    : TaskTypes<ClassifyRecord, ClassifyExample, ClassifyLogits,
-                ClassifyOptions, ClassifyAnswer, ClassifyPrediction> {
-  static constexpr char kName[] = "classify";
-  static constexpr char kDescription[] =
-      "your own documents, CSV, TSV or JSON: say labels or a number of each";
-  static constexpr char kMainMetric[] = "accuracy";
-  static constexpr char kPredictionUnit[] = "line";
-  static TableSizes Tables(const InputOptions& input) {
+class Classify final
+    : public Benchmark<ClassifyRecord, ClassifyExample, ClassifyLogits,
+                       ClassifyOptions, ClassifyAnswer, ClassifyPrediction> {
+ public:
+  using Benchmark::Benchmark;
+
+  BenchmarkInfo info() const override;
+  std::string main_metric() const override;
+
+  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  TableSizes Tables(const InputOptions& input) const override {
     return TablesOfTexts(input);
   }
-  static NeededLengths Lengths(const Options& options) {
+  NeededLengths Lengths(const Options& options) const override {
     return LengthsOfTexts(options.input);
   }
-  static std::string MainMetric(const Options& options);
-
-  static void ReadOptions(JsonObjectReader& reader, Options* options) {
-    ReadClassifyOptions(reader, options);
-  }
-  static absl::Status CompleteOptions(const Options& options,
-                                      const DataConfig& data,
-                                      nlohmann::json* json) {
-    return CompleteClassifyOptions(options, data, json);
-  }
-  // FindTextMarks.
-  static absl::Status UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options) {
+  // Looks up what stands around texts (FindTextMarks).
+  absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                             Options* options) const override {
     return FindTextMarks(tokenizer, &options->marks);
   }
+  // Adds to `json`, which options() were read from, what it does not say and
+  // the training data do: the labels, sorted; weights n / (C n_c) of the labels
+  // for "balanced", with n_c of n documents having label c of C; mean and
+  // standard deviation of numbers. Reads all files of `data` once, so that
+  // mistakes in them are seen before the training, and keeps nothing of them.
+  //   kInvalidArgument  a mistake in a record (none if `data.on_bad_record` is
+  //                     "skip"), such as a label in dev that training does not
+  //                     have; fewer than two labels; more than half as many
+  //                     labels as documents, which is most likely another
+  //                     column
+  absl::Status CompleteOptions(const DataConfig& data,
+                               nlohmann::json* json) const override;
 
-  static absl::StatusOr<std::vector<FileRecord>> ReadFile(
-      const std::string& path, const Options& options,
-      const RecordLimits& limits) {
-    return ReadClassifyFile(path, options, ClassifyFileUse::kAny, limits);
+  // Reads a file by ReadClassifyFile, without regard to its use.
+  absl::StatusOr<std::vector<FileRecord>> ReadFile(
+      const std::string& path, const RecordLimits& limits) const override;
+  // Reads the fields of a record. Labels may be numbers and booleans as well,
+  // and are then spelt as in JSON; so may ids.
+  void ReadRecord(JsonObjectReader& reader, Record* record) const override;
+  std::vector<std::string> AnswerFields() const override {
+    return {options().label};
   }
-  static void ReadRecord(JsonObjectReader& reader, const Options& options,
-                         Record* record) {
-    ReadClassifyRecord(reader, options, record);
-  }
-  static std::vector<std::string> AnswerFields(const Options& options) {
-    return {options.label};
-  }
-  //   kInvalidArgument  a label that is none of `options.labels`
-  static absl::Status CheckRecord(const Record& record, const Options& options,
-                                  const std::string& where);
+  //   kInvalidArgument  a label that is none of the options' labels
+  absl::Status CheckRecord(const Record& record,
+                           const std::string& where) const override;
   // The labels.
-  static std::string Stratum(const Record& record);
-  // DescribeClassifyData.
-  static std::vector<std::string> DescribeRecords(
-      const std::vector<FileRecord>& train, const std::vector<FileRecord>& dev,
-      const Options& options) {
-    return DescribeClassifyData(train, dev, options);
-  }
+  std::string Stratum(const Record& record) const override;
+  // Lines for people about the data of a run: of each set the number of
+  // documents, and its labels with theirs, or the range of its numbers. Then
+  // warnings: labels of the training data that differ by case or white space
+  // only, labels without training documents, and documents of `dev` whose text
+  // is that of a training document. Records with mistakes are left out.
+  std::vector<std::string> DescribeRecords(
+      const std::vector<FileRecord>& train,
+      const std::vector<FileRecord>& dev) const override;
   //   kInvalidArgument  what CheckRecord says
-  static ExampleOr<Example> MakeExamples(const Record& record,
-                                         const Context& context);
+  ExamplesOr MakeExamples(Record record,
+                          const std::string& where) const override;
   // The answer, what did not fit, and the tokens: of ETC a line for each global
   // token with those that belong to it, of BERT a line for each.
-  static std::string Describe(const Example& example, const Context& context);
+  std::string Describe(const Example& example) const override;
 
-  // PooledClassifier with the dropout of the encoder, and as the loss of a
-  // document
-  //
-  //   one      its class weight times the cross entropy
-  //   several  the mean binary cross entropy over labels
-  //   number   the square of what (number - mean) / deviation differs by
-  //
-  // While the labels are not known it has two outputs, enough to be described.
-  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
-  static Prediction Decode(const Output& output, const Context& context) {
-    return DecodeClassify(output.logits.outputs, context.options);
+  Prediction Decode(Outputs outputs) const override {
+    return DecodeClassify(outputs.front().logits.outputs, options());
   }
-
-  static Gold GoldOf(const Example& example) { return example.answer; }
-  static std::optional<Gold> GoldOf(const Record& record) {
+  Gold GoldOf(const Example& example) const override { return example.answer; }
+  std::optional<Gold> GoldOf(const Record& record) const override {
     return record.answer;
   }
-  static PredictionsOr ReadPredictions(const std::string& path) {
-    return ReadClassifyPredictions(path);
-  }
-  static std::string FileContents(const Answers& answers,
-                                  const Options& /*options*/) {
-    return ClassifyPredictionsToJson(answers.predictions);
-  }
+  // Reads and, as FileContents, writes a line for each document:
+  //
+  //   {"id": "7", "label": "food", "probabilities": {"food": 0.93, "music":
+  //   0.07}}
+  //   {"id": "7", "labels": ["food", "music"], "probabilities": {...}}
+  //   {"id": "7", "value": 3.25}
+  //
+  // Reading does without the probabilities.
+  //   kInvalidArgument  a line that is none of these, by its number
+  PredictionsOr ReadPredictions(const std::string& path) const override;
+  std::string FileContents(const Answers& answers) const override;
   // Checks that predictions are of the type of the gold.
-  static absl::Status CheckFiles(const Answers& answers,
-                                 const ScoredFiles& files);
-  static Scores Score(const Answers& answers, const Options& options) {
-    return ScoreClassify(answers.gold, answers.predictions, options.type);
+  absl::Status CheckFiles(const Answers& answers,
+                          const ScoredFiles& files) const override;
+  Scores Score(const Answers& answers) const override {
+    return ScoreClassify(answers.gold, answers.predictions, options().type);
   }
 };
-static_assert(TaskDefinition<Classify>);
+
+// PooledClassifier with the dropout of the encoder, and as the loss of a
+// document
+//
+//   one      its class weight times the cross entropy
+//   several  the mean binary cross entropy over labels
+//   number   the square of what (number - mean) / deviation differs by
+//
+// While the labels are not known it has two outputs, enough to be described.
+Classify::HeadPtr MakeClassifyHead(const EtcConfig& model,
+                                   const ClassifyOptions& options);
 
 }  // namespace etc
 

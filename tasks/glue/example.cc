@@ -23,7 +23,7 @@ TextPieces PiecesOf(const std::vector<Token>& tokens) {
 
 }  // namespace
 
-void Glue::ReadRecord(JsonObjectReader& reader, Record* record) {
+void Glue::ReadRecord(JsonObjectReader& reader, Record* record) const {
   std::string task;
   reader.Required("task", &task);
   reader.Required("id", &record->id);
@@ -55,40 +55,40 @@ void Glue::ReadRecord(JsonObjectReader& reader, Record* record) {
   record->has_label = true;
 }
 
-absl::Status Glue::CheckRecord(const Record& record, const Options& options,
-                               const std::string& where) {
-  return record.gold.task == options.task
+absl::Status Glue::CheckRecord(const Record& record,
+                               const std::string& where) const {
+  return record.gold.task == options().task
              ? absl::OkStatus()
-             : InvalidArgument(where, " should be of ", options.task->title,
+             : InvalidArgument(where, " should be of ", options().task->title,
                                ", but is of ", record.gold.task->title);
 }
 
-ExampleOr<GlueExample> Glue::MakeExamples(Record record,
-                                          const Context& context) {
-  const auto& [options, tokenizer, where] = context;
-  ETC_RETURN_IF_ERROR(CheckRecord(record, options, where));
+Glue::ExamplesOr Glue::MakeExamples(Record record,
+                                    const std::string& where) const {
+  ETC_RETURN_IF_ERROR(CheckRecord(record, where));
+  const std::vector<std::string>& labels = options().labels;
   auto example = std::make_shared<GlueExample>();
   example->record_id = std::move(record.id);
   example->id_kind = Example::IdKind::kNumber;
   example->has_answer = record.has_label;
   example->gold = std::move(record.gold);
-  if (record.has_label && !options.task->is_regression()) {
-    example->label = std::find(options.labels.begin(), options.labels.end(),
-                               example->gold.label) -
-                     options.labels.begin();
+  if (record.has_label && !options().task->is_regression()) {
+    example->label =
+        std::find(labels.begin(), labels.end(), example->gold.label) -
+        labels.begin();
   }
-  std::vector<Token> a = tokenizer.Encode(record.text);
+  std::vector<Token> a = tokenizer().Encode(record.text);
   std::vector<Token> b;
   if (record.text_b.has_value()) {
-    b = tokenizer.Encode(*record.text_b);
+    b = tokenizer().Encode(*record.text_b);
   }
   const bool is_pair = !b.empty();
   example->dropped_pieces =
-      CutLongerText(RoomForPieces(options.input, is_pair), &a, &b);
+      CutLongerText(RoomForPieces(options().input, is_pair), &a, &b);
   WriteTexts(PiecesOf(a),
              is_pair ? std::optional<TextPieces>(PiecesOf(b)) : std::nullopt,
-             options.marks, options.input, &*example);
-  return example;
+             options().marks, options().input, &*example);
+  return ExamplesOr({std::move(example)});
 }
 
 }  // namespace etc

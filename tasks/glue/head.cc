@@ -71,7 +71,7 @@ class GlueHead : public TypedHead<GlueExample, GlueLogits>,
 
 }  // namespace
 
-Glue::HeadPtr Glue::MakeHead(const EtcConfig& model, const Options& options) {
+Glue::HeadPtr MakeGlueHead(const EtcConfig& model, const GlueOptions& options) {
   return std::make_shared<GlueHead>(model, options);
 }
 

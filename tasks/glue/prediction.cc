@@ -32,7 +32,7 @@ bool IsPredictionOf(const GlueTask& task, const GluePrediction& prediction) {
 
 }  // namespace
 
-Glue::PredictionsOr Glue::ReadPredictions(const std::string& path) {
+Glue::PredictionsOr Glue::ReadPredictions(const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(const std::unique_ptr<TextFile> file,
                        TextFile::Open(path, {}));
   ById<GluePrediction> predictions;
@@ -77,12 +77,12 @@ Glue::PredictionsOr Glue::ReadPredictions(const std::string& path) {
   return predictions;
 }
 
-std::string Glue::FileContents(const Answers& answers, const Options& options) {
+std::string Glue::FileContents(const Answers& answers) const {
   std::string contents = absl::StrCat(kHeader, "\n");
   for (const auto& [id, prediction] : answers.predictions) {
     absl::StrAppend(
         &contents, id, "\t",
-        options.task->is_regression()
+        options().task->is_regression()
             ? absl::StrFormat("%.3f", std::clamp(prediction.score,
                                                  kMinGlueScore, kMaxGlueScore))
             : prediction.label,
@@ -92,7 +92,7 @@ std::string Glue::FileContents(const Answers& answers, const Options& options) {
 }
 
 absl::Status Glue::CheckFiles(const Answers& answers,
-                              const ScoredFiles& files) {
+                              const ScoredFiles& files) const {
   if (answers.gold.empty()) {
     return absl::OkStatus();
   }

@@ -88,7 +88,18 @@ std::string DroppedPieces(int64_t dropped) {
 
 }  // namespace
 
-void Glue::ReadOptions(JsonObjectReader& reader, Options* options) {
+BenchmarkInfo Glue::info() const {
+  return {.name = "glue",
+          .description =
+              "GLUE: the class or the score of a text or two; the "
+              "configuration says which task",
+          .prediction_unit = "line",
+          .serves_bert = true,
+          .has_own_files = true,
+          .holds_out_records = true};
+}
+
+void Glue::ReadOptions(JsonObjectReader& reader, Options* options) const {
   std::string name;
   reader.Required("name", &name);
   const auto task = FindGlueTask(name);
@@ -111,36 +122,34 @@ void Glue::ReadOptions(JsonObjectReader& reader, Options* options) {
 }
 
 absl::StatusOr<std::vector<FileRecord>> Glue::ReadFile(
-    const std::string& path, const Options& options,
-    const RecordLimits& limits) {
-  if (options.task == nullptr) {
+    const std::string& path, const RecordLimits& limits) const {
+  if (options().task == nullptr) {
     return InvalidArgument(
         path,
         " can only be read when it is known which task of GLUE it is "
         "of: give a configuration whose glue.name says so (--config)");
   }
-  return ReadGlueFile(path, *options.task, limits);
+  return ReadGlueFile(path, *options().task, limits);
 }
 
-std::string Glue::Describe(const Example& example, const Context& context) {
-  const Options& options = context.options;
-  const Tokenizer& tokenizer = context.tokenizer;
+std::string Glue::Describe(const Example& example) const {
   GlobalTokenTable table = {.token = [&](size_t i) {
-    return tokenizer.Piece(example.long_token_ids[i]);
+    return tokenizer().Piece(example.long_token_ids[i]);
   }};
-  if (!options.input.has_long_tokens) {
+  if (!options().input.has_long_tokens) {
     table.kind = [&](size_t g) {
-      return tokenizer.Piece(example.global_token_ids[g]);
+      return tokenizer().Piece(example.global_token_ids[g]);
     };
     for (const int32_t id : example.global_token_ids) {
-      table.kind_width = std::max(table.kind_width,
-                                  static_cast<int>(tokenizer.Piece(id).size()));
+      table.kind_width = std::max(
+          table.kind_width, static_cast<int>(tokenizer().Piece(id).size()));
     }
   }
   return DescribeExample(
       example,
-      {.title = absl::StrCat(options.task->title, ", row ", example.record_id),
-       .answer_name = options.task->is_regression() ? "score" : "label",
+      {.title =
+           absl::StrCat(options().task->title, ", row ", example.record_id),
+       .answer_name = options().task->is_regression() ? "score" : "label",
        .answer = example.gold.label,
        .size = absl::StrCat(
            DescribeLengths(example), "; ",
@@ -148,24 +157,24 @@ std::string Glue::Describe(const Example& example, const Context& context) {
       table);
 }
 
-GluePrediction Glue::Decode(const Output& output, const Context& context) {
-  const LogitRow logits = output.logits.classes;
-  if (context.options.task->is_regression()) {
+GluePrediction Glue::Decode(Outputs outputs) const {
+  const LogitRow logits = outputs.front().logits.classes;
+  if (options().task->is_regression()) {
     return {.score = static_cast<double>(logits[0])};
   }
   const auto best = std::max_element(logits.begin(), logits.end());
-  return {.label = context.options.labels.at(
-              static_cast<size_t>(best - logits.begin()))};
+  return {.label =
+              options().labels.at(static_cast<size_t>(best - logits.begin()))};
 }
 
-Scores Glue::Score(const Answers& answers, const Options& options) {
+Scores Glue::Score(const Answers& answers) const {
   std::set<std::pair<std::string, double>> distinct;
   for (const auto& [id, prediction] : answers.predictions) {
-    const bool is_regression = options.task->is_regression();
+    const bool is_regression = options().task->is_regression();
     distinct.emplace(is_regression ? "" : prediction.label,
                      is_regression ? prediction.score : 0);
   }
-  return {.metrics = MetricsOf(*options.task, answers),
+  return {.metrics = MetricsOf(*options().task, answers),
           .diagnostics = {
               {"distinct_predictions", static_cast<double>(distinct.size())}}};
 }

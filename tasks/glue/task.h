@@ -12,9 +12,10 @@
 #include "etc/config.h"
 #include "tasks/data/record_source.h"
 #include "tasks/glue/example.h"
-#include "tasks/glue/overall.h"
-#include "tasks/inputs/example_writer.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
+#include "tasks/task/scoring.h"
+#include "tasks/text/tokenizer.h"
 
 namespace etc {
 
@@ -39,80 +40,76 @@ struct GluePrediction {
 
 // One of the tasks of GLUE (doc/glue.md), which the option `name` says, on BERT
 // or ETC.
-struct Glue : TaskTypes<GlueRecord, GlueExample, GlueLogits, GlueOptions,
-                        GlueGold, GluePrediction> {
-  static constexpr char kName[] = "glue";
-  static constexpr char kDescription[] =
-      "GLUE: the class or the score of a text or two; the configuration says "
-      "which task";
-  static constexpr char kPredictionUnit[] = "line";
-  static TableSizes Tables(const InputOptions& input) {
+class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
+                                    GlueOptions, GlueGold, GluePrediction> {
+ public:
+  using Benchmark::Benchmark;
+
+  BenchmarkInfo info() const override;
+  // The main metric of the task; empty if the options say no task, as without
+  // a configuration, where ReadFile gives the error.
+  std::string main_metric() const override {
+    return options().task == nullptr ? "" : options().task->main_metric();
+  }
+
+  // Required: `name`.
+  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  TableSizes Tables(const InputOptions& input) const override {
     return TablesOfTexts(input);
   }
-  static NeededLengths Lengths(const Options& options) {
+  NeededLengths Lengths(const Options& options) const override {
     return LengthsOfTexts(options.input);
   }
-  // Required: `name`.
-  static void ReadOptions(JsonObjectReader& reader, Options* options);
-  // Looks up the marks around texts (FindTextMarks).
-  static absl::Status UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options) {
+  // Looks up what stands around texts (FindTextMarks).
+  absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                             Options* options) const override {
     return FindTextMarks(tokenizer, &options->marks);
   }
 
   // The rows of an official file.
-  //   kInvalidArgument  `options` say no task, and what ReadGlueFile says
-  static absl::StatusOr<std::vector<FileRecord>> ReadFile(
-      const std::string& path, const Options& options,
-      const RecordLimits& limits);
-  static void ReadRecord(JsonObjectReader& reader, Record* record);
-  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
-    return {"label"};
-  }
+  //   kInvalidArgument  the options say no task, and what ReadGlueFile says
+  absl::StatusOr<std::vector<FileRecord>> ReadFile(
+      const std::string& path, const RecordLimits& limits) const override;
+  void ReadRecord(JsonObjectReader& reader, Record* record) const override;
+  std::vector<std::string> AnswerFields() const override { return {"label"}; }
+  //   kInvalidArgument  the record is of another task
+  absl::Status CheckRecord(const Record& record,
+                           const std::string& where) const override;
   // The label; empty for STS-B, which has scores.
-  static std::string Stratum(const Record& record) {
+  std::string Stratum(const Record& record) const override {
     return record.gold.task->is_regression() ? "" : record.gold.label;
   }
-  //   kInvalidArgument  the record is of another task
-  static absl::Status CheckRecord(const Record& record, const Options& options,
-                                  const std::string& where);
-  static ExampleOr<Example> MakeExamples(Record record, const Context& context);
-  // The label, losses by truncation, and the tokens.
-  static std::string Describe(const Example& example, const Context& context);
-  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
-  // The label with the largest logit, of equals the first; or the score.
-  static Prediction Decode(const Output& output, const Context& context);
+  ExamplesOr MakeExamples(Record record,
+                          const std::string& where) const override;
+  // The label, what truncation took, and the tokens.
+  std::string Describe(const Example& example) const override;
 
-  static Gold GoldOf(const Example& example) { return example.gold; }
-  static std::optional<Gold> GoldOf(const Record& record) {
+  // The label with the largest logit, of equals the first; or the score.
+  Prediction Decode(Outputs outputs) const override;
+  Gold GoldOf(const Example& example) const override { return example.gold; }
+  std::optional<Gold> GoldOf(const Record& record) const override {
     return record.has_label ? std::optional<Gold>(record.gold) : std::nullopt;
   }
   // A file of the GLUE server (doc/glue.md 8): "index<TAB>prediction", and a
   // line for each row, each row once. Scores are in it with 3 decimals, and
   // from 0 to 5.
-  static PredictionsOr ReadPredictions(const std::string& path);
-  static std::string FileContents(const Answers& answers,
-                                  const Options& options);
+  PredictionsOr ReadPredictions(const std::string& path) const override;
+  std::string FileContents(const Answers& answers) const override;
   // Checks that each prediction is a label of the task, or a number if the task
   // is a regression.
-  static absl::Status CheckFiles(const Answers& answers,
-                                 const ScoredFiles& files);
-
-  static std::string MainMetric(const Options& options) {
-    return options.task->main_metric();
-  }
+  absl::Status CheckFiles(const Answers& answers,
+                          const ScoredFiles& files) const override;
   // The metrics of the task (GlueMetrics). MNLI has "accuracy" of all rows, and
   // "accuracy_matched" and "accuracy_mismatched" of those from files with these
   // names. Correlations are those of the scores as the model says them. As a
   // diagnostic "distinct_predictions": with one, correlations are not defined,
   // and are 0.
-  static Scores Score(const Answers& answers, const Options& options);
-  // Overall score of runs on all of its tasks.
-  static absl::StatusOr<Metrics> Overall(const std::vector<RunSummary>& runs) {
-    return GlueOverall(runs);
-  }
+  Scores Score(const Answers& answers) const override;
 };
-static_assert(TaskDefinition<Glue>);
+
+// The layers around the encoder: a class, or a score, of the pooled output
+// (PooledClassifier).
+Glue::HeadPtr MakeGlueHead(const EtcConfig& model, const GlueOptions& options);
 
 }  // namespace etc
 

@@ -6,12 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "base/status_macros.h"
+#include "tasks/squad/task.h"
+#include "tasks/text/sentence_splitter.h"
 
 namespace etc {
 namespace {
-
-using Context = TaskContext<SquadOptions>;
 
 // The answer that training is for, or why there is none.
 struct Target {
@@ -19,17 +18,15 @@ struct Target {
   bool is_null = false;
   // Pieces of the document.
   SquadSpan pieces;
-  std::string training_error;
   std::string left_out;
 };
 
 Target FindTarget(const SquadRecord& record, const SquadDocument& document,
-                  const SquadWords& words, const Context& context) {
-  Target target = {.training_error =
-                       SquadTrainingError(record, context.options)};
-  target.is_null = !record.answers.has_value() || record.answers->empty() ||
-                   (context.options.version == SquadVersion::k2 &&
-                    record.is_impossible.value_or(false));
+                  const SquadWords& words, const Squad& squad) {
+  Target target = {.is_null = !record.answers.has_value() ||
+                              record.answers->empty() ||
+                              (squad.options().version == SquadVersion::k2 &&
+                               record.is_impossible.value_or(false))};
   if (document.pieces.empty()) {
     target.left_out = "the context has no text";
     return target;
@@ -45,7 +42,7 @@ Target FindTarget(const SquadRecord& record, const SquadDocument& document,
     return target;
   }
   target.pieces = FindAnswerPieces(document.pieces, *answer_words, answer.text,
-                                   context.tokenizer);
+                                   squad.tokenizer());
   if (target.pieces.last < target.pieces.first) {
     target.left_out = "the tokenizer leaves nothing of the answer";
   }
@@ -53,10 +50,10 @@ Target FindTarget(const SquadRecord& record, const SquadDocument& document,
 }
 
 std::vector<int32_t> QuestionIds(const std::string& question,
-                                 const Context& context) {
+                                 const Squad& squad) {
   std::vector<int32_t> ids;
-  for (const Token& token : context.tokenizer.Encode(question)) {
-    if (static_cast<int64_t>(ids.size()) == context.options.max_query_length) {
+  for (const Token& token : squad.tokenizer().Encode(question)) {
+    if (static_cast<int64_t>(ids.size()) == squad.options().max_query_length) {
       break;
     }
     ids.push_back(token.id);
@@ -104,7 +101,7 @@ class WindowWriter {
         question_{.ids = std::move(question)},
         options_(options) {
     if (options.input.has_long_tokens) {
-      sentences_ = SentencesOf(*document_, options.split_sentences);
+      sentences_ = SentencesOf(*document_, options.input.split_sentences);
       for (size_t i = 0; i < question_.ids.size(); ++i) {
         question_.sentences.push_back(static_cast<int32_t>(i));
       }
@@ -157,9 +154,8 @@ SquadSpan AnswerInWindow(const Target& target, const SquadExample& example) {
 
 }  // namespace
 
-std::string SquadTrainingError(const SquadRecord& record,
-                               const SquadOptions& options) {
-  const bool is_version_2 = options.version == SquadVersion::k2;
+std::string Squad::TrainingError(const Record& record) const {
+  const bool is_version_2 = options().version == SquadVersion::k2;
   if (is_version_2 && !record.is_impossible.has_value()) {
     return ".is_impossible is missing, which version 2.0 needs for training";
   }
@@ -168,7 +164,7 @@ std::string SquadTrainingError(const SquadRecord& record,
   }
   const size_t count = record.answers->size();
   if (count == 0 ||
-      (count > 1 && options.several_answers == SquadSeveralAnswers::kError)) {
+      (count > 1 && options().several_answers == SquadSeveralAnswers::kError)) {
     return absl::StrCat(
         ".answers should have one answer for training, but has ", count,
         count > 0 ? "; squad.several_answers \"first\" takes the first"
@@ -190,7 +186,7 @@ std::string SquadTrainingError(const SquadRecord& record,
              : "";
 }
 
-std::optional<SquadGold> GoldOfSquadRecord(const SquadRecord& record) {
+std::optional<SquadGold> Squad::GoldOf(const Record& record) const {
   if (!record.answers.has_value()) {
     return std::nullopt;
   }
@@ -218,37 +214,37 @@ int64_t SquadExample::TaskBytes() const {
   return Example::TaskBytes() + shared / document->num_windows + part.length;
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<const SquadExample>>>
-MakeSquadExamples(SquadRecord record, const Context& context) {
-  const SquadOptions& options = context.options;
+Squad::ExamplesOr Squad::MakeExamples(Record record,
+                                      const std::string& where) const {
   auto document = std::make_shared<SquadDocument>();
   document->context = std::move(record.context);
   document->question = record.question;
-  document->gold = GoldOfSquadRecord(record).value_or(SquadGold());
+  document->gold = GoldOf(record).value_or(SquadGold());
   SquadWords words = FindSquadWords(document->context);
   document->pieces =
-      SplitSquadWords(document->context, words.words, context.tokenizer);
-  std::vector<int32_t> question = QuestionIds(record.question, context);
-  const int64_t room = RoomForPieces(options.input, /*two_texts=*/true) -
+      SplitSquadWords(document->context, words.words, tokenizer());
+  std::vector<int32_t> question = QuestionIds(record.question, *this);
+  const int64_t room = RoomForPieces(options().input, /*two_texts=*/true) -
                        static_cast<int64_t>(question.size());
   if (room < 1) {
     return InvalidArgument(
-        context.where, ": an input has no room for ",
+        where, ": an input has no room for ",
         Counted(static_cast<int64_t>(question.size()), "piece"),
         " of the question and one of the context");
   }
   const auto num_pieces = static_cast<int64_t>(document->pieces.size());
   std::vector<SquadPart> parts =
-      SquadWindows(num_pieces, room, options.doc_stride);
+      SquadWindows(num_pieces, room, options().doc_stride);
   const std::vector<int32_t> best = WindowsOfMostContext(parts, num_pieces);
   if (parts.empty()) {
     parts.emplace_back();
   }
   document->num_windows = static_cast<int64_t>(parts.size());
-  const Target target = FindTarget(record, *document, words, context);
+  const Target target = FindTarget(record, *document, words, *this);
+  const std::string training_error = TrainingError(record);
   document->words = std::move(words.words);
 
-  const WindowWriter writer(document, std::move(question), options);
+  const WindowWriter writer(document, std::move(question), options());
   std::vector<std::shared_ptr<const SquadExample>> examples;
   examples.reserve(parts.size());
   for (size_t w = 0; w < parts.size(); ++w) {
@@ -257,7 +253,7 @@ MakeSquadExamples(SquadRecord record, const Context& context) {
     example->window = static_cast<int64_t>(w);
     example->has_answer = record.answers.has_value();
     example->left_out = target.left_out;
-    example->training_error = target.training_error;
+    example->training_error = training_error;
     writer.Write(parts[w], &*example);
     example->answer = AnswerInWindow(target, *example);
     for (int64_t i = 0; i < parts[w].length; ++i) {

@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "tasks/data/example.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/squad/document.h"
 #include "tasks/squad/metric.h"
-#include "tasks/squad/raw.h"
 #include "tasks/task/benchmark.h"
-#include "tasks/text/sentence_splitter.h"
+#include "tasks/text/byte_range.h"
 
 namespace etc {
 
@@ -28,7 +26,8 @@ enum class SquadSeveralAnswers { kError, kFirst };
 // default.
 struct SquadOptions {
   // An input is as long as data.max_global_length of BERT and
-  // data.max_long_length of ETC say.
+  // data.max_long_length of ETC say; split_sentences makes the sentences that
+  // ETC has global tokens for.
   InputOptions input = {};
   SquadVersion version = SquadVersion::k1;
   // Pieces from the beginning of a window to that of the next one.
@@ -42,8 +41,6 @@ struct SquadOptions {
   // The margin by which no answer must beat the best one, in version 2.0.
   double null_score_diff_threshold = 0;
   SquadSeveralAnswers several_answers = SquadSeveralAnswers::kError;
-  // Makes the sentences that ETC has global tokens for.
-  SentenceSplitter split_sentences = SplitSentences;
   TextMarks marks = {};
 };
 
@@ -92,20 +89,6 @@ struct SquadExample : Example {
   // The share of the document, and the flags.
   int64_t TaskBytes() const override;
 };
-
-// Returns the error in the answers of a training record, to be appended to the
-// record's place in a message; empty: there is none.
-std::string SquadTrainingError(const SquadRecord& record,
-                               const SquadOptions& options);
-
-// Returns what the metric needs of a record; nothing if it lacks its answers.
-std::optional<SquadGold> GoldOfSquadRecord(const SquadRecord& record);
-
-// Makes the windows of a record, at least one: that of a context without pieces
-// is empty. Errors in its answers are mistakes in training alone.
-//   kInvalidArgument  the lengths in the options have no room for a piece
-absl::StatusOr<std::vector<std::shared_ptr<const SquadExample>>>
-MakeSquadExamples(SquadRecord record, const TaskContext<SquadOptions>& context);
 
 }  // namespace etc
 

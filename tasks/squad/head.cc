@@ -30,7 +30,7 @@ torch::Tensor IsPadding(const TypedBatch<SquadExample>& batch, int64_t tokens) {
   return torch::arange(tokens, torch::kInt64).ge(lengths.view({-1, 1, 1}));
 }
 
-// See Squad::MakeHead.
+// See MakeSquadHead.
 class SquadHead : public TypedHead<SquadExample, SquadLogits> {
  public:
   explicit SquadHead(const EtcConfig& config)
@@ -73,8 +73,8 @@ class SquadHead : public TypedHead<SquadExample, SquadLogits> {
 
 }  // namespace
 
-Squad::HeadPtr Squad::MakeHead(const EtcConfig& model,
-                               const Options& /*options*/) {
+Squad::HeadPtr MakeSquadHead(const EtcConfig& model,
+                             const SquadOptions& /*options*/) {
   return std::make_shared<SquadHead>(model);
 }
 

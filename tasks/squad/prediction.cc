@@ -15,9 +15,7 @@
 namespace etc {
 namespace {
 
-using Context = TaskContext<SquadOptions>;
-
-// The ends of a candidate, positions in a window. Those for no answer are (0,
+// Both ends of a candidate, positions in a window. That for no answer is (0,
 // 0).
 struct Ends {
   const SquadExample* example = nullptr;
@@ -102,7 +100,8 @@ std::string TextBetween(const SquadDocument& document, size_t first,
 }
 
 // The text of an answer (doc/squad.md 7).
-std::string TextOf(const Ends& ends, const Context& context) {
+std::string TextOf(const Ends& ends, const SquadOptions& options,
+                   const Tokenizer& tokenizer) {
   const SquadDocument& document = *ends.example->document;
   const auto first = static_cast<size_t>(*ends.example->PieceAt(ends.start));
   const auto last = static_cast<size_t>(*ends.example->PieceAt(ends.end));
@@ -110,7 +109,7 @@ std::string TextOf(const Ends& ends, const Context& context) {
       JoinSquadWords(document.context, document.words,
                      {.first = document.pieces[first].word,
                       .last = document.pieces[last].word});
-  if (context.options.input.tokenizer_kind == TokenizerKind::kSentencePiece) {
+  if (options.input.tokenizer_kind == TokenizerKind::kSentencePiece) {
     const std::string text = TextBetween(document, first, last);
     return text.empty() ? words : text;
   }
@@ -119,16 +118,17 @@ std::string TextOf(const Ends& ends, const Context& context) {
   for (size_t i = first; i <= last; ++i) {
     ids.push_back(document.pieces[i].id);
   }
-  return ProjectAnswer(WordsOfPieces(ids, context.tokenizer), words,
-                       BasicOptionsOf(context.tokenizer));
+  return ProjectAnswer(WordsOfPieces(ids, tokenizer), words,
+                       BasicOptionsOf(tokenizer));
 }
 
 // Returns the candidates with different texts, at most n_best_size, and no
 // answer, which has a place of its own in version 2.0.
 std::vector<SquadCandidate> DifferentTexts(const std::vector<Ends>& sorted,
                                            const std::optional<Ends>& no_answer,
-                                           const Context& context) {
-  const auto most = static_cast<size_t>(context.options.n_best_size);
+                                           const SquadOptions& options,
+                                           const Tokenizer& tokenizer) {
+  const auto most = static_cast<size_t>(options.n_best_size);
   std::vector<SquadCandidate> different;
   std::set<std::string> texts;
   const auto add = [&](const Ends& ends, std::string text) {
@@ -142,7 +142,7 @@ std::vector<SquadCandidate> DifferentTexts(const std::vector<Ends>& sorted,
     if (different.size() >= most) {
       break;
     }
-    add(ends, ends.start > 0 ? TextOf(ends, context) : "");
+    add(ends, ends.start > 0 ? TextOf(ends, options, tokenizer) : "");
   }
   if (no_answer.has_value()) {
     add(*no_answer, "");
@@ -171,8 +171,8 @@ void SetProbabilities(std::vector<SquadCandidate>* candidates) {
 }  // namespace
 
 SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
-                            const Context& context) {
-  const SquadOptions& options = context.options;
+                            const SquadOptions& options,
+                            const Tokenizer& tokenizer) {
   std::stable_sort(windows.begin(), windows.end(),
                    [](const SquadWindowLogits& a, const SquadWindowLogits& b) {
                      return a.example->window < b.example->window;
@@ -190,7 +190,7 @@ SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
       candidates.begin(), candidates.end(),
       [](const Ends& a, const Ends& b) { return a.score() > b.score(); });
   SquadPrediction prediction = {
-      .candidates = DifferentTexts(candidates, no_answer, context)};
+      .candidates = DifferentTexts(candidates, no_answer, options, tokenizer)};
   SetProbabilities(&prediction.candidates);
   prediction.text =
       JudgeSquad(prediction, options.null_score_diff_threshold).text;

@@ -6,13 +6,10 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "tasks/squad/example.h"
 #include "tasks/squad/metric.h"
-#include "tasks/task/benchmark.h"
 #include "tasks/task/scoring.h"
+#include "tasks/text/tokenizer.h"
 
 namespace etc {
 
@@ -60,7 +57,8 @@ struct SquadWindowLogits {
 //
 // A context without pieces has the answer "empty", in version 2.0 none.
 SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
-                            const TaskContext<SquadOptions>& context);
+                            const SquadOptions& options,
+                            const Tokenizer& tokenizer);
 
 // Reduces a prediction to the verdict that is scored. Candidates with no answer
 // among them decide: it is chosen if null odds, its score less that of the best
@@ -68,21 +66,14 @@ SquadPrediction DecodeSquad(std::vector<SquadWindowLogits> windows,
 // candidate.
 SquadVerdict JudgeSquad(const SquadPrediction& prediction, double threshold);
 
-// The official files (doc/squad.md 8), one JSON object each:
+// The official files beside that of the predictions (doc/squad.md 8), one JSON
+// object each:
 //
-//   predictions        {"ID": "text", ...}
 //   n-best             {"ID": [{"text": ..., "probability": ..., "start_logit":
 //                       ..., "end_logit": ...}, ...], ...}
 //   null odds          {"ID": -1.5, ...}, of questions that have them
-std::string SquadPredictionsToJson(const ById<SquadPrediction>& predictions);
 std::string SquadCandidatesToJson(const ById<SquadPrediction>& predictions);
 std::string SquadNullOddsToJson(const ById<SquadPrediction>& predictions);
-
-// Reads one of the first two, by id.
-//   kInvalidArgument  a value is neither a text nor a list of candidates, one
-//                     at least
-absl::StatusOr<ById<SquadPrediction>> ReadSquadPredictions(
-    const std::string& path);
 
 }  // namespace etc
 

@@ -6,6 +6,7 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/squad/prediction.h"
+#include "tasks/squad/task.h"
 #include "tasks/task/official_json.h"
 
 namespace etc {
@@ -48,14 +49,6 @@ absl::StatusOr<SquadPrediction> ReadPrediction(const nlohmann::json& json,
 
 }  // namespace
 
-std::string SquadPredictionsToJson(const ById<SquadPrediction>& predictions) {
-  auto json = nlohmann::ordered_json::object();
-  for (const auto& [id, prediction] : predictions) {
-    json[id] = prediction.text;
-  }
-  return Dump(json);
-}
-
 std::string SquadCandidatesToJson(const ById<SquadPrediction>& predictions) {
   auto json = nlohmann::ordered_json::object();
   for (const auto& [id, prediction] : predictions) {
@@ -81,8 +74,15 @@ std::string SquadNullOddsToJson(const ById<SquadPrediction>& predictions) {
   return Dump(json);
 }
 
-absl::StatusOr<ById<SquadPrediction>> ReadSquadPredictions(
-    const std::string& path) {
+std::string Squad::FileContents(const Answers& answers) const {
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [id, prediction] : answers.predictions) {
+    json[id] = prediction.text;
+  }
+  return Dump(json);
+}
+
+Squad::PredictionsOr Squad::ReadPredictions(const std::string& path) const {
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonFile(path));
   if (!json.is_object()) {
     return InvalidArgument(path,
@@ -97,6 +97,17 @@ absl::StatusOr<ById<SquadPrediction>> ReadSquadPredictions(
     predictions.emplace_back(id, std::move(prediction));
   }
   return predictions;
+}
+
+std::vector<PredictionFile> Squad::MoreFiles(const Answers& answers) const {
+  std::vector<PredictionFile> files = {
+      {.prefix = "nbest_",
+       .contents = SquadCandidatesToJson(answers.predictions)}};
+  if (options().version == SquadVersion::k2) {
+    files.push_back({.prefix = "null_odds_",
+                     .contents = SquadNullOddsToJson(answers.predictions)});
+  }
+  return files;
 }
 
 }  // namespace etc

@@ -1,12 +1,15 @@
-#include "tasks/squad/raw.h"
-
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/json_reader.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "tasks/data/record_source.h"
+#include "tasks/squad/task.h"
 #include "tasks/task/official_json.h"
 
 namespace etc {
@@ -63,7 +66,8 @@ absl::StatusOr<SquadAnswer> ReadAnswer(const json& answer,
 
 }  // namespace
 
-absl::StatusOr<std::vector<FileRecord>> ReadSquadFile(const std::string& path) {
+absl::StatusOr<std::vector<FileRecord>> Squad::ReadFile(
+    const std::string& path, const RecordLimits& /*limits*/) const {
   ETC_ASSIGN_OR_RETURN(const json file, ReadJsonFile(path));
   std::vector<FileRecord> records;
   ETC_RETURN_IF_ERROR(ForEachObject(
@@ -77,7 +81,7 @@ absl::StatusOr<std::vector<FileRecord>> ReadSquadFile(const std::string& path) {
   return records;
 }
 
-void ReadSquadRecord(JsonObjectReader& reader, SquadRecord* record) {
+void Squad::ReadRecord(JsonObjectReader& reader, Record* record) const {
   reader.Required("id", &record->id);
   reader.Required("question", &record->question);
   reader.Required("context", &record->context);

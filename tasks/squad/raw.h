@@ -6,10 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "base/json_reader.h"
-#include "tasks/data/record_source.h"
-
 namespace etc {
 
 // An answer that a person marked in the context.
@@ -29,17 +25,6 @@ struct SquadRecord {
   // Version 2.0 has it.
   std::optional<bool> is_impossible;
 };
-
-// The records of a file as SQuAD has it, {"data": [{"paragraphs": [{"context":
-// "...", "qas": [{"id": "...", ...}, ...]}, ...]}, ...]}: each question with
-// the context of its paragraph. They are called "train.json:
-// data[3].paragraphs[2].qas[0]".
-//   kInvalidArgument  it is not that, with the place and what was expected
-// and those of ReadJsonFile.
-absl::StatusOr<std::vector<FileRecord>> ReadSquadFile(const std::string& path);
-
-// Reads one of them. Other fields are ignored, `plausible_answers` among them.
-void ReadSquadRecord(JsonObjectReader& reader, SquadRecord* record);
 
 }  // namespace etc
 

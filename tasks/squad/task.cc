@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
-#include "base/status_macros.h"
 #include "tasks/inputs/description.h"
 #include "tasks/inputs/text_input.h"
 
@@ -63,7 +63,24 @@ std::string DescribeAnswer(const SquadExample& example) {
 
 }  // namespace
 
-NeededLengths Squad::Lengths(const Options& options) {
+BenchmarkInfo Squad::info() const {
+  return {.name = "squad",
+          .description =
+              "SQuAD v1.1 and v2.0: find the answer to a question in a text",
+          .prediction_unit = "prediction",
+          .may_miss_officially = true,
+          .splits_sentences = true,
+          .serves_bert = true,
+          .has_own_files = true};
+}
+
+TableSizes Squad::Tables(const InputOptions& input) const {
+  return {.tokens = input.has_long_tokens ? kSquadQuestionToken + 1 : 0,
+          .token_names = "the global tokens 1 to 3",
+          .types = input.has_long_tokens ? kSecondTextType + 1 : 2};
+}
+
+NeededLengths Squad::Lengths(const Options& options) const {
   const int64_t text = options.max_query_length + 4;
   static constexpr char kTextUse[] =
       "the question, [CLS], two [SEP] and a piece of the context";
@@ -76,7 +93,7 @@ NeededLengths Squad::Lengths(const Options& options) {
           .global_use = "the whole text, the question and a sentence"};
 }
 
-void Squad::ReadOptions(JsonObjectReader& reader, Options* options) {
+void Squad::ReadOptions(JsonObjectReader& reader, Options* options) const {
   ReadChoice(reader, "version", "1.1", "2.0", SquadVersion::k2,
              &options->version);
   ReadCount(reader, "doc_stride", 1, &options->doc_stride);
@@ -89,13 +106,13 @@ void Squad::ReadOptions(JsonObjectReader& reader, Options* options) {
              SquadSeveralAnswers::kFirst, &options->several_answers);
 }
 
-std::string Squad::Describe(const Example& example, const Context& context) {
+std::string Squad::Describe(const Example& example) const {
   const SquadDocument& document = *example.document;
-  const InputOptions& input = context.options.input;
+  const InputOptions& input = options().input;
   const std::vector<int32_t>& text = TextTokens(example, input);
   const auto token = [&](size_t i) {
     return WithAnswer(example, static_cast<int64_t>(i),
-                      context.tokenizer.Piece(text[i]));
+                      tokenizer().Piece(text[i]));
   };
   const auto kind = [&](size_t g) -> std::string {
     if (!input.has_long_tokens) {
@@ -117,44 +134,28 @@ std::string Squad::Describe(const Example& example, const Context& context) {
       {.kind_width = 9, .kind = kind, .token = token});
 }
 
-SquadPrediction Squad::Decode(const Outputs& windows, const Context& context) {
+SquadPrediction Squad::Decode(Outputs windows) const {
   std::vector<SquadWindowLogits> logits;
   logits.reserve(windows.size());
-  for (const auto& window : windows) {
-    const std::vector<float>& ends = window.logits.ends;
+  for (const Output& window : windows) {
+    const LogitRow ends = window.logits.ends;
     const auto middle = ends.begin() + static_cast<int64_t>(ends.size() / 2);
     logits.push_back({.example = window.example,
                       .starts = {ends.begin(), middle},
                       .ends = {middle, ends.end()}});
   }
-  return DecodeSquad(std::move(logits), context);
+  return DecodeSquad(std::move(logits), options(), tokenizer());
 }
 
-std::optional<SquadGold> Squad::GoldOf(const Record& record) {
-  return GoldOfSquadRecord(record);
-}
-
-std::vector<PredictionFile> Squad::MoreFiles(const Answers& answers,
-                                             const Options& options) {
-  std::vector<PredictionFile> files = {
-      {.prefix = "nbest_",
-       .contents = SquadCandidatesToJson(answers.predictions)}};
-  if (options.version == SquadVersion::k2) {
-    files.push_back({.prefix = "null_odds_",
-                     .contents = SquadNullOddsToJson(answers.predictions)});
-  }
-  return files;
-}
-
-Scores Squad::Score(const Answers& answers, const Options& options) {
+Scores Squad::Score(const Answers& answers) const {
   ById<SquadVerdict> verdicts;
   verdicts.reserve(answers.predictions.size());
   for (const auto& [id, prediction] : answers.predictions) {
     verdicts.emplace_back(
-        id, JudgeSquad(prediction, options.null_score_diff_threshold));
+        id, JudgeSquad(prediction, options().null_score_diff_threshold));
   }
   const bool is_version_2 =
-      options.version == SquadVersion::k2 ||
+      options().version == SquadVersion::k2 ||
       std::any_of(answers.gold.begin(), answers.gold.end(),
                   [](const auto& gold) { return gold.second.is_version_2; });
   return {.metrics = is_version_2 ? ScoreSquad2(answers.gold, verdicts)

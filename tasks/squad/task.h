@@ -4,113 +4,112 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/json_reader.h"
 #include "etc/config.h"
+#include "tasks/data/record_source.h"
+#include "tasks/inputs/text_input.h"
 #include "tasks/squad/example.h"
 #include "tasks/squad/metric.h"
 #include "tasks/squad/prediction.h"
 #include "tasks/squad/raw.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/scoring.h"
+#include "tasks/text/tokenizer.h"
 
 namespace etc {
 
 // SQuAD v1.1 and v2.0, and data in their format: an example for each window
 // over the context of a question. Gold are the answers that people gave, a
 // prediction the text of one with those that were considered.
-struct Squad : TaskTypes<SquadRecord, SquadExample, SquadLogits, SquadOptions,
-                         SquadGold, SquadPrediction> {
-  static constexpr char kName[] = "squad";
-  static constexpr char kDescription[] =
-      "SQuAD v1.1 and v2.0: find the answer to a question in a text";
-  static constexpr char kMainMetric[] = "f1";
-  static constexpr char kPredictionUnit[] = "prediction";
-  static constexpr bool kMayMissOfficially = true;
-  static constexpr TableSizes Tables(const InputOptions& input) {
-    return {.tokens = input.has_long_tokens ? kSquadQuestionToken + 1 : 0,
-            .token_names = "the global tokens 1 to 3",
-            .types = input.has_long_tokens ? kSecondTextType + 1 : 2};
-  }
+class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
+                                     SquadOptions, SquadGold, SquadPrediction> {
+ public:
+  using Benchmark::Benchmark;
 
+  BenchmarkInfo info() const override;
+  std::string main_metric() const override { return "f1"; }
+
+  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
+  TableSizes Tables(const InputOptions& input) const override;
   // Room for a question, its marks and a piece of the context, and of ETC's
   // global input for the question and a sentence.
-  static NeededLengths Lengths(const Options& options);
-  static void ReadOptions(JsonObjectReader& reader, Options* options);
-  // kInvalidArgument for a vocabulary without FindTextMarks.
-  static absl::Status UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options) {
+  NeededLengths Lengths(const Options& options) const override;
+  // Looks up what stands around texts.
+  //   kInvalidArgument  what FindTextMarks says
+  absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                             Options* options) const override {
     return FindTextMarks(tokenizer, &options->marks);
   }
 
-  static absl::StatusOr<std::vector<FileRecord>> ReadFile(
-      const std::string& path, const Options& /*options*/,
-      const RecordLimits& /*limits*/) {
-    return ReadSquadFile(path);
-  }
-  static void ReadRecord(JsonObjectReader& reader, Record* record) {
-    ReadSquadRecord(reader, record);
-  }
-  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+  // The records of a file as SQuAD has it, {"data": [{"paragraphs":
+  // [{"context": "...", "qas": [{"id": "...", ...}, ...]}, ...]}, ...]}: each
+  // question with the context of its paragraph. They are called "train.json:
+  // data[3].paragraphs[2].qas[0]".
+  //   kInvalidArgument  it is not that, with the place and what was expected
+  // and those of ReadJsonFile.
+  absl::StatusOr<std::vector<FileRecord>> ReadFile(
+      const std::string& path, const RecordLimits& limits) const override;
+  // Reads one of them. Other fields are ignored, `plausible_answers` among
+  // them.
+  void ReadRecord(JsonObjectReader& reader, Record* record) const override;
+  std::vector<std::string> AnswerFields() const override {
     return {"answers", "is_impossible"};
   }
-  static absl::Status CheckRecord(const Record& /*record*/,
-                                  const Options& /*options*/,
-                                  const std::string& /*where*/) {
-    return absl::OkStatus();
-  }
-  static std::string TrainingError(const Record& record,
-                                   const Options& options) {
-    return SquadTrainingError(record, options);
-  }
-  static auto MakeExamples(Record record, const Context& context) {
-    return MakeSquadExamples(std::move(record), context);
-  }
+  // Returns the error in the answers of a training record, to be appended to
+  // the record's place in a message; empty: there is none.
+  std::string TrainingError(const Record& record) const override;
+  // Makes the windows of a record, at least one: that of a context without
+  // pieces is empty. Errors in its answers are mistakes in training alone.
+  //   kInvalidArgument  the lengths in the options have no room for a piece
+  ExamplesOr MakeExamples(Record record,
+                          const std::string& where) const override;
   // The question, the target and the tokens, an answer in brackets.
-  static std::string Describe(const Example& example, const Context& context);
+  std::string Describe(const Example& example) const override;
 
-  // A linear layer on the outputs x of the text's T tokens (doc/squad.md 4):
-  //
-  //   ends = x w + b                   [B, 2, T], starts and ends
-  //
-  // and -1e9 for padding. The official program does not mask it, but its
-  // padding is another: all inputs have the full length, and padding sees the
-  // text. With ours, which sees nothing, an example's loss and answer would
-  // depend on its batch.
-  //
-  // w, b: qa_outputs, as BertForQuestionAnswering has them, whose values are
-  // taken over; else w is truncated normal with a standard deviation of 0.02.
-  // The loss is the mean of the cross entropies of start and end over all
-  // tokens of the text, question and [SEP] among them.
-  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
-
-  static int64_t NumExamples(const Example& example) {
+  int64_t NumExamples(const Example& example) const override {
     return example.document->num_windows;
   }
-  static Prediction Decode(const Outputs& windows, const Context& context);
-
-  static Gold GoldOf(const Example& example) { return example.document->gold; }
-  static std::optional<Gold> GoldOf(const Record& record);
-  static PredictionsOr ReadPredictions(const std::string& path) {
-    return ReadSquadPredictions(path);
+  // Predicts by DecodeSquad; windows may come in any order.
+  Prediction Decode(Outputs windows) const override;
+  Gold GoldOf(const Example& example) const override {
+    return example.document->gold;
   }
-  static std::string FileContents(const Answers& answers,
-                                  const Options& /*options*/) {
-    return SquadPredictionsToJson(answers.predictions);
-  }
+  // Returns what the metric needs of a record; nothing if it lacks its answers.
+  std::optional<Gold> GoldOf(const Record& record) const override;
+  // Reads {"ID": "text", ...} or the n-best answers of SquadCandidatesToJson,
+  // by id.
+  //   kInvalidArgument  a value is neither a text nor a list of candidates, one
+  //                     at least
+  PredictionsOr ReadPredictions(const std::string& path) const override;
+  // Writes {"ID": "text", ...} (doc/squad.md 8).
+  std::string FileContents(const Answers& answers) const override;
   // "nbest_" and, in version 2.0, "null_odds_".
-  static std::vector<PredictionFile> MoreFiles(const Answers& answers,
-                                               const Options& options);
+  std::vector<PredictionFile> MoreFiles(const Answers& answers) const override;
   // ScoreSquad2 if the options or the data are of version 2.0, else
   // ScoreSquad1. Predictions with candidates are judged anew, by the threshold
   // of the options.
-  static Scores Score(const Answers& answers, const Options& options);
+  Scores Score(const Answers& answers) const override;
 };
-static_assert(TaskDefinition<Squad>);
+
+// A linear layer on the outputs x of the text's T tokens (doc/squad.md 4):
+//
+//   ends = x w + b                   [B, 2, T], starts and ends
+//
+// and -1e9 for padding. The official program does not mask it, but its padding
+// is another: all inputs have the full length, and padding sees the text. With
+// ours, which sees nothing, what an example's loss and answer are would depend
+// on its batch.
+//
+// w, b: qa_outputs, as BertForQuestionAnswering has them, whose values are
+// taken over; else w is truncated normal with a standard deviation of 0.02. The
+// loss is the mean of the cross entropies of start and end over all tokens of
+// the text, question and [SEP] among them.
+Squad::HeadPtr MakeSquadHead(const EtcConfig& model,
+                             const SquadOptions& options);
 
 }  // namespace etc
 

@@ -394,6 +394,22 @@ class Benchmark {
   const Tokenizer* const tokenizer_ = nullptr;
 };
 
+// The options of benchmark B from the object of its name, with what `settings`
+// adds. Absent fields keep their default. `source` names the object and starts
+// each message ("finetune.json: wikihop").
+//   kInvalidArgument  a field that does not exist, a wrong type or value
+template <typename B>
+absl::StatusOr<typename B::Options> ReadTaskOptions(
+    const nlohmann::json& json, const std::string& source,
+    const TaskSettings& settings = {}) {
+  typename B::Options options;
+  options.input = InputOptionsOf(settings);
+  JsonObjectReader reader(json, source);
+  B().ReadOptions(reader, &options);
+  ETC_RETURN_IF_ERROR(reader.Finish());
+  return options;
+}
+
 }  // namespace etc
 
 #endif  // ETC_TASKS_TASK_BENCHMARK_H_

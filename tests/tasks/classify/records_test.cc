@@ -23,7 +23,7 @@
 #include "tasks/classify/prediction.h"
 #include "tasks/classify/table.h"
 #include "tasks/classify/task.h"
-#include "tasks/task/benchmark_task.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/task/score_files.h"
 #include "tasks/text/wordpiece_tokenizer.h"
 #include "tests/support/gzip_member.h"
@@ -158,15 +158,15 @@ absl::StatusOr<std::vector<ClassifyRecord>> Read(const std::string& name,
                                                  const std::string& text,
                                                  const nlohmann::json& json) {
   TemporaryDirectory directory;
-  const ClassifyOptions options = Options(json);
+  const Classify classify(Options(json));
   ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> files,
-                       ReadClassifyFile(directory.Write(name, text), options));
+                       classify.ReadFile(directory.Write(name, text), {}));
   std::vector<ClassifyRecord> records;
   for (const FileRecord& file : files) {
     // Without the directory.
     const std::string where = file.where.substr(file.where.rfind('/') + 1);
     ETC_ASSIGN_OR_RETURN(records.emplace_back(),
-                         ParseRecord<Classify>(file.json, where, options));
+                         classify.ParseRecord(file.json, where));
   }
   return records;
 }
@@ -375,10 +375,10 @@ TEST(ClassifyDataTest, IsDescribedByItsLabels) {
   const auto lines = [](const std::string& train, const std::string& dev,
                         const nlohmann::json& json) {
     TemporaryDirectory directory;
-    const ClassifyOptions options = Options(json);
-    return DescribeClassifyData(
-        *ReadClassifyFile(directory.Write("train.csv", train), options),
-        *ReadClassifyFile(directory.Write("dev.csv", dev), options), options);
+    const Classify classify(Options(json));
+    return classify.DescribeRecords(
+        *classify.ReadFile(directory.Write("train.csv", train), {}),
+        *classify.ReadFile(directory.Write("dev.csv", dev), {}));
   };
   EXPECT_THAT(lines("text,label\na,x\nb,y\nc,x\n", "text,label\nd,x\ne,\n",
                     {{"labels", {"x", "y", "z"}}}),
@@ -406,11 +406,11 @@ TEST(ClassifyDataTest, IsDescribedByItsLabels) {
 class ClassifyCompletionTest : public testing::Test {
  protected:
   absl::StatusOr<nlohmann::json> Complete(nlohmann::json json) {
-    const ClassifyOptions options = Options(json);
+    const Classify classify(Options(json));
     DataConfig data = {.on_bad_record = on_bad_record_};
     data.train = {directory_.Write("train.csv", train_)};
     data.dev = {directory_.Write("dev.csv", dev_)};
-    ETC_RETURN_IF_ERROR(Classify::CompleteOptions(options, data, &json));
+    ETC_RETURN_IF_ERROR(classify.CompleteOptions(data, &json));
     return json;
   }
 
@@ -496,13 +496,13 @@ std::string SamplePath(const std::string& name) {
 
 // Records of the sample.
 std::vector<ClassifyRecord> ReadSample(const std::string& name) {
-  const ClassifyOptions options =
-      Options({{"text", {"title", "text"}}, {"label", "outcome"}});
-  const auto files = ReadClassifyFile(SamplePath(name), options);
+  const Classify classify(
+      Options({{"text", {"title", "text"}}, {"label", "outcome"}}));
+  const auto files = classify.ReadFile(SamplePath(name), {});
   EXPECT_TRUE(files.ok()) << files.status();
   std::vector<ClassifyRecord> records;
   for (const FileRecord& file : *files) {
-    const auto record = ParseRecord<Classify>(file.json, file.where, options);
+    const auto record = classify.ParseRecord(file.json, file.where);
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(*record);
   }
@@ -564,7 +564,8 @@ TEST(ClassifyPredictionTest, IsWrittenAndReadBack) {
       {"a", {{.labels = {"food"}}, {{"food", 0.75}, {"\u00e9", 0.25}}}},
       {"b", {{.type = ClassifyType::kSeveral, .labels = {"x", "y"}}, {}}},
       {"c", {{.type = ClassifyType::kNumber, .number = -2.5}, {}}}};
-  const std::string text = ClassifyPredictionsToJson(predictions);
+  const std::string text =
+      Classify().FileContents({.predictions = predictions});
   EXPECT_EQ(
       text,
       R"({"id":"a","label":"food","probabilities":{"food":0.75,"\u00e9":0.25}}
@@ -572,7 +573,8 @@ TEST(ClassifyPredictionTest, IsWrittenAndReadBack) {
 {"id":"c","value":-2.5}
 )");
   TemporaryDirectory directory;
-  const auto read = ReadClassifyPredictions(directory.Write("p.jsonl", text));
+  const auto read =
+      Classify().ReadPredictions(directory.Write("p.jsonl", text));
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(read->size(), predictions.size());
   for (size_t i = 0; i < predictions.size(); ++i) {
@@ -668,7 +670,8 @@ TEST(ClassifyScoreTest, ComparesFilesOfTheSameDocuments) {
   const std::string gold =
       directory.Write("gold.csv", "id,text,label\nx,t,no\n");
   const auto score = [&](const std::string& predictions) {
-    return ScoreFiles<Classify>(
+    return ScoreFiles(
+        Classify(),
         {.gold = gold, .predictions = directory.Write("p.jsonl", predictions)});
   };
   const auto scores = score(R"({"id":"x","label":"no"})");
@@ -691,9 +694,9 @@ TEST(ClassifyScoreTest, PairsNoRecordsByIdsThatComeAgain) {
   TemporaryDirectory directory;
   const auto message = [&](const std::string& gold,
                            const std::string& predictions) {
-    return Message(ScoreFiles<Classify>(
-                       {.gold = directory.File(gold),
-                        .predictions = directory.Write("p.jsonl", predictions)})
+    return Message(ScoreFiles(Classify(), {.gold = directory.File(gold),
+                                           .predictions = directory.Write(
+                                               "p.jsonl", predictions)})
                        .status());
   };
   directory.Write("part-1.csv", "text,label\nt,cat\nt,dog\n");
@@ -707,8 +710,8 @@ TEST(ClassifyScoreTest, PairsNoRecordsByIdsThatComeAgain) {
               AllOf(HasSubstr("p.jsonl: record 2: the id \"0\""),
                     HasSubstr("p.jsonl: record 0 too")));
   EXPECT_TRUE(
-      ScoreFiles<Classify>({.gold = directory.File("part-2.csv"),
-                            .predictions = directory.Write("p.jsonl", two)})
+      ScoreFiles(Classify(), {.gold = directory.File("part-2.csv"),
+                              .predictions = directory.Write("p.jsonl", two)})
           .ok());
 }
 
@@ -722,7 +725,7 @@ TEST(ClassifyScoreTest, LeavesOutRecordsWithoutLabel) {
 {"id":"2","label":"yes"}
 )")};
   UnansweredRecords unanswered;
-  const auto scores = ScoreFiles<Classify>(files, {}, {}, {}, &unanswered);
+  const auto scores = ScoreFiles(Classify(), files, {}, {}, &unanswered);
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_THAT(*scores, AllOf(Contains(Pair("accuracy", 0.5)),
                              Contains(Pair("support[yes]", 1.0))));
@@ -762,7 +765,7 @@ TEST(ClassifyScoreTest, OfHugeNumbersIsFinite) {
 
 TEST(ClassifyRecordTest, IsNotToldApartByRoundedNumbers) {
   const auto parse = [](const std::string& json) {
-    return ParseRecord<Classify>(json, "d.jsonl: record 0");
+    return Classify().ParseRecord(json, "d.jsonl: record 0");
   };
   const auto largest = parse(R"({"text":"t","id":18446744073709551615})");
   ASSERT_TRUE(largest.ok()) << largest.status();
@@ -783,8 +786,9 @@ TEST(ClassifyPredictionTest, HasNoMoreDigitsThanItSays) {
          {{.labels = {"x"}},
           {{"x", std::round(static_cast<double>(i)) / 1e6}}}});
   }
-  for (const absl::string_view line : absl::StrSplit(
-           ClassifyPredictionsToJson(predictions), '\n', absl::SkipEmpty())) {
+  for (const absl::string_view line :
+       absl::StrSplit(Classify().FileContents({.predictions = predictions}),
+                      '\n', absl::SkipEmpty())) {
     EXPECT_LE(line.size(),
               absl::string_view(
                   R"({"id":"a","label":"x","probabilities":{"x":0.123456}})")

@@ -72,8 +72,8 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeClassify(
     const nlohmann::json& options = kLabels,
     const TaskSettings& settings = Settings(),
     std::shared_ptr<const Tokenizer> tokenizer = Words()) {
-  return MakeTask<Classify>(options, "f.json: classify", settings,
-                            std::move(tokenizer));
+  return MakeTask<Classify>(MakeClassifyHead, options, "f.json: classify",
+                            settings, std::move(tokenizer));
 }
 
 // The example of a record in JSON.
@@ -234,7 +234,8 @@ TEST(ClassifyTaskTest, ScoresTheSameInTrainingAndByFile) {
       **task, lines,
       torch::tensor({{0.F, 2.F, 1.F}, {1.F, 0.F, 1.F}, {0.F, 0.F, 3.F}}));
   TemporaryDirectory directory;
-  const auto scores = ScoreFiles<Classify>(
+  const auto scores = ScoreFiles(
+      Classify(),
       {.gold = directory.Write("gold.jsonl", absl::StrJoin(lines, "\n")),
        .predictions = directory.Write("p.jsonl", predictions->FileContents())});
   ASSERT_TRUE(scores.ok()) << scores.status();

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "nlohmann/json.hpp"
 #include "tasks/glue/task.h"
-#include "tasks/task/benchmark_task.h"
+#include "tasks/task/benchmark.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/scoring.h"
 #include "tests/support/shared_data.h"
@@ -170,8 +170,8 @@ TEST(GlueScoreTest, HasTheMetricsOfTheTask) {
                         const std::vector<std::string>& gold,
                         const std::vector<std::string>& predicted) {
     const Scores scores =
-        Glue::Score(AnswersOf(name, gold, predicted), OptionsOf(name));
-    EXPECT_EQ(Glue::MainMetric(OptionsOf(name)), scores.metrics[0].first);
+        Glue(OptionsOf(name)).Score(AnswersOf(name, gold, predicted));
+    EXPECT_EQ(Glue(OptionsOf(name)).main_metric(), scores.metrics[0].first);
     EXPECT_THAT(scores.diagnostics,
                 ElementsAre(Pair("distinct_predictions", testing::Ge(1))));
     return scores.metrics;
@@ -209,7 +209,7 @@ TEST(GlueScoreTest, TellsMatchedRowsFromMismatchedOnes) {
     answers.gold[i].second.set = i < 2 ? "matched" : "mismatched";
     answers.predictions[i].first = id;
   }
-  EXPECT_THAT(Glue::Score(answers, OptionsOf("mnli")).metrics,
+  EXPECT_THAT(Glue(OptionsOf("mnli")).Score(answers).metrics,
               ElementsAre(Pair("accuracy", 0.75), Pair("accuracy_matched", 0.5),
                           Pair("accuracy_mismatched", 1)));
 }
@@ -218,13 +218,13 @@ TEST(GlueScoreTest, DoesNotRoundOrClipScores) {
   Glue::Answers answers = AnswersOf("stsb", {"1", "4", "5"}, {"1", "4", "5"});
   answers.predictions[1].second.score = 6.00049;
   answers.predictions[2].second.score = 6.0004;
-  EXPECT_NEAR(Glue::Score(answers, OptionsOf("stsb")).metrics[2].second, 0.5,
+  EXPECT_NEAR(Glue(OptionsOf("stsb")).Score(answers).metrics[2].second, 0.5,
               kTolerance);
-  EXPECT_EQ(Glue::FileContents(answers, OptionsOf("stsb")),
+  EXPECT_EQ(Glue(OptionsOf("stsb")).FileContents(answers),
             "index\tprediction\n0\t1.000\n1\t5.000\n2\t5.000\n");
   answers.predictions[0].second.score = -1e-9;
   answers.predictions[1].second.score = 3.14159;
-  EXPECT_EQ(Glue::FileContents(answers, OptionsOf("stsb")),
+  EXPECT_EQ(Glue(OptionsOf("stsb")).FileContents(answers),
             "index\tprediction\n0\t0.000\n1\t3.142\n2\t5.000\n");
 }
 
@@ -235,10 +235,9 @@ class GlueScoreFilesTest : public testing::Test {
   absl::StatusOr<Metrics> ScoreOf(const std::string& name,
                                   const std::string& gold,
                                   const std::string& predictions) {
-    return ScoreFiles<Glue>(
-        {.gold = directory_.Write("dev.tsv", gold),
-         .predictions = directory_.Write("P.tsv", predictions)},
-        {}, OptionsOf(name));
+    return ScoreFiles(Glue(OptionsOf(name)),
+                      {.gold = directory_.Write("dev.tsv", gold),
+                       .predictions = directory_.Write("P.tsv", predictions)});
   }
   std::string Refusal(const std::string& name, const std::string& gold,
                       const std::string& predictions) {
@@ -305,7 +304,8 @@ TEST_F(GlueScoreFilesTest, AreRefusedWithTheLine) {
 }
 
 TEST_F(GlueScoreFilesTest, CannotBeReadWithoutATask) {
-  const auto scores = ScoreFiles<Glue>(
+  const auto scores = ScoreFiles(
+      Glue(),
       {.gold = directory_.Write("dev.tsv", kRte),
        .predictions = directory_.Write("P.tsv", "index\tprediction\n")});
   EXPECT_THAT(std::string(scores.status().message()),

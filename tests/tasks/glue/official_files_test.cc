@@ -77,7 +77,7 @@ std::string Mistake(const std::string& contents, const std::string& task) {
   absl::Status status = records.status();
   for (size_t i = 0; records.ok() && i < records->size() && status.ok(); ++i) {
     status =
-        ParseRecord<Glue>((*records)[i].json, (*records)[i].where).status();
+        Glue().ParseRecord((*records)[i].json, (*records)[i].where).status();
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << contents;
   const std::string message(status.message());
@@ -309,7 +309,7 @@ GlueOptions OptionsOf(const std::string& task, int64_t length, bool is_bert,
   options.input.has_long_tokens = !is_bert;
   (is_bert ? options.input.max_global_length : options.input.max_long_length) =
       length;
-  EXPECT_TRUE(Glue::UseVocabulary(tokenizer, &options).ok());
+  EXPECT_TRUE(Glue().UseVocabulary(tokenizer, &options).ok());
   return options;
 }
 
@@ -317,13 +317,13 @@ GlueOptions OptionsOf(const std::string& task, int64_t length, bool is_bert,
 std::shared_ptr<const GlueExample> ExampleOf(const std::string& json,
                                              const GlueOptions& options,
                                              const Tokenizer& tokenizer) {
-  auto record = ParseRecord<Glue>(json, "dev.tsv:2");
+  auto record = Glue().ParseRecord(json, "dev.tsv:2");
   EXPECT_TRUE(record.ok()) << record.status();
-  auto example = Glue::MakeExamples(
-      *std::move(record),
-      {.options = options, .tokenizer = tokenizer, .where = "dev.tsv:2"});
-  EXPECT_TRUE(example.ok()) << example.status();
-  return *example;
+  const auto examples =
+      Glue(options, &tokenizer).MakeExamples(*std::move(record), "dev.tsv:2");
+  EXPECT_TRUE(examples.ok()) << examples.status();
+  EXPECT_THAT(*examples, SizeIs(1));
+  return examples->front();
 }
 
 TEST(GlueExampleTest, IsBertsInputOrEtcs) {
@@ -372,7 +372,7 @@ int64_t CountRows(const std::string& file, const std::string& task) {
   const auto records = ReadOrFail(path, task);
   for (const FileRecord& record : records) {
     EXPECT_EQ(record.broken, "");
-    const auto parsed = ParseRecord<Glue>(record.json, record.where);
+    const auto parsed = Glue().ParseRecord(record.json, record.where);
     EXPECT_TRUE(parsed.ok()) << parsed.status();
     EXPECT_EQ(parsed->has_label, !absl::StrContains(file, "test")) << file;
   }

@@ -26,6 +26,7 @@
 #include "tasks/data/example_outline.h"
 #include "tasks/data/record_gate.h"
 #include "tasks/inputs/text_head.h"
+#include "tasks/registry.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/task.h"
@@ -64,7 +65,7 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeGlue(
     const nlohmann::json& options, const EtcConfig& model = SmallConfig(),
     int64_t length = 128) {
   return MakeTask<Glue>(
-      options, "f.json: glue",
+      MakeGlueHead, options, "f.json: glue",
       {.model = model, .max_long_length = length, .max_global_length = length},
       Words());
 }
@@ -135,12 +136,26 @@ TEST(GlueTaskTest, ScoresItsFileAsTrainingDoes) {
   EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 0.5)));
   EXPECT_EQ(task->main_metric(), "accuracy");
   const auto options = ReadTaskOptions<Glue>({{"name", "rte"}}, "f.json: glue");
-  const auto scores = ScoreFiles<Glue>(
-      {.gold = gold, .predictions = directory.Write("RTE.tsv", file)}, {},
-      *options);
+  const auto scores = ScoreFiles(
+      Glue(*options),
+      {.gold = gold, .predictions = directory.Write("RTE.tsv", file)});
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_THAT(*scores, ElementsAre(Pair("accuracy", 0.5),
                                    Pair("distinct_predictions", 1)));
+}
+
+TEST(GlueTaskTest, IsNotScoredWithoutAConfiguration) {
+  TemporaryDirectory directory;
+  const auto entry = FindTask("glue");
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  const auto scores =
+      (*entry)->score({.gold = directory.Write("dev.tsv", kRte),
+                       .predictions = directory.Write(
+                           "RTE.tsv", "index\tprediction\n0\tentailment\n")},
+                      ScoringRules::kDefault, /*options=*/nullptr, "", {});
+  EXPECT_THAT(Message(scores.status()),
+              HasSubstr("dev.tsv can only be read when it is known which task "
+                        "of GLUE it is of: give a configuration"));
 }
 
 TEST(GlueTaskTest, PredictsScoresThatTheFileRoundsAndBounds) {
@@ -389,7 +404,7 @@ class HuggingFaceHeadTest : public testing::Test {
     EXPECT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->model.hidden_act, "gelu_erf");
     auto tokenizer = LoadWordPieceTokenizer(imported + "/vocab.txt", {});
-    auto task = MakeTask<Glue>({{"name", "mrpc"}}, "f.json: glue",
+    auto task = MakeTask<Glue>(MakeGlueHead, {{"name", "mrpc"}}, "f.json: glue",
                                {.model = config->model}, *std::move(tokenizer));
     EXPECT_TRUE(task.ok()) << task.status();
     task_ = *std::move(task);

@@ -177,8 +177,6 @@ TEST_F(SquadGoldenTest, HasThePredictions) {
     options.n_best_size = run["n_best_size"];
     options.max_answer_length = run["max_answer_length"];
     options.null_score_diff_threshold = run["null_score_diff_threshold"];
-    const TaskContext<SquadOptions> context = {.options = options,
-                                               .tokenizer = *tokenizer_};
     auto logits = run["logits"].begin();
     for (const SquadRecord& record : records_) {
       SCOPED_TRACE(record.id);
@@ -193,7 +191,8 @@ TEST_F(SquadGoldenTest, HasThePredictions) {
       }
       // In any order.
       std::reverse(windows.begin(), windows.end());
-      const SquadPrediction prediction = DecodeSquad(windows, context);
+      const SquadPrediction prediction =
+          DecodeSquad(windows, options, *tokenizer_);
       EXPECT_EQ(prediction.text, run["predictions"][record.id]);
       ExpectCandidates(prediction, run["nbest"][record.id]);
       const auto odds =
@@ -342,7 +341,7 @@ TEST(SquadExampleTest, HasNoAnswerWhereTheQuestionIsImpossible) {
 TEST(SquadExampleTest, GivesEtcTokensForQuestionAndSentences) {
   SquadOptions options = BertOptions(0);
   options.input = {.max_long_length = 20, .max_global_length = 5};
-  options.split_sentences = SplitAtFullStops;
+  options.input.split_sentences = SplitAtFullStops;
   const auto example =
       SquadExamplesOf(Record("a b . c . d .", {{.text = "c", .start = 6}}),
                       options, Words())
@@ -359,10 +358,8 @@ TEST(SquadExampleTest, GivesEtcTokensForQuestionAndSentences) {
 }
 
 TEST(SquadExampleTest, SaysWhereLengthsHaveNoRoom) {
-  const SquadOptions options = BertOptions(5);
-  const auto examples = MakeSquadExamples(
-      Record("a", {}),
-      {.options = options, .tokenizer = Words(), .where = "f.json: data[0]"});
+  const auto examples = Squad(BertOptions(5), &Words())
+                            .MakeExamples(Record("a", {}), "f.json: data[0]");
   EXPECT_THAT(std::string(examples.status().message()),
               HasSubstr("f.json: data[0]: an input has no room"));
 }
@@ -375,7 +372,7 @@ SquadPrediction Predict(const SquadOptions& options, const std::string& context,
   return DecodeSquad({{.example = examples.front(),
                        .starts = std::move(starts),
                        .ends = std::move(ends)}},
-                     {.options = options, .tokenizer = Words()});
+                     options, Words());
 }
 
 TEST(SquadPredictionTest, IsEmptyWhereTheContextIs) {  // doc/squad.md 6
@@ -419,7 +416,7 @@ TEST(SquadPredictionTest, IsTheOriginalTextBetweenSentencePieces) {
 TEST(SquadFileTest, NamesTheQuestionsByTheirPlace) {
   TemporaryDirectory directory;
   const auto read = [&](const std::string& contents) {
-    return ReadSquadFile(directory.Write("f.json", contents));
+    return Squad().ReadFile(directory.Write("f.json", contents), {});
   };
   const auto records = read(
       R"({"data": [{"paragraphs": []}, {"paragraphs": [{"context": "a",
@@ -428,7 +425,7 @@ TEST(SquadFileTest, NamesTheQuestionsByTheirPlace) {
   ASSERT_EQ(records->size(), 2u);
   EXPECT_THAT((*records)[1].where,
               testing::EndsWith("f.json: data[1].paragraphs[0].qas[1]"));
-  const auto record = ParseRecord<Squad>((*records)[0].json, "here");
+  const auto record = Squad().ParseRecord((*records)[0].json, "here");
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->context, "a");
   EXPECT_EQ(record->answers, std::nullopt);
@@ -465,7 +462,7 @@ TEST(SquadFileTest, NamesTheFieldOfARecord) {
        "here.is_impossible should be true or false"}};
   for (const auto& [text, message] : mistakes) {
     EXPECT_THAT(
-        std::string(ParseRecord<Squad>(text, "f: here").status().message()),
+        std::string(Squad().ParseRecord(text, "f: here").status().message()),
         HasSubstr(message));
   }
 }

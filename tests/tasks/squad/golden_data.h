@@ -10,7 +10,6 @@
 #include "base/json_reader.h"
 #include "nlohmann/json.hpp"
 #include "tasks/squad/task.h"
-#include "tasks/task/official_json.h"
 
 namespace etc {
 
@@ -22,11 +21,12 @@ inline nlohmann::json ReadJsonOrFail(const std::string& path) {
 
 // The records of a file; fails the test for one that cannot be read.
 inline std::vector<SquadRecord> ReadSquadRecords(const std::string& path) {
-  const auto files = ReadSquadFile(path);
+  const Squad squad;
+  const auto files = squad.ReadFile(path, {});
   EXPECT_TRUE(files.ok()) << files.status();
   std::vector<SquadRecord> records;
   for (const FileRecord& file : files.value_or(std::vector<FileRecord>())) {
-    const auto record = ParseRecord<Squad>(file.json, file.where);
+    const auto record = squad.ParseRecord(file.json, file.where);
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(record.value_or(SquadRecord()));
   }
@@ -38,8 +38,7 @@ using SquadExamples = std::vector<std::shared_ptr<const SquadExample>>;
 inline SquadExamples SquadExamplesOf(const SquadRecord& record,
                                      const SquadOptions& options,
                                      const Tokenizer& tokenizer) {
-  const auto examples = MakeSquadExamples(
-      record, {.options = options, .tokenizer = tokenizer, .where = "here"});
+  const auto examples = Squad(options, &tokenizer).MakeExamples(record, "here");
   EXPECT_TRUE(examples.ok()) << examples.status();
   return examples.value_or(SquadExamples());
 }

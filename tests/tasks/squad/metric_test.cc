@@ -74,9 +74,10 @@ TEST(SquadMetricTest, HasTheGoldenPairs) {  // doc/squad.md 13.4
 }
 
 ById<SquadGold> GoldOfFile(const std::string& path) {
+  const Squad squad;
   ById<SquadGold> gold;
   for (const SquadRecord& record : ReadSquadRecords(path)) {
-    gold.emplace_back(record.id, *GoldOfSquadRecord(record));
+    gold.emplace_back(record.id, *squad.GoldOf(record));
   }
   return gold;
 }
@@ -188,9 +189,10 @@ class SquadFilesTest : public testing::Test {
                                 const std::string& predictions,
                                 ScoringRules rules = ScoringRules::kDefault,
                                 const SquadOptions& options = {}) {
-    return ScoreFiles<Squad>(
+    return ScoreFiles(
+        Squad(options),
         {.gold = gold, .predictions = directory_.Write("p.json", predictions)},
-        rules, options);
+        rules);
   }
 
   TemporaryDirectory directory_;
@@ -237,16 +239,16 @@ TEST_F(SquadFilesTest, ComeBackAsTheyWereWritten) {
       {"a",
        {.candidates = {{.text = "", .probability = 0.5, .start_logit = 3},
                        {.text = "b", .probability = 0.5, .end_logit = 1}}}}};
-  EXPECT_EQ(SquadPredictionsToJson(predictions),
-            "{\n    \"z\": \"caf\\u00e9 \\\"\",\n    \"a\": \"\"\n}\n");
+  const Squad squad;
+  const std::string file = squad.FileContents({.predictions = predictions});
+  EXPECT_EQ(file, "{\n    \"z\": \"caf\\u00e9 \\\"\",\n    \"a\": \"\"\n}\n");
   EXPECT_EQ(SquadNullOddsToJson(predictions), "{\n    \"a\": 2.0\n}\n");
-  const auto texts = ReadSquadPredictions(
-      directory_.Write("p.json", SquadPredictionsToJson(predictions)));
+  const auto texts = squad.ReadPredictions(directory_.Write("p.json", file));
   ASSERT_TRUE(texts.ok()) << texts.status();
   const auto by_id = LastOfEachId(*texts);
   EXPECT_EQ(FindById(by_id, "z")->text, "caf\u00e9 \"");
   EXPECT_EQ(FindById(by_id, "a")->text, "");
-  const auto nbest = ReadSquadPredictions(
+  const auto nbest = squad.ReadPredictions(
       directory_.Write("n.json", SquadCandidatesToJson(predictions)));
   ASSERT_TRUE(nbest.ok()) << nbest.status();
   const auto lists = LastOfEachId(*nbest);

@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeSquad(
     bool is_bert, nlohmann::json options = nlohmann::json::object(),
     int64_t length = 9) {
   options["max_query_length"] = options.value("max_query_length", 2);
-  return MakeTask<Squad>(options, "f.json: squad",
+  return MakeTask<Squad>(MakeSquadHead, options, "f.json: squad",
                          {.model = SmallConfig(is_bert),
                           .max_long_length = length,
                           .max_global_length = is_bert ? length : 6},
@@ -205,7 +205,7 @@ TEST_P(SquadHeadTest, StartsWithTheFixedInitializer) {  // doc/squad.md 4
   config.hidden_size = 4000;
   config.initializer_range = 0.5;
   torch::manual_seed(1);
-  ExpectFixedInitialValues(*Squad::MakeHead(config, {}));
+  ExpectFixedInitialValues(*MakeSquadHead(config, {}));
 }
 
 // BertForQuestionAnswering as `realetc import` leaves it: no head of the task
@@ -290,16 +290,17 @@ TEST(SquadWholeWayTest, PerfectLogitsGiveAPerfectScore) {
   const std::string file =
       directory.Write("p.json", predictions->FileContents());
   EXPECT_EQ(
-      FindMetric(*ScoreFiles<Squad>({.gold = path, .predictions = file}), "f1"),
+      FindMetric(*ScoreFiles(Squad(), {.gold = path, .predictions = file}),
+                 "f1"),
       100);
   const std::vector<PredictionFile> more = predictions->MoreFiles();
   ASSERT_EQ(more.size(), 2u);
   EXPECT_EQ(more[1].PathBeside("a/b.json"), "a/null_odds_b.json");
   EXPECT_EQ(more[0].PathBeside("b.json"), "nbest_b.json");
   // The n-best answers give the very scores that an evaluation has.
-  const auto of_nbest = ScoreFiles<Squad>(
-      {.gold = path,
-       .predictions = directory.Write("n.json", more[0].contents)});
+  const auto of_nbest = ScoreFiles(
+      Squad(), {.gold = path,
+                .predictions = directory.Write("n.json", more[0].contents)});
   ASSERT_TRUE(of_nbest.ok()) << of_nbest.status();
   EXPECT_EQ(*of_nbest, metrics);
 }
@@ -353,8 +354,8 @@ TEST(SquadOptionsTest, SayWhatIsWrong) {
                         "context, but is 7"));
   EtcConfig two_types = SmallConfig(/*is_bert=*/false);
   two_types.segment_vocab_size = 2;
-  const auto task = MakeTask<Squad>(nlohmann::json::object(), "f",
-                                    {.model = two_types}, Words());
+  const auto task = MakeTask<Squad>(MakeSquadHead, nlohmann::json::object(),
+                                    "f", {.model = two_types}, Words());
   EXPECT_THAT(std::string(task.status().message()),
               HasSubstr("model.segment_vocab_size should be at least 3"));
 }
@@ -388,13 +389,14 @@ TEST(SquadSampleTest, IsWhatItsGeneratorSays) {
   std::set<std::string> contexts;
   for (const char* name : {"train.json", "dev.json"}) {
     SCOPED_TRACE(name);
-    const auto records =
-        ReadSquadFile(SourcePath(absl::StrCat("tasks/squad/sample/", name)));
+    const Squad squad;
+    const auto records = squad.ReadFile(
+        SourcePath(absl::StrCat("tasks/squad/sample/", name)), {});
     ASSERT_TRUE(records.ok()) << records.status();
     int64_t impossible = 0;
     std::set<std::string> own;
     for (const FileRecord& file : *records) {
-      const auto record = ParseRecord<Squad>(file.json, file.where);
+      const auto record = squad.ParseRecord(file.json, file.where);
       ASSERT_TRUE(record.ok()) << record.status();
       own.insert(record->context);
       EXPECT_FALSE(contexts.contains(record->context));
