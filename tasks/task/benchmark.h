@@ -101,8 +101,8 @@ Logits<U> MapMembers(const Logits<T>& logits, Convert convert) {
   return mapped;
 }
 
-// What examples of every task depend on: the field `input` of its options. A
-// configuration says it outside of the object named as the task is.
+// Options that the examples of every task depend on: the field `input` of its
+// options. A configuration says them outside of the object of the task's name.
 struct InputOptions {
   int64_t max_long_length = 4096;
   int64_t max_global_length = 512;
@@ -114,7 +114,7 @@ struct InputOptions {
   SentenceSplitter split_sentences = SplitSentences;
 };
 
-// What a configuration says to a task beside the object named as the task is.
+// Settings of a task outside of the object of its name.
 struct TaskSettings {
   EtcConfig model;
   TokenizerKind tokenizer_kind = TokenizerKind::kWordPiece;
@@ -124,21 +124,23 @@ struct TaskSettings {
   SentenceSplitter split_sentences = SplitSentences;
 };
 
-// Those of a configuration, with SplitSentences.
+// Returns the settings of a configuration, with SplitSentences.
 TaskSettings TaskSettingsOf(const FinetuneConfig& config);
 
 // The least sizes of the model's tables for a task's ids.
 struct TableSizes {
-  // Of the token table: more than the largest id of a token that stands for no
-  // text, and how messages call these tokens ("the global tokens 1 to 5").
+  // Rows of the token table: more than the largest id of a token that stands
+  // for no text, and the name of these tokens in messages ("the global tokens 1
+  // to 5").
   int64_t tokens = 0;
   const char* token_names = "";
-  // Of the table of types (segments).
+  // Rows of the table of types (segments).
   int64_t types = 0;
 };
 
-// Whether the tables of `model` have a row for every id. `pieces` is the size
-// of the vocabulary, 0 where there is none yet; `source` starts each message.
+// Checks that the tables of `model` have a row for every id. `pieces` is the
+// size of the vocabulary, 0 where there is none yet; `source` starts each
+// message.
 //   kInvalidArgument  they do not
 absl::Status CheckTables(const EtcConfig& model, const TableSizes& needed,
                          int64_t pieces, const std::string& source);
@@ -152,7 +154,7 @@ struct NeededLengths {
   const char* global_use = "";
 };
 
-// Whether `input` has room for those; `source` starts each message.
+// Checks that `input` has room for those; `source` starts each message.
 //   kInvalidArgument  it has not
 absl::Status CheckLengths(const InputOptions& input,
                           const NeededLengths& needed,

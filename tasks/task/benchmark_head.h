@@ -115,7 +115,7 @@ class TypedHead : public OutputHead {
 // The standard deviation of the truncated normal that heads of the official
 // code draw their weights from, whatever the encoder's.
 inline constexpr double kHeadInitializerRange = 0.02;
-// What the official code's LayerNorms add to the variance.
+// Added to the variance by the official code's LayerNorms.
 inline constexpr double kHeadLayerNormEpsilon = 1e-12;
 
 // Cross entropy of each row: [N].

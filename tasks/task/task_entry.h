@@ -33,7 +33,7 @@ struct TaskEntry {
   // in `task_options`, and in `json`, which checkpoints keep. Null: nothing.
   //   kInvalidArgument  a mistake in that object or in the data
   std::function<absl::Status(FinetuneConfig* config)> complete = nullptr;
-  // Whether `data.sentences` decides anything.
+  // True if `data.sentences` decides anything.
   bool splits_sentences = false;
   // True if data.dev_fraction can hold out records for evaluations.
   bool holds_out_records = false;

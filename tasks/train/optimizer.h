@@ -29,7 +29,7 @@ namespace etc {
 //               1 - rate weight_decay
 //
 // Parameters that IsDecayed excludes have no decay, and ratio 1 under lamb.
-// Those without a gradient are left alone entirely, and have no state.
+// Parameters without a gradient are left alone entirely, and have no state.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
