@@ -73,12 +73,12 @@ std::string WithAnswers(const NqExample& example, size_t i,
 
 }  // namespace
 
-std::string Nq::Describe(const Example& example, const Context& context) {
+std::string Nq::Describe(const Example& example) const {
   const auto kind = [&example](size_t g) { return KindOf(example, g); };
   const auto token = [&](size_t i) {
-    return WithAnswers(example, i,
-                       PieceOf(example.long_token_ids[i], context.tokenizer,
-                               context.options.tokens));
+    return WithAnswers(
+        example, i,
+        PieceOf(example.long_token_ids[i], tokenizer(), options().tokens));
   };
   const NqDocument& document = *example.document;
   return DescribeExample(

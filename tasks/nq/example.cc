@@ -248,12 +248,11 @@ int64_t NqExample::TaskBytes() const {
                               sizeof(int32_t));
 }
 
-std::vector<std::shared_ptr<const NqExample>> Nq::MakeExamples(
-    Record record, const Context& context) {
-  const NqOptions& options = context.options;
+Nq::ExamplesOr Nq::MakeExamples(Record record,
+                                const std::string& /*where*/) const {
+  const NqOptions& options = this->options();
   const int64_t max_long_length = options.input.max_long_length;
   const int64_t max_global_length = options.input.max_global_length;
-  const Tokenizer& tokenizer = context.tokenizer;
   TORCH_CHECK(options.stride > 0 &&
                   max_long_length >= options.max_question_length +
                                          kNqNumSpecialTokens + options.stride &&
@@ -261,10 +260,10 @@ std::vector<std::shared_ptr<const NqExample>> Nq::MakeExamples(
               "lengths ", max_long_length, " and ", max_global_length,
               " are too small for questions of ", options.max_question_length,
               " pieces and a stride of ", options.stride);
-  std::vector<Token> question = tokenizer.Encode(record.question);
+  std::vector<Token> question = tokenizer().Encode(record.question);
   question.resize(std::min(question.size(),
                            static_cast<size_t>(options.max_question_length)));
-  const NqPieces pieces = NqPiecesOf(record, tokenizer, options.tokens);
+  const NqPieces pieces = NqPiecesOf(record, tokenizer(), options.tokens);
   const std::vector<int64_t> starts =
       NqWindowStarts(pieces.size(),
                      max_long_length - static_cast<int64_t>(question.size()) -

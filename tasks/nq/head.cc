@@ -28,7 +28,7 @@ torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
   return mask;
 }
 
-// See Nq::MakeHead.
+// See MakeNqHead.
 class NqHead : public TypedHead<NqExample, NqLogits> {
  public:
   NqHead(const EtcConfig& config, const NqOptions& options)
@@ -88,7 +88,7 @@ class NqHead : public TypedHead<NqExample, NqLogits> {
 
 }  // namespace
 
-Nq::HeadPtr Nq::MakeHead(const EtcConfig& model, const Options& options) {
+Nq::HeadPtr MakeNqHead(const EtcConfig& model, const NqOptions& options) {
   return std::make_shared<NqHead>(model, options);
 }
 

@@ -26,7 +26,7 @@ NqSpan ToSpan(const NqScoredSpan& span) {
 // Lets the answer type of a window change the short answer.
 void ApplyAnswerType(const NqWindow& window, bool official_compatibility,
                      NqPrediction* prediction) {
-  const std::vector<float>& logits = window.logits.answer_type;
+  const LogitRow logits = window.logits.answer_type;
   const auto best = std::max_element(logits.begin(), logits.end());
   const auto type = static_cast<NqAnswerType>(best - logits.begin());
   if (type == NqAnswerType::kLong && !official_compatibility) {

@@ -117,7 +117,7 @@ void ReadYesNo(JsonObjectReader& reader, bool required, NqYesNo* yes_no) {
 
 }  // namespace
 
-void Nq::ReadRecord(JsonObjectReader& reader, Record* record) {
+void Nq::ReadRecord(JsonObjectReader& reader, Record* record) const {
   ReadNqExampleId(reader, &record->example_id);
   reader.Required("question_text", &record->question);
   std::string text;

@@ -24,8 +24,8 @@ struct NqLogits {
       std::make_tuple(&NqLogits::ends, &NqLogits::answer_type);
 };
 
-// A window with its logits.
-using NqWindow = ExampleLogits<NqExample, NqLogits>;
+// A window with its logits, which must outlive it.
+using NqWindow = ExampleLogits<NqExample, NqLogits, LogitRow>;
 
 // The logits of one channel: [L].
 inline LogitRow NqChannelOf(const NqWindow& window, NqChannel channel) {

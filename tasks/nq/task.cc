@@ -55,14 +55,15 @@ void ReadDecodingOptions(JsonObjectReader& reader, NqOptions* options) {
 
 }  // namespace
 
-void Nq::ReadOptions(JsonObjectReader& reader, Options* options) {
+void Nq::ReadOptions(JsonObjectReader& reader, Options* options) const {
+  reader.Optional("official_compatibility", &options->official_compatibility);
   options->mask_long_output = !options->official_compatibility;
   reader.Optional("mask_long_output", &options->mask_long_output);
   ReadExampleOptions(reader, options);
   ReadDecodingOptions(reader, options);
 }
 
-NeededLengths Nq::Lengths(const Options& options) {
+NeededLengths Nq::Lengths(const Options& options) const {
   const int64_t question = options.max_question_length;
   return {.long_tokens = question + kNqNumSpecialTokens + options.stride,
           .long_use = "the question, [CLS], two [SEP] and a stride",
@@ -70,14 +71,24 @@ NeededLengths Nq::Lengths(const Options& options) {
           .global_use = "[CLS], the question and its [SEP]"};
 }
 
-absl::Status Nq::UseVocabulary(const Tokenizer& tokenizer, Options* options) {
+absl::Status Nq::UseVocabulary(const Tokenizer& tokenizer,
+                               Options* options) const {
   ETC_ASSIGN_OR_RETURN(options->tokens,
                        NqTokensOf(options->input.tokenizer_kind, tokenizer));
   return absl::OkStatus();
 }
 
-Nq::PredictionsOr Nq::ReadPredictions(const std::string& path) {
-  ETC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+std::string Nq::IdOf(const Record& record) const {
+  return absl::StrCat(record.example_id);
+}
+
+std::optional<Nq::Gold> Nq::GoldOf(const Record& record) const {
+  return record.annotations.empty() ? std::nullopt
+                                    : std::optional<Gold>(record.annotations);
+}
+
+Nq::PredictionsOr Nq::ReadPredictions(const std::string& path) const {
+  ETC_ASSIGN_OR_RETURN(const std::string text, etc::ReadFile(path));
   ETC_ASSIGN_OR_RETURN(std::vector<NqPrediction> predictions,
                        NqPredictionsFromJson(text, path));
   ById<NqPrediction> by_id;
@@ -88,7 +99,7 @@ Nq::PredictionsOr Nq::ReadPredictions(const std::string& path) {
   return by_id;
 }
 
-std::string Nq::FileContents(const Answers& answers) {
+std::string Nq::FileContents(const Answers& answers) const {
   std::vector<NqPrediction> all;
   for (const auto& [id, prediction] : answers.predictions) {
     all.push_back(prediction);

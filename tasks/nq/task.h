@@ -23,81 +23,93 @@ namespace etc {
 
 // Natural Questions: an example for each window over a page. Gold are the
 // annotations of a page, a prediction its answers.
-struct Nq : TaskTypes<NqRecord, NqExample, NqLogits, NqOptions,
-                      std::vector<NqAnnotation>, NqPrediction> {
-  static constexpr char kName[] = "nq";
-  static constexpr char kDescription[] =
-      "Natural Questions: find a long and a short answer on a web page";
-  static constexpr char kMainMetric[] = "average_f1";
-  static constexpr char kPredictionUnit[] = "prediction";
-  static constexpr TableSizes Tables(TokenizerKind) {
+class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
+                                  std::vector<NqAnnotation>, NqPrediction> {
+ public:
+  using Benchmark::Benchmark;
+
+  BenchmarkInfo info() const override {
+    return {.name = "nq",
+            .description =
+                "Natural Questions: find a long and a short answer "
+                "on a web page",
+            .prediction_unit = "prediction"};
+  }
+  std::string main_metric() const override { return "average_f1"; }
+  ScoringRules rules() const override {
+    return options().official_compatibility ? ScoringRules::kOfficial
+                                            : ScoringRules::kDefault;
+  }
+  TableSizes Tables(const InputOptions& /*input*/) const override {
     return {.tokens = kNqGlobalQuestionToken + 1,
             .token_names = "the global tokens of Natural Questions",
             .types = kPlainLongType + 1};
   }
 
   // Room for a question and a stride.
-  static NeededLengths Lengths(const Options& options);
-  static void ReadOptions(JsonObjectReader& reader, Options* options);
+  NeededLengths Lengths(const Options& options) const override;
+  void ReadOptions(JsonObjectReader& reader, Options* options) const override;
   // kInvalidArgument for a vocabulary without the special tokens.
-  static absl::Status UseVocabulary(const Tokenizer& tokenizer,
-                                    Options* options);
+  absl::Status UseVocabulary(const Tokenizer& tokenizer,
+                             Options* options) const override;
 
   // Reads a record of either format; a simplified one is told by its field
   // "document_text", which is split at every single blank; there, text between
   // < and > is HTML, and no bytes are known. The id may also be a string of
   // digits. Token ranges lie within the document. A mistake is also a span that
   // is none (doc/nq.md 7.1) or not within the document.
-  static void ReadRecord(JsonObjectReader& reader, Record* record);
-  static std::vector<std::string> AnswerFields(const Options& /*options*/) {
+  void ReadRecord(JsonObjectReader& reader, Record* record) const override;
+  std::string IdOf(const Record& record) const override;
+  std::vector<std::string> AnswerFields() const override {
     return {"annotations"};
   }
   // The windows over the document, one at least. Throws c10::Error if the
   // lengths in the options are too small.
-  static std::vector<std::shared_ptr<const Example>> MakeExamples(
-      Record record, const Context& context);
+  ExamplesOr MakeExamples(Record record,
+                          const std::string& where) const override;
   // Question, targets, and a line for each global token. HTML tags are "<>" and
   // "</>", the long answer is in braces and the short one in brackets: "{ <>
   // blue was written by [ ann lee ] . </> }".
-  static std::string Describe(const Example& example, const Context& context);
+  std::string Describe(const Example& example) const override;
 
-  // Two linear layers (doc/nq.md 4). With B examples, L long tokens, x the long
-  // output of the encoder:
-  //
-  //   ends         x w + b, each long token            [B, 4, L], see NqChannel
-  //   answer type  x[0] w + b, that of the long [CLS]   [B, 5], see
-  //   NqAnswerType
-  //
-  // w are truncated normal with a standard deviation of 0.02, whatever the
-  // encoder's. With `mask_long_output` the ends are -1e9 where they take no
-  // part. The loss is the mean of five cross entropies, those of the ends of
-  // short and long answer over the long tokens and that of the type (doc/nq.md
-  // 5).
-  static HeadPtr MakeHead(const EtcConfig& model, const Options& options);
-
-  static int64_t NumExamples(const Example& example) {
+  int64_t NumExamples(const Example& example) const override {
     return example.document->num_windows;
   }
-  static Prediction Decode(const Outputs& windows, const Context& context) {
-    return DecodeNqDocument(windows, context.options);
+  Prediction Decode(Outputs windows) const override {
+    return DecodeNqDocument(windows, options());
   }
 
-  static Gold GoldOf(const Example& example) {
+  Gold GoldOf(const Example& example) const override {
     return example.document->annotations;
   }
-  static absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
+  std::optional<Gold> GoldOf(const Record& record) const override;
+  // Reads the annotations alone (ParseNqGold): pages are long.
+  absl::StatusOr<std::pair<std::string, std::optional<Gold>>> ParseGold(
       const std::string& text, const std::string& where,
-      ScoringRules /*rules*/) {
+      ScoringRules /*rules*/) const override {
     return ParseNqGold(text, where);
   }
-  static PredictionsOr ReadPredictions(const std::string& path);
-  static std::string FileContents(const Answers& answers);
-  static Scores Score(const Answers& answers) {
+  PredictionsOr ReadPredictions(const std::string& path) const override;
+  std::string FileContents(const Answers& answers) const override;
+  Scores Score(const Answers& answers) const override {
     return {.metrics =
                 ScoreNq(answers.gold, answers.predictions, answers.rules)};
   }
 };
-static_assert(TaskDefinition<Nq>);
+
+// Two linear layers (doc/nq.md 4). With B examples, L long tokens, x the long
+// output of the encoder:
+//
+//   ends         x w + b, each long token            [B, 4, L], see NqChannel
+//   answer type  x[0] w + b, that of the long [CLS]   [B, 5], see
+//   NqAnswerType
+//
+// w are truncated normal with a standard deviation of 0.02, whatever the
+// encoder's. With `mask_long_output` the ends are -1e9 where they take no
+// part. The loss is the mean of five cross entropies, those of the ends of
+// short and long answer over the long tokens and that of the type (doc/nq.md
+// 5).
+Nq::HeadPtr MakeNqHead(const EtcConfig& model, const NqOptions& options);
 
 }  // namespace etc
 

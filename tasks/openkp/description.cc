@@ -68,7 +68,7 @@ std::string PieceOf(const OpenkpExample& example, const Tokenizer& tokenizer,
 
 }  // namespace
 
-std::string Openkp::Describe(const Example& example, const Context& context) {
+std::string Openkp::Describe(const Example& example) const {
   const auto layouts = [&example](size_t g) {
     if (example.elements.empty()) {
       return std::string();
@@ -77,9 +77,7 @@ std::string Openkp::Describe(const Example& example, const Context& context) {
     return absl::StrCat("        ", Layout(element.node), "; parent ",
                         Layout(element.parent), "\n");
   };
-  const auto token = [&](size_t i) {
-    return PieceOf(example, context.tokenizer, i);
-  };
+  const auto token = [&](size_t i) { return PieceOf(example, tokenizer(), i); };
   const auto truncation = [](int64_t words) {
     return absl::StrCat("the last ", Counted(words, "word"), " truncated");
   };

@@ -29,8 +29,8 @@ EmptyPhrases EmptyPhrasesIn(const OpenkpOptions& options) {
 // The two sequences, from left to right (doc/openkp.md 3.3, 3.7).
 class PageWriter : public ExampleBuilder<Openkp> {
  public:
-  PageWriter(const OpenkpRecord& record, const Openkp::Context& context)
-      : ExampleBuilder(context),
+  PageWriter(const OpenkpRecord& record, const Openkp& openkp)
+      : ExampleBuilder(openkp),
         record_(record),
         words_(OpenkpWords(record.text)) {}
 
@@ -220,37 +220,36 @@ int64_t OpenkpExample::TaskBytes() const {
                               elements.capacity() * sizeof(OpenkpElement));
 }
 
-ExampleOr<OpenkpExample> Openkp::MakeExamples(const Record& record,
-                                              const Context& context) {
-  const auto& [options, tokenizer, where] = context;
-  if (options.official_compatibility) {
+Openkp::ExamplesOr Openkp::MakeExamples(Record record,
+                                        const std::string& where) const {
+  if (options().official_compatibility) {
     ETC_RETURN_IF_ERROR(CheckOfficially(record, where));
   }
-  PageWriter writer(record, context);
-  if (options.fixed_block_length > 0) {
+  PageWriter writer(record, *this);
+  if (options().fixed_block_length > 0) {
     writer.AddFixedBlocks();
   } else {
     writer.AddElements();
   }
   writer.Finish();
   const std::shared_ptr<OpenkpExample> example = writer.Result();
-  if (example->num_words > options.input.max_long_length) {
+  if (example->num_words > options().input.max_long_length) {
     return InvalidArgument(
         where, ": document ", record.url, ": ", "has ", example->num_words,
-        " words, but max_long_length is ", options.input.max_long_length);
+        " words, but max_long_length is ", options().input.max_long_length);
   }
   example->record_id = record.url;
   example->id_kind = Example::IdKind::kOfText;
   example->text = record.text;
   example->has_answer = record.key_phrases.has_value();
   if (example->has_answer) {
-    example->references = ReferencesOf(record, EmptyPhrasesIn(options));
-    if (options.official_compatibility) {
+    example->references = ReferencesOf(record, EmptyPhrasesIn(options()));
+    if (options().official_compatibility) {
       example->references->is_removed = example->labels.empty();
     }
-    example->left_out = WhyLeftOut(*example, options.official_compatibility);
+    example->left_out = WhyLeftOut(*example, options().official_compatibility);
   }
-  return example;
+  return ExamplesOr({example});
 }
 
 }  // namespace etc

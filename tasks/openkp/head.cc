@@ -66,7 +66,7 @@ torch::nn::LayerNorm RegisteredNorm(torch::nn::Module* owner,
                                 MakeLayerNorm(size, kHeadLayerNormEpsilon));
 }
 
-// See Openkp::MakeHead.
+// See MakeOpenkpHead.
 class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
  public:
   OpenkpHead(const EtcConfig& config, const OpenkpOptions& options)
@@ -186,8 +186,8 @@ class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
 
 }  // namespace
 
-Openkp::HeadPtr Openkp::MakeHead(const EtcConfig& model,
-                                 const Options& options) {
+Openkp::HeadPtr MakeOpenkpHead(const EtcConfig& model,
+                               const OpenkpOptions& options) {
   return std::make_shared<OpenkpHead>(model, options);
 }
 

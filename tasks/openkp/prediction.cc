@@ -99,7 +99,7 @@ std::string OpenkpPredictionLines(
   });
 }
 
-Openkp::PredictionsOr Openkp::ReadPredictions(const std::string& path) {
+Openkp::PredictionsOr Openkp::ReadPredictions(const std::string& path) const {
   using Phrases = std::vector<std::string>;
   return ReadById<Phrases>(
       path,

@@ -207,7 +207,7 @@ std::vector<absl::string_view> OpenkpWords(absl::string_view text) {
   return absl::StrSplit(text, ' ');
 }
 
-void Openkp::ReadRecord(JsonObjectReader& reader, Record* record) {
+void Openkp::ReadRecord(JsonObjectReader& reader, Record* record) const {
   std::string vdom;
   reader.Required("url", &record->url);
   reader.Required("text", &record->text);

@@ -56,7 +56,8 @@ void ReadVisualOptions(JsonObjectReader& reader,
 
 }  // namespace
 
-void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) {
+void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) const {
+  reader.Optional("official_compatibility", &options->official_compatibility);
   int64_t& fixed_block_length = options->fixed_block_length;
   reader.Optional("additive_smoothing_mass", &options->additive_smoothing_mass);
   reader.Optional("use_visual_features_in_long",
@@ -83,9 +84,16 @@ void Openkp::ReadOptions(JsonObjectReader& reader, Options* options) {
   }
 }
 
+std::optional<OpenkpReferences> Openkp::GoldOf(const Record& record) const {
+  if (!record.key_phrases.has_value()) {
+    return std::nullopt;
+  }
+  return ReferencesOf(record, EmptyPhrases::kLeftOut);
+}
+
 absl::StatusOr<std::pair<std::string, std::optional<OpenkpReferences>>>
 Openkp::ParseGold(const std::string& text, const std::string& where,
-                  ScoringRules rules) {
+                  ScoringRules rules) const {
   using ByUrl = std::pair<std::string, std::optional<Gold>>;
   ETC_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, where));
   if (json.is_object() && !json.contains("VDOM")) {
@@ -103,7 +111,7 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
         std::move(lists.url),
         Gold{.evaluator = EvaluatorPhrases(lists.phrases), .has_text = false});
   }
-  ETC_ASSIGN_OR_RETURN(Record record, ParseRecord<Openkp>(text, where));
+  ETC_ASSIGN_OR_RETURN(Record record, ParseRecord(text, where));
   if (!record.key_phrases.has_value()) {
     return ByUrl(std::move(record.url), std::nullopt);
   }

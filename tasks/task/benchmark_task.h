@@ -312,8 +312,9 @@ class BenchmarkTask : public RecordTask {
     if (!error.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(where, error));
     }
-    return benchmark_.GoldOf(parsed).has_value() ? absl::OkStatus()
-                                                 : NoAnswer(where, parsed.id);
+    return benchmark_.GoldOf(parsed).has_value()
+               ? absl::OkStatus()
+               : NoAnswer(where, benchmark_.IdOf(parsed));
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {

@@ -31,7 +31,8 @@ NqOptions SpecOptions() {
 }
 
 Windows Make(NqRecord record, const NqOptions& options = SpecOptions()) {
-  return Nq::MakeExamples(std::move(record), {options, NqSpecTokenizer()});
+  const NqSpecTokenizer tokenizer;
+  return *Nq(options, &tokenizer).MakeExamples(std::move(record), "here");
 }
 
 Windows MakeOfficial(NqRecord record, NqOptions options = SpecOptions()) {

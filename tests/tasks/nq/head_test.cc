@@ -36,14 +36,13 @@ EtcConfig SmallConfig() {
 // The three windows of doc/nq.md 9.1: 16, 16 and 12 long tokens.
 Batch SpecBatch() {
   std::vector<std::shared_ptr<const Example>> examples;
-  for (auto& window : Nq::MakeExamples(
-           NqSpecRecord(),
-           {{.input = {.max_long_length = 16, .max_global_length = 8},
-           .max_question_length = 3,
-           .stride = 5},
-            NqSpecTokenizer()})) {
-    examples.push_back(std::move(window));
-  }
+  const NqSpecTokenizer tokenizer;
+  const Nq nq({.input = {.max_long_length = 16, .max_global_length = 8},
+               .max_question_length = 3,
+               .stride = 5},
+              &tokenizer);
+  const Nq::ExamplesOr windows = nq.MakeExamples(NqSpecRecord(), "here");
+  examples.assign(windows->begin(), windows->end());
   return MakeBatch(std::move(examples));
 }
 
@@ -57,7 +56,7 @@ EtcOutput RandomOutput(const Batch& batch) {
 
 Nq::HeadPtr MakeHead(const NqOptions& options = {}) {
   torch::manual_seed(3);
-  auto head = Nq::MakeHead(SmallConfig(), options);
+  auto head = MakeNqHead(SmallConfig(), options);
   head->to(torch::kFloat64);
   // Biases begin at zero.
   const torch::NoGradGuard no_grad;
@@ -166,7 +165,7 @@ std::shared_ptr<NqExample> PlainExample(size_t length) {
 
 TEST(NqHeadTest, HasTheLossOfTheSpecForEqualLogits) {  // doc/nq.md 5
   const Batch batch = MakeBatch({PlainExample(4096)});
-  const auto head = Nq::MakeHead(SmallConfig(), {});
+  const auto head = MakeNqHead(SmallConfig(), {});
   EXPECT_NEAR(
       head->Losses({torch::zeros({1, 4, 4096}), torch::zeros({1, 5})}, batch)
           .item<double>(),
@@ -195,13 +194,13 @@ TEST(NqHeadTest, StartsWithTheFixedInitializer) {  // doc/nq.md 4
   config.hidden_size = 4000;
   config.initializer_range = 0.5;
   torch::manual_seed(1);
-  ExpectFixedInitialValues(*Nq::MakeHead(config, {}));
+  ExpectFixedInitialValues(*MakeNqHead(config, {}));
 }
 
 TEST(NqHeadTest, RefusesAnExampleWithoutAnnotation) {
   const auto example = PlainExample(4);
   example->has_answer = false;
-  const auto head = Nq::MakeHead(SmallConfig(), {});
+  const auto head = MakeNqHead(SmallConfig(), {});
   EXPECT_THROW(head->Losses({torch::zeros({1, 4, 4}), torch::zeros({1, 5})},
                             MakeBatch({example})),
                c10::Error);
@@ -210,7 +209,7 @@ TEST(NqHeadTest, RefusesAnExampleWithoutAnnotation) {
 TEST(NqHeadTest, RefusesExamplesOfOtherTasks) {
   const auto example = PlainExample(4);
   const auto other = std::make_shared<Example>(*example);
-  const auto head = Nq::MakeHead(SmallConfig(), {});
+  const auto head = MakeNqHead(SmallConfig(), {});
   EXPECT_THROW(head->Losses({torch::zeros({1, 4, 4}), torch::zeros({1, 5})},
                             MakeBatch({other})),
                c10::Error);

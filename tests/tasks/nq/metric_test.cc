@@ -156,13 +156,13 @@ class ScoreNqFilesTest : public testing::Test {
   static std::string Message(const std::string& gold,
                              const std::string& predictions) {
     const auto scores =
-        ScoreFiles<Nq>({.gold = gold, .predictions = predictions});
+        ScoreFiles(Nq(), {.gold = gold, .predictions = predictions});
     EXPECT_EQ(scores.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(scores.status().message());
   }
   // The answers of the spec's record.
   const NqAnnotation right_ =
-      ParseRecord<Nq>(NqSpecJson().dump(), "spec")->annotations[0];
+      Nq().ParseRecord(NqSpecJson().dump(), "spec")->annotations[0];
   TemporaryDirectory directory_;
 };
 
@@ -183,12 +183,12 @@ TEST_F(ScoreNqFilesTest, ReadsShardsOfAnyKind) {
       Predictions({Predict(1, right_, 1), Predict(-2, right_, 2),
                    Predict(3, right_, 3), Predict(4, right_, 4)});
   const auto scores =
-      ScoreFiles<Nq>({.gold = gold, .predictions = predictions});
+      ScoreFiles(Nq(), {.gold = gold, .predictions = predictions});
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_EQ(ToMap(*scores).at("average_f1"), 1);
   EXPECT_EQ(ToMap(*scores).at("long_threshold"), 1);
   const auto official =
-      ScoreFiles<Nq>({.gold = gold, .predictions = predictions}, kOfficial);
+      ScoreFiles(Nq(), {.gold = gold, .predictions = predictions}, kOfficial);
   EXPECT_EQ(ToMap(*official).at("average_f1"), 0);
 }
 
@@ -224,11 +224,12 @@ TEST_F(ScoreNqFilesTest, LeavesOutPagesWithoutAnnotations) {
   const std::string gold =
       directory_.Write("gold.jsonl", Record(1) + none.dump() + "\n");
   UnansweredRecords unanswered;
-  const auto scores = ScoreFiles<Nq>(
+  const auto scores = ScoreFiles(
+      Nq(),
       {.gold = gold,
        .predictions =
            Predictions({Predict(1, right_, 1), Predict(2, right_, 2)})},
-      ScoringRules::kDefault, {}, {}, &unanswered);
+      ScoringRules::kDefault, {}, &unanswered);
   ASSERT_TRUE(scores.ok()) << scores.status();
   EXPECT_EQ(ToMap(*scores).at("long_precision"), 1);
   EXPECT_EQ(unanswered.count, 1);
@@ -244,8 +245,8 @@ TEST_F(ScoreNqFilesTest, RefusesGoldThatCannotBeScored) {
   json.erase("annotations");
   EXPECT_THAT(Message(directory_.Write("c.jsonl", json.dump()), predictions),
               HasSubstr("c.jsonl: record 0 is the first"));
-  EXPECT_EQ(ScoreFiles<Nq>({.gold = directory_.File("no-*.jsonl"),
-                            .predictions = predictions})
+  EXPECT_EQ(ScoreFiles(Nq(), {.gold = directory_.File("no-*.jsonl"),
+                              .predictions = predictions})
                 .status()
                 .code(),
             absl::StatusCode::kNotFound);
@@ -254,7 +255,7 @@ TEST_F(ScoreNqFilesTest, RefusesGoldThatCannotBeScored) {
 // The only record of a file of real data.
 NqRecord ReadReal(const std::string& path) {
   const auto file = RecordFile::Open(path);
-  return *ParseRecord<Nq>(*file->Read(0), file->Where(0));
+  return *Nq().ParseRecord(*file->Read(0), file->Where(0));
 }
 
 TEST(NqRealScoresTest, FindsTheLongAnswerOfTwoAnnotatorsOfFive) {

@@ -31,7 +31,7 @@ std::string Show(const std::optional<NqScoredSpan>& span) {
                       span->score);
 }
 
-std::vector<NqWindow> SpecWindows() {  // doc/nq.md 9.3
+std::vector<OwnedNqWindow> SpecWindows() {  // doc/nq.md 9.3
   const auto document = NqDocumentOf({});
   return {WindowOfLogits(
               document, 0, 60, 2,
@@ -57,7 +57,7 @@ TEST(OfficialScoredTokensTest, AreThoseOfTheSpec) {
 }
 
 TEST(OfficialSpansTest, AreThoseOfTheSpec) {
-  const std::vector<NqWindow> windows = SpecWindows();
+  const std::vector<OwnedNqWindow> windows = SpecWindows();
   const auto select = [&](NqSpanSelection method) {
     return SelectNqSpansOfficially(windows, method, kMaxLength);
   };
@@ -78,9 +78,9 @@ TEST(OfficialScoredTokensTest, AreOfTheFiftyBestOfAllPositions) {
   for (int32_t token = 0; token < 60; ++token) {
     logits.emplace_back(token == 7 ? 3.0F : 2.0F, token);
   }
-  std::vector<NqWindow> windows = {WindowOfLogits(
+  std::vector<OwnedNqWindow> windows = {WindowOfLogits(
       NqDocumentOf({}), 0, 59, 1, {logits, logits, logits, logits})};
-  NqWindow padded = windows[0];
+  OwnedNqWindow padded = windows[0];
   padded.logits.ends.assign(kNqNumChannels * 102, -1.0F);
   for (size_t c = 0; c < kNqNumChannels; ++c) {
     for (size_t i = 0; i < 102; ++i) {
@@ -103,7 +103,7 @@ TEST(OfficialScoredTokensTest, LeaveOutScoresThatAreNotFinite) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const auto of = [](float cls, float logit) {
     const NqTokenLogits ends = {{logit, 3}, {1, 4}};
-    return OfficialScoredTokens(std::vector<NqWindow>{WindowOfLogits(
+    return OfficialScoredTokens(std::vector<OwnedNqWindow>{WindowOfLogits(
         NqDocumentOf({}), 0, 5, cls, {ends, ends, ends, ends})})[0];
   };
   EXPECT_THAT(of(0, 1), IsEmpty());
@@ -112,7 +112,7 @@ TEST(OfficialScoredTokensTest, LeaveOutScoresThatAreNotFinite) {
 }
 
 // Windows over nothing.
-std::vector<NqWindow> EmptyWindows() {
+std::vector<OwnedNqWindow> EmptyWindows() {
   return {WindowOfLogits(NqDocumentOf({}), 0, -1, 1, {})};
 }
 
@@ -135,8 +135,8 @@ TEST(OfficialSpansTest, AreTheFirstTokenWithoutAny) {
 NqSelection SelectOf(const NqTokenLogits& starts, const NqTokenLogits& ends,
                      NqSpanSelection method) {
   return SelectNqSpansOfficially(
-      std::vector<NqWindow>{WindowOfLogits(NqDocumentOf({}), 0, 80, 1,
-                                           {starts, ends, starts, ends})},
+      std::vector<OwnedNqWindow>{WindowOfLogits(NqDocumentOf({}), 0, 80, 1,
+                                                {starts, ends, starts, ends})},
       method, kMaxLength);
 }
 

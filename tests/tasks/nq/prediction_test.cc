@@ -38,7 +38,7 @@ std::string Show(const NqPrediction& prediction) {
 
 // Candidates [2, 8), in it [4, 6), and [10, 14). The first window has tokens 0
 // to 9, the second one 4 to 15.
-std::vector<NqWindow> TwoWindows() {
+std::vector<OwnedNqWindow> TwoWindows() {
   const auto document = NqDocumentOf({{2, 8}, {4, 6}, {10, 14}});
   return {
       WindowOfLogits(
@@ -66,7 +66,7 @@ TEST(NqPredictionTest, HasAShortAnswerAnywhereIfDisjoint) {
 }
 
 TEST(NqPredictionTest, IsTheBestPairIfExhaustive) {
-  std::vector<NqWindow> windows = TwoWindows();
+  std::vector<OwnedNqWindow> windows = TwoWindows();
   const NqOptions options{.span_selection = NqSpanSelection::kJointExhaustive};
   // [10, 14) has 5 and a short answer of 6: together more than 6 and 4.
   EXPECT_EQ(Show(DecodeNqDocument(windows, options)),
@@ -78,13 +78,13 @@ TEST(NqPredictionTest, IsTheBestPairIfExhaustive) {
 TEST(NqPredictionTest, TakesBothEndsFromOneWindow) {
   // The start of [10, 14) is in the first window only, its end in the second.
   const auto document = NqDocumentOf({{8, 14}});
-  const std::vector<NqWindow> windows = {
+  const std::vector<OwnedNqWindow> windows = {
       WindowOfLogits(document, 0, 9, 0, {{}, {}, NqTokenLogits{{5, 8}}, {}}),
       WindowOfLogits(document, 9, 15, 0, {{}, {}, {}, NqTokenLogits{{5, 13}}})};
   EXPECT_EQ(Show(DecodeNqDocument(windows, {})), "long -1--1 0 short 0");
   // Officially they go together.
   EXPECT_EQ(Show(DecodeNqDocument(
-                std::vector<NqWindow>{
+                std::vector<OwnedNqWindow>{
                     WindowOfLogits(document, 0, 9, 1,
                                    {{}, {}, NqTokenLogits{{5, 8}}, {}}),
                     WindowOfLogits(document, 9, 15, 1,
@@ -95,7 +95,7 @@ TEST(NqPredictionTest, TakesBothEndsFromOneWindow) {
 
 TEST(NqPredictionTest, HasNoAnswerWithoutCandidates) {
   const NqTokenLogits ends = {{5, 3}};
-  const std::vector<NqWindow> windows = {
+  const std::vector<OwnedNqWindow> windows = {
       WindowOfLogits(NqDocumentOf({}), 0, 9, 0, {ends, ends, ends, ends})};
   for (const auto method :
        {NqSpanSelection::kJoint, NqSpanSelection::kJointExhaustive}) {
@@ -117,13 +117,13 @@ TEST(NqPredictionTest, PointsAtWholeWords) {
   for (int64_t c = 0; c < kNqNumChannels; ++c) {
     window.logits.ends.insert(window.logits.ends.end(), {0, 1, 2, 3, 4, 1, 0});
   }
-  EXPECT_EQ(Show(DecodeNqDocument(std::vector<NqWindow>{window}, {})),
+  EXPECT_EQ(Show(DecodeNqDocument(std::vector<OwnedNqWindow>{window}, {})),
             "long 1-4 2 short 2-3 6");
 }
 
 TEST(NqPredictionTest, LimitsTheShortAnswer) {
   const auto document = NqDocumentOf({{0, 50}});
-  const std::vector<NqWindow> windows = {
+  const std::vector<OwnedNqWindow> windows = {
       WindowOfLogits(document, 0, 60, 0,
                      {NqTokenLogits{{1, 10}},
                       NqTokenLogits{{1, 41}, {2, 42}},
@@ -134,8 +134,8 @@ TEST(NqPredictionTest, LimitsTheShortAnswer) {
             "long 0-50 2 short 10-43 3");
 }
 
-std::vector<NqWindow> WithTypes(const std::vector<NqAnswerType>& types) {
-  std::vector<NqWindow> windows = TwoWindows();
+std::vector<OwnedNqWindow> WithTypes(const std::vector<NqAnswerType>& types) {
+  std::vector<OwnedNqWindow> windows = TwoWindows();
   for (size_t w = 0; w < windows.size(); ++w) {
     std::vector<float>& logits = windows[w].logits.answer_type;
     logits = {1, 0, 0, 0, 0};
@@ -184,12 +184,12 @@ TEST(NqPredictionTest, SurvivesLogitsThatAreNotFinite) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
                           std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
-    std::vector<NqWindow> windows = TwoWindows();
+    std::vector<OwnedNqWindow> windows = TwoWindows();
     EndLogit(windows[0], 2, 0) = bad;  // of no long answer in the first window
     windows[0].logits.answer_type.assign(kNqNumAnswerTypes, bad);
     windows[1].logits.answer_type.assign(kNqNumAnswerTypes, bad);
     EXPECT_EQ(Show(DecodeNqDocument(windows, {})), "long 4-6 6 short 4-5 4");
-    for (NqWindow& window : windows) {
+    for (OwnedNqWindow& window : windows) {
       std::fill(window.logits.ends.begin(), window.logits.ends.end(), bad);
     }
     for (const auto method :
@@ -210,10 +210,10 @@ TEST(NqPredictionTest, SurvivesLogitsThatAreNotFinite) {
 
 // The best of all pairs of tokens of one window, in plain loops.
 std::optional<NqScoredSpan> BestOfAll(
-    const std::vector<NqWindow>& windows, NqChannel starts, NqChannel ends,
+    const std::vector<OwnedNqWindow>& windows, NqChannel starts, NqChannel ends,
     const std::function<bool(int64_t, int64_t)>& is_allowed) {
   std::optional<NqScoredSpan> best;
-  for (const NqWindow& window : windows) {
+  for (const OwnedNqWindow& window : windows) {
     const std::vector<int32_t>& tokens = window.example->long_tokens;
     for (size_t s = 0; s < tokens.size(); ++s) {
       for (size_t e = s; e < tokens.size(); ++e) {
@@ -241,9 +241,10 @@ TEST(NqSpanSelectionTest, IsTheBestOfAllPairs) {
     const std::vector<std::pair<int64_t, int64_t>> candidates = {
         {0, 9}, {2, 5}, {3, 4}, {9, 14}, {11, 13}};
     const auto document = NqDocumentOf(candidates);
-    std::vector<NqWindow> windows = {WindowOfLogits(document, 0, 8, 0, {}),
-                                     WindowOfLogits(document, 5, 13, 0, {})};
-    for (NqWindow& window : windows) {
+    std::vector<OwnedNqWindow> windows = {
+        WindowOfLogits(document, 0, 8, 0, {}),
+        WindowOfLogits(document, 5, 13, 0, {})};
+    for (OwnedNqWindow& window : windows) {
       for (float& logit : window.logits.ends) {
         logit = normal(random);
       }

@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 absl::StatusOr<NqRecord> Parse(const nlohmann::json& json) {
-  return ParseRecord<Nq>(json.dump(), "dev.jsonl: record 3");
+  return Nq().ParseRecord(json.dump(), "dev.jsonl: record 3");
 }
 
 std::string Message(const nlohmann::json& json) {
@@ -287,14 +287,14 @@ TEST(NqReaderTest, ReadsLinesWithByteOrderMarkAndCrlf) {
       "dev.jsonl", absl::StrCat("\xEF\xBB\xBF", line, "\r\n", line, "\r\n")));
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_EQ(file->size(), 2);
-  EXPECT_TRUE(ParseRecord<Nq>(*file->Read(1), file->Where(1)).ok());
+  EXPECT_TRUE(Nq().ParseRecord(*file->Read(1), file->Where(1)).ok());
 }
 
 TEST(NqReaderTest, RefusesBytesThatAreNotTextInJson) {
   for (const char byte : {'\xff', '\0', '\x1f'}) {
     std::string line = NqSpecJson().dump();
     line[line.find("written")] = byte;
-    EXPECT_FALSE(ParseRecord<Nq>(line, "here").ok()) << int{byte};
+    EXPECT_FALSE(Nq().ParseRecord(line, "here").ok()) << int{byte};
   }
 }
 
@@ -371,7 +371,7 @@ TEST(NqReaderTest, SurvivesDamagedFiles) {
     const std::string text = DamagedLine(round, &mutator);
     RecordScanner scanner("mutant");
     (void)(scanner.Scan(text).ok() && scanner.Finish().ok());
-    const auto record = ParseRecord<Nq>(text, "mutant");
+    const auto record = Nq().ParseRecord(text, "mutant");
     if (!record.ok()) {
       EXPECT_THAT(std::string(record.status().message()), HasSubstr("mutant"));
       continue;
@@ -388,7 +388,7 @@ absl::StatusOr<NqRecord> ReadReal(const std::string& path) {
   const auto file = RecordFile::Open(path);
   EXPECT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->size(), 1);
-  return ParseRecord<Nq>(*file->Read(0), file->Where(0));
+  return Nq().ParseRecord(*file->Read(0), file->Where(0));
 }
 
 TEST(NqReaderTest, ReadsARealOriginalRecord) {

@@ -34,7 +34,7 @@ std::vector<NqRecord> ReadSample(const std::string& name) {
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
     const auto text = file->Read(i);
     EXPECT_TRUE(text.ok()) << text.status();
-    const auto record = ParseRecord<Nq>(*text, file->Where(i));
+    const auto record = Nq().ParseRecord(*text, file->Where(i));
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(*record);
   }
@@ -194,12 +194,12 @@ TEST_P(NqSampleTest, GivesExamplesWithoutUnknownWords) {
   int several_windows = 0;
   for (const NqRecord& record : records_) {
     // Options as in configs/demo.json.
-    const auto windows = Nq::MakeExamples(
-        record, {{.input = {.max_long_length = 128, .max_global_length = 48},
-                  .max_question_length = 12,
-                  .stride = 64,
-                  .tokens = *tokens},
-                 **tokenizer});
+    const Nq nq({.input = {.max_long_length = 128, .max_global_length = 48},
+                 .max_question_length = 12,
+                 .stride = 64,
+                 .tokens = *tokens},
+                tokenizer->get());
+    const auto windows = *nq.MakeExamples(record, "sample");
     several_windows += windows.size() > 1 ? 1 : 0;
     bool has_long_answer = false;
     for (const auto& window : windows) {

@@ -64,7 +64,8 @@ absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const Json& options, const TaskSettings& setup = SpecSetup(),
     std::shared_ptr<const Tokenizer> tokenizer =
         std::make_shared<NqSpecTokenizer>()) {
-  return etc::MakeTask<Nq>(options, "f.json: nq", setup, std::move(tokenizer));
+  return etc::MakeTask<Nq>(MakeNqHead, options, "f.json: nq", setup,
+                           std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
@@ -368,7 +369,7 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
           json.contains("annotations") &&
           std::count_if(json["annotations"].begin(), json["annotations"].end(),
                         HasShort) >= Needed(json["annotations"]);
-      const auto record = ParseRecord<Nq>(text, file->Where(i));
+      const auto record = Nq().ParseRecord(text, file->Where(i));
       ASSERT_TRUE(record.ok()) << record.status();
       records_.push_back(*record);
       const auto windows = task_->MakeExamples(text, file->Where(i));
@@ -389,7 +390,8 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
       return {};
     }
     TemporaryDirectory directory;
-    const auto score = ScoreFiles<Nq>(
+    const auto score = ScoreFiles(
+        Nq(),
         {.gold = path_,
          .predictions = directory.Write("p.json", predictions.FileContents())});
     EXPECT_TRUE(score.ok()) << score.status();

@@ -19,6 +19,7 @@
 #include "tests/support/mutation.h"
 #include "tests/tasks/nq/page_record.h"
 #include "tests/tasks/nq/spec_record.h"
+#include "tests/tasks/nq/windows_of_logits.h"
 
 namespace etc {
 namespace {
@@ -26,13 +27,13 @@ namespace {
 using ::testing::HasSubstr;
 
 // Logits without a pattern, for windows padded by `padding`.
-std::vector<NqWindow> RandomWindows(
+std::vector<OwnedNqWindow> RandomWindows(
     const std::vector<std::shared_ptr<const NqExample>>& examples,
     size_t padding, std::mt19937* random) {
   std::uniform_real_distribution<float> uniform(-3, 3);
-  std::vector<NqWindow> windows;
+  std::vector<OwnedNqWindow> windows;
   for (const auto& example : examples) {
-    NqWindow window{.example = example};
+    OwnedNqWindow window{.example = example};
     window.logits.ends.resize(kNqNumChannels *
                               (example->long_token_ids.size() + padding));
     window.logits.answer_type.resize(kNqNumAnswerTypes);
@@ -96,7 +97,7 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
   int parsed = 0;
   for (int round = 0; round < 24000; ++round) {
     const auto record =
-        ParseRecord<Nq>(DamagedRecord(round, &mutator), "mutant");
+        Nq().ParseRecord(DamagedRecord(round, &mutator), "mutant");
     if (!record.ok()) {
       EXPECT_THAT(std::string(record.status().message()), HasSubstr("mutant"));
       continue;
@@ -105,17 +106,17 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
     const bool official = round % 4 < 2;
     const int64_t stride = 1 + round % 5;
     const int64_t question = round % 7;
-    const auto examples = Nq::MakeExamples(
-        *record,
-        {{.input = {.max_long_length = question + 3 + stride + round % 11,
-                    .max_global_length = question + 2 + round % 6},
-          .max_question_length = question,
-          .stride = stride,
-          .predict_long_as_short = round % 13 == 0,
-          .fixed_block_length = round % 9 == 0 ? 1 + round % 4 : 0,
-          .include_unknown_rate = 0.5,
-          .official_compatibility = official},
-         tokenizer});
+    const Nq nq(
+        {.input = {.max_long_length = question + 3 + stride + round % 11,
+                   .max_global_length = question + 2 + round % 6},
+         .max_question_length = question,
+         .stride = stride,
+         .predict_long_as_short = round % 13 == 0,
+         .fixed_block_length = round % 9 == 0 ? 1 + round % 4 : 0,
+         .include_unknown_rate = 0.5,
+         .official_compatibility = official},
+        &tokenizer);
+    const auto examples = *nq.MakeExamples(*record, "mutant");
     ASSERT_FALSE(examples.empty());
     for (const auto& example : examples) {
       for (const NqTarget& target :
@@ -125,7 +126,7 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
                     target.end < example->long_length());
         EXPECT_TRUE(official || target.start <= target.end);
       }
-      Nq::Describe(*example, {{}, tokenizer});
+      nq.Describe(*example);
     }
     const NqPrediction prediction =
         DecodeNqDocument(RandomWindows(examples, round % 3, &random),
@@ -166,7 +167,8 @@ NqRecord LargestPage() {
 
 TEST(NqWholeWayTest, TakesTheLargestDocument) {
   const NqRecord record = LargestPage();
-  const auto examples = Nq::MakeExamples(record, {{}, NqSpecTokenizer()});
+  const NqSpecTokenizer tokenizer;
+  const auto examples = *Nq({}, &tokenizer).MakeExamples(record, "here");
   EXPECT_EQ(examples[0]->document->num_pieces, 156551);
   // ceil((156551 - (4096 - 6) + 2048) / 2048), doc/nq.md 2.3
   ASSERT_EQ(examples.size(), 76u);
@@ -186,7 +188,8 @@ TEST(NqWholeWayTest, TakesTheLargestDocument) {
   EXPECT_LT(bytes, 3 << 20);
 
   std::mt19937 random(5);
-  const std::vector<NqWindow> windows = RandomWindows(examples, 0, &random);
+  const std::vector<OwnedNqWindow> windows =
+      RandomWindows(examples, 0, &random);
   for (const NqSpanSelection method : kMethods) {
     for (const bool official : {false, true}) {
       const std::clock_t begin = std::clock();  // of this process alone

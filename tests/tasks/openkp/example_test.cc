@@ -39,10 +39,11 @@ OpenkpOptions SpecOptions(bool official = false) {
 
 std::shared_ptr<const OpenkpExample> Make(const OpenkpRecord& record,
                                           const OpenkpOptions& options) {
-  const auto example =
-      Openkp::MakeExamples(record, {options, *OpenkpSpecTokenizer(), "here"});
-  EXPECT_TRUE(example.ok()) << example.status();
-  return *example;
+  const auto tokenizer = OpenkpSpecTokenizer();
+  const auto examples =
+      Openkp(options, tokenizer.get()).MakeExamples(record, "here");
+  EXPECT_TRUE(examples.ok()) << examples.status();
+  return examples->at(0);
 }
 
 std::vector<std::string> StarTrekPhrases() {
@@ -166,7 +167,7 @@ TEST(OpenkpFixedBlocksTest, FindPartsOfWordsOfficiallyOnly) {
 
 TEST_P(OpenkpExampleTest, LabelsTheInstanceOfTheSpec) {  // doc/openkp.md 10.8
   const auto record =
-      ParseRecord<Openkp>(GreenTeaJson().dump(), "doc/openkp.md 1");
+      Openkp().ParseRecord(GreenTeaJson().dump(), "doc/openkp.md 1");
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_THAT(Make(*record, SpecOptions(GetParam()))->labels,
               ElementsAre(Position{0, 2}, Position{5, 3}));
@@ -201,8 +202,9 @@ TEST(OpenkpPhantomWordsTest, AreNotThere) {
 TEST(OpenkpChecksTest, RefuseOnlyOfficially) {  // doc/openkp.md 3.1
   OpenkpRecord record = OpenkpSpecRecord(StarTrekPieces(), {});
   const auto status = [&record](bool official) {
-    return Openkp::MakeExamples(record, {SpecOptions(official),
-                                         *OpenkpSpecTokenizer(), "f: record 1"})
+    const auto tokenizer = OpenkpSpecTokenizer();
+    return Openkp(SpecOptions(official), tokenizer.get())
+        .MakeExamples(record, "f: record 1")
         .status();
   };
   record.has_integer_coordinates = true;
@@ -311,7 +313,8 @@ TEST(OpenkpExampleMemoryTest, IsThatOfTextAndElements) {
 TEST(DescribeOpenkpExampleTest, ShowsElementsAndKeyPhrases) {
   const auto example = Make(
       OpenkpSpecRecord(StarTrekPieces(), StarTrekPhrases()), SpecOptions());
-  EXPECT_EQ(Openkp::Describe(*example, {{}, *OpenkpSpecTokenizer()}),
+  const auto tokenizer = OpenkpSpecTokenizer();
+  EXPECT_EQ(Openkp({}, tokenizer.get()).Describe(*example),
             R"(document http://x.org/1
 key phrases: star trek, jason isaacs
 in the input: "Star Trek" at words 0-1, "Jason Isaacs" at words 7-8

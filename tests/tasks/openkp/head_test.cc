@@ -37,13 +37,13 @@ EtcConfig SmallConfig() {
 
 std::shared_ptr<OpenkpExample> ExampleOf(const OpenkpPieces& pieces,
                                          const std::vector<std::string>& keys) {
-  const auto example =
-      Openkp::MakeExamples(OpenkpSpecRecord(pieces, keys),
-                           {{.input = {.pattern = {.hard_g2l = true}}},
-                            *OpenkpSpecTokenizer(),
-                            "here"});
-  EXPECT_TRUE(example.ok()) << example.status();
-  return std::make_shared<OpenkpExample>(**example);
+  const auto tokenizer = OpenkpSpecTokenizer();
+  const Openkp openkp({.input = {.pattern = {.hard_g2l = true}}},
+                      tokenizer.get());
+  const auto examples =
+      openkp.MakeExamples(OpenkpSpecRecord(pieces, keys), "here");
+  EXPECT_TRUE(examples.ok()) << examples.status();
+  return std::make_shared<OpenkpExample>(*examples->at(0));
 }
 
 // A document of 11 words and 13 tokens, and a shorter one with a word without
@@ -184,7 +184,7 @@ void Randomize(torch::nn::Module* module) {
 TEST(OpenkpHeadTest, AgreesWithItsFormula) {
   torch::manual_seed(4);
   const Batch batch = SmallBatch();
-  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  const auto head = MakeOpenkpHead(SmallConfig(), {});
   head->to(torch::kFloat64);
   Randomize(head.get());
   const EtcOutput encoded = {
@@ -202,7 +202,7 @@ TEST(OpenkpHeadTest, AgreesWithItsFormula) {
 
 TEST(OpenkpHeadTest, MasksPhrasesThatDoNotExist) {  // doc/openkp.md 10.8
   const Batch batch = MakeBatch({ExampleOfWords({0, 1, 2})});
-  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  const auto head = MakeOpenkpHead(SmallConfig(), {});
   const torch::Tensor logits =
       head->forward({.long_output = torch::randn({1, 3, kHidden})}, batch)
           .front();
@@ -235,7 +235,7 @@ torch::Tensor VisualReference(const TaskHead& head,
 TEST(OpenkpHeadTest, AddsTheLookOfElements) {
   torch::manual_seed(5);
   const Batch batch = SmallBatch();
-  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  const auto head = MakeOpenkpHead(SmallConfig(), {});
   head->to(torch::kFloat64);
   Randomize(head.get());
   const EmbeddingAdders adders = head->Adders(batch);
@@ -264,22 +264,22 @@ TEST(OpenkpHeadTest, AddsTheLookOfElements) {
 TEST(OpenkpHeadTest, AddsOnlyWhatIsAskedFor) {  // doc/openkp.md 5.1
   const Batch batch = SmallBatch();
   const auto in_long =
-      Openkp::MakeHead(SmallConfig(), {.use_visual_features_in_global = false});
+      MakeOpenkpHead(SmallConfig(), {.use_visual_features_in_global = false});
   EXPECT_TRUE(in_long->Adders(batch).long_adder.defined());
   EXPECT_FALSE(in_long->Adders(batch).global_adder.defined());
   const auto in_global =
-      Openkp::MakeHead(SmallConfig(), {.use_visual_features_in_long = false});
+      MakeOpenkpHead(SmallConfig(), {.use_visual_features_in_long = false});
   EXPECT_FALSE(in_global->Adders(batch).long_adder.defined());
   EXPECT_TRUE(in_global->Adders(batch).global_adder.defined());
   const auto none =
-      Openkp::MakeHead(SmallConfig(), {.use_visual_features_in_long = false,
-                                       .use_visual_features_in_global = false});
+      MakeOpenkpHead(SmallConfig(), {.use_visual_features_in_long = false,
+                                     .use_visual_features_in_global = false});
   EXPECT_FALSE(none->Adders(batch).long_adder.defined());
   for (const auto& parameter : none->named_parameters()) {
     EXPECT_THAT(parameter.key(), testing::Not(testing::HasSubstr("visual")));
   }
   const auto shallow =
-      Openkp::MakeHead(SmallConfig(), {.visual = {.extra_dense_layers = 0}});
+      MakeOpenkpHead(SmallConfig(), {.visual = {.extra_dense_layers = 0}});
   EXPECT_FALSE(
       shallow->named_parameters().contains("visual.extra_dense.weight"));
 }
@@ -287,7 +287,7 @@ TEST(OpenkpHeadTest, AddsOnlyWhatIsAskedFor) {  // doc/openkp.md 5.1
 TEST(OpenkpHeadTest, TrainsEveryParameter) {
   torch::manual_seed(6);
   const Batch batch = SmallBatch();
-  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  const auto head = MakeOpenkpHead(SmallConfig(), {});
   const EmbeddingAdders adders = head->Adders(batch);
   const torch::Tensor losses = head->Losses(
       head->forward({.long_output = adders.long_adder +
@@ -317,10 +317,10 @@ TEST(OpenkpHeadTest, CountsPlacesThatDoNotExistOfficially) {
                                               .eq(0)
                                               .unsqueeze(0),
                                           kOpenkpNoNgramLogit)};
-  const auto sound = Openkp::MakeHead(SmallConfig(), {});
+  const auto sound = MakeOpenkpHead(SmallConfig(), {});
   EXPECT_NEAR(sound->Losses(logits, batch).item<double>(), std::log(6), 1e-5);
   // 6 of 5 * 100 classes exist; the others hold 1e-4 of the target.
-  const auto official = Openkp::MakeHead(
+  const auto official = MakeOpenkpHead(
       SmallConfig(),
       {.input = {.max_long_length = 100}, .official_compatibility = true});
   EXPECT_NEAR(official->Losses(logits, batch).item<double>(),
@@ -330,7 +330,7 @@ TEST(OpenkpHeadTest, CountsPlacesThatDoNotExistOfficially) {
 TEST(OpenkpHeadTest, RefusesDocumentsWithoutKeyPhrases) {
   const auto example = ExampleOf({{"star", kBoldFeature}}, {});
   example->has_answer = false;
-  const auto head = Openkp::MakeHead(SmallConfig(), {});
+  const auto head = MakeOpenkpHead(SmallConfig(), {});
   EXPECT_THROW(head->Losses({torch::zeros({1, 5, 5})}, MakeBatch({example})),
                c10::Error);
 }
@@ -339,7 +339,7 @@ TEST(OpenkpHeadTest, StartsAsTheSpecSays) {  // doc/openkp.md 5.1, 5.2
   torch::manual_seed(7);
   EtcConfig config = SmallConfig();
   config.hidden_size = 64;
-  const auto head = Openkp::MakeHead(config, {});
+  const auto head = MakeOpenkpHead(config, {});
   for (const auto& parameter : head->named_parameters()) {
     const std::string& name = parameter.key();
     const torch::Tensor& value = parameter.value();

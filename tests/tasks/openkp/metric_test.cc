@@ -130,9 +130,9 @@ class ScoreOpenkpFilesTest : public testing::Test {
  protected:
   absl::StatusOr<Metrics> Score(const std::string& gold,
                                 const std::string& predictions) {
-    return ScoreFiles<Openkp>(
-        {.gold = directory_.Write("gold.jsonl", gold),
-         .predictions = directory_.Write("predictions.jsonl", predictions)});
+    return ScoreFiles(Openkp(), {.gold = directory_.Write("gold.jsonl", gold),
+                                 .predictions = directory_.Write(
+                                     "predictions.jsonl", predictions)});
   }
   std::string Message(const std::string& gold, const std::string& predictions) {
     const auto scores = Score(gold, predictions);
@@ -161,9 +161,9 @@ TEST_F(ScoreOpenkpFilesTest, CountsEmptyPhrasesOnDemand) {
       directory_.Write("predictions.jsonl",
                        R"({"url":"http://x.org/1","KeyPhrases":[["star"]]})");
   const ScoredFiles files = {.gold = gold, .predictions = predictions};
-  const ScoreMap sound = ToMap(*ScoreFiles<Openkp>(files));
+  const ScoreMap sound = ToMap(*ScoreFiles(Openkp(), files));
   const ScoreMap official =
-      ToMap(*ScoreFiles<Openkp>(files, ScoringRules::kOfficial));
+      ToMap(*ScoreFiles(Openkp(), files, ScoringRules::kOfficial));
   EXPECT_EQ(sound.at("etc_r@1"), 1);
   EXPECT_EQ(official.at("etc_r@1"), .5);
   EXPECT_EQ(official.at("r@1"), 1);  // the official script drops them

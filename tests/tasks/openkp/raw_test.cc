@@ -31,7 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 absl::StatusOr<OpenkpRecord> Parse(const nlohmann::json& json) {
-  return ParseRecord<Openkp>(json.dump(), "train.jsonl: record 3");
+  return Openkp().ParseRecord(json.dump(), "train.jsonl: record 3");
 }
 
 std::string Message(const nlohmann::json& json) {
@@ -171,13 +171,13 @@ TEST(OpenkpReaderTest, ReadsLinesWithByteOrderMarkAndCrlf) {
       "dev.jsonl", absl::StrCat("\xEF\xBB\xBF", line, "\r\n", line, "\r\n")));
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_EQ(file->size(), 2);
-  EXPECT_TRUE(ParseRecord<Openkp>(*file->Read(1), file->Where(1)).ok());
+  EXPECT_TRUE(Openkp().ParseRecord(*file->Read(1), file->Where(1)).ok());
 }
 
 TEST(OpenkpReaderTest, RefusesBytesThatAreNotUtf8) {
   std::string line = GreenTeaJson().dump();
   line[line.find("Guide")] = '\xff';
-  EXPECT_FALSE(ParseRecord<Openkp>(line, "here").ok());
+  EXPECT_FALSE(Openkp().ParseRecord(line, "here").ok());
 }
 
 // The damages of one round: to the line, to the JSON inside of it, or to the
@@ -219,34 +219,34 @@ TEST(OpenkpReaderTest, SurvivesDamagedFiles) {
     const std::string text = DamagedLine(round, &mutator);
     RecordScanner scanner("mutant");
     (void)(scanner.Scan(text).ok() && scanner.Finish().ok());
-    const auto record = ParseRecord<Openkp>(text, "mutant");
+    const auto record = Openkp().ParseRecord(text, "mutant");
     if (!record.ok()) {
       EXPECT_THAT(std::string(record.status().message()), HasSubstr("mutant"));
       continue;
     }
     ++parsed;
     const bool official = round % 2 == 0;
-    const auto example = Openkp::MakeExamples(
-        *record, {{.input = {.max_long_length = 3 + round % 30,
-                             .max_global_length = 1 + round % 6},
-                   .fixed_block_length = round % 7 == 0 ? 2 : 0,
-                   .official_compatibility = official},
-                  *tokenizer,
-                  "mutant"});
-    if (!example.ok()) {
-      EXPECT_TRUE(official) << example.status();
+    const Openkp openkp({.input = {.max_long_length = 3 + round % 30,
+                                   .max_global_length = 1 + round % 6},
+                         .fixed_block_length = round % 7 == 0 ? 2 : 0,
+                         .official_compatibility = official},
+                        tokenizer.get());
+    const auto examples = openkp.MakeExamples(*record, "mutant");
+    if (!examples.ok()) {
+      EXPECT_TRUE(official) << examples.status();
       continue;
     }
-    const int64_t words = (*example)->num_words + 5;
+    const OpenkpExample& example = *examples->at(0);
+    const int64_t words = example.num_words + 5;
     const std::vector<float> logits(static_cast<size_t>(5 * words), 0.5F);
     const std::vector<std::string> phrases = DecodeKeyPhrases(
-        **example, {.ngrams = logits}, {.official_compatibility = official});
+        example, {.ngrams = logits}, {.official_compatibility = official});
     for (const auto& [name, value] :
          ScoreOpenkp({{record->url, ReferencesOf(*record)}},
                      {{record->url, phrases}})) {
       EXPECT_TRUE(value >= 0 && value <= 1) << name;
     }
-    Openkp::Describe(**example, {{}, *tokenizer});
+    openkp.Describe(example);
   }
   EXPECT_GT(parsed, 8000);
   EXPECT_LT(parsed, 29000);
@@ -259,7 +259,7 @@ TEST(OpenkpReaderTest, ReadsEveryRealRecord) {
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->size(), 1);
   for (int64_t i = 0; i < file->size(); ++i) {
-    const auto record = ParseRecord<Openkp>(*file->Read(i), file->Where(i));
+    const auto record = Openkp().ParseRecord(*file->Read(i), file->Where(i));
     ASSERT_TRUE(record.ok()) << record.status();
     EXPECT_EQ(record->elements.size(), 69u);
     EXPECT_EQ(OpenkpWords(record->text).size(), 787u);

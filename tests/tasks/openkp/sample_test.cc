@@ -31,7 +31,7 @@ std::vector<OpenkpRecord> ReadSample(const std::string& name) {
   const auto file = RecordFile::Open(SamplePath(name));
   EXPECT_TRUE(file.ok()) << file.status();
   for (int64_t i = 0; file.ok() && i < file->size(); ++i) {
-    auto record = ParseRecord<Openkp>(*file->Read(i), file->Where(i));
+    auto record = Openkp().ParseRecord(*file->Read(i), file->Where(i));
     EXPECT_TRUE(record.ok()) << record.status();
     records.push_back(*std::move(record));
   }
@@ -95,15 +95,16 @@ TEST_P(OpenkpSampleTest, HasAVocabularyForAllItsWords) {
   const auto tokenizer = LoadWordPieceTokenizer(SamplePath("vocab.txt"));
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   for (const OpenkpRecord& record : records_) {
-    const auto example = Openkp::MakeExamples(
-        record, {{.input = {.max_long_length = 256, .max_global_length = 32}},
-                 **tokenizer,
-                 "sample"});
-    ASSERT_TRUE(example.ok()) << example.status();
-    EXPECT_THAT((*example)->long_token_ids,
+    const Openkp openkp(
+        {.input = {.max_long_length = 256, .max_global_length = 32}},
+        tokenizer->get());
+    const auto examples = openkp.MakeExamples(record, "sample");
+    ASSERT_TRUE(examples.ok()) << examples.status();
+    const OpenkpExample& example = *examples->at(0);
+    EXPECT_THAT(example.long_token_ids,
                 testing::Not(testing::Contains((*tokenizer)->Id("[UNK]"))));
-    EXPECT_EQ((*example)->dropped_words, 0) << record.url;
-    EXPECT_EQ((*example)->labels.size(), 3u) << record.url;
+    EXPECT_EQ(example.dropped_words, 0) << record.url;
+    EXPECT_EQ(example.labels.size(), 3u) << record.url;
   }
 }
 

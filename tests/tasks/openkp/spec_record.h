@@ -83,7 +83,7 @@ inline nlohmann::json OpenkpJson(const OpenkpPieces& pieces,
 
 inline OpenkpRecord OpenkpSpecRecord(const OpenkpPieces& pieces,
                                      const std::vector<std::string>& phrases) {
-  return *ParseRecord<Openkp>(OpenkpJson(pieces, phrases).dump(), "spec");
+  return *Openkp().ParseRecord(OpenkpJson(pieces, phrases).dump(), "spec");
 }
 
 // The made-up instance of doc/openkp.md 1.

@@ -54,8 +54,8 @@ EtcConfig SmallConfig() {
 absl::StatusOr<std::unique_ptr<RecordTask>> MakeTask(
     const Json& options, EtcConfig config = SmallConfig(),
     std::shared_ptr<const Tokenizer> tokenizer = OpenkpSpecTokenizer()) {
-  return etc::MakeTask<Openkp>(options, "f.json: openkp", {.model = config},
-                               std::move(tokenizer));
+  return etc::MakeTask<Openkp>(MakeOpenkpHead, options, "f.json: openkp",
+                               {.model = config}, std::move(tokenizer));
 }
 
 std::string Message(const absl::StatusOr<std::unique_ptr<RecordTask>>& task) {
@@ -252,9 +252,9 @@ class OpenkpSamplesTest : public testing::TestWithParam<Sample> {
   std::map<std::string, double> ScoreOf(const TaskPredictions& predictions) {
     TemporaryDirectory directory;
     const auto score =
-        ScoreFiles<Openkp>({.gold = path_,
-                            .predictions = directory.Write(
-                                "p.jsonl", predictions.FileContents())});
+        ScoreFiles(Openkp(), {.gold = path_,
+                              .predictions = directory.Write(
+                                  "p.jsonl", predictions.FileContents())});
     EXPECT_TRUE(score.ok()) << score.status();
     EXPECT_EQ(*score, predictions.Score());
     return ToMap(*score);
