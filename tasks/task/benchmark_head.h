@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "etc/config.h"
@@ -83,13 +84,22 @@ Logits<torch::Tensor> LogitsOfTensors(
   return logits;
 }
 
-// An OutputHead that reads examples of type E and gives Logits.
+// An OutputHead that reads examples of type E and gives Logits. Between a train
+// step and LogitsOf are three virtual calls: TrainableModel::Forward, Run and
+// LogitsOf itself.
 template <typename E, template <typename> class Logits>
 class TypedHead : public OutputHead {
  public:
   using TaskBatch = TypedBatch<E>;
   using Tensors = Logits<torch::Tensor>;
 
+  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final {
+    return TypedHead::forward(this->Encode(std::move(encoder), batch), batch);
+  }
+  torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                     const Batch& batch, const LossTotals& totals) final {
+    return this->MeanOf(TypedHead::Losses(logits, batch), batch, totals);
+  }
   std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                      const Batch& batch) final {
     return TensorsOf(LogitsOf(encoded, batch));

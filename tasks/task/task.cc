@@ -1,5 +1,7 @@
 #include "tasks/task/task.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -33,14 +35,18 @@ OutputRows OnlyGlobalTokens(const Batch& batch) {
   return {.longs = NoRows(batch)};
 }
 
-std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
-                                           const Batch& batch) {
+EtcOutput OutputHead::Encode(EtcModel encoder, const Batch& batch) {
   EtcInput input = EncoderInputOf(batch);
   const EmbeddingAdders adders = Adders(batch);
   input.long_embedding_adder = adders.long_adder;
   input.global_embedding_adder = adders.global_adder;
   input.outputs = Reads(batch);
-  return forward(encoder->forward(input), batch);
+  return encoder->forward(input);
+}
+
+std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
+                                           const Batch& batch) {
+  return forward(Encode(std::move(encoder), batch), batch);
 }
 
 LossTotals OutputHead::Totals(const Examples& examples) const {
@@ -49,7 +55,11 @@ LossTotals OutputHead::Totals(const Examples& examples) const {
 
 torch::Tensor OutputHead::Loss(const std::vector<torch::Tensor>& logits,
                                const Batch& batch, const LossTotals& totals) {
-  const torch::Tensor losses = Losses(logits, batch);
+  return MeanOf(Losses(logits, batch), batch, totals);
+}
+
+torch::Tensor OutputHead::MeanOf(const torch::Tensor& losses,
+                                 const Batch& batch, const LossTotals& totals) {
   TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
               "a head's losses should have shape [", batch.size(),
               "], but have ", losses.sizes());

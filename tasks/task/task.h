@@ -137,10 +137,10 @@ class TaskHead : public torch::nn::Module {
 // of examples + 1e-5 (doc/wikihop.md 6).
 class OutputHead : public TaskHead {
  public:
-  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final;
+  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) override;
   LossTotals Totals(const Examples& examples) const final;
   torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
-                     const Batch& batch, const LossTotals& totals) final;
+                     const Batch& batch, const LossTotals& totals) override;
 
   // Further input of the encoder besides tokens: none, for most tasks.
   virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
@@ -152,6 +152,15 @@ class OutputHead : public TaskHead {
   // One loss for each example: [B].
   virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
                                const Batch& batch) = 0;
+
+ protected:
+  // The encoder's output for the batch, with Adders, of the rows that Reads
+  // says.
+  EtcOutput Encode(EtcModel encoder, const Batch& batch);
+  // The loss of an update from its examples' losses, [B]. Throws c10::Error if
+  // they are not.
+  static torch::Tensor MeanOf(const torch::Tensor& losses, const Batch& batch,
+                              const LossTotals& totals);
 };
 
 // Collects what the model predicts for a data set and turns it into the

@@ -1,0 +1,130 @@
+// The smallest benchmark (boolq.h), as CONTRIBUTING.md shows it: a record
+// becomes an example, the example a prediction, and the file of predictions has
+// the score that training saw; its head gives losses that reach all of its
+// layers; its entry can stand in the registry.
+
+#include "tests/tasks/task/boolq.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "etc/config.h"
+#include "etc/model.h"
+#include "tasks/config/config.h"
+#include "tasks/task/benchmark_task.h"
+#include "tasks/task/score_files.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/tasks/text/word_tokenizer.h"
+
+namespace etc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+const std::vector<std::string>& Lines() {
+  static const auto* const lines = new std::vector<std::string>{
+      R"({"idx": 0, "question": "a b", "passage": "c", "label": true})",
+      R"({"idx": 1, "question": "b", "passage": "c d", "label": false})",
+      R"({"idx": 2, "question": "d", "passage": "a"})"};
+  return *lines;
+}
+
+EtcConfig SmallConfig() {
+  EtcConfig config;
+  config.vocab_size = 20;
+  config.hidden_size = 8;
+  config.num_attention_heads = 2;
+  config.num_hidden_layers = 1;
+  config.intermediate_size = 8;
+  config.segment_vocab_size = 3;
+  return config;
+}
+
+std::unique_ptr<RecordTask> MakeBoolq() {
+  auto task = MakeTask<Boolq>(
+      MakeBoolqHead, nlohmann::json::object(), "run.json: boolq",
+      {.model = SmallConfig(), .max_long_length = 16, .max_global_length = 4},
+      std::make_shared<WordTokenizer>(
+          std::vector<std::string>{"[CLS]", "[SEP]", "a", "b", "c", "d"}));
+  EXPECT_TRUE(task.ok()) << task.status();
+  return *std::move(task);
+}
+
+Batch BatchOf(const RecordTask& task, size_t records) {
+  std::vector<std::shared_ptr<const Example>> examples;
+  for (size_t i = 0; i < records; ++i) {
+    const auto made = task.MakeExamples(Lines()[i], "dev.jsonl");
+    EXPECT_TRUE(made.ok()) << made.status();
+    examples.push_back(made->front());
+  }
+  return MakeBatch(std::move(examples));
+}
+
+TEST(BoolqTest, ReadsARecordAndSaysWhatIsWrongWithIt) {
+  const auto record = Boolq().ParseRecord(Lines()[0], "dev.jsonl: record 0");
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->id, "0");
+  EXPECT_EQ(record->answer, true);
+  EXPECT_EQ(Boolq().ParseRecord(Lines()[2], "here")->answer, std::nullopt);
+  EXPECT_THAT(
+      Boolq()
+          .ParseRecord(R"({"idx": 3, "question": "a"})", "dev.jsonl: record 3")
+          .status()
+          .message(),
+      testing::AllOf(HasSubstr("dev.jsonl: record 3"), HasSubstr("passage")));
+}
+
+TEST(BoolqTest, ScoresTheSameInTrainingAndByFile) {
+  const auto task = MakeBoolq();
+  const auto predictions = task->MakePredictions();
+  predictions->Add(BatchOf(*task, 3),
+                   {torch::tensor({{0.F, 1.F}, {0.F, 1.F}, {1.F, 0.F}})});
+  EXPECT_EQ(predictions->num_unanswered(), 1);
+  EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 0.5)));
+  const TemporaryDirectory directory;
+  const auto scores = ScoreFiles(
+      Boolq(),
+      {.gold = directory.Write("dev.jsonl", absl::StrJoin(Lines(), "\n")),
+       .predictions =
+           directory.Write("predictions.jsonl", predictions->FileContents())});
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_EQ(*scores, predictions->Score());
+}
+
+TEST(BoolqTest, HasLossesThatReachAllOfItsHead) {
+  torch::manual_seed(1);
+  const auto task = MakeBoolq();
+  const std::shared_ptr<TaskHead> head = task->MakeHead();
+  const Batch batch = BatchOf(*task, 2);
+  const auto logits = head->Run(EtcModel(SmallConfig()), batch);
+  head->Loss(logits, batch, head->Totals(batch.examples)).backward();
+  for (const auto& parameter : head->named_parameters()) {
+    EXPECT_GT(parameter.value().grad().abs().sum().item<double>(), 0)
+        << parameter.key();
+  }
+}
+
+TEST(BoolqTest, CanStandInTheRegistry) {
+  const TaskEntry entry = BenchmarkEntry<Boolq>(MakeBoolqHead);
+  EXPECT_EQ(entry.name, "boolq");
+  EXPECT_TRUE(entry.serves_bert);
+  EXPECT_FALSE(entry.holds_out_records);
+  FinetuneConfig config;
+  config.model = SmallConfig();
+  config.task_options = nlohmann::json::object();
+  EXPECT_TRUE(entry.make_head(config).ok());
+  config.task_options = {{"no_field", 1}};
+  EXPECT_THAT(std::string(entry.make_head(config).status().message()),
+              HasSubstr("no_field"));
+}
+
+}  // namespace
+}  // namespace etc
