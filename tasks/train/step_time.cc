@@ -18,7 +18,7 @@ namespace etc {
 namespace {
 
 // Of the rate of a large product, what the attention kernels reach forward and
-// backward (README, "Speed and memory").
+// backward (bench/README.md).
 constexpr double kAttentionShare = 0.8;
 
 // Runs `work` for about `seconds` after a first time, which gets memory and
