@@ -17,7 +17,7 @@ import sys
 
 NAME = re.compile(r'Attention/(kernel|dense)/training/residual:(off|sum)/fp32/'
                   r'long:(\d+)/global:256/radius:84/threads:1/')
-LABELS = {('dense', 'off'): 'dense attention',
+LABELS = {('dense', 'off'): 'dense attention, head by head',
           ('kernel', 'sum'): 'kernels, residual sum',
           ('kernel', 'off'): 'kernels, residual off'}
 STYLE = '''
@@ -97,7 +97,7 @@ def panel(curves, left, column, title, ticks):
 
 def legend(left, y):
     for index, (curve, label) in enumerate(LABELS.items()):
-        x = left + index * 190
+        x = left + index * 215
         yield (f'<path class="{"-".join(curve)} curve" d="M{x} {y}h26"/>'
                f'<text x="{x + 32}" y="{y + 4}">{label}</text>')
 
@@ -123,7 +123,7 @@ def main(folder):
     print(f'<style>{STYLE}</style>')
     print(*panel(curves, 64, 0, 'Time, forward and backward, one thread',
                  [(0.05, '0.05 s'), (0.1, '0.1 s'), (0.5, '0.5 s'), (1, '1 s'),
-                  (5, '5 s'), (10, '10 s')]), sep='\n')
+                  (5, '5 s'), (10, '10 s'), (50, '50 s')]), sep='\n')
     print(*panel(curves, 440, 1, 'Memory at the peak',
                  [(1e7, '10 MB'), (1e8, '100 MB'), (1e9, '1 GB'),
                   (1e10, '10 GB')]), sep='\n')
