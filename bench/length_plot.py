@@ -96,8 +96,8 @@ def panel(curves, left, column, title, ticks):
 
 
 def legend(left, y):
-    for index, (curve, label) in enumerate(LABELS.items()):
-        x = left + index * 215
+    for (curve, label), place in zip(LABELS.items(), (0, 245, 445)):
+        x = left + place
         yield (f'<path class="{"-".join(curve)} curve" d="M{x} {y}h26"/>'
                f'<text x="{x + 32}" y="{y + 4}">{label}</text>')
 
@@ -127,7 +127,7 @@ def main(folder):
     print(*panel(curves, 440, 1, 'Memory at the peak',
                  [(1e7, '10 MB'), (1e8, '100 MB'), (1e9, '1 GB'),
                   (1e10, '10 GB')]), sep='\n')
-    print(*legend(90, 326), sep='\n')
+    print(*legend(64, 326), sep='\n')
     print('</svg>')
 
 
