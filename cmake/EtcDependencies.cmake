@@ -1,4 +1,4 @@
-# Everything that is not ours. README.md says what each one is for.
+# Everything that is not ours. doc/building.md says what each one is for.
 
 include(EtcFindTorch)
 if(ETC_TORCH_MISTAKE)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what RealETC is built with on Debian 12 or later, as root or through
-# sudo. README.md says what each package is for.
+# sudo. doc/building.md says what each package is for.
 #
 #   bash cmake/install_dependencies.sh [PACKAGE...]   # and these
 #

@@ -28,7 +28,7 @@ struct TaskCallbacks {
 };
 
 struct FinetuneTaskOptions {
-  // The configuration, a JSON file ("Configuration" in README.md).
+  // The configuration, a JSON file (doc/configuration.md).
   std::string config;
   // Changes of its fields: "train.epochs=2", as of --set.
   std::vector<std::string> overrides;

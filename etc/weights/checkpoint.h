@@ -45,7 +45,7 @@ absl::Status WriteTensorFlowTensors(const std::string& prefix,
 class TensorReader {
  public:
   // `path` is a file or directory of safetensors or of torch.save, also in
-  // shards, or a TensorFlow V2 checkpoint (README.md, "Bring your weights").
+  // shards, or a TensorFlow V2 checkpoint (doc/weights.md).
   //   kNotFound         there are no weights, or a shard is missing
   //   kInvalidArgument  the files are malformed; says where (doc/formats.md)
   static absl::StatusOr<TensorReader> Open(const std::string& path);

@@ -13,7 +13,7 @@
 namespace etc {
 
 struct ImportOptions {
-  // Weights of any origin: "Bring your weights" in README.md.
+  // Weights of any origin: see doc/weights.md.
   std::string source;
   // True to lift BERT to ETC (doc/model.md 11). Otherwise it stays BERT, in our
   // files.
@@ -46,10 +46,10 @@ struct ImportOptions {
 absl::Status ImportWeights(const ImportOptions& options,
                            const std::string& directory);
 
-// Fills an encoder from weights of any origin ("Bring your weights" in
-// README.md), BERT's being lifted if the encoder has relative positions. All or
-// nothing. In the report "missing" are the model's parameters that stay as they
-// were initialised, "unexpected" the file's tensors that are not used.
+// Fills an encoder from weights of any origin (doc/weights.md), BERT's being
+// lifted if the encoder has relative positions. All or nothing. In the report
+// "missing" are the model's parameters that stay as they were initialised,
+// "unexpected" the file's tensors that are not used.
 //   kNotFound         there are no weights at `path`
 //   kInvalidArgument  sizes differ, or weights are missing, malformed or of
 //                     another shape

@@ -137,7 +137,7 @@ struct TrainConfig {
 // The configuration of fine-tuning: the contents of its JSON file. Each struct
 // is the object of the same name in it, and each field has the name that it has
 // there. A new field is one line in the struct, one in its table
-// (tasks/config/config_fields.h) and a row in README.md.
+// (tasks/config/config_fields.h) and a row in doc/configuration.md.
 
 struct FinetuneConfig {
   // "wikihop", ...: see the registry.

@@ -17,8 +17,8 @@ namespace etc {
 
 // One table of fields for each struct of a configuration. The reader and its
 // checks, the comparison of a resumed run, the names that --allow-changes
-// accepts and the test of README.md all use it. A field that is missing in its
-// table does not compile (see HasAllFields).
+// accepts and the test of doc/configuration.md all use it. A field that is
+// missing in its table does not compile (see HasAllFields).
 
 struct FieldRule {
   // Bounds of a number; in a list, of each. Whole numbers are exact to 2^53.

@@ -75,7 +75,7 @@ StepMemory EstimateStepMemory(const FinetuneConfig& config,
 namespace {
 
 // Rate of the attention kernels, forward and backward, relative to a large
-// product (README, "Speed and memory").
+// product (bench/README.md).
 constexpr double kAttentionShare = 0.8;
 
 // Runs `work` for about `seconds` after a first time, which gets memory and

@@ -1,21 +1,25 @@
 # Installs the build to an empty prefix, and configures, builds and runs the
 # project in this folder with nothing but that prefix and the system's own
-# packages. Also checks that README.md shows this very program and project, and
-# that all installed headers compile.
+# packages. Also checks that README.md and doc/library.md show these very programs
+# and this project, and that all installed headers compile.
 #
 #   cmake -D BUILD_DIR=... -D WORK_DIR=... [-D TORCH_DIR=...] -P run.cmake
 cmake_minimum_required(VERSION 3.25)
 set(source_dir "${CMAKE_CURRENT_LIST_DIR}")
 
-foreach(file IN ITEMS outside.cc CMakeLists.txt)
+foreach(pair IN ITEMS
+    README.md:outside.cc README.md:CMakeLists.txt doc/library.md:layer.cc)
+  string(REPLACE ":" ";" pair "${pair}")
+  list(GET pair 0 page)
+  list(GET pair 1 file)
   file(READ "${source_dir}/${file}" shown)
-  file(READ "${source_dir}/../../README.md" readme)
-  # README.md leaves out the comment that explains the file to its readers here.
+  file(READ "${source_dir}/../../${page}" text)
+  # The page leaves out the comment that explains the file to its readers here.
   string(REGEX REPLACE "^((//|#)[^\n]*\n)+" "" shown "${shown}")
   string(STRIP "${shown}" shown)
-  string(FIND "${readme}" "${shown}" place)
+  string(FIND "${text}" "${shown}" place)
   if(place EQUAL -1)
-    message(FATAL_ERROR "README.md does not show tests/package/${file}")
+    message(FATAL_ERROR "${page} does not show tests/package/${file}")
   endif()
 endforeach()
 
@@ -29,6 +33,14 @@ run(${CMAKE_COMMAND} -G Ninja -S "${source_dir}" -B "${WORK_DIR}/build"
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/outside")
 
+file(READ "${source_dir}/CMakeLists.txt" project)
+string(REPLACE "outside.cc" "\"${source_dir}/layer.cc\"" layer "${project}")
+file(WRITE "${WORK_DIR}/layer/CMakeLists.txt" "${layer}")
+run(${CMAKE_COMMAND} -G Ninja -S "${WORK_DIR}/layer" -B "${WORK_DIR}/layer/build"
+  "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}")
+run(${CMAKE_COMMAND} --build "${WORK_DIR}/layer/build")
+run("${WORK_DIR}/layer/build/outside")
+
 set(include_dir "${WORK_DIR}/prefix/include/realetc")
 file(GLOB_RECURSE headers RELATIVE "${include_dir}" "${include_dir}/*.h")
 if(NOT headers)
@@ -37,7 +49,6 @@ endif()
 list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
 list(JOIN headers "" includes)
 file(WRITE "${WORK_DIR}/headers/headers.cc" "${includes}")
-file(READ "${source_dir}/CMakeLists.txt" project)
 string(REPLACE "add_executable(outside outside.cc)"
   "add_library(outside OBJECT headers.cc)" project "${project}")
 file(WRITE "${WORK_DIR}/headers/CMakeLists.txt" "${project}")

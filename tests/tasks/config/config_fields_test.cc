@@ -1,6 +1,6 @@
 // Every field of the configuration, by its table: what a complete file means,
 // that a wrong type and a value out of bounds are refused in each, and that
-// README.md has each with its default.
+// doc/configuration.md has each with its default.
 #include "tasks/config/config_fields.h"
 
 #include <gmock/gmock.h>
@@ -200,7 +200,7 @@ TEST(ConfigFieldsTest, HoldsEveryFieldToItsBounds) {
   EXPECT_GT(bounds, 20);
 }
 
-// --- README.md ---------------------------------------------------------------
+// --- doc/configuration.md ----------------------------------------------------
 
 struct DocumentedField {
   std::string name;
@@ -213,14 +213,14 @@ std::string WithoutMarks(const std::string& cell) {
   return cell.substr(first, cell.find_last_not_of(" `") + 1 - first);
 }
 
-// The rows "| `train.epochs` | `3` | ..." under "## Configuration".
+// The rows "| `train.epochs` | `3` | ..." under "## Fields".
 std::vector<DocumentedField> DocumentedFields() {
-  std::ifstream stream(ETC_SOURCE_DIR "/README.md");
+  std::ifstream stream(ETC_SOURCE_DIR "/doc/configuration.md");
   std::vector<DocumentedField> fields;
   bool in_section = false;
   for (std::string line; std::getline(stream, line);) {
     if (line.starts_with("## ")) {
-      in_section = line == "## Configuration";
+      in_section = line == "## Fields";
     }
     // "", name, default, meaning, ""
     const std::vector<std::string> cells = absl::StrSplit(line, '|');
@@ -231,7 +231,7 @@ std::vector<DocumentedField> DocumentedFields() {
   return fields;
 }
 
-TEST(ConfigFieldsTest, ReadmeHasEveryField) {
+TEST(ConfigFieldsTest, ThePageHasEveryField) {
   // Fields of the model are documented with it; the grid has no table.
   std::vector<std::string> expected = {"model.path", "model.preset", "grid"};
   const FinetuneConfig config;
@@ -244,7 +244,7 @@ TEST(ConfigFieldsTest, ReadmeHasEveryField) {
   EXPECT_THAT(documented, testing::UnorderedElementsAreArray(expected));
 }
 
-TEST(ConfigFieldsTest, ReadmeHasTheDefaults) {
+TEST(ConfigFieldsTest, ThePageHasTheDefaults) {
   const absl::StatusOr<FinetuneConfig> defaults = FromText(kSmallest);
   ASSERT_TRUE(defaults.ok()) << defaults.status();
   for (const DocumentedField& field : DocumentedFields()) {
@@ -260,8 +260,8 @@ TEST(ConfigFieldsTest, ReadmeHasTheDefaults) {
 }
 
 // "Every field is compared but `output`, ... ."
-TEST(ConfigFieldsTest, ReadmeHasTheFieldsThatMayChange) {
-  std::ifstream stream(ETC_SOURCE_DIR "/README.md");
+TEST(ConfigFieldsTest, ThePageHasTheFieldsThatMayChange) {
+  std::ifstream stream(ETC_SOURCE_DIR "/doc/configuration.md");
   const std::string text((std::istreambuf_iterator<char>(stream)),
                          std::istreambuf_iterator<char>());
   const size_t begin = text.find("field is compared but ");
