@@ -89,7 +89,7 @@ TEST(BoolqTest, ScoresTheSameInTrainingAndByFile) {
                    {torch::tensor({{0.F, 1.F}, {0.F, 1.F}, {1.F, 0.F}})});
   EXPECT_EQ(predictions->num_unanswered(), 1);
   EXPECT_THAT(predictions->Score(), ElementsAre(Pair("accuracy", 0.5)));
-  const TemporaryDirectory directory;
+  TemporaryDirectory directory;
   const auto scores = ScoreFiles(
       Boolq(),
       {.gold = directory.Write("dev.jsonl", absl::StrJoin(Lines(), "\n")),
