@@ -23,7 +23,7 @@ int64_t NumOutputs(const ClassifyOptions& options) {
 }
 
 // See MakeClassifyHead.
-class ClassifyHead : public TypedHead<ClassifyExample, ClassifyLogits>,
+class ClassifyHead : public BenchmarkHead<ClassifyExample, ClassifyLogits>,
                      public NamedOutputs {
  public:
   ClassifyHead(const EtcConfig& config, ClassifyOptions options)

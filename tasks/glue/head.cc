@@ -17,7 +17,7 @@ namespace {
 constexpr double kDropout = 0.1;
 
 // A class, or a score, of the pooled output (PooledClassifier).
-class GlueHead : public TypedHead<GlueExample, GlueLogits>,
+class GlueHead : public BenchmarkHead<GlueExample, GlueLogits>,
                  public NamedOutputs {
  public:
   GlueHead(const EtcConfig& config, const GlueOptions& options)

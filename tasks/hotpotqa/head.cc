@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNoAnswerLogit = -10000.0;
 
-using HotpotqaBatch = TypedBatch<HotpotqaExample>;
+using HotpotqaBatch = BenchmarkBatch<HotpotqaExample>;
 
 // Marks the long tokens that are text that can be the answer, or [CLS]: [B, L]
 // bool.
@@ -83,7 +83,7 @@ torch::Tensor BioLoss(const torch::Tensor& logits, const HotpotqaBatch& batch,
 }
 
 // See MakeHotpotqaHead.
-class HotpotqaHead : public TypedHead<HotpotqaExample, HotpotqaLogits> {
+class HotpotqaHead : public BenchmarkHead<HotpotqaExample, HotpotqaLogits> {
  public:
   HotpotqaHead(const EtcConfig& config, const HotpotqaOptions& options)
       : options_(options) {

@@ -14,7 +14,7 @@ constexpr double kMaskedLogit = -1e9;
 
 // Marks the long tokens that can be an end of an answer, and [CLS]: [B, L]
 // bool.
-torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
+torch::Tensor AnswerMask(const BenchmarkBatch<NqExample>& batch) {
   torch::Tensor mask =
       torch::zeros(batch.inputs.long_token_ids.sizes(), torch::kBool);
   auto is_allowed = mask.accessor<bool, 2>();
@@ -29,7 +29,7 @@ torch::Tensor AnswerMask(const TypedBatch<NqExample>& batch) {
 }
 
 // See MakeNqHead.
-class NqHead : public TypedHead<NqExample, NqLogits> {
+class NqHead : public BenchmarkHead<NqExample, NqLogits> {
  public:
   NqHead(const EtcConfig& config, const NqOptions& options)
       : mask_long_output_(options.mask_long_output) {

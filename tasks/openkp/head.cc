@@ -19,7 +19,7 @@
 namespace etc {
 namespace {
 
-using OpenkpBatch = TypedBatch<OpenkpExample>;
+using OpenkpBatch = BenchmarkBatch<OpenkpExample>;
 
 // W: at least K, so that every n-gram has a place.
 int64_t NumWords(const OpenkpBatch& batch) {
@@ -67,7 +67,7 @@ torch::nn::LayerNorm RegisteredNorm(torch::nn::Module* owner,
 }
 
 // See MakeOpenkpHead.
-class OpenkpHead : public TypedHead<OpenkpExample, OpenkpLogits> {
+class OpenkpHead : public BenchmarkHead<OpenkpExample, OpenkpLogits> {
  public:
   OpenkpHead(const EtcConfig& config, const OpenkpOptions& options)
       : options_(options) {

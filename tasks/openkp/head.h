@@ -16,7 +16,7 @@ inline constexpr double kOpenkpNoNgramLogit = -10000.0;
 // The sums of long vectors by word: [B, W, H]; words without tokens and
 // positions behind the last word are 0. `encoded` is [B, L, H].
 torch::Tensor SumsOfWords(const torch::Tensor& encoded,
-                          const TypedBatch<OpenkpExample>& batch);
+                          const BenchmarkBatch<OpenkpExample>& batch);
 
 // The distribution that n-grams should have (doc/openkp.md 6.1), with C
 // classes:

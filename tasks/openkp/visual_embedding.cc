@@ -36,7 +36,7 @@ OpenkpVisualEmbeddingImpl::OpenkpVisualEmbeddingImpl(
 }
 
 torch::Tensor OpenkpVisualEmbeddingImpl::forward(
-    const TypedBatch<OpenkpExample>& batch) {
+    const BenchmarkBatch<OpenkpExample>& batch) {
   const int64_t length = batch.inputs.global_token_ids.size(1);
   std::vector<int64_t> ids[3];  // cross, font, parent's font
   std::vector<float> numbers;

@@ -30,7 +30,7 @@ class OpenkpVisualEmbeddingImpl : public torch::nn::Module {
 
   // [B, G, H]. Padding gets the vector of an element with all features 0.
   // Throws c10::Error if an example has no elements.
-  torch::Tensor forward(const TypedBatch<OpenkpExample>& batch);
+  torch::Tensor forward(const BenchmarkBatch<OpenkpExample>& batch);
 
  private:
   OpenkpVisualOptions features_;

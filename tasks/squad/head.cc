@@ -20,7 +20,8 @@ constexpr double kPaddingLogit = -1e9;
 bool IsBert(const Batch& batch) { return batch.long_token_ids.size(1) == 0; }
 
 // Marks those of the text's T tokens that are padding: [B, 1, T] bool.
-torch::Tensor IsPadding(const TypedBatch<SquadExample>& batch, int64_t tokens) {
+torch::Tensor IsPadding(const BenchmarkBatch<SquadExample>& batch,
+                        int64_t tokens) {
   const bool is_bert = IsBert(batch.inputs);
   const torch::Tensor lengths =
       torch::tensor(batch.Each([is_bert](const SquadExample& example) {
@@ -31,7 +32,7 @@ torch::Tensor IsPadding(const TypedBatch<SquadExample>& batch, int64_t tokens) {
 }
 
 // See MakeSquadHead.
-class SquadHead : public TypedHead<SquadExample, SquadLogits> {
+class SquadHead : public BenchmarkHead<SquadExample, SquadLogits> {
  public:
   explicit SquadHead(const EtcConfig& config)
       : ends_(RegisterHeadLinear("qa_outputs", config, kNumEnds, this)) {}

@@ -203,7 +203,7 @@ struct BenchmarkInfo {
 };
 
 template <typename E, template <typename> class Logits>
-class TypedHead;
+class BenchmarkHead;
 
 // A benchmark: from its official file to its official score. Derive a class and
 // override what differs: `override` finds what is misspelt. It becomes a Task
@@ -232,7 +232,7 @@ class Benchmark {
   using Gold = G;
   using Prediction = P;
 
-  using HeadPtr = std::shared_ptr<TypedHead<E, L>>;
+  using HeadPtr = std::shared_ptr<BenchmarkHead<E, L>>;
   // The examples of a record, or why there are none.
   using ExamplesOr = absl::StatusOr<std::vector<std::shared_ptr<const E>>>;
   // An example with its logits, which must outlive it.

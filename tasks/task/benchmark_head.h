@@ -34,10 +34,10 @@ const E& ExampleAs(const Example& example) {
 
 // A batch of the examples of one task.
 template <typename E>
-struct TypedBatch {
+struct BenchmarkBatch {
   // Implicit, so that a Batch can be given to the functions of a head. Throws
   // c10::Error if an example is one of another task.
-  TypedBatch(const Batch& batch) : inputs(batch) {
+  BenchmarkBatch(const Batch& batch) : inputs(batch) {
     for (const std::shared_ptr<const Example>& example : batch.examples) {
       examples.emplace_back(example, &ExampleAs<E>(*example));
     }
@@ -88,17 +88,18 @@ Logits<torch::Tensor> LogitsOfTensors(
 // step and LogitsOf are three virtual calls: TrainableModel::Forward, Run and
 // LogitsOf itself.
 template <typename E, template <typename> class Logits>
-class TypedHead : public OutputHead {
+class BenchmarkHead : public OutputHead {
  public:
-  using TaskBatch = TypedBatch<E>;
+  using TaskBatch = BenchmarkBatch<E>;
   using Tensors = Logits<torch::Tensor>;
 
   std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) final {
-    return TypedHead::forward(this->Encode(std::move(encoder), batch), batch);
+    return BenchmarkHead::forward(this->Encode(std::move(encoder), batch),
+                                  batch);
   }
   torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                      const Batch& batch, const LossTotals& totals) final {
-    return this->MeanOf(TypedHead::Losses(logits, batch), batch, totals);
+    return this->MeanOf(BenchmarkHead::Losses(logits, batch), batch, totals);
   }
   std::vector<torch::Tensor> forward(const EtcOutput& encoded,
                                      const Batch& batch) final {

@@ -175,7 +175,7 @@ class BenchmarkPredictions : public TaskPredictions {
 
   void Add(const Batch& batch,
            const std::vector<torch::Tensor>& logits) override {
-    const TypedBatch<typename B::Example> typed(batch);
+    const BenchmarkBatch<typename B::Example> typed(batch);
     const auto tensors = MapMembers<torch::Tensor>(
         LogitsOfTensors<B::template Logits>(logits),
         [&batch](const torch::Tensor& tensor) {

@@ -32,7 +32,7 @@ torch::Tensor CandidateMask(const Batch& batch, const torch::Device& device) {
 }
 
 // See MakeWikihopHead.
-class WikihopHead : public TypedHead<WikihopExample, WikihopLogits> {
+class WikihopHead : public BenchmarkHead<WikihopExample, WikihopLogits> {
  public:
   WikihopHead(const EtcConfig& config, const WikihopOptions& options)
       : options_(options),

@@ -171,7 +171,7 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
 };
 
 // Two classes of the pooled output; the loss is their cross entropy.
-class BoolqHead : public TypedHead<BoolqExample, BoolqLogits> {
+class BoolqHead : public BenchmarkHead<BoolqExample, BoolqLogits> {
  public:
   explicit BoolqHead(const EtcConfig& config)
       : classifier_(config, /*outputs=*/2, config.hidden_dropout_prob, this) {}

@@ -1,6 +1,8 @@
 // Objects and lists of official data: fields that nobody asked for are ignored,
 // and a message begins with the place of what is wrong.
 
+#include "tasks/task/official_json.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "tasks/task/official_json.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {

@@ -1,11 +1,12 @@
 // Reports of the settings of a grid: the best one, the table, and grid.json.
+#include "tasks/output/grid_results.h"
+
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
 
 #include "nlohmann/json.hpp"
-#include "tasks/output/grid_results.h"
 
 namespace etc {
 namespace {

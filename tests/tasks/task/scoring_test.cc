@@ -1,14 +1,14 @@
 // Correlations against those of scikit-learn and SciPy (doc/glue.md 12.2), to
 // the seven digits that are given, and degenerate cases (doc/glue.md 7).
 
+#include "tasks/task/scoring.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
-
-#include "tasks/task/scoring.h"
 
 namespace etc {
 namespace {
