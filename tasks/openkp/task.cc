@@ -88,7 +88,9 @@ std::optional<OpenkpReferences> Openkp::GoldOf(const Record& record) const {
   if (!record.key_phrases.has_value()) {
     return std::nullopt;
   }
-  return ReferencesOf(record, EmptyPhrases::kLeftOut);
+  return ReferencesOf(record, rules() == ScoringRules::kOfficial
+                                  ? EmptyPhrases::kOfficial
+                                  : EmptyPhrases::kLeftOut);
 }
 
 absl::StatusOr<std::pair<std::string, std::optional<OpenkpReferences>>>

@@ -73,7 +73,7 @@ class Openkp final
   Gold GoldOf(const Example& example) const override {
     return *example.references;
   }
-  // By ETC's protocol with the default rules.
+  // By rules().
   std::optional<Gold> GoldOf(const Record& record) const override;
   // Parses a line; without "VDOM", only the url and the key phrases: then there
   // is no score by ETC's protocol.
