@@ -73,20 +73,24 @@ set(etc_torch_headers
 etc_precompiled_header(etc_torch_pch "etc_sanitizers;etc_torch"
   ${etc_torch_headers})
 
+# Without LibTorch JSON and statuses take most of the time, from `tasks` on.
+set(etc_common_headers
+  <algorithm> <filesystem> <fstream> <functional> <map> <memory> <optional>
+  <sstream> <string> <vector>
+  <absl/status/statusor.h> <absl/strings/str_cat.h> <nlohmann/json.hpp>)
+set(etc_common_deps absl::statusor absl::strings nlohmann_json::nlohmann_json)
+etc_precompiled_header(etc_core_pch "etc_sanitizers;${etc_common_deps}"
+  ${etc_common_headers})
+
 # Tests: what nearly all of them include, and half the optimisation (none with
 # sanitizers), which together halve the time to build them.
 set(etc_test_options $<$<CONFIG:Release>:-O1>)
 if(ETC_SANITIZE)
   set(etc_test_options -O0)
 endif()
-set(etc_test_headers
-  <gmock/gmock.h> <gtest/gtest.h>
-  <algorithm> <filesystem> <fstream> <functional> <map> <memory> <optional>
-  <sstream> <string> <vector>
-  <absl/status/statusor.h> <absl/strings/str_cat.h> <nlohmann/json.hpp>)
+set(etc_test_headers <gmock/gmock.h> <gtest/gtest.h> ${etc_common_headers})
 if(ETC_BUILD_TESTS)
-  set(deps etc_test_sanitizers GTest::gmock absl::statusor absl::strings
-    nlohmann_json::nlohmann_json)
+  set(deps etc_test_sanitizers GTest::gmock ${etc_common_deps})
   etc_precompiled_header(etc_test_pch "${deps}" ${etc_test_headers})
   etc_precompiled_header(etc_torch_test_pch "${deps};etc_torch"
     ${etc_torch_headers} ${etc_test_headers})
@@ -147,6 +151,9 @@ function(etc_add_library name torch sources deps)
   endif()
   target_link_libraries(${target} PUBLIC ${deps})
   etc_set_up_target(${target} ${torch})
+  if(NOT torch)
+    target_precompile_headers(${target} REUSE_FROM etc_core_pch)
+  endif()
   set(options)
   if(ETC_SANITIZE MATCHES undefined)
     # Checks of each access, which the address sanitizer makes as well, cost
@@ -264,8 +271,8 @@ endfunction()
 # Files of one directory, as one program and one CTest entry: tests that need
 # neither an environment, a process nor a program of their own. GoogleTest prints
 # "[ RUN ]" and the case before it runs, so that a crash says where it was.
-# They are compiled as one file too (CMAKE_UNITY_BUILD), but for those APART,
-# whose names clash with names of others.
+# They are compiled as one file too (ETC_UNITY_TESTS), but for those APART, whose
+# names clash with names of others.
 function(etc_tests program)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "" "APART")
   set(sources)
@@ -283,7 +290,10 @@ function(etc_tests program)
   string(REPLACE "/" "_" target "${name}")
   etc_add_test_program(${target} "${path}" "${arg_TORCH}" "${sources}" "")
   set_target_properties(${target} PROPERTIES
-    UNITY_BUILD "${CMAKE_UNITY_BUILD}" UNITY_BUILD_BATCH_SIZE 6)
+    UNITY_BUILD "${ETC_UNITY_TESTS}" UNITY_BUILD_BATCH_SIZE 6)
+  if(ETC_UNITY_TESTS)
+    target_compile_options(${target} PRIVATE -Wno-shadow)
+  endif()
   set_source_files_properties(${arg_APART} PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON)
   etc_compile_each_target_apart("${sources}" "")

@@ -26,13 +26,14 @@ if [[ ${1:-} == -L ]]; then
   shift 2
 fi
 jobs=${ETC_JOBS:-$(nproc)}
-export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$jobs
+# One test more than cores: those of several processes wait for each other.
+export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$((jobs + 1))
 
 bash cmake/install_dependencies.sh
 
 mkdir -p "build/$preset"
 log=build/$preset/run.log
-echo "Building and testing the preset '$preset', at most $jobs at a time;" \
+echo "Building and testing the preset '$preset', $jobs files at a time;" \
   "all output goes to $log too."
 status=0
 {

@@ -18,10 +18,10 @@ if [[ -z $pattern ]]; then
 fi
 cmake -G Ninja -S . -B "$build" --log-level=WARNING >/dev/null \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
-  -DETC_BUILD_TESTS=OFF -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 \
+  -DETC_BUILD_TESTS=OFF -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 \
+  -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
   -DCMAKE_UNITY_BUILD="$([[ -z $pattern ]] && echo ON || echo OFF)"
 
-# Precompiled headers are in g++'s own format, and only LibTorch has them.
 mapfile -t files < <(python3 - "$build/compile_commands.json" <<'END'
 import json
 import os
