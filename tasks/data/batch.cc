@@ -46,11 +46,13 @@ Batch MakeBatch(std::vector<std::shared_ptr<const Example>> examples,
     return ToDevice(PadRows(examples, ids, length), device);
   };
   Batch batch;
-  batch.long_token_ids = rows(&Example::long_token_ids, long_length);
-  batch.long_type_ids = rows(&Example::long_type_ids, long_length);
-  batch.global_token_ids = rows(&Example::global_token_ids, global_length);
-  batch.global_type_ids = rows(&Example::global_type_ids, global_length);
-  batch.attention = AttentionInputs(std::move(patterns));
+  batch.input.token_ids = rows(&Example::long_token_ids, long_length);
+  batch.input.segment_ids = rows(&Example::long_type_ids, long_length);
+  batch.input.global_token_ids =
+      rows(&Example::global_token_ids, global_length);
+  batch.input.global_segment_ids =
+      rows(&Example::global_type_ids, global_length);
+  batch.input.attention = AttentionInputs(std::move(patterns));
   batch.examples = std::move(examples);
   return batch;
 }

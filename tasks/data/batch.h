@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "attention/attention_inputs.h"
+#include "etc/model.h"
 #include "tasks/data/example.h"
 
 namespace etc {
@@ -16,13 +16,9 @@ namespace etc {
 // where each example ends, so no token attends to padding.
 struct Batch {
   std::vector<std::shared_ptr<const Example>> examples;
-  // All on one device.
-  torch::Tensor long_token_ids;    // [B, L] int64
-  torch::Tensor long_type_ids;     // [B, L] int64
-  torch::Tensor global_token_ids;  // [B, G] int64
-  torch::Tensor global_type_ids;   // [B, G] int64
-  // Masks and relative ids.
-  AttentionInputs attention;
+  // Tokens, type ids (as segments) and patterns, on one device. The rest is
+  // undefined: a head sets it in a copy.
+  EtcInput input;
 
   int64_t size() const { return static_cast<int64_t>(examples.size()); }
 };

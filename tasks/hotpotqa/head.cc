@@ -19,7 +19,7 @@ using HotpotqaBatch = BenchmarkBatch<HotpotqaExample>;
 // bool.
 torch::Tensor TextMask(const HotpotqaBatch& batch,
                        const torch::Device& device) {
-  const torch::Tensor types = batch.inputs.long_type_ids.to(device);
+  const torch::Tensor types = batch.input.segment_ids.to(device);
   return types.eq(kHotpotqaSentenceType)
       .logical_or(types.eq(kHotpotqaTitleType));
 }
@@ -99,7 +99,7 @@ class HotpotqaHead : public BenchmarkHead<HotpotqaExample, HotpotqaLogits> {
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     const torch::Tensor& text = encoded.long_output;      // [B, L, H]
     const torch::Tensor& global = encoded.global_output;  // [B, G, H]
-    ETC_CHECK_SHAPE(batch.inputs.long_type_ids, {text.size(0), text.size(1)});
+    ETC_CHECK_SHAPE(batch.input.segment_ids, {text.size(0), text.size(1)});
     Tensors logits;
     logits.supporting_facts =
         ApplyLinear(global, supporting_facts_).squeeze(-1);  // [B, G]

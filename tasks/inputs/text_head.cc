@@ -29,7 +29,7 @@ PooledClassifier::PooledClassifier(const EtcConfig& encoder, int64_t outputs,
 
 OutputRows PooledClassifier::Reads(const Batch& batch) {
   OutputRows rows = OnlyGlobalTokens(batch);
-  const torch::Tensor& globals = batch.global_token_ids;  // [B, G]
+  const torch::Tensor& globals = batch.input.global_token_ids;  // [B, G]
   rows.globals =
       torch::arange(globals.size(0), globals.options()) * globals.size(1);
   return rows;

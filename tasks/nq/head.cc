@@ -16,7 +16,7 @@ constexpr double kMaskedLogit = -1e9;
 // bool.
 torch::Tensor AnswerMask(const BenchmarkBatch<NqExample>& batch) {
   torch::Tensor mask =
-      torch::zeros(batch.inputs.long_token_ids.sizes(), torch::kBool);
+      torch::zeros(batch.input.token_ids.sizes(), torch::kBool);
   auto is_allowed = mask.accessor<bool, 2>();
   for (int64_t b = 0; b < batch.size(); ++b) {
     const NqExample& example = batch.example(b);
@@ -48,7 +48,7 @@ class NqHead : public BenchmarkHead<NqExample, NqLogits> {
 
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     const torch::Tensor& text = encoded.long_output;  // [B, L, H]
-    ETC_CHECK_SHAPE(batch.inputs.long_token_ids, {text.size(0), text.size(1)});
+    ETC_CHECK_SHAPE(batch.input.token_ids, {text.size(0), text.size(1)});
     torch::Tensor ends = ApplyLinear(text, answer_span_);  // [B, L, 4]
     if (mask_long_output_) {
       ends = ends.masked_fill(
@@ -62,7 +62,7 @@ class NqHead : public BenchmarkHead<NqExample, NqLogits> {
 
   torch::Tensor LossesOf(const Tensors& logits,
                          const TaskBatch& batch) override {
-    const int64_t length = batch.inputs.long_token_ids.size(1);
+    const int64_t length = batch.input.token_ids.size(1);
     ETC_CHECK_SHAPE(logits.ends, {batch.size(), kNqNumChannels, length});
     ETC_CHECK_SHAPE(logits.answer_type, {batch.size(), kNqNumAnswerTypes});
     std::vector<int64_t> ends;  // [B * 4]

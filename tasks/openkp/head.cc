@@ -193,7 +193,7 @@ Openkp::HeadPtr MakeOpenkpHead(const EtcConfig& model,
 
 torch::Tensor SumsOfWords(const torch::Tensor& encoded,
                           const OpenkpBatch& batch) {
-  const int64_t length = batch.inputs.long_token_ids.size(1);
+  const int64_t length = batch.input.token_ids.size(1);
   ETC_CHECK_SHAPE(encoded, {batch.size(), length, encoded.size(2)});
   // Tokens without a word, padding among them, go to a row of their own.
   const int64_t rows = NumWords(batch) + 1;

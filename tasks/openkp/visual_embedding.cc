@@ -37,7 +37,7 @@ OpenkpVisualEmbeddingImpl::OpenkpVisualEmbeddingImpl(
 
 torch::Tensor OpenkpVisualEmbeddingImpl::forward(
     const BenchmarkBatch<OpenkpExample>& batch) {
-  const int64_t length = batch.inputs.global_token_ids.size(1);
+  const int64_t length = batch.input.global_token_ids.size(1);
   std::vector<int64_t> ids[3];  // cross, font, parent's font
   std::vector<float> numbers;
   for (const auto& example : batch.examples) {
@@ -75,7 +75,7 @@ torch::Tensor OpenkpVisualEmbeddingImpl::forward(
 
 torch::Tensor LongFromElements(const torch::Tensor& elements,
                                const Batch& batch) {
-  const int64_t length = batch.long_token_ids.size(1);
+  const int64_t length = batch.input.token_ids.size(1);
   const int64_t num_elements = elements.size(1);
   ETC_CHECK_SHAPE(elements, {batch.size(), num_elements, elements.size(2)});
   std::vector<int64_t> rows;  // of `elements` with its first two axes joined

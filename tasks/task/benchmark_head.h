@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "etc/config.h"
+#include "etc/model.h"
 #include "tasks/data/batch.h"
 #include "tasks/data/example.h"
 #include "tasks/task/benchmark.h"
@@ -37,13 +38,13 @@ template <typename E>
 struct BenchmarkBatch {
   // Implicit, so that a Batch can be given to the functions of a head. Throws
   // c10::Error if an example is one of another task.
-  BenchmarkBatch(const Batch& batch) : inputs(batch) {
+  BenchmarkBatch(const Batch& batch) : input(batch.input) {
     for (const std::shared_ptr<const Example>& example : batch.examples) {
       examples.emplace_back(example, &ExampleAs<E>(*example));
     }
   }
 
-  int64_t size() const { return inputs.size(); }
+  int64_t size() const { return static_cast<int64_t>(examples.size()); }
   const E& example(int64_t b) const {
     return *examples[static_cast<size_t>(b)];
   }
@@ -58,8 +59,8 @@ struct BenchmarkBatch {
     return values;
   }
 
-  // Must outlive this.
-  const Batch& inputs;
+  // That of the Batch, which must outlive this.
+  const EtcInput& input;
   std::vector<std::shared_ptr<const E>> examples;
 };
 

@@ -12,20 +12,10 @@ namespace {
 constexpr double kOfficialEpsilon = 1e-5;
 
 torch::Tensor NoRows(const Batch& batch) {
-  return torch::empty({0}, batch.global_token_ids.options());
+  return torch::empty({0}, batch.input.global_token_ids.options());
 }
 
 }  // namespace
-
-EtcInput EncoderInputOf(const Batch& batch) {
-  EtcInput input;
-  input.token_ids = batch.long_token_ids;
-  input.global_token_ids = batch.global_token_ids;
-  input.segment_ids = batch.long_type_ids;
-  input.global_segment_ids = batch.global_type_ids;
-  input.attention = batch.attention;
-  return input;
-}
 
 OutputRows OnlyLongTokens(const Batch& batch) {
   return {.globals = NoRows(batch)};
@@ -36,7 +26,7 @@ OutputRows OnlyGlobalTokens(const Batch& batch) {
 }
 
 EtcOutput OutputHead::Encode(EtcModel encoder, const Batch& batch) {
-  EtcInput input = EncoderInputOf(batch);
+  EtcInput input = batch.input;
   const EmbeddingAdders adders = Adders(batch);
   input.long_embedding_adder = adders.long_adder;
   input.global_embedding_adder = adders.global_adder;

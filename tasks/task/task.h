@@ -96,9 +96,6 @@ class NamedOutputs {
   virtual Meaning OutputMeaning() const = 0;
 };
 
-// Returns the encoder's input for a batch.
-EtcInput EncoderInputOf(const Batch& batch);
-
 // Selects output rows for heads that read the tokens of one stream only.
 OutputRows OnlyLongTokens(const Batch& batch);
 OutputRows OnlyGlobalTokens(const Batch& batch);

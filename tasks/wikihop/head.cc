@@ -27,8 +27,9 @@ torch::nn::Linear MakeGlorotLinear(int64_t inputs, int64_t outputs) {
 }
 
 // 1 for candidates: [B, G] bool, where the logits are.
-torch::Tensor CandidateMask(const Batch& batch, const torch::Device& device) {
-  return batch.global_type_ids.to(device).eq(kWikihopCandidateGlobalType);
+torch::Tensor CandidateMask(const EtcInput& input,
+                            const torch::Device& device) {
+  return input.global_segment_ids.to(device).eq(kWikihopCandidateGlobalType);
 }
 
 // See MakeWikihopHead.
@@ -65,7 +66,7 @@ class WikihopHead : public BenchmarkHead<WikihopExample, WikihopLogits> {
 
   Tensors LogitsOf(const EtcOutput& encoded, const TaskBatch& batch) override {
     torch::Tensor hidden = encoded.global_output;  // [B, G, H]
-    ETC_CHECK_SHAPE(batch.inputs.global_type_ids,
+    ETC_CHECK_SHAPE(batch.input.global_segment_ids,
                     {hidden.size(0), hidden.size(1)});
     if (options_.add_final_layer) {
       const torch::Tensor middle =  // [B, G, F]
@@ -77,7 +78,7 @@ class WikihopHead : public BenchmarkHead<WikihopExample, WikihopLogits> {
     const torch::Tensor logits =
         ApplyLinear(hidden, logit_).squeeze(-1);  // [B, G]
     return {.candidates = logits.masked_fill(
-                CandidateMask(batch.inputs, logits.device()).logical_not(),
+                CandidateMask(batch.input, logits.device()).logical_not(),
                 kNoCandidateLogit)};
   }
 
@@ -96,7 +97,7 @@ class WikihopHead : public BenchmarkHead<WikihopExample, WikihopLogits> {
     if (options_.label_smoothing == 0) {
       return -right;
     }
-    const torch::Tensor mask = CandidateMask(batch.inputs, device);
+    const torch::Tensor mask = CandidateMask(batch.input, device);
     const torch::Tensor mean =  // [B], over candidates
         log_probabilities.masked_fill(mask.logical_not(), 0).sum(-1) /
         mask.sum(-1);

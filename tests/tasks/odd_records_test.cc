@@ -200,8 +200,9 @@ class OddRecordsTest
         return RowsOf(torch::randn({batch.size(), length, kHidden}), read);
       };
       const EtcOutput encoded{
-          .long_output = random(batch.long_token_ids.size(1), rows.longs),
-          .global_output = random(batch.global_token_ids.size(1), rows.globals),
+          .long_output = random(batch.input.token_ids.size(1), rows.longs),
+          .global_output =
+              random(batch.input.global_token_ids.size(1), rows.globals),
           .scores = {}};
       const std::vector<torch::Tensor> logits = head->forward(encoded, batch);
       if (std::all_of(batch.examples.begin(), batch.examples.end(),

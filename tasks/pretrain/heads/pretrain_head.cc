@@ -50,7 +50,9 @@ struct TermRows {
 };
 
 // Returns true if examples are pairs of sentences, whose tokens are all global.
-bool IsOfPairs(const Batch& batch) { return batch.long_token_ids.size(1) == 0; }
+bool IsOfPairs(const Batch& batch) {
+  return batch.input.token_ids.size(1) == 0;
+}
 
 // Rows that the objectives read: the masked tokens of examples, then the first
 // ones, and beside them the globals of hidden sentences.
@@ -60,9 +62,9 @@ struct LossTerms {
   TermRows hidden;
 
   LossTerms(const Batch& batch, const std::string& objective) {
-    const int64_t globals = batch.global_token_ids.size(1);
+    const int64_t globals = batch.input.global_token_ids.size(1);
     const int64_t length =
-        IsOfPairs(batch) ? globals : batch.long_token_ids.size(1);
+        IsOfPairs(batch) ? globals : batch.input.token_ids.size(1);
     for (size_t b = 0; b < batch.examples.size(); ++b) {
       const PretrainExample& example = PretrainExampleOf(batch, b);
       for (size_t i = 0; i < example.masked_positions.size(); ++i) {
@@ -82,7 +84,7 @@ struct LossTerms {
   }
 
   OutputRows Rows(const Batch& batch) const {
-    const torch::Device device = batch.global_token_ids.device();
+    const torch::Device device = batch.input.global_token_ids.device();
     std::vector<int64_t> tokens = masked.rows;
     tokens.insert(tokens.end(), next.rows.begin(), next.rows.end());
     if (IsOfPairs(batch)) {
@@ -140,12 +142,12 @@ std::vector<torch::Tensor> PretrainHead::Run(EtcModel encoder,
   if (update_ != nullptr) {
     targets = update_->Next();
   } else if (options_.objective == "mlm_cpc") {
-    targets.targets =
-        RunTargets(encoder, batch.examples, batch.global_token_ids.device());
+    targets.targets = RunTargets(encoder, batch.examples,
+                                 batch.input.global_token_ids.device());
     targets.end = targets.targets.defined() ? targets.targets.size(0) : 0;
   }
   const LossTerms terms(batch, options_.objective);
-  EtcInput input = EncoderInputOf(batch);
+  EtcInput input = batch.input;
   input.outputs = terms.Rows(batch);
   const EtcOutput encoded = encoder->forward(input);
   const torch::Tensor& tokens =  // [masked + next, H]

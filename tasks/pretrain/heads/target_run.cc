@@ -29,7 +29,7 @@ torch::Tensor RunTargets(EtcModel encoder, const Examples& examples,
     return {};
   }
   const Batch batch = MakeBatch(targets, device);
-  EtcInput input = EncoderInputOf(batch);
+  EtcInput input = batch.input;
   input.outputs = OnlyGlobalTokens(batch);
   const int64_t length = input.global_token_ids.size(1);
   std::vector<int64_t> rows;

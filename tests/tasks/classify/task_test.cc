@@ -286,7 +286,7 @@ HeadRun RunHead(const nlohmann::json& options,
   head->eval();
   const Batch batch = MakeBatch(examples);
   const torch::Tensor globals =
-      torch::randn({batch.size(), batch.global_token_ids.size(1),
+      torch::randn({batch.size(), batch.input.global_token_ids.size(1),
                     Settings().model.hidden_size})
           .requires_grad_();
   EtcOutput encoded;

@@ -37,18 +37,20 @@ TEST(MakeBatchTest, PadsEachStreamToItsLongestExample) {
       MakeBatch({MakeExample({5, 6, 7}, {1}), MakeExample({8}, {2, 9}),
                  MakeExample({}, {})});
   EXPECT_EQ(batch.size(), 3);
-  EXPECT_TRUE(torch::equal(batch.long_token_ids,
+  EXPECT_TRUE(torch::equal(batch.input.token_ids,
                            Rows({{5, 6, 7}, {8, 0, 0}, {0, 0, 0}})));
-  EXPECT_TRUE(torch::equal(batch.long_type_ids,
+  EXPECT_TRUE(torch::equal(batch.input.segment_ids,
                            Rows({{3, 3, 3}, {3, 0, 0}, {0, 0, 0}})));
-  EXPECT_TRUE(
-      torch::equal(batch.global_token_ids, Rows({{1, 0}, {2, 9}, {0, 0}})));
-  EXPECT_TRUE(
-      torch::equal(batch.global_type_ids, Rows({{4, 0}, {4, 4}, {0, 0}})));
-  ASSERT_NE(batch.attention.patterns(), nullptr);
-  ASSERT_EQ(batch.attention.patterns()->size(), 3);
-  EXPECT_EQ((*batch.attention.patterns())[0].long_length(), 3);
-  EXPECT_EQ((*batch.attention.patterns())[1].global_length(), 2);
+  EXPECT_TRUE(torch::equal(batch.input.global_token_ids,
+                           Rows({{1, 0}, {2, 9}, {0, 0}})));
+  EXPECT_TRUE(torch::equal(batch.input.global_segment_ids,
+                           Rows({{4, 0}, {4, 4}, {0, 0}})));
+  ASSERT_NE(batch.input.attention.patterns(), nullptr);
+  ASSERT_EQ(batch.input.attention.patterns()->size(), 3);
+  EXPECT_EQ((*batch.input.attention.patterns())[0].long_length(), 3);
+  EXPECT_EQ((*batch.input.attention.patterns())[1].global_length(), 2);
+  EXPECT_FALSE(batch.input.position_ids.defined());
+  EXPECT_FALSE(batch.input.global_embedding_adder.defined());
 }
 
 TEST(MakeBatchTest, RefusesNoExamplesAndMissingTypes) {

@@ -299,9 +299,10 @@ HeadRun RunOf(const std::string& name, const std::string& file,
   HeadRun run{
       .head = std::dynamic_pointer_cast<OutputHead>((*task)->MakeHead()),
       .batch = MakeBatch(ExamplesOf(**task, directory.Write("dev.tsv", file)))};
-  run.globals = torch::randn({run.batch.size(),
-                              run.batch.global_token_ids.size(1), kHidden})
-                    .requires_grad_();
+  run.globals =
+      torch::randn(
+          {run.batch.size(), run.batch.input.global_token_ids.size(1), kHidden})
+          .requires_grad_();
   run.encoded.global_output =
       RowsOf(run.globals, run.head->Reads(run.batch).globals);
   return run;
@@ -471,7 +472,7 @@ TEST_F(HuggingFaceHeadTest, AnswersAsItDid) {
   const torch::NoGradGuard no_gradients;
   for (size_t b = 0; b < kRows; ++b) {
     const torch::Tensor states =
-        TextStates(model.encoder()->forward(EncoderInputOf(RowOf(b))))[0];
+        TextStates(model.encoder()->forward(RowOf(b).input))[0];
     const torch::Tensor logits =
         torch::matmul(weight, states.t()) + bias.unsqueeze(1);
     const torch::Tensor expected = Expected(name, b);

@@ -84,9 +84,9 @@ std::vector<torch::Tensor> RandomLogits(const HotpotqaOptions& options,
   const auto head = MakeHotpotqaHead(SmallConfig(), options);
   return head->forward(
       {.long_output =
-           torch::randn({batch.size(), batch.long_token_ids.size(1), 6}),
-       .global_output =
-           torch::randn({batch.size(), batch.global_token_ids.size(1), 6})},
+           torch::randn({batch.size(), batch.input.token_ids.size(1), 6}),
+       .global_output = torch::randn(
+           {batch.size(), batch.input.global_token_ids.size(1), 6})},
       batch);
 }
 
@@ -113,7 +113,7 @@ TEST(HotpotqaHeadTest, PointsAtTextAndClsOnlyUnlessOfficial) {
   const Batch batch = SpecBatch();
   const torch::Tensor begin = RandomLogits({}, batch)[2].select(1, 0);
   const torch::Tensor is_text =
-      batch.long_type_ids.eq(1).logical_or(batch.long_type_ids.eq(2));
+      batch.input.segment_ids.eq(1).logical_or(batch.input.segment_ids.eq(2));
   EXPECT_TRUE(begin.le(-9999).equal(is_text.logical_not()));
   EXPECT_TRUE(is_text[1][0].item<bool>());    // [CLS]
   EXPECT_FALSE(is_text[1][3].item<bool>());   // question

@@ -162,10 +162,11 @@ global kind          owns         sees         tokens
 
 // Logits that say what the targets say.
 std::vector<torch::Tensor> GoldLogits(const Batch& batch) {
-  torch::Tensor facts = torch::full(batch.global_token_ids.sizes(), -10.0F);
+  torch::Tensor facts =
+      torch::full(batch.input.global_token_ids.sizes(), -10.0F);
   torch::Tensor type = torch::zeros({batch.size(), 3});
-  torch::Tensor begin = torch::zeros(batch.long_token_ids.sizes());
-  torch::Tensor end = torch::zeros(batch.long_token_ids.sizes());
+  torch::Tensor begin = torch::zeros(batch.input.token_ids.sizes());
+  torch::Tensor end = torch::zeros(batch.input.token_ids.sizes());
   for (int64_t b = 0; b < batch.size(); ++b) {
     const auto& example = dynamic_cast<const HotpotqaExample&>(
         *batch.examples[static_cast<size_t>(b)]);
@@ -326,13 +327,8 @@ TEST_P(HotpotqaRealDataTest, GoesThroughAModelWithRandomWeights) {
   const auto predictions = task_->MakePredictions();
   for (const auto& example : examples_) {
     const Batch batch = MakeBatch({example});
-    const std::vector<torch::Tensor> logits = head->forward(
-        model(EtcInput{.token_ids = batch.long_token_ids,
-                       .global_token_ids = batch.global_token_ids,
-                       .attention = batch.attention,
-                       .segment_ids = batch.long_type_ids,
-                       .global_segment_ids = batch.global_type_ids}),
-        batch);
+    const std::vector<torch::Tensor> logits =
+        head->forward(model(batch.input), batch);
     EXPECT_TRUE(head->Losses(logits, batch).isfinite().all().item<bool>());
     predictions->Add(batch, logits);
   }

@@ -49,7 +49,7 @@ Batch SpecBatch() {
 EtcOutput RandomOutput(const Batch& batch) {
   torch::manual_seed(7);
   return {.long_output = torch::randn(
-              {batch.size(), batch.long_token_ids.size(1), kHidden},
+              {batch.size(), batch.input.token_ids.size(1), kHidden},
               torch::kFloat64),
           .global_output = torch::Tensor()};
 }

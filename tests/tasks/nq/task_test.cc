@@ -226,8 +226,8 @@ global kind          owns         sees         tokens
 // where a window has none.
 std::vector<torch::Tensor> GoldLogits(const Batch& batch) {
   constexpr float kRight = 10;
-  torch::Tensor spans =
-      torch::ones({batch.size(), kNqNumChannels, batch.long_token_ids.size(1)});
+  torch::Tensor spans = torch::ones(
+      {batch.size(), kNqNumChannels, batch.input.token_ids.size(1)});
   torch::Tensor types = torch::zeros({batch.size(), kNqNumAnswerTypes});
   for (int64_t b = 0; b < batch.size(); ++b) {
     const NqExample& example =

@@ -90,8 +90,8 @@ EtcOutput RandomOutput(const Batch& batch) {
   const auto random = [&batch](int64_t length) {
     return torch::randn({batch.size(), length, kHidden}, torch::kFloat64);
   };
-  return {.long_output = random(batch.long_token_ids.size(1)),
-          .global_output = random(batch.global_token_ids.size(1))};
+  return {.long_output = random(batch.input.token_ids.size(1)),
+          .global_output = random(batch.input.global_token_ids.size(1))};
 }
 
 // Data in memory are checked at once for errors that training would meet late.

@@ -84,7 +84,7 @@ class MaskedModel final : public TrainableModel {
       previous.push_back(Of(*example).position - 1);
     }
     const torch::Tensor tokens =  // [B]
-        batch.long_token_ids
+        batch.input.token_ids
             .gather(1, torch::tensor(previous, torch::kLong).unsqueeze(1))
             .squeeze(1);
     const torch::Tensor hidden = torch::dropout(

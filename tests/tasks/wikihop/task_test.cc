@@ -149,7 +149,7 @@ TEST(WikihopTaskTest, PredictsTheCandidateWithTheLargestLogit) {
   ASSERT_TRUE(labelled.ok()) << labelled.status();
   const Batch batch = MakeBatch(*labelled);
   torch::Tensor logits =
-      torch::full({1, batch.global_token_ids.size(1)}, -10000.0);
+      torch::full({1, batch.input.global_token_ids.size(1)}, -10000.0);
   logits[0][0] = 0.5;
   logits[0][1] = 0.7;
   const auto predictions = (*task)->MakePredictions();
@@ -171,7 +171,7 @@ TEST(WikihopTaskTest, HasNoScoreWithoutAnswers) {
   ASSERT_TRUE(examples.ok()) << examples.status();
   const Batch batch = MakeBatch(*examples);
   const auto predictions = (*task)->MakePredictions();
-  predictions->Add(batch, {torch::zeros(batch.global_token_ids.sizes())});
+  predictions->Add(batch, {torch::zeros(batch.input.global_token_ids.sizes())});
   EXPECT_THAT(predictions->Score(), IsEmpty());
   EXPECT_EQ(predictions->FileContents(), "{\"q0\":\"is\"}\n");
 }
@@ -305,7 +305,8 @@ TEST_P(WikihopRealDataTest, BecomesExamplesWithinTheLimits) {
 TEST_P(WikihopRealDataTest, ScoresGoldAnswersFedBackWithOne) {
   const auto predictions = task_->MakePredictions();
   const Batch batch = MakeBatch(examples_);
-  torch::Tensor logits = torch::full(batch.global_token_ids.sizes(), -10000.0);
+  torch::Tensor logits =
+      torch::full(batch.input.global_token_ids.sizes(), -10000.0);
   for (int64_t b = 0; b < batch.size(); ++b) {
     const auto& example = dynamic_cast<const WikihopExample&>(
         *batch.examples[static_cast<size_t>(b)]);

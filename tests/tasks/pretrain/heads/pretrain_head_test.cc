@@ -191,7 +191,7 @@ TEST(PretrainHeadTest, AddsUpTheLossesOfPairs) {
   model.SetTraining(false);
   const Examples examples = {PairToy(10, 1), PairToy(7, 0)};
   const Batch batch = MakeBatch(examples);
-  const EtcOutput encoded = model.encoder()->forward(EncoderInputOf(batch));
+  const EtcOutput encoded = model.encoder()->forward(batch.input);
   const NamedTensors weights = model.Tensors();
   const auto linear = [&](const torch::Tensor& x, const std::string& name) {
     return torch::linear(x, weights.at(name + ".weight"),
@@ -246,7 +246,7 @@ TEST(PretrainHeadTest, TellsHiddenSentencesFromTheOthersOfTheBatch) {
   const Examples examples = {PackedToy(config), PackedToy(config, 4)};
   const Batch batch = MakeBatch(examples);
   const torch::Tensor globals =
-      model.encoder()->forward(EncoderInputOf(batch)).global_output;
+      model.encoder()->forward(batch.input).global_output;
   std::vector<torch::Tensor> contexts;
   std::vector<torch::Tensor> targets;
   for (int64_t b = 0; b < 2; ++b) {
@@ -256,7 +256,7 @@ TEST(PretrainHeadTest, TellsHiddenSentencesFromTheOthersOfTheBatch) {
     // Alone, so without padding.
     const torch::Tensor target =
         model.encoder()
-            ->forward(EncoderInputOf(MakeBatch({example.targets})))
+            ->forward(MakeBatch({example.targets}).input)
             .global_output[0];
     for (size_t i = 0; i < 4; ++i) {
       contexts.push_back(globals[b][example.hidden_globals[i]]);
@@ -289,7 +289,7 @@ TEST(PretrainHeadTest, DoesNotSeeHiddenSentences) {
     const torch::NoGradGuard no_grad;
     const auto context = [&](int32_t changed) {
       return model.encoder()->forward(
-          EncoderInputOf(MakeBatch({PackedToy(config, changed)})));
+          MakeBatch({PackedToy(config, changed)}).input);
     };
     EXPECT_TRUE(
         torch::equal(context(0).global_output, context(9).global_output));
@@ -308,8 +308,7 @@ TEST(PretrainHeadTest, TargetsSeeTheirOwnSentenceAlone) {
       example.long_token_ids[static_cast<size_t>(changed_token)] = 39;
     }
     return model.encoder()
-        ->forward(
-            EncoderInputOf(MakeBatch({std::make_shared<Example>(example)})))
+        ->forward(MakeBatch({std::make_shared<Example>(example)}).input)
         .global_output[0];
   };
   const torch::Tensor before = targets(-1);
