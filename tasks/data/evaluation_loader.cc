@@ -94,8 +94,8 @@ absl::StatusOr<ExampleOutlines> EvaluationLoader::TakeBatch() {
   return batch;
 }
 
-absl::StatusOr<EvaluationLoader::Round> EvaluationLoader::TakeRound() {
-  Round round;
+absl::StatusOr<EvaluationLoader::BatchOutlines> EvaluationLoader::TakeRound() {
+  BatchOutlines round;
   while (static_cast<int64_t>(round.size()) < options_.group.size) {
     ETC_ASSIGN_OR_RETURN(ExampleOutlines batch, TakeBatch());
     if (batch.empty()) {
@@ -109,7 +109,7 @@ absl::StatusOr<EvaluationLoader::Round> EvaluationLoader::TakeRound() {
 absl::Status EvaluationLoader::Announce() {
   if (is_first()) {
     // Broadcasts an error as well: the other ranks wait for this one.
-    absl::StatusOr<Round> taken = NamingOutOfMemory(
+    absl::StatusOr<BatchOutlines> taken = NamingOutOfMemory(
         [] { return "making examples"; }, [&] { return TakeRound(); });
     if (options_.group.size > 1) {
       std::vector<absl::StatusOr<ExampleOutlines>> told;
@@ -129,7 +129,7 @@ absl::Status EvaluationLoader::Announce() {
                        options_.group.gather(""));
   ETC_ASSIGN_OR_RETURN(std::vector<absl::StatusOr<ExampleOutlines>> told,
                        OutlinesFromBytes(all.front()));
-  Round& round = rounds_.emplace_back();
+  BatchOutlines& round = rounds_.emplace_back();
   for (absl::StatusOr<ExampleOutlines>& batch : told) {
     ETC_RETURN_IF_ERROR(batch.status());
     round.push_back(*std::move(batch));
@@ -155,7 +155,7 @@ absl::Status EvaluationLoader::CompleteOwn(ExampleOutlines* batch) {
       made = stream_.Next();
       ETC_RETURN_IF_ERROR(made->examples.status());
     }
-    ETC_RETURN_IF_ERROR(Complete(*made->examples, &outline));
+    ETC_RETURN_IF_ERROR(SetExample(*made->examples, &outline));
   }
   return absl::OkStatus();
 }
@@ -166,7 +166,7 @@ absl::StatusOr<EvaluationRound> EvaluationLoader::Next() {
          (rounds_.empty() || !rounds_.back().empty())) {
     ETC_RETURN_IF_ERROR(Announce());
   }
-  Round next = std::move(rounds_.front());
+  BatchOutlines next = std::move(rounds_.front());
   if (!next.empty()) {  // the end stays
     rounds_.pop_front();
   }

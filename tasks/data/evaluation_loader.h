@@ -62,11 +62,12 @@ class EvaluationLoader {
   const SkippedRecords& skipped() const { return gate_.skipped(); }
 
  private:
-  using Round = std::vector<ExampleOutlines>;  // by batch
+  // The outlines of a round, by batch.
+  using BatchOutlines = std::vector<ExampleOutlines>;
 
   bool is_first() const { return options_.group.rank == 0; }
   // Takes batches of the examples that rank 0 makes; none at the end.
-  absl::StatusOr<Round> TakeRound();
+  absl::StatusOr<BatchOutlines> TakeRound();
   absl::StatusOr<ExampleOutlines> TakeBatch();
   //   kInvalidArgument  the id of the record is that of an earlier one
   absl::Status CheckId(int64_t record, const ExampleOutlines& examples);
@@ -85,7 +86,7 @@ class EvaluationLoader {
   ExampleOutlines left_;  // made, but not yet in a batch
   // Rounds that are announced: one ahead if there are several ranks, so that
   // their examples are made meanwhile.
-  std::deque<Round> rounds_;
+  std::deque<BatchOutlines> rounds_;
   // Records of this rank's batches to make, if it is not rank 0.
   std::deque<RecordRequest> wanted_;
   ExampleStream stream_;

@@ -64,7 +64,7 @@ absl::StatusOr<ExampleOutlines> OutlinesOf(
   return outlines;
 }
 
-absl::Status Complete(const Examples& made, ExampleOutline* outline) {
+absl::Status SetExample(const Examples& made, ExampleOutline* outline) {
   const auto number = static_cast<size_t>(outline->number);
   if (number >= made.size() ||
       made[number]->long_length() != outline->long_length ||

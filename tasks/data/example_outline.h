@@ -35,7 +35,7 @@ absl::StatusOr<ExampleOutlines> OutlinesOf(
 // Sets the example of an outline from the examples that this rank made of its
 // record.
 //   kFailedPrecondition  it is another example: the data are others here
-absl::Status Complete(const Examples& made, ExampleOutline* outline);
+absl::Status SetExample(const Examples& made, ExampleOutline* outline);
 
 // The examples of outlines that are complete.
 Examples ExamplesOf(const ExampleOutlines& outlines);

@@ -161,7 +161,7 @@ absl::Status TrainingLoader::MakeWanted() {
   ETC_RETURN_IF_ERROR(made->examples.status());
   const auto of_record = incomplete_.extract(made->record);
   for (ExampleOutline* const outline : of_record.mapped()) {
-    ETC_RETURN_IF_ERROR(Complete(*made->examples, outline));
+    ETC_RETURN_IF_ERROR(SetExample(*made->examples, outline));
   }
   return absl::OkStatus();
 }

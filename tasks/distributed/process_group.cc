@@ -188,7 +188,7 @@ absl::Status ProcessGroup::ConnectToAll(const std::string& own) {
   try {
     Introduce(place_, *backend_->store);
     if (!AwaitAll(place_, Clock::now() + LongestWait(), *backend_->store)) {
-      return WhoIsMissing("all should come to the address of process 0");
+      return ShutDown("all should come to the address of process 0");
     }
     auto options = c10d::ProcessGroupGloo::Options::create(LongestWait());
     options->devices.push_back(
@@ -198,7 +198,7 @@ absl::Status ProcessGroup::ConnectToAll(const std::string& own) {
         static_cast<int>(place_.rank), static_cast<int>(place_.world_size),
         std::move(options));
   } catch (const std::exception& error) {
-    return WhoIsMissing(error.what());
+    return ShutDown(error.what());
   }
   return absl::OkStatus();
 }
@@ -264,7 +264,7 @@ absl::Status ProcessGroup::FinishSums() {
   if (sum_error_.empty()) {
     return absl::OkStatus();
   }
-  return WhoIsMissing(sum_error_);
+  return ShutDown(sum_error_);
 }
 
 absl::Status ProcessGroup::Sum(const std::vector<torch::Tensor>& tensors) {
@@ -291,7 +291,7 @@ absl::Status ProcessGroup::Broadcast(const std::vector<torch::Tensor>& tensors,
       }
     }
   } catch (const std::exception& error) {
-    return WhoIsMissing(error.what());
+    return ShutDown(error.what());
   }
   return absl::OkStatus();
 }
@@ -331,7 +331,7 @@ absl::StatusOr<std::vector<std::string>> ProcessGroup::Gather(
     }
     return result;
   } catch (const std::exception& error) {
-    return WhoIsMissing(error.what());
+    return ShutDown(error.what());
   }
 }
 
@@ -383,7 +383,7 @@ void ProcessGroup::Leave(const absl::Status& why) {
 // A rank that notices closes its connections, so that those that wait for it
 // notice, too. The store of rank 0 may not answer, and c10d would wait for it
 // for ever: it is asked by another thread.
-absl::Status ProcessGroup::WhoIsMissing(const std::string& error) {
+absl::Status ProcessGroup::ShutDown(const std::string& error) {
   backend_->underway.clear();
   backend_->nccl.reset();
   backend_->gloo.reset();
@@ -416,8 +416,8 @@ DataGroup DataGroupOf(ProcessGroup* group) {
           }};
 }
 
-absl::Status InFirstProcess(ProcessGroup* group,
-                            const std::function<absl::Status()>& action) {
+absl::Status OnRankZero(ProcessGroup* group,
+                        const std::function<absl::Status()>& action) {
   if (group == nullptr) {
     return action();
   }

@@ -100,9 +100,10 @@ class ProcessGroup {
   std::chrono::milliseconds LongestWait() const;
   // Waits for the first bucket under way, and copies its sums to the tensors.
   void FinishBucket();
-  // Names the missing rank from here on. `error` is of the operation that
-  // failed.
-  absl::Status WhoIsMissing(const std::string& error);
+  // Closes the connections and returns, now and from all later operations,
+  // kUnavailable with the name of the missing rank. `error` is that of the
+  // operation that failed.
+  absl::Status ShutDown(const std::string& error);
 
   const ProcessPlace place_;
   const absl::Duration timeout_;
@@ -122,8 +123,8 @@ DataGroup DataGroupOf(ProcessGroup* group);
 
 // Runs `action` on rank 0 and broadcasts its status. Without a `group` (null)
 // just runs it.
-absl::Status InFirstProcess(ProcessGroup* group,
-                            const std::function<absl::Status()>& action);
+absl::Status OnRankZero(ProcessGroup* group,
+                        const std::function<absl::Status()>& action);
 
 // Returns false on all ranks if `status` is kCancelled on any; other errors are
 // returned on all. `group` may be null.

@@ -109,7 +109,7 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
                                          FinetuneOptions options,
                                          Warnings warnings) {
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
-  ETC_RETURN_IF_ERROR(InFirstProcess(options.group, [&] {
+  ETC_RETURN_IF_ERROR(OnRankZero(options.group, [&] {
     std::error_code ignored;
     return std::filesystem::exists(GridFile(config), ignored)
                ? absl::AlreadyExistsError(absl::StrCat(
@@ -152,7 +152,7 @@ absl::Status CheckSettingWithoutData(const GridSetting& setting,
 absl::Status CheckGridWithoutData(const FinetuneConfig& config,
                                   const std::vector<GridSetting>& settings,
                                   const FinetuneOptions& options) {
-  return InFirstProcess(options.group, [&]() -> absl::Status {
+  return OnRankZero(options.group, [&]() -> absl::Status {
     if (options.resume) {
       ETC_RETURN_IF_ERROR(CheckHasRun(config));
     }
@@ -236,11 +236,11 @@ absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
 
 absl::StatusOr<GridResult> GridRun::Run() {
   ETC_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOfSettings());
-  ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
+  ETC_RETURN_IF_ERROR(OnRankZero(options_.group, [&] {
     return CheckGridFile(OutputOf(config_), result_.main_metric);
   }));
   // Left by a process that was killed while it wrote grid.json.
-  ETC_RETURN_IF_ERROR(InFirstProcess(options_.group, [&] {
+  ETC_RETURN_IF_ERROR(OnRankZero(options_.group, [&] {
     return RemoveAbandonedTemporaries(config_.output);
   }));
   for (const size_t index : order) {
@@ -330,7 +330,7 @@ absl::Status GridRun::RunSetting(size_t index) {
   }
   result_.finished =
       std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
-  return InFirstProcess(options_.group, [&] {
+  return OnRankZero(options_.group, [&] {
     const absl::StatusOr<int64_t> others =
         WriteGridFile(OutputOf(config_), result_);
     others_ = others.value_or(0);

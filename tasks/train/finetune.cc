@@ -128,7 +128,7 @@ absl::Status Summarize(const FinetuneConfig& config,
     best.push_back(run.best);
   }
   result->scores = SummarizeScores(best);
-  return InFirstProcess(options.group, [&]() -> absl::Status {
+  return OnRankZero(options.group, [&]() -> absl::Status {
     ETC_ASSIGN_OR_RETURN(
         const std::vector<std::string> messages,
         WriteSummary(OutputOf(config), main_metric, result->runs));
@@ -223,7 +223,7 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options) {
   RunClaims claims;
-  ETC_RETURN_IF_ERROR(InFirstProcess(options.group, [&]() -> absl::Status {
+  ETC_RETURN_IF_ERROR(OnRankZero(options.group, [&]() -> absl::Status {
     ETC_ASSIGN_OR_RETURN(
         claims, RunClaims::Take(config, {.resume = options.resume,
                                          .allow_changes = options.allow_changes,
@@ -296,7 +296,7 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
     if (!result.runs.back().finished) {
       return result;
     }
-    ETC_RETURN_IF_ERROR(InFirstProcess(
+    ETC_RETURN_IF_ERROR(OnRankZero(
         options.group, [&] { return runner.WriteResult(result.runs.back()); }));
   }
   ETC_RETURN_IF_ERROR(Summarize(config, task.main_metric(), options, &result));

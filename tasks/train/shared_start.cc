@@ -156,7 +156,7 @@ absl::Status CheckSameRun(const RunOptions& options) {
   return group->Agree(same);
 }
 
-absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
+absl::StatusOr<TrainingLoaderOptions> RankLoaderOptions(
     const RunOptions& options) {
   TrainingLoaderOptions loader = options.plan.loader;
   loader.stop = options.stop;
@@ -175,7 +175,7 @@ absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
   return loader;
 }
 
-absl::Status ShareStart(ProcessGroup* group, const RunStart& start) {
+absl::Status BroadcastStart(ProcessGroup* group, const RunStart& start) {
   if (group == nullptr) {
     return absl::OkStatus();
   }

@@ -41,7 +41,7 @@ absl::Status CheckSameRun(const RunOptions& options);
 
 // Returns the options of this rank's loader in the run's group: a pool may take
 // the least memory that any rank has for it.
-absl::StatusOr<TrainingLoaderOptions> LoaderOptionsHere(
+absl::StatusOr<TrainingLoaderOptions> RankLoaderOptions(
     const RunOptions& options);
 
 // Broadcasts the weights, the state of the optimizer and that of the run from
@@ -55,7 +55,7 @@ struct RunStart {
   TrainingState* state;
   std::optional<int64_t>* saved_step;  // Trainer's
 };
-absl::Status ShareStart(ProcessGroup* group, const RunStart& start);
+absl::Status BroadcastStart(ProcessGroup* group, const RunStart& start);
 
 }  // namespace etc
 

@@ -52,7 +52,7 @@ class Trainer {
     return options_.group == nullptr || options_.group->is_first();
   }
   absl::Status InFirst(const std::function<absl::Status()>& action) const {
-    return InFirstProcess(options_.group, action);
+    return OnRankZero(options_.group, action);
   }
   // The right to the run's directory.
   absl::Status TakeLock();
@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->TakeLock(); }));
   ETC_RETURN_IF_ERROR(trainer->MakeModel());
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
-  ETC_RETURN_IF_ERROR(ShareStart(
+  ETC_RETURN_IF_ERROR(BroadcastStart(
       options.group, {.parameters = trainer->model_->model()->NamedParameters(),
                       .optimizer_state = &trainer->optimizer_state_,
                       .shards = trainer->shards_.get(),
@@ -137,7 +137,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   ETC_RETURN_IF_ERROR(
       trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));
   ETC_ASSIGN_OR_RETURN(const TrainingLoaderOptions loader,
-                       LoaderOptionsHere(options));
+                       RankLoaderOptions(options));
   trainer->loader_ = std::make_unique<TrainingLoader>(&options.train, loader,
                                                       trainer->state_.position);
   return trainer;

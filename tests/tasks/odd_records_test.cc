@@ -222,8 +222,8 @@ class OddRecordsTest
   }
 
   // Returns true if anything was predicted.
-  bool Round(OddRecords* odd, bool is_wordpiece,
-             const std::shared_ptr<const Tokenizer>& tokenizer) {
+  bool RunRound(OddRecords* odd, bool is_wordpiece,
+                const std::shared_ptr<const Tokenizer>& tokenizer) {
     const auto& task_name = std::get<0>(GetParam());
     const FinetuneConfig config =
         OddConfig(task_name, is_wordpiece, tokenizer->vocab_size(), odd);
@@ -271,7 +271,7 @@ TEST_P(OddRecordsTest, AreReadOrRefusedAndPredictedFor) {
     SCOPED_TRACE(round);
     torch::manual_seed(static_cast<uint64_t>(round));
     OddRecords odd(static_cast<uint64_t>(round));
-    used += Round(&odd, kind == "wordpiece", tokenizer) ? 1 : 0;
+    used += RunRound(&odd, kind == "wordpiece", tokenizer) ? 1 : 0;
     if (HasFailure()) {
       break;  // the first round that fails says it all
     }

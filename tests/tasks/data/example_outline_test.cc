@@ -79,7 +79,7 @@ TEST(ExampleOutlineTest, RefusesOtherBytes) {
 TEST(ExampleOutlineTest, IsCompletedByItsOwnExample) {
   const Examples made = {ExampleOf(3, 1), ExampleOf(9, 2)};
   ExampleOutline outline = {.number = 1, .long_length = 9, .global_length = 2};
-  ASSERT_TRUE(Complete(made, &outline).ok());
+  ASSERT_TRUE(SetExample(made, &outline).ok());
   EXPECT_THAT(ExamplesOf({outline}), ElementsAre(made[1]));
 
   for (const ExampleOutline& other :
@@ -87,7 +87,7 @@ TEST(ExampleOutlineTest, IsCompletedByItsOwnExample) {
         ExampleOutline{.number = 1, .long_length = 8, .global_length = 2},
         ExampleOutline{.number = 1, .long_length = 9, .global_length = 3}}) {
     ExampleOutline copy = other;
-    const absl::Status status = Complete(made, &copy);
+    const absl::Status status = SetExample(made, &copy);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("do all processes read the same data?"));

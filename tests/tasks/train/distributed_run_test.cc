@@ -86,7 +86,7 @@ class DistributedRunTest : public ToyRunTest {
   }
 
   // Runs one of the ranks of a run.
-  absl::Status RunHere(const nlohmann::json& json, const ProcessPlace& place,
+  absl::Status RunRank(const nlohmann::json& json, const ProcessPlace& place,
                        FakeReporter* reporter, bool resume) {
     std::unique_ptr<ProcessGroup> group;
     if (place.world_size > 1) {
@@ -122,7 +122,7 @@ class DistributedRunTest : public ToyRunTest {
       FakeReporter reporter;
       // Stops one of them: all stop.
       reporter.stop_after = place.rank == 0 ? stop_after : -1;
-      const absl::Status status = RunHere(json_, place, &reporter, resume);
+      const absl::Status status = RunRank(json_, place, &reporter, resume);
       EXPECT_TRUE(status.ok()) << status;
     });
   }
@@ -134,12 +134,12 @@ class DistributedRunTest : public ToyRunTest {
     ExpectProcesses(3, [&](const ProcessPlace& place) {
       FakeReporter reporter;
       const absl::Status status =
-          RunHere(json_, place, &reporter, /*resume=*/false);
+          RunRank(json_, place, &reporter, /*resume=*/false);
       check(place, reporter, status);
     });
   }
 
-  int64_t made_ = 0;  // records, by the last RunHere
+  int64_t made_ = 0;  // records, by the last RunRank
   // The process that is killed after it made so many records.
   int64_t victim_ = -1;
   int64_t killed_after_ = -1;
@@ -260,7 +260,7 @@ TEST_F(DistributedRunTest, StopsAnEvaluationInAllProcesses) {
     FakeReporter reporter;
     reporter.stop_after_evaluation_batch = place.rank == 2 ? 1 : -1;
     const absl::Status status =
-        RunHere(json_, place, &reporter, /*resume=*/false);
+        RunRank(json_, place, &reporter, /*resume=*/false);
     EXPECT_TRUE(status.ok()) << status;
   });
   EXPECT_LT(MetricsLines(Seed("evaluation")).size(),
@@ -320,7 +320,7 @@ TEST_F(DistributedRunTest, IsResumedAfterOneWasKilled) {
           }
           KillingReporter reporter(&pid, updates);
           const absl::Status status =
-              RunHere(json_, place, &reporter, /*resume=*/true);
+              RunRank(json_, place, &reporter, /*resume=*/true);
           EXPECT_FALSE(status.ok()) << "the run ended before";
           EXPECT_THAT(std::string(status.message()),
                       HasSubstr(absl::StrCat("process ", victim)));
@@ -352,7 +352,7 @@ TEST_F(DistributedRunTest, SavesWhatWasTrainedWhenAProcessIsLost) {
         RunProcesses(3, [&](const ProcessPlace& place) {
           FakeReporter reporter;
           const absl::Status status =
-              RunHere(json_, place, &reporter, /*resume=*/false);
+              RunRank(json_, place, &reporter, /*resume=*/false);
           EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
           const std::string message(status.message());
           EXPECT_THAT(message, HasSubstr("process 1"));
@@ -420,7 +420,7 @@ TEST_F(DistributedRunTest, RefusesProcessesWithOtherSettings) {
     }
     FakeReporter reporter;
     const absl::Status status =
-        RunHere(json_, place, &reporter, /*resume=*/false);
+        RunRank(json_, place, &reporter, /*resume=*/false);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("train.learning_rate"));
@@ -456,7 +456,7 @@ TEST_F(DistributedRunTest, RefusesProcessesThatWouldDoSomethingElse) {
       }
       FakeReporter reporter;
       const absl::Status status =
-          RunHere(json, place, &reporter, is_option && place.rank == 1);
+          RunRank(json, place, &reporter, is_option && place.rank == 1);
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
       const std::string field = name == "model.hidden_size" ? "model" : name;
       EXPECT_THAT(std::string(status.message()),
@@ -484,7 +484,7 @@ TEST_F(DistributedRunTest, LetsProcessesDifferInWhatIsTheirOwn) {
     }
     FakeReporter reporter;
     const absl::Status status =
-        RunHere(json, place, &reporter, /*resume=*/false);
+        RunRank(json, place, &reporter, /*resume=*/false);
     EXPECT_TRUE(status.ok()) << status;
   });
   EXPECT_FALSE(std::filesystem::exists(Output("nothing")));
