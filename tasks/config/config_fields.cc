@@ -66,12 +66,7 @@ void CheckRule(const FieldRule& rule, const std::string& field, double value,
 
 void CheckRule(const FieldRule& rule, const std::string& field,
                const std::string& value, JsonObjectReader* reader) {
-  std::vector<std::string> names;
-  for (const absl::string_view name : rule.one_of) {
-    if (!name.empty()) {
-      names.emplace_back(name);
-    }
-  }
+  const std::vector<std::string> names(rule.one_of.begin(), rule.one_of.end());
   if (names.empty() ||
       std::find(names.begin(), names.end(), value) != names.end()) {
     return;

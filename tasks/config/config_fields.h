@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_CONFIG_CONFIG_FIELDS_H_
 #define ETC_TASKS_CONFIG_CONFIG_FIELDS_H_
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/json_reader.h"
 #include "tasks/config/config.h"
 
@@ -26,8 +26,9 @@ struct FieldRule {
   std::optional<double> above;  // value > above
   std::optional<double> most;   // value <= most
   std::optional<double> below;  // value < below
-  // Values that a string may have; none: any.
-  std::array<absl::string_view, 4> one_of = {};
+  // Values that a string may have, an array of the table; none: any. A list in
+  // braces does not compile: it would be gone before the table is used.
+  absl::Span<const absl::string_view> one_of = {};
   // True if the value names files or a directory; a resumed run compares their
   // contents, wherever they are now. `no_file` is a value that stands for none.
   bool names_files = false;
@@ -86,11 +87,12 @@ constexpr bool HasAllFields() {
 template <>
 struct ConfigTable<FinetuneConfig> {
   static constexpr char kObject[] = "";
+  static constexpr absl::string_view kModes[] = {"off", "sum", "mean"};
   static constexpr auto kFields = std::make_tuple(
       Field("task", &FinetuneConfig::task),
       Field("init", &FinetuneConfig::init, {.names_files = true}),
       Field("residual_attention", &FinetuneConfig::residual_attention,
-            {.one_of = {"off", "sum", "mean"}}),
+            {.one_of = kModes}),
       Field(
           "output", &FinetuneConfig::output,
           {.may_change = "a run's directory may be moved", .is_local = true}));
@@ -100,8 +102,9 @@ template <>
 struct ConfigTable<TokenizerConfig> {
   using C = TokenizerConfig;
   static constexpr char kObject[] = "tokenizer";
+  static constexpr absl::string_view kTypes[] = {"wordpiece", "sentencepiece"};
   static constexpr auto kFields = std::make_tuple(
-      Field("type", &C::type, {.one_of = {"wordpiece", "sentencepiece"}}),
+      Field("type", &C::type, {.one_of = kTypes}),
       Field("vocabulary", &C::vocabulary, {.names_files = true}),
       Field("lower_case", &C::lower_case),
       Field("split_punctuation", &C::split_punctuation));
@@ -111,6 +114,7 @@ template <>
 struct ConfigTable<DataConfig> {
   using C = DataConfig;
   static constexpr char kObject[] = "data";
+  static constexpr absl::string_view kOnBadRecord[] = {"error", "skip"};
   static constexpr auto kFields = std::make_tuple(
       Field("train", &C::train, {.names_files = true}),
       Field("dev", &C::dev, {.names_files = true}),
@@ -137,7 +141,7 @@ struct ConfigTable<DataConfig> {
              .may_change = "decides only what data are refused",
              .is_local = true}),
       Field("bucket_batches", &C::bucket_batches, {.least = 1, .most = 1e9}),
-      Field("on_bad_record", &C::on_bad_record, {.one_of = {"error", "skip"}}),
+      Field("on_bad_record", &C::on_bad_record, {.one_of = kOnBadRecord}),
       Field("sentences", &C::sentences,
             {.names_files = true, .no_file = "icu"}));
 };
@@ -146,13 +150,14 @@ template <>
 struct ConfigTable<OptimizerConfig> {
   using C = OptimizerConfig;
   static constexpr char kObject[] = "optimizer";
-  static constexpr auto kFields = std::make_tuple(
-      Field("type", &C::type, {.one_of = {"bert_adamw", "lamb", "adamw"}}),
-      Field("weight_decay", &C::weight_decay, {.least = 0}),
-      Field("beta1", &C::beta1, {.least = 0, .below = 1}),
-      Field("beta2", &C::beta2, {.least = 0, .below = 1}),
-      Field("epsilon", &C::epsilon, {.above = 0}),
-      Field("clip_norm", &C::clip_norm, {.least = 0}));
+  static constexpr absl::string_view kTypes[] = {"bert_adamw", "lamb", "adamw"};
+  static constexpr auto kFields =
+      std::make_tuple(Field("type", &C::type, {.one_of = kTypes}),
+                      Field("weight_decay", &C::weight_decay, {.least = 0}),
+                      Field("beta1", &C::beta1, {.least = 0, .below = 1}),
+                      Field("beta2", &C::beta2, {.least = 0, .below = 1}),
+                      Field("epsilon", &C::epsilon, {.above = 0}),
+                      Field("clip_norm", &C::clip_norm, {.least = 0}));
 };
 
 template <>
@@ -170,6 +175,10 @@ template <>
 struct ConfigTable<TrainConfig> {
   using C = TrainConfig;
   static constexpr char kObject[] = "train";
+  static constexpr absl::string_view kPrecisions[] = {"fp32", "bf16"};
+  static constexpr absl::string_view kScoreStorages[] = {"reverse", "recompute",
+                                                         "store"};
+  static constexpr absl::string_view kBackends[] = {"gloo", "nccl"};
   static constexpr auto kFields = std::make_tuple(
       Field("learning_rate", &C::learning_rate, {.above = 0}),
       Field("batch_size", &C::batch_size, {.least = 1, .most = 1e9}),
@@ -194,13 +203,12 @@ struct ConfigTable<TrainConfig> {
              .is_local = true}),
       Field("device", &C::device,
             {.may_change = "a run may be moved", .is_local = true}),
-      Field("precision", &C::precision, {.one_of = {"fp32", "bf16"}}),
-      Field("score_storage", &C::score_storage,
-            {.one_of = {"reverse", "recompute", "store"}}),
+      Field("precision", &C::precision, {.one_of = kPrecisions}),
+      Field("score_storage", &C::score_storage, {.one_of = kScoreStorages}),
       Field("shard_optimizer", &C::shard_optimizer,
             {.may_change = "no update depends on it"}),
       Field("backend", &C::backend,
-            {.one_of = {"gloo", "nccl"}, .may_change = "a run may be moved"}),
+            {.one_of = kBackends, .may_change = "a run may be moved"}),
       Field("timeout_s", &C::timeout_s,
             {.above = 0,
              .most = 1e6,

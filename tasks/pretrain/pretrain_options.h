@@ -75,9 +75,11 @@ template <>
 struct ConfigTable<PretrainOptions> {
   using O = PretrainOptions;
   static constexpr char kObject[] = "pretrain";
+  static constexpr absl::string_view kObjectives[] = {"mlm_nsp", "mlm_cpc",
+                                                      "mlm"};
+  static constexpr absl::string_view kCpcScores[] = {"bilinear", "dot"};
   static constexpr auto kFields = std::make_tuple(
-      Field("objective", &O::objective,
-            {.one_of = {"mlm_nsp", "mlm_cpc", "mlm"}}),
+      Field("objective", &O::objective, {.one_of = kObjectives}),
       Field("mask_rate", &O::mask_rate, {.above = 0, .most = 1}),
       Field("max_predictions", &O::max_predictions, {.least = 0, .most = 1e9}),
       Field("whole_words", &O::whole_words),
@@ -97,7 +99,7 @@ struct ConfigTable<PretrainOptions> {
       Field("packing_open", &O::packing_open, {.least = 1, .most = 1e6}),
       Field("cpc_rate", &O::cpc_rate, {.above = 0, .most = 1}),
       Field("cpc_global_id", &O::cpc_global_id, {.least = 1, .most = 2}),
-      Field("cpc_score", &O::cpc_score, {.one_of = {"bilinear", "dot"}}),
+      Field("cpc_score", &O::cpc_score, {.one_of = kCpcScores}),
       Field("cpc_temperature", &O::cpc_temperature, {.above = 0}),
       Field("mlm_weight", &O::mlm_weight, {.above = 0}),
       Field("nsp_weight", &O::nsp_weight, {.above = 0}),

@@ -190,7 +190,7 @@ TEST(ConfigFieldsTest, HoldsEveryFieldToItsBounds) {
         if (rule.below.has_value()) {
           expect_refused(name, *rule.below);
         }
-        if (!rule.one_of.front().empty()) {
+        if (!rule.one_of.empty()) {
           const auto config = WithOverrides({name + "=nonsense"});
           EXPECT_THAT(std::string(config.status().message()),
                       testing::AllOf(HasSubstr(name + " should be "),
@@ -198,6 +198,20 @@ TEST(ConfigFieldsTest, HoldsEveryFieldToItsBounds) {
         }
       });
   EXPECT_GT(bounds, 20);
+}
+
+TEST(ConfigFieldsTest, TakesAnyNumberOfNames) {
+  static constexpr absl::string_view kNames[] = {"a", "b", "c", "d", "e", "f"};
+  const nlohmann::json object = nlohmann::json::object();
+  for (const absl::string_view name : kNames) {
+    JsonObjectReader reader(object, "t");
+    CheckRule({.one_of = kNames}, "field", std::string(name), &reader);
+    EXPECT_TRUE(reader.Finish().ok()) << name;
+  }
+  JsonObjectReader reader(object, "t");
+  CheckRule({.one_of = kNames}, "field", std::string("g"), &reader);
+  EXPECT_THAT(std::string(reader.Finish().message()),
+              HasSubstr("\"d\" or \"e\" or \"f\", but is \"g\""));
 }
 
 // --- doc/configuration.md ----------------------------------------------------
