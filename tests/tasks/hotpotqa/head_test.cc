@@ -155,8 +155,8 @@ TEST(HotpotqaHeadTest, IgnoresPaddingOfTheBatch) {
     for (const torch::Tensor& tensor : logits) {
       own.push_back(tensor.slice(0, 1, 2));
     }
-    own[0] = own[0].slice(1, 0, alone.global_token_ids.size(1));
-    own[2] = own[2].slice(2, 0, alone.long_token_ids.size(1));
+    own[0] = own[0].slice(1, 0, alone.input.global_token_ids.size(1));
+    own[2] = own[2].slice(2, 0, alone.input.token_ids.size(1));
     const auto head = MakeHotpotqaHead(SmallConfig(), options);
     EXPECT_NEAR(head->Losses(logits, both)[1].item<double>(),
                 head->Losses(own, alone)[0].item<double>(), kTolerance);
