@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file_operations.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -85,6 +86,23 @@ bool IsOtherRunningProcess(pid_t process) {
 std::string FolderOf(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   return folder.empty() ? "." : folder.string();
+}
+
+absl::Status CheckWritableDirectory(const std::string& directory) {
+  std::string there = directory;
+  ETC_ASSIGN_OR_RETURN(bool exists, PathExists(there));
+  while (!exists && FolderOf(there) != there) {
+    there = FolderOf(there);
+    ETC_ASSIGN_OR_RETURN(exists, PathExists(there));
+  }
+  ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(there));
+  if (!is_directory) {
+    return absl::InvalidArgumentError(absl::StrCat(there, " is no directory"));
+  }
+  if (access(there.c_str(), W_OK | X_OK) != 0) {
+    return Failure(errno, "write", there);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SyncDirectory(const std::string& directory) {

@@ -14,6 +14,11 @@ namespace etc {
 // The directory that `path` is in: "." for a name alone.
 std::string FolderOf(const std::string& path);
 
+// Checks that entries can be made in `directory` or, where it is missing, in
+// its nearest ancestor that exists. Asks the system and makes nothing.
+//   kInvalidArgument  that is no directory
+absl::Status CheckWritableDirectory(const std::string& directory);
+
 // Puts the names in `directory` on disk. OK where the file system does not
 // sync directories.
 absl::Status SyncDirectory(const std::string& directory);

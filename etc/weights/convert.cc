@@ -1,15 +1,14 @@
 #include "etc/weights/convert.h"
 
 #include <torch/utils.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
@@ -84,21 +83,12 @@ HuggingFaceFields KeptFields(const ImportOptions& options,
 // `directory`.
 absl::Status CheckDirectory(const std::string& directory) {
   ETC_RETURN_IF_ERROR(CheckFree(absl::StrCat(directory, "/", kOurWeights)));
-  std::error_code ignored;
-  std::filesystem::path there = std::filesystem::absolute(directory, ignored);
-  while (there.has_relative_path() &&
-         !std::filesystem::exists(there, ignored)) {
-    there = there.parent_path();
-  }
-  if (!std::filesystem::is_directory(there, ignored)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory, " cannot be made: ", there.string(), " is no directory"));
-  }
-  if (access(there.c_str(), W_OK) != 0) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        directory, " cannot be written: no permission in ", there.string()));
-  }
-  return absl::OkStatus();
+  const absl::Status status = CheckWritableDirectory(directory);
+  return status.ok()
+             ? status
+             : absl::Status(status.code(),
+                            absl::StrCat(directory, " cannot be written: ",
+                                         status.message()));
 }
 
 // Checks that the vocabulary, if there is one, can be used and fits the

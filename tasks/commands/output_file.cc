@@ -9,9 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/directory.h"
-#include "base/file.h"
 #include "base/status_macros.h"
-#include "base/temporary_file.h"
 
 namespace etc {
 namespace {
@@ -55,17 +53,10 @@ absl::Status CheckReplaceable(const std::string& option,
   return CheckNotRead(option, path, read);
 }
 
-// Checks that a file can be created in the directory of `path`, or in its
-// nearest ancestor that exists. Leaves no file.
-absl::Status CheckWritable(const std::string& option, const std::string& path) {
-  std::string folder = FolderOf(path);
-  std::error_code error;
-  while (!std::filesystem::exists(folder, error) &&
-         FolderOf(folder) != folder) {
-    folder = FolderOf(folder);
-  }
-  TemporaryFile probe(absl::StrCat(folder, "/realetc"));
-  const absl::Status status = probe.Create();
+// CheckWritableDirectory, for `path` below `directory` or the same.
+absl::Status CheckWritable(const std::string& option, const std::string& path,
+                           const std::string& directory) {
+  const absl::Status status = CheckWritableDirectory(directory);
   return status.ok() ? status
                      : absl::Status(status.code(),
                                     absl::StrCat(option, " names ", path,
@@ -89,7 +80,7 @@ absl::Status CheckOutputFile(const std::string& option, const std::string& path,
         " is no directory"));
   }
   ETC_RETURN_IF_ERROR(CheckReplaceable(option, path, read));
-  return CheckWritable(option, path);
+  return CheckWritable(option, path, folder);
 }
 
 absl::Status CheckOutputDirectory(const std::string& option,
@@ -104,7 +95,7 @@ absl::Status CheckOutputDirectory(const std::string& option,
       ETC_RETURN_IF_ERROR(CheckNotRead(option, path, read));
     }
   }
-  return CheckWritable(option, absl::StrCat(directory, "/file"));
+  return CheckWritable(option, directory, directory);
 }
 
 std::vector<std::string> FilesAt(const std::string& path) {

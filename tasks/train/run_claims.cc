@@ -37,15 +37,6 @@ std::string CheckpointsIn(const std::string& directory) {
   return directory + "/checkpoints";
 }
 
-// Checks that `path` is writable according to the system, if it exists. To
-// replace a file, its directory must be writable.
-absl::Status CheckWritable(const std::string& path) {
-  if (Exists(path) && access(path.c_str(), W_OK) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-  }
-  return absl::OkStatus();
-}
-
 // Checks the settings of the run to resume, as far as possible without its
 // files.
 absl::Status CheckSettings(const FinetuneConfig& config, int64_t seed,
@@ -112,9 +103,13 @@ absl::StatusOr<RunLock> ClaimRunDirectory(const std::string& directory,
   ETC_ASSIGN_OR_RETURN(RunLock lock, RunLock::Take(directory));
   ETC_RETURN_IF_ERROR(CheckRunDirectory(directory, resume));
   for (const std::string& path :
-       {FolderOf(directory), directory, CheckpointsIn(directory),
-        directory + "/metrics.jsonl"}) {
-    ETC_RETURN_IF_ERROR(CheckWritable(path));
+       {FolderOf(directory), directory, CheckpointsIn(directory)}) {
+    ETC_RETURN_IF_ERROR(CheckWritableDirectory(path));
+  }
+  // Appended to; other files are replaced.
+  const std::string metrics = directory + "/metrics.jsonl";
+  if (Exists(metrics) && access(metrics.c_str(), W_OK) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", metrics));
   }
   return lock;
 }
@@ -224,7 +219,7 @@ absl::Status CheckLaterRuns(const FinetuneConfig& config,
       ETC_RETURN_IF_ERROR(RunClaims::TakeOne(config, seed, options).status());
     }
   }
-  return CheckWritable(config.output);
+  return CheckWritableDirectory(config.output);
 }
 
 absl::Status CheckHasRun(const FinetuneConfig& config) {

@@ -1,6 +1,7 @@
 // Changes of directories: the calls and their order, so that a machine that
 // stops leaves one of two states; the abandoned files that are removed and
-// those that are not; and errors that name the path.
+// those that are not; whether entries can be made; and errors that name the
+// path.
 
 #include "base/directory.h"
 
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "tests/support/recorded_operations.h"
@@ -126,6 +128,47 @@ TEST_F(DirectoryTest, RemovesTheTemporariesOfDeadProcessesOnly) {
   }
   EXPECT_TRUE(fs::exists(directory_.File(folder)));
   EXPECT_TRUE(RemoveAbandonedTemporaries(directory_.File("nowhere")).ok());
+}
+
+TEST(CheckWritableDirectoryTest, AsksOfTheNearestDirectoryAndMakesNothing) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"", "/", "/new", "/new/below"}) {
+    EXPECT_TRUE(CheckWritableDirectory(directory.path() + name).ok()) << name;
+  }
+  EXPECT_TRUE(CheckWritableDirectory("new").ok());
+  EXPECT_TRUE(fs::is_empty(directory.path()));
+}
+
+TEST(CheckWritableDirectoryTest, RefusesWhatIsBelowAFile) {
+  TemporaryDirectory directory;
+  const std::string file = directory.Write("file", "");
+  for (const std::string& path : {file, file + "/a/b"}) {
+    const absl::Status status = CheckWritableDirectory(path);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_EQ(status.message(), file + " is no directory");
+  }
+}
+
+// Asked by a process that is not root, who may write everywhere.
+TEST(CheckWritableDirectoryTest, NamesTheDirectoryThatMayNotBeWritten) {
+  const TemporaryDirectory directory;
+  fs::permissions(directory.path(), fs::perms(0555));
+  const pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) {
+      _exit(2);
+    }
+    const absl::Status status = CheckWritableDirectory(directory.File("a/b"));
+    _exit(absl::IsPermissionDenied(status) &&
+                  absl::StrContains(status.message(),
+                                    "cannot write " + directory.path() + ": ")
+              ? 0
+              : 1);
+  }
+  ASSERT_GT(child, 0);
+  int ended = 0;
+  ASSERT_EQ(waitpid(child, &ended, 0), child);
+  EXPECT_EQ(ended, 0);
 }
 
 }  // namespace
