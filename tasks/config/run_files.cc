@@ -1,12 +1,8 @@
 #include "tasks/config/run_files.h"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
-#include <future>
 #include <iterator>
-#include <mutex>
-#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -14,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/cpu_limit.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "etc/weights/tokenizer_files.h"
@@ -93,83 +88,28 @@ void KeepReadFiles(const std::string& field, std::vector<std::string>* paths) {
 constexpr FileDigestOptions kSamples = {
     .largest_whole = 0, .sample_bytes = uint64_t{1} << 16, .num_samples = 16};
 
-// Reads many files on several threads.
-class RunFileReader {
- public:
-  RunFileReader(std::vector<RunFile*> files, const RunFilesListener& listener)
-      : files_(std::move(files)),
-        listener_(listener),
-        statuses_(files_.size()) {
-    for (const RunFile* file : files_) {
-      // A file without a size cannot be read either: DigestFile() returns why.
-      std::error_code error;
-      const uint64_t bytes = fs::file_size(file->path, error);
-      num_bytes_ += error ? 0 : BytesToDigest(bytes);
-    }
+// Computes the digests of `files`, several at once.
+absl::Status ReadDigests(const std::vector<RunFile*>& files,
+                         const FilesListener& listener) {
+  uint64_t num_bytes = 0;
+  for (const RunFile* file : files) {
+    // A file without a size cannot be read either: DigestFile() returns why.
+    std::error_code error;
+    const uint64_t bytes = fs::file_size(file->path, error);
+    num_bytes += error ? 0 : BytesToDigest(bytes);
   }
-
-  // The first mistake, in the order of the files.
-  absl::Status ReadAll() {
-    const size_t threads =
-        std::min<size_t>(static_cast<size_t>(CpusOfProcess()), files_.size());
-    std::vector<std::future<void>> others;
-    try {
-      for (size_t i = 1; i < threads; ++i) {
-        others.push_back(
-            std::async(std::launch::async, [this] { ReadUntilDone(); }));
-      }
-    } catch (const std::system_error&) {
-      // No more threads: those that there are read all files just as well.
-    }
-    ReadUntilDone();
-    for (std::future<void>& other : others) {
-      other.get();
-    }
-    for (const absl::Status& status : statuses_) {
-      ETC_RETURN_IF_ERROR(status);
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  void ReadUntilDone() {
-    size_t index = 0;
-    while (!failed_ && (index = next_++) < files_.size()) {
-      absl::StatusOr<FileDigest> digest =
-          DigestFile(files_[index]->path,
-                     [this](uint64_t bytes) { return Report(bytes); });
-      statuses_[index] = digest.status();
-      if (digest.ok()) {
-        files_[index]->digest = *std::move(digest);
-      } else {
-        failed_ = true;
-      }
-    }
-  }
-
-  absl::Status Report(uint64_t bytes) {
-    if (!listener_) {
-      return absl::OkStatus();
-    }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    bytes_ += bytes;
-    return listener_(bytes_, num_bytes_);
-  }
-
-  const std::vector<RunFile*> files_;
-  const RunFilesListener& listener_;
-  uint64_t num_bytes_ = 0;
-  std::atomic<size_t> next_ = 0;
-  std::atomic<bool> failed_ = false;
-  // Each written by one thread.
-  std::vector<absl::Status> statuses_;
-  std::mutex mutex_;
-  uint64_t bytes_ = 0;  // guarded by mutex_
-};
+  return ReadInParallel(
+      files.size(), num_bytes, listener,
+      [&](size_t i, const DigestListener& report) -> absl::Status {
+        ETC_ASSIGN_OR_RETURN(files[i]->digest,
+                             DigestFile(files[i]->path, report));
+        return absl::OkStatus();
+      });
+}
 
 // Makes each rank read its share of the files, and all-gathers the digests.
 absl::Status ReadSharded(const std::vector<RunFile*>& files,
-                         const RunFilesListener& listener,
+                         const FilesListener& listener,
                          const DataGroup& group) {
   const auto owner = [&](size_t file) {
     return file % static_cast<size_t>(group.size);
@@ -185,7 +125,7 @@ absl::Status ReadSharded(const std::vector<RunFile*>& files,
                          DigestFile(files[i]->path, nullptr, kSamples));
     samples.push_back(absl::StrCat(of_samples.bytes, " ", of_samples.digest));
   }
-  ETC_RETURN_IF_ERROR(RunFileReader(std::move(own), listener).ReadAll());
+  ETC_RETURN_IF_ERROR(ReadDigests(own, listener));
   for (size_t i = 0; i < files.size(); ++i) {
     absl::StrAppend(&mine, samples[i], "\t", files[i]->digest.digest, "\n");
   }
@@ -207,7 +147,7 @@ absl::Status ReadSharded(const std::vector<RunFile*>& files,
       others.push_back(files[i]);
     }
   }
-  return RunFileReader(std::move(others), listener).ReadAll();
+  return ReadDigests(others, listener);
 }
 
 }  // namespace
@@ -263,7 +203,7 @@ std::set<std::string> NamesOfReadFiles(const std::string& field,
 }
 
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
-                                      const RunFilesListener& listener,
+                                      const FilesListener& listener,
                                       const DataGroup& group) {
   RunFiles files;
   absl::Status status;
@@ -309,9 +249,8 @@ absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
       all.push_back(&file);
     }
   }
-  ETC_RETURN_IF_ERROR(group.size > 1
-                          ? ReadSharded(all, listener, group)
-                          : RunFileReader(std::move(all), listener).ReadAll());
+  ETC_RETURN_IF_ERROR(group.size > 1 ? ReadSharded(all, listener, group)
+                                     : ReadDigests(all, listener));
   return files;
 }
 

@@ -2,7 +2,6 @@
 #define ETC_TASKS_CONFIG_RUN_FILES_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/file_digest.h"
 #include "tasks/config/config.h"
+#include "tasks/data/data_files.h"
 #include "tasks/data/example_source.h"
 
 namespace etc {
@@ -34,11 +34,6 @@ using RunFiles = std::map<std::string, std::vector<RunFile>>;
 std::set<std::string> NamesOfReadFiles(const std::string& field,
                                        const std::set<std::string>& names);
 
-// Called with the bytes read so far, of `num_bytes`; its error ends the reading
-// and is returned. By one thread at a time.
-using RunFilesListener =
-    std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
-
 // Finds the files that each field of the configuration names, and computes
 // their digests, on as many threads as there are cores. A list holds patterns
 // of names (tasks/data/data_files.h); a single string is a file, a directory,
@@ -53,7 +48,7 @@ using RunFilesListener =
 //   kNotFound         there is no such file; the message names the field
 //   kUnavailable      another process has ended
 absl::StatusOr<RunFiles> FindRunFiles(const FinetuneConfig& config,
-                                      const RunFilesListener& listener,
+                                      const FilesListener& listener,
                                       const DataGroup& group = {});
 
 }  // namespace etc

@@ -3,12 +3,16 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/cpu_limit.h"
 #include "base/status_macros.h"
 
 namespace etc {
@@ -51,6 +55,52 @@ absl::StatusOr<std::vector<std::string>> FindDataFiles(
     paths.insert(paths.end(), matches.begin(), matches.end());
   }
   return paths;
+}
+
+absl::Status ReadInParallel(
+    size_t num_files, uint64_t num_bytes, const FilesListener& listener,
+    const std::function<absl::Status(size_t file, const BytesListener& report)>&
+        read) {
+  std::mutex mutex;
+  uint64_t num_read = 0;  // guarded by mutex
+  const BytesListener report = [&](uint64_t bytes) {
+    if (!listener) {
+      return absl::OkStatus();
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    num_read += bytes;
+    return listener(num_read, num_bytes);
+  };
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::vector<absl::Status> statuses(num_files);  // each of one thread
+  const auto read_until_done = [&] {
+    size_t file = 0;
+    while (!failed && (file = next++) < num_files) {
+      statuses[file] = read(file, report);
+      if (!statuses[file].ok()) {
+        failed = true;
+      }
+    }
+  };
+  std::vector<std::future<void>> others;
+  try {
+    const auto threads =
+        std::min(static_cast<size_t>(CpusOfProcess()), num_files);
+    for (size_t i = 1; i < threads; ++i) {
+      others.push_back(std::async(std::launch::async, read_until_done));
+    }
+  } catch (const std::system_error&) {
+    // No more threads: those that there are read all files just as well.
+  }
+  read_until_done();
+  for (std::future<void>& other : others) {
+    other.get();
+  }
+  for (const absl::Status& status : statuses) {
+    ETC_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace etc

@@ -1,9 +1,13 @@
 #ifndef ETC_TASKS_DATA_DATA_FILES_H_
 #define ETC_TASKS_DATA_DATA_FILES_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace etc {
@@ -17,6 +21,22 @@ namespace etc {
 //   kNotFound  a pattern that matches no file, by name
 absl::StatusOr<std::vector<std::string>> FindDataFiles(
     const std::vector<std::string>& patterns);
+
+// Called with the bytes read so far, of `num_bytes`; its error ends the reading
+// and is returned. By one thread at a time.
+using FilesListener =
+    std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
+
+// Reads files, on as many threads as there are cores: calls read(i, report) for
+// 0 <= i < num_files, beginning in this order. `read` calls `report` with the
+// bytes that it has read since the last call, and ends with the error that it
+// returns. After an error no other file is begun. Returns the error of the
+// first file that has one.
+using BytesListener = std::function<absl::Status(uint64_t bytes)>;
+absl::Status ReadInParallel(
+    size_t num_files, uint64_t num_bytes, const FilesListener& listener,
+    const std::function<absl::Status(size_t file, const BytesListener& report)>&
+        read);
 
 }  // namespace etc
 

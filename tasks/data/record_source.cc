@@ -1,18 +1,13 @@
 #include "tasks/data/record_source.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <filesystem>
-#include <future>
 #include <iterator>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/cpu_limit.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -24,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Opens many files on several threads; with several ranks, scans this rank's
+// Opens many files, several at once; with several ranks, scans this rank's
 // shard of them and all-gathers the indices.
 class FileOpener {
  public:
@@ -42,13 +37,24 @@ class FileOpener {
       // A file without a size cannot be opened either: Open() returns why.
       std::error_code error;
       const uint64_t bytes = std::filesystem::file_size(paths[i], error);
-      num_bytes_ += error || !IsOwn(i) ? 0 : bytes;
+      if (static_cast<int64_t>(i) % group_.size == group_.rank) {
+        own_.push_back(i);
+        num_bytes_ += error ? 0 : bytes;
+      }
     }
   }
 
   absl::StatusOr<std::vector<RecordFile>> OpenAll() {
-    ScanOwn();
-    if (group_.size > 1) {
+    const absl::Status scanned = ReadInParallel(
+        own_.size(), num_bytes_, listener_,
+        [this](size_t i, const RecordFile::Listener& report) {
+          std::optional<absl::StatusOr<RecordFile>>& file = files_[own_[i]];
+          file = RecordFile::Open(paths_[own_[i]], report, limits_);
+          return file->status();
+        });
+    if (group_.size == 1) {
+      ETC_RETURN_IF_ERROR(scanned);
+    } else {
       ETC_RETURN_IF_ERROR(AllGatherIndices());
     }
     std::vector<RecordFile> files;
@@ -61,28 +67,6 @@ class FileOpener {
   }
 
  private:
-  bool IsOwn(size_t file) const {
-    return static_cast<int64_t>(file) % group_.size == group_.rank;
-  }
-
-  void ScanOwn() {
-    const size_t threads =
-        std::min<size_t>(static_cast<size_t>(CpusOfProcess()), paths_.size());
-    std::vector<std::future<void>> others;
-    try {
-      for (size_t i = 1; i < threads; ++i) {
-        others.push_back(
-            std::async(std::launch::async, [this] { OpenUntilDone(); }));
-      }
-    } catch (const std::system_error&) {
-      // No more threads: those that there are open all files just as well.
-    }
-    OpenUntilDone();
-    for (std::future<void>& other : others) {
-      other.get();
-    }
-  }
-
   // All-gathers for each file of each rank its index, or a message and its
   // code; null for files that a rank did not open.
   absl::Status AllGatherIndices() {
@@ -135,42 +119,15 @@ class FileOpener {
     return absl::OkStatus();
   }
 
-  void OpenUntilDone() {
-    size_t index = 0;
-    while (!failed_ && (index = next_++) < paths_.size()) {
-      if (!IsOwn(index)) {
-        continue;
-      }
-      files_[index] = RecordFile::Open(
-          paths_[index], [this](uint64_t bytes) { return Report(bytes); },
-          limits_);
-      if (!files_[index]->ok()) {
-        failed_ = true;
-      }
-    }
-  }
-
-  absl::Status Report(uint64_t bytes) {
-    if (!listener_) {
-      return absl::OkStatus();
-    }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    bytes_ += bytes;
-    return listener_(bytes_, num_bytes_);
-  }
-
   const std::vector<std::string>& paths_;
   const RecordSource::Listener& listener_;
   RecordLimits limits_;
   const DataGroup& group_;
   RecordIndexBudget index_;
-  uint64_t num_bytes_ = 0;
-  std::atomic<size_t> next_ = 0;
-  std::atomic<bool> failed_ = false;
+  std::vector<size_t> own_;  // this rank's shard
+  uint64_t num_bytes_ = 0;   // of the shard
   // Each written by one thread.
   std::vector<std::optional<absl::StatusOr<RecordFile>>> files_;
-  std::mutex mutex_;
-  uint64_t bytes_ = 0;  // guarded by mutex_
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tasks/data/data_files.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_file.h"
 #include "tasks/data/record_gate.h"
@@ -23,10 +24,7 @@ using ExampleMaker = std::function<absl::StatusOr<Examples>(
 // The records of official files, one file after the other.
 class RecordSource : public ExampleSource {
  public:
-  // Called with how many of all the bytes of the files have been read so far;
-  // its error ends the opening and is returned. By one thread at a time.
-  using Listener =
-      std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)>;
+  using Listener = FilesListener;
 
   // Opens the files that `patterns` name (tasks/data/data_files.h), several at
   // once, on as many threads as there are cores. If several have mistakes, that

@@ -1,14 +1,18 @@
-// The files that a pattern names, their order, and that none is an error.
+// The files that a pattern names, their order, and that none is an error; the
+// reading of several at once.
 
 #include "tasks/data/data_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -78,6 +82,53 @@ TEST_F(FindDataFilesTest, NamesAPatternThatMatchesNothing) {
   EXPECT_EQ(paths.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(paths.status().message(),
             "there is no file that matches " + pattern);
+}
+
+TEST(ReadInParallelTest, ReadsEachFileOnceAndAddsUpItsBytes) {
+  constexpr size_t kFiles = 100;
+  std::vector<std::atomic<int>> times(kFiles);
+  uint64_t last = 0;
+  const absl::Status status = ReadInParallel(
+      kFiles, /*num_bytes=*/3 * kFiles,
+      [&](uint64_t bytes, uint64_t num_bytes) {
+        EXPECT_GT(bytes, last);
+        EXPECT_EQ(num_bytes, 3 * kFiles);
+        last = bytes;
+        return absl::OkStatus();
+      },
+      [&](size_t file, const BytesListener& report) {
+        ++times[file];
+        const absl::Status one = report(1);
+        return one.ok() ? report(2) : one;
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  for (size_t i = 0; i < kFiles; ++i) {
+    EXPECT_EQ(times[i], 1) << i;
+  }
+  EXPECT_EQ(last, 3 * kFiles);
+}
+
+TEST(ReadInParallelTest, ReturnsTheErrorOfTheFirstFileThatHasOne) {
+  std::atomic<size_t> begun = 0;
+  const absl::Status status = ReadInParallel(
+      1000, /*num_bytes=*/0, /*listener=*/nullptr,
+      [&](size_t file, const BytesListener& /*report*/) {
+        ++begun;
+        return file % 3 == 2 ? absl::DataLossError(std::to_string(file))
+                             : absl::OkStatus();
+      });
+  EXPECT_EQ(status, absl::DataLossError("2"));
+  EXPECT_GE(begun, 3u);
+}
+
+TEST(ReadInParallelTest, EndsWithTheErrorOfItsListener) {
+  const absl::Status status = ReadInParallel(
+      5, /*num_bytes=*/5,
+      [](uint64_t bytes, uint64_t /*num_bytes*/) {
+        return bytes < 3 ? absl::OkStatus() : absl::CancelledError("stop");
+      },
+      [](size_t /*file*/, const BytesListener& report) { return report(1); });
+  EXPECT_EQ(status, absl::CancelledError("stop"));
 }
 
 }  // namespace
