@@ -73,7 +73,6 @@ class Classify final
   // Reads the fields of a record. Labels may be numbers and booleans as well,
   // and are then spelt as in JSON; so may ids.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
-  std::string IdOf(const Record& record) const override { return record.id; }
   std::vector<std::string> AnswerFields() const override {
     return {options().label};
   }

@@ -71,7 +71,6 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
   absl::StatusOr<std::vector<FileRecord>> ReadFile(
       const std::string& path, const RecordLimits& limits) const override;
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
-  std::string IdOf(const Record& record) const override { return record.id; }
   std::vector<std::string> AnswerFields() const override { return {"label"}; }
   //   kInvalidArgument  the record is of another task
   absl::Status CheckRecord(const Record& record,

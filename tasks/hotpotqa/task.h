@@ -44,7 +44,6 @@ class Hotpotqa final
   void ReadOptions(JsonObjectReader& reader, Options* options) const override;
 
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
-  std::string IdOf(const Record& record) const override { return record.id; }
   // `type` and `level` say something of the answer, and nothing to the model.
   std::vector<std::string> AnswerFields() const override {
     return {"answer", "supporting_facts", "type", "level"};

@@ -119,6 +119,7 @@ void ReadYesNo(JsonObjectReader& reader, bool required, NqYesNo* yes_no) {
 
 void Nq::ReadRecord(JsonObjectReader& reader, Record* record) const {
   ReadNqExampleId(reader, &record->example_id);
+  record->id = absl::StrCat(record->example_id);
   reader.Required("question_text", &record->question);
   std::string text;
   const nlohmann::json* tokens = nullptr;

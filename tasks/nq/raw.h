@@ -50,6 +50,7 @@ struct NqCandidate {
 // One question and its page, of the original or the simplified format
 // (doc/nq.md 1.2, 1.3).
 struct NqRecord {
+  std::string id = {};  // example_id in digits
   int64_t example_id = 0;
   std::string question;
   std::vector<NqToken> tokens;

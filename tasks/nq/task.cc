@@ -78,10 +78,6 @@ absl::Status Nq::UseVocabulary(const Tokenizer& tokenizer,
   return absl::OkStatus();
 }
 
-std::string Nq::IdOf(const Record& record) const {
-  return absl::StrCat(record.example_id);
-}
-
 std::optional<Nq::Gold> Nq::GoldOf(const Record& record) const {
   return record.annotations.empty() ? std::nullopt
                                     : std::optional<Gold>(record.annotations);

@@ -59,7 +59,6 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   // digits. Token ranges lie within the document. A mistake is also a span that
   // is none (doc/nq.md 7.1) or not within the document.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
-  std::string IdOf(const Record& record) const override;
   std::vector<std::string> AnswerFields() const override {
     return {"annotations"};
   }

@@ -177,9 +177,9 @@ class PageWriter : public ExampleBuilder<Openkp> {
 // Applies the type checks of the official program.
 absl::Status CheckOfficially(const OpenkpRecord& record,
                              const std::string& where) {
-  if (const int64_t length = CountCodePoints(record.url);
+  if (const int64_t length = CountCodePoints(record.id);
       length > kOfficialMaxUrl) {
-    return InvalidArgument(where, ": document ", record.url, ": ",
+    return InvalidArgument(where, ": document ", record.id, ": ",
                            "the url should have at most ", kOfficialMaxUrl,
                            " characters with official_compatibility, but "
                            "has ",
@@ -187,7 +187,7 @@ absl::Status CheckOfficially(const OpenkpRecord& record,
   }
   if (record.has_integer_coordinates) {
     return InvalidArgument(
-        where, ": document ", record.url, ": ",
+        where, ": document ", record.id, ": ",
         "positions and sizes should be written like 44.0, not like "
         "44, with official_compatibility");
   }
@@ -235,10 +235,10 @@ Openkp::ExamplesOr Openkp::MakeExamples(Record record,
   const std::shared_ptr<OpenkpExample> example = writer.Result();
   if (example->num_words > options().input.max_long_length) {
     return InvalidArgument(
-        where, ": document ", record.url, ": ", "has ", example->num_words,
+        where, ": document ", record.id, ": ", "has ", example->num_words,
         " words, but max_long_length is ", options().input.max_long_length);
   }
-  example->record_id = record.url;
+  example->record_id = record.id;
   example->id_kind = Example::IdKind::kOfText;
   example->text = record.text;
   example->has_answer = record.key_phrases.has_value();

@@ -209,7 +209,7 @@ std::vector<absl::string_view> OpenkpWords(absl::string_view text) {
 
 void Openkp::ReadRecord(JsonObjectReader& reader, Record* record) const {
   std::string vdom;
-  reader.Required("url", &record->url);
+  reader.Required("url", &record->id);
   reader.Required("text", &record->text);
   reader.Required("VDOM", &vdom);
   record->key_phrases = ReadKeyPhraseLists(reader, /*required=*/false);

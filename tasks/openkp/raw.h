@@ -36,7 +36,7 @@ struct OpenkpElement {
 // One document of OpenKPTrain.jsonl and the like (doc/openkp.md 1). A word is
 // the text between two blanks (U+0020); it may be empty.
 struct OpenkpRecord {
-  std::string url;
+  std::string id;  // the url
   // All words, a blank between any two.
   std::string text;
   // Elements, at least one; together they cover all words, in order. One may

@@ -115,12 +115,12 @@ Openkp::ParseGold(const std::string& text, const std::string& where,
   }
   ETC_ASSIGN_OR_RETURN(Record record, ParseRecord(text, where));
   if (!record.key_phrases.has_value()) {
-    return ByUrl(std::move(record.url), std::nullopt);
+    return ByUrl(std::move(record.id), std::nullopt);
   }
   Gold references = ReferencesOf(record, rules == ScoringRules::kOfficial
                                              ? EmptyPhrases::kOfficial
                                              : EmptyPhrases::kLeftOut);
-  return ByUrl(std::move(record.url), std::move(references));
+  return ByUrl(std::move(record.id), std::move(references));
 }
 
 }  // namespace etc

@@ -48,7 +48,6 @@ class Openkp final
   // elements have one Id, follow one another without gap, and each has the text
   // of its words.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
-  std::string IdOf(const Record& record) const override { return record.url; }
   std::vector<std::string> AnswerFields() const override {
     return {"KeyPhrases"};
   }

@@ -56,7 +56,6 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   // Reads one of them. Other fields are ignored, `plausible_answers` among
   // them.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
-  std::string IdOf(const Record& record) const override { return record.id; }
   std::vector<std::string> AnswerFields() const override {
     return {"answers", "is_impossible"};
   }

@@ -212,7 +212,7 @@ class BenchmarkHead;
 // (tasks/task/score_files.h). Its head is not here, but a function of its own
 // that BenchmarkEntry is given: metrics and examples do without LibTorch.
 //
-//   R  a record of the official file
+//   R  a record of the official file, with a field `id`, a string
 //   E  the example that the model reads, derived from Example
 //   L  the logits of the head (above)
 //   O  the options, with a field `input`, InputOptions
@@ -296,8 +296,6 @@ class Benchmark {
   // Reads the fields of a record; those that it does not ask for are ignored.
   // Mistakes are noted in the reader.
   virtual void ReadRecord(JsonObjectReader& reader, R* record) const = 0;
-  // The id of a record.
-  virtual std::string IdOf(const R& record) const = 0;
   // The fields that predicting does without, and so does not look at.
   virtual std::vector<std::string> AnswerFields() const = 0;
   // Returns the errors of MakeExamples that can be told without a tokenizer:
@@ -339,9 +337,9 @@ class Benchmark {
   virtual absl::StatusOr<std::pair<std::string, std::optional<G>>> ParseGold(
       const std::string& text, const std::string& where,
       ScoringRules /*rules*/) const {
-    ETC_ASSIGN_OR_RETURN(const R record, ParseRecord(text, where));
+    ETC_ASSIGN_OR_RETURN(R record, ParseRecord(text, where));
     std::optional<G> gold = GoldOf(record);
-    return std::pair(IdOf(record), std::move(gold));
+    return std::pair(std::move(record.id), std::move(gold));
   }
   // Returns true if an id may come again with `later` where it had `earlier`.
   virtual bool MayRepeat(const G& /*earlier*/, const G& /*later*/) const {
@@ -365,6 +363,19 @@ class Benchmark {
   virtual Scores Score(const Answers& answers) const = 0;
 
   // --- of all benchmarks -----------------------------------------------------
+
+  // The records of the files that `patterns` name, all in memory
+  // (info().has_own_files).
+  absl::StatusOr<std::vector<FileRecord>> ReadFiles(
+      const std::vector<std::string>& patterns,
+      const RecordLimits& limits) const {
+    return ReadAllFiles(
+        patterns,
+        [this](const std::string& path, const RecordLimits& of_records) {
+          return ReadFile(path, of_records);
+        },
+        /*listener=*/nullptr, limits);
+  }
 
   // A record from its JSON value or text. `where` starts each message.
   //   kInvalidArgument  the first mistake that ReadRecord notes

@@ -128,21 +128,6 @@ absl::StatusOr<typename B::Options> ReadCheckedTaskOptions(
   return options;
 }
 
-// The records of the files that `patterns` name, of a benchmark that has files
-// of its own.
-template <typename B>
-absl::StatusOr<std::vector<FileRecord>> ReadOwnFiles(
-    const B& benchmark, const std::vector<std::string>& patterns,
-    const RecordLimits& limits,
-    const RecordSource::Listener& listener = nullptr) {
-  return ReadAllFiles(
-      patterns,
-      [&](const std::string& path, const RecordLimits& of_records) {
-        return benchmark.ReadFile(path, of_records);
-      },
-      listener, limits);
-}
-
 // The stratum by which a record is held out; empty for a record with an error,
 // which is reported elsewhere.
 template <typename B>
@@ -312,9 +297,8 @@ class BenchmarkTask : public RecordTask {
     if (!error.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(where, error));
     }
-    return benchmark_.GoldOf(parsed).has_value()
-               ? absl::OkStatus()
-               : NoAnswer(where, benchmark_.IdOf(parsed));
+    return benchmark_.GoldOf(parsed).has_value() ? absl::OkStatus()
+                                                 : NoAnswer(where, parsed.id);
   }
 
   std::shared_ptr<TaskHead> MakeHead() const override {
@@ -420,7 +404,7 @@ absl::Status NoteHeldOut(const B& benchmark, FinetuneConfig* config) {
   }
   ETC_ASSIGN_OR_RETURN(
       const std::vector<FileRecord> records,
-      ReadOwnFiles(benchmark, hold_out.patterns, RecordLimitsOf(config->data)));
+      benchmark.ReadFiles(hold_out.patterns, RecordLimitsOf(config->data)));
   std::vector<std::string> strata;
   strata.reserve(records.size());
   for (const FileRecord& record : records) {
@@ -433,7 +417,8 @@ absl::Status NoteHeldOut(const B& benchmark, FinetuneConfig* config) {
   return absl::OkStatus();
 }
 
-// Completes a configuration for training by what the data say.
+// Completes a configuration for training by what the data say. A mistake in the
+// options is found here, before a vocabulary is loaded.
 template <typename B>
 absl::Status CompleteConfig(FinetuneConfig* config) {
   ETC_ASSIGN_OR_RETURN(

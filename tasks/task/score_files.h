@@ -86,14 +86,8 @@ absl::StatusOr<GoldRecords<B>> ReadGold(const B& benchmark,
                                         const RecordLimits& limits = {}) {
   GoldCollector<B> collector(benchmark, rules);
   if (benchmark.info().has_own_files) {
-    ETC_ASSIGN_OR_RETURN(
-        const std::vector<FileRecord> records,
-        ReadAllFiles(
-            {pattern},
-            [&](const std::string& path, const RecordLimits& of_records) {
-              return benchmark.ReadFile(path, of_records);
-            },
-            /*listener=*/nullptr, limits));
+    ETC_ASSIGN_OR_RETURN(const std::vector<FileRecord> records,
+                         benchmark.ReadFiles({pattern}, limits));
     for (const FileRecord& record : records) {
       if (record.broken.empty()) {
         ETC_RETURN_IF_ERROR(collector.Add(record.json, record.where));

@@ -70,7 +70,6 @@ class Wikihop final
   // (doc/wikihop.md 1.3). Mistakes: no candidates, an answer that is none of
   // them.
   void ReadRecord(JsonObjectReader& reader, Record* record) const override;
-  std::string IdOf(const Record& record) const override { return record.id; }
   std::vector<std::string> AnswerFields() const override { return {"answer"}; }
   //   kInvalidArgument  a candidate or query without pieces; candidates and
   //                     query alone longer than `max_long_length`; more global

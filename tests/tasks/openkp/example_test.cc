@@ -211,7 +211,7 @@ TEST(OpenkpChecksTest, RefuseOnlyOfficially) {  // doc/openkp.md 3.1
   EXPECT_TRUE(status(false).ok());
   EXPECT_THAT(std::string(status(true).message()), HasSubstr("like 44.0"));
   record.has_integer_coordinates = false;
-  record.url = std::string(1001, 'u');
+  record.id = std::string(1001, 'u');
   EXPECT_TRUE(status(false).ok());
   EXPECT_THAT(std::string(status(true).message()), HasSubstr("has 1001"));
   record = OpenkpSpecRecord({{std::string(20, ' '), kBoldFeature}}, {});

@@ -53,7 +53,7 @@ nlohmann::json WithElement(const std::string& field,
 TEST(OpenkpRecordTest, ReadsTheInstanceOfTheSpec) {  // doc/openkp.md 1
   const auto record = Parse(GreenTeaJson());
   ASSERT_TRUE(record.ok()) << record.status();
-  EXPECT_EQ(record->url, "http://x.org/tea");
+  EXPECT_EQ(record->id, "http://x.org/tea");
   EXPECT_EQ(OpenkpWords(record->text).size(), 10u);
   ASSERT_EQ(record->elements.size(), 2u);
   EXPECT_EQ(record->elements[1].first_word, 3);
@@ -241,9 +241,8 @@ TEST(OpenkpReaderTest, SurvivesDamagedFiles) {
     const std::vector<float> logits(static_cast<size_t>(5 * words), 0.5F);
     const std::vector<std::string> phrases = DecodeKeyPhrases(
         example, {.ngrams = logits}, {.official_compatibility = official});
-    for (const auto& [name, value] :
-         ScoreOpenkp({{record->url, ReferencesOf(*record)}},
-                     {{record->url, phrases}})) {
+    for (const auto& [name, value] : ScoreOpenkp(
+             {{record->id, ReferencesOf(*record)}}, {{record->id, phrases}})) {
       EXPECT_TRUE(value >= 0 && value <= 1) << name;
     }
     openkp.Describe(example);

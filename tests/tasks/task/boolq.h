@@ -95,7 +95,6 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
       reader.Required("label", &record->answer.emplace());
     }
   }
-  std::string IdOf(const Record& record) const override { return record.id; }
   std::vector<std::string> AnswerFields() const override { return {"label"}; }
 
   ExamplesOr MakeExamples(Record record,
