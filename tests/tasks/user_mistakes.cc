@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "absl/strings/match.h"
@@ -13,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "tests/support/run_realetc.h"
+#include "tests/support/snapshot.h"
 
 namespace etc {
 namespace {
@@ -47,7 +49,7 @@ std::string WhatIsWrongWith(const UserMistake& mistake) {
   if (mistake.make != nullptr) {
     mistake.make(&folder);
   }
-  const std::map<std::string, std::string> before = folder.Snapshot();
+  const std::map<std::string, std::string> before = Snapshot(folder.path());
   TemporaryDirectory output;
   const std::string out_path = output.File("out");
   const std::string err_path = output.File("err");
@@ -90,7 +92,7 @@ std::string WhatIsWrongWith(const UserMistake& mistake) {
   if (!out.empty()) {
     absl::StrAppend(&wrong, "standard output has ", out.size(), " bytes; ");
   }
-  const std::map<std::string, std::string> after = folder.Snapshot();
+  const std::map<std::string, std::string> after = Snapshot(folder.path());
   for (const auto& [name, contents] : after) {
     const bool may_be = mistake.begins_run && name.starts_with("run") &&
                         before.count("run") == 0 &&
@@ -186,19 +188,6 @@ void UserFolder::ChangeRecords(
 void UserFolder::AddRun() {
   fs::copy(FolderWithRun().File("run"), File("run"),
            fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-}
-
-std::map<std::string, std::string> UserFolder::Snapshot() const {
-  std::map<std::string, std::string> snapshot;
-  for (const auto& entry : fs::recursive_directory_iterator(path())) {
-    const std::string name = fs::relative(entry.path(), path()).string();
-    snapshot[name] =
-        entry.is_symlink()
-            ? absl::StrCat("link to ", fs::read_symlink(entry.path()).string())
-        : entry.is_regular_file() ? ContentsOf(entry.path().string())
-                                  : "";
-  }
-  return snapshot;
 }
 
 void ExpectClearErrors(const std::vector<UserMistake>& mistakes) {

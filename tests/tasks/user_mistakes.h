@@ -2,7 +2,6 @@
 #define ETC_TESTS_TASKS_USER_MISTAKES_H_
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -39,9 +38,6 @@ class UserFolder {
   void ChangeRecords(const std::function<void(nlohmann::json*)>& change);
   // A finished run in run/, whose checkpoint is kCheckpoint.
   void AddRun();
-
-  // Names and contents of all that is in it.
-  std::map<std::string, std::string> Snapshot() const;
 
  private:
   TemporaryDirectory directory_;

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tasks/output/checkpoint_store.h"
+#include "tests/support/snapshot.h"
 #include "tests/support/temporary_directory.h"
 
 namespace etc {
@@ -30,18 +31,6 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-// All files below a directory, links left out, by path.
-std::map<std::string, std::string> Files(const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    if (!entry.is_symlink() && entry.is_regular_file()) {
-      const std::string path = entry.path().string();
-      files[path.substr(directory.size())] = *ReadFile(path);
-    }
-  }
-  return files;
-}
 
 // A store with the checkpoints 4, the best, and 8, the last, as a run leaves
 // it; `directory` must not exist.
@@ -164,7 +153,7 @@ TEST_P(LossTest, IsFoundOutAndNothingIsDeleted) {
   const std::string directory = temporary.File("checkpoints");
   MakeStore(directory);
   GetParam().make(directory);
-  std::map<std::string, std::string> before = Files(directory);
+  std::map<std::string, std::string> before = Snapshot(directory);
   {
     const CheckpointSurvey survey = SurveyCheckpoints(directory);
     EXPECT_TRUE(survey.refusal.ok()) << survey.refusal;
@@ -172,7 +161,7 @@ TEST_P(LossTest, IsFoundOutAndNothingIsDeleted) {
                 "weights of step 8");
     EXPECT_THAT(*ReadFile(directory + "/" + survey.best + "/model.safetensors"),
                 "weights of step 4");
-    EXPECT_EQ(Files(directory), before) << "a survey changes nothing";
+    EXPECT_EQ(Snapshot(directory), before) << "a survey changes nothing";
   }
   CheckpointStore store(directory);
   ASSERT_TRUE(store.TakeOver().ok());
@@ -199,7 +188,7 @@ TEST_P(LossTest, IsFoundOutAndNothingIsDeleted) {
   for (const auto& [path, text] : before) {
     weights_before += absl::EndsWith(path, ".safetensors") ? 1 : 0;
   }
-  for (const auto& [path, text] : Files(directory)) {
+  for (const auto& [path, text] : Snapshot(directory)) {
     weights_after += absl::EndsWith(path, ".safetensors") ? 1 : 0;
   }
   EXPECT_EQ(weights_after, weights_before);
@@ -260,11 +249,11 @@ absl::Status Refusal(const std::function<void(const std::string&)>& change) {
   const std::string directory = temporary.File("checkpoints");
   MakeStore(directory);
   change(directory);
-  const auto before = Files(directory);
+  const auto before = Snapshot(directory);
   CheckpointStore store(directory);
   const absl::Status status = store.TakeOver();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_EQ(Files(directory), before);
+  EXPECT_EQ(Snapshot(directory), before);
   EXPECT_FALSE(store.last().has_value());
   return status;
 }

@@ -25,6 +25,7 @@
 #include "tasks/train/model_files.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/file_operation_shim.h"
+#include "tests/support/snapshot.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_task.h"
@@ -33,17 +34,6 @@ namespace etc {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Reads a directory and all below: contents by path.
-std::map<std::string, std::string> Contents(const std::string& directory) {
-  std::map<std::string, std::string> contents;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    const std::string path = entry.path().string();
-    contents[path.substr(directory.size())] =
-        entry.is_regular_file() ? *ReadFile(path) : "";
-  }
-  return contents;
-}
 
 // Copies that a user puts beside the checkpoints, under names of all kinds.
 class UsersCopies {
@@ -59,7 +49,7 @@ class UsersCopies {
           "last.unfinished"}) {
       const std::string path = absl::StrCat(checkpoints, "/", name);
       fs::copy(checkpoints + "/last/", path, fs::copy_options::recursive);
-      copies_[path] = Contents(path);
+      copies_[path] = Snapshot(path);
     }
     fs::create_directory(checkpoints + "/step-00000098");
     copies_[checkpoints + "/step-00000098"] = {};
@@ -68,7 +58,7 @@ class UsersCopies {
   void ExpectUntouched() const {
     for (const auto& [path, contents] : copies_) {
       ASSERT_TRUE(fs::is_directory(path)) << path;
-      EXPECT_EQ(Contents(path), contents) << path;
+      EXPECT_EQ(Snapshot(path), contents) << path;
     }
   }
 
@@ -162,7 +152,7 @@ class KilledRunTest : public testing::Test {
                   absl::EndsWith(path, "/checkpoints.json"))
           << path;
     }
-    for (const auto& [path, text] : Contents(temporary_.File(name))) {
+    for (const auto& [path, text] : Snapshot(temporary_.File(name))) {
       EXPECT_FALSE(absl::EndsWith(path, ".tmp")) << path;
     }
   }

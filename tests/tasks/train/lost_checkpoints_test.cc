@@ -6,12 +6,10 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/file_operations.h"
@@ -22,6 +20,7 @@
 #include "tasks/train/model_files.h"
 #include "tasks/train/task_model.h"
 #include "tests/support/recorded_operations.h"
+#include "tests/support/snapshot.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 #include "tests/tasks/train/toy_task.h"
@@ -34,18 +33,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// All files below a directory but locks, by path.
-std::map<std::string, std::string> Files(const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    const std::string path = entry.path().string();
-    if (entry.is_regular_file() && !absl::EndsWith(path, "/lock")) {
-      files[path] = *ReadFile(path);
-    }
-  }
-  return files;
-}
 
 // Copies a directory as tools do that follow links, or leave them out.
 void Copy(const std::string& from, const std::string& to, bool follow) {
@@ -95,11 +82,11 @@ TEST_F(LostCheckpointsTest, GoOnWhateverBecameOfLinksAndRecord) {
       for (const std::string& entry : entries) {
         fs::remove_all(Output(name + "/seed-1/checkpoints/") + entry);
       }
-      const auto before = Files(Output(name));
+      const auto before = SnapshotWithoutLocks(Output(name));
       FakeReporter refused;
       const absl::Status status = Run(name, &refused).status();
       EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
-      EXPECT_EQ(Files(Output(name)), before);
+      EXPECT_EQ(SnapshotWithoutLocks(Output(name)), before);
       EXPECT_TRUE(FindCheckpoint(Output(name)).ok());
 
       FakeReporter resumed;
@@ -158,14 +145,14 @@ TEST_F(LostCheckpointsTest, NameWeightsThatAreNotAsTheyWereWritten) {
     std::string flipped = text;
     flipped[flipped.size() - 3] ^= 1;  // the last bits of a number
     ASSERT_TRUE(WriteFileAtomically(path, flipped).ok());
-    const auto before = Files(Output("stopped"));
+    const auto before = SnapshotWithoutLocks(Output("stopped"));
     FakeReporter reporter;
     const absl::Status status =
         Run("stopped", &reporter, /*resume=*/true).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr(file + " is damaged: its CRC-32C should be 0x"));
-    EXPECT_EQ(Files(Output("stopped")), before);
+    EXPECT_EQ(SnapshotWithoutLocks(Output("stopped")), before);
 
     const auto config = ReadTaskModelConfig(last);
     ASSERT_TRUE(config.ok());
@@ -247,7 +234,7 @@ TEST_F(LostCheckpointsTest, AreRefusedBeforeDataAreRead) {
 TEST_F(LostCheckpointsTest, AreNotTakenForARunThatHasNotBegun) {
   MakeRuns();
   fs::remove_all(Output("stopped/seed-1/checkpoints"));
-  const auto before = Files(Output("stopped"));
+  const auto before = SnapshotWithoutLocks(Output("stopped"));
   for (const bool resume : {false, true}) {
     FakeReporter reporter;
     const absl::Status status = Run("stopped", &reporter, resume).status();
@@ -255,7 +242,7 @@ TEST_F(LostCheckpointsTest, AreNotTakenForARunThatHasNotBegun) {
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("metrics.jsonl is that of a run whose checkpoints "
                           "are gone"));
-    EXPECT_EQ(Files(Output("stopped")), before);
+    EXPECT_EQ(SnapshotWithoutLocks(Output("stopped")), before);
   }
 }
 

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +24,7 @@
 #include "tasks/train/model_files.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/training_state.h"
+#include "tests/support/snapshot.h"
 #include "tests/tasks/train/toy_run.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 #include "tests/tasks/train/toy_task.h"
@@ -179,18 +179,6 @@ TEST_F(TrainerFailureTest, SavesWhatWasTrainedBeforeAnInternalError) {
   EXPECT_EQ(second.updates.size(), 6u);
 }
 
-// Everything below a directory: contents, or where links lead, by path.
-std::map<std::string, std::string> Everything(const std::string& directory) {
-  std::map<std::string, std::string> found;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    const std::string path = entry.path().string();
-    found[path] = entry.is_symlink()     ? fs::read_symlink(path).string()
-                  : entry.is_directory() ? ""
-                                         : *ReadFile(path);
-  }
-  return found;
-}
-
 TEST_F(TrainerFailureTest, TouchesNothingWhenItRefusesToStart) {
   FakeReporter reporter;
   reporter.stop_after = 6;
@@ -202,19 +190,14 @@ TEST_F(TrainerFailureTest, TouchesNothingWhenItRefusesToStart) {
   const std::string run =
       nlohmann::json::parse(*ReadFile(checkpoints + "/owner.json"))["run"];
   fs::create_directory(checkpoints + "/step-00000007.unfinished-" + run);
-  const auto before = Everything(Output("run"));
+  const auto before = Snapshot(Output("run"));
   EXPECT_TRUE(absl::IsAlreadyExists(Run("run", &reporter).status()));
-  EXPECT_EQ(Everything(Output("run")), before);
+  EXPECT_EQ(Snapshot(Output("run")), before);
   // The file that says who has the lock is all that may change.
-  const auto all_but_lock = [this] {
-    auto everything = Everything(Output("run"));
-    everything.erase(Output("run/seed-1/lock"));
-    return everything;
-  };
-  const auto expected = all_but_lock();
+  const auto expected = SnapshotWithoutLocks(Output("run"));
   json_["train"]["learning_rate"] = 0.5;
   EXPECT_FALSE(Run("run", &reporter, /*resume=*/true).ok());
-  EXPECT_EQ(all_but_lock(), expected);
+  EXPECT_EQ(SnapshotWithoutLocks(Output("run")), expected);
 }
 
 // The start that is refused is in this process, beside the one that runs.
@@ -331,7 +314,7 @@ TEST_F(TrainerFailureTest, RemovesTheTemporaryFilesOfAKilledRun) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   const auto temporaries = [this] {
     int64_t count = 0;
-    for (const auto& [path, contents] : Everything(Output("run"))) {
+    for (const auto& [path, contents] : Snapshot(Output("run"))) {
       count += path.ends_with(".tmp") ? 1 : 0;
     }
     return count;
