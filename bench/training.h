@@ -9,6 +9,7 @@
 
 #include "tasks/config/config.h"
 #include "tasks/data/loader.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/task/task.h"
 #include "tasks/train/task_model.h"
 #include "tasks/train/train_step.h"

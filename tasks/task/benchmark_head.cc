@@ -2,10 +2,61 @@
 
 #include <torch/nn/functional/loss.h>
 
+#include <utility>
+
 #include "base/initializers.h"
 #include "base/to_device.h"
 
 namespace etc {
+namespace {
+
+// Added by the official code to the number of examples.
+constexpr double kOfficialEpsilon = 1e-5;
+
+torch::Tensor NoRows(const Batch& batch) {
+  return torch::empty({0}, batch.input.global_token_ids.options());
+}
+
+}  // namespace
+
+OutputRows OnlyLongTokens(const Batch& batch) {
+  return {.globals = NoRows(batch)};
+}
+
+OutputRows OnlyGlobalTokens(const Batch& batch) {
+  return {.longs = NoRows(batch)};
+}
+
+EtcOutput OutputHead::Encode(EtcModel encoder, const Batch& batch) {
+  EtcInput input = batch.input;
+  const EmbeddingAdders adders = Adders(batch);
+  input.long_embedding_adder = adders.long_adder;
+  input.global_embedding_adder = adders.global_adder;
+  input.outputs = Reads(batch);
+  return encoder->forward(input);
+}
+
+std::vector<torch::Tensor> OutputHead::Run(EtcModel encoder,
+                                           const Batch& batch) {
+  return forward(Encode(std::move(encoder), batch), batch);
+}
+
+LossTotals OutputHead::Totals(const Examples& examples) const {
+  return {static_cast<double>(examples.size())};
+}
+
+torch::Tensor OutputHead::Loss(const std::vector<torch::Tensor>& logits,
+                               const Batch& batch, const LossTotals& totals) {
+  return MeanOf(Losses(logits, batch), batch, totals);
+}
+
+torch::Tensor OutputHead::MeanOf(const torch::Tensor& losses,
+                                 const Batch& batch, const LossTotals& totals) {
+  TORCH_CHECK(losses.dim() == 1 && losses.size(0) == batch.size(),
+              "a head's losses should have shape [", batch.size(),
+              "], but have ", losses.sizes());
+  return losses.sum() / (totals[0] + kOfficialEpsilon);
+}
 
 torch::Tensor CrossEntropies(const torch::Tensor& logits,
                              const torch::Tensor& targets) {

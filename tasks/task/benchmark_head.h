@@ -64,6 +64,48 @@ struct BenchmarkBatch {
   std::vector<std::shared_ptr<const E>> examples;
 };
 
+// Selects output rows for heads that read the tokens of one stream only.
+OutputRows OnlyLongTokens(const Batch& batch);
+OutputRows OnlyGlobalTokens(const Batch& batch);
+
+// Added by a task to the embeddings of tokens, before their LayerNorm; each may
+// be undefined.
+struct EmbeddingAdders {
+  torch::Tensor long_adder;    // [B, L, H]
+  torch::Tensor global_adder;  // [B, G, H]
+};
+
+// A head that reads the encoder's output for the batch, and gives each example
+// a loss of its own. The loss of an update is their sum, divided by the number
+// of examples + 1e-5 (doc/wikihop.md 6).
+class OutputHead : public TaskHead {
+ public:
+  std::vector<torch::Tensor> Run(EtcModel encoder, const Batch& batch) override;
+  LossTotals Totals(const Examples& examples) const final;
+  torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
+                     const Batch& batch, const LossTotals& totals) override;
+
+  // Further input of the encoder besides tokens: none, for most tasks.
+  virtual EmbeddingAdders Adders(const Batch& /*batch*/) { return {}; }
+  // Rows of the encoder's outputs that it reads: all by default.
+  virtual OutputRows Reads(const Batch& /*batch*/) { return {}; }
+  // The task's logits from the encoder's output, of the tokens that it reads.
+  virtual std::vector<torch::Tensor> forward(const EtcOutput& encoded,
+                                             const Batch& batch) = 0;
+  // One loss for each example: [B].
+  virtual torch::Tensor Losses(const std::vector<torch::Tensor>& logits,
+                               const Batch& batch) = 0;
+
+ protected:
+  // The encoder's output for the batch, with Adders, of the rows that Reads
+  // says.
+  EtcOutput Encode(EtcModel encoder, const Batch& batch);
+  // The loss of an update from its examples' losses, [B]. Throws c10::Error if
+  // they are not.
+  static torch::Tensor MeanOf(const torch::Tensor& losses, const Batch& batch,
+                              const LossTotals& totals);
+};
+
 // Logits as a list of tensors, and back.
 template <template <typename> class Logits>
 std::vector<torch::Tensor> TensorsOf(const Logits<torch::Tensor>& logits) {

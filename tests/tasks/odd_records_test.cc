@@ -36,6 +36,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/data/batch.h"
 #include "tasks/registry.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/text/sentencepiece_tokenizer.h"
 #include "tasks/text/wordpiece_tokenizer.h"

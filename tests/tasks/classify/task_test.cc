@@ -24,6 +24,7 @@
 #include "etc/weights/convert.h"
 #include "nlohmann/json.hpp"
 #include "tasks/run_task.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
 #include "tests/support/temporary_directory.h"

@@ -27,6 +27,7 @@
 #include "tasks/data/record_gate.h"
 #include "tasks/inputs/text_head.h"
 #include "tasks/registry.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
 #include "tasks/task/task.h"

@@ -25,6 +25,7 @@
 #include "nlohmann/json.hpp"
 #include "tasks/data/batch.h"
 #include "tasks/data/record_source.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 #include "tasks/task/score_files.h"
 #include "tasks/train/initial_weights.h"

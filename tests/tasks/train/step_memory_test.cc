@@ -28,6 +28,7 @@
 #include "base/process_memory.h"
 #include "etc/model.h"
 #include "tasks/data/loader.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/task/task.h"
 #include "tasks/train/estimate.h"
 #include "tasks/train/optimizer.h"

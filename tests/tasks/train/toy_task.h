@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
+#include "tasks/task/benchmark_head.h"
 #include "tasks/task/benchmark_task.h"
 
 namespace etc {
