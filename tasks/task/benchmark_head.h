@@ -59,7 +59,7 @@ struct BenchmarkBatch {
     return values;
   }
 
-  // That of the Batch, which must outlive this.
+  // The input of the Batch, which must outlive this.
   const EtcInput& input;
   std::vector<std::shared_ptr<const E>> examples;
 };
