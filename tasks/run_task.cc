@@ -69,14 +69,13 @@ absl::StatusOr<FinetuneTaskResult> FinetuneTask(
   ETC_ASSIGN_OR_RETURN(const FinetuneConfig config,
                        ReadTaskConfig(options.config, options.overrides));
   CallbackReporter reporter(options.callbacks);
-  ETC_ASSIGN_OR_RETURN(const GridResult grid,
-                       FinetuneGrid(config,
-                                    {.resume = options.resume,
-                                     .reporter = &reporter,
-                                     .stop = options.callbacks.stop},
-                                    [&](const std::string& warning) {
-                                      reporter.Warn(warning);
-                                    }));
+  ETC_ASSIGN_OR_RETURN(
+      const GridResult grid,
+      FinetuneGrid(
+          config,
+          {.resume = options.resume,
+           .context = {.reporter = &reporter, .stop = options.callbacks.stop}},
+          [&](const std::string& warning) { reporter.Warn(warning); }));
   FinetuneTaskResult result{.finished = grid.finished};
   for (const SettingResult& setting : grid.settings) {
     FinetuneTaskSetting& scores = result.settings.emplace_back();
@@ -109,9 +108,8 @@ absl::StatusOr<EvaluateTaskResult> EvaluateTask(
       .data = options.data,
       .residual_attention = options.residual_attention,
       .device = options.device,
-      .reporter = &reporter,
       .warn = [&](const std::string& warning) { reporter.Warn(warning); },
-      .stop = options.callbacks.stop};
+      .context = {.reporter = &reporter, .stop = options.callbacks.stop}};
   if (options.threads >= 0) {
     run_options.threads = options.threads;
   }

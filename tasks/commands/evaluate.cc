@@ -39,12 +39,12 @@ constexpr double kTimeoutSeconds = 600;
 absl::StatusOr<CheckpointRun> Run(CheckpointRunOptions options,
                                   const ProcessRun& process) {
   StreamReporter reporter = process.Reporter();
-  options.reporter = &reporter;
+  options.context = {.reporter = &reporter,
+                     .stop = StopAtInterrupt(),
+                     .group = process.group()};
   options.warn = [&](const std::string& warning) {
     process.PrintWarnings({warning});
   };
-  options.stop = StopAtInterrupt();
-  options.group = process.group();
   return RunCheckpoint(options);
 }
 

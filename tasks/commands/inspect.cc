@@ -178,7 +178,7 @@ absl::Status CountExamples(const InspectArguments& arguments,
       const auto records,
       OpenRecords(data, *setup.task,
                   {.use = RecordUse::kTraining,
-                   .reporter = &reporter,
+                   .context = {.reporter = &reporter},
                    .max_record_bytes = MaxRecordBytesOf(config.data)}));
   ETC_ASSIGN_OR_RETURN(
       const ExampleCount count,

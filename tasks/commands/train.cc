@@ -166,9 +166,9 @@ absl::Status Train(const TrainArguments& arguments,
       config,
       {.resume = arguments.resume,
        .allow_changes = arguments.allow_changes,
-       .reporter = &reporter,
-       .stop = StopAtInterrupt(),
-       .group = process.group()},
+       .context = {.reporter = &reporter,
+                   .stop = StopAtInterrupt(),
+                   .group = process.group()}},
       [&](const std::string& warning) { process.PrintWarnings({warning}); });
   if (absl::IsCancelled(trained.status())) {
     // Before the first update of a run: what earlier ones made stays.

@@ -115,12 +115,11 @@ absl::StatusOr<CheckpointRunFiles> FilesOf(const std::string& directory,
 absl::Status CheckFiles(const std::string& directory, const CheckpointRun& run,
                         const CheckpointRunOptions& options) {
   absl::Status status;
-  if (options.check != nullptr &&
-      (options.group == nullptr || options.group->is_first())) {
+  if (options.check != nullptr && options.context.is_first()) {
     const absl::StatusOr<CheckpointRunFiles> files = FilesOf(directory, run);
     status = files.ok() ? options.check(*files) : files.status();
   }
-  return options.group == nullptr ? status : options.group->Agree(status);
+  return options.context.Agree(status);
 }
 
 std::string DescribeSkipped(const SkippedRecords& skipped) {
@@ -159,11 +158,11 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   ETC_ASSIGN_OR_RETURN(const FoundCheckpoint checkpoint,
                        FindCheckpoint(options.checkpoint));
   if (!checkpoint.reason.empty()) {
-    options.reporter->Message(absl::StrCat("checkpoint: ", checkpoint.directory,
-                                           ", ", checkpoint.reason));
+    options.context.Message(absl::StrCat("checkpoint: ", checkpoint.directory,
+                                         ", ", checkpoint.reason));
   }
   ETC_ASSIGN_OR_RETURN(run.config, ConfigOfRun(checkpoint.directory, options));
-  ETC_RETURN_IF_ERROR(CheckSameStart(run.config, {.group = options.group}));
+  ETC_RETURN_IF_ERROR(CheckSameStart(run.config, {.context = options.context}));
   ETC_ASSIGN_OR_RETURN(run.setup, SetUpTask(run.config));
   if (run.config.data.dev.empty() && !run.setup.task->holds_out()) {
     return absl::InvalidArgumentError(
@@ -175,9 +174,10 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
   for (const std::string& warning : run.setup.warnings) {
     options.warn(warning);
   }
-  ETC_ASSIGN_OR_RETURN(const RunDevice device,
-                       DeviceOfRun(run.config, CudaDevicesOf(options.group),
-                                   /*field=*/"--device"));
+  ETC_ASSIGN_OR_RETURN(
+      const RunDevice device,
+      DeviceOfRun(run.config, CudaDevicesOf(options.context.group),
+                  /*field=*/"--device"));
   const CurrentDevice current(device.device);
   ETC_RETURN_IF_ERROR(SetThreads(run.config.train.threads).status());
   ETC_ASSIGN_OR_RETURN(
@@ -188,24 +188,20 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
             return LoadTaskModel(checkpoint.directory, run.config,
                                  *run.setup.task, device.device);
           }));
-  options.reporter->Message(device.message);
+  options.context.Message(device.message);
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
-  evaluate.reporter = options.reporter;
-  evaluate.stop = options.stop;
-  evaluate.group = options.group;
+  evaluate.context = options.context;
   evaluate.predicts = options.predicts;
   ETC_ASSIGN_OR_RETURN(
       const std::unique_ptr<ExampleSource> records,
       OpenRecords(run.config.data.dev, *run.setup.task,
                   {.use = options.predicts ? RecordUse::kPrediction
                                            : RecordUse::kEvaluation,
-                   .reporter = options.reporter,
-                   .stop = evaluate.stop,
-                   .group = options.group,
+                   .context = options.context,
                    .max_record_bytes = MaxRecordBytesOf(run.config.data)}));
   ETC_ASSIGN_OR_RETURN(run.evaluation,
                        Evaluate(&model, *run.setup.task, *records, evaluate));
-  if (options.group == nullptr || options.group->is_first()) {
+  if (options.context.is_first()) {
     ETC_RETURN_IF_ERROR(ReportLeftOut(run.evaluation, options));
   }
   return run;

@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_RUNS_CHECKPOINT_RUN_H_
 #define ETC_TASKS_RUNS_CHECKPOINT_RUN_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -13,7 +12,7 @@
 #include "tasks/config/config.h"
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/evaluate.h"
-#include "tasks/train/progress.h"
+#include "tasks/train/run_context.h"
 
 namespace etc {
 
@@ -46,15 +45,11 @@ struct CheckpointRunOptions {
   std::optional<int64_t> threads;
   std::optional<int64_t> batch_size;
 
-  // Gets progress, and which checkpoint was taken. Not null.
-  RunReporter* reporter = nullptr;
   // Gets each warning, as if the residual attention is not that of the
   // training. Not empty.
   std::function<void(const std::string& warning)> warn;
-  // True ends the evaluation (kCancelled). May be null.
-  const std::atomic<bool>* stop = nullptr;
-  // See EvaluateOptions.
-  ProcessGroup* group = nullptr;
+  // Its reporter also hears which checkpoint was taken.
+  RunContext context = {};
 };
 
 struct CheckpointRun {

@@ -109,7 +109,7 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
                                          FinetuneOptions options,
                                          Warnings warnings) {
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
-  ETC_RETURN_IF_ERROR(OnRankZero(options.group, [&] {
+  ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
     std::error_code ignored;
     return std::filesystem::exists(GridFile(config), ignored)
                ? absl::AlreadyExistsError(absl::StrCat(
@@ -152,7 +152,7 @@ absl::Status CheckSettingWithoutData(const GridSetting& setting,
 absl::Status CheckGridWithoutData(const FinetuneConfig& config,
                                   const std::vector<GridSetting>& settings,
                                   const FinetuneOptions& options) {
-  return OnRankZero(options.group, [&]() -> absl::Status {
+  return OnRankZero(options.context.group, [&]() -> absl::Status {
     if (options.resume) {
       ETC_RETURN_IF_ERROR(CheckHasRun(config));
     }
@@ -225,22 +225,20 @@ absl::Status GridRun::OpenTask(TaskSetup setup, PreparedSetting* prepared) {
   }
   auto opened = std::make_shared<OpenedTask>();
   opened->setup = std::move(setup);
-  ETC_ASSIGN_OR_RETURN(opened->data,
-                       OpenRunData(config.data, *opened->setup.task,
-                                   {.reporter = options_.reporter,
-                                    .stop = options_.stop,
-                                    .group = options_.group}));
+  ETC_ASSIGN_OR_RETURN(
+      opened->data,
+      OpenRunData(config.data, *opened->setup.task, options_.context));
   prepared->opened = std::move(opened);
   return absl::OkStatus();
 }
 
 absl::StatusOr<GridResult> GridRun::Run() {
   ETC_ASSIGN_OR_RETURN(const std::vector<size_t> order, OrderOfSettings());
-  ETC_RETURN_IF_ERROR(OnRankZero(options_.group, [&] {
+  ETC_RETURN_IF_ERROR(OnRankZero(options_.context.group, [&] {
     return CheckGridFile(OutputOf(config_), result_.main_metric);
   }));
   // Left by a process that was killed while it wrote grid.json.
-  ETC_RETURN_IF_ERROR(OnRankZero(options_.group, [&] {
+  ETC_RETURN_IF_ERROR(OnRankZero(options_.context.group, [&] {
     return RemoveAbandonedTemporaries(config_.output);
   }));
   for (const size_t index : order) {
@@ -261,7 +259,7 @@ absl::StatusOr<GridResult> GridRun::Run() {
                                            result_.settings.front().diverged));
   }
   if (others_ > 0) {
-    options_.reporter->Message(absl::StrCat(
+    options_.context.Message(absl::StrCat(
         GridFile(config_), " also has ", Counted(others_, "setting"),
         " of earlier grids there, which may be better"));
   }
@@ -275,9 +273,9 @@ absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
   for (const PreparedSetting& prepared : settings_) {
     progress += ProgressOf(prepared.setting.config);
   }
-  if (options_.group != nullptr) {
+  if (options_.context.group != nullptr) {
     ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                         options_.group->Gather(progress));
+                         options_.context.group->Gather(progress));
     progress = all.front();
   }
   if (progress.size() != settings_.size() + 1) {
@@ -306,9 +304,9 @@ absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
 absl::Status GridRun::RunSetting(size_t index) {
   PreparedSetting& prepared = settings_[index];
   SettingResult& result = result_.settings[index];
-  options_.reporter->Message(absl::StrCat("setting ", index + 1, " of ",
-                                          settings_.size(), ": ",
-                                          prepared.setting.name));
+  options_.context.Message(absl::StrCat("setting ", index + 1, " of ",
+                                        settings_.size(), ": ",
+                                        prepared.setting.name));
   later_steps_ -= prepared.num_steps;
   FinetuneOptions options = options_;
   options.data = prepared.opened->data.get();
@@ -319,9 +317,8 @@ absl::Status GridRun::RunSetting(size_t index) {
   // All ranks have this error at the same place.
   if (absl::IsAborted(run.status())) {
     result.diverged = std::string(run.status().message());
-    options_.reporter->Message(
-        absl::StrCat("warning: ", prepared.setting.name,
-                     " has no score: ", result.diverged));
+    options_.context.Message(absl::StrCat("warning: ", prepared.setting.name,
+                                          " has no score: ", result.diverged));
   } else {
     ETC_ASSIGN_OR_RETURN(result.result, std::move(run));
   }
@@ -330,7 +327,7 @@ absl::Status GridRun::RunSetting(size_t index) {
   }
   result_.finished =
       std::all_of(result_.settings.begin(), result_.settings.end(), IsDone);
-  return OnRankZero(options_.group, [&] {
+  return OnRankZero(options_.context.group, [&] {
     const absl::StatusOr<int64_t> others =
         WriteGridFile(OutputOf(config_), result_);
     others_ = others.value_or(0);

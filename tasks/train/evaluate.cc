@@ -89,8 +89,8 @@ class EvaluationRun {
                            .on_bad_record = options.on_bad_record,
                            .predicts = options.predicts,
                            .max_prefetch_bytes = options.max_prefetch_bytes,
-                           .stop = options.stop,
-                           .group = DataGroupOf(options.group)}) {}
+                           .stop = options.context.stop,
+                           .group = DataGroupOf(options.context.group)}) {}
 
   // Adds the predictions of the next batches; false at the end.
   absl::StatusOr<bool> Next(Evaluation* evaluation);
@@ -98,9 +98,7 @@ class EvaluationRun {
   absl::Status Score(Evaluation* evaluation);
 
  private:
-  int64_t rank() const {
-    return options_.group == nullptr ? 0 : options_.group->rank();
-  }
+  int64_t rank() const { return options_.context.rank(); }
   absl::Status Compute(Round* round);
   // The logits of all batches of a round, in their order.
   absl::StatusOr<std::vector<std::vector<torch::Tensor>>> LogitsOfAll(
@@ -115,7 +113,7 @@ class EvaluationRun {
 absl::Status EvaluationRun::Compute(Round* round) {
   // Collective operations come first.
   ETC_ASSIGN_OR_RETURN(EvaluationRound examples, loader_.Next());
-  if (options_.stop != nullptr && options_.stop->load()) {
+  if (options_.context.is_stopped()) {
     return Cancelled();
   }
   round->num_batches = examples.batches.size();
@@ -137,11 +135,12 @@ absl::Status EvaluationRun::Compute(Round* round) {
 
 absl::StatusOr<std::vector<std::vector<torch::Tensor>>>
 EvaluationRun::LogitsOfAll(const Round& round) {
-  if (options_.group == nullptr) {
+  if (options_.context.group == nullptr) {
     return std::vector<std::vector<torch::Tensor>>{round.logits};
   }
-  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                       options_.group->Gather(TensorsToBytes(round.logits)));
+  ETC_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all,
+      options_.context.group->Gather(TensorsToBytes(round.logits)));
   std::vector<std::vector<torch::Tensor>> logits;
   for (size_t turn = 0; turn < round.num_batches && rank() == 0; ++turn) {
     logits.push_back(TensorsFromBytes(all[turn]));
@@ -153,8 +152,7 @@ absl::StatusOr<bool> EvaluationRun::Next(Evaluation* evaluation) {
   Round round;
   const absl::Status computed = NamingOutOfMemory(
       [&] { return WhatIsDone(options_); }, [&] { return Compute(&round); });
-  ETC_RETURN_IF_ERROR(
-      options_.group == nullptr ? computed : options_.group->Agree(computed));
+  ETC_RETURN_IF_ERROR(options_.context.Agree(computed));
   if (round.num_batches == 0) {
     return false;
   }
@@ -171,7 +169,7 @@ absl::Status EvaluationRun::Score(Evaluation* evaluation) {
     evaluation->metrics = evaluation->predictions->Score();
   }
   evaluation->skipped = loader_.skipped();
-  if (options_.group == nullptr) {
+  if (options_.context.group == nullptr) {
     return absl::OkStatus();
   }
   // Names, and values to the bit.
@@ -182,12 +180,12 @@ absl::Status EvaluationRun::Score(Evaluation* evaluation) {
     values.push_back(value);
   }
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> all_names,
-                       options_.group->Gather(names));
+                       options_.context.group->Gather(names));
   const std::vector<std::string> first =
       absl::StrSplit(all_names.front(), '\n', absl::SkipEmpty());
   values.resize(first.size());
   const torch::Tensor numbers = torch::tensor(values, torch::kFloat64);
-  ETC_RETURN_IF_ERROR(options_.group->Broadcast({numbers}));
+  ETC_RETURN_IF_ERROR(options_.context.group->Broadcast({numbers}));
   evaluation->metrics.clear();
   for (size_t i = 0; i < first.size(); ++i) {
     evaluation->metrics.emplace_back(first[i], numbers.data_ptr<double>()[i]);
@@ -204,14 +202,14 @@ absl::StatusOr<Evaluation> EvaluateWithinMemory(
   Evaluation evaluation;
   evaluation.predictions = task.MakePredictions();
   EvaluationRun run(model, records, options);
-  const StopGuard guard(options.stop);
+  const StopGuard guard(options.context.stop);
   while (true) {
     ETC_ASSIGN_OR_RETURN(const bool added, run.Next(&evaluation));
     if (!added) {
       break;
     }
-    if (options.reporter != nullptr) {
-      options.reporter->Evaluating(
+    if (options.context.reporter != nullptr) {
+      options.context.reporter->Evaluating(
           {.examples = evaluation.num_examples, .num_records = records.size()});
     }
   }

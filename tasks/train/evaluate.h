@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_TRAIN_EVALUATE_H_
 #define ETC_TASKS_TRAIN_EVALUATE_H_
 
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -13,10 +12,9 @@
 #include "tasks/config/config.h"
 #include "tasks/data/example_source.h"
 #include "tasks/data/record_gate.h"
-#include "tasks/distributed/process_group.h"
 #include "tasks/metrics.h"
 #include "tasks/task/task.h"
-#include "tasks/train/progress.h"
+#include "tasks/train/run_context.h"
 #include "tasks/train/task_model.h"
 
 namespace etc {
@@ -57,15 +55,10 @@ struct EvaluateOptions {
   OnBadRecord on_bad_record = OnBadRecord::kError;
   // True if a prediction file is to be made (EvaluationLoader::Options).
   bool predicts = false;
-  // Its Evaluating() is called after each batch; may be null.
-  RunReporter* reporter = nullptr;
   // Memory for prefetched examples.
   int64_t max_prefetch_bytes = std::numeric_limits<int64_t>::max();
-  // Checked before each record and batch: true ends the evaluation. May be
-  // null.
-  const std::atomic<bool>* stop = nullptr;
-  // The ranks among which the batches are dealt; null: there is one.
-  ProcessGroup* group = nullptr;
+  // Batches are dealt to its ranks.
+  RunContext context = {};
 };
 
 // The fields of `config` that evaluations depend on.
@@ -80,7 +73,7 @@ struct Evaluation : EvaluationSummary {
 // Runs the model over the records in their order, on the device of its
 // parameters, without dropout and gradients. The model's mode is afterwards
 // what it was.
-//   kCancelled          `options.stop` became true
+//   kCancelled          the context says so
 //   kInvalidArgument    a bad record, with OnBadRecord::kError; an id that
 //   comes
 //                       again

@@ -58,10 +58,12 @@ absl::Status CheckFits(const FinetuneConfig& config, const RunData& data,
       {.on_bad_record = loader.on_bad_record,
        .stream = {.workers = loader.workers,
                   .max_prefetch_bytes = loader.max_prefetch_bytes,
-                  .stop = options.stop},
+                  .stop = options.context.stop},
        .listener = [&](int64_t records) {
-         options.reporter->Counting(
-             {.records = records, .num_records = data.train->size()});
+         if (options.context.reporter != nullptr) {
+           options.context.reporter->Counting(
+               {.records = records, .num_records = data.train->size()});
+         }
        }});
 }
 
@@ -83,12 +85,12 @@ std::string DescribeRuns(const FinetuneConfig& config, const RunData& data,
 }
 
 absl::Status DescribeData(const Task& task, const RunData& data,
-                          RunReporter* reporter) {
+                          const RunContext& context) {
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> described,
       task.DescribeData(*data.train_records, *data.dev_records));
   for (const std::string& line : described) {
-    reporter->Message(line);
+    context.Message(line);
   }
   return absl::OkStatus();
 }
@@ -128,12 +130,12 @@ absl::Status Summarize(const FinetuneConfig& config,
     best.push_back(run.best);
   }
   result->scores = SummarizeScores(best);
-  return OnRankZero(options.group, [&]() -> absl::Status {
+  return OnRankZero(options.context.group, [&]() -> absl::Status {
     ETC_ASSIGN_OR_RETURN(
         const std::vector<std::string> messages,
         WriteSummary(OutputOf(config), main_metric, result->runs));
     for (const std::string& message : messages) {
-      options.reporter->Message(message);
+      options.context.Message(message);
     }
     return absl::OkStatus();
   });
@@ -155,9 +157,7 @@ struct SeedRunner {
     ETC_ASSIGN_OR_RETURN(const RunPlan plan,
                          PlanOf(config, data, {.seed = seed, .files = files}));
     EvaluateOptions evaluate = EvaluateOptionsFromConfig(config);
-    evaluate.reporter = options.reporter;
-    evaluate.stop = options.stop;
-    evaluate.group = options.group;
+    evaluate.context = options.context;
     const TaskEvaluator evaluator(&task, data.dev.get(), evaluate);
     absl::StatusOr<RunResult> result = TrainOneSeed(
         {.plan = plan,
@@ -169,9 +169,7 @@ struct SeedRunner {
          .resume = options.resume,
          .lock = claims.Find(SeedDirectory(config.output, seed)),
          .allow_changes = options.allow_changes,
-         .reporter = options.reporter,
-         .group = options.group,
-         .stop = options.stop,
+         .context = options.context,
          .later_steps = options.later_steps + later_seeds * plan.num_steps});
     if (!result.ok()) {
       return WithAdvice(result.status(), config, device);
@@ -223,13 +221,15 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options) {
   RunClaims claims;
-  ETC_RETURN_IF_ERROR(OnRankZero(options.group, [&]() -> absl::Status {
-    ETC_ASSIGN_OR_RETURN(
-        claims, RunClaims::Take(config, {.resume = options.resume,
-                                         .allow_changes = options.allow_changes,
-                                         .stop = options.stop}));
-    return absl::OkStatus();
-  }));
+  ETC_RETURN_IF_ERROR(
+      OnRankZero(options.context.group, [&]() -> absl::Status {
+        ETC_ASSIGN_OR_RETURN(
+            claims,
+            RunClaims::Take(config, {.resume = options.resume,
+                                     .allow_changes = options.allow_changes,
+                                     .stop = options.context.stop}));
+        return absl::OkStatus();
+      }));
   return claims;
 }
 
@@ -238,7 +238,7 @@ absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
                                   const FinetuneOptions& options) {
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
-                       JoinDevice(config, options.group));
+                       JoinDevice(config, options.context.group));
   ETC_RETURN_IF_ERROR(CheckFits(config, data, device.device, options));
   const RunFiles files;  // decide nothing about the number of updates
   ETC_ASSIGN_OR_RETURN(const RunPlan plan,
@@ -252,30 +252,27 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
-                       JoinDevice(config, options.group));
+                       JoinDevice(config, options.context.group));
   RunClaims own;
   if (options.claims == nullptr) {
     ETC_ASSIGN_OR_RETURN(own, ClaimRuns(config, options));
   }
   const CurrentDevice current(device.device);
   ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
-  const OpenOptions open = {.reporter = options.reporter,
-                            .stop = options.stop,
-                            .group = options.group};
   std::unique_ptr<const RunData> opened;
   if (options.data == nullptr) {
-    ETC_ASSIGN_OR_RETURN(opened, OpenRunData(config.data, task, open));
+    ETC_ASSIGN_OR_RETURN(opened,
+                         OpenRunData(config.data, task, options.context));
   }
   const RunData& data = options.data == nullptr ? *opened : *options.data;
-  ETC_ASSIGN_OR_RETURN(
-      const RunFiles files,
-      FindRunFiles(config, OpeningListener(open), DataGroupOf(options.group)));
-  options.reporter->Message(DescribeRuns(config, data, threads));
-  ETC_RETURN_IF_ERROR(DescribeData(task, data, options.reporter));
-  options.reporter->Message(device.message);
+  ETC_ASSIGN_OR_RETURN(const RunFiles files,
+                       FindRunFiles(config, OpeningListener(options.context),
+                                    DataGroupOf(options.context.group)));
+  options.context.Message(DescribeRuns(config, data, threads));
+  ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
+  options.context.Message(device.message);
   ETC_RETURN_IF_ERROR(CheckFits(config, data, device.device, options));
-  const bool writes = options.group == nullptr || options.group->is_first();
-  if (writes) {
+  if (options.context.is_first()) {
     // Left by a process that was killed while it wrote the summary.
     ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
   }
@@ -290,14 +287,15 @@ absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
   FinetuneResult result;
   auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
   for (const int64_t seed : config.train.seeds) {
-    options.reporter->Message(absl::StrCat("seed ", seed));
+    options.context.Message(absl::StrCat("seed ", seed));
     ETC_ASSIGN_OR_RETURN(RunResult run, runner.Run(seed, --later_seeds));
     result.runs.push_back(std::move(run));
     if (!result.runs.back().finished) {
       return result;
     }
-    ETC_RETURN_IF_ERROR(OnRankZero(
-        options.group, [&] { return runner.WriteResult(result.runs.back()); }));
+    ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
+      return runner.WriteResult(result.runs.back());
+    }));
   }
   ETC_RETURN_IF_ERROR(Summarize(config, task.main_metric(), options, &result));
   return result;

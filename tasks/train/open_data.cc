@@ -49,7 +49,7 @@ absl::Status CheckRecords(const DataConfig& config, const ExampleSource& data) {
 
 // An error if there is nothing to train on, a warning if nothing to evaluate.
 absl::Status CheckData(const DataConfig& config, const RunData& data,
-                       RunReporter* reporter) {
+                       const RunContext& context) {
   if (data.train->size() == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("data.train: there are no records in ",
@@ -59,13 +59,13 @@ absl::Status CheckData(const DataConfig& config, const RunData& data,
   const char kNoBest[] =
       ": training goes on without scores, and no checkpoint becomes `best`";
   if (config.dev.empty() && data.dev->size() == 0) {
-    reporter->Message(absl::StrCat("warning: data.dev is empty", kNoBest));
+    context.Message(absl::StrCat("warning: data.dev is empty", kNoBest));
   } else if (data.dev->size() == 0) {
-    reporter->Message(absl::StrCat(
-        "warning: data.dev: there are no records in ", files, kNoBest));
+    context.Message(absl::StrCat("warning: data.dev: there are no records in ",
+                                 files, kNoBest));
   } else if (HasNoAnswers(*data.dev)) {
-    reporter->Message(absl::StrCat("warning: data.dev: the records of ", files,
-                                   " have no answers", kNoBest));
+    context.Message(absl::StrCat("warning: data.dev: the records of ", files,
+                                 " have no answers", kNoBest));
   }
   return absl::OkStatus();
 }
@@ -73,13 +73,13 @@ absl::Status CheckData(const DataConfig& config, const RunData& data,
 }  // namespace
 
 std::function<absl::Status(uint64_t, uint64_t)> OpeningListener(
-    const OpenOptions& options) {
-  return [&options](uint64_t bytes, uint64_t num_bytes) -> absl::Status {
-    if (options.stop != nullptr && options.stop->load()) {
+    const RunContext& context) {
+  return [context](uint64_t bytes, uint64_t num_bytes) -> absl::Status {
+    if (context.is_stopped()) {
       return absl::CancelledError("the reading of the data was stopped");
     }
-    if (options.reporter != nullptr) {
-      options.reporter->Opening({.bytes = bytes, .num_bytes = num_bytes});
+    if (context.reporter != nullptr) {
+      context.reporter->Opening({.bytes = bytes, .num_bytes = num_bytes});
     }
     return absl::OkStatus();
   };
@@ -90,21 +90,21 @@ absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const OpenOptions& options) {
   return task.Open({.patterns = patterns,
                     .use = options.use,
-                    .listener = OpeningListener(options),
+                    .listener = OpeningListener(options.context),
                     .max_record_bytes = options.max_record_bytes,
-                    .group = DataGroupOf(options.group)});
+                    .group = DataGroupOf(options.context.group)});
 }
 
-absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(const DataConfig& config,
-                                                     const Task& task,
-                                                     OpenOptions open) {
+absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(
+    const DataConfig& config, const Task& task, const RunContext& context) {
   if (config.train.empty()) {
     return absl::InvalidArgumentError(
         "data.train should name at least one file, but is empty");
   }
   auto data = std::make_unique<RunData>();
-  open.use = RecordUse::kTraining;
-  open.max_record_bytes = MaxRecordBytesOf(config);
+  OpenOptions open = {.use = RecordUse::kTraining,
+                      .context = context,
+                      .max_record_bytes = MaxRecordBytesOf(config)};
   ETC_ASSIGN_OR_RETURN(data->train_records,
                        OpenRecords(config.train, task, open));
   open.use = RecordUse::kEvaluation;
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(const DataConfig& config,
   data->dev = std::make_unique<CachedSource>(
       data->dev_records.get(),
       static_cast<int64_t>(bytes_per_record * dev_size));
-  ETC_RETURN_IF_ERROR(CheckData(config, *data, open.reporter));
+  ETC_RETURN_IF_ERROR(CheckData(config, *data, context));
   return data;
 }
 

@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_TRAIN_OPEN_DATA_H_
 #define ETC_TASKS_TRAIN_OPEN_DATA_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,35 +11,28 @@
 #include "absl/status/statusor.h"
 #include "tasks/config/config.h"
 #include "tasks/data/example_source.h"
-#include "tasks/distributed/process_group.h"
 #include "tasks/task/task.h"
-#include "tasks/train/progress.h"
+#include "tasks/train/run_context.h"
 
 namespace etc {
 
 struct OpenOptions {
   // Training needs answers: a record without one is a bad record there.
   RecordUse use = RecordUse::kEvaluation;
-  // Gets Opening() calls; may be null.
-  RunReporter* reporter = nullptr;
-  // True ends the opening. May be null.
-  const std::atomic<bool>* stop = nullptr;
-  // The processes that open the data, all at the same time; null: there is one.
-  ProcessGroup* group = nullptr;
+  RunContext context = {};
   // Longest record: data.max_record_megabytes, in bytes.
   uint64_t max_record_bytes = 64'000'000;
 };
 
-// A progress callback that passes how many of all the bytes have been read to
-// the reporter of `options`, and fails when their `stop` is true; `options`
-// must outlive it.
-//   kCancelled  `options.stop` became true
+// A progress callback that reports how many of all the bytes have been read,
+// and fails when the context is stopped.
+//   kCancelled  it was stopped
 std::function<absl::Status(uint64_t bytes, uint64_t num_bytes)> OpeningListener(
-    const OpenOptions& options);
+    const RunContext& context);
 
 // Task::Open, with its progress told to the reporter. `task` must outlive the
 // result.
-//   kCancelled  `options.stop` became true
+//   kCancelled  `options.context` was stopped
 absl::StatusOr<std::unique_ptr<ExampleSource>> OpenRecords(
     const std::vector<std::string>& patterns, const Task& task,
     const OpenOptions& options = {});
@@ -55,12 +47,11 @@ struct RunData {
 };
 
 // Opens the files of `config`. A message says that there is nothing to
-// evaluate. `task` must outlive the data. `open.use` and
-// `open.max_record_bytes` are set here.
+// evaluate. `task` must outlive the data.
 //   kInvalidArgument  there is nothing to train on, or a mistake in a file
 absl::StatusOr<std::unique_ptr<RunData>> OpenRunData(const DataConfig& config,
                                                      const Task& task,
-                                                     OpenOptions open);
+                                                     const RunContext& context);
 
 }  // namespace etc
 

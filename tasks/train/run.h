@@ -1,7 +1,6 @@
 #ifndef ETC_TASKS_TRAIN_RUN_H_
 #define ETC_TASKS_TRAIN_RUN_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,10 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "tasks/data/example_source.h"
-#include "tasks/distributed/process_group.h"
 #include "tasks/output/run_lock.h"
 #include "tasks/train/evaluate.h"
-#include "tasks/train/progress.h"
+#include "tasks/train/run_context.h"
 #include "tasks/train/run_plan.h"
 #include "tasks/train/task_model.h"
 
@@ -41,13 +39,7 @@ struct RunOptions {
   const RunLock* lock = nullptr;
   // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};
-  RunReporter* reporter = nullptr;  // not null
-  // The processes that make this run together, each of which calls
-  // TrainOneSeed; null: this one alone.
-  ProcessGroup* group = nullptr;
-  // Checked before each micro-batch: true makes the run save and return. May be
-  // null.
-  const std::atomic<bool>* stop = nullptr;
+  RunContext context = {};
   // Updates of the runs after this one, for the time left.
   int64_t later_steps = 0;
 };
@@ -60,10 +52,7 @@ struct FinetuneOptions {
   // Fields of the configuration ("train.learning_rate"), or objects in it, that
   // may differ from those that the runs to resume began with.
   std::vector<std::string> allow_changes = {};
-  RunReporter* reporter = nullptr;  // not null
-  // See RunOptions.
-  const std::atomic<bool>* stop = nullptr;
-  ProcessGroup* group = nullptr;
+  RunContext context = {};
   // The directories of the runs, if the caller has claimed them (in the first
   // process); null: they are claimed here.
   const RunClaims* claims = nullptr;

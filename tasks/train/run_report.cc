@@ -36,7 +36,7 @@ absl::Status RunReport::ReportUpdate(int64_t step,
       {"examples_per_second", examples / times.seconds},
       {"tokens_per_second", tokens / times.seconds},
       {"seconds_waited", times.seconds_waited}};
-  if (options_.group != nullptr) {
+  if (options_.context.group != nullptr) {
     line["seconds_communicating"] = times.seconds_communicating;
   }
   ETC_RETURN_IF_ERROR(log_.Write(line));
@@ -51,14 +51,16 @@ absl::Status RunReport::ReportUpdate(int64_t step,
                     .epoch = epoch,
                     .learning_rate = update.learning_rate};
   meter_.Fill(&progress);
-  options_.reporter->Update(progress);
+  if (options_.context.reporter != nullptr) {
+    options_.context.reporter->Update(progress);
+  }
   // Reported once: after one such update most later ones are like it.
   if (!update.warning.empty() && !warned_) {
-    options_.reporter->Message(update.warning);
+    options_.context.Message(update.warning);
     warned_ = true;
   }
   if (!update.model_warning.empty() && !warned_of_model_) {
-    options_.reporter->Message(update.model_warning);
+    options_.context.Message(update.model_warning);
     warned_of_model_ = true;
   }
   if (step == plan.num_steps || skipped_train_ == 0) {
@@ -90,7 +92,7 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
         absl::StrCat("; best so far: ", FormatMainScore(state.best, main),
                      " after ", Counted(state.best_step, "update"));
   }
-  options_.reporter->Message(absl::StrFormat(
+  options_.context.Message(absl::StrFormat(
       "evaluation after %s: %s%s (%s, %.1f s)", Counted(state.step, "update"),
       FormatMainScore(evaluation.metrics, main), comparison,
       Counted(evaluation.num_examples, "example"), evaluation.seconds));
@@ -102,7 +104,7 @@ void RunReport::ReportSkipped(const std::string& data,
                               const SkippedRecords& skipped,
                               int64_t* reported) {
   if (skipped.count > *reported) {
-    options_.reporter->Message(absl::StrCat(
+    options_.context.Message(absl::StrCat(
         data, ": skipped ", Counted(skipped.count, "bad record"),
         skipped.count == 1 ? ": " : ", the first: ", skipped.first_message));
     *reported = skipped.count;
@@ -111,7 +113,7 @@ void RunReport::ReportSkipped(const std::string& data,
 
 void RunReport::ReportLeftOut(const SkippedRecords& skipped) {
   for (const auto& [reason, count] : skipped.left_out) {
-    options_.reporter->Message(absl::StrCat(
+    options_.context.Message(absl::StrCat(
         "training: left out ", Counted(count, "example"), ": ", reason));
   }
 }

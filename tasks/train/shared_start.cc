@@ -100,7 +100,7 @@ absl::Status CheckSameFields(const Json& fields, ProcessGroup* group) {
 
 absl::Status CheckSameStart(const FinetuneConfig& config,
                             const FinetuneOptions& options) {
-  if (options.group == nullptr) {
+  if (options.context.group == nullptr) {
     return absl::OkStatus();
   }
   Json fields = {{"--resume", options.resume},
@@ -128,11 +128,11 @@ absl::Status CheckSameStart(const FinetuneConfig& config,
       fields[name] = value;
     }
   });
-  return CheckSameFields(fields, options.group);
+  return CheckSameFields(fields, options.context.group);
 }
 
 absl::Status CheckSameRun(const RunOptions& options) {
-  ProcessGroup* const group = options.group;
+  ProcessGroup* const group = options.context.group;
   if (group == nullptr) {
     return absl::OkStatus();
   }
@@ -159,12 +159,12 @@ absl::Status CheckSameRun(const RunOptions& options) {
 absl::StatusOr<TrainingLoaderOptions> RankLoaderOptions(
     const RunOptions& options) {
   TrainingLoaderOptions loader = options.plan.loader;
-  loader.stop = options.stop;
-  loader.group = DataGroupOf(options.group);
-  if (options.group != nullptr) {
+  loader.stop = options.context.stop;
+  loader.group = DataGroupOf(options.context.group);
+  if (options.context.group != nullptr) {
     ETC_ASSIGN_OR_RETURN(
         const std::vector<std::string> all,
-        options.group->Gather(absl::StrCat(loader.max_pool_bytes)));
+        options.context.group->Gather(absl::StrCat(loader.max_pool_bytes)));
     for (const std::string& text : all) {
       int64_t bytes = 0;
       if (absl::SimpleAtoi(text, &bytes)) {

@@ -48,11 +48,9 @@ class Trainer {
         plan_(options.plan),
         store_(options.directory + "/checkpoints") {}
 
-  bool is_first() const {
-    return options_.group == nullptr || options_.group->is_first();
-  }
+  bool is_first() const { return options_.context.is_first(); }
   absl::Status InFirst(const std::function<absl::Status()>& action) const {
-    return OnRankZero(options_.group, action);
+    return OnRankZero(options_.context.group, action);
   }
   // The right to the run's directory.
   absl::Status TakeLock();
@@ -88,7 +86,9 @@ class Trainer {
   void ReportStore();
   RunResult Result(bool finished) const;
   double SecondsCommunicating() const {
-    return options_.group == nullptr ? 0 : options_.group->seconds_waited();
+    return options_.context.group == nullptr
+               ? 0
+               : options_.context.group->seconds_waited();
   }
   std::string DeviceName() const { return train_step_->device().str(); }
 
@@ -127,12 +127,13 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->TakeLock(); }));
   ETC_RETURN_IF_ERROR(trainer->MakeModel());
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
-  ETC_RETURN_IF_ERROR(BroadcastStart(
-      options.group, {.parameters = trainer->model_->model()->NamedParameters(),
-                      .optimizer_state = &trainer->optimizer_state_,
-                      .shards = trainer->shards_.get(),
-                      .state = &trainer->state_,
-                      .saved_step = &trainer->saved_step_}));
+  ETC_RETURN_IF_ERROR(
+      BroadcastStart(options.context.group,
+                 {.parameters = trainer->model_->model()->NamedParameters(),
+                  .optimizer_state = &trainer->optimizer_state_,
+                  .shards = trainer->shards_.get(),
+                  .state = &trainer->state_,
+                  .saved_step = &trainer->saved_step_}));
   ETC_RETURN_IF_ERROR(trainer->LoadOptimizerState());
   ETC_RETURN_IF_ERROR(
       trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));
@@ -157,8 +158,9 @@ absl::Status Trainer::MakeModel() {
   torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan_.seed)}));
   ETC_ASSIGN_OR_RETURN(model_, options_.make_model());
   const NamedTensors parameters = model_->model()->NamedParameters();
-  if (plan_.shard_optimizer && options_.group != nullptr) {
-    shards_ = std::make_unique<OptimizerShards>(parameters, options_.group);
+  if (plan_.shard_optimizer && options_.context.group != nullptr) {
+    shards_ =
+        std::make_unique<OptimizerShards>(parameters, options_.context.group);
   }
   ETC_ASSIGN_OR_RETURN(
       auto optimizer,
@@ -169,7 +171,7 @@ absl::Status Trainer::MakeModel() {
       TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
                          .schedule = plan_.schedule,
                          .seed = plan_.seed,
-                         .group = options_.group,
+                         .group = options_.context.group,
                          .shards = shards_.get()});
   return absl::OkStatus();
 }
@@ -179,7 +181,7 @@ absl::Status Trainer::StartModel() {
     return StartFrom(*last);
   }
   if (options_.resume) {
-    options_.reporter->Message(absl::StrCat(
+    options_.context.Message(absl::StrCat(
         options_.directory,
         " has no checkpoint yet: training begins with the first update"));
   }
@@ -189,7 +191,7 @@ absl::Status Trainer::StartModel() {
 absl::Status Trainer::LoadOptimizerState() {
   const absl::Status loaded = train_step_->optimizer().LoadState(
       std::exchange(optimizer_state_, NamedTensors()));
-  return options_.group == nullptr ? loaded : options_.group->Agree(loaded);
+  return options_.context.Agree(loaded);
 }
 
 absl::Status Trainer::TakeOverDirectory() {
@@ -212,7 +214,7 @@ absl::Status Trainer::StartFresh() {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
                        model_->LoadInitialWeights());
   for (const std::string& message : messages) {
-    options_.reporter->Message(message);
+    options_.context.Message(message);
   }
   return absl::OkStatus();
 }
@@ -239,16 +241,16 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
                        GoOnWithChanges(changes, plan_, &state_));
   for (const std::string& message : messages) {
-    options_.reporter->Message(message);
+    options_.context.Message(message);
   }
   if (!saved.device.empty() && saved.device != DeviceName()) {
-    options_.reporter->Message(absl::StrCat(
+    options_.context.Message(absl::StrCat(
         "the device was ", saved.device, " and is now ", DeviceName(),
         ": from here on sums are rounded and dropout is drawn as there"));
   }
-  options_.reporter->Message(absl::StrCat("resumed from ", checkpoint,
-                                          ", after ", state_.step, " of ",
-                                          Counted(plan_.num_steps, "update")));
+  options_.context.Message(absl::StrCat("resumed from ", checkpoint, ", after ",
+                                        state_.step, " of ",
+                                        Counted(plan_.num_steps, "update")));
   return absl::OkStatus();
 }
 
@@ -296,11 +298,11 @@ absl::StatusOr<RunResult> Trainer::Run() {
   }
   if (saved_step_ != state_.step) {
     // A large model takes a while to write.
-    options_.reporter->Message("stopping: saving what was trained so far");
+    options_.context.Message("stopping: saving what was trained so far");
     ETC_RETURN_IF_ERROR(Save());
   }
   ETC_RETURN_IF_ERROR(InFirst([this] { return reported_; }));
-  options_.reporter->Message(absl::StrCat(
+  options_.context.Message(absl::StrCat(
       "stopped after ", state_.step, " of ", Counted(plan_.num_steps, "update"),
       "; saved in ", store_.last().value_or("")));
   return Result(/*finished=*/false);
@@ -400,8 +402,9 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   const double waited_before = loader_->seconds_waited();
   const double communicated = SecondsCommunicating();
   const absl::StatusOr<TrainingBatch> batch = loader_->Next();
-  const absl::StatusOr<bool> goes_on = GoesOn(
-      options_.group, reported_.ok() ? batch.status() : std::move(reported_));
+  const absl::StatusOr<bool> goes_on =
+      GoesOn(options_.context.group,
+             reported_.ok() ? batch.status() : std::move(reported_));
   if (!goes_on.ok()) {
     // An error of the group itself is not known to be one of all.
     all_failed_together_ = !absl::IsUnavailable(goes_on.status());
@@ -414,7 +417,9 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
   const absl::StatusOr<std::optional<TrainStepResult>> update =
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },
-          [&] { return train_step_->Run(*batch, state_.step, options_.stop); });
+          [&] {
+            return train_step_->Run(*batch, state_.step, options_.context.stop);
+          });
   ETC_RETURN_IF_ERROR(update.status());
   if (!update->has_value()) {
     return false;
@@ -514,7 +519,7 @@ absl::Status Trainer::WriteCheckpoint() {
 
 void Trainer::ReportStore() {
   for (const std::string& message : store_.TakeMessages()) {
-    options_.reporter->Message(message);
+    options_.context.Message(message);
   }
 }
 

@@ -81,7 +81,8 @@ inline void RunDemo(const std::string& task, const std::string& train,
   EXPECT_TRUE(made.ok()) << made.status();
   std::ostringstream progress;
   StreamReporter reporter(&progress, StreamReporter::Style::kLines);
-  const auto result = Finetune(config, **made, {.reporter = &reporter});
+  const auto result =
+      Finetune(config, **made, {.context = {.reporter = &reporter}});
   EXPECT_TRUE(result.ok()) << result.status();
 }
 

@@ -87,9 +87,9 @@ class GridRunTest : public RealetcTest {
     }
     return FinetuneGrid(*config,
                         {.resume = resume,
-                         .reporter = reporter,
-                         .stop = &reporter->stop,
-                         .group = group},
+                         .context = {.reporter = reporter,
+                                     .stop = &reporter->stop,
+                                     .group = group}},
                         [](const std::string&) {});
   }
 

@@ -429,8 +429,8 @@ TEST(CudaCheckpointTest, IsEvaluatedOnEitherDevice) {
         {.checkpoint = directory.File("seed-1/checkpoints/last"),
          .data = {data},
          .device = device,
-         .reporter = &reporter,
-         .warn = [](const std::string& warning) { ADD_FAILURE() << warning; }});
+         .warn = [](const std::string& warning) { ADD_FAILURE() << warning; },
+         .context = {.reporter = &reporter}});
     EXPECT_TRUE(result.ok()) << result.status();
     EXPECT_THAT(reporter.messages, Contains(HasSubstr("--device is ")));
     return result.ok() ? result->evaluation.predictions->FileContents() : "";

@@ -104,9 +104,9 @@ class DistributedRunTest : public ToyRunTest {
     task.killed_after = place.rank == victim_ ? killed_after_ : -1;
     const auto result = Finetune(*config, task,
                                  {.resume = resume,
-                                  .reporter = reporter,
-                                  .stop = &reporter->stop,
-                                  .group = group.get()});
+                                  .context = {.reporter = reporter,
+                                              .stop = &reporter->stop,
+                                              .group = group.get()}});
     made_ = task.made;
     if (group != nullptr) {
       group->Leave(result.status());

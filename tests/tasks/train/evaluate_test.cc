@@ -131,7 +131,8 @@ TEST_F(EvaluateTest, ScoresWhatTheTaskScores) {
 TEST_F(EvaluateTest, EndsWhenStopped) {
   const std::atomic<bool> stop = true;
   EXPECT_TRUE(absl::IsCancelled(
-      Evaluate(model_.get(), *task_, *records_, {.stop = &stop}).status()));
+      Evaluate(model_.get(), *task_, *records_, {.context = {.stop = &stop}})
+          .status()));
 }
 
 // A score of weights that are not numbers says nothing.

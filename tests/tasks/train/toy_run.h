@@ -124,9 +124,9 @@ inline absl::StatusOr<FinetuneResult> RunToy(const nlohmann::json& json,
     return config.status();
   }
   const ToyTask task(config->model);
-  return Finetune(
-      *config, task,
-      {.resume = resume, .reporter = reporter, .stop = &reporter->stop});
+  return Finetune(*config, task,
+                  {.resume = resume,
+                   .context = {.reporter = reporter, .stop = &reporter->stop}});
 }
 
 }  // namespace etc

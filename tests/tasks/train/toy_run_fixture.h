@@ -42,11 +42,11 @@ class ToyRunTest : public testing::Test {
     ToyTask task(config->model);
     task.nan_record = nan_record_;
     task.nan_logits_record = nan_logits_record_;
-    return Finetune(*config, task,
-                    {.resume = resume,
-                     .allow_changes = allow_changes_,
-                     .reporter = reporter,
-                     .stop = &reporter->stop});
+    return Finetune(
+        *config, task,
+        {.resume = resume,
+         .allow_changes = allow_changes_,
+         .context = {.reporter = reporter, .stop = &reporter->stop}});
   }
 
   // Makes `record` of the training data one that cannot be read.

@@ -60,8 +60,7 @@ class TrainableModelTest : public testing::Test {
          .evaluator = &evaluator,
          .directory = temporary_.File(name),
          .resume = resume,
-         .reporter = reporter,
-         .stop = &reporter->stop});
+         .context = {.reporter = reporter, .stop = &reporter->stop}});
   }
 
   std::string Last(const std::string& name) const {
