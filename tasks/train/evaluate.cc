@@ -67,57 +67,86 @@ absl::StatusOr<std::vector<torch::Tensor>> FiniteLogits(TrainableModel* model,
   return logits;
 }
 
-// One batch for each rank.
-struct Round {
-  // Batches of the round; on rank 0 alone.
+// One batch for each rank, and this rank's logits.
+struct ComputedBatches {
+  // On rank 0 those of all ranks, in their order; else its own.
   std::vector<Batch> batches;
   size_t num_batches = 0;
   int64_t num_examples = 0;
-  std::vector<torch::Tensor> logits;  // of this process's batch
+  std::vector<torch::Tensor> logits;
 };
 
-// An evaluation: rank r runs batch r of each round.
+// An evaluation, from the first record to the scores: rank r runs batch r of
+// each round, and rank 0 gathers the logits.
 class EvaluationRun {
  public:
-  EvaluationRun(TrainableModel* model, const ExampleSource& records,
-                const EvaluateOptions& options)
+  EvaluationRun(TrainableModel* model, const Task& task,
+                const ExampleSource& records, const EvaluateOptions& options)
       : model_(model),
         options_(options),
         device_(DeviceOf(model->NamedParameters())),
+        num_records_(records.size()),
         loader_(&records, {.batch_size = options.batch_size,
                            .workers = options.workers,
                            .on_bad_record = options.on_bad_record,
                            .predicts = options.predicts,
                            .max_prefetch_bytes = options.max_prefetch_bytes,
                            .stop = options.context.stop,
-                           .group = DataGroupOf(options.context.group)}) {}
+                           .group = DataGroupOf(options.context.group)}) {
+    evaluation_.predictions = task.MakePredictions();
+  }
 
-  // Adds the predictions of the next batches; false at the end.
-  absl::StatusOr<bool> Next(Evaluation* evaluation);
-  // Scores all, with the same result on all ranks.
-  absl::Status Score(Evaluation* evaluation);
+  // Runs all of it, once.
+  absl::StatusOr<Evaluation> Run();
 
  private:
   int64_t rank() const { return options_.context.rank(); }
-  absl::Status Compute(Round* round);
-  // The logits of all batches of a round, in their order.
-  absl::StatusOr<std::vector<std::vector<torch::Tensor>>> LogitsOfAll(
-      const Round& round);
+  // Adds the predictions of the next batches; false at the end.
+  absl::StatusOr<bool> AddNext();
+  // Makes this rank's batch and its logits.
+  absl::Status Compute(ComputedBatches* computed);
+  // The logits of all ranks' batches, in their order; on rank 0 alone.
+  absl::StatusOr<std::vector<std::vector<torch::Tensor>>> GatherLogits(
+      const ComputedBatches& computed);
+  // Scores all predictions, with the same result on all ranks.
+  absl::Status Score();
 
+  const double begin_ = SteadySeconds();
   TrainableModel* const model_;
   const EvaluateOptions& options_;
   const torch::Device device_;
+  const int64_t num_records_;
   EvaluationLoader loader_;
+  Evaluation evaluation_;
 };
 
-absl::Status EvaluationRun::Compute(Round* round) {
+absl::StatusOr<Evaluation> EvaluationRun::Run() {
+  const torch::NoGradGuard no_grad;
+  const EvaluationMode mode(model_);
+  const StopGuard guard(options_.context.stop);
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(const bool added, AddNext());
+    if (!added) {
+      break;
+    }
+    if (options_.context.reporter != nullptr) {
+      options_.context.reporter->Evaluating(
+          {.examples = evaluation_.num_examples, .num_records = num_records_});
+    }
+  }
+  ETC_RETURN_IF_ERROR(Score());
+  evaluation_.seconds = SteadySeconds() - begin_;
+  return std::move(evaluation_);
+}
+
+absl::Status EvaluationRun::Compute(ComputedBatches* computed) {
   // Collective operations come first.
   ETC_ASSIGN_OR_RETURN(EvaluationRound examples, loader_.Next());
   if (options_.context.is_stopped()) {
     return Cancelled();
   }
-  round->num_batches = examples.batches.size();
-  round->num_examples = examples.num_examples;
+  computed->num_batches = examples.batches.size();
+  computed->num_examples = examples.num_examples;
   for (size_t turn = 0; turn < examples.batches.size(); ++turn) {
     const bool is_own = static_cast<int64_t>(turn) == rank();
     if (!is_own && rank() != 0) {
@@ -126,56 +155,56 @@ absl::Status EvaluationRun::Compute(Round* round) {
     Batch batch = MakeBatch(std::move(examples.batches[turn]),
                             is_own ? device_ : torch::kCPU);
     if (is_own) {
-      ETC_ASSIGN_OR_RETURN(round->logits, FiniteLogits(model_, batch));
+      ETC_ASSIGN_OR_RETURN(computed->logits, FiniteLogits(model_, batch));
     }
-    round->batches.push_back(std::move(batch));
+    computed->batches.push_back(std::move(batch));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::vector<torch::Tensor>>>
-EvaluationRun::LogitsOfAll(const Round& round) {
+EvaluationRun::GatherLogits(const ComputedBatches& computed) {
   if (options_.context.group == nullptr) {
-    return std::vector<std::vector<torch::Tensor>>{round.logits};
+    return std::vector<std::vector<torch::Tensor>>{computed.logits};
   }
   ETC_ASSIGN_OR_RETURN(
       const std::vector<std::string> all,
-      options_.context.group->Gather(TensorsToBytes(round.logits)));
+      options_.context.group->Gather(TensorsToBytes(computed.logits)));
   std::vector<std::vector<torch::Tensor>> logits;
-  for (size_t turn = 0; turn < round.num_batches && rank() == 0; ++turn) {
+  for (size_t turn = 0; turn < computed.num_batches && rank() == 0; ++turn) {
     logits.push_back(TensorsFromBytes(all[turn]));
   }
   return logits;
 }
 
-absl::StatusOr<bool> EvaluationRun::Next(Evaluation* evaluation) {
-  Round round;
-  const absl::Status computed = NamingOutOfMemory(
-      [&] { return WhatIsDone(options_); }, [&] { return Compute(&round); });
-  ETC_RETURN_IF_ERROR(options_.context.Agree(computed));
-  if (round.num_batches == 0) {
+absl::StatusOr<bool> EvaluationRun::AddNext() {
+  ComputedBatches computed;
+  ETC_RETURN_IF_ERROR(options_.context.Agree(
+      NamingOutOfMemory([&] { return WhatIsDone(options_); },
+                        [&] { return Compute(&computed); })));
+  if (computed.num_batches == 0) {
     return false;
   }
-  ETC_ASSIGN_OR_RETURN(const auto logits, LogitsOfAll(round));
+  ETC_ASSIGN_OR_RETURN(const auto logits, GatherLogits(computed));
   for (size_t turn = 0; turn < logits.size(); ++turn) {
-    evaluation->predictions->Add(round.batches[turn], logits[turn]);
+    evaluation_.predictions->Add(computed.batches[turn], logits[turn]);
   }
-  evaluation->num_examples += round.num_examples;
+  evaluation_.num_examples += computed.num_examples;
   return true;
 }
 
-absl::Status EvaluationRun::Score(Evaluation* evaluation) {
+absl::Status EvaluationRun::Score() {
   if (rank() == 0) {
-    evaluation->metrics = evaluation->predictions->Score();
+    evaluation_.metrics = evaluation_.predictions->Score();
   }
-  evaluation->skipped = loader_.skipped();
+  evaluation_.skipped = loader_.skipped();
   if (options_.context.group == nullptr) {
     return absl::OkStatus();
   }
   // Names, and values to the bit.
   std::string names;
   std::vector<double> values;
-  for (const auto& [name, value] : evaluation->metrics) {
+  for (const auto& [name, value] : evaluation_.metrics) {
     absl::StrAppend(&names, name, "\n");
     values.push_back(value);
   }
@@ -186,36 +215,11 @@ absl::Status EvaluationRun::Score(Evaluation* evaluation) {
   values.resize(first.size());
   const torch::Tensor numbers = torch::tensor(values, torch::kFloat64);
   ETC_RETURN_IF_ERROR(options_.context.group->Broadcast({numbers}));
-  evaluation->metrics.clear();
+  evaluation_.metrics.clear();
   for (size_t i = 0; i < first.size(); ++i) {
-    evaluation->metrics.emplace_back(first[i], numbers.data_ptr<double>()[i]);
+    evaluation_.metrics.emplace_back(first[i], numbers.data_ptr<double>()[i]);
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<Evaluation> EvaluateWithinMemory(
-    TrainableModel* model, const Task& task, const ExampleSource& records,
-    const EvaluateOptions& options) {
-  const torch::NoGradGuard no_grad;
-  const EvaluationMode mode(model);
-  const double begin = SteadySeconds();
-  Evaluation evaluation;
-  evaluation.predictions = task.MakePredictions();
-  EvaluationRun run(model, records, options);
-  const StopGuard guard(options.context.stop);
-  while (true) {
-    ETC_ASSIGN_OR_RETURN(const bool added, run.Next(&evaluation));
-    if (!added) {
-      break;
-    }
-    if (options.context.reporter != nullptr) {
-      options.context.reporter->Evaluating(
-          {.examples = evaluation.num_examples, .num_records = records.size()});
-    }
-  }
-  ETC_RETURN_IF_ERROR(run.Score(&evaluation));
-  evaluation.seconds = SteadySeconds() - begin;
-  return evaluation;
 }
 
 }  // namespace
@@ -232,18 +236,7 @@ absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
                                     const EvaluateOptions& options) {
   return NamingOutOfMemory(
       [&] { return WhatIsDone(options); },
-      [&] { return EvaluateWithinMemory(model, task, records, options); });
-}
-
-absl::StatusOr<Evaluator::Result> TaskEvaluator::Evaluate(
-    TrainableModel* model) const {
-  ETC_ASSIGN_OR_RETURN(const Evaluation evaluation,
-                       etc::Evaluate(model, *task_, *records_, options_));
-  std::string contents = evaluation.predictions->FileContents();
-  return Result{.summary = evaluation,
-                .predictions = contents.empty() ? std::nullopt
-                                                : std::optional<std::string>(
-                                                      std::move(contents))};
+      [&] { return EvaluationRun(model, task, records, options).Run(); });
 }
 
 }  // namespace etc

@@ -4,10 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
-#include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tasks/config/config.h"
 #include "tasks/data/example_source.h"
@@ -19,34 +16,16 @@
 
 namespace etc {
 
-// The numbers of one evaluation.
-struct EvaluationSummary {
+// A model's predictions for a data set, and their scores. With several ranks
+// rank 0 has the predictions and the skipped records, and all have the scores.
+struct Evaluation {
   // The scores; empty if the data have no answers.
   Metrics metrics;
   int64_t num_examples = 0;
   SkippedRecords skipped;
   double seconds = 0;
-};
-
-// Scores a model between two updates of its training.
-class Evaluator {
- public:
-  virtual ~Evaluator() = default;
-
-  struct Result {
-    EvaluationSummary summary;
-    // Contents of predictions.json in the checkpoint; nothing: it has no such
-    // file.
-    std::optional<std::string> predictions;
-  };
-  // Evaluates the model as it is now, without dropout and gradients. Its mode
-  // is afterwards what it was.
-  //   kCancelled  the run is being stopped
-  //   kAborted    the model's output is infinite or not a number
-  virtual absl::StatusOr<Result> Evaluate(TrainableModel* model) const = 0;
-
-  // The name of the metric by which checkpoints are compared; larger is better.
-  virtual std::string main_metric() const = 0;
+  // Null: the model predicts nothing that has a file.
+  std::unique_ptr<TaskPredictions> predictions;
 };
 
 struct EvaluateOptions {
@@ -64,41 +43,17 @@ struct EvaluateOptions {
 // The fields of `config` that evaluations depend on.
 EvaluateOptions EvaluateOptionsFromConfig(const FinetuneConfig& config);
 
-// A model's predictions for a data set, and their scores. With several ranks
-// rank 0 has the predictions and the skipped records, and all have the scores.
-struct Evaluation : EvaluationSummary {
-  std::unique_ptr<TaskPredictions> predictions;
-};
-
 // Runs the model over the records in their order, on the device of its
 // parameters, without dropout and gradients. The model's mode is afterwards
 // what it was.
 //   kCancelled          the context says so
 //   kInvalidArgument    a bad record, with OnBadRecord::kError; an id that
-//   comes
-//                       again
+//                       comes again
 //   kAborted            a logit is infinite or not a number; names the record
 //   kResourceExhausted  out of memory
 absl::StatusOr<Evaluation> Evaluate(TrainableModel* model, const Task& task,
                                     const ExampleSource& records,
                                     const EvaluateOptions& options);
-
-// Evaluates on a task's data set. Its predictions are in the official format.
-class TaskEvaluator final : public Evaluator {
- public:
-  // `task` and `records` must outlive it, and what `options` point to.
-  TaskEvaluator(const Task* task, const ExampleSource* records,
-                const EvaluateOptions& options)
-      : task_(task), records_(records), options_(options) {}
-
-  absl::StatusOr<Result> Evaluate(TrainableModel* model) const override;
-  std::string main_metric() const override { return task_->main_metric(); }
-
- private:
-  const Task* const task_;
-  const ExampleSource* const records_;
-  const EvaluateOptions options_;
-};
 
 }  // namespace etc
 

@@ -156,21 +156,27 @@ struct SeedRunner {
   absl::StatusOr<RunResult> Run(int64_t seed, int64_t later_seeds) const {
     ETC_ASSIGN_OR_RETURN(const RunPlan plan,
                          PlanOf(config, data, {.seed = seed, .files = files}));
-    EvaluateOptions evaluate = EvaluateOptionsFromConfig(config);
-    evaluate.context = options.context;
-    const TaskEvaluator evaluator(&task, data.dev.get(), evaluate);
-    absl::StatusOr<RunResult> result = TrainOneSeed(
-        {.plan = plan,
-         .train = *data.train,
-         .make_model =
-             [this] { return TaskRunModel::Make(config, task, device); },
-         .evaluator = data.dev->size() > 0 ? &evaluator : nullptr,
-         .directory = SeedDirectory(config.output, seed),
-         .resume = options.resume,
-         .lock = claims.Find(SeedDirectory(config.output, seed)),
-         .allow_changes = options.allow_changes,
-         .context = options.context,
-         .later_steps = options.later_steps + later_seeds * plan.num_steps});
+    EvaluateOptions evaluation = EvaluateOptionsFromConfig(config);
+    evaluation.context = options.context;
+    const auto evaluate = [&](TrainableModel* model) {
+      return Evaluate(model, task, *data.dev, evaluation);
+    };
+    RunOptions run = {
+        .plan = plan,
+        .train = *data.train,
+        .make_model =
+            [this] { return MakeModelWithFiles(config, task, device); },
+        .main_metric = task.main_metric(),
+        .directory = SeedDirectory(config.output, seed),
+        .resume = options.resume,
+        .lock = claims.Find(SeedDirectory(config.output, seed)),
+        .allow_changes = options.allow_changes,
+        .context = options.context,
+        .later_steps = options.later_steps + later_seeds * plan.num_steps};
+    if (data.dev->size() > 0) {
+      run.evaluate = evaluate;
+    }
+    absl::StatusOr<RunResult> result = TrainOneSeed(run);
     if (!result.ok()) {
       return WithAdvice(result.status(), config, device);
     }

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -176,9 +179,9 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
   return CheckFinite(directory, model.Tensors());
 }
 
-absl::StatusOr<std::unique_ptr<RunModel>> TaskRunModel::Make(
-    const FinetuneConfig& config, const Task& task,
-    const torch::Device& device) {
+absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
+                                                  const Task& task,
+                                                  const torch::Device& device) {
   std::string vocabulary;
   TokenizerFiles tokenizer;
   if (const TokenizerConfig& named = config.tokenizer;
@@ -192,30 +195,34 @@ absl::StatusOr<std::unique_ptr<RunModel>> TaskRunModel::Make(
   if (config.data.sentences != kIcuSentences) {
     ETC_ASSIGN_OR_RETURN(punkt, ReadPunktFiles(config.data.sentences));
   }
-  // The constructor is private: make_unique cannot see it.
-  return std::unique_ptr<RunModel>(new TaskRunModel(
-      config, MakeTaskModel(config, task, device), std::move(vocabulary),
-      std::move(tokenizer.wordpiece), std::move(punkt)));
-}
-
-absl::StatusOr<std::vector<std::string>> TaskRunModel::LoadInitialWeights() {
-  if (config_.init.empty()) {
-    return std::vector<std::string>{"encoder and head: random weights"};
-  }
-  return etc::LoadInitialWeights(config_, model_);
-}
-
-absl::Status TaskRunModel::Save(const std::string& directory) const {
-  return WriteTaskModel({.config = config_,
-                         .model = model_,
-                         .vocabulary = vocabulary_,
-                         .punkt = punkt_.has_value() ? &*punkt_ : nullptr,
-                         .wordpiece = wordpiece_},
-                        directory);
-}
-
-absl::Status TaskRunModel::Load(const std::string& directory) {
-  return LoadTaskModelWeights(directory, config_, model_);
+  // A copy shares encoder and head with the model.
+  const TaskModel model = MakeTaskModel(config, task, device);
+  return ModelWithFiles{
+      .model = std::make_unique<TaskModel>(model),
+      .load_initial_weights =
+          [&config, model]() -> absl::StatusOr<std::vector<std::string>> {
+        if (config.init.empty()) {
+          return std::vector<std::string>{"encoder and head: random weights"};
+        }
+        return LoadInitialWeights(config, model);
+      },
+      .save =
+          [&config, model, vocabulary = std::move(vocabulary),
+           punkt = std::move(punkt),
+           wordpiece =
+               std::move(tokenizer.wordpiece)](const std::string& directory) {
+            return WriteTaskModel(
+                {.config = config,
+                 .model = model,
+                 .vocabulary = vocabulary,
+                 .punkt = punkt.has_value() ? &*punkt : nullptr,
+                 .wordpiece = wordpiece},
+                directory);
+          },
+      .load =
+          [&config, model](const std::string& directory) {
+            return LoadTaskModelWeights(directory, config, model);
+          }};
 }
 
 }  // namespace etc

@@ -3,11 +3,7 @@
 
 #include <torch/types.h>
 
-#include <memory>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -72,41 +68,14 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const TaskModel& model);
 
-// The model of a run of fine-tuning. WriteTaskModel writes its part of a
-// checkpoint directory.
-class TaskRunModel final : public RunModel {
- public:
-  // Reads the vocabulary and the tables of sentences, of which each checkpoint
-  // gets a copy, and makes a model as MakeTaskModel does. `config` must outlive
-  // it.
-  //   kNotFound  a file that `config` names is not there
-  static absl::StatusOr<std::unique_ptr<RunModel>> Make(
-      const FinetuneConfig& config, const Task& task,
-      const torch::Device& device);
-
-  TrainableModel* model() override { return &model_; }
-  absl::StatusOr<std::vector<std::string>> LoadInitialWeights() override;
-  absl::Status Save(const std::string& directory) const override;
-  absl::Status Load(const std::string& directory) override;
-
- private:
-  TaskRunModel(const FinetuneConfig& config, TaskModel model,
-               std::string vocabulary, WordPieceOptions wordpiece,
-               std::optional<PunktFiles> punkt)
-      : config_(config),
-        model_(std::move(model)),
-        vocabulary_(std::move(vocabulary)),
-        wordpiece_(std::move(wordpiece)),
-        punkt_(std::move(punkt)) {}
-
-  const FinetuneConfig& config_;
-  TaskModel model_;
-  // Contents of the file; empty if the task needs none.
-  const std::string vocabulary_;
-  const WordPieceOptions wordpiece_;
-  // The tables of data.sentences; nothing if that is "icu".
-  const std::optional<PunktFiles> punkt_;
-};
+// Makes the model of a run as MakeTaskModel does. Reads the vocabulary and the
+// tables of sentences, of which each checkpoint gets a copy: WriteTaskModel
+// writes its part of the directory, LoadInitialWeights takes the weights of
+// `config.init`. `config` must outlive the result.
+//   kNotFound  a file that `config` names is not there
+absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
+                                                  const Task& task,
+                                                  const torch::Device& device);
 
 }  // namespace etc
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,17 @@ struct RunOptions {
   const ExampleSource& train;
   // Makes the model, with random weights from LibTorch's generator. Called
   // once, when the generator has been seeded for the run.
-  std::function<absl::StatusOr<std::unique_ptr<RunModel>>()> make_model;
-  // Null: the run is never evaluated.
-  const Evaluator* evaluator = nullptr;
+  std::function<absl::StatusOr<ModelWithFiles>()> make_model;
+  // Evaluates the model as it is between two updates, without dropout and
+  // gradients; its mode is afterwards what it was. A checkpoint gets
+  // predictions.json if there are predictions that have a file. Empty: the run
+  // is never evaluated.
+  //   kCancelled  the run is being stopped
+  //   kAborted    the model's output is infinite or not a number
+  std::function<absl::StatusOr<Evaluation>(TrainableModel* model)> evaluate =
+      nullptr;
+  // The name of the metric by which checkpoints are compared; larger is better.
+  std::string main_metric = "";
   // Gets checkpoints/, metrics.jsonl and lock.
   std::string directory;
   // Go on from the last checkpoint in the directory, if there is one. Without

@@ -73,7 +73,7 @@ absl::Status RunReport::ReportUpdate(int64_t step,
 }
 
 absl::Status RunReport::ReportEvaluation(const TrainingState& state,
-                                         const EvaluationSummary& evaluation) {
+                                         const Evaluation& evaluation) {
   nlohmann::ordered_json scores = nlohmann::ordered_json::object();
   for (const auto& [name, value] : evaluation.metrics) {
     scores[name] = value;
@@ -83,7 +83,7 @@ absl::Status RunReport::ReportEvaluation(const TrainingState& state,
                                   {"examples", evaluation.num_examples},
                                   {"seconds", evaluation.seconds}}));
   // The other scores are in the log.
-  const std::string main = options_.evaluator->main_metric();
+  const std::string& main = options_.main_metric;
   std::string comparison;
   if (state.best_step == state.step) {
     comparison = ", the best so far";

@@ -32,7 +32,7 @@ class RunReport {
                             const Times& times, const SkippedRecords& skipped);
   // `state` is that after the evaluation.
   absl::Status ReportEvaluation(const TrainingState& state,
-                                const EvaluationSummary& evaluation);
+                                const Evaluation& evaluation);
 
   // Puts the lines so far on disk.
   absl::Status Sync() { return log_.Sync(); }

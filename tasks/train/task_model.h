@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -78,28 +79,26 @@ class EvaluationMode {
   const bool was_training_;
 };
 
-// The model of a run together with its files: the weights that a new run starts
-// from, and the model's part of a checkpoint directory.
-class RunModel {
- public:
-  virtual ~RunModel() = default;
-
-  // Lives as long as this object.
-  virtual TrainableModel* model() = 0;
+// A model to be trained, and its files: the weights that a new run starts from,
+// and the model's part of a checkpoint directory. The functions work on
+// `model`.
+struct ModelWithFiles {
+  std::unique_ptr<TrainableModel> model;
 
   // Replaces the random weights of a new model by those that the run starts
   // from, if there are any. Returns what was loaded, a line each, for people to
   // read.
-  virtual absl::StatusOr<std::vector<std::string>> LoadInitialWeights() = 0;
+  std::function<absl::StatusOr<std::vector<std::string>>()>
+      load_initial_weights;
 
   // Writes the parameters, and all else that is needed to use the model, into
   // the directory of a checkpoint.
-  virtual absl::Status Save(const std::string& directory) const = 0;
+  std::function<absl::Status(const std::string& directory)> save;
 
-  // Replaces the parameters by those that Save wrote into `directory`.
+  // Replaces the parameters by those that `save` wrote into `directory`.
   //   kInvalidArgument  tensors are missing, too many or of another shape, or
   //                     have an element that is infinite or not a number
-  virtual absl::Status Load(const std::string& directory) = 0;
+  std::function<absl::Status(const std::string& directory)> load;
 };
 
 // Prefixes of the names of the encoder's and the head's tensors in a

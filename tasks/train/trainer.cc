@@ -77,8 +77,7 @@ class Trainer {
   absl::Status WithLast(const absl::Status& error, bool has_all_updates) const;
   absl::Status Evaluate();
   // Adds the files of an evaluation to the last checkpoint.
-  absl::Status AddEvaluation(const std::optional<std::string>& predictions,
-                             bool is_best);
+  absl::Status AddEvaluation(const Evaluation& evaluation, bool is_best);
   absl::Status WriteFiles(const std::string& directory) const;
   absl::Status WriteCheckpoint();
   absl::Status Save();
@@ -97,7 +96,7 @@ class Trainer {
   std::optional<RunLock> lock_;  // of the first process, unless it has one
   CheckpointStore store_;
 
-  std::unique_ptr<RunModel> model_;
+  ModelWithFiles model_;
   std::unique_ptr<OptimizerShards> shards_;  // null: it is not sharded
   std::unique_ptr<TrainStep> train_step_;
   // The state of all ranks, on rank 0, while a checkpoint is read or written.
@@ -129,7 +128,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
   ETC_RETURN_IF_ERROR(
       BroadcastStart(options.context.group,
-                 {.parameters = trainer->model_->model()->NamedParameters(),
+                 {.parameters = trainer->model_.model->NamedParameters(),
                   .optimizer_state = &trainer->optimizer_state_,
                   .shards = trainer->shards_.get(),
                   .state = &trainer->state_,
@@ -157,7 +156,7 @@ absl::Status Trainer::TakeLock() {
 absl::Status Trainer::MakeModel() {
   torch::manual_seed(CombineSeeds({static_cast<uint64_t>(plan_.seed)}));
   ETC_ASSIGN_OR_RETURN(model_, options_.make_model());
-  const NamedTensors parameters = model_->model()->NamedParameters();
+  const NamedTensors parameters = model_.model->NamedParameters();
   if (plan_.shard_optimizer && options_.context.group != nullptr) {
     shards_ =
         std::make_unique<OptimizerShards>(parameters, options_.context.group);
@@ -167,7 +166,7 @@ absl::Status Trainer::MakeModel() {
       MakeOptimizer(plan_.optimizer,
                     shards_ != nullptr ? shards_->own() : parameters));
   train_step_ = std::make_unique<TrainStep>(
-      model_->model(), std::move(optimizer),
+      model_.model.get(), std::move(optimizer),
       TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
                          .schedule = plan_.schedule,
                          .seed = plan_.seed,
@@ -212,7 +211,7 @@ absl::Status Trainer::TakeOverDirectory() {
 
 absl::Status Trainer::StartFresh() {
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
-                       model_->LoadInitialWeights());
+                       model_.load_initial_weights());
   for (const std::string& message : messages) {
     options_.context.Message(message);
   }
@@ -233,7 +232,7 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
       const std::vector<SettingChange> changes,
       CheckSameSettings(has_settings ? evaluated->settings : saved.settings,
                         plan_.settings, options_.allow_changes));
-  ETC_RETURN_IF_ERROR(model_->Load(checkpoint));
+  ETC_RETURN_IF_ERROR(model_.load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   optimizer_state_ = std::move(saved.optimizer);
   state_ = evaluated.has_value() ? evaluated->state : std::move(saved.state);
@@ -255,7 +254,7 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
 }
 
 bool Trainer::EvaluationIsDue() const {
-  if (options_.evaluator == nullptr || state_.evaluated_step == state_.step) {
+  if (options_.evaluate == nullptr || state_.evaluated_step == state_.step) {
     return false;
   }
   return state_.step == plan_.num_steps ||
@@ -440,8 +439,8 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
 }
 
 absl::Status Trainer::Evaluate() {
-  const absl::StatusOr<Evaluator::Result> evaluation =
-      options_.evaluator->Evaluate(model_->model());
+  const absl::StatusOr<Evaluation> evaluation =
+      options_.evaluate(model_.model.get());
   if (!evaluation.ok()) {
     return absl::Status(
         evaluation.status().code(),
@@ -451,21 +450,24 @@ absl::Status Trainer::Evaluate() {
                      store_.last().value_or(options_.directory),
                      ": the same command with --resume goes on from there"));
   }
-  const bool is_best = SetScores(evaluation->summary.metrics,
-                                 options_.evaluator->main_metric(), &state_);
+  const bool is_best =
+      SetScores(evaluation->metrics, options_.main_metric, &state_);
   return InFirst([&]() -> absl::Status {
-    ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, evaluation->summary));
+    ETC_RETURN_IF_ERROR(report_->ReportEvaluation(state_, *evaluation));
     state_.metrics_bytes = report_->metrics_bytes();
-    return AddEvaluation(evaluation->predictions, is_best);
+    return AddEvaluation(*evaluation, is_best);
   });
 }
 
-absl::Status Trainer::AddEvaluation(
-    const std::optional<std::string>& predictions, bool is_best) {
+absl::Status Trainer::AddEvaluation(const Evaluation& evaluation,
+                                    bool is_best) {
   ETC_RETURN_IF_ERROR(report_->Sync());
   const std::string last = *store_.last();
-  if (predictions.has_value()) {
-    ETC_RETURN_IF_ERROR(WriteFileAtomically(last + kPredictions, *predictions));
+  const std::string predictions = evaluation.predictions == nullptr
+                                      ? ""
+                                      : evaluation.predictions->FileContents();
+  if (!predictions.empty()) {
+    ETC_RETURN_IF_ERROR(WriteFileAtomically(last + kPredictions, predictions));
   }
   // The last file, because a checkpoint with it counts as evaluated.
   ETC_RETURN_IF_ERROR(
@@ -477,7 +479,7 @@ absl::Status Trainer::AddEvaluation(
 }
 
 absl::Status Trainer::WriteFiles(const std::string& directory) const {
-  ETC_RETURN_IF_ERROR(model_->Save(directory));
+  ETC_RETURN_IF_ERROR(model_.save(directory));
   return WriteTrainingState(
       {.state = state_,
        .settings = plan_.settings,

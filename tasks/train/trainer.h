@@ -12,9 +12,9 @@ namespace etc {
 //
 // Every `evaluate_every` updates and at the end the model is saved and then
 // evaluated; it is also saved every `checkpoint_every` updates and at a stop. A
-// checkpoint holds the files of RunModel::Save, training_state.safetensors and,
-// once it was evaluated, evaluation.json and the evaluator's predictions.json.
-// CheckpointStore has the last and the best one.
+// checkpoint holds the files of ModelWithFiles::save,
+// training_state.safetensors and, once it was evaluated, evaluation.json and
+// predictions.json. CheckpointStore has the last and the best one.
 //
 // An error in mid-training, as in a record that is reached then, saves the
 // updates before it, too, by rank 0 alone and without waiting for others; the

@@ -125,63 +125,57 @@ class MaskedModel final : public TrainableModel {
       "output", torch::nn::Linear(kHidden, kToyTokens));
 };
 
-// Its part of a checkpoint is one file of weights.
-class MaskedRunModel final : public RunModel {
- public:
-  TrainableModel* model() override { return &model_; }
-  absl::StatusOr<std::vector<std::string>> LoadInitialWeights() override {
-    return std::vector<std::string>{"masked model: random weights"};
-  }
-  absl::Status Save(const std::string& directory) const override {
-    return WriteTensors(directory + "/model.safetensors",
-                        model_.NamedParameters(), {});
-  }
-  absl::Status Load(const std::string& directory) override {
-    ETC_ASSIGN_OR_RETURN(const TensorReader reader,
-                         TensorReader::Open(directory + "/model.safetensors"));
-    return LoadTensors(reader, model_.NamedParameters(), NameMatch::kBoth)
-        .status();
-  }
+// The model's part of a checkpoint is one file of weights.
+inline ModelWithFiles MakeMaskedModel() {
+  auto owned = std::make_unique<MaskedModel>();
+  MaskedModel* const model = owned.get();
+  return {.model = std::move(owned),
+          .load_initial_weights =
+              [] {
+                return std::vector<std::string>{"masked model: random weights"};
+              },
+          .save =
+              [model](const std::string& directory) {
+                return WriteTensors(directory + "/model.safetensors",
+                                    model->NamedParameters(), {});
+              },
+          .load = [model](const std::string& directory) -> absl::Status {
+            ETC_ASSIGN_OR_RETURN(
+                const TensorReader reader,
+                TensorReader::Open(directory + "/model.safetensors"));
+            return LoadTensors(reader, model->NamedParameters(),
+                               NameMatch::kBoth)
+                .status();
+          }};
+}
 
- private:
-  MaskedModel model_;
-};
-
-// The share of masked tokens that the model tells. It writes no predictions.
-class MaskedEvaluator final : public Evaluator {
- public:
-  explicit MaskedEvaluator(const ExampleSource* source) : source_(source) {}
-
-  absl::StatusOr<Result> Evaluate(TrainableModel* model) const override {
-    const torch::NoGradGuard no_grad;
-    const EvaluationMode mode(model);
-    EvaluationLoader loader(source_, {.batch_size = 5});
-    Result result;
-    int64_t correct = 0;
-    while (true) {
-      ETC_ASSIGN_OR_RETURN(EvaluationRound round, loader.Next());
-      if (round.batches.empty()) {
-        break;
-      }
-      const Batch batch = MakeBatch(std::move(round.batches.front()));
-      const torch::Tensor tokens = model->Forward(batch)[0].argmax(1);
-      for (int64_t i = 0; i < batch.size(); ++i) {
-        const auto& example = static_cast<const MaskedExample&>(
-            *batch.examples[static_cast<size_t>(i)]);
-        correct += tokens[i].item<int64_t>() == example.token ? 1 : 0;
-      }
-      result.summary.num_examples += batch.size();
+// The share of masked tokens that the model tells, without predictions.
+inline absl::StatusOr<Evaluation> EvaluateMasked(TrainableModel* model,
+                                                 const ExampleSource& source) {
+  const torch::NoGradGuard no_grad;
+  const EvaluationMode mode(model);
+  EvaluationLoader loader(&source, {.batch_size = 5});
+  Evaluation evaluation;
+  int64_t correct = 0;
+  while (true) {
+    ETC_ASSIGN_OR_RETURN(EvaluationRound round, loader.Next());
+    if (round.batches.empty()) {
+      break;
     }
-    result.summary.metrics = {
-        {"accuracy", static_cast<double>(correct) /
-                         static_cast<double>(result.summary.num_examples)}};
-    return result;
+    const Batch batch = MakeBatch(std::move(round.batches.front()));
+    const torch::Tensor tokens = model->Forward(batch)[0].argmax(1);
+    for (int64_t i = 0; i < batch.size(); ++i) {
+      const auto& example = static_cast<const MaskedExample&>(
+          *batch.examples[static_cast<size_t>(i)]);
+      correct += tokens[i].item<int64_t>() == example.token ? 1 : 0;
+    }
+    evaluation.num_examples += batch.size();
   }
-  std::string main_metric() const override { return "accuracy"; }
-
- private:
-  const ExampleSource* const source_;
-};
+  evaluation.metrics = {
+      {"accuracy", static_cast<double>(correct) /
+                       static_cast<double>(evaluation.num_examples)}};
+  return evaluation;
+}
 
 }  // namespace etc
 

@@ -1,8 +1,7 @@
 // The trainer with a model that is no TaskModel, and with examples that differ
 // from epoch to epoch: it learns; its checkpoints hold what it and the trainer
 // write; a run that was stopped in the middle of an epoch goes on to the very
-// bits of one that was not. So pre-training needs nothing but another
-// TrainableModel. Dropout is on.
+// bits of one that was not. Dropout is on.
 
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -50,14 +49,15 @@ class TrainableModelTest : public testing::Test {
   absl::StatusOr<RunResult> Run(const RunPlan& plan, const std::string& name,
                                 FakeReporter* reporter, bool resume = false) {
     const CachedSource train(&records_, /*max_bytes=*/1 << 20);
-    const MaskedEvaluator evaluator(&records_);
     return TrainOneSeed(
         {.plan = plan,
          .train = train,
-         .make_model = []() -> absl::StatusOr<std::unique_ptr<RunModel>> {
-           return std::make_unique<MaskedRunModel>();
-         },
-         .evaluator = &evaluator,
+         .make_model = MakeMaskedModel,
+         .evaluate =
+             [this](TrainableModel* model) {
+               return EvaluateMasked(model, records_);
+             },
+         .main_metric = "accuracy",
          .directory = temporary_.File(name),
          .resume = resume,
          .context = {.reporter = reporter, .stop = &reporter->stop}});
