@@ -45,7 +45,7 @@ struct OpenedTask {
 struct PreparedSetting {
   GridSetting setting;
   std::shared_ptr<const OpenedTask> opened;  // null once it has been run
-  int64_t num_steps = 0;                     // of all seeds
+  CheckedRuns checked;
 };
 
 bool HaveSameTask(const FinetuneConfig& a, const FinetuneConfig& b) {
@@ -106,7 +106,7 @@ class Warnings {
 };
 
 absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
-                                         FinetuneOptions options,
+                                         const FinetuneOptions& options,
                                          Warnings warnings) {
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
   ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
@@ -121,13 +121,12 @@ absl::StatusOr<GridResult> FinetuneAlone(FinetuneConfig config,
   }));
   // Before the data are read, which may take long.
   ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
-  options.claims = &claims;
   ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTraining(&config));
   warnings.Add(setup.warnings);
   GridResult grid = {.main_metric = setup.task->main_metric(),
                      .settings = {SettingResult()}};
   ETC_ASSIGN_OR_RETURN(grid.settings.front().result,
-                       Finetune(config, *setup.task, options));
+                       FinetuneClaimed(config, *setup.task, claims, options));
   grid.finished = grid.settings.front().result.finished;
   return grid;
 }
@@ -207,9 +206,10 @@ absl::Status GridRun::Prepare(GridSetting setting) {
   }
   result_.main_metric = main_metric;
   ETC_RETURN_IF_ERROR(OpenTask(std::move(setup), &prepared));
-  ETC_ASSIGN_OR_RETURN(prepared.num_steps,
-                       CheckRuns(config, *prepared.opened->data, options_));
-  later_steps_ += prepared.num_steps;
+  ETC_ASSIGN_OR_RETURN(
+      prepared.checked,
+      CheckRuns(config, prepared.opened->data.get(), options_));
+  later_steps_ += prepared.checked.num_steps;
   result_.settings.push_back({.name = name, .values = prepared.setting.values});
   settings_.push_back(std::move(prepared));
   return absl::OkStatus();
@@ -295,9 +295,6 @@ absl::StatusOr<std::vector<size_t>> GridRun::OrderOfSettings() const {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return progress[a + 1] > progress[b + 1];
   });
-  if (progress[order.front() + 1] != kNotBegun && !options_.resume) {
-    return HasRunAlready(settings_[order.front()].setting.config);
-  }
   return order;
 }
 
@@ -307,12 +304,12 @@ absl::Status GridRun::RunSetting(size_t index) {
   options_.context.Message(absl::StrCat("setting ", index + 1, " of ",
                                         settings_.size(), ": ",
                                         prepared.setting.name));
-  later_steps_ -= prepared.num_steps;
+  later_steps_ -= prepared.checked.num_steps;
   FinetuneOptions options = options_;
-  options.data = prepared.opened->data.get();
   options.later_steps = later_steps_;
   absl::StatusOr<FinetuneResult> run =
-      Finetune(prepared.setting.config, *prepared.opened->setup.task, options);
+      FinetuneChecked(prepared.setting.config, *prepared.opened->setup.task,
+                      prepared.checked, options);
   prepared.opened.reset();
   // All ranks have this error at the same place.
   if (absl::IsAborted(run.status())) {

@@ -115,11 +115,14 @@ absl::Status CheckInit(const FinetuneConfig& config) {
                                 found.unsupported));
 }
 
-}  // namespace
-
-absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
+// The quick checks, before data or a tokenizer are read.
+absl::Status CheckBeforeSetup(const FinetuneConfig& config) {
   ETC_RETURN_IF_ERROR(CheckModelInput(config));
-  ETC_RETURN_IF_ERROR(CheckInit(config));
+  return CheckInit(config);
+}
+
+// The setup of a configuration that was checked and is complete.
+absl::StatusOr<TaskSetup> MakeSetup(const FinetuneConfig& config) {
   TaskSetup setup;
   ETC_ASSIGN_OR_RETURN(setup.entry, FindTask(config.task));
   ETC_ASSIGN_OR_RETURN(setup.tokenizer, LoadTokenizer(config.tokenizer));
@@ -138,15 +141,20 @@ absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
   return setup;
 }
 
+}  // namespace
+
+absl::StatusOr<TaskSetup> SetUpTask(const FinetuneConfig& config) {
+  ETC_RETURN_IF_ERROR(CheckBeforeSetup(config));
+  return MakeSetup(config);
+}
+
 absl::StatusOr<TaskSetup> SetUpTraining(FinetuneConfig* config) {
-  // Data may take long to read, so quick checks come first.
-  ETC_RETURN_IF_ERROR(CheckModelInput(*config));
-  ETC_RETURN_IF_ERROR(CheckInit(*config));
+  ETC_RETURN_IF_ERROR(CheckBeforeSetup(*config));
   ETC_ASSIGN_OR_RETURN(const TaskEntry* entry, FindTask(config->task));
   if (entry->complete != nullptr) {
     ETC_RETURN_IF_ERROR(entry->complete(config));
   }
-  return SetUpTask(*config);
+  return MakeSetup(*config);
 }
 
 }  // namespace etc

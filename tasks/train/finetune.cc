@@ -35,36 +35,34 @@
 namespace etc {
 namespace {
 
-// The plan of a run on `data`, by which `inputs` are completed.
-absl::StatusOr<RunPlan> PlanOf(const FinetuneConfig& config,
-                               const RunData& data, RunInputs inputs) {
-  inputs.num_records = data.train->size();
-  inputs.num_examples = data.train->expected_examples();
-  return PlanRun(config, inputs);
-}
-
 // Checks that the model fits the memory, and that the training data fill a
 // batch, before the run writes anything to disk.
-absl::Status CheckFits(const FinetuneConfig& config, const RunData& data,
+absl::Status CheckFits(const FinetuneConfig& config,
                        const torch::Device& device,
-                       const FinetuneOptions& options) {
+                       const FinetuneOptions& options, RunData* data) {
   // Elsewhere it is not this memory that they take.
   if (device.is_cpu()) {
     ETC_RETURN_IF_ERROR(CheckModelFits(config));
   }
   const TrainingLoaderOptions loader = LoaderOptionsOf(config, /*seed=*/1);
-  return CheckFillsBatch(
-      *data.train, loader.batch_size,
+  if (loader.batch_size <= data->filled_batch) {
+    return absl::OkStatus();
+  }
+  const auto report = [&](int64_t records) {
+    if (options.context.reporter != nullptr) {
+      options.context.reporter->Counting(
+          {.records = records, .num_records = data->train->size()});
+    }
+  };
+  ETC_RETURN_IF_ERROR(CheckFillsBatch(
+      *data->train, loader.batch_size,
       {.on_bad_record = loader.on_bad_record,
        .stream = {.workers = loader.workers,
                   .max_prefetch_bytes = loader.max_prefetch_bytes,
                   .stop = options.context.stop},
-       .listener = [&](int64_t records) {
-         if (options.context.reporter != nullptr) {
-           options.context.reporter->Counting(
-               {.records = records, .num_records = data.train->size()});
-         }
-       }});
+       .listener = report}));
+  data->filled_batch = loader.batch_size;
+  return absl::OkStatus();
 }
 
 std::string DescribeRuns(const FinetuneConfig& config, const RunData& data,
@@ -141,56 +139,91 @@ absl::Status Summarize(const FinetuneConfig& config,
   });
 }
 
-// Joins the task, its data and its model to the trainer, for one seed at a
-// time. Everything referred to must outlive it.
-struct SeedRunner {
+// The runs of a configuration, one seed after the other. Everything referred to
+// must outlive it.
+struct SeedRuns {
   const FinetuneConfig& config;
   const Task& task;
   const RunData& data;
-  const RunFiles& files;
   const RunClaims& claims;
-  torch::Device device;
+  const RunDevice& device;
   const FinetuneOptions& options;
 
-  // `later_seeds` are to be run after it.
-  absl::StatusOr<RunResult> Run(int64_t seed, int64_t later_seeds) const {
-    ETC_ASSIGN_OR_RETURN(const RunPlan plan,
-                         PlanOf(config, data, {.seed = seed, .files = files}));
-    EvaluateOptions evaluation = EvaluateOptionsFromConfig(config);
-    evaluation.context = options.context;
-    const auto evaluate = [&](TrainableModel* model) {
-      return Evaluate(model, task, *data.dev, evaluation);
-    };
-    RunOptions run = {
-        .plan = plan,
-        .train = *data.train,
-        .make_model =
-            [this] { return MakeModelWithFiles(config, task, device); },
-        .main_metric = task.main_metric(),
-        .directory = SeedDirectory(config.output, seed),
-        .resume = options.resume,
-        .lock = claims.Find(SeedDirectory(config.output, seed)),
-        .allow_changes = options.allow_changes,
-        .context = options.context,
-        .later_steps = options.later_steps + later_seeds * plan.num_steps};
-    if (data.dev->size() > 0) {
-      run.evaluate = evaluate;
-    }
-    absl::StatusOr<RunResult> result = TrainOneSeed(run);
-    if (!result.ok()) {
-      return WithAdvice(result.status(), config, device);
-    }
-    return result;
-  }
+  // Says which runs these are; returns the files that they read.
+  absl::StatusOr<RunFiles> Announce(int64_t threads) const;
+  // Trains them, from plans to the summary.
+  absl::StatusOr<FinetuneResult> Train(const RunFiles& files) const;
+  // Trains one of them; `later_seeds` follow it.
+  absl::StatusOr<RunResult> TrainOne(const RunPlan& plan,
+                                     int64_t later_seeds) const;
+};
 
-  // Into the run's directory.
-  absl::Status WriteResult(const RunResult& run) const {
+absl::StatusOr<RunFiles> SeedRuns::Announce(int64_t threads) const {
+  ETC_ASSIGN_OR_RETURN(RunFiles files,
+                       FindRunFiles(config, OpeningListener(options.context),
+                                    DataGroupOf(options.context.group)));
+  options.context.Message(DescribeRuns(config, data, threads));
+  ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
+  options.context.Message(device.message);
+  return files;
+}
+
+absl::StatusOr<RunResult> SeedRuns::TrainOne(const RunPlan& plan,
+                                             int64_t later_seeds) const {
+  EvaluateOptions evaluation = EvaluateOptionsFromConfig(config);
+  evaluation.context = options.context;
+  const auto evaluate = [&](TrainableModel* model) {
+    return Evaluate(model, task, *data.dev, evaluation);
+  };
+  RunOptions run = {
+      .plan = plan,
+      .train = *data.train,
+      .make_model =
+          [this] { return MakeModelWithFiles(config, task, device.device); },
+      .main_metric = task.main_metric(),
+      .directory = SeedDirectory(config.output, plan.seed),
+      .resume = options.resume,
+      .lock = claims.Find(SeedDirectory(config.output, plan.seed)),
+      .allow_changes = options.allow_changes,
+      .context = options.context,
+      .later_steps = options.later_steps + later_seeds * plan.num_steps};
+  if (data.dev->size() > 0) {
+    run.evaluate = evaluate;
+  }
+  absl::StatusOr<RunResult> result = TrainOneSeed(run);
+  if (!result.ok()) {
+    return WithAdvice(result.status(), config, device.device);
+  }
+  return result;
+}
+
+absl::StatusOr<FinetuneResult> SeedRuns::Train(const RunFiles& files) const {
+  if (options.context.is_first()) {
+    // Left by a process that was killed while it wrote the summary.
+    ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
+  }
+  FinetuneResult result;
+  auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
+  for (const int64_t seed : config.train.seeds) {
+    options.context.Message(absl::StrCat("seed ", seed));
     ETC_ASSIGN_OR_RETURN(
         const RunPlan plan,
-        PlanOf(config, data, {.seed = run.seed, .files = files}));
-    return WriteRunResult(run, plan.settings);
+        PlanRun(config, {.seed = seed,
+                         .num_records = data.train->size(),
+                         .num_examples = data.train->expected_examples(),
+                         .files = files}));
+    ETC_ASSIGN_OR_RETURN(RunResult run, TrainOne(plan, --later_seeds));
+    result.runs.push_back(std::move(run));
+    if (!result.runs.back().finished) {
+      return result;
+    }
+    ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
+      return WriteRunResult(result.runs.back(), plan.settings);
+    }));
   }
-};
+  ETC_RETURN_IF_ERROR(Summarize(config, task.main_metric(), options, &result));
+  return result;
+}
 
 }  // namespace
 
@@ -239,72 +272,66 @@ absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
   return claims;
 }
 
-absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
-                                  const RunData& data,
-                                  const FinetuneOptions& options) {
-  ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
-  ETC_ASSIGN_OR_RETURN(const RunDevice device,
-                       JoinDevice(config, options.context.group));
-  ETC_RETURN_IF_ERROR(CheckFits(config, data, device.device, options));
-  const RunFiles files;  // decide nothing about the number of updates
-  ETC_ASSIGN_OR_RETURN(const RunPlan plan,
-                       PlanOf(config, data, {.files = files}));
-  return plan.num_steps * static_cast<int64_t>(config.train.seeds.size());
-}
-
 absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const Task& task,
                                         const FinetuneOptions& options) {
   ETC_RETURN_IF_ERROR(CheckSameStart(config, options));
   ETC_RETURN_IF_ERROR(CheckWithoutData(config, options));
+  ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
+  return FinetuneClaimed(config, task, claims, options);
+}
+
+absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
+                                               const Task& task,
+                                               const RunClaims& claims,
+                                               const FinetuneOptions& options) {
   ETC_ASSIGN_OR_RETURN(const RunDevice device,
                        JoinDevice(config, options.context.group));
-  RunClaims own;
-  if (options.claims == nullptr) {
-    ETC_ASSIGN_OR_RETURN(own, ClaimRuns(config, options));
-  }
   const CurrentDevice current(device.device);
   ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
-  std::unique_ptr<const RunData> opened;
-  if (options.data == nullptr) {
-    ETC_ASSIGN_OR_RETURN(opened,
-                         OpenRunData(config.data, task, options.context));
-  }
-  const RunData& data = options.data == nullptr ? *opened : *options.data;
-  ETC_ASSIGN_OR_RETURN(const RunFiles files,
-                       FindRunFiles(config, OpeningListener(options.context),
-                                    DataGroupOf(options.context.group)));
-  options.context.Message(DescribeRuns(config, data, threads));
-  ETC_RETURN_IF_ERROR(DescribeData(task, data, options.context));
-  options.context.Message(device.message);
-  ETC_RETURN_IF_ERROR(CheckFits(config, data, device.device, options));
-  if (options.context.is_first()) {
-    // Left by a process that was killed while it wrote the summary.
-    ETC_RETURN_IF_ERROR(RemoveAbandonedTemporaries(config.output));
-  }
-  const SeedRunner runner = {
-      .config = config,
-      .task = task,
-      .data = data,
-      .files = files,
-      .claims = options.claims == nullptr ? own : *options.claims,
-      .device = device.device,
-      .options = options};
-  FinetuneResult result;
-  auto later_seeds = static_cast<int64_t>(config.train.seeds.size());
-  for (const int64_t seed : config.train.seeds) {
-    options.context.Message(absl::StrCat("seed ", seed));
-    ETC_ASSIGN_OR_RETURN(RunResult run, runner.Run(seed, --later_seeds));
-    result.runs.push_back(std::move(run));
-    if (!result.runs.back().finished) {
-      return result;
-    }
-    ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&] {
-      return runner.WriteResult(result.runs.back());
-    }));
-  }
-  ETC_RETURN_IF_ERROR(Summarize(config, task.main_metric(), options, &result));
-  return result;
+  ETC_ASSIGN_OR_RETURN(const std::unique_ptr<RunData> data,
+                       OpenRunData(config.data, task, options.context));
+  const SeedRuns runs = {.config = config,
+                         .task = task,
+                         .data = *data,
+                         .claims = claims,
+                         .device = device,
+                         .options = options};
+  ETC_ASSIGN_OR_RETURN(const RunFiles files, runs.Announce(threads));
+  ETC_RETURN_IF_ERROR(CheckFits(config, device.device, options, data.get()));
+  return runs.Train(files);
+}
+
+absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
+                                      RunData* data,
+                                      const FinetuneOptions& options) {
+  CheckedRuns checked = {.data = data};
+  ETC_ASSIGN_OR_RETURN(checked.device,
+                       JoinDevice(config, options.context.group));
+  ETC_RETURN_IF_ERROR(CheckFits(config, checked.device.device, options, data));
+  const int64_t num_examples = data->train->expected_examples();
+  ETC_RETURN_IF_ERROR(
+      CheckHasUpdate(config, data->train->size(), num_examples));
+  checked.num_steps = NumStepsOf(config, num_examples) *
+                      static_cast<int64_t>(config.train.seeds.size());
+  return checked;
+}
+
+absl::StatusOr<FinetuneResult> FinetuneChecked(const FinetuneConfig& config,
+                                               const Task& task,
+                                               const CheckedRuns& checked,
+                                               const FinetuneOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const RunClaims claims, ClaimRuns(config, options));
+  const CurrentDevice current(checked.device.device);
+  ETC_ASSIGN_OR_RETURN(const int64_t threads, SetThreads(config.train.threads));
+  const SeedRuns runs = {.config = config,
+                         .task = task,
+                         .data = *checked.data,
+                         .claims = claims,
+                         .device = checked.device,
+                         .options = options};
+  ETC_ASSIGN_OR_RETURN(const RunFiles files, runs.Announce(threads));
+  return runs.Train(files);
 }
 
 }  // namespace etc

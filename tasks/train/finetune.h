@@ -10,6 +10,7 @@
 #include "tasks/config/config.h"
 #include "tasks/output/results.h"
 #include "tasks/task/task.h"
+#include "tasks/train/device.h"
 #include "tasks/train/open_data.h"
 #include "tasks/train/run.h"
 #include "tasks/train/run_claims.h"
@@ -31,13 +32,6 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options);
 
-// Returns the updates of all seeds, if Finetune() can begin them: checks
-// settings, data, device and memory as far as possible before the first update.
-// Errors as of Finetune().
-absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
-                                  const RunData& data,
-                                  const FinetuneOptions& options);
-
 // Fine-tunes as `config` describes: finds the device, sets the threads, opens
 // the data, trains once for each seed in <output>/seed-<seed> (see
 // TrainOneSeed), and puts the scores of all into <output>/summary.json. Errors
@@ -45,6 +39,35 @@ absl::StatusOr<int64_t> CheckRuns(const FinetuneConfig& config,
 absl::StatusOr<FinetuneResult> Finetune(const FinetuneConfig& config,
                                         const Task& task,
                                         const FinetuneOptions& options);
+
+// Finetune() in parts, for callers that take some of them earlier. Each check
+// is made in one part alone. CheckSameStart, CheckWithoutData and ClaimRuns
+// come before FinetuneClaimed, which does the rest.
+absl::StatusOr<FinetuneResult> FinetuneClaimed(const FinetuneConfig& config,
+                                               const Task& task,
+                                               const RunClaims& claims,
+                                               const FinetuneOptions& options);
+
+// The runs of a configuration whose device, memory and data are checked.
+struct CheckedRuns {
+  const RunData* data = nullptr;
+  RunDevice device;
+  // Updates of all seeds.
+  int64_t num_steps = 0;
+};
+
+// Checks device, memory and data as far as possible before the first update.
+// Notes in `data` the batch that they fill. Errors as of Finetune().
+absl::StatusOr<CheckedRuns> CheckRuns(const FinetuneConfig& config,
+                                      RunData* data,
+                                      const FinetuneOptions& options);
+
+// Does what is left of Finetune() after CheckSameStart, CheckWithoutData,
+// OpenRunData and CheckRuns.
+absl::StatusOr<FinetuneResult> FinetuneChecked(const FinetuneConfig& config,
+                                               const Task& task,
+                                               const CheckedRuns& checked,
+                                               const FinetuneOptions& options);
 
 }  // namespace etc
 

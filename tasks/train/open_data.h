@@ -44,6 +44,8 @@ struct RunData {
   std::unique_ptr<ExampleSource> dev_records;
   std::unique_ptr<ExampleSource> train;
   std::unique_ptr<ExampleSource> dev;
+  // The largest batch that `train` is known to fill, as far as it was checked.
+  int64_t filled_batch = 0;
 };
 
 // Opens the files of `config`. A message says that there is nothing to

@@ -16,9 +16,6 @@
 
 namespace etc {
 
-class RunClaims;
-struct RunData;
-
 // The run of one seed (TrainOneSeed). Everything that is referred to must
 // outlive it.
 struct RunOptions {
@@ -42,7 +39,8 @@ struct RunOptions {
   // Go on from the last checkpoint in the directory, if there is one. Without
   // it a directory with checkpoints is refused.
   bool resume = false;
-  // The lock of the directory, if the caller holds it; null: the run takes it.
+  // The lock of the directory, if the caller has it of ClaimRunDirectory; null:
+  // the run takes it.
   const RunLock* lock = nullptr;
   // Settings that may differ from those that a resumed run began with.
   std::vector<std::string> allow_changes = {};
@@ -60,11 +58,6 @@ struct FinetuneOptions {
   // may differ from those that the runs to resume began with.
   std::vector<std::string> allow_changes = {};
   RunContext context = {};
-  // The directories of the runs, if the caller has claimed them (in the first
-  // process); null: they are claimed here.
-  const RunClaims* claims = nullptr;
-  // Result of OpenRunData for the same data and task; null: it is opened here.
-  const RunData* data = nullptr;
   // Updates of the runs after these, for the time left.
   int64_t later_steps = 0;
 };

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/counted.h"
+#include "base/status_macros.h"
 #include "etc/model_size.h"
 
 namespace etc {
@@ -36,16 +37,23 @@ LearningRateSchedule ScheduleOf(const FinetuneConfig& config,
 
 }  // namespace
 
+absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
+                            int64_t num_examples) {
+  if (NumStepsOf(config, num_examples) >= 1) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("train.epochs (", config.train.epochs,
+                   ") come to no update: the training data have ",
+                   Counted(num_records, "record"), " and train.batch_size is ",
+                   config.train.batch_size));
+}
+
 absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
                                 const RunInputs& inputs) {
+  ETC_RETURN_IF_ERROR(
+      CheckHasUpdate(config, inputs.num_records, inputs.num_examples));
   const int64_t num_steps = NumStepsOf(config, inputs.num_examples);
-  if (num_steps < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("train.epochs (", config.train.epochs,
-                     ") come to no update: the training data have ",
-                     Counted(inputs.num_records, "record"),
-                     " and train.batch_size is ", config.train.batch_size));
-  }
   return RunPlan{
       .seed = inputs.seed,
       .num_steps = num_steps,

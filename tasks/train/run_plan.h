@@ -45,6 +45,10 @@ struct RunPlan {
 absl::StatusOr<RunPlan> PlanRun(const FinetuneConfig& config,
                                 const RunInputs& inputs);
 
+// Checks that the run has an update. Errors as of PlanRun.
+absl::Status CheckHasUpdate(const FinetuneConfig& config, int64_t num_records,
+                            int64_t num_examples);
+
 // Updates of a run: `train.steps`, or those of `train.epochs` of
 // `train.num_train_examples`, or else `num_examples`, examples.
 int64_t NumStepsOf(const FinetuneConfig& config, int64_t num_examples);

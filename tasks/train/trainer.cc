@@ -145,7 +145,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
 
 absl::Status Trainer::TakeLock() {
   if (options_.lock != nullptr) {
-    return CheckRunDirectory(options_.directory, options_.resume);
+    return absl::OkStatus();  // checked when it was taken, and held since
   }
   ETC_ASSIGN_OR_RETURN(RunLock lock,
                        ClaimRunDirectory(options_.directory, options_.resume));
