@@ -260,15 +260,13 @@ absl::Status CheckWithoutData(const FinetuneConfig& config,
 absl::StatusOr<RunClaims> ClaimRuns(const FinetuneConfig& config,
                                     const FinetuneOptions& options) {
   RunClaims claims;
-  ETC_RETURN_IF_ERROR(
-      OnRankZero(options.context.group, [&]() -> absl::Status {
-        ETC_ASSIGN_OR_RETURN(
-            claims,
-            RunClaims::Take(config, {.resume = options.resume,
-                                     .allow_changes = options.allow_changes,
-                                     .stop = options.context.stop}));
-        return absl::OkStatus();
-      }));
+  ETC_RETURN_IF_ERROR(OnRankZero(options.context.group, [&]() -> absl::Status {
+    ETC_ASSIGN_OR_RETURN(
+        claims, RunClaims::Take(config, {.resume = options.resume,
+                                         .allow_changes = options.allow_changes,
+                                         .stop = options.context.stop}));
+    return absl::OkStatus();
+  }));
   return claims;
 }
 
