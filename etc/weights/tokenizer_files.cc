@@ -18,6 +18,7 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "base/path_lookup.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "etc/weights/source_config.h"
@@ -450,6 +451,21 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path) {
                               std::string(tokenizer.status().message())};
   }
   return tokenizer;
+}
+
+absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const bool is_directory, IsDirectory(path));
+  if (!is_directory) {
+    return DescribeTokenizer(
+        absl::EndsWith(path, ".model") ? kSentencePiece : "wordpiece", path);
+  }
+  ETC_ASSIGN_OR_RETURN(TokenizerFiles found, FindTokenizer(path));
+  if (found.type.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " should have a vocabulary, but ",
+        found.unsupported.empty() ? "has none" : found.unsupported));
+  }
+  return found;
 }
 
 absl::Status SetCase(bool lower_case, const std::string& source,

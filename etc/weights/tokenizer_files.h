@@ -56,6 +56,15 @@ absl::StatusOr<TokenizerFiles> FindTokenizer(const std::string& path);
 absl::StatusOr<TokenizerFiles> DescribeTokenizer(const std::string& type,
                                                  const std::string& vocabulary);
 
+// Describes the tokenizer that a user names: of a directory FindTokenizer's, or
+// the file of a vocabulary itself, which is a SentencePiece model if its name
+// ends in ".model".
+//   kNotFound         there is no such file or directory
+//   kInvalidArgument  the directory has no vocabulary, or one that cannot be
+//                     used
+// and the errors of DescribeTokenizer.
+absl::StatusOr<TokenizerFiles> DescribeTokenizerAt(const std::string& path);
+
 // Sets lower_case by the word of the user; `source` is how it was given
 // ("--cased", "tokenizer.lower_case is true").
 //   kInvalidArgument  a file says the opposite

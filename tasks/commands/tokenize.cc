@@ -11,7 +11,6 @@
 #include <system_error>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -55,23 +54,8 @@ struct TokenizeArguments {
 // The vocabulary of a checkpoint or model, which knows its options, or a file.
 absl::StatusOr<TokenizerConfig> TokenizerOf(
     const TokenizeArguments& arguments) {
-  TokenizerFiles found;
-  ETC_ASSIGN_OR_RETURN(const bool is_directory,
-                       IsDirectory(arguments.vocabulary));
-  if (!is_directory) {
-    ETC_ASSIGN_OR_RETURN(
-        found, DescribeTokenizer(absl::EndsWith(arguments.vocabulary, ".model")
-                                     ? "sentencepiece"
-                                     : "wordpiece",
-                                 arguments.vocabulary));
-  } else {
-    ETC_ASSIGN_OR_RETURN(found, FindTokenizer(arguments.vocabulary));
-    if (found.type.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          arguments.vocabulary, " should have a vocabulary, but ",
-          found.unsupported.empty() ? "has none" : found.unsupported));
-    }
-  }
+  ETC_ASSIGN_OR_RETURN(TokenizerFiles found,
+                       DescribeTokenizerAt(arguments.vocabulary));
   if (arguments.cased) {
     ETC_RETURN_IF_ERROR(
         SetCase(/*lower_case=*/false, "--cased is given", &found));

@@ -10,8 +10,7 @@
 #include "etc/weights/tokenizer_files.h"
 #include "etc/weights/vocabulary_size.h"
 #include "tasks/config/grid.h"
-#include "tasks/text/sentencepiece_tokenizer.h"
-#include "tasks/text/wordpiece_tokenizer.h"
+#include "tasks/text/load_tokenizer.h"
 
 namespace etc {
 
@@ -72,19 +71,13 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
   }
   ETC_ASSIGN_OR_RETURN(TokenizerFiles files,
                        DescribeTokenizer(config.type, config.vocabulary));
-  if (config.type == "sentencepiece") {
-    return LoadSentencePieceTokenizer(
-        config.vocabulary, {.split_punctuation = config.split_punctuation});
-  }
+  files.split_punctuation = config.split_punctuation;
   ETC_RETURN_IF_ERROR(
       SetCase(config.lower_case,
               absl::StrCat("tokenizer.lower_case is ",
                            config.lower_case ? "true" : "false"),
               &files));
-  ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
-                       ReadVocabulary(config.type, config.vocabulary));
-  return ParseWordPieceTokenizer(vocabulary, config.vocabulary,
-                                 files.wordpiece);
+  return MakeTokenizer(files);
 }
 
 namespace {

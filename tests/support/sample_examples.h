@@ -32,7 +32,7 @@ inline bool IsWordPiece(const std::string& vocabulary) {
   return vocabulary.ends_with(".txt");
 }
 
-inline absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
+inline absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadPlainTokenizer(
     const std::string& vocabulary) {
   if (IsWordPiece(vocabulary)) {
     return LoadWordPieceTokenizer(vocabulary);

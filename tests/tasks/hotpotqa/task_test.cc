@@ -247,7 +247,7 @@ class HotpotqaRealDataTest : public testing::TestWithParam<RealData> {
     ETC_SHARED_DATA_OR_SKIP(const std::string vocabulary,
                             absl::StrCat("data/vocab/", GetParam().vocabulary));
     ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
-    auto tokenizer = LoadTokenizer(vocabulary);
+    auto tokenizer = LoadPlainTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     auto task = MakeTask(
         {{"official_compatibility", GetParam().official_compatibility}},

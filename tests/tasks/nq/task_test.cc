@@ -347,7 +347,7 @@ class NqSamplesTest : public testing::TestWithParam<Sample> {
       ETC_SHARED_DATA_OR_SKIP(vocabulary, GetParam().vocabulary);
     }
     ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
-    auto tokenizer = LoadTokenizer(vocabulary);
+    auto tokenizer = LoadPlainTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     const bool wordpiece = IsWordPiece(vocabulary);
     tokenizer_ = wordpiece ? *tokenizer : WithEtcNames(*tokenizer);

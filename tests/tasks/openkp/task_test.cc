@@ -236,7 +236,7 @@ class OpenkpSamplesTest : public testing::TestWithParam<Sample> {
       ETC_SHARED_DATA_OR_SKIP(vocabulary, GetParam().vocabulary);
     }
     ETC_SKIP_IF_TOKENIZER_IS_REFUSED(vocabulary);
-    auto tokenizer = LoadTokenizer(vocabulary);
+    auto tokenizer = LoadPlainTokenizer(vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
     auto task = MakeTask(
         {{"official_compatibility", GetParam().official_compatibility}},

@@ -1,0 +1,62 @@
+#include "tasks/text/load_tokenizer.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "base/status_macros.h"
+#include "etc/weights/tokenizer_files.h"
+#include "tasks/text/sentencepiece_tokenizer.h"
+#include "tasks/text/wordpiece_tokenizer.h"
+
+namespace etc {
+namespace {
+
+// The id of the first of `pieces` that the vocabulary has, or -1.
+int32_t FirstKnownId(const Tokenizer& tokenizer,
+                     std::initializer_list<absl::string_view> pieces) {
+  for (const absl::string_view piece : pieces) {
+    const int32_t id = tokenizer.Id(piece);
+    if (id >= 0) {
+      return id;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> MakeTokenizer(
+    const TokenizerFiles& files) {
+  if (files.type == "sentencepiece") {
+    return LoadSentencePieceTokenizer(
+        files.vocabulary, {.split_punctuation = files.split_punctuation});
+  }
+  ETC_ASSIGN_OR_RETURN(const std::string vocabulary,
+                       ReadVocabulary(files.type, files.vocabulary));
+  return ParseWordPieceTokenizer(vocabulary, files.vocabulary, files.wordpiece);
+}
+
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
+    const std::string& path) {
+  ETC_ASSIGN_OR_RETURN(const TokenizerFiles files, DescribeTokenizerAt(path));
+  return MakeTokenizer(files);
+}
+
+SpecialIds FindSpecialIds(const Tokenizer& tokenizer) {
+  SpecialIds ids;
+  for (const auto& [cls, separator] :
+       {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>")}) {
+    if (tokenizer.Id(cls) >= 0 && tokenizer.Id(separator) >= 0) {
+      ids.cls = tokenizer.Id(cls);
+      ids.separator = tokenizer.Id(separator);
+      break;
+    }
+  }
+  ids.padding = FirstKnownId(tokenizer, {"[PAD]", "<pad>"});
+  ids.unknown = FirstKnownId(tokenizer, {"[UNK]", "<unk>"});
+  ids.mask = FirstKnownId(tokenizer, {"[MASK]", "<mask>"});
+  return ids;
+}
+
+}  // namespace etc

@@ -1,0 +1,52 @@
+#ifndef ETC_TASKS_TEXT_LOAD_TOKENIZER_H_
+#define ETC_TASKS_TEXT_LOAD_TOKENIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+struct TokenizerFiles;
+
+// Loads the tokenizer at `path`: a directory with weights of any origin
+// (doc/weights.md), of which the vocabulary is found by its name, or a file of
+// a vocabulary, whatever its name: a SentencePiece model if that ends in
+// ".model", a tokenizer.json if it ends in ".json", else a vocab.txt. The files
+// beside the vocabulary say how it is used (doc/weights.md, "How a vocabulary
+// is used").
+//   kNotFound            there is no such file or directory
+//   kInvalidArgument     the directory has no vocabulary, or one of another
+//                        tokenizer; a mistake in a file, with its line
+//   kUnimplemented       a file beside the vocabulary asks for what is not
+//                        supported
+//   kResourceExhausted   a vocabulary of more than 256 MiB
+//   kFailedPrecondition  SentencePiece's module is missing
+absl::StatusOr<std::shared_ptr<const Tokenizer>> LoadTokenizer(
+    const std::string& path);
+
+// The same from the description of its files (etc/weights/tokenizer_files.h, an
+// internal header).
+absl::StatusOr<std::shared_ptr<const Tokenizer>> MakeTokenizer(
+    const TokenizerFiles& files);
+
+// Ids of pieces that stand for no text; -1 where the vocabulary has none.
+struct SpecialIds {
+  // [CLS] and [SEP], or <unused_63> and <unused_2>, which ETC's SentencePiece
+  // model has for them. Both or neither.
+  int32_t cls = -1;
+  int32_t separator = -1;
+  // [PAD] or <pad>, [UNK] or <unk>, [MASK] or <mask>.
+  int32_t padding = -1;
+  int32_t unknown = -1;
+  int32_t mask = -1;
+};
+
+SpecialIds FindSpecialIds(const Tokenizer& tokenizer);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_LOAD_TOKENIZER_H_
