@@ -1,6 +1,5 @@
 #include "tasks/classify/example.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -10,57 +9,13 @@
 namespace etc {
 namespace {
 
-// Texts that are read one after the other, in pieces.
-struct Pieces {
-  std::vector<Token> tokens;
-  // Sentence of each piece, from 0 on without gaps.
-  std::vector<int32_t> sentences;
-
-  void Add(std::vector<Token> sentence) {
-    if (sentence.empty()) {
-      return;
-    }
-    const int32_t number = sentences.empty() ? 0 : sentences.back() + 1;
-    tokens.insert(tokens.end(), sentence.begin(), sentence.end());
-    sentences.resize(tokens.size(), number);
-  }
-};
-
-Pieces PiecesOf(const std::vector<std::string>& texts,
-                const Classify& classify) {
-  const InputOptions& input = classify.options().input;
-  Pieces pieces;
+SplitText SplitTexts(const std::vector<std::string>& texts,
+                     const Classify& classify) {
+  SplitText split;
   for (const std::string& text : texts) {
-    if (!input.has_long_tokens) {
-      pieces.Add(classify.tokenizer().Encode(text));
-      continue;
-    }
-    for (const auto& [begin, end] : input.split_sentences(text)) {
-      pieces.Add(classify.tokenizer().Encode(absl::string_view(text).substr(
-          static_cast<size_t>(begin), static_cast<size_t>(end - begin))));
-    }
+    AppendText(text, classify.tokenizer(), classify.options().input, &split);
   }
-  return pieces;
-}
-
-// Returns `pieces`, some of which may have been cut, with at most `*room`
-// sentences, and takes these from `*room`.
-TextPieces WithinRoom(Pieces pieces, int64_t* room, ClassifyExample* example) {
-  TextPieces text;
-  text.ids.reserve(pieces.tokens.size());
-  for (const Token& token : pieces.tokens) {
-    text.ids.push_back(token.id);
-  }
-  std::vector<int32_t>& sentences = pieces.sentences;
-  sentences.resize(pieces.tokens.size());
-  const int64_t all = sentences.empty() ? 0 : sentences.back() + 1;
-  const int64_t kept = std::min(all, *room);
-  sentences.erase(std::lower_bound(sentences.begin(), sentences.end(), kept),
-                  sentences.end());
-  text.sentences = std::move(sentences);
-  *room -= kept;
-  example->dropped_sentences += all - kept;
-  return text;
+  return split;
 }
 
 }  // namespace
@@ -87,19 +42,15 @@ Classify::ExamplesOr Classify::MakeExamples(Record record,
     }
   }
   const bool is_pair = record.text_b.has_value();
-  Pieces a = PiecesOf(record.texts, *this);
-  Pieces b = is_pair ? PiecesOf({*record.text_b}, *this) : Pieces();
+  SplitText a = SplitTexts(record.texts, *this);
+  SplitText b = is_pair ? SplitTexts({*record.text_b}, *this) : SplitText();
   example->dropped_pieces = CutLongerText(
       RoomForPieces(options().input, is_pair), &a.tokens, &b.tokens);
   int64_t room = RoomForSentences(options().input);
-  if (!options().input.has_long_tokens) {
-    a.sentences.clear();
-    b.sentences.clear();
-  }
-  const TextPieces text = WithinRoom(std::move(a), &room, example.get());
+  const TextPieces text = WithinRoom(a, &room, &example->dropped_sentences);
   std::optional<TextPieces> text_b;
   if (is_pair) {
-    text_b = WithinRoom(std::move(b), &room, example.get());
+    text_b = WithinRoom(b, &room, &example->dropped_sentences);
   }
   WriteTexts(text, text_b, options().marks, options().input, example.get());
   return ExamplesOr({std::move(example)});

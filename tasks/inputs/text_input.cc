@@ -1,10 +1,12 @@
 #include "tasks/inputs/text_input.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "tasks/inputs/example_writer.h"
+#include "tasks/text/load_tokenizer.h"
 
 namespace etc {
 namespace {
@@ -68,16 +70,55 @@ class TextWriter {
 }  // namespace
 
 absl::Status FindTextMarks(const Tokenizer& tokenizer, TextMarks* marks) {
-  for (const auto& [cls, separator] :
-       {std::pair("[CLS]", "[SEP]"), std::pair("<unused_63>", "<unused_2>")}) {
-    *marks = {.cls = tokenizer.Id(cls), .separator = tokenizer.Id(separator)};
-    if (marks->cls >= 0 && marks->separator >= 0) {
-      return absl::OkStatus();
-    }
+  const SpecialIds ids = FindSpecialIds(tokenizer);
+  *marks = {.cls = ids.cls, .separator = ids.separator};
+  if (ids.cls >= 0) {
+    return absl::OkStatus();
   }
   return InvalidArgument(
       "the vocabulary should have the pieces \"[CLS]\" and \"[SEP]\", or "
       "\"<unused_63>\" and \"<unused_2>\", but has neither pair");
+}
+
+void AppendText(absl::string_view text, const Tokenizer& tokenizer,
+                const InputOptions& input, SplitText* split) {
+  std::vector<Token>& tokens = split->tokens;
+  if (!input.has_long_tokens) {
+    const std::vector<Token> pieces = tokenizer.Encode(text);
+    tokens.insert(tokens.end(), pieces.begin(), pieces.end());
+    return;
+  }
+  for (const auto& [begin, end] : input.split_sentences(text)) {
+    const std::vector<Token> pieces = tokenizer.Encode(text.substr(
+        static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+    if (pieces.empty()) {
+      continue;
+    }
+    std::vector<int32_t>& sentences = split->sentences;
+    const int32_t sentence = sentences.empty() ? 0 : sentences.back() + 1;
+    for (const Token& piece : pieces) {
+      tokens.push_back({piece.id, begin + piece.begin, begin + piece.end});
+    }
+    sentences.resize(tokens.size(), sentence);
+  }
+}
+
+TextPieces WithinRoom(const SplitText& split, int64_t* room,
+                      int64_t* dropped_sentences) {
+  TextPieces text;
+  text.ids.reserve(split.tokens.size());
+  for (const Token& token : split.tokens) {
+    text.ids.push_back(token.id);
+  }
+  const auto begin = split.sentences.begin();
+  const auto end = begin + static_cast<std::ptrdiff_t>(std::min(
+                               split.sentences.size(), split.tokens.size()));
+  const int64_t all = begin == end ? 0 : *(end - 1) + 1;
+  const int64_t kept = std::min(all, *room);
+  text.sentences.assign(begin, std::lower_bound(begin, end, kept));
+  *room -= kept;
+  *dropped_sentences += all - kept;
+  return text;
 }
 
 TableSizes TablesOfTexts(const InputOptions& input) {

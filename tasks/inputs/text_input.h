@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "tasks/data/example.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/text/tokenizer.h"
@@ -45,6 +46,25 @@ struct TextPieces {
   std::vector<int32_t> ids;
   std::vector<int32_t> sentences;
 };
+
+// The pieces of a text, or of several that are read one after the other, before
+// they are cut to the room that there is.
+struct SplitText {
+  // Bytes are those within the text that a piece is of.
+  std::vector<Token> tokens;
+  // The sentence of each piece, from 0 on without gaps; empty for BERT.
+  std::vector<int32_t> sentences;
+};
+
+// Appends the pieces of a text, of which each sentence without any is left out.
+void AppendText(absl::string_view text, const Tokenizer& tokenizer,
+                const InputOptions& input, SplitText* split);
+
+// Returns the pieces, of which some may have been cut off (CutLongerText), with
+// the first `*room` sentences, which are taken from `*room`; adds the number of
+// the others to `*dropped_sentences`.
+TextPieces WithinRoom(const SplitText& split, int64_t* room,
+                      int64_t* dropped_sentences);
 
 // Rows of the tables and lengths that a task with WriteTexts' tokens needs.
 TableSizes TablesOfTexts(const InputOptions& input);
