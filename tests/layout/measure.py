@@ -39,7 +39,7 @@ TASK_LEVELS = [["metrics", "text", "data"],
                [BENCHMARKS, "pretrain"],
                ["registry"],
                ["runs"],
-               ["run_task"],
+               ["run_task", "text_encoder"],
                ["commands"],
                ["realetc_main"]]
 HEADER_ADVICE, SOURCE_ADVICE, MAX_FUNCTION = 300, 600, 60

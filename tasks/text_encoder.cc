@@ -1,0 +1,228 @@
+#include "tasks/text_encoder.h"
+
+#include <torch/utils.h>
+
+#include <limits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
+#include "base/path_lookup.h"
+#include "base/status_macros.h"
+#include "etc/weights/convert.h"
+#include "etc/weights/source_config.h"
+#include "etc/weights/tokenizer_files.h"
+#include "etc/weights/vocabulary_size.h"
+#include "etc/weights/weights.h"
+#include "tasks/data/batch.h"
+#include "tasks/inputs/text_input.h"
+#include "tasks/output/checkpoint_files.h"
+#include "tasks/output/find_checkpoint.h"
+#include "tasks/task/task.h"
+#include "tasks/text/unicode.h"
+#include "tasks/train/model_files.h"
+
+namespace etc {
+namespace {
+
+// --- Loading -----------------------------------------------------------------
+
+// The configuration of the model, by the files of its weights.
+absl::StatusOr<EtcConfig> ConfigOfEncoder(const std::string& path,
+                                          const LoadEncoderOptions& options,
+                                          std::vector<std::string>* warnings) {
+  ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(path));
+  warnings->insert(warnings->end(), file.warnings.begin(), file.warnings.end());
+  EtcConfig config = file.source.config;
+  if (options.lift) {
+    if (!HasOnlyAbsolutePositions(config)) {
+      return InvalidArgument(
+          path, " is ETC already: only BERT and RoBERTa can be lifted");
+    }
+    config = LiftedConfig(config);
+  }
+  if (!options.residual_attention.empty()) {
+    config.residual_attention = options.residual_attention;
+  }
+  ETC_RETURN_IF_ERROR(CheckEtcConfig(config, path));
+  return config;
+}
+
+// The vocabulary beside the weights, or the one that the options name.
+absl::StatusOr<TokenizerFiles> FilesOfTokenizer(
+    const std::string& path, const LoadEncoderOptions& options) {
+  absl::StatusOr<TokenizerFiles> beside = FindTokenizer(path);
+  if (!options.vocabulary.empty()) {
+    ETC_ASSIGN_OR_RETURN(TokenizerFiles named,
+                         DescribeTokenizerAt(options.vocabulary));
+    if (beside.ok()) {
+      TakeUnstated(*beside, &named);
+    }
+    return named;
+  }
+  if (beside.ok() && beside->type.empty()) {
+    return InvalidArgument(
+        path, " should have a vocabulary (vocab.txt, tokenizer.json or a ",
+        "SentencePiece model), but ",
+        beside->unsupported.empty() ? "has none" : beside->unsupported,
+        "; LoadEncoderOptions::vocabulary can name one");
+  }
+  return beside;
+}
+
+absl::Status LoadTokenizerOf(const LoadEncoderOptions& options,
+                             LoadedEncoder* loaded) {
+  ETC_ASSIGN_OR_RETURN(const TokenizerFiles files,
+                       FilesOfTokenizer(loaded->path, options));
+  for (std::string& warning : TokenizerWarnings(files)) {
+    loaded->warnings.push_back(std::move(warning));
+  }
+  ETC_ASSIGN_OR_RETURN(loaded->tokenizer, MakeTokenizer(files));
+  loaded->special_ids = FindSpecialIds(*loaded->tokenizer);
+  return CheckVocabularySize(files.vocabulary, loaded->tokenizer->vocab_size(),
+                             loaded->config.vocab_size, &loaded->warnings);
+}
+
+// Sets the lengths and the sentence splitter: of a checkpoint of fine-tuning
+// as it was trained.
+absl::Status SetTextOptions(bool is_checkpoint, LoadedEncoder* loaded) {
+  const EtcConfig& config = loaded->config;
+  DataConfig data;
+  if (is_checkpoint) {
+    ETC_ASSIGN_OR_RETURN(const FinetuneConfig trained,
+                         ReadTaskModelConfig(loaded->path));
+    data = trained.data;
+  } else if (config.max_absolute_position_embeddings > 0) {
+    data.max_long_length = config.max_absolute_position_embeddings;
+    data.max_global_length = config.max_absolute_position_embeddings;
+  }
+  loaded->max_long_length = config.has_long_tokens ? data.max_long_length : 0;
+  loaded->max_global_length = data.max_global_length;
+  ETC_ASSIGN_OR_RETURN(loaded->split_sentences,
+                       LoadSentenceSplitter(data.sentences));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedEncoder> Load(const std::string& path,
+                                   const LoadEncoderOptions& options) {
+  LoadedEncoder loaded{.path = path};
+  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(path);
+  if (found.ok()) {
+    loaded.path = found->directory;
+  } else if (!absl::IsNotFound(found.status())) {
+    return found.status();
+  }
+  ETC_RETURN_IF_ERROR(CheckCheckpointFiles(loaded.path));
+  ETC_ASSIGN_OR_RETURN(loaded.config,
+                       ConfigOfEncoder(loaded.path, options, &loaded.warnings));
+  ETC_RETURN_IF_ERROR(LoadTokenizerOf(options, &loaded));
+  ETC_RETURN_IF_ERROR(SetTextOptions(found.ok(), &loaded));
+  loaded.encoder = EtcModel(loaded.config);
+  ETC_ASSIGN_OR_RETURN(loaded.report, LoadEncoder(loaded.path, loaded.encoder));
+  loaded.encoder->to(options.device);
+  loaded.encoder->eval();
+  return loaded;
+}
+
+// --- Texts -------------------------------------------------------------------
+
+// Checks that tokens of texts have rows in the tables, and room.
+absl::Status CheckRoom(const LoadedEncoder& loaded, const InputOptions& input) {
+  ETC_RETURN_IF_ERROR(CheckTables(loaded.config, TablesOfTexts(input),
+                                  loaded.tokenizer->vocab_size(), loaded.path));
+  const NeededLengths needed = LengthsOfTexts(input);
+  const int64_t rows = loaded.config.max_absolute_position_embeddings;
+  const auto check = [&](const char* field, int64_t length, int64_t least) {
+    if (length >= least && (rows == 0 || length <= rows)) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument(
+        loaded.path, ": ", field, " should be at least ", least,
+        rows > 0 ? absl::StrCat(" and at most ", rows, ", its positions") : "",
+        ", but is ", length);
+  };
+  ETC_RETURN_IF_ERROR(
+      check("max_long_length", loaded.max_long_length, needed.long_tokens));
+  return check("max_global_length", loaded.max_global_length,
+               needed.global_tokens);
+}
+
+absl::Status CheckText(absl::string_view text, size_t index) {
+  if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    return InvalidArgument("text ", index, " should have less than 2 GiB");
+  }
+  const auto size = static_cast<int64_t>(text.size());
+  for (int64_t at = 0; at < size;) {
+    const int64_t begin = at;
+    if (NextCodePoint(text, &at) < 0) {
+      return InvalidArgument("text ", index,
+                             " should be UTF-8, but is not at byte ", begin);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Writes the tokens of a text into `example`, and what they are into `encoded`.
+absl::Status WriteText(const std::string& text, size_t index,
+                       const LoadedEncoder& loaded, const InputOptions& input,
+                       EncodedText* encoded, Example* example) {
+  ETC_RETURN_IF_ERROR(CheckText(text, index));
+  SplitText split;
+  AppendText(text, *loaded.tokenizer, input, &split);
+  if (split.tokens.empty()) {
+    return InvalidArgument(
+        "text ", index, " should have at least one piece, but is ",
+        text.empty() ? "empty"
+                     : "white space, or characters that the tokenizer drops");
+  }
+  std::vector<Token> none;
+  encoded->cut_pieces = CutLongerText(RoomForPieces(input, /*two_texts=*/false),
+                                      &split.tokens, &none);
+  int64_t room = RoomForSentences(input);
+  TextPieces pieces = WithinRoom(split, &room, &encoded->dropped_sentences);
+  WriteTexts(pieces, /*b=*/std::nullopt,
+             {.cls = loaded.special_ids.cls,
+              .separator = loaded.special_ids.separator},
+             input, example);
+  encoded->pieces = std::move(split.tokens);
+  encoded->sentences = std::move(pieces.sentences);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedEncoder> LoadEncoder(const std::string& path,
+                                          const LoadEncoderOptions& options) {
+  return NamingOutOfMemory([&] { return absl::StrCat("loading ", path); },
+                           [&] { return Load(path, options); });
+}
+
+absl::StatusOr<EncodedTexts> EncodeTexts(
+    const LoadedEncoder& loaded, const std::vector<std::string>& texts) {
+  if (texts.empty()) {
+    return InvalidArgument("there should be at least one text to encode");
+  }
+  TextMarks marks;
+  ETC_RETURN_IF_ERROR(FindTextMarks(*loaded.tokenizer, &marks));
+  const InputOptions input =
+      InputOptionsOf({.model = loaded.config,
+                      .max_long_length = loaded.max_long_length,
+                      .max_global_length = loaded.max_global_length,
+                      .split_sentences = loaded.split_sentences});
+  ETC_RETURN_IF_ERROR(CheckRoom(loaded, input));
+  EncodedTexts encoded;
+  std::vector<std::shared_ptr<const Example>> examples;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto example = std::make_shared<Example>();
+    ETC_RETURN_IF_ERROR(WriteText(texts[i], i, loaded, input,
+                                  &encoded.texts.emplace_back(),
+                                  example.get()));
+    examples.push_back(example);
+  }
+  const torch::Device device = loaded.encoder->token_embedding_table().device();
+  encoded.input = EncoderInputOf(MakeBatch(std::move(examples), device));
+  return encoded;
+}
+
+}  // namespace etc

@@ -1,0 +1,119 @@
+#ifndef ETC_TASKS_TEXT_ENCODER_H_
+#define ETC_TASKS_TEXT_ENCODER_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "etc/config.h"
+#include "etc/model.h"
+#include "etc/weights/checkpoint.h"
+#include "tasks/text/load_tokenizer.h"
+#include "tasks/text/sentence_splitter.h"
+#include "tasks/text/tokenizer.h"
+
+namespace etc {
+
+// Trained weights of any origin in a program: the encoder, its configuration
+// and its tokenizer, and texts as its input.
+//
+//   const auto loaded = etc::LoadEncoder("bert-base-uncased");
+//   const auto texts = etc::EncodeTexts(*loaded, {"Good morning."});
+//   etc::EtcModel encoder = loaded->encoder;
+//   const etc::EtcOutput output = encoder(texts->input);
+
+struct LoadEncoderOptions {
+  // True to lift BERT and RoBERTa to ETC, as `init` of a configuration does:
+  // parameters that BERT lacks are then random, from LibTorch's generator.
+  // False: the model stays what it is, and computes what it was trained to.
+  bool lift = false;
+  // "off", "sum" or "mean"; empty: as the weights say.
+  std::string residual_attention;
+  // Vocabulary for weights without one, or in the place of theirs: a file or a
+  // directory (LoadTokenizer). Empty: that of the weights.
+  std::string vocabulary;
+  torch::Device device = torch::kCPU;
+};
+
+// Copies share the encoder and the tokenizer. Several threads may use one.
+struct LoadedEncoder {
+  // The weights: as given, or of a run, a seed or a grid the best checkpoint.
+  std::string path;
+  // In evaluation mode.
+  EtcModel encoder = nullptr;
+  // That of `encoder`.
+  EtcConfig config;
+  // Not null.
+  std::shared_ptr<const Tokenizer> tokenizer;
+  SpecialIds special_ids;
+  // Splits texts into sentences, for ETC.
+  SentenceSplitter split_sentences;
+  // Tokens of each stream that EncodeTexts makes at most; may be changed. Of a
+  // fine-tuned model as in its training, else all that the table of positions
+  // has, or without one 4,096 and 512. BERT has no long tokens: 0.
+  int64_t max_long_length = 0;
+  int64_t max_global_length = 0;
+  // `missing` are the parameters that are random.
+  LoadReport report;
+  // Messages about what is allowed, but likely not meant.
+  std::vector<std::string> warnings;
+};
+
+// Loads weights of any origin (doc/weights.md): official ETC's, Google's BERT's
+// and RealFormer's, HuggingFace's BERT and RoBERTa, and ours, of an import, a
+// checkpoint, or the directory of a run or a grid.
+//   kNotFound            there are no weights at `path`, or no such file
+//   kInvalidArgument     a mistake in a file; no vocabulary, one that cannot be
+//                        used, or one that does not fit the embedding table;
+//                        `lift` for ETC
+//   kDataLoss            a checkpoint is not as it was written
+//   kFailedPrecondition  several seeds without a best one
+//   kResourceExhausted   out of memory
+// and errors of LoadTokenizer. Throws c10::Error if there is no such device.
+absl::StatusOr<LoadedEncoder> LoadEncoder(
+    const std::string& path, const LoadEncoderOptions& options = {});
+
+// A text as the encoder reads it: [CLS] pieces [SEP], as long tokens of ETC and
+// as global ones of BERT.
+struct EncodedText {
+  // Token 1 + i is pieces[i]; bytes are those in the text.
+  std::vector<Token> pieces;
+  // ETC: the sentence of each of the first pieces. Global token 0 sees all of
+  // the text, 1 + s is that of sentence s; pieces from there on have global
+  // token 0 alone.
+  std::vector<int32_t> sentences;
+  // Where the text is longer than the model: the pieces cut off at its end, and
+  // the sentences before them for which there was no global token.
+  int64_t cut_pieces = 0;
+  int64_t dropped_sentences = 0;
+};
+
+struct EncodedTexts {
+  // Row b is text b, padded to the longest (AttentionPattern for each row: no
+  // token sees padding, and a row costs its own length). On the encoder's
+  // device.
+  //
+  //   ETC   token_ids [B, L], segments 1; global_token_ids [B, 1 + S]
+  //   BERT  token_ids [B, 0]; global_token_ids [B, T], segments 0
+  //
+  // In both, row 0 of a global output is that of the whole text: [CLS] of BERT.
+  EtcInput input;
+  std::vector<EncodedText> texts;
+};
+
+// Makes the input of the encoder from a batch of texts, as tasks on whole texts
+// read them (doc/glue.md 4 and 11).
+//   kInvalidArgument  no texts; a text that is empty or white space, is not
+//                     UTF-8, or has 2 GiB; the message has its index and byte.
+//                     A vocabulary without [CLS] and [SEP], a model without
+//                     rows for the types of tokens, lengths that it has not
+absl::StatusOr<EncodedTexts> EncodeTexts(const LoadedEncoder& loaded,
+                                         const std::vector<std::string>& texts);
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_TEXT_ENCODER_H_
