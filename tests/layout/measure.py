@@ -11,7 +11,8 @@ Prints one line for each rule, and names what breaks it:
                        other
   public headers       those that are installed (PUBLIC_HEADERS in a layer's
                        CMakeLists.txt) include only such ones of ours;
-                       doc/architecture.md has a row for each
+                       doc/architecture.md has a row for each, and realetc.h
+                       includes each
   function lengths     at most 60 lines, braces included
   dumped JSON          json::dump throws at a name of a file that is not UTF-8;
                        JsonText (base/json_text.h) does not
@@ -125,6 +126,18 @@ def private_includes():
           if include.split("/")[0] in LAYERS and include not in public]
 
 
+def umbrella_differences():
+  """Where the includes of realetc.h and the installed headers differ."""
+  path = "realetc.h"
+  included = re.findall(r'^#include "([^"]+)"$',
+                        read(path) if os.path.exists(path) else "", re.M)
+  public = public_headers()
+  return ([f"{path}: does not include {header}"
+           for header in public if header not in included] +
+          [f"{path}: {header} is not installed"
+           for header in included if header not in public])
+
+
 def undescribed_headers():
   """Where the table of installed headers and the headers differ."""
   path = "doc/architecture.md"
@@ -214,6 +227,7 @@ def main():
       ("upward includes", upward_includes(paths, tasks)),
       ("public headers that include others", private_includes()),
       ("public headers without a description", undescribed_headers()),
+      ("public headers and realetc.h differ", umbrella_differences()),
       ("functions that are too long", long_functions(paths)),
       ("JSON dumped without JsonText", dumped_json(paths)),
   ]

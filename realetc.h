@@ -1,0 +1,42 @@
+#ifndef ETC_REALETC_H_
+#define ETC_REALETC_H_
+
+// RealETC: sparse attention with residual scores, the ETC encoder, and tasks on
+// long documents, on LibTorch.
+//
+// This header includes every installed one, lowest layer first. A program that
+// includes only those that it needs compiles faster. Where to begin:
+//
+//   attention/global_local_attention.h  a layer's attention
+//   attention/pattern.h                 who attends to whom in a document
+//   attention/residual_scores.h         scores that layers carry
+//   etc/model.h, etc/config.h           the encoder, its configuration
+//   etc/weights/convert.h               weights of other projects
+//   tasks/run_task.h                    fine-tune, evaluate, predict
+//
+// Library code neither prints nor exits. What a caller does wrong is an
+// exception, c10::Error; what a file or a configuration can cause is an
+// absl::Status.
+
+#include "attention/attention_inputs.h"
+#include "attention/attention_operands.h"
+#include "attention/dot_product_attention.h"
+#include "attention/global_local_attention.h"
+#include "attention/key_runs.h"
+#include "attention/output_rows.h"
+#include "attention/pattern.h"
+#include "attention/pattern_builders.h"
+#include "attention/residual_scores.h"
+#include "attention/softmax_pattern.h"
+#include "attention/sparse_attention.h"
+#include "base/linear.h"
+#include "base/process_memory.h"
+#include "etc/bert_input.h"
+#include "etc/config.h"
+#include "etc/model.h"
+#include "etc/weights/checkpoint.h"
+#include "etc/weights/convert.h"
+#include "tasks/metrics.h"
+#include "tasks/run_task.h"
+
+#endif  // ETC_REALETC_H_
