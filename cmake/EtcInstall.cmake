@@ -11,11 +11,14 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/RealETC")
 
 get_property(libraries GLOBAL PROPERTY ETC_LIBRARIES)
 install(TARGETS ${libraries} EXPORT RealETCTargets
-  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-  FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/realetc")
-install(TARGETS etc_torch EXPORT RealETCTargets)
-install(TARGETS realetc RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(EXPORT RealETCTargets NAMESPACE RealETC:: DESTINATION "${package_dir}")
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development
+  FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/realetc"
+    COMPONENT development)
+install(FILES "${PROJECT_SOURCE_DIR}/realetc.h"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/realetc" COMPONENT development)
+install(TARGETS etc_torch EXPORT RealETCTargets COMPONENT development)
+install(EXPORT RealETCTargets NAMESPACE RealETC:: DESTINATION "${package_dir}"
+  COMPONENT development)
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/RealETCConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/RealETCConfig.cmake"
@@ -27,4 +30,20 @@ install(FILES
   "${PROJECT_SOURCE_DIR}/cmake/EtcFindTorch.cmake"
   "${PROJECT_BINARY_DIR}/RealETCConfig.cmake"
   "${PROJECT_BINARY_DIR}/RealETCConfigVersion.cmake"
-  DESTINATION "${package_dir}")
+  DESTINATION "${package_dir}" COMPONENT development)
+include(EtcPkgConfig)
+
+# Configurations name the files of samples by their paths from here, and the
+# examples look for both beside themselves.
+set(data_dir "${CMAKE_INSTALL_DATADIR}/realetc")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${data_dir}"
+  COMPONENT development)
+install(TARGETS realetc RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
+  COMPONENT program)
+foreach(task IN LISTS ETC_TASKS ITEMS pretrain)
+  install(DIRECTORY
+    "${PROJECT_SOURCE_DIR}/tasks/${task}/configs"
+    "${PROJECT_SOURCE_DIR}/tasks/${task}/sample"
+    DESTINATION "${data_dir}/tasks/${task}" COMPONENT program
+    PATTERN "__pycache__" EXCLUDE)
+endforeach()

@@ -142,7 +142,8 @@ function(etc_add_library name torch sources deps)
   set(target etc_${name})
   add_library(${target} STATIC ${sources})
   add_library(RealETC::${name} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${name} OUTPUT_NAME realetc_${name})
   target_include_directories(${target} PUBLIC
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -195,7 +196,8 @@ function(etc_module name)
   target_link_libraries(${target} PRIVATE ${arg_DEPS})
   etc_set_up_target(${target} FALSE)
   add_dependencies(etc_${arg_LAYER}_core ${target})
-  install(TARGETS ${target} LIBRARY DESTINATION "${ETC_MODULE_DIR}")
+  install(TARGETS ${target} LIBRARY DESTINATION "${ETC_MODULE_DIR}"
+    COMPONENT modules)
 endfunction()
 
 # etc_program(NAME <name> SOURCES <file>... [DEPS <target>...] [TORCH])

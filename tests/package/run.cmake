@@ -1,27 +1,12 @@
 # Installs the build to an empty prefix, and configures, builds and runs the
 # project in this folder with nothing but that prefix and the system's own
-# packages. Also checks that README.md and doc/library.md show these very programs
-# and this project, and that all installed headers compile.
+# packages; then examples/ likewise, and one of them by pkg-config. Also checks
+# that realetc.h includes all installed headers.
 #
-#   cmake -D BUILD_DIR=... -D WORK_DIR=... [-D TORCH_DIR=...] -P run.cmake
+#   cmake -D BUILD_DIR=... -D WORK_DIR=... [-D TORCH_DIR=...] -D CXX=...
+#     -P run.cmake
 cmake_minimum_required(VERSION 3.25)
 set(source_dir "${CMAKE_CURRENT_LIST_DIR}")
-
-foreach(pair IN ITEMS
-    README.md:outside.cc README.md:CMakeLists.txt doc/library.md:layer.cc)
-  string(REPLACE ":" ";" pair "${pair}")
-  list(GET pair 0 page)
-  list(GET pair 1 file)
-  file(READ "${source_dir}/${file}" shown)
-  file(READ "${source_dir}/../../${page}" text)
-  # The page leaves out the comment that explains the file to its readers here.
-  string(REGEX REPLACE "^((//|#)[^\n]*\n)+" "" shown "${shown}")
-  string(STRIP "${shown}" shown)
-  string(FIND "${text}" "${shown}" place)
-  if(place EQUAL -1)
-    message(FATAL_ERROR "${page} does not show tests/package/${file}")
-  endif()
-endforeach()
 
 file(REMOVE_RECURSE "${WORK_DIR}")
 function(run)
@@ -33,29 +18,39 @@ run(${CMAKE_COMMAND} -G Ninja -S "${source_dir}" -B "${WORK_DIR}/build"
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/outside")
 
-file(READ "${source_dir}/CMakeLists.txt" project)
-string(REPLACE "outside.cc" "\"${source_dir}/layer.cc\"" layer "${project}")
-file(WRITE "${WORK_DIR}/layer/CMakeLists.txt" "${layer}")
-run(${CMAKE_COMMAND} -G Ninja -S "${WORK_DIR}/layer" -B "${WORK_DIR}/layer/build"
+set(examples "${WORK_DIR}/prefix/share/realetc/examples")
+run(${CMAKE_COMMAND} -G Ninja -S "${examples}" -B "${WORK_DIR}/examples"
   "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix" "-DTorch_DIR=${TORCH_DIR}")
-run(${CMAKE_COMMAND} --build "${WORK_DIR}/layer/build")
-run("${WORK_DIR}/layer/build/outside")
+run(${CMAKE_COMMAND} --build "${WORK_DIR}/examples")
+run(${CMAKE_CTEST_COMMAND} --test-dir "${WORK_DIR}/examples"
+  --output-on-failure --no-tests=error)
 
+# Their lines "#include" are all of ours that there are: each compiles.
 set(include_dir "${WORK_DIR}/prefix/include/realetc")
 file(GLOB_RECURSE headers RELATIVE "${include_dir}" "${include_dir}/*.h")
+list(REMOVE_ITEM headers realetc.h)
 if(NOT headers)
   message(FATAL_ERROR "no headers are installed in ${include_dir}")
 endif()
-list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
-list(JOIN headers "" includes)
-file(WRITE "${WORK_DIR}/headers/headers.cc" "${includes}")
-string(REPLACE "add_executable(outside outside.cc)"
-  "add_library(outside OBJECT headers.cc)" project "${project}")
-file(WRITE "${WORK_DIR}/headers/CMakeLists.txt" "${project}")
-run(${CMAKE_COMMAND} -G Ninja -S "${WORK_DIR}/headers"
-  -B "${WORK_DIR}/headers/build" "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix"
-  "-DTorch_DIR=${TORCH_DIR}")
-run(${CMAKE_COMMAND} --build "${WORK_DIR}/headers/build")
+file(READ "${include_dir}/realetc.h" umbrella)
+foreach(header IN LISTS headers)
+  string(FIND "${umbrella}" "\n#include \"${header}\"\n" place)
+  if(place EQUAL -1)
+    message(FATAL_ERROR "realetc.h does not include ${header}")
+  endif()
+endforeach()
+
+file(GLOB_RECURSE pc "${WORK_DIR}/prefix/*/realetc.pc")
+cmake_path(GET pc PARENT_PATH pc_dir)
+set(ENV{PKG_CONFIG_PATH} "${pc_dir}:$ENV{PKG_CONFIG_PATH}")
+execute_process(COMMAND pkg-config --cflags --libs realetc
+  OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+run("${CXX}" -std=c++20 "${examples}/attention_padding.cc"
+  -o "${WORK_DIR}/by_pkg_config" ${flags})
+run(${CMAKE_COMMAND} "-DPROGRAM=${WORK_DIR}/by_pkg_config"
+  "-DSOURCE=${examples}/attention_padding.cc"
+  -P "${examples}/run_example.cmake")
 run("${WORK_DIR}/prefix/bin/realetc" --help)
 
 # What a package says when it cannot be used: to a project with another LibTorch,
