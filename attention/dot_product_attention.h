@@ -41,6 +41,7 @@ struct DotProductAttentionInput {
   torch::Tensor dropout_factors;
 };
 
+// Context and scores are both differentiable.
 struct DotProductAttentionOutput {
   torch::Tensor context;  // [B, N, T, e], dtype of the query
   // Scores for the layer above, [B, N, T, S]; undefined with kOff. Those of

@@ -41,6 +41,7 @@ class RelativePositionsImpl : public torch::nn::Module {
 };
 TORCH_MODULE(RelativePositions);
 
+// Sizes of a layer, and which of its projections are one.
 struct GlobalLocalAttentionOptions {
   // Per long and per global token. They may differ only without any sharing.
   int64_t long_hidden_size = 768;
@@ -77,6 +78,7 @@ struct CarriedScores {
   ScoreStorage storage = ScoreStorage::kStore;
 };
 
+// Both streams behind their output projections, and the scores.
 struct GlobalLocalAttentionOutput {
   torch::Tensor long_output;    // [B, L, long_hidden_size]; of rows: [R, ...]
   torch::Tensor global_output;  // [B, G, global_hidden_size]; of rows: [S, ...]

@@ -22,6 +22,7 @@ struct RunSets {
   const int32_t* last = nullptr;   // [queries]
 };
 
+// RunSets with their memory.
 struct RunSetTable {
   RunSets View() const {
     return first.empty() ? RunSets()

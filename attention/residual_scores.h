@@ -40,8 +40,8 @@ enum class ResidualAttention { kOff, kSum, kMean };
 // does, with kReverse, a second backward pass.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
-// Scores in a buffer, after `layers` layers; null: in tensors of their own.
 class ScoreBuffer;
+// Scores in a buffer, after `layers` layers; null: in tensors of their own.
 struct LiveScores {
   std::shared_ptr<ScoreBuffer> buffer;
   int64_t layers = 0;

@@ -53,6 +53,7 @@ struct EtcInput {
   OutputRows outputs;
 };
 
+// Output of the last layer, and the scores carried so far.
 struct EtcOutput {
   torch::Tensor long_output;    // [B, L, H]; of rows: [R, H]
   torch::Tensor global_output;  // [B, G, H]; of rows: [S, H]

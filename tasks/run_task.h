@@ -27,6 +27,7 @@ struct TaskCallbacks {
   const std::atomic<bool>* stop = nullptr;
 };
 
+// Arguments of FinetuneTask.
 struct FinetuneTaskOptions {
   // The configuration, a JSON file (doc/configuration.md).
   std::string config;
@@ -48,6 +49,7 @@ struct FinetuneTaskSetting {
   std::string diverged;
 };
 
+// Outcome of FinetuneTask: directories and scores.
 struct FinetuneTaskResult {
   // False: stopped, and can be resumed.
   bool finished = false;
@@ -71,6 +73,7 @@ struct FinetuneTaskResult {
 absl::StatusOr<FinetuneTaskResult> FinetuneTask(
     const FinetuneTaskOptions& options);
 
+// Arguments of EvaluateTask.
 struct EvaluateTaskOptions {
   // Directory that fine-tuning wrote: of a checkpoint, or of a grid, run or
   // seed, whose best one is taken.
@@ -88,6 +91,7 @@ struct EvaluateTaskOptions {
   TaskCallbacks callbacks;
 };
 
+// Scores and predictions of EvaluateTask.
 struct EvaluateTaskResult {
   int64_t num_examples = 0;
   // The official scores, the main metric among them; empty if the data have no

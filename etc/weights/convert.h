@@ -12,6 +12,7 @@
 
 namespace etc {
 
+// Source of an import, and the changes made on the way.
 struct ImportOptions {
   // Weights of any origin: see doc/weights.md.
   std::string source;
@@ -56,6 +57,7 @@ absl::Status ImportWeights(const ImportOptions& options,
 absl::StatusOr<LoadReport> LoadEncoder(const std::string& path,
                                        const EtcModel& model);
 
+// File formats of an export: those of HuggingFace and of TensorFlow.
 enum class ExportFormat { kSafetensors, kTensorFlow };
 
 // Writes the encoder of any source into `directory` as the project of its kind
