@@ -140,6 +140,8 @@ def check_cmake(words, source, _):
                               text=True, stdout=subprocess.PIPE, check=True)
       if f'"{value}"' not in listed.stdout:
         raise Failure(f'there is no preset {value}')
+    if flag == '-S' and not (source / value / 'CMakeLists.txt').is_file():
+      raise Failure(f'there is no project in {value}')
 
 
 def check_benchmark(words, source, binaries):
@@ -161,14 +163,21 @@ def check_perf(words, source, binaries):
     check_benchmark(words[2:], source, binaries)
 
 
+def check_compiler(words, source, _):
+  for word in words:
+    if word.endswith('.cc') and not (source / word).is_file():
+      raise Failure(f'there is no {word}')
+
+
 def check_nothing(words, source, binaries):
-  """Makes a Python environment, which takes a network."""
+  """Takes a network (Python's packages), or a whole build (packages)."""
   del words, source, binaries
 
 
 CHECKS = {
     'bash': check_script, 'python3': check_script, 'cmake': check_cmake,
     'ctest': check_cmake, 'perf': check_perf,
+    'g++': check_compiler, 'cpack': check_nothing,
     'hf/bin/pip': check_nothing, 'hf/bin/python': check_script,
 }
 
