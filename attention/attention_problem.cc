@@ -100,6 +100,12 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   problem.carry = input.residual != ResidualAttention::kOff;
   TORCH_CHECK(problem.carry || !input.previous.defined(),
               "previous scores are given, but residual attention is off");
+  TORCH_CHECK(input.previous.layers >= 0 &&
+                  input.previous.defined() == (input.previous.layers > 0),
+              "previous scores should be ",
+              input.previous.defined() ? "of 1 layer or more"
+                                       : "undefined only with 0 layers",
+              ", but their `layers` is ", input.previous.layers);
   TORCH_CHECK(input.dropout >= 0.0 && input.dropout < 1.0,
               "dropout should be in [0, 1), but is ", input.dropout);
   if (input.pattern.has_no_ids()) {
@@ -107,7 +113,7 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   }
   problem.previous = input.previous;
   if (input.residual == ResidualAttention::kMean) {
-    problem.divisor = static_cast<double>(input.layer + 1);
+    problem.divisor = static_cast<double>(input.previous.layers + 1);
   }
   problem.dropout = input.dropout;
   problem.dropout_factors = input.dropout_factors;

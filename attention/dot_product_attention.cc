@@ -29,10 +29,11 @@ SparseAttentionInput WithoutOwnKeys(const DotProductAttentionInput& input) {
                   .relative = input.relative};
   out.pattern = input.pattern;
   out.residual = input.residual;
-  out.layer = input.layer;
-  out.previous = {.own = NoKeys(input.previous), .other = input.previous};
+  out.previous = {.own = NoKeys(input.previous.sum),
+                  .other = input.previous.sum,
+                  .layers = input.previous.layers};
   out.storage = input.storage;
-  out.live = input.live;
+  out.live = input.previous.live;
   out.dropout = input.dropout;
   out.dropout_factors = {.own = NoKeys(input.dropout_factors),
                          .other = input.dropout_factors};
@@ -47,8 +48,9 @@ DotProductAttentionOutput DotProductAttention(
   const SparseAttentionOutput output =
       SparseAttention(WithoutOwnKeys(input), implementation);
   return {.context = output.context,
-          .scores = output.scores.other,
-          .live = output.live};
+          .scores = {.sum = output.scores.other,
+                     .layers = output.scores.layers,
+                     .live = output.live}};
 }
 
 void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input) {

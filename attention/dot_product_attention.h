@@ -12,6 +12,16 @@
 
 namespace etc {
 
+// Scores over one block of keys, summed over layers, as one layer carries them
+// to the next (ResidualScores): never masked, never divided.
+struct ResidualKeyScores {
+  torch::Tensor sum;   // [B, N, T, S]; undefined: zeros
+  int64_t layers = 0;  // layers in the sum
+  // The buffer of the sum, if it has one. If it is left out, the next layer
+  // reads the tensor and begins a buffer of its own.
+  LiveScores live;
+};
+
 // Attention of T queries to S keys, which need not be the same tokens. B batch,
 // N heads, d head_dim, e value_dim.
 struct DotProductAttentionInput {
@@ -19,20 +29,16 @@ struct DotProductAttentionInput {
   torch::Tensor key;    // [B, N, S, d]
   torch::Tensor value;  // [B, N, S, e]
   // Visibility: AllKeysPattern (dense encoders, cross attention), CausalPattern
-  // (decoders) or PatternFromRuns.
+  // (decoders) or another of attention/softmax_pattern.h.
   SoftmaxPattern pattern;
   // Undefined unless the pattern has relative ids; else at least
   // RelativeVocabSize(max_distance) rows (attention/pattern.h).
   RelativeTable relative;
 
   ResidualAttention residual = ResidualAttention::kOff;
-  // Layers below this one.
-  int64_t layer = 0;
-  // Scores of the layer below, [B, N, T, S]; undefined: zeros.
-  torch::Tensor previous;
+  // Scores of the layer below.
+  ResidualKeyScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
-  // The buffer of the previous scores, if the layer below gave one.
-  LiveScores live;
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;
@@ -44,10 +50,9 @@ struct DotProductAttentionInput {
 // Context and scores are both differentiable.
 struct DotProductAttentionOutput {
   torch::Tensor context;  // [B, N, T, e], dtype of the query
-  // Scores for the layer above, [B, N, T, S]; undefined with kOff. Those of
-  // pairs that may not see each other are unspecified, but finite.
-  torch::Tensor scores;
-  LiveScores live;
+  // Scores for the layer above; undefined with kOff. Those of pairs that may
+  // not see each other are unspecified, but finite.
+  ResidualKeyScores scores;
 };
 
 // SparseAttention over one block of keys:

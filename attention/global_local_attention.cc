@@ -263,7 +263,6 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
 
   const ResidualScores& previous = carried.previous;
   SparseAttentionInput input{.residual = carried.mode,
-                             .layer = carried.layer,
                              .storage = carried.storage,
                              .dropout = is_training() ? options_.dropout : 0.0};
   const LinearInput longs_in = products_.Input(long_input);
@@ -276,7 +275,8 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                                  : Project(long_, longs_in, globals_in);
   input.pattern = attention.Softmax(QuerySide::kLong, batch, longs, globals,
                                     options_.local_radius);
-  input.previous = {.own = previous.l2l, .other = previous.l2g};
+  input.previous = {
+      .own = previous.l2l, .other = previous.l2g, .layers = previous.layers};
   input.live = previous.long_live;
   const SparseAttentionOutput long_side =
       Attend(long_, longs_in, by_long, rows.longs, input);
@@ -289,7 +289,8 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                                   : Project(global_, globals_in, longs_in);
   input.pattern = attention.Softmax(QuerySide::kGlobal, batch, longs, globals,
                                     options_.local_radius);
-  input.previous = {.own = previous.g2g, .other = previous.g2l};
+  input.previous = {
+      .own = previous.g2g, .other = previous.g2l, .layers = previous.layers};
   input.live = previous.global_live;
   const SparseAttentionOutput global_side =
       Attend(global_, globals_in, by_global, rows.globals, input);
@@ -300,6 +301,9 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                      .g2l = global_side.scores.other,
                      .l2g = long_side.scores.other,
                      .l2l = long_side.scores.own,
+                     .layers = input.residual == ResidualAttention::kOff
+                                   ? 0
+                                   : previous.layers + 1,
                      .long_live = long_side.live,
                      .global_live = global_side.live}};
 }

@@ -73,7 +73,6 @@ struct GlobalLocalAttentionOptions {
 // Scores carried from the layers below.
 struct CarriedScores {
   ResidualAttention mode = ResidualAttention::kOff;
-  int64_t layer = 0;  // layers below this one
   ResidualScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
 };

@@ -61,6 +61,9 @@ struct ResidualScores {
   // [B, N, L, W]; column w of row i is key i + w - r. Where that key lies
   // outside of the sequence the value is 0.
   torch::Tensor l2l;
+  // Layers whose scores are in the sum, by which kMean knows its divisor: 0 if
+  // the tensors are undefined, else at least 1.
+  int64_t layers = 0;
 
   // The buffers of the two softmaxes, [l2l ; l2g] and [g2g ; g2l], to be
   // carried with the tensors. If they are left out, the next layer reads the

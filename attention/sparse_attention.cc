@@ -273,12 +273,16 @@ bool AnyRequiresGradient(const Variables& tensors) {
 
 SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
                                       AttentionImplementation implementation) {
+  const int64_t layers = input.previous.layers + 1;
   AttentionProblem problem = MakeAttentionProblem(input);
   const AttentionBackend& backend = PickBackend(problem, implementation);
   const FusedBackend* const fused = backend.fused();
   if (fused == nullptr) {
     const AttentionForward result = backend.Forward(problem);
-    return {.context = result.context, .scores = result.scores};
+    SparseAttentionOutput output = {.context = result.context,
+                                    .scores = result.scores};
+    output.scores.layers = problem.carry ? layers : 0;
+    return output;
   }
   fused->Prepare(&problem);
   if (problem.dropout > 0.0) {
@@ -296,7 +300,7 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
   SparseAttentionOutput output;
   output.context = results[0].to(input.operands.query.scalar_type());
   if (results.size() > 1) {
-    output.scores = {.own = results[1], .other = results[2]};
+    output.scores = {.own = results[1], .other = results[2], .layers = layers};
   }
   output.live = {.buffer = call->buffer, .layers = call->layers};
   return output;

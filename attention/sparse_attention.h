@@ -36,9 +36,8 @@ struct SparseAttentionInput {
   SoftmaxPattern pattern;
 
   ResidualAttention residual = ResidualAttention::kOff;
-  // Layers below this one.
-  int64_t layer = 0;
-  // Scores of the layer below; undefined: zeros.
+  // Scores of the layer below, with the number of layers in them; undefined:
+  // zeros, of none.
   ScorePair previous;
   ScoreStorage storage = ScoreStorage::kStore;
   // The buffer of the previous scores, if the layer below gave one.
@@ -57,7 +56,8 @@ struct SparseAttentionInput {
 // affect no result, since masks are the same in all layers.
 struct SparseAttentionOutput {
   torch::Tensor context;  // [B, N, T, e], dtype of the query
-  // Scores for the layer above; undefined with kOff.
+  // Scores for the layer above, with one layer more in them; undefined with
+  // kOff.
   ScorePair scores;
   LiveScores live;
 };

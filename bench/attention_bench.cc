@@ -119,7 +119,6 @@ class Layer {
       if (variant.training) {
         leaves_.insert(leaves_.end(), {first_.scores.own, first_.scores.other});
       }
-      input_.layer = 1;
     }
     context_gradient_ = torch::ones_like(input_.operands.query);
   }

@@ -103,7 +103,6 @@ class KernelSide {
       }
       first_ = SparseAttention(first, AttentionImplementation::kKernel);
       Carry(first_);
-      input_.layer = 1;
       if (c.training) {
         leaves_.push_back(first_.scores.own);
       }

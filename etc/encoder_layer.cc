@@ -152,18 +152,14 @@ void EtcEncoderLayerImpl::set_linear_precision(LinearPrecision precision) {
 
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const AttentionInputs& attention,
-                                          ResidualAttention mode, int64_t layer,
+                                          ResidualAttention mode,
                                           ScoreStorage storage,
                                           const OutputRows& rows) {
   const bool pre = options_.pre_layer_norm;
   const GlobalLocalAttentionOutput change = attention_->forward(
       BeginOfBlock(state.long_states, pre, long_norm_),
       BeginOfBlock(state.global_states, pre, global_norm_), attention,
-      {.mode = mode,
-       .layer = layer,
-       .previous = state.scores,
-       .storage = storage},
-      rows);
+      {.mode = mode, .previous = state.scores, .storage = storage}, rows);
   const double dropout = is_training() ? options_.hidden_dropout : 0.0;
   const torch::Tensor longs =
       EndOfBlock({.change = change.long_output,

@@ -76,10 +76,9 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
  public:
   explicit EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options);
 
-  // `layer` is the number of layers below this one; `rows` are for the last.
+  // `rows` are for the last layer.
   EncoderState forward(const EncoderState& state,
                        const AttentionInputs& attention, ResidualAttention mode,
-                       int64_t layer,
                        ScoreStorage storage = ScoreStorage::kStore,
                        const OutputRows& rows = {});
 

@@ -171,7 +171,7 @@ EncoderState EtcModelImpl::RunChain(EncoderState state,
                                  ? state.long_states
                                  : state.global_states);
     const bool is_last = i + 1 == config_.num_hidden_layers;
-    state = layers_[i]->forward(state, attention, mode, i, score_storage_,
+    state = layers_[i]->forward(state, attention, mode, score_storage_,
                                 is_last ? outputs : OutputRows());
   }
   return state;
@@ -190,25 +190,29 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
                          s.scores.g2l,  s.scores.l2g,    s.scores.l2l}
                : Tensors{s.long_states, s.global_states};
   };
-  const auto unpack = [](const Tensors& t) {
+  const auto unpack = [](const Tensors& t, int64_t layers) {
     return t.size() == 2
                ? EncoderState{.long_states = t[0], .global_states = t[1]}
-               : EncoderState{
-                     .long_states = t[0],
-                     .global_states = t[1],
-                     .scores = {
-                         .g2g = t[2], .g2l = t[3], .l2g = t[4], .l2l = t[5]}};
+               : EncoderState{.long_states = t[0],
+                              .global_states = t[1],
+                              .scores = {.g2g = t[2],
+                                         .g2l = t[3],
+                                         .l2g = t[4],
+                                         .l2l = t[5],
+                                         .layers = layers}};
   };
   Tensors parameters;
   for (int64_t i = begin; i < end; ++i) {
     const Tensors of_layer = layers_[i]->parameters();
     parameters.insert(parameters.end(), of_layer.begin(), of_layer.end());
   }
-  return unpack(CheckpointGradients(
-      [=, this](const Tensors& inputs) {
-        return pack(RunChain(unpack(inputs), attention, begin, end));
-      },
-      pack(state), parameters));
+  return unpack(
+      CheckpointGradients(
+          [=, this](const Tensors& inputs) {
+            return pack(RunChain(unpack(inputs, begin), attention, begin, end));
+          },
+          pack(state), parameters),
+      end);
 }
 
 EncoderState EtcModelImpl::RunLastChain(EncoderState state,

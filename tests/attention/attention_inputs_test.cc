@@ -116,7 +116,8 @@ TEST(AttentionInputsTest, OperandsAreFloatingAndOfTheLayersDtype) {
       .previous = {.g2g = torch::zeros({1, 2, kGlobal, kGlobal}),
                    .g2l = torch::zeros({1, 2, kGlobal, kLong}),
                    .l2g = torch::zeros({1, 2, kLong, kGlobal}, torch::kInt64),
-                   .l2l = torch::zeros({1, 2, kLong, kWindow}, torch::kInt64)}};
+                   .l2l = torch::zeros({1, 2, kLong, kWindow}, torch::kInt64),
+                   .layers = 1}};
   EXPECT_THROW(attention(longs, globals, AttentionInputs(), carried),
                c10::Error);
 }

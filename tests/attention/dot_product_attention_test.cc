@@ -104,7 +104,6 @@ class Stack {
       }
       input.pattern = pattern;
       input.residual = c.residual;
-      input.layer = layer;
       input.dropout = c.dropout;
       layers_.push_back(input);
     }
@@ -132,7 +131,6 @@ class Stack {
     DotProductAttentionOutput below;
     for (DotProductAttentionInput input : layers_) {
       input.previous = below.scores;
-      input.live = below.live;
       input.storage = storage;
       below = DotProductAttention(input, implementation);
       outputs.push_back(below);
@@ -184,12 +182,11 @@ StackResult RunWithGradients(Stack* stack,
   for (size_t i = 0; i < kLayers; ++i) {
     DotProductAttentionInput input = stack->layer(i);
     input.previous = below.scores;
-    input.live = below.live;
     input.storage = storage;
     below = DotProductAttention(input, implementation);
     add(below.context);
-    if (below.scores.defined()) {
-      add(below.scores *
+    if (below.scores.sum.defined()) {
+      add(below.scores.sum *
           input.pattern.masks(torch::kCPU).other_mask.unsqueeze(1));
     }
   }
@@ -288,7 +285,7 @@ TEST(DotProductAttentionTest, ReferenceHasTheRightGradients) {
             for (const DotProductAttentionOutput& output :
                  stack.Run(AttentionImplementation::kReference)) {
               sum = sum + output.context.sin().sum() +
-                    output.scores.sin().sum() * 0.1;
+                    output.scores.sum.sin().sum() * 0.1;
             }
             return sum;
           },
@@ -395,12 +392,11 @@ TEST(DotProductAttentionTest, LayersShareOneBuffer) {
   Stack stack(c, torch::kFloat32);
   const auto outputs =
       stack.Run(AttentionImplementation::kKernel, ScoreStorage::kReverse);
-  EXPECT_EQ(outputs[0].scores.data_ptr(), outputs[2].scores.data_ptr());
-  EXPECT_EQ(outputs[2].live.layers, 3);
+  EXPECT_EQ(outputs[0].scores.sum.data_ptr(), outputs[2].scores.sum.data_ptr());
+  EXPECT_EQ(outputs[2].scores.live.layers, 3);
   // The first layer's scores are overwritten.
   DotProductAttentionInput again = stack.layer(1);
   again.previous = outputs[0].scores;
-  again.live = outputs[0].live;
   again.storage = ScoreStorage::kReverse;
   EXPECT_THROW(DotProductAttention(again), c10::Error);
 }
@@ -421,7 +417,7 @@ TEST(DotProductAttentionTest, TakesBfloat16) {
   for (size_t i = 0; i < kLayers; ++i) {
     EXPECT_TRUE(
         outputs[i].context.equal(expected[i].context.to(torch::kBFloat16)));
-    EXPECT_TRUE(outputs[i].scores.equal(expected[i].scores));
+    EXPECT_TRUE(outputs[i].scores.sum.equal(expected[i].scores.sum));
   }
 }
 
@@ -444,9 +440,13 @@ TEST(DotProductAttentionTest, RejectsWhatDoesNotFit) {
   bad.relative = {};
   EXPECT_THROW(DotProductAttention(bad), c10::Error);
   bad = good;
-  bad.previous = torch::zeros({2, 2, 5, 6});
+  bad.previous = {.sum = torch::zeros({2, 2, 5, 6}), .layers = 1};
   EXPECT_THROW(DotProductAttention(bad), c10::Error);  // 7 keys
-  bad.previous = torch::zeros({2, 2, 5, 7});
+  bad.previous = {.sum = torch::zeros({2, 2, 5, 7})};
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);  // of how many layers?
+  bad.previous = {.layers = 1};
+  EXPECT_THROW(DotProductAttention(bad), c10::Error);
+  bad.previous = {.sum = torch::zeros({2, 2, 5, 7}), .layers = 1};
   EXPECT_NO_THROW(DotProductAttention(bad));
   bad.residual = ResidualAttention::kOff;
   EXPECT_THROW(DotProductAttention(bad), c10::Error);

@@ -154,7 +154,7 @@ std::vector<torch::Tensor> RunLayers(GlobalLocalAttention& attention,
                                      const AttentionInputs& inputs) {
   std::vector<torch::Tensor> all;
   CarriedScores carried{.mode = mode};
-  for (; carried.layer < 3; ++carried.layer) {
+  for (int layer = 0; layer < 3; ++layer) {
     const GlobalLocalAttentionOutput output =
         attention->forward(longs, globals, inputs, carried);
     longs = longs + output.long_output;
@@ -237,7 +237,7 @@ TEST(GlobalLocalAttentionTest, CarriesWhatConcatenatedHeadsWouldScore) {
   const torch::Tensor globals = Random({2, 3, 6});
   std::vector<torch::Tensor> queries, keys, global_queries, g2l_keys;
   CarriedScores carried{.mode = ResidualAttention::kSum};
-  for (; carried.layer < 3; ++carried.layer) {
+  for (int layer = 0; layer < 3; ++layer) {
     GlobalLocalAttention attention = Make(options);
     const auto p = attention->named_parameters();
     const auto heads = [&](const std::string& name, const torch::Tensor& x) {

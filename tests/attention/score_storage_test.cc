@@ -346,7 +346,7 @@ TEST_P(ScoreStorageTest, ModuleCarriesBothBuffers) {
   const auto run = [&](ScoreStorage storage) {
     CarriedScores carried{.mode = ResidualAttention::kSum, .storage = storage};
     GlobalLocalAttentionOutput output;
-    for (carried.layer = 0; carried.layer < 3; ++carried.layer) {
+    for (int layer = 0; layer < 3; ++layer) {
       output = attention->forward(longs, globals, inputs, carried);
       carried.previous = output.scores;
     }

@@ -96,7 +96,6 @@ struct Leaves {
         input.pattern =
             attention.Softmax(side, kBatch, c.longs, c.globals, c.radius);
         input.residual = c.residual;
-        input.layer = layer;
         layers.push_back(input);
       }
     }
@@ -110,13 +109,14 @@ struct Leaves {
 std::vector<torch::Tensor> RunAll(const Leaves& leaves) {
   std::vector<torch::Tensor> outputs;
   ScorePair scores;
-  for (SparseAttentionInput input : leaves.layers) {
-    if (input.layer == 0) {
+  for (size_t i = 0; i < leaves.layers.size(); ++i) {
+    SparseAttentionInput input = leaves.layers[i];
+    if (i % kLayers == 0) {
       scores = {};
     }
     input.previous = scores;
-    const AttentionForward output =
-        ReferenceBackend().Forward(MakeAttentionProblem(input));
+    const SparseAttentionOutput output =
+        SparseAttention(input, AttentionImplementation::kReference);
     scores = output.scores;
     outputs.push_back(output.context);
     if (scores.defined()) {
@@ -202,11 +202,12 @@ void ExpectBlockedMatchesReference(const Case& c) {
   // Two heads, one at a time.
   const BlockedBackend blocked({.block_length = c.block, .scores_at_once = 1});
   ScorePair below;
-  for (SparseAttentionInput input : Leaves(c, attention).layers) {
-    input.previous = input.layer == 0 ? ScorePair() : below;
-    const AttentionProblem problem = MakeAttentionProblem(input);
-    ExpectPassesMatch(blocked, problem);
-    below = ReferenceBackend().Forward(problem).scores;
+  const Leaves leaves(c, attention);
+  for (size_t i = 0; i < leaves.layers.size(); ++i) {
+    SparseAttentionInput input = leaves.layers[i];
+    input.previous = i % kLayers == 0 ? ScorePair() : below;
+    ExpectPassesMatch(blocked, MakeAttentionProblem(input));
+    below = SparseAttention(input, AttentionImplementation::kReference).scores;
   }
 }
 
@@ -344,11 +345,13 @@ TEST(SparseAttentionTest, RejectsWhatDoesNotFit) {
   const auto zeros = [](int64_t columns) {
     return torch::zeros({kBatch, kHeads, 5, columns}, torch::kFloat64);
   };
-  bad.previous = {.own = zeros(5)};
+  bad.previous = {.own = zeros(5), .layers = 1};
   EXPECT_THROW(SparseAttention(bad), c10::Error);  // one of two
-  bad.previous = {.own = zeros(5), .other = zeros(3)};
+  bad.previous = {.own = zeros(5), .other = zeros(3), .layers = 1};
   EXPECT_THROW(SparseAttention(bad), c10::Error);  // 3 globals, not 2
   bad.previous = {.own = zeros(5), .other = zeros(2)};
+  EXPECT_THROW(SparseAttention(bad), c10::Error);  // of how many layers?
+  bad.previous.layers = 1;
   EXPECT_NO_THROW(SparseAttention(bad));
   bad.residual = ResidualAttention::kOff;
   EXPECT_THROW(SparseAttention(bad), c10::Error);

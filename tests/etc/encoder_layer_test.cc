@@ -217,7 +217,7 @@ TEST(EncoderLayerTest, BlockedMatchesReferenceForStreamsOfTwoSizes) {
       for (int i = 0; i < 2; ++i) {
         layers[i]->attention()->set_implementation(implementation);
         state =
-            layers[i]->forward(state, attention, ResidualAttention::kSum, i);
+            layers[i]->forward(state, attention, ResidualAttention::kSum);
       }
       return state;
     };

@@ -40,7 +40,6 @@ struct AttentionStack {
       }
       input.pattern = attention.Softmax(side, 2, c.longs, c.globals, c.radius);
       input.residual = c.residual;
-      input.layer = layer;
       input.dropout = c.dropout;
       layers.push_back(input);
     }

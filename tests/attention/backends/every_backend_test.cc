@@ -147,14 +147,13 @@ TEST_P(EveryBackendTest, MatchesReferenceAtScoresOfABillion) {
       const OneLayer layer(c);
       SparseAttentionInput input = layer.input;
       input.residual = residual;
-      input.layer = 23;
       const auto steps = [&](int64_t columns) {
         return torch::randint(0, 9, {2, 2, 70, columns})
                    .to(torch::kFloat32)
                    .mul(-64.0) +
                largest;
       };
-      input.previous = {.own = steps(25), .other = steps(20)};
+      input.previous = {.own = steps(25), .other = steps(20), .layers = 23};
       // The layer itself adds less than half a step.
       SparseAttentionInput exact = input;
       for (torch::Tensor* tensor : AttentionStack::Tensors(&exact)) {
@@ -252,7 +251,8 @@ TEST_P(EveryBackendTest, PassesOnAGradientOfTheScoresAlone) {
       torch::zeros({2, 2, 20, 7}).requires_grad_(true);
   SparseAttentionInput input = layer.input;
   input.previous = {.own = previous,
-                    .other = torch::zeros({2, 2, 20, 3}).requires_grad_(true)};
+                    .other = torch::zeros({2, 2, 20, 3}).requires_grad_(true),
+                    .layers = 1};
   const torch::Tensor visible = input.pattern.masks(torch::kCPU)
                                     .own_mask.unsqueeze(1)
                                     .expand({2, 2, 20, 7})
