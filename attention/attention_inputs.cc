@@ -4,12 +4,15 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "attention/causal_runs.h"
+#include "attention/mask_runs.h"
 #include "attention/pattern_runs.h"
 #include "base/check_shape.h"
 #include "base/check_tensor.h"
@@ -25,13 +28,11 @@ torch::Tensor InsideSequence(int64_t length, int64_t radius) {
   return keys.ge(0).logical_and(keys.lt(length));
 }
 
-torch::Tensor MaskOrOnes(const torch::Tensor& mask, int64_t batch,
-                         int64_t queries, int64_t keys) {
-  if (!mask.defined()) {
-    return torch::ones({1}, torch::kBool).expand({batch, queries, keys});
-  }
-  ETC_CHECK_SHAPE(mask, {batch, queries, keys});
-  return mask;
+torch::Tensor MaskOrOnes(const torch::Tensor& mask, const char* name,
+                         int64_t batch, int64_t queries, int64_t keys) {
+  return mask.defined()
+             ? ExpandMask(mask, name, batch, queries, keys)
+             : torch::ones({1}, torch::kBool).expand({batch, queries, keys});
 }
 
 void CheckIds(const torch::Tensor& ids, int64_t batch, int64_t queries,
@@ -62,14 +63,40 @@ ExplicitInputs Complete(const ExplicitInputs& given, int64_t batch,
               "g2g_ids and g2l_ids should both be defined, or neither");
 
   ExplicitInputs out = given;
-  out.l2l_mask = MaskOrOnes(given.l2l_mask, batch, long_length, window);
+  out.l2l_mask =
+      MaskOrOnes(given.l2l_mask, "l2l_mask", batch, long_length, window);
   out.l2l_mask = out.l2l_mask.logical_and(
       InsideSequence(long_length, radius).to(out.l2l_mask.device()));
-  out.l2g_mask = MaskOrOnes(given.l2g_mask, batch, long_length, global_length);
-  out.g2g_mask =
-      MaskOrOnes(given.g2g_mask, batch, global_length, global_length);
-  out.g2l_mask = MaskOrOnes(given.g2l_mask, batch, global_length, long_length);
+  out.l2g_mask =
+      MaskOrOnes(given.l2g_mask, "l2g_mask", batch, long_length, global_length);
+  out.g2g_mask = MaskOrOnes(given.g2g_mask, "g2g_mask", batch, global_length,
+                            global_length);
+  out.g2l_mask =
+      MaskOrOnes(given.g2l_mask, "g2l_mask", batch, global_length, long_length);
   return out;
+}
+
+// AttentionInputs::Causal for complete masks.
+ExplicitInputs PastOnly(ExplicitInputs all) {
+  const int64_t longs = all.l2l_mask.size(1);
+  const int64_t radius = all.l2l_mask.size(2) / 2;
+  const torch::TensorOptions options = all.g2l_mask.options();
+  const torch::Tensor position =
+      torch::arange(longs, options.dtype(torch::kInt64));
+  const torch::Tensor horizon =  // [B, G]
+      longs == 0
+          ? torch::full({all.g2l_mask.size(0), all.g2l_mask.size(1)}, -1,
+                        options.dtype(torch::kInt64))
+          : torch::where(all.g2l_mask, position, torch::full_like(position, -1))
+                .amax(-1);
+  const torch::Tensor column =
+      torch::arange(2 * radius + 1, options.dtype(torch::kInt64));
+  all.l2l_mask = all.l2l_mask.logical_and(column.le(radius));
+  all.l2g_mask =
+      all.l2g_mask.logical_and(horizon.unsqueeze(1).le(position.unsqueeze(1)));
+  all.g2g_mask =
+      all.g2g_mask.logical_and(horizon.unsqueeze(1).le(horizon.unsqueeze(2)));
+  return all;
 }
 
 void CheckFit(const std::vector<AttentionPattern>& patterns, int64_t batch,
@@ -98,15 +125,17 @@ void ForEachTensor(Inputs& inputs, const Function& function) {
   }
 }
 
-// `given` with masks of bool.
+// `given` with masks of bool and ids of int64.
 ExplicitInputs Checked(ExplicitInputs given) {
-  const auto check = [&](torch::Tensor& mask, const torch::Tensor& ids,
+  const auto check = [&](torch::Tensor& mask, torch::Tensor& ids,
                          const std::string& name) {
     if (mask.defined()) {
       mask = AsBoolMask(mask, name + "_mask");
     }
-    TORCH_CHECK(!ids.defined() || ids.scalar_type() == torch::kInt64, name,
-                "_ids should be int64, but are ", ids.scalar_type());
+    if (ids.defined()) {
+      CheckIntegers(ids, name + "_ids");
+      ids = ids.to(torch::kInt64);
+    }
   };
   check(given.l2l_mask, given.l2l_ids, "l2l");
   check(given.l2g_mask, given.l2g_ids, "l2g");
@@ -122,15 +151,120 @@ ExplicitInputs MoveTo(ExplicitInputs inputs, const torch::Device& device) {
   return inputs;
 }
 
-// Expands the tensors of one example, [1, _, _], to [batch, _, _] without a
-// copy.
-ExplicitInputs OfEachExample(ExplicitInputs inputs, int64_t batch) {
-  ForEachTensor(inputs, [&](torch::Tensor& tensor) {
-    if (tensor.defined()) {
-      tensor = tensor.expand({batch, -1, -1});
-    }
+bool HasIds(const ExplicitInputs& inputs) {
+  return inputs.l2l_ids.defined() || inputs.l2g_ids.defined() ||
+         inputs.g2g_ids.defined() || inputs.g2l_ids.defined();
+}
+
+bool IsOnCpu(const ExplicitInputs& inputs) {
+  bool is_on_cpu = true;
+  ForEachTensor(inputs, [&](const torch::Tensor& tensor) {
+    is_on_cpu = is_on_cpu && (!tensor.defined() || tensor.is_cpu());
   });
-  return inputs;
+  return is_on_cpu;
+}
+
+// The ids of UnrestrictedPattern beside the masks of `given`, for each example,
+// without a copy.
+ExplicitInputs WithIdsOfEverything(ExplicitInputs given, int64_t batch,
+                                   const AttentionPattern& everything) {
+  const ExplicitInputs one = Materialize({everything}, everything.long_length(),
+                                         everything.global_length());
+  const auto expand = [&](const torch::Tensor& ids) {
+    return ids.defined() ? ids.expand({batch, -1, -1}) : ids;
+  };
+  given.l2l_ids = expand(one.l2l_ids);
+  given.l2g_ids = expand(one.l2g_ids);
+  given.g2g_ids = expand(one.g2g_ids);
+  given.g2l_ids = expand(one.g2l_ids);
+  return given;
+}
+
+// The runs of masks without ids, with the relative ids of `everything`, for
+// each example; of fewer if the kernels do not take them.
+std::vector<PatternRuns> RunsOfTensors(const ExplicitInputs& given,
+                                       int64_t batch,
+                                       const AttentionPattern& everything) {
+  if (HasIds(given) || !IsOnCpu(given)) {
+    return {};
+  }
+  const int64_t longs = everything.long_length();
+  const int64_t globals = everything.global_length();
+  const int64_t radius = everything.local_radius;
+  std::vector<PatternRuns> examples(
+      static_cast<size_t>(batch), MakePatternRuns(everything, longs, globals));
+  const auto restrict = [&](const torch::Tensor& mask, const char* name,
+                            int64_t queries, int64_t keys, int64_t window,
+                            auto&& table_of) {
+    if (!mask.defined()) {
+      return;
+    }
+    MaskRuns runs =
+        RunsOfMask(ExpandMask(mask, name, batch, queries, keys), window);
+    examples.resize(std::min(examples.size(), runs.tables.size()));
+    for (size_t b = 0; b < examples.size(); ++b) {
+      table_of(examples[b]) = std::move(runs.tables[b]);
+    }
+  };
+  restrict(given.l2l_mask, "l2l_mask", longs, 2 * radius + 1, radius,
+           [](PatternRuns& runs) -> RunSetTable& {
+             return runs.long_side.own.visible;
+           });
+  restrict(given.l2g_mask, "l2g_mask", longs, globals, -1,
+           [](PatternRuns& runs) -> RunSetTable& {
+             return runs.long_side.other.visible;
+           });
+  restrict(given.g2g_mask, "g2g_mask", globals, globals, -1,
+           [](PatternRuns& runs) -> RunSetTable& {
+             return runs.global_side.own.visible;
+           });
+  restrict(given.g2l_mask, "g2l_mask", globals, longs, -1,
+           [](PatternRuns& runs) -> RunSetTable& {
+             return runs.global_side.other.visible;
+           });
+  return examples;
+}
+
+// Documents of tokens [B, length], as int32 of their own on the CPU, -1 for
+// padding. Undefined stays so.
+torch::Tensor Documents(const torch::Tensor& ids, const std::string& name) {
+  if (!ids.defined()) {
+    return ids;
+  }
+  TORCH_CHECK(ids.dim() == 2, name, " should be [batch, length], but is ",
+              ids.sizes());
+  if (ids.numel() > 0 && ids.scalar_type() != torch::kBool) {
+    const auto lowest = ids.min().item<int64_t>();
+    const auto highest = ids.max().item<int64_t>();
+    TORCH_CHECK(lowest >= 0 && highest <= std::numeric_limits<int32_t>::max(),
+                name, " should be from 0 to 2^31 - 1, but is from ", lowest,
+                " to ", highest);
+  }
+  const torch::Tensor documents =
+      ids.to(ids.options().device(torch::kCPU).dtype(torch::kInt32),
+             /*non_blocking=*/false, /*copy=*/true)
+          .contiguous();
+  return documents.masked_fill(documents.eq(0), -1);
+}
+
+// The documents of one row of a batch; of all tokens if none are given.
+std::vector<int32_t> RowOfDocuments(const torch::Tensor& documents, int64_t row,
+                                    int64_t length) {
+  if (!documents.defined()) {
+    return std::vector<int32_t>(static_cast<size_t>(length), 1);
+  }
+  const auto* begin = documents.data_ptr<int32_t>() + row * length;
+  return {begin, begin + length};
+}
+
+void CheckDocuments(const torch::Tensor& documents, const char* stream,
+                    int64_t batch, int64_t length) {
+  TORCH_CHECK(!documents.defined() ||
+                  documents.sizes() == at::IntArrayRef({batch, length}),
+              "the mask or the ids of ", stream, " tokens should be ",
+              at::IntArrayRef({batch, length}),
+              ", [batch, length] of the layer's input, but are ",
+              documents.sizes());
 }
 
 }  // namespace
@@ -148,9 +282,14 @@ struct AttentionInputs::BatchRuns {
 // The inputs as given, and their completed form for the sizes of the last call.
 struct AttentionInputs::Cache {
   ExplicitInputs given;
-  // The argument of Everything(), or 0 for explicit tensors; no value for
-  // patterns and for AttentionInputs().
+  // Of Padded and Packed, [B, L] and [B, G] int32; negative: padding.
+  torch::Tensor long_documents, global_documents;
+  bool has_documents() const {
+    return long_documents.defined() || global_documents.defined();
+  }
+  // No value for patterns, and where it is left open.
   std::optional<int64_t> max_distance;
+  bool is_causal = false;
 
   std::mutex mutex;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>;
@@ -160,6 +299,8 @@ struct AttentionInputs::Cache {
   using RunsKey = std::tuple<int64_t, int64_t, int64_t, int64_t>;
   std::optional<RunsKey> runs_key;
   std::shared_ptr<const BatchRuns> runs;
+
+  std::shared_ptr<const AttentionInputs> causal;
 };
 
 AttentionInputs::AttentionInputs() : cache_(std::make_shared<Cache>()) {}
@@ -173,10 +314,15 @@ AttentionInputs::AttentionInputs(std::vector<AttentionPattern> patterns)
   }
 }
 
-AttentionInputs::AttentionInputs(ExplicitInputs tensors)
+AttentionInputs::AttentionInputs(ExplicitInputs tensors, int64_t max_distance)
     : cache_(std::make_shared<Cache>()) {
+  TORCH_CHECK(max_distance >= 0, "max_distance should be at least 0, but is ",
+              max_distance);
+  TORCH_CHECK(max_distance == 0 || !HasIds(tensors),
+              "relative ids should be given as tensors or by max_distance, but "
+              "are given as both");
   cache_->given = Checked(std::move(tensors));
-  cache_->max_distance = 0;
+  cache_->max_distance = max_distance;
 }
 
 AttentionInputs AttentionInputs::Everything(int64_t max_distance) {
@@ -187,9 +333,66 @@ AttentionInputs AttentionInputs::Everything(int64_t max_distance) {
   return inputs;
 }
 
-bool AttentionInputs::is_default() const {
-  return patterns_ == nullptr && !has_tensors() &&
-         !cache_->max_distance.has_value();
+AttentionInputs AttentionInputs::Padded(const torch::Tensor& long_mask,
+                                        const torch::Tensor& global_mask,
+                                        std::optional<int64_t> max_distance) {
+  const auto as_bool = [](const torch::Tensor& mask, const char* name) {
+    return mask.defined() ? AsBoolMask(mask, name) : mask;
+  };
+  AttentionInputs inputs =
+      max_distance.has_value() ? Everything(*max_distance) : AttentionInputs();
+  inputs.cache_->long_documents =
+      Documents(as_bool(long_mask, "long_mask"), "long_mask");
+  inputs.cache_->global_documents =
+      Documents(as_bool(global_mask, "global_mask"), "global_mask");
+  return inputs;
+}
+
+AttentionInputs AttentionInputs::Packed(const torch::Tensor& long_ids,
+                                        const torch::Tensor& global_ids,
+                                        std::optional<int64_t> max_distance) {
+  CheckIntegers(long_ids, "long_ids");
+  CheckIntegers(global_ids, "global_ids");
+  AttentionInputs inputs =
+      max_distance.has_value() ? Everything(*max_distance) : AttentionInputs();
+  inputs.cache_->long_documents = Documents(long_ids, "long_ids");
+  inputs.cache_->global_documents = Documents(global_ids, "global_ids");
+  return inputs;
+}
+
+AttentionInputs AttentionInputs::WithoutCaches() const {
+  AttentionInputs copy;
+  copy.patterns_ = patterns_;
+  copy.cache_->given = cache_->given;
+  copy.cache_->long_documents = cache_->long_documents;
+  copy.cache_->global_documents = cache_->global_documents;
+  copy.cache_->max_distance = cache_->max_distance;
+  copy.cache_->is_causal = cache_->is_causal;
+  return copy;
+}
+
+AttentionInputs AttentionInputs::Causal() const {
+  if (cache_->is_causal) {
+    return *this;
+  }
+  const std::lock_guard<std::mutex> lock(cache_->mutex);
+  if (cache_->causal == nullptr) {
+    AttentionInputs causal = WithoutCaches();
+    causal.cache_->is_causal = true;
+    cache_->causal = std::make_shared<const AttentionInputs>(std::move(causal));
+  }
+  return *cache_->causal;
+}
+
+AttentionInputs AttentionInputs::WithDistance(int64_t max_distance) const {
+  TORCH_CHECK(max_distance >= 0, "max_distance should be at least 0, but is ",
+              max_distance);
+  if (patterns_ != nullptr || cache_->max_distance.has_value()) {
+    return *this;
+  }
+  AttentionInputs copy = WithoutCaches();
+  copy.cache_->max_distance = max_distance;
+  return copy;
 }
 
 bool AttentionInputs::has_tensors() const {
@@ -200,6 +403,33 @@ bool AttentionInputs::has_tensors() const {
   return any;
 }
 
+std::vector<AttentionPattern> AttentionInputs::PatternsOf(
+    int64_t batch, int64_t long_length, int64_t global_length,
+    int64_t local_radius) const {
+  if (patterns_ != nullptr) {
+    CheckFit(*patterns_, batch, local_radius);
+    std::vector<AttentionPattern> patterns = *patterns_;
+    for (AttentionPattern& pattern : patterns) {
+      pattern.local_radius = local_radius;  // see CheckFit
+    }
+    return patterns;
+  }
+  CheckDocuments(cache_->long_documents, "long", batch, long_length);
+  CheckDocuments(cache_->global_documents, "global", batch, global_length);
+  std::vector<AttentionPattern> patterns(
+      static_cast<size_t>(batch),
+      UnrestrictedPattern(long_length, global_length, local_radius,
+                          cache_->max_distance.value_or(0)));
+  for (int64_t b = 0; b < batch; ++b) {
+    AttentionPattern& pattern = patterns[static_cast<size_t>(b)];
+    pattern.long_segment = pattern.long_example =
+        RowOfDocuments(cache_->long_documents, b, long_length);
+    pattern.global_example =
+        RowOfDocuments(cache_->global_documents, b, global_length);
+  }
+  return patterns;
+}
+
 std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
     int64_t batch, int64_t long_length, int64_t global_length,
     int64_t local_radius) const {
@@ -208,23 +438,39 @@ std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
   if (cache_->runs_key == key) {
     return cache_->runs;
   }
-  BatchRuns runs;
-  if (patterns_ != nullptr) {
-    CheckFit(*patterns_, batch, local_radius);
-    CheckPatterns(*patterns_, long_length, global_length);
-    for (const AttentionPattern& pattern : *patterns_) {
-      runs.Add(MakePatternRuns(pattern, long_length, global_length));
+  std::vector<PatternRuns> examples;
+  if (has_tensors()) {
+    examples = RunsOfTensors(
+        cache_->given, batch,
+        UnrestrictedPattern(long_length, global_length, local_radius,
+                            cache_->max_distance.value_or(0)));
+  } else if (patterns_ != nullptr || cache_->has_documents()) {
+    const std::vector<AttentionPattern> patterns =
+        PatternsOf(batch, long_length, global_length, local_radius);
+    CheckPatterns(patterns, long_length, global_length);
+    for (const AttentionPattern& pattern : patterns) {
+      examples.push_back(MakePatternRuns(pattern, long_length, global_length));
     }
   } else {
-    const PatternRuns everything = MakePatternRuns(
-        UnrestrictedPattern(long_length, global_length, local_radius,
-                            cache_->max_distance.value_or(0)),
-        long_length, global_length);
-    for (int64_t b = 0; b < batch; ++b) {
-      runs.Add(everything);
-    }
+    examples.assign(
+        static_cast<size_t>(batch),
+        MakePatternRuns(
+            UnrestrictedPattern(long_length, global_length, local_radius,
+                                cache_->max_distance.value_or(0)),
+            long_length, global_length));
   }
-  cache_->runs = std::make_shared<const BatchRuns>(std::move(runs));
+  cache_->runs = nullptr;
+  if (!has_tensors() || static_cast<int64_t>(examples.size()) == batch) {
+    BatchRuns runs;
+    for (PatternRuns& example : examples) {
+      if (cache_->is_causal) {
+        RestrictToPast(local_radius, &example);
+      }
+      ShortenLongSets(local_radius, &example);
+      runs.Add(std::move(example));
+    }
+    cache_->runs = std::make_shared<const BatchRuns>(std::move(runs));
+  }
   cache_->runs_key = key;
   return cache_->runs;
 }
@@ -241,9 +487,9 @@ SoftmaxPattern AttentionInputs::Softmax(QuerySide side, int64_t batch,
   pattern.queries = pattern.own_keys = is_long ? long_length : global_length;
   pattern.other_keys = is_long ? global_length : long_length;
   pattern.radius = is_long ? local_radius : -1;
-  if (!has_tensors()) {
-    const std::shared_ptr<const BatchRuns> runs =
-        Runs(batch, long_length, global_length, local_radius);
+  const std::shared_ptr<const BatchRuns> runs =
+      Runs(batch, long_length, global_length, local_radius);
+  if (runs != nullptr) {
     // Shares the ownership of both sides.
     pattern.runs = {runs, is_long ? &runs->long_side : &runs->global_side};
   }
@@ -272,22 +518,20 @@ ExplicitInputs AttentionInputs::Tensors(int64_t batch, int64_t long_length,
   // tensors.
   const c10::InferenceMode normal_mode(false);
   ExplicitInputs given = cache_->given;
-  if (patterns_ != nullptr) {
-    CheckFit(*patterns_, batch, local_radius);
-    std::vector<AttentionPattern> patterns = *patterns_;
-    for (AttentionPattern& pattern : patterns) {
-      pattern.local_radius = local_radius;  // see CheckFit
-    }
-    given = Materialize(patterns, long_length, global_length);
-  } else if (cache_->max_distance.value_or(0) > 0) {
-    given = OfEachExample(
-        Materialize({UnrestrictedPattern(long_length, global_length,
-                                         local_radius, *cache_->max_distance)},
-                    long_length, global_length),
-        batch);
+  const int64_t distance = cache_->max_distance.value_or(0);
+  if (patterns_ != nullptr || cache_->has_documents()) {
+    given =
+        Materialize(PatternsOf(batch, long_length, global_length, local_radius),
+                    long_length, global_length);
+  } else if (distance > 0) {
+    given = WithIdsOfEverything(given, batch,
+                                UnrestrictedPattern(long_length, global_length,
+                                                    local_radius, distance));
   }
-  cache_->tensors = MoveTo(
+  ExplicitInputs all = MoveTo(
       Complete(given, batch, long_length, global_length, local_radius), device);
+  cache_->tensors =
+      cache_->is_causal ? PastOnly(std::move(all)) : std::move(all);
   cache_->key = key;
   return cache_->tensors;
 }

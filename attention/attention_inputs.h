@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "attention/pattern.h"
@@ -24,9 +25,10 @@ enum class QuerySide { kLong, kGlobal };
 // column w of row i of an l2l tensor is about key i + w - local_radius.
 //
 // A mask is bool (or integers 0 and 1), true where attention is allowed;
-// undefined: everywhere. Ids are int64, from 0 to the rows of the relative
-// table less one; undefined: no relative term. The ids of one softmax (l2l and
-// l2g, g2g and g2l) are either both defined or both undefined.
+// undefined: everywhere. Its sizes may be 1, which stands for all. Ids are
+// int64 or int32, from 0 to the rows of the relative table less one; undefined:
+// no relative term. The ids of one softmax (l2l and l2g, g2g and g2l) are
+// either both defined or both undefined.
 struct ExplicitInputs {
   torch::Tensor l2l_mask, l2l_ids;  // [B, L, W]
   torch::Tensor l2g_mask, l2g_ids;  // [B, L, G]
@@ -41,21 +43,59 @@ struct ExplicitInputs {
 ExplicitInputs Materialize(const std::vector<AttentionPattern>& patterns,
                            int64_t long_length, int64_t global_length);
 
-// Visibility among the long and global tokens of a batch, from one of three
-// sources: one pattern for each example, explicit tensors, or everything
-// visible, by default without relative ids (but see EtcInput). The same value
-// serves all layers. A copy is cheap and shares.
+// Visibility among the long and global tokens of a batch, from one of these
+// sources: one pattern for each example, masks or ids of tokens, explicit
+// tensors, or everything visible, by default without relative ids (but see
+// EtcInput). The same value serves all layers. A copy is cheap and shares.
 class AttentionInputs {
  public:
   AttentionInputs();
   // One pattern for each example. Throws c10::Error (CheckPattern).
   explicit AttentionInputs(std::vector<AttentionPattern> patterns);
-  // Throws c10::Error on masks and ids of other dtypes.
-  explicit AttentionInputs(ExplicitInputs tensors);
+  // Throws c10::Error on masks and ids of other dtypes. Masks without ids may
+  // have relative ids by `max_distance`, those of UnrestrictedPattern; then,
+  // and without any ids, the fused kernels take them too, if they are on the
+  // CPU and no query sees keys in more runs than MostRuns (softmax_pattern.h).
+  explicit AttentionInputs(ExplicitInputs tensors, int64_t max_distance = 0);
   // Everything visible (UnrestrictedPattern) in examples of any number and
   // length, none of it padding, with relative ids up to `max_distance`; 0:
   // without.
   static AttentionInputs Everything(int64_t max_distance);
+  // Everything visible but padding, which sees nothing and is not seen: masks
+  // [B, L] and [B, G], bool or integers 0 and 1, true (1) for a token, false
+  // for padding, wherever that is; undefined: no padding. They are read on the
+  // CPU. Any radius. Relative ids up to `max_distance`; 0: without; left out:
+  // as in EtcInput. Throws c10::Error on masks of other dtypes and shapes, here
+  // or, where only the sizes of a layer tell, there.
+  static AttentionInputs Padded(
+      const torch::Tensor& long_mask, const torch::Tensor& global_mask = {},
+      std::optional<int64_t> max_distance = std::nullopt);
+  // The same for rows of several documents, one behind the other or mixed: ids
+  // [B, L] and [B, G], int64 or int32 from 0 to 2^31 - 1. Tokens see those of
+  // their own document, whose id is equal; 0 is padding.
+  static AttentionInputs Packed(
+      const torch::Tensor& long_ids, const torch::Tensor& global_ids,
+      std::optional<int64_t> max_distance = std::nullopt);
+
+  // The same visibility restricted to the past, so that no output of a long
+  // token depends on a later one, through any number of layers. With h(g) the
+  // last long token that global token g sees (-1 for none):
+  //
+  //   l2l  i sees j  only if  j <= i
+  //   l2g  i sees g  only if  h(g) <= i
+  //   g2g  g sees k  only if  h(k) <= h(g)
+  //   g2l  as before
+  //
+  // Global tokens that see no long ones (hard_g2l without sentences) are thus a
+  // prefix which all tokens see, those of a sentence (hard_g2l with sentences)
+  // a summary which the tokens behind it see, and those that see everything are
+  // seen by the last token alone. Global inputs must not depend on long ones.
+  // Made once and kept.
+  AttentionInputs Causal() const;
+
+  // The same with relative ids up to `max_distance` where that was left open:
+  // by AttentionInputs(), without arguments, Padded or Packed.
+  AttentionInputs WithDistance(int64_t max_distance) const;
 
   // The patterns, or null when there are none.
   const std::vector<AttentionPattern>* patterns() const {
@@ -64,8 +104,6 @@ class AttentionInputs {
 
   // Returns true if there are explicit tensors.
   bool has_tensors() const;
-  // True only if made by AttentionInputs(), without arguments.
-  bool is_default() const;
 
   // One of the softmaxes. Throws c10::Error if patterns do not fit the sizes
   // and the radius given (of which patterns without long tokens take any);
@@ -86,7 +124,13 @@ class AttentionInputs {
   struct Cache;
   struct BatchRuns;
 
-  // Null for explicit tensors.
+  // A copy with caches of its own.
+  AttentionInputs WithoutCaches() const;
+  // The patterns of a batch of these sizes, as given or by documents.
+  std::vector<AttentionPattern> PatternsOf(int64_t batch, int64_t long_length,
+                                           int64_t global_length,
+                                           int64_t local_radius) const;
+  // Null for explicit tensors that the kernels do not take.
   std::shared_ptr<const BatchRuns> Runs(int64_t batch, int64_t long_length,
                                         int64_t global_length,
                                         int64_t local_radius) const;

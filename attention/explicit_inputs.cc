@@ -9,6 +9,11 @@ namespace {
 template <typename T>
 using Matrix = torch::TensorAccessor<T, 2>;
 
+// True if two tokens of these ids are together, and no padding.
+bool AreTogether(int32_t id, int32_t other_id) {
+  return id == other_id && id >= 0;
+}
+
 // True if long token `i` belongs to global token `g`.
 bool Owns(const AttentionPattern& pattern, int64_t g, int64_t i) {
   return pattern.sentence[i] == g || pattern.paragraph[i] == g;
@@ -21,7 +26,7 @@ void MaterializeLongToLong(const AttentionPattern& pattern, Matrix<bool> mask) {
     const int64_t end = std::min(length, i + pattern.local_radius + 1);
     for (int64_t j = begin; j < end; ++j) {
       mask[i][j - i + pattern.local_radius] =
-          pattern.long_segment[i] == pattern.long_segment[j];
+          AreTogether(pattern.long_segment[i], pattern.long_segment[j]);
     }
   }
 }
@@ -31,7 +36,7 @@ void MaterializeLongAndGlobal(const AttentionPattern& pattern,
   for (int64_t i = 0; i < pattern.long_length(); ++i) {
     for (int64_t g = 0; g < pattern.global_length(); ++g) {
       const bool together =
-          pattern.long_example[i] == pattern.global_example[g];
+          AreTogether(pattern.long_example[i], pattern.global_example[g]);
       const bool owns = Owns(pattern, g, i);
       l2g_mask[i][g] = together && (!pattern.hard_l2g || owns ||
                                     pattern.ignore_hard_l2g[i] != 0);
@@ -58,7 +63,8 @@ void MaterializeGlobalToGlobal(const AttentionPattern& pattern,
                                Matrix<bool> mask) {
   for (int64_t g = 0; g < pattern.global_length(); ++g) {
     for (int64_t k = 0; k < pattern.global_length(); ++k) {
-      mask[g][k] = pattern.global_example[g] == pattern.global_example[k];
+      mask[g][k] =
+          AreTogether(pattern.global_example[g], pattern.global_example[k]);
     }
   }
 }

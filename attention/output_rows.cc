@@ -11,8 +11,9 @@ namespace etc {
 namespace {
 
 void CheckRows(const torch::Tensor& rows, int64_t count) {
-  TORCH_CHECK(rows.dim() == 1 && rows.scalar_type() == torch::kInt64,
-              "rows should be [R] int64, but are ", rows.sizes(), " ",
+  TORCH_CHECK(rows.dim() == 1 && (rows.scalar_type() == torch::kInt64 ||
+                                  rows.scalar_type() == torch::kInt32),
+              "rows should be [R] int64 or int32, but are ", rows.sizes(), " ",
               rows.scalar_type());
   if (rows.device().is_cpu() && rows.numel() > 0) {
     const auto first = rows.min().item<int64_t>();
@@ -39,7 +40,8 @@ torch::Tensor DistinctRows(const torch::Tensor& rows, int64_t count) {
     return {};
   }
   CheckRows(rows, count);
-  const torch::Tensor distinct = std::get<0>(at::_unique(rows));
+  const torch::Tensor distinct =
+      std::get<0>(at::_unique(rows.to(torch::kInt64)));
   return distinct.numel() == count ? torch::Tensor() : distinct;
 }
 

@@ -14,18 +14,18 @@ namespace etc {
 // blocks; for a stream without a row also its keys. The residual scores that
 // the layer gives for other tokens are unspecified.
 struct OutputRows {
-  torch::Tensor longs;    // [R] int64, R >= 0
-  torch::Tensor globals;  // [S] int64, S >= 0
+  torch::Tensor longs;    // [R] int64 or int32, R >= 0
+  torch::Tensor globals;  // [S] int64 or int32, S >= 0
 };
 
 // Rows of `stream`, [B, length, ...]: [R, ...], or with undefined `rows` the
-// stream itself. Differentiable. Throws c10::Error if `rows` is not [R] int64,
-// and, on the CPU, for a row that is not there.
+// stream itself. Differentiable. Throws c10::Error if `rows` is not [R] of
+// integers, and, on the CPU, for a row that is not there.
 torch::Tensor RowsOf(const torch::Tensor& stream, const torch::Tensor& rows);
 
-// `rows` ascending and each once, on the CPU, of a stream of `count` rows in
-// all; undefined if all are asked for, or if rows are on another device, where
-// finding them would wait for it. Throws as RowsOf does.
+// `rows` as int64, ascending and each once, on the CPU, of a stream of `count`
+// rows in all; undefined if all are asked for, or if rows are on another
+// device, where finding them would wait for it. Throws as RowsOf does.
 torch::Tensor DistinctRows(const torch::Tensor& rows, int64_t count);
 
 // Returns true if `rows` asks for no token.

@@ -41,11 +41,11 @@ constexpr int64_t RelativeVocabSize(int64_t max_distance) {
 // k in [0, G):
 //
 //   l2l  i sees j  iff |j - i| <= local_radius
-//                      and long_segment[i] == long_segment[j]
-//   g2g  g sees k  iff global_example[g] == global_example[k]
-//   l2g  i sees g  iff long_example[i] == global_example[g], and under
+//                      and long_segment[i] == long_segment[j] >= 0
+//   g2g  g sees k  iff global_example[g] == global_example[k] >= 0
+//   l2g  i sees g  iff long_example[i] == global_example[g] >= 0, and under
 //                      hard_l2g: Owns(g, i) or ignore_hard_l2g[i]
-//   g2l  g sees i  iff long_example[i] == global_example[g], and under
+//   g2l  g sees i  iff long_example[i] == global_example[g] >= 0, and under
 //                      hard_g2l: Owns(g, i) or ignore_hard_g2l[g]
 //
 // where Owns(g, i) = (sentence[i] == g or paragraph[i] == g). Relative ids,
@@ -55,6 +55,9 @@ constexpr int64_t RelativeVocabSize(int64_t max_distance) {
 //   l2g, g2l  V0 + 1 if Owns(g, i) or linked[i] == g, else V0
 //   g2g  RelativeId(k - g) if global_segment[g] == global_segment[k],
 //        else V0 + 2
+//
+// Negative ids in long_segment, long_example and global_example mark padding,
+// which sees nothing and is not seen.
 //
 // The tokens of an example may be fewer than those of the batch that it is in:
 // positions beyond `long_length()` or `global_length()` see nothing and are not
@@ -67,7 +70,7 @@ struct AttentionPattern {
     return static_cast<int64_t>(global_example.size());
   }
 
-  // Ids of each long token.
+  // Ids of each long token; negative: padding.
   std::vector<int32_t> long_segment;
   std::vector<int32_t> long_example;
   // Indices of global tokens, -1 for none.
@@ -76,7 +79,7 @@ struct AttentionPattern {
   std::vector<int32_t> linked;
   std::vector<uint8_t> ignore_hard_l2g;
 
-  // Properties of each global token.
+  // Properties of each global token; a negative example is padding.
   std::vector<int32_t> global_example;
   std::vector<int32_t> global_segment;
   std::vector<uint8_t> ignore_hard_g2l;

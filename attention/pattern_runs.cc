@@ -59,6 +59,25 @@ RunSetTable SetsByCode(const std::vector<int32_t>& query_codes,
   return table;
 }
 
+// Queries with negative codes, which are padding, see nothing.
+void ClearNegative(const std::vector<int32_t>& query_codes,
+                   RunSetTable* visible) {
+  for (size_t i = 0; i < query_codes.size(); ++i) {
+    if (query_codes[i] < 0) {
+      visible->last[i] = visible->first[i];
+    }
+  }
+}
+
+// SetsByCode, for keys that are seen.
+RunSetTable VisibleByCode(const std::vector<int32_t>& query_codes,
+                          const std::vector<int32_t>& key_codes,
+                          int64_t queries) {
+  RunSetTable table = SetsByCode(query_codes, key_codes, queries);
+  ClearNegative(query_codes, &table);
+  return table;
+}
+
 void RestrictLongToGlobal(const AttentionPattern& pattern, RunSetTable* sets) {
   for (int64_t i = 0; i < pattern.long_length(); ++i) {
     if (pattern.ignore_hard_l2g[i] != 0) {
@@ -68,7 +87,8 @@ void RestrictLongToGlobal(const AttentionPattern& pattern, RunSetTable* sets) {
     const auto [low, high] =
         std::minmax({pattern.sentence[i], pattern.paragraph[i]});
     for (const int32_t g : {low, high}) {
-      if (g >= 0 && pattern.global_example[g] == pattern.long_example[i]) {
+      if (g >= 0 && pattern.long_example[i] >= 0 &&
+          pattern.global_example[g] == pattern.long_example[i]) {
         appender.Add(g);
       }
     }
@@ -101,7 +121,8 @@ void RestrictGlobalToLong(const AttentionPattern& pattern, RunSetTable* sets) {
     }
     RunAppender appender(sets);
     for (const int64_t i : owned[g]) {
-      if (pattern.long_example[i] == pattern.global_example[g]) {
+      if (pattern.global_example[g] >= 0 &&
+          pattern.long_example[i] == pattern.global_example[g]) {
         appender.Add(i);
       }
     }
@@ -166,11 +187,13 @@ PatternRuns MakePatternRuns(const AttentionPattern& pattern,
   RunSetTable& l2g = out.long_side.other.visible;
   RunSetTable& g2g = out.global_side.own.visible;
   RunSetTable& g2l = out.global_side.other.visible;
-  l2l = SetsByCode(pattern.long_segment, pattern.long_segment, long_length);
-  l2g = SetsByCode(pattern.long_example, pattern.global_example, long_length);
-  g2g =
-      SetsByCode(pattern.global_example, pattern.global_example, global_length);
-  g2l = SetsByCode(pattern.global_example, pattern.long_example, global_length);
+  l2l = VisibleByCode(pattern.long_segment, pattern.long_segment, long_length);
+  l2g =
+      VisibleByCode(pattern.long_example, pattern.global_example, long_length);
+  g2g = VisibleByCode(pattern.global_example, pattern.global_example,
+                      global_length);
+  g2l = VisibleByCode(pattern.global_example, pattern.long_example,
+                      global_length);
   if (pattern.hard_l2g) {
     RestrictLongToGlobal(pattern, &l2g);
   }

@@ -3,10 +3,15 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
+#include "attention/mask_runs.h"
 #include "attention/pattern.h"
+#include "base/check_shape.h"
+#include "base/check_tensor.h"
 #include "base/to_device.h"
 
 namespace etc {
@@ -19,12 +24,27 @@ void CheckOptions(const KeyPatternOptions& options) {
   TORCH_CHECK(options.max_distance >= 0,
               "max_distance should be at least 0, but is ",
               options.max_distance);
+  TORCH_CHECK(options.batch >= 0, "batch should be at least 0, but is ",
+              options.batch);
+  TORCH_CHECK(options.batch == 0 || options.lengths.empty() ||
+                  options.batch == static_cast<int64_t>(options.lengths.size()),
+              "there should be a length for each of ", options.batch,
+              " examples, but there are ", options.lengths.size());
   for (const SequenceLengths& length : options.lengths) {
     TORCH_CHECK(length.queries >= 0 && length.queries <= options.queries &&
                     length.keys >= 0 && length.keys <= options.keys,
                 "an example of ", length.queries, " queries and ", length.keys,
                 " keys does not fit ", options.queries, " and ", options.keys);
   }
+}
+
+// The lengths of all examples.
+std::vector<SequenceLengths> LengthsOf(const KeyPatternOptions& options) {
+  return options.lengths.empty()
+             ? std::vector<SequenceLengths>(
+                   static_cast<size_t>(options.batch),
+                   {.queries = options.queries, .keys = options.keys})
+             : options.lengths;
 }
 
 void CheckRuns(const RunSetTable& table, const KeyPatternOptions& options) {
@@ -118,6 +138,122 @@ void ClearOthers(const torch::TensorAccessor<bool, 1>& asked,
   }
 }
 
+void CheckOneBlock(const SoftmaxPattern& pattern) {
+  TORCH_CHECK(pattern.own_keys == 0,
+              "the pattern should have one block of keys, but has ",
+              pattern.own_keys, " own keys beside ", pattern.other_keys,
+              " others");
+}
+
+// `ids` [B, length] as int32 on the CPU.
+torch::Tensor DocumentIds(const torch::Tensor& ids, const char* name,
+                          int64_t batch, int64_t length) {
+  CheckIntegers(ids, name);
+  TORCH_CHECK(ids.sizes() == at::IntArrayRef({batch, length}), name,
+              " should be [batch, length] = ", at::IntArrayRef({batch, length}),
+              ", but is ", ids.sizes());
+  if (ids.numel() > 0) {
+    const auto lowest = ids.min().item<int64_t>();
+    const auto highest = ids.max().item<int64_t>();
+    TORCH_CHECK(lowest >= 0 && highest <= std::numeric_limits<int32_t>::max(),
+                name, " should be from 0 to 2^31 - 1, but is from ", lowest,
+                " to ", highest);
+  }
+  return ids.to(torch::kCPU, torch::kInt32).contiguous();
+}
+
+// The runs of the keys of each document of one row.
+using RunsOfDocuments = std::unordered_map<int32_t, std::vector<KeyRun>>;
+
+RunsOfDocuments FindDocuments(const int32_t* ids, int64_t keys) {
+  RunsOfDocuments runs;
+  for (int64_t j = 0; j < keys; ++j) {
+    if (ids[j] == 0) {
+      continue;
+    }
+    std::vector<KeyRun>& of_document = runs[ids[j]];
+    const auto key = static_cast<int32_t>(j);
+    if (!of_document.empty() && of_document.back().end == key) {
+      ++of_document.back().end;
+    } else {
+      of_document.push_back({key, key + 1});
+    }
+  }
+  return runs;
+}
+
+// Appends the keys that are in both of two sets of runs.
+void AppendCommon(const KeyRun* run, const KeyRun* end,
+                  const std::vector<KeyRun>& others,
+                  std::vector<KeyRun>* common) {
+  const int32_t begin = run == end ? 0 : run->begin;
+  auto other = std::upper_bound(
+      others.begin(), others.end(), begin,
+      [](int32_t key, const KeyRun& of) { return key < of.end; });
+  while (run != end && other != others.end()) {
+    const KeyRun both = {std::max(run->begin, other->begin),
+                         std::min(run->end, other->end)};
+    if (both.begin < both.end) {
+      common->push_back(both);
+    }
+    if (run->end < other->end) {
+      ++run;
+    } else {
+      ++other;
+    }
+  }
+}
+
+// Query i keeps the keys of documents[ids[i]] alone. Neighbours with one set
+// and one document share their runs.
+RunSetTable CommonRuns(const RunSetTable& visible, const int32_t* ids,
+                       const RunsOfDocuments& documents) {
+  RunSetTable common = EmptySets(static_cast<int64_t>(visible.first.size()));
+  for (size_t i = 0; i < visible.first.size(); ++i) {
+    if (i > 0 && ids[i] == ids[i - 1] &&
+        visible.first[i] == visible.first[i - 1] &&
+        visible.last[i] == visible.last[i - 1]) {
+      common.first[i] = common.first[i - 1];
+      common.last[i] = common.last[i - 1];
+      continue;
+    }
+    common.first[i] = static_cast<int32_t>(common.runs.size());
+    const auto document = documents.find(ids[i]);
+    if (document != documents.end()) {
+      AppendCommon(visible.runs.data() + visible.first[i],
+                   visible.runs.data() + visible.last[i], document->second,
+                   &common.runs);
+    }
+    TORCH_CHECK(common.runs.size() <=
+                    static_cast<size_t>(std::numeric_limits<int32_t>::max()),
+                "the sets of keys of an example have 2^31 runs or more");
+    common.last[i] = static_cast<int32_t>(common.runs.size());
+  }
+  return common;
+}
+
+// The same pattern with other runs, where it has any, and with masks that
+// `allowed()`, [B, T or 1, S], restricts.
+SoftmaxPattern WithMask(const SoftmaxPattern& pattern,
+                        const std::function<torch::Tensor()>& allowed,
+                        std::vector<SoftmaxRuns> runs) {
+  SoftmaxPattern some = pattern;
+  if (pattern.runs != nullptr) {
+    some.runs =
+        std::make_shared<const std::vector<SoftmaxRuns>>(std::move(runs));
+  }
+  some.masks = [masks = pattern.masks, allowed](const torch::Device& device) {
+    SoftmaxMasks both = masks(device);
+    both.other_mask = both.other_mask.logical_and(ToDevice(allowed(), device));
+    return both;
+  };
+  return some;
+}
+
+std::vector<SoftmaxRuns> RunsOf(const SoftmaxPattern& pattern) {
+  return pattern.runs == nullptr ? std::vector<SoftmaxRuns>() : *pattern.runs;
+}
+
 }  // namespace
 
 SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
@@ -156,7 +292,7 @@ SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
 SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options) {
   CheckOptions(options);
   std::vector<RunSetTable> visible;
-  for (const SequenceLengths& length : options.lengths) {
+  for (const SequenceLengths& length : LengthsOf(options)) {
     RunSetTable table = EmptySets(options.queries);
     if (length.keys > 0) {
       table.runs = {{0, static_cast<int32_t>(length.keys)}};
@@ -170,7 +306,7 @@ SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options) {
 SoftmaxPattern CausalPattern(const KeyPatternOptions& options) {
   CheckOptions(options);
   std::vector<RunSetTable> visible;
-  for (const SequenceLengths& length : options.lengths) {
+  for (const SequenceLengths& length : LengthsOf(options)) {
     RunSetTable table = EmptySets(options.queries);
     for (int64_t n = 1; n <= std::min(length.queries, length.keys); ++n) {
       table.runs.push_back({0, static_cast<int32_t>(n)});
@@ -185,6 +321,123 @@ SoftmaxPattern CausalPattern(const KeyPatternOptions& options) {
     visible.push_back(std::move(table));
   }
   return PatternFromRuns(std::move(visible), options);
+}
+
+SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
+                             const KeyWindow& window) {
+  CheckOptions(options);
+  TORCH_CHECK(window.before >= 0 && window.after >= 0,
+              "a window should be at least 0 to each side, but is ",
+              window.before, " and ", window.after);
+  std::vector<RunSetTable> visible;
+  for (const SequenceLengths& length : LengthsOf(options)) {
+    RunSetTable table = EmptySets(options.queries);
+    for (int64_t i = 0; i < length.queries; ++i) {
+      const auto query = static_cast<size_t>(i);
+      const int64_t begin = i - std::min(i, window.before);
+      const int64_t end = i < length.keys
+                              ? i + std::min(length.keys - i, window.after + 1)
+                              : length.keys;
+      table.first[query] = static_cast<int32_t>(table.runs.size());
+      if (begin < end) {
+        table.runs.push_back(
+            {static_cast<int32_t>(begin), static_cast<int32_t>(end)});
+      }
+      table.last[query] = static_cast<int32_t>(table.runs.size());
+    }
+    visible.push_back(std::move(table));
+  }
+  return PatternFromRuns(std::move(visible), options);
+}
+
+SoftmaxPattern PatternFromMask(const torch::Tensor& mask,
+                               const KeyPatternOptions& options) {
+  CheckOptions(options);
+  MaskRuns runs = RunsOfMask(
+      ExpandMask(mask, "mask", options.batch, options.queries, options.keys)
+          .to(torch::kCPU));
+  TORCH_CHECK(runs.fit(), "query ", runs.query, " of example ", runs.example,
+              " sees keys in more than ", MostRuns(options.keys),
+              " runs, for which the fused kernels are not made; DensePattern "
+              "takes this mask, and kBlocked or kReference computes it");
+  return PatternFromRuns(std::move(runs.tables), options);
+}
+
+SoftmaxPattern DensePattern(const torch::Tensor& mask,
+                            const KeyPatternOptions& options) {
+  CheckOptions(options);
+  SoftmaxPattern pattern;
+  pattern.batch = options.batch;
+  pattern.queries = options.queries;
+  pattern.other_keys = options.keys;
+  SoftmaxMasks all;
+  all.own_mask =
+      torch::zeros({options.batch, options.queries, 0}, torch::kBool);
+  all.other_mask =
+      ExpandMask(mask, "mask", options.batch, options.queries, options.keys);
+  if (options.max_distance > 0) {
+    all.own_ids =
+        torch::zeros({options.batch, options.queries, 0}, torch::kInt64);
+    all.other_ids = DistanceIds(options).expand(
+        {options.batch, options.queries, options.keys});
+  }
+  pattern.masks = [all](const torch::Device& device) {
+    return SoftmaxMasks{.own_mask = ToDevice(all.own_mask, device),
+                        .own_ids = ToDevice(all.own_ids, device),
+                        .other_mask = ToDevice(all.other_mask, device),
+                        .other_ids = ToDevice(all.other_ids, device)};
+  };
+  return pattern;
+}
+
+SoftmaxPattern OnlyKeys(const SoftmaxPattern& pattern,
+                        const torch::Tensor& mask) {
+  CheckOneBlock(pattern);
+  TORCH_CHECK(mask.defined(), "mask is undefined");
+  const torch::Tensor keys =
+      AsBoolMask(mask, "mask").to(torch::kCPU).contiguous();
+  TORCH_CHECK(
+      keys.sizes() == at::IntArrayRef({pattern.batch, pattern.other_keys}),
+      "mask should be [batch, keys] = ",
+      at::IntArrayRef({pattern.batch, pattern.other_keys}), ", but is ",
+      mask.sizes());
+  std::vector<SoftmaxRuns> examples = RunsOf(pattern);
+  const torch::Tensor ids = keys.to(torch::kInt32);
+  const std::vector<int32_t> ones(static_cast<size_t>(pattern.queries), 1);
+  for (size_t b = 0; b < examples.size(); ++b) {
+    RunSetTable& visible = examples[b].other.visible;
+    visible = CommonRuns(
+        visible, ones.data(),
+        FindDocuments(ids.data_ptr<int32_t>() +
+                          static_cast<int64_t>(b) * pattern.other_keys,
+                      pattern.other_keys));
+  }
+  return WithMask(
+      pattern, [keys] { return keys.unsqueeze(1); }, std::move(examples));
+}
+
+SoftmaxPattern OnlyDocuments(const SoftmaxPattern& pattern,
+                             const torch::Tensor& query_ids,
+                             const torch::Tensor& key_ids) {
+  CheckOneBlock(pattern);
+  const torch::Tensor of_queries =
+      DocumentIds(query_ids, "query_ids", pattern.batch, pattern.queries);
+  const torch::Tensor of_keys =
+      DocumentIds(key_ids, "key_ids", pattern.batch, pattern.other_keys);
+  std::vector<SoftmaxRuns> examples = RunsOf(pattern);
+  for (size_t b = 0; b < examples.size(); ++b) {
+    const auto row = static_cast<int64_t>(b);
+    RunSetTable& visible = examples[b].other.visible;
+    visible = CommonRuns(
+        visible, of_queries.data_ptr<int32_t>() + row * pattern.queries,
+        FindDocuments(of_keys.data_ptr<int32_t>() + row * pattern.other_keys,
+                      pattern.other_keys));
+  }
+  const auto allowed = [of_queries, of_keys] {
+    const torch::Tensor key = of_keys.unsqueeze(1);
+    return of_queries.unsqueeze(2).eq(key).logical_and(key.ne(0));
+  };
+  return WithMask(pattern, allowed, std::move(examples));
 }
 
 SoftmaxPattern OnlyQueries(const SoftmaxPattern& pattern,

@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,6 +61,8 @@ struct SequenceLengths {
 struct KeyPatternOptions {
   int64_t queries = 0;  // T
   int64_t keys = 0;     // S
+  // Examples, where `lengths` is empty: all of T queries and S keys.
+  int64_t batch = 0;
   // One for each example.
   std::vector<SequenceLengths> lengths;
   // m: the relative id of query i and key j is RelativeId(j - i, m)
@@ -68,18 +71,63 @@ struct KeyPatternOptions {
 };
 
 // Every query sees every key: a dense encoder, or cross attention. This and the
-// next two throw c10::Error on lengths that do not fit T and S, and if the
-// distance is negative.
+// next ones throw c10::Error on lengths that do not fit T and S, and on
+// negative sizes and distances.
 SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options);
 
 // Query i sees the keys [0, i]: a decoder.
 SoftmaxPattern CausalPattern(const KeyPatternOptions& options);
+
+// Query i sees the keys [i - before, i + after], of those there are: local
+// attention; with `after` = 0, windowed causal attention.
+struct KeyWindow {
+  int64_t before = 0;
+  int64_t after = 0;
+};
+SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
+                             const KeyWindow& window);
+
+// Runs that one query may have where a pattern is made from a mask: one for
+// each 8 keys, and 64 in any case. The kernels would take more, but tensor
+// operations are as fast then (bench/restricted_attention_bench.cc).
+constexpr int64_t MostRuns(int64_t keys) {
+  return std::max<int64_t>(64, keys / 8);
+}
+
+// Query i sees the keys where `mask` is true: bool, or integers 0 and 1, [T, S]
+// or [B, T, S] for the batch, T and S of `options`, whose lengths are not used.
+// A size of 1 stands for all: [1, T, S] for each example, [B, 1, S] for each
+// query. The mask is read on the CPU and not kept. Throws c10::Error on other
+// masks, and if a query has more than MostRuns(S) runs of keys: DensePattern
+// takes those.
+SoftmaxPattern PatternFromMask(const torch::Tensor& mask,
+                               const KeyPatternOptions& options);
+
+// The same for any mask, kept as a tensor: for AttentionImplementation kBlocked
+// and kReference, not for the fused kernels.
+SoftmaxPattern DensePattern(const torch::Tensor& mask,
+                            const KeyPatternOptions& options);
 
 // Any sets of keys, one table of T sets for each example; `options.lengths` is
 // not used. Throws c10::Error also for runs that touch, descend or reach beyond
 // the keys.
 SoftmaxPattern PatternFromRuns(std::vector<RunSetTable> visible,
                                const KeyPatternOptions& options);
+
+// The same pattern, of one block of keys, without the keys at which `mask`, [B,
+// S], is false: padding on any side, holes. Bool, or integers 0 and 1; read on
+// the CPU. Throws c10::Error on masks of other shapes and dtypes.
+SoftmaxPattern OnlyKeys(const SoftmaxPattern& pattern,
+                        const torch::Tensor& mask);
+
+// The same pattern, of one block of keys, but that queries see only keys of
+// their own document: packed rows, block-diagonal attention. Ids [B, T] and [B,
+// S], int64 or int32 from 0 to 2^31 - 1, equal within a document; 0 is padding,
+// which sees nothing and is not seen. Read on the CPU. Throws c10::Error for
+// others.
+SoftmaxPattern OnlyDocuments(const SoftmaxPattern& pattern,
+                             const torch::Tensor& query_ids,
+                             const torch::Tensor& key_ids);
 
 // The same pattern, but that no query sees anything except the rows b * T + i
 // of `queries`, [R] int64 on the CPU. O(B T) memory. Throws c10::Error for

@@ -15,8 +15,8 @@ namespace etc {
 // Visibility is one AttentionPattern for each row, so that the fused kernels
 // can be used (attention/sparse_attention.h), and a row costs its own length.
 //
-//   token_ids:      [B, T] int64
-//   token_type_ids: [B, T] int64; undefined: all 0
+//   token_ids:      [B, T] int64 or int32
+//   token_type_ids: [B, T] int64 or int32; undefined: all 0
 //   attention_mask: [B, T] bool or integers 0 and 1, 0 for padding, which no
 //                   token sees; undefined: no padding. (Not a mask that is
 //                   added to scores.) Outputs at padding are finite and mean
@@ -31,7 +31,8 @@ EtcInput BertInput(const torch::Tensor& token_ids,
 // The same for rows of several examples: tokens see those of their own example,
 // and each example has positions 0, 1, ... of its own, as if it were alone.
 //
-//   example_ids: [B, T] int64 below 2^31, equal within an example; 0 for
+//   example_ids: [B, T] int64 or int32 below 2^31, equal within an example; 0
+//   for
 //                padding
 //
 // Throws c10::Error also for ids out of range.

@@ -234,9 +234,7 @@ EncoderState EtcModelImpl::RunLastChain(EncoderState state,
 
 EtcOutput EtcModelImpl::forward(const EtcInput& input) {
   const AttentionInputs attention =
-      input.attention.is_default()
-          ? AttentionInputs::Everything(config_.relative_pos_max_distance)
-          : input.attention;
+      input.attention.WithDistance(config_.relative_pos_max_distance);
   const EmbeddedInput embedded = embedding_->forward(input);
   EncoderState state{.long_states = embedded.long_input,
                      .global_states = embedded.global_input};

@@ -31,21 +31,23 @@ const char* ResidualAttentionName(ResidualAttention mode);
 // "store", "reverse" and "recompute". Throws c10::Error for other names.
 ScoreStorage ScoreStorageFromName(const std::string& name);
 
-// Input of the encoder. B batch, L long length, G global length, H hidden.
+// Input of the encoder. B batch, L long length, G global length, H hidden. Ids
+// are int64 or int32.
 struct EtcInput {
-  torch::Tensor token_ids;         // [B, L] int64
-  torch::Tensor global_token_ids;  // [B, G] int64
+  torch::Tensor token_ids;         // [B, L]
+  torch::Tensor global_token_ids;  // [B, G]
   // Visibility and relative ids. Default: all tokens are those of one document,
   // none is padding; long tokens see their window and all global ones, which
   // see everything, with the relative ids of their distances
-  // (AttentionInputs::Everything, relative_pos_max_distance).
+  // (AttentionInputs::Everything, relative_pos_max_distance). Padded and Packed
+  // have that distance where it is left out.
   AttentionInputs attention;
 
   // Each may be undefined.
-  torch::Tensor segment_ids;             // [B, L] int64; undefined: all 1
-  torch::Tensor global_segment_ids;      // [B, G] int64; undefined: all 0
-  torch::Tensor position_ids;            // [B, L] int64; undefined: 0, 1, ...
-  torch::Tensor global_position_ids;     // [B, G] int64
+  torch::Tensor segment_ids;             // [B, L]; undefined: all 1
+  torch::Tensor global_segment_ids;      // [B, G]; undefined: all 0
+  torch::Tensor position_ids;            // [B, L]; undefined: 0, 1, ...
+  torch::Tensor global_position_ids;     // [B, G]
   torch::Tensor long_embedding_adder;    // [B, L, H]
   torch::Tensor global_embedding_adder;  // [B, G, H]
 

@@ -116,7 +116,7 @@ std::string CpuBackend::UnsupportedReason(
     return reason;
   }
   if (problem.pattern.runs == nullptr) {
-    return "masks or relative ids are explicit tensors, not patterns";
+    return "masks or relative ids are tensors that are not runs of keys";
   }
   return problem.dropout_factors.defined() ? "dropout factors are given" : "";
 }

@@ -1,0 +1,123 @@
+#include "attention/causal_runs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "attention/key_runs.h"
+
+namespace etc {
+namespace {
+
+// Runs of a set that need no search.
+constexpr int32_t kShortSet = 4;
+
+// Returns the last long token that each global token sees, -1 for none.
+std::vector<int64_t> Horizons(const RunSetTable& g2l) {
+  std::vector<int64_t> horizons(g2l.first.size(), -1);
+  for (size_t g = 0; g < horizons.size(); ++g) {
+    if (g2l.first[g] < g2l.last[g]) {
+      horizons[g] = g2l.runs[static_cast<size_t>(g2l.last[g] - 1)].end - 1;
+    }
+  }
+  return horizons;
+}
+
+// Query i keeps the keys [i - before, i + after].
+RunSetTable KeysOfWindow(const RunSetTable& visible, int64_t before,
+                         int64_t after) {
+  const auto queries = static_cast<int64_t>(visible.first.size());
+  RunSetTable near = EmptySets(queries);
+  for (size_t i = 0; i < visible.first.size(); ++i) {
+    const auto query = static_cast<int64_t>(i);
+    const auto begin =
+        static_cast<int32_t>(std::max<int64_t>(0, query - before));
+    const auto end = static_cast<int32_t>(std::min(queries, query + after + 1));
+    near.first[i] = static_cast<int32_t>(near.runs.size());
+    const KeyRun* const last = visible.runs.data() + visible.last[i];
+    const KeyRun* run = std::upper_bound(
+        visible.runs.data() + visible.first[i], last, begin,
+        [](int32_t key, const KeyRun& other) { return key < other.end; });
+    for (; run != last && run->begin < end; ++run) {
+      near.runs.push_back(
+          {std::max(run->begin, begin), std::min(run->end, end)});
+    }
+    near.last[i] = static_cast<int32_t>(near.runs.size());
+  }
+  return near;
+}
+
+// Query i keeps the keys whose horizon is at most limits[i]. Neighbours with
+// one set and one limit share their runs.
+RunSetTable UpTo(const RunSetTable& visible,
+                 const std::vector<int64_t>& horizons,
+                 const std::vector<int64_t>& limits) {
+  RunSetTable past = EmptySets(static_cast<int64_t>(visible.first.size()));
+  for (size_t i = 0; i < visible.first.size(); ++i) {
+    if (i > 0 && limits[i] == limits[i - 1] &&
+        visible.first[i] == visible.first[i - 1] &&
+        visible.last[i] == visible.last[i - 1]) {
+      past.first[i] = past.first[i - 1];
+      past.last[i] = past.last[i - 1];
+      continue;
+    }
+    past.first[i] = static_cast<int32_t>(past.runs.size());
+    for (int32_t r = visible.first[i]; r < visible.last[i]; ++r) {
+      const KeyRun run = visible.runs[static_cast<size_t>(r)];
+      bool is_open = false;
+      for (int32_t key = run.begin; key < run.end; ++key) {
+        const bool is_past = horizons[static_cast<size_t>(key)] <= limits[i];
+        if (is_past && is_open) {
+          past.runs.back().end = key + 1;
+        } else if (is_past) {
+          past.runs.push_back({key, key + 1});
+        }
+        is_open = is_past;
+      }
+    }
+    past.last[i] = static_cast<int32_t>(past.runs.size());
+  }
+  return past;
+}
+
+// The largest horizon that each long token has behind it: what it may see
+// changes there only.
+std::vector<int64_t> LimitsOfLongs(std::vector<int64_t> horizons,
+                                   size_t longs) {
+  std::sort(horizons.begin(), horizons.end());
+  std::vector<int64_t> limits(longs, -1);
+  size_t next = 0;
+  for (size_t i = 0; i < longs; ++i) {
+    while (next < horizons.size() &&
+           horizons[next] <= static_cast<int64_t>(i)) {
+      ++next;
+    }
+    limits[i] = next == 0 ? -1 : horizons[next - 1];
+  }
+  return limits;
+}
+
+}  // namespace
+
+void ShortenLongSets(int64_t local_radius, PatternRuns* runs) {
+  RunSetTable& l2l = runs->long_side.own.visible;
+  int32_t most = 0;
+  for (size_t i = 0; i < l2l.first.size(); ++i) {
+    most = std::max(most, l2l.last[i] - l2l.first[i]);
+  }
+  if (most > kShortSet) {
+    l2l = KeysOfWindow(l2l, local_radius, local_radius);
+  }
+}
+
+void RestrictToPast(int64_t local_radius, PatternRuns* runs) {
+  RunSetTable& l2l = runs->long_side.own.visible;
+  RunSetTable& l2g = runs->long_side.other.visible;
+  RunSetTable& g2g = runs->global_side.own.visible;
+  const std::vector<int64_t> horizons =
+      Horizons(runs->global_side.other.visible);
+  l2l = KeysOfWindow(l2l, local_radius, /*after=*/0);
+  l2g = UpTo(l2g, horizons, LimitsOfLongs(horizons, l2g.first.size()));
+  g2g = UpTo(g2g, horizons, horizons);
+}
+
+}  // namespace etc

@@ -1,0 +1,104 @@
+#include "attention/mask_runs.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "attention/softmax_pattern.h"
+#include "base/check_tensor.h"
+
+namespace etc {
+namespace {
+
+// Appends the true elements of `row` as runs of keys; key 0 is at row[first].
+// Returns false if they are too many.
+bool AppendRuns(const bool* row, int64_t columns, int64_t first, int64_t keys,
+                std::vector<KeyRun>* runs) {
+  const size_t before = runs->size();
+  const int64_t end = std::min(columns, first + keys);
+  for (int64_t j = std::max<int64_t>(first, 0); j < end; ++j) {
+    if (!row[j]) {
+      continue;
+    }
+    const int64_t begin = j;
+    while (j < end && row[j]) {
+      ++j;
+    }
+    runs->push_back(
+        {static_cast<int32_t>(begin - first), static_cast<int32_t>(j - first)});
+  }
+  return runs->size() - before <= static_cast<size_t>(MostRuns(columns));
+}
+
+// The runs of one example; returns the query that has too many, or -1.
+int64_t RunsOfExample(const torch::Tensor& mask, int64_t radius,
+                      RunSetTable* table) {
+  const int64_t queries = mask.size(0);
+  const int64_t columns = mask.size(1);
+  const auto size = static_cast<size_t>(columns);
+  const int64_t keys = radius < 0 ? columns : queries;
+  const bool* const rows = mask.data_ptr<bool>();
+  *table = EmptySets(queries);
+  for (int64_t i = 0; i < queries; ++i) {
+    const auto query = static_cast<size_t>(i);
+    const bool* const row = rows + i * mask.stride(0);
+    if (radius < 0 && i > 0 &&
+        std::memcmp(row, row - mask.stride(0), size) == 0) {
+      table->first[query] = table->first[query - 1];
+      table->last[query] = table->last[query - 1];
+      continue;
+    }
+    table->first[query] = static_cast<int32_t>(table->runs.size());
+    if (!AppendRuns(row, columns, radius < 0 ? 0 : radius - i, keys,
+                    &table->runs)) {
+      return i;
+    }
+    table->last[query] = static_cast<int32_t>(table->runs.size());
+  }
+  return -1;
+}
+
+}  // namespace
+
+torch::Tensor ExpandMask(const torch::Tensor& mask, const char* name,
+                         int64_t batch, int64_t queries, int64_t keys) {
+  TORCH_CHECK(mask.defined(), name, " is undefined");
+  const auto fits = [](int64_t size, int64_t whole) {
+    return size == whole || size == 1;
+  };
+  TORCH_CHECK((mask.dim() == 2 || mask.dim() == 3) &&
+                  fits(mask.size(-1), keys) && fits(mask.size(-2), queries) &&
+                  (mask.dim() == 2 || fits(mask.size(0), batch)),
+              name, " should be [queries, keys] = [", queries, ", ", keys,
+              "] or [batch, queries, keys] = [", batch, ", ", queries, ", ",
+              keys, "], where 1 stands for all, but is ", mask.sizes());
+  torch::Tensor whole = AsBoolMask(mask, name);
+  if (whole.dim() == 2) {
+    whole = whole.unsqueeze(0);
+  }
+  return whole.expand({-1, -1, keys})
+      .contiguous()
+      .expand({batch, queries, keys});
+}
+
+MaskRuns RunsOfMask(const torch::Tensor& mask, int64_t radius) {
+  MaskRuns runs;
+  for (int64_t b = 0; b < mask.size(0); ++b) {
+    if (b > 0 && mask.stride(0) == 0) {  // one mask for all
+      runs.tables.push_back(runs.tables[0]);
+      continue;
+    }
+    RunSetTable table;
+    const int64_t query = RunsOfExample(mask[b], radius, &table);
+    if (query >= 0) {
+      runs.example = b;
+      runs.query = query;
+      return runs;
+    }
+    runs.tables.push_back(std::move(table));
+  }
+  return runs;
+}
+
+}  // namespace etc

@@ -1,0 +1,38 @@
+#ifndef ETC_ATTENTION_MASK_RUNS_H_
+#define ETC_ATTENTION_MASK_RUNS_H_
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/key_runs.h"
+
+namespace etc {
+
+// `mask` as bool, expanded to [batch, queries, keys] without a copy of what it
+// repeats: [queries, keys] or [batch, queries, keys], where a size of 1 stands
+// for all. `name` begins the message. Throws c10::Error for other shapes, and
+// as AsBoolMask does.
+torch::Tensor ExpandMask(const torch::Tensor& mask, const char* name,
+                         int64_t batch, int64_t queries, int64_t keys);
+
+// A mask as runs of keys, one table for each example.
+struct MaskRuns {
+  std::vector<RunSetTable> tables;
+  // The first query with more runs than MostRuns (attention/softmax_pattern.h)
+  // and its example, or -1. Then the tables are not complete.
+  int64_t example = -1;
+  int64_t query = -1;
+
+  bool fit() const { return query < 0; }
+};
+
+// `mask` is from ExpandMask, on the CPU. Column j of row i is key j; with
+// `radius` >= 0 key i + j - radius, and there are as many keys as queries.
+// Equal rows share their runs.
+MaskRuns RunsOfMask(const torch::Tensor& mask, int64_t radius = -1);
+
+}  // namespace etc
+
+#endif  // ETC_ATTENTION_MASK_RUNS_H_
