@@ -43,6 +43,8 @@ void CheckOptions(const GlobalLocalAttentionOptions& options) {
   TORCH_CHECK(options.has_long_tokens || (options.share_qkv_projections &&
                                           options.share_output_projection),
               "without long tokens all projections should be shared");
+  TORCH_CHECK(!options.causal || options.has_long_tokens,
+              "causal needs long tokens, but has_long_tokens is false");
   TORCH_CHECK(options.output_initializer_factor > 0.0,
               "output_initializer_factor should be above 0, but is ",
               options.output_initializer_factor);
@@ -107,6 +109,12 @@ std::shared_ptr<torch::nn::Module> RelativePositionsImpl::clone(
 void RelativePositionsImpl::clone_(torch::nn::Module& other,
                                    const c10::optional<torch::Device>& device) {
   BecomeCloneOf(other, device, this);
+}
+
+void RelativePositionsImpl::pretty_print(std::ostream& stream) const {
+  stream << "etc::RelativePositions(ids=" << embedding_.size(0)
+         << ", heads=" << embedding_.size(1)
+         << ", head_size=" << embedding_.size(2) << ")";
 }
 
 GlobalLocalAttentionImpl::GlobalLocalAttentionImpl(
@@ -176,6 +184,18 @@ std::shared_ptr<torch::nn::Module> GlobalLocalAttentionImpl::clone(
 void GlobalLocalAttentionImpl::clone_(
     torch::nn::Module& other, const c10::optional<torch::Device>& device) {
   BecomeCloneOf(other, device, this);
+}
+
+void GlobalLocalAttentionImpl::pretty_print(std::ostream& stream) const {
+  stream << std::boolalpha << "etc::GlobalLocalAttention(long_hidden_size="
+         << options_.long_hidden_size
+         << ", global_hidden_size=" << options_.global_hidden_size
+         << ", num_heads=" << options_.num_heads
+         << ", head_size=" << options_.head_size
+         << ", local_radius=" << options_.local_radius
+         << ", relative_vocab_size=" << options_.relative_vocab_size
+         << ", causal=" << options_.causal << ", dropout=" << options_.dropout
+         << std::noboolalpha << ")";
 }
 
 torch::Tensor GlobalLocalAttentionImpl::Heads(
@@ -261,6 +281,8 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   TORCH_CHECK(options_.has_long_tokens || longs == 0, "there are ", longs,
               " long tokens, but has_long_tokens is false");
 
+  const AttentionInputs visible =
+      options_.causal ? attention.Causal() : attention;
   const ResidualScores& previous = carried.previous;
   SparseAttentionInput input{.residual = carried.mode,
                              .storage = carried.storage,
@@ -273,8 +295,8 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   const SeenTokens by_long = !shares && AsksForNone(rows.longs)
                                  ? SeenTokens()
                                  : Project(long_, longs_in, globals_in);
-  input.pattern = attention.Softmax(QuerySide::kLong, batch, longs, globals,
-                                    options_.local_radius);
+  input.pattern = visible.Softmax(QuerySide::kLong, batch, longs, globals,
+                                  options_.local_radius);
   input.previous = {
       .own = previous.l2l, .other = previous.l2g, .layers = previous.layers};
   input.live = previous.long_live;
@@ -287,8 +309,8 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
       shares ? SeenTokens{.own = by_long.other, .other = by_long.own}
       : AsksForNone(rows.globals) ? SeenTokens()
                                   : Project(global_, globals_in, longs_in);
-  input.pattern = attention.Softmax(QuerySide::kGlobal, batch, longs, globals,
-                                    options_.local_radius);
+  input.pattern = visible.Softmax(QuerySide::kGlobal, batch, longs, globals,
+                                  options_.local_radius);
   input.previous = {
       .own = previous.g2g, .other = previous.g2l, .layers = previous.layers};
   input.live = previous.global_live;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 
 #include "attention/attention_inputs.h"
 #include "attention/output_rows.h"
@@ -32,6 +33,8 @@ class RelativePositionsImpl : public torch::nn::Module {
   // if that is given. Draws no random numbers; gradients are not copied.
   std::shared_ptr<torch::nn::Module> clone(
       const c10::optional<torch::Device>& device = c10::nullopt) const override;
+
+  void pretty_print(std::ostream& stream) const override;
 
  private:
   void clone_(torch::nn::Module& other,
@@ -61,6 +64,10 @@ struct GlobalLocalAttentionOptions {
   // One key and one value projection for l2l and l2g, one for g2g and g2l.
   bool share_kv_projections = false;
   bool share_output_projection = false;
+  // No output of a long token depends on a later one: the pattern is restricted
+  // to the past (AttentionInputs::Causal, which says what global tokens see and
+  // who sees them). Needs long tokens.
+  bool causal = false;
   // Probability of dropping an attention weight, in [0, 1). Training only.
   double dropout = 0.1;
   // Standard deviation of the truncated normal for kernels; that of output
@@ -122,6 +129,9 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   // if that is given. Draws no random numbers; gradients are not copied.
   std::shared_ptr<torch::nn::Module> clone(
       const c10::optional<torch::Device>& device = c10::nullopt) const override;
+
+  // Prints the name with the options.
+  void pretty_print(std::ostream& stream) const override;
 
  private:
   void clone_(torch::nn::Module& other,

@@ -9,10 +9,13 @@
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/serialize.h>
 #include <torch/types.h>
 
 #include <cmath>
+#include <memory>
 #include <random>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -372,6 +375,49 @@ TEST(GlobalLocalAttentionTest, DropsOnlyInTraining) {
   EXPECT_FALSE(run().equal(run()));
   attention->eval();
   EXPECT_TRUE(run().equal(run()));
+}
+
+TEST(GlobalLocalAttentionTest, IsClonedSavedLoadedMovedAndPrinted) {
+  torch::manual_seed(8);
+  for (GlobalLocalAttentionOptions options : AllSharing()) {
+    options.causal = true;
+    GlobalLocalAttention attention = Make(options);
+    const torch::Tensor longs = Random({2, 9, 6});
+    const torch::Tensor globals = Random({2, 3, 6});
+    const AttentionInputs inputs = AttentionInputs::Everything(2);
+    const auto run = [&](GlobalLocalAttentionImpl& module) {
+      return module.forward(longs, globals, inputs).long_output;
+    };
+    const torch::Tensor expected = run(*attention);
+    const auto clone = std::dynamic_pointer_cast<GlobalLocalAttentionImpl>(
+        attention->clone(torch::Device(torch::kCPU)));
+    ASSERT_NE(clone, nullptr);
+    EXPECT_EQ(clone->parameters().size(), attention->parameters().size());
+    EXPECT_TRUE(run(*clone).equal(expected));
+
+    std::stringstream file;
+    torch::save(attention, file);
+    GlobalLocalAttention loaded = Make(options);
+    torch::load(loaded, file);
+    EXPECT_TRUE(run(*loaded).equal(expected));
+
+    attention->to(torch::kFloat32);
+    EXPECT_TRUE(IsClose(attention(longs.to(torch::kFloat32),
+                                  globals.to(torch::kFloat32), inputs)
+                            .long_output,
+                        expected, 1e-5));
+    std::ostringstream text;
+    text << attention;
+    EXPECT_THAT(text.str(),
+                testing::StartsWith(
+                    "etc::GlobalLocalAttention(long_hidden_size=6, "
+                    "global_hidden_size=6, num_heads=2, head_size=3, "
+                    "local_radius=2, relative_vocab_size=8, causal=true, "
+                    "dropout=0)"));
+    EXPECT_THAT(text.str(),
+                testing::HasSubstr("(long_relative): etc::RelativePositions("
+                                   "ids=8, heads=2, head_size=3)"));
+  }
 }
 
 TEST(GlobalLocalAttentionTest, RejectsWhatCannotBe) {
