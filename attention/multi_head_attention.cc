@@ -1,0 +1,173 @@
+#include "attention/multi_head_attention.h"
+
+#include <c10/util/Exception.h>
+
+#include <memory>
+#include <utility>
+
+#include "attention/pattern.h"
+#include "base/check_shape.h"
+#include "base/check_tensor.h"
+#include "base/clone_module.h"
+#include "base/initializers.h"
+
+namespace etc {
+namespace {
+
+// The options with their sizes filled in.
+MultiHeadAttentionOptions Checked(MultiHeadAttentionOptions options) {
+  for (const auto& [name, size] :
+       {std::pair("hidden_size", options.hidden_size),
+        std::pair("num_heads", options.num_heads),
+        std::pair("head_size", options.head_size)}) {
+    TORCH_CHECK(size >= 1, name, " should be at least 1, but is ", size);
+  }
+  TORCH_CHECK(options.key_size >= 0 && options.value_size >= 0,
+              "key_size and value_size should be at least 0, but are ",
+              options.key_size, " and ", options.value_size);
+  TORCH_CHECK(options.relative_pos_max_distance >= 0,
+              "relative_pos_max_distance should be at least 0, but is ",
+              options.relative_pos_max_distance);
+  TORCH_CHECK(options.dropout >= 0.0 && options.dropout < 1.0,
+              "dropout should be in [0, 1), but is ", options.dropout);
+  if (options.key_size == 0) {
+    options.key_size = options.hidden_size;
+  }
+  if (options.value_size == 0) {
+    options.value_size = options.hidden_size;
+  }
+  return options;
+}
+
+void CheckSource(const torch::Tensor& source, const char* name,
+                 const torch::Tensor& weight) {
+  TORCH_CHECK(source.defined() && source.dim() == 3, name,
+              " should be [batch, length, features], but is ",
+              source.defined() ? source.sizes() : at::IntArrayRef());
+  CheckSameDevice(source, name, weight, "the layer");
+  TORCH_CHECK(source.scalar_type() == weight.scalar_type(), name, " should be ",
+              weight.scalar_type(), ", as the layer's weights, but is ",
+              source.scalar_type());
+}
+
+// `given`, or by default a pattern in which every query sees every key.
+SoftmaxPattern PatternOr(const SoftmaxPattern& given,
+                         const KeyPatternOptions& everything) {
+  if (given.masks == nullptr) {
+    return AllKeysPattern(everything);
+  }
+  TORCH_CHECK(given.own_keys == 0 && given.batch == everything.batch &&
+                  given.queries == everything.queries &&
+                  given.other_keys == everything.keys,
+              "the pattern should be for ", everything.batch, " examples of ",
+              everything.queries, " queries and ", everything.keys,
+              " keys, but is for ", given.batch, " of ", given.queries, " and ",
+              given.own_keys + given.other_keys);
+  if (given.runs != nullptr && !given.runs->empty()) {
+    const int64_t distance = (*given.runs)[0].max_distance;
+    TORCH_CHECK(distance == everything.max_distance,
+                "the max_distance of the pattern should be the layer's "
+                "relative_pos_max_distance, ",
+                everything.max_distance, ", but is ", distance);
+  }
+  return given;
+}
+
+}  // namespace
+
+MultiHeadAttentionImpl::MultiHeadAttentionImpl(
+    const MultiHeadAttentionOptions& options)
+    : options_(Checked(options)) {
+  const int64_t features = options_.num_heads * options_.head_size;
+  const auto add = [&](const char* name, int64_t inputs, int64_t outputs) {
+    return register_module(
+        name, MakeLinear(inputs, outputs, options_.initializer_range));
+  };
+  query_ = add("query", options_.hidden_size, features);
+  key_ = add("key", options_.key_size, features);
+  value_ = add("value", options_.value_size, features);
+  output_ = add("output", features, options_.hidden_size);
+  if (options_.relative_pos_max_distance > 0) {
+    relative_ = register_module(
+        "relative",
+        RelativePositions(RelativeVocabSize(options_.relative_pos_max_distance),
+                          options_.num_heads, options_.head_size));
+  }
+}
+
+std::shared_ptr<torch::nn::Module> MultiHeadAttentionImpl::clone(
+    const c10::optional<torch::Device>& device) const {
+  return CloneModule(*this, device, [this] {
+    auto copy = std::make_shared<MultiHeadAttentionImpl>(options_);
+    copy->set_linear_precision(products_.precision());
+    return copy;
+  });
+}
+
+void MultiHeadAttentionImpl::clone_(
+    torch::nn::Module& other, const c10::optional<torch::Device>& device) {
+  BecomeCloneOf(other, device, this);
+}
+
+void MultiHeadAttentionImpl::pretty_print(std::ostream& stream) const {
+  stream << "etc::MultiHeadAttention(hidden_size=" << options_.hidden_size
+         << ", key_size=" << options_.key_size
+         << ", value_size=" << options_.value_size
+         << ", num_heads=" << options_.num_heads
+         << ", head_size=" << options_.head_size
+         << ", relative_pos_max_distance=" << options_.relative_pos_max_distance
+         << ", dropout=" << options_.dropout << ")";
+}
+
+torch::Tensor MultiHeadAttentionImpl::Heads(const torch::nn::Linear& projection,
+                                            const LinearInput& input) {
+  const torch::Tensor projected = products_.Apply(input, projection);
+  // The products of attention are rounded where those of projections are.
+  return (input.is_rounded ? projected.to(torch::kBFloat16) : projected)
+      .reshape({input.value.size(0), input.value.size(1), options_.num_heads,
+                options_.head_size})
+      .transpose(1, 2);
+}
+
+MultiHeadAttentionOutput MultiHeadAttentionImpl::forward(
+    const torch::Tensor& query, const torch::Tensor& key,
+    const torch::Tensor& value, const SoftmaxPattern& pattern,
+    const CarriedKeyScores& carried) {
+  CheckSource(query, "query", query_->weight);
+  CheckSource(key, "key", query_->weight);
+  CheckSource(value, "value", query_->weight);
+  const int64_t batch = query.size(0);
+  const int64_t queries = query.size(1);
+  const int64_t keys = key.size(1);
+  ETC_CHECK_SHAPE(query, {batch, queries, options_.hidden_size});
+  ETC_CHECK_SHAPE(key, {batch, keys, options_.key_size});
+  ETC_CHECK_SHAPE(value, {batch, keys, options_.value_size});
+
+  const LinearInput query_in = products_.Input(query);
+  const LinearInput key_in =
+      key.is_same(query) ? query_in : products_.Input(key);
+  const LinearInput value_in = value.is_same(query) ? query_in
+                               : value.is_same(key) ? key_in
+                                                    : products_.Input(value);
+  const DotProductAttentionOutput attended = DotProductAttention(
+      {.query = Heads(query_, query_in),
+       .key = Heads(key_, key_in),
+       .value = Heads(value_, value_in),
+       .pattern = PatternOr(
+           pattern, {.queries = queries,
+                     .keys = keys,
+                     .batch = batch,
+                     .max_distance = options_.relative_pos_max_distance}),
+       .relative = relative_.is_empty() ? RelativeTable() : relative_->table(),
+       .residual = carried.mode,
+       .previous = carried.previous,
+       .storage = carried.storage,
+       .dropout = is_training() ? options_.dropout : 0.0},
+      options_.implementation);
+  const torch::Tensor contexts = attended.context.transpose(1, 2).reshape(
+      {batch, queries, options_.num_heads * options_.head_size});
+  return {.output = products_.Apply(products_.Input(contexts), output_),
+          .scores = attended.scores};
+}
+
+}  // namespace etc

@@ -1,0 +1,505 @@
+// The module: torch::nn::MultiheadAttention with the same weights, forward and
+// every gradient, 1e-6 in float32 and 1e-12 in float64, self and cross
+// attention, with padding and causal; residual scores against sums written out
+// in float64; kernels against the reference in float64 (ExpectAsExact),
+// gradients by central differences; copies, files, moves, and its name; errors.
+
+#include "attention/multi_head_attention.h"
+
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/serialize.h>
+#include <torch/types.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/exactness.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/tensor_matchers.h"
+
+namespace etc {
+namespace {
+
+constexpr int64_t kHidden = 12, kHeads = 3, kBatch = 2, kQueries = 7, kKeys = 9;
+
+constexpr AttentionImplementation kImplementations[] = {
+    AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+    AttentionImplementation::kKernel};
+
+MultiHeadAttentionOptions SmallOptions() {
+  return {.hidden_size = kHidden,
+          .num_heads = kHeads,
+          .head_size = 4,
+          .dropout = 0.0,
+          .initializer_range = 0.3};
+}
+
+// Biases that are not zero.
+MultiHeadAttention Make(const MultiHeadAttentionOptions& options) {
+  MultiHeadAttention attention(options);
+  const torch::NoGradGuard no_grad;
+  for (torch::Tensor& parameter : attention->parameters()) {
+    if (parameter.dim() == 1 || parameter.size(1) == options.num_heads) {
+      parameter.normal_(0.0, 0.3);
+    }
+  }
+  return attention;
+}
+
+std::string MessageOf(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "nothing was thrown";
+}
+
+// torch's module with the weights of ours, which are then leaves of its own.
+class Torch {
+ public:
+  Torch(const MultiHeadAttention& ours,
+        const MultiHeadAttentionOptions& options)
+      : module_(torch::nn::MultiheadAttentionOptions(options.hidden_size,
+                                                     options.num_heads)
+                    .kdim(options.key_size > 0 ? options.key_size
+                                               : options.hidden_size)
+                    .vdim(options.value_size > 0 ? options.value_size
+                                                 : options.hidden_size)) {
+    const auto p = ours->named_parameters();
+    module_->to(p["query.weight"].scalar_type());
+    const torch::NoGradGuard no_grad;
+    const auto weights = [&] {
+      return std::vector<torch::Tensor>{p["query.weight"], p["key.weight"],
+                                        p["value.weight"]};
+    };
+    if (module_->in_proj_weight.defined()) {
+      module_->in_proj_weight.copy_(torch::cat(weights()));
+    } else {
+      module_->q_proj_weight.copy_(p["query.weight"]);
+      module_->k_proj_weight.copy_(p["key.weight"]);
+      module_->v_proj_weight.copy_(p["value.weight"]);
+    }
+    module_->in_proj_bias.copy_(
+        torch::cat({p["query.bias"], p["key.bias"], p["value.bias"]}));
+    module_->out_proj->weight.copy_(p["output.weight"]);
+    module_->out_proj->bias.copy_(p["output.bias"]);
+  }
+
+  // Batch first. True in the first mask: not allowed; the second is added to
+  // scores.
+  torch::Tensor Run(const torch::Tensor& query, const torch::Tensor& key,
+                    const torch::Tensor& value,
+                    const torch::Tensor& key_padding_mask,
+                    const torch::Tensor& attn_mask) {
+    return std::get<0>(module_->forward(query.transpose(0, 1),
+                                        key.transpose(0, 1),
+                                        value.transpose(0, 1), key_padding_mask,
+                                        /*need_weights=*/false, attn_mask))
+        .transpose(0, 1);
+  }
+
+  // In the order of ours: weights and biases of query, key, value, output.
+  std::vector<torch::Tensor> Gradients() const {
+    const bool together = module_->in_proj_weight.defined();
+    const std::vector<torch::Tensor> weights =
+        together ? module_->in_proj_weight.grad().chunk(3)
+                 : std::vector<torch::Tensor>{module_->q_proj_weight.grad(),
+                                              module_->k_proj_weight.grad(),
+                                              module_->v_proj_weight.grad()};
+    const auto biases = module_->in_proj_bias.grad().chunk(3);
+    return {weights[0],
+            biases[0],
+            weights[1],
+            biases[1],
+            weights[2],
+            biases[2],
+            module_->out_proj->weight.grad(),
+            module_->out_proj->bias.grad()};
+  }
+
+ private:
+  torch::nn::MultiheadAttention module_;
+};
+
+struct Sources {
+  torch::Tensor query, key, value;
+
+  std::vector<torch::Tensor> Gradients() const {
+    return {query.grad(), key.grad(), value.grad()};
+  }
+};
+
+struct TorchCase {
+  MultiHeadAttentionOptions options;
+  bool self = false;    // one source for all three
+  bool causal = false;  // and some keys are padding
+};
+
+void ExpectLikeTorch(const TorchCase& c, torch::ScalarType dtype,
+                     AttentionImplementation implementation, double atol) {
+  torch::manual_seed(1);
+  MultiHeadAttention ours = Make(c.options);
+  ours->to(dtype);
+  ours->set_implementation(implementation);
+  Torch theirs(ours, c.options);
+  const int64_t keys = c.self ? kQueries : kKeys;
+  const auto& o = ours->options();
+  const auto sources = [&] {
+    torch::manual_seed(2);
+    const auto leaf = [&](int64_t length, int64_t size) {
+      return torch::randn({kBatch, length, size})
+          .to(dtype)
+          .requires_grad_(true);
+    };
+    Sources all;
+    all.query = leaf(kQueries, o.hidden_size);
+    all.key = c.self ? all.query : leaf(keys, o.key_size);
+    all.value = c.self ? all.query : leaf(keys, o.value_size);
+    return all;
+  };
+  SoftmaxPattern pattern;
+  torch::Tensor padding, later;
+  if (c.causal) {
+    torch::Tensor tokens = torch::ones({kBatch, keys}, torch::kBool);
+    tokens[1].narrow(0, 3, 2).fill_(false);
+    padding = tokens.logical_not();
+    // torch's C++ module adds this one to scores, whatever its type.
+    later = torch::full({kQueries, keys},
+                        -std::numeric_limits<double>::infinity(), dtype)
+                .triu(1);
+    pattern = OnlyKeys(
+        CausalPattern({.queries = kQueries, .keys = keys, .batch = kBatch}),
+        tokens);
+  }
+  const Sources a = sources();
+  const Sources b = sources();
+  const torch::Tensor actual = ours(a.query, a.key, a.value, pattern).output;
+  const torch::Tensor expected =
+      theirs.Run(b.query, b.key, b.value, padding, later);
+  EXPECT_TRUE(IsClose(actual, expected, atol));
+  const torch::Tensor weights =
+      torch::arange(actual.numel()).cos().view(actual.sizes()).to(dtype) * 0.1;
+  (actual * weights).sum().backward();
+  (expected * weights).sum().backward();
+  std::vector<torch::Tensor> of_ours = a.Gradients();
+  for (const char* name : {"query", "key", "value", "output"}) {
+    for (const char* kind : {".weight", ".bias"}) {
+      of_ours.push_back(
+          ours->named_parameters()[std::string(name) + kind].grad());
+    }
+  }
+  std::vector<torch::Tensor> of_theirs = b.Gradients();
+  const auto more = theirs.Gradients();
+  of_theirs.insert(of_theirs.end(), more.begin(), more.end());
+  for (size_t i = 0; i < of_ours.size(); ++i) {
+    EXPECT_TRUE(IsClose(of_ours[i], of_theirs[i], atol)) << "gradient " << i;
+  }
+}
+
+TEST(MultiHeadAttentionTest, IsTorchsWithTheSameWeights) {
+  MultiHeadAttentionOptions other_sizes = SmallOptions();
+  // torch's C++ module takes no keys and values of different sizes.
+  other_sizes.key_size = other_sizes.value_size = 5;
+  for (const TorchCase& c :
+       {TorchCase{.options = SmallOptions(), .self = true},
+        TorchCase{.options = SmallOptions(), .self = true, .causal = true},
+        TorchCase{.options = SmallOptions()},
+        TorchCase{.options = SmallOptions(), .causal = true},
+        TorchCase{.options = other_sizes}}) {
+    for (const AttentionImplementation implementation : kImplementations) {
+      SCOPED_TRACE(std::string(c.self ? "self" : "cross") +
+                   (c.causal ? ", causal" : "") + ", implementation " +
+                   std::to_string(static_cast<int>(implementation)));
+      ExpectLikeTorch(c, torch::kFloat32, implementation, 1e-6);
+      if (implementation != AttentionImplementation::kKernel) {
+        ExpectLikeTorch(c, torch::kFloat64, implementation, 1e-12);
+      }
+    }
+  }
+}
+
+// Outputs of three layers that carry scores, in which each token of the first
+// source sees those of the second.
+std::vector<torch::Tensor> RunLayers(MultiHeadAttention& attention,
+                                     ResidualAttention mode,
+                                     ScoreStorage storage, torch::Tensor query,
+                                     const torch::Tensor& key,
+                                     const SoftmaxPattern& pattern) {
+  std::vector<torch::Tensor> outputs;
+  CarriedKeyScores carried = {.mode = mode, .storage = storage};
+  for (int layer = 0; layer < 3; ++layer) {
+    const MultiHeadAttentionOutput output =
+        attention(query, key, key, pattern, carried);
+    query = query + output.output;
+    outputs.push_back(query);
+    carried.previous = output.scores;
+  }
+  return outputs;
+}
+
+TEST(MultiHeadAttentionTest, CarriesSumsOfScores) {
+  torch::manual_seed(3);
+  MultiHeadAttention attention = Make(SmallOptions());
+  attention->to(torch::kFloat64);
+  const auto p = attention->named_parameters();
+  const torch::Tensor start =
+      torch::randn({kBatch, kQueries, kHidden}, torch::kFloat64);
+  const torch::Tensor key =
+      torch::randn({kBatch, kKeys, kHidden}, torch::kFloat64);
+  const auto linear = [&](const char* name, const torch::Tensor& x) {
+    return torch::linear(x, p[std::string(name) + ".weight"],
+                         p[std::string(name) + ".bias"]);
+  };
+  const auto heads = [&](const char* name, const torch::Tensor& x) {
+    return linear(name, x)
+        .reshape({kBatch, x.size(1), kHeads, 4})
+        .transpose(1, 2);
+  };
+  for (const auto mode : {ResidualAttention::kOff, ResidualAttention::kSum,
+                          ResidualAttention::kMean}) {
+    const std::vector<torch::Tensor> actual = RunLayers(
+        attention, mode, ScoreStorage::kStore, start, key, SoftmaxPattern());
+    torch::Tensor query = start;
+    torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+    for (int layer = 0; layer < 3; ++layer) {
+      const torch::Tensor scores =
+          heads("query", query).matmul(heads("key", key).transpose(2, 3)) / 2.0;
+      sum = mode == ResidualAttention::kOff ? scores : sum + scores;
+      const double divisor = mode == ResidualAttention::kMean ? layer + 1 : 1;
+      const torch::Tensor context =
+          torch::softmax(sum / divisor, -1).matmul(heads("value", key));
+      query = query + linear("output", context.transpose(1, 2).reshape(
+                                           {kBatch, kQueries, kHidden}));
+      EXPECT_TRUE(IsClose(actual[static_cast<size_t>(layer)], query, 1e-12));
+    }
+  }
+}
+
+// Outputs of three layers, and the gradients of their sines' sum in the sources
+// and all parameters.
+std::vector<torch::Tensor> WithGradients(MultiHeadAttention& attention,
+                                         ResidualAttention mode,
+                                         ScoreStorage storage,
+                                         const torch::Tensor& query,
+                                         const torch::Tensor& key,
+                                         const SoftmaxPattern& pattern) {
+  std::vector<torch::Tensor> leaves = {query.detach().requires_grad_(true),
+                                       key.detach().requires_grad_(true)};
+  std::vector<torch::Tensor> all =
+      RunLayers(attention, mode, storage, leaves[0], leaves[1], pattern);
+  torch::Tensor sum = torch::zeros({}, query.options());
+  for (torch::Tensor& output : all) {
+    sum = sum + output.sin().sum();
+    output = output.detach();
+  }
+  for (const torch::Tensor& parameter : attention->parameters()) {
+    leaves.push_back(parameter);
+  }
+  const auto gradients = torch::autograd::grad({sum}, leaves);
+  all.insert(all.end(), gradients.begin(), gradients.end());
+  return all;
+}
+
+TEST(MultiHeadAttentionTest, BackendsAgree) {
+  MultiHeadAttentionOptions options = SmallOptions();
+  options.relative_pos_max_distance = 2;
+  for (const auto mode : {ResidualAttention::kOff, ResidualAttention::kSum,
+                          ResidualAttention::kMean}) {
+    torch::manual_seed(4);
+    const SoftmaxPattern pattern =
+        WindowPattern({.queries = kQueries,
+                       .keys = kKeys,
+                       .lengths = {{kQueries, kKeys}, {5, 4}},
+                       .max_distance = 2},
+                      {.before = 3, .after = 1});
+    MultiHeadAttention attention = Make(options);
+    const torch::Tensor query = torch::randn({kBatch, kQueries, kHidden});
+    const torch::Tensor key = torch::randn({kBatch, kKeys, kHidden});
+    const auto run = [&](AttentionImplementation implementation,
+                         ScoreStorage storage) {
+      attention->set_implementation(implementation);
+      const auto dtype = attention->parameters()[0].scalar_type();
+      return WithGradients(attention, mode, storage, query.to(dtype),
+                           key.to(dtype), pattern);
+    };
+    const auto reference =
+        run(AttentionImplementation::kReference, ScoreStorage::kStore);
+    std::vector<std::vector<torch::Tensor>> kernels;
+    for (const ScoreStorage storage :
+         {ScoreStorage::kStore, ScoreStorage::kReverse,
+          ScoreStorage::kRecompute}) {
+      kernels.push_back(run(AttentionImplementation::kKernel, storage));
+    }
+    attention->to(torch::kFloat64);
+    const auto exact =
+        run(AttentionImplementation::kReference, ScoreStorage::kStore);
+    const auto blocked =
+        run(AttentionImplementation::kBlocked, ScoreStorage::kStore);
+    for (const auto& kernel : kernels) {
+      ExpectAsExact(kernel, reference, exact, 3.0, "kernel, tensor");
+    }
+    for (size_t i = 0; i < exact.size(); ++i) {
+      EXPECT_TRUE(IsClose(blocked[i], exact[i], 1e-10)) << "blocked " << i;
+    }
+  }
+}
+
+TEST(MultiHeadAttentionTest, HasTheRightGradients) {
+  torch::manual_seed(5);
+  MultiHeadAttentionOptions options = SmallOptions();
+  options.relative_pos_max_distance = 2;
+  MultiHeadAttention attention = Make(options);
+  attention->to(torch::kFloat64);
+  const torch::Tensor query =
+      torch::randn({1, 5, kHidden}, torch::kFloat64).requires_grad_(true);
+  const torch::Tensor key =
+      torch::randn({1, 6, kHidden}, torch::kFloat64).requires_grad_(true);
+  const SoftmaxPattern pattern =
+      CausalPattern({.queries = 5, .keys = 6, .batch = 1, .max_distance = 2});
+  std::vector<std::pair<std::string, torch::Tensor>> variables = {
+      {"query", query}, {"key", key}};
+  for (const auto& parameter : attention->named_parameters()) {
+    variables.emplace_back(parameter.key(), parameter.value());
+  }
+  for (const AttentionImplementation implementation :
+       {AttentionImplementation::kReference,
+        AttentionImplementation::kBlocked}) {
+    attention->set_implementation(implementation);
+    EXPECT_TRUE(GradientsMatchDifferences(
+        [&] {
+          torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+          for (const torch::Tensor& output :
+               RunLayers(attention, ResidualAttention::kMean,
+                         ScoreStorage::kStore, query, key, pattern)) {
+            sum = sum + output.sin().sum();
+          }
+          return sum;
+        },
+        variables, /*atol=*/1e-6, /*max_elements=*/8));
+  }
+}
+
+TEST(MultiHeadAttentionTest, DropsOnlyInTraining) {
+  torch::manual_seed(6);
+  MultiHeadAttentionOptions options = SmallOptions();
+  options.dropout = 0.5;
+  MultiHeadAttention attention = Make(options);
+  const torch::Tensor tokens = torch::randn({kBatch, kQueries, kHidden});
+  const auto run = [&] { return attention(tokens, tokens, tokens).output; };
+  EXPECT_FALSE(run().equal(run()));
+  attention->eval();
+  EXPECT_TRUE(run().equal(run()));
+}
+
+TEST(MultiHeadAttentionTest, IsClonedSavedLoadedMovedAndPrinted) {
+  torch::manual_seed(7);
+  MultiHeadAttentionOptions options = SmallOptions();
+  options.relative_pos_max_distance = 3;
+  MultiHeadAttention attention = Make(options);
+  attention->eval();
+  const torch::Tensor tokens = torch::randn({kBatch, kQueries, kHidden});
+  const torch::Tensor expected = attention(tokens, tokens, tokens).output;
+  const auto run = [&](MultiHeadAttentionImpl& module) {
+    return module.forward(tokens, tokens, tokens).output;
+  };
+
+  const auto clone = std::dynamic_pointer_cast<MultiHeadAttentionImpl>(
+      attention->clone(torch::Device(torch::kCPU)));
+  ASSERT_NE(clone, nullptr);
+  EXPECT_FALSE(clone->is_training());
+  EXPECT_TRUE(run(*clone).equal(expected));
+  {
+    const torch::NoGradGuard no_grad;
+    clone->parameters()[0].fill_(0.0);
+  }
+  EXPECT_TRUE(run(*attention).equal(expected));
+
+  std::stringstream file;
+  torch::save(attention, file);
+  MultiHeadAttention loaded = Make(options);
+  torch::load(loaded, file);
+  loaded->eval();
+  EXPECT_TRUE(run(*loaded).equal(expected));
+
+  attention->to(torch::kFloat64);
+  EXPECT_TRUE(
+      IsClose(attention(tokens.to(torch::kFloat64), tokens.to(torch::kFloat64),
+                        tokens.to(torch::kFloat64))
+                  .output,
+              expected, 1e-5));
+
+  std::ostringstream text;
+  text << attention;
+  EXPECT_THAT(text.str(),
+              testing::StartsWith(
+                  "etc::MultiHeadAttention(hidden_size=12, key_size=12, "
+                  "value_size=12, num_heads=3, head_size=4, "
+                  "relative_pos_max_distance=3, dropout=0)"));
+  EXPECT_THAT(text.str(), testing::HasSubstr("(relative): "));
+}
+
+TEST(MultiHeadAttentionTest, SaysWhatItExpected) {
+  const auto make = [](auto change) {
+    MultiHeadAttentionOptions options = SmallOptions();
+    change(options);
+    return MultiHeadAttention(options);
+  };
+  EXPECT_THROW(make([](auto& o) { o.num_heads = 0; }), c10::Error);
+  EXPECT_THROW(make([](auto& o) { o.hidden_size = 0; }), c10::Error);
+  EXPECT_THROW(make([](auto& o) { o.dropout = 1.0; }), c10::Error);
+  EXPECT_THROW(make([](auto& o) { o.key_size = -1; }), c10::Error);
+  EXPECT_THROW(make([](auto& o) { o.relative_pos_max_distance = -1; }),
+               c10::Error);
+
+  MultiHeadAttention attention = Make(SmallOptions());
+  const torch::Tensor query = torch::randn({kBatch, kQueries, kHidden});
+  const torch::Tensor key = torch::randn({kBatch, kKeys, kHidden});
+  const auto message = [&](const torch::Tensor& q, const torch::Tensor& k,
+                           const torch::Tensor& v,
+                           const SoftmaxPattern& pattern = {}) {
+    return MessageOf([&] { attention(q, k, v, pattern); });
+  };
+  EXPECT_EQ(message(query, key, key), "nothing was thrown");
+  EXPECT_THAT(message(query[0], key, key),
+              testing::HasSubstr("query should be [batch, length, features]"));
+  EXPECT_THAT(message(query, torch::Tensor(), key),
+              testing::HasSubstr("key should be [batch, length, features]"));
+  EXPECT_THAT(message(query, key.to(torch::kFloat64), key),
+              testing::HasSubstr("key should be Float, as the layer's"));
+  EXPECT_THAT(message(query, key.narrow(0, 0, 1), key),
+              testing::HasSubstr("key should be {batch, keys"));
+  EXPECT_THAT(message(query, key, key.narrow(1, 0, 3)),
+              testing::HasSubstr("value should be {batch, keys"));
+  const KeyPatternOptions options = {
+      .queries = kQueries, .keys = kKeys, .batch = kBatch};
+  KeyPatternOptions other = options;
+  other.batch = 1;
+  EXPECT_THAT(message(query, key, key, CausalPattern(other)),
+              testing::HasSubstr("the pattern should be for 2 examples of 7 "
+                                 "queries and 9 keys, but is for 1 of 7 and "
+                                 "9"));
+  other = options;
+  other.keys = 8;
+  EXPECT_THAT(message(query, key, key, CausalPattern(other)),
+              testing::HasSubstr("but is for 2 of 7 and 8"));
+  other = options;
+  other.max_distance = 4;
+  EXPECT_THAT(message(query, key, key, CausalPattern(other)),
+              testing::HasSubstr("the max_distance of the pattern should be "
+                                 "the layer's relative_pos_max_distance, 0, "
+                                 "but is 4"));
+}
+
+}  // namespace
+}  // namespace etc
