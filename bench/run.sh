@@ -73,8 +73,8 @@ if [[ ${1:-} != report ]]; then
   fi
   cmake --preset release -DETC_BUILD_BENCHMARKS=ON --log-level=WARNING >/dev/null
   cmake --build --preset release --parallel "$(nproc)" --target \
-    attention_bench dense_attention_bench encoder_bench layer_bench data_bench \
-    tokenizer_bench estimate_bench pretraining_bench
+    attention_bench dense_attention_bench restricted_attention_bench \
+    encoder_bench layer_bench data_bench tokenizer_bench estimate_bench pretraining_bench
   [[ ${1:-} == more ]] || rm -f "$out"/*.json
 fi
 
@@ -103,9 +103,9 @@ case ${1:-table} in
     measure data data_bench 3 '.*'
     ;;
   all)
-    parts=8
-    for name in attention dense_attention encoder layer data tokenizer estimate \
-      pretraining; do
+    parts=9
+    for name in attention dense_attention restricted_attention encoder layer \
+      data tokenizer estimate pretraining; do
       measure "$name" "${name}_bench" 3 '.*'
     done
     ;;
