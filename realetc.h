@@ -12,6 +12,7 @@
 //   attention/residual_scores.h         scores that layers carry
 //   etc/model.h, etc/config.h           the encoder, its configuration
 //   etc/weights/convert.h               weights of other projects
+//   tasks/text_encoder.h                trained weights, texts to vectors
 //   tasks/run_task.h                    fine-tune, evaluate, predict
 //
 // Library code neither prints nor exits. What a caller does wrong is an
@@ -23,6 +24,7 @@
 #include "attention/dot_product_attention.h"
 #include "attention/global_local_attention.h"
 #include "attention/key_runs.h"
+#include "attention/multi_head_attention.h"
 #include "attention/output_rows.h"
 #include "attention/pattern.h"
 #include "attention/pattern_builders.h"
@@ -38,5 +40,10 @@
 #include "etc/weights/convert.h"
 #include "tasks/metrics.h"
 #include "tasks/run_task.h"
+#include "tasks/text/byte_range.h"
+#include "tasks/text/load_tokenizer.h"
+#include "tasks/text/sentence_splitter.h"
+#include "tasks/text/tokenizer.h"
+#include "tasks/text_encoder.h"
 
 #endif  // ETC_REALETC_H_

@@ -7,13 +7,10 @@
 //   The court ruled for the tenant.
 //   pieces of a text that were cut: 0
 #include <c10/core/InferenceMode.h>
-#include <torch/types.h>
 
 #include <iostream>
-#include <string>
-#include <vector>
 
-#include "tasks/text_encoder.h"
+#include "realetc.h"
 
 int main(int argc, char** argv) {
   const std::vector<std::string> texts = {"The court ruled for the owner.",

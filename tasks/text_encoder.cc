@@ -221,7 +221,7 @@ absl::StatusOr<EncodedTexts> EncodeTexts(
     examples.push_back(example);
   }
   const torch::Device device = loaded.encoder->token_embedding_table().device();
-  encoded.input = EncoderInputOf(MakeBatch(std::move(examples), device));
+  encoded.input = MakeBatch(std::move(examples), device).input;
   return encoded;
 }
 
