@@ -37,7 +37,8 @@ struct RunSetTable {
 // `queries` empty sets.
 inline RunSetTable EmptySets(int64_t queries) {
   const auto count = static_cast<size_t>(queries);
-  return {.first = std::vector<int32_t>(count, 0),
+  return {.runs = {},
+          .first = std::vector<int32_t>(count, 0),
           .last = std::vector<int32_t>(count, 0)};
 }
 
