@@ -6,13 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "tasks/classify/record.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
 
 namespace etc {
-
-// Kind of answer: one of several labels, any of them, or a number.
-enum class ClassifyType { kOne, kSeveral, kNumber };
 
 // Format of data files; kByName: by the ends of their names.
 enum class ClassifyFormat { kByName, kJson, kCsv, kTsv };

@@ -80,6 +80,7 @@ absl::StatusOr<Line> ParseLine(const std::string& text,
   ClassifyAnswer& answer = line.second.answer;
   fields.Required("id", &line.first);
   fields.Raw("probabilities", /*required=*/false);
+  fields.Raw("truncated", /*required=*/false);  // of RecordPrediction::json
   if (fields.Has("labels")) {
     answer.type = ClassifyType::kSeveral;
     fields.Required("labels", &answer.labels);
@@ -126,8 +127,7 @@ std::string LineOf(const std::string& id,
       absl::StrAppend(&line, ",\"labels\":", JsonText(answer.labels));
       break;
     case ClassifyType::kNumber:
-      return absl::StrCat(line, ",\"value\":", NumberText(answer.number),
-                          "}\n");
+      return absl::StrCat(line, ",\"value\":", NumberText(answer.number), "}");
   }
   absl::StrAppend(&line, ",\"probabilities\":{");
   const char* separator = "";
@@ -136,7 +136,7 @@ std::string LineOf(const std::string& id,
                     ProbabilityText(probability));
     separator = ",";
   }
-  return line + "}}\n";
+  return line + "}}";
 }
 
 }  // namespace
@@ -164,10 +164,15 @@ Classify::PredictionsOr Classify::ReadPredictions(
   return ReadById<Prediction>(path, ParseLine);
 }
 
+std::string Classify::PredictionJson(const std::string& id,
+                                     const Prediction& prediction) const {
+  return LineOf(id, prediction);
+}
+
 std::string Classify::FileContents(const Answers& answers) const {
   std::string lines;
   for (const auto& [id, prediction] : answers.predictions) {
-    lines += LineOf(id, prediction);
+    absl::StrAppend(&lines, LineOf(id, prediction), "\n");
   }
   return lines;
 }

@@ -7,15 +7,9 @@
 
 #include "absl/types/span.h"
 #include "tasks/classify/example.h"
+#include "tasks/classify/record.h"
 
 namespace etc {
-
-// A model's prediction for a document.
-struct ClassifyPrediction {
-  ClassifyAnswer answer;
-  // Probability of each label, in the order of the options; empty for a number.
-  std::vector<std::pair<std::string, double>> probabilities = {};
-};
 
 // The prediction from the head's outputs, which are finite: the label with the
 // largest one, of equals the first, and the softmax; the labels whose logistic

@@ -92,6 +92,9 @@ class Classify final
   //   kInvalidArgument  what CheckRecord says
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf({{"pieces", example.dropped_pieces}});
+  }
   // The answer, what did not fit, and the tokens: of ETC a line for each global
   // token with those that belong to it, of BERT a line for each.
   std::string Describe(const Example& example) const override;
@@ -114,6 +117,9 @@ class Classify final
   //   kInvalidArgument  a line that is none of these, by its number
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;
+  // A line of the file.
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& prediction) const override;
   // Checks that predictions are of the type of the gold.
   absl::Status CheckFiles(const Answers& answers,
                           const ScoredFiles& files) const override;

@@ -2,7 +2,11 @@
 
 #include "tasks/train/evaluate.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -13,11 +17,15 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/standard_streams.h"
 #include "base/status_macros.h"
 #include "tasks/commands/commands.h"
+#include "tasks/commands/console.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/commands/predict_lines.h"
 #include "tasks/commands/process_run.h"
 #include "tasks/metrics.h"
+#include "tasks/predictor.h"
 #include "tasks/runs/checkpoint_run.h"
 #include "tasks/task/task.h"
 
@@ -113,7 +121,63 @@ absl::Status CheckOutput(const std::string& output,
   return absl::OkStatus();
 }
 
+// Stands for standard input and standard output.
+constexpr char kStream[] = "-";
+
+absl::StatusOr<Predictor> OpenPredictor(const CheckpointRunOptions& options) {
+  return Predictor::Open(
+      options.checkpoint,
+      {.residual_attention = options.residual_attention,
+       .device = options.device,
+       .batch_size = options.batch_size.value_or(0),
+       .threads = options.threads.value_or(-1),
+       .callbacks = {
+           .message =
+               [](const std::string& line) { std::cerr << line << std::endl; },
+           .warning = [](const std::string& line) { PrintWarnings({line}); }}});
+}
+
+// Answers the records on standard input by lines on standard output.
+absl::Status RunPredictLines(const EvaluateArguments& arguments) {
+  ProcessRun process;
+  ETC_RETURN_IF_ERROR(process.Join(kTimeoutSeconds));
+  if (process.group() != nullptr) {
+    return process.End(absl::InvalidArgumentError(
+        "--data - should be read by one process, but there are several"));
+  }
+  const std::atomic<bool>* const stop = StopAtInterrupt();
+  ETC_ASSIGN_OR_RETURN(const Predictor predictor, OpenPredictor(arguments.run));
+  LineReader reader(STDIN_FILENO, STDOUT_FILENO, predictor.max_record_bytes(),
+                    stop);
+  ETC_ASSIGN_OR_RETURN(
+      const PredictedLines predicted,
+      PredictLines(predictor, &reader, [](const std::string& line) {
+        std::cout << line << "\n";
+        return FlushStandardOutput();
+      }));
+  std::cerr << Counted(predicted.lines, "record") << std::endl;
+  return predicted.errors == 0
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   Counted(predicted.errors, "record"),
+                   predicted.errors == 1 ? " has an error: "
+                                         : " have errors, the first: ",
+                   predicted.first_error));
+}
+
 absl::Status RunPredict(const EvaluateArguments& arguments) {
+  const bool reads_stream = std::count(arguments.run.data.begin(),
+                                       arguments.run.data.end(), kStream) > 0;
+  if (reads_stream && arguments.run.data.size() == 1 &&
+      arguments.output == kStream) {
+    return RunPredictLines(arguments);
+  }
+  if (reads_stream || arguments.output == kStream) {
+    return absl::InvalidArgumentError(
+        "--data - and --output - should be given together and alone: records "
+        "are read from standard input, a JSON object a line, and predictions "
+        "go to standard output");
+  }
   if (arguments.output.empty()) {
     return absl::InvalidArgumentError(
         "--output should name a file, but is empty");
@@ -181,17 +245,21 @@ void AddPredictCommand(CLI::App* program, Action* action) {
   command->footer(
       "Example:\n"
       "  realetc predict runs/demo/seed-1/checkpoints/best \\\n"
-      "    --data dev.json --output predictions.json");
+      "    --data dev.json --output predictions.json\n"
+      "With --data - --output - it answers each line of standard input, a "
+      "record as JSON,\n"
+      "by a line on standard output, until the input ends: doc/predicting.md.");
   AddRunOptions(command, &arguments->run);
   command
       ->add_option("--data", arguments->run.data,
                    "Official files, or patterns of their names; answers in "
-                   "them are not looked at, and ids occur once in all of them")
+                   "them are not looked at, and ids occur once in all of them; "
+                   "- for standard input")
       ->required();
   command
       ->add_option("--output", arguments->output,
                    "File for predictions, none of those that are read, in a "
-                   "directory that is there")
+                   "directory that is there; - for standard output")
       ->required();
   command->callback(
       [=] { *action = [arguments] { return RunPredict(*arguments); }; });

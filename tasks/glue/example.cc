@@ -24,9 +24,15 @@ TextPieces PiecesOf(const std::vector<Token>& tokens) {
 }  // namespace
 
 void Glue::ReadRecord(JsonObjectReader& reader, Record* record) const {
-  std::string task;
-  reader.Required("task", &task);
-  reader.Required("id", &record->id);
+  // Records of files have both; others are of this task, and called by their
+  // number: "record 17".
+  const GlueTask* const own = options().task;
+  std::string task = own == nullptr ? "" : own->name;
+  if (own == nullptr || reader.Has("task")) {
+    reader.Required("task", &task);
+  }
+  record->id = reader.where().substr(reader.where().rfind(' ') + 1);
+  reader.Optional("id", &record->id);
   reader.Required("text", &record->text);
   reader.Optional("text_b", &record->text_b);
   GlueGold& gold = record->gold;
@@ -65,6 +71,9 @@ absl::Status Glue::CheckRecord(const Record& record,
 
 Glue::ExamplesOr Glue::MakeExamples(Record record,
                                     const std::string& where) const {
+  if (record.gold.task == nullptr) {
+    record.gold.task = options().task;
+  }
   ETC_RETURN_IF_ERROR(CheckRecord(record, where));
   const std::vector<std::string>& labels = options().labels;
   auto example = std::make_shared<GlueExample>();

@@ -8,31 +8,11 @@
 
 #include "tasks/data/example.h"
 #include "tasks/glue/benchmark.h"
+#include "tasks/glue/record.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
 
 namespace etc {
-
-// The gold label of a row, with the context that scoring needs.
-struct GlueGold {
-  const GlueTask* task = nullptr;
-  // Label as in the file; for STS-B `score` is the number.
-  std::string label;
-  double score = 0;
-  // MNLI: "matched" or "mismatched"; empty: not known, or another task.
-  std::string set;
-};
-
-// A row of one of GLUE's files (tasks/glue/official_files.h).
-struct GlueRecord {
-  // The row's number, as the prediction file has it.
-  std::string id;
-  std::string text;
-  std::optional<std::string> text_b;
-  // True if `gold` has a label; it has the task and the set in any case.
-  bool has_label = false;
-  GlueGold gold;
-};
 
 // The object "glue" of a configuration: {"name": "mrpc"}.
 struct GlueOptions {

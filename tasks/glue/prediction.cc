@@ -9,8 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/counted.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "nlohmann/json.hpp"
 #include "tasks/data/id_places.h"
 #include "tasks/data/text_file.h"
 #include "tasks/glue/task.h"
@@ -23,6 +25,14 @@ constexpr char kHeader[] = "index\tprediction";
 // The line of a prediction, below the header.
 std::string LineOf(const ScoredFiles& files, size_t prediction) {
   return absl::StrCat(files.predictions, ":", prediction + 2);
+}
+
+// A prediction as the server's files have it.
+std::string TextOf(const GluePrediction& prediction, const GlueTask& task) {
+  return task.is_regression()
+             ? absl::StrFormat("%.3f", std::clamp(prediction.score,
+                                                  kMinGlueScore, kMaxGlueScore))
+             : prediction.label;
 }
 
 bool IsPredictionOf(const GlueTask& task, const GluePrediction& prediction) {
@@ -77,16 +87,22 @@ Glue::PredictionsOr Glue::ReadPredictions(const std::string& path) const {
   return predictions;
 }
 
+std::string Glue::PredictionJson(const std::string& id,
+                                 const Prediction& prediction) const {
+  const std::string text = TextOf(prediction, *options().task);
+  const std::string quoted_id = JsonAsciiText(nlohmann::json(id));
+  return options().task->is_regression()
+             ? absl::StrCat("{\"id\":", quoted_id, ",\"score\":", text, "}")
+             : absl::StrCat("{\"id\":", quoted_id,
+                            ",\"label\":", JsonAsciiText(nlohmann::json(text)),
+                            "}");
+}
+
 std::string Glue::FileContents(const Answers& answers) const {
   std::string contents = absl::StrCat(kHeader, "\n");
   for (const auto& [id, prediction] : answers.predictions) {
-    absl::StrAppend(
-        &contents, id, "\t",
-        options().task->is_regression()
-            ? absl::StrFormat("%.3f", std::clamp(prediction.score,
-                                                 kMinGlueScore, kMaxGlueScore))
-            : prediction.label,
-        "\n");
+    absl::StrAppend(&contents, id, "\t", TextOf(prediction, *options().task),
+                    "\n");
   }
   return contents;
 }

@@ -12,6 +12,7 @@
 #include "etc/config.h"
 #include "tasks/data/record_source.h"
 #include "tasks/glue/example.h"
+#include "tasks/glue/record.h"
 #include "tasks/inputs/text_input.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/scoring.h"
@@ -26,16 +27,6 @@ struct GlueLogits {
   T classes;
 
   static constexpr auto kMembers = std::make_tuple(&GlueLogits::classes);
-};
-
-// A prediction for a row, by the model or from a file.
-struct GluePrediction {
-  // From a file: the text, whatever the task.
-  std::string label;
-  // STS-B: as the model says, without bounds. NaN: the file has no number.
-  double score = 0;
-
-  bool operator==(const GluePrediction&) const = default;
 };
 
 // One of the tasks of GLUE (doc/glue.md), which the option `name` says, on BERT
@@ -81,6 +72,9 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
   }
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf({{"pieces", example.dropped_pieces}});
+  }
   // The label, what truncation took, and the tokens.
   std::string Describe(const Example& example) const override;
 
@@ -95,6 +89,9 @@ class Glue final : public Benchmark<GlueRecord, GlueExample, GlueLogits,
   // from 0 to 5.
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;
+  // {"id": "0", "label": "entailment"}, of STS-B {"id": "0", "score": 3.214}.
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& prediction) const override;
   // Checks that each prediction is a label of the task, or a number if the task
   // is a regression.
   absl::Status CheckFiles(const Answers& answers,

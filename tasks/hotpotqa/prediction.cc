@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/json_reader.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/hotpotqa/answer_text.h"
 #include "tasks/hotpotqa/span_search.h"
@@ -102,6 +103,17 @@ absl::Status TakeFacts(const nlohmann::json& value, const std::string& where,
   return absl::OkStatus();
 }
 
+// [["title", 0], ...]
+nlohmann::json FactsToJson(const HotpotqaPrediction& prediction) {
+  nlohmann::json list = nlohmann::json::array();
+  if (prediction.facts.has_value()) {
+    for (const HotpotqaFact& fact : *prediction.facts) {
+      list.push_back(nlohmann::json::array({fact.title, fact.sentence}));
+    }
+  }
+  return list;
+}
+
 }  // namespace
 
 const std::vector<double>& HotpotqaThresholds() {
@@ -154,18 +166,21 @@ HotpotqaPrediction Hotpotqa::DecodeAt(double threshold,
           .facts = std::move(facts)};
 }
 
+std::string Hotpotqa::PredictionJson(const std::string& id,
+                                     const Prediction& prediction) const {
+  return JsonAsciiText(
+      nlohmann::ordered_json{{"id", id},
+                             {"answer", prediction.answer.value_or("")},
+                             {"sp", FactsToJson(prediction)}});
+}
+
 std::string Hotpotqa::FileContents(const Answers& answers) const {
   nlohmann::json texts = nlohmann::json::object();
   nlohmann::json facts = nlohmann::json::object();
   for (const auto& [id, prediction] :
        WithBestHotpotqaThreshold(answers.gold, answers.predictions)) {
     texts[id] = prediction.answer.value_or("");
-    nlohmann::json& list = facts[id] = nlohmann::json::array();
-    if (prediction.facts.has_value()) {
-      for (const HotpotqaFact& fact : *prediction.facts) {
-        list.push_back({fact.title, fact.sentence});
-      }
-    }
+    facts[id] = FactsToJson(prediction);
   }
   return AsciiLine(
       nlohmann::json{{"answer", std::move(texts)}, {"sp", std::move(facts)}});

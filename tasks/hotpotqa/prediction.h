@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tasks/hotpotqa/raw.h"
+#include "tasks/hotpotqa/record.h"
 
 namespace etc {
 
@@ -23,16 +24,6 @@ struct HotpotqaLogits {
   static constexpr auto kMembers =
       std::make_tuple(&HotpotqaLogits::supporting_facts,
                       &HotpotqaLogits::answer_type, &HotpotqaLogits::answer);
-};
-
-// A prediction for one question, by a model or from a file. A file may lack
-// either.
-struct HotpotqaPrediction {
-  std::optional<std::string> answer;
-  std::optional<std::vector<HotpotqaFact>> facts;
-  // The same by each of HotpotqaThresholds(), where the best of them is looked
-  // for.
-  std::vector<HotpotqaPrediction> by_threshold = {};
 };
 
 // The thresholds that the official program tries: 0.0, 0.1, ..., 1.0.

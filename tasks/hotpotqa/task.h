@@ -52,6 +52,10 @@ class Hotpotqa final
   // training cannot use says so in `left_out`.
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf({{"question_pieces", example.dropped_question_pieces},
+                    {"texts", example.dropped_texts}});
+  }
   // Question, answer and where it stands, what did not fit, and a line for each
   // global token. Supporting facts are marked "*", the tokens of an answer are
   // in brackets: "[ jane roe ]".
@@ -77,6 +81,9 @@ class Hotpotqa final
   // with search_threshold by the best threshold (WithBestHotpotqaThreshold).
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;
+  // {"id": "5a8b", "answer": "text", "sp": [["title", 0]]}
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& prediction) const override;
   // The official scores of a data set (hotpot_evaluate_v1; doc/hotpotqa.md 8).
   //
   //   metrics      em, f1, prec, recall, then the same with sp_ and joint_ in

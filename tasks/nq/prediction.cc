@@ -206,11 +206,15 @@ absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
   return predictions;
 }
 
+std::string NqPredictionToJson(const NqPrediction& prediction) {
+  return JsonText(PredictionToJson(prediction));
+}
+
 std::string NqPredictionsToJson(const std::vector<NqPrediction>& predictions) {
   std::vector<std::string> lines;
   lines.reserve(predictions.size());
   for (const NqPrediction& prediction : predictions) {
-    lines.push_back(JsonText(PredictionToJson(prediction)));
+    lines.push_back(NqPredictionToJson(prediction));
   }
   return absl::StrCat("{\"predictions\":[", lines.empty() ? "" : "\n",
                       absl::StrJoin(lines, ",\n"), "\n]}\n");

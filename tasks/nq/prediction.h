@@ -9,19 +9,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "tasks/nq/raw.h"
+#include "tasks/nq/record.h"
 #include "tasks/nq/span_selection.h"
 
 namespace etc {
-
-// A prediction for one document, by a model or from a file.
-struct NqPrediction {
-  int64_t example_id = 0;
-  NqSpan long_answer;
-  double long_answer_score = 0;
-  std::vector<NqSpan> short_answers;
-  NqYesNo yes_no = NqYesNo::kNone;
-  double short_answers_score = 0;
-};
 
 // Combines the windows over one document, in their order (doc/nq.md 6): the
 // spans that SelectNqSpans finds, and the most probable answer type of the
@@ -57,6 +48,9 @@ NqPrediction DecodeNqDocument(absl::Span<const NqWindow> windows,
 //                     takes the last
 absl::StatusOr<std::vector<NqPrediction>> NqPredictionsFromJson(
     absl::string_view json, const std::string& source);
+
+// An element of the list, on one line. Scores must be finite.
+std::string NqPredictionToJson(const NqPrediction& prediction);
 
 // Writes one, with a line for each prediction. Scores must be finite.
 std::string NqPredictionsToJson(const std::vector<NqPrediction>& predictions);

@@ -95,6 +95,17 @@ Nq::PredictionsOr Nq::ReadPredictions(const std::string& path) const {
   return by_id;
 }
 
+std::vector<TruncatedPart> Nq::Truncated(const Example& example) const {
+  const auto all = static_cast<int64_t>(
+      tokenizer().Encode(example.document->question).size());
+  return PartsOf({{"question_pieces", all - example.question_length}});
+}
+
+std::string Nq::PredictionJson(const std::string& /*id*/,
+                               const Prediction& prediction) const {
+  return NqPredictionToJson(prediction);
+}
+
 std::string Nq::FileContents(const Answers& answers) const {
   std::vector<NqPrediction> all;
   for (const auto& [id, prediction] : answers.predictions) {

@@ -66,6 +66,8 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   // lengths in the options are too small.
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
+  // Windows have all of the page, so only the question can be cut.
+  std::vector<TruncatedPart> Truncated(const Example& example) const override;
   // Question, targets, and a line for each global token. HTML tags are "<>" and
   // "</>", the long answer is in braces and the short one in brackets: "{ <>
   // blue was written by [ ann lee ] . </> }".
@@ -90,6 +92,9 @@ class Nq final : public Benchmark<NqRecord, NqExample, NqLogits, NqOptions,
   }
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;
+  // An element of the file's list.
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& prediction) const override;
   Scores Score(const Answers& answers) const override {
     return {.metrics =
                 ScoreNq(answers.gold, answers.predictions, answers.rules)};

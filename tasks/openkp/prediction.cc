@@ -78,6 +78,13 @@ std::vector<std::string> DecodeKeyPhrases(const OpenkpExample& example,
   return phrases;
 }
 
+std::string Openkp::PredictionJson(const std::string& id,
+                                   const Prediction& prediction) const {
+  std::string line = OpenkpPredictionLines({{id, prediction}});
+  line.pop_back();  // the line end
+  return line;
+}
+
 std::string OpenkpPredictionLines(
     const ById<std::vector<std::string>>& predictions) {
   const auto last = LastOfEachId(predictions);

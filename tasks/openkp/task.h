@@ -59,6 +59,9 @@ class Openkp final
   //                     (doc/openkp.md 3.1, 3.3)
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf({{"words", example.dropped_words}});
+  }
   // The key phrases and their places, what truncation took, and a line for each
   // global token with one below for the layout of its element. The pieces of
   // key phrases stand in brackets.
@@ -92,6 +95,9 @@ class Openkp final
   std::string FileContents(const Answers& answers) const override {
     return OpenkpPredictionLines(answers.predictions);
   }
+  // The line of the file.
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& prediction) const override;
   Scores Score(const Answers& answers) const override {
     return {.metrics = ScoreOpenkp(answers.gold, answers.predictions)};
   }

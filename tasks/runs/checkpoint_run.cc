@@ -37,7 +37,8 @@ void WarnOfOtherResidual(const std::string& trained,
   }
 }
 
-// The configuration with which the checkpoint in `directory` is run.
+}  // namespace
+
 absl::StatusOr<FinetuneConfig> ConfigOfRun(
     const std::string& directory, const CheckpointRunOptions& options) {
   ETC_ASSIGN_OR_RETURN(FinetuneConfig config, ReadTaskModelConfig(directory));
@@ -61,6 +62,17 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
       options.batch_size.value_or(config.train.evaluation_batch_size);
   return config;
 }
+
+absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
+                                         const FinetuneConfig& config,
+                                         const Task& task,
+                                         const torch::Device& device) {
+  return NamingOutOfMemory(
+      [&] { return absl::StrCat("loading ", directory); },
+      [&] { return LoadTaskModel(directory, config, task, device); });
+}
+
+namespace {
 
 // All files below a directory.
 void AddFilesBelow(const std::string& directory,
@@ -180,14 +192,9 @@ absl::StatusOr<CheckpointRun> RunCheckpoint(
                   /*field=*/"--device"));
   const CurrentDevice current(device.device);
   ETC_RETURN_IF_ERROR(SetThreads(run.config.train.threads).status());
-  ETC_ASSIGN_OR_RETURN(
-      TaskModel model,
-      NamingOutOfMemory(
-          [&] { return absl::StrCat("loading ", checkpoint.directory); },
-          [&] {
-            return LoadTaskModel(checkpoint.directory, run.config,
-                                 *run.setup.task, device.device);
-          }));
+  ETC_ASSIGN_OR_RETURN(TaskModel model,
+                       LoadModelOfRun(checkpoint.directory, run.config,
+                                      *run.setup.task, device.device));
   options.context.Message(device.message);
   EvaluateOptions evaluate = EvaluateOptionsFromConfig(run.config);
   evaluate.context = options.context;

@@ -13,6 +13,7 @@
 #include "tasks/runs/task_setup.h"
 #include "tasks/train/evaluate.h"
 #include "tasks/train/run_context.h"
+#include "tasks/train/task_model.h"
 
 namespace etc {
 
@@ -58,6 +59,17 @@ struct CheckpointRun {
   TaskSetup setup;
   Evaluation evaluation;
 };
+
+// The configuration with which the checkpoint in `directory` is run.
+//   kInvalidArgument  it is of pre-training, and `options.predicts`
+absl::StatusOr<FinetuneConfig> ConfigOfRun(const std::string& directory,
+                                           const CheckpointRunOptions& options);
+
+// LoadTaskModel, with a message about memory that runs out.
+absl::StatusOr<TaskModel> LoadModelOfRun(const std::string& directory,
+                                         const FinetuneConfig& config,
+                                         const Task& task,
+                                         const torch::Device& device);
 
 // Runs it. Errors also as of DeviceOfRun.
 absl::StatusOr<CheckpointRun> RunCheckpoint(

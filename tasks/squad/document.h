@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "tasks/squad/raw.h"
+#include "tasks/squad/record.h"
 #include "tasks/text/byte_range.h"
 #include "tasks/text/tokenizer.h"
 

@@ -8,6 +8,7 @@
 
 #include "tasks/squad/example.h"
 #include "tasks/squad/metric.h"
+#include "tasks/squad/record.h"
 #include "tasks/task/scoring.h"
 #include "tasks/text/tokenizer.h"
 
@@ -20,24 +21,6 @@ struct SquadLogits {
   T ends;
 
   static constexpr auto kMembers = std::make_tuple(&SquadLogits::ends);
-};
-
-// An answer that was considered.
-struct SquadCandidate {
-  // Empty for no answer.
-  std::string text;
-  // Probability among the candidates of the question.
-  double probability = 0;
-  double start_logit = 0;
-  double end_logit = 0;
-
-  double score() const { return start_logit + end_logit; }
-};
-
-struct SquadPrediction {
-  std::string text;
-  // The best first; empty where only the text is known.
-  std::vector<SquadCandidate> candidates;
 };
 
 // The model's logits for a window: [T] of starts and of ends.

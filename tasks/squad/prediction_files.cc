@@ -18,6 +18,17 @@ std::string Dump(const nlohmann::ordered_json& json) {
   return JsonAsciiText(json, kIndent) + "\n";
 }
 
+nlohmann::ordered_json CandidatesToJson(const SquadPrediction& prediction) {
+  auto list = nlohmann::ordered_json::array();
+  for (const SquadCandidate& candidate : prediction.candidates) {
+    list.push_back({{"text", candidate.text},
+                    {"probability", candidate.probability},
+                    {"start_logit", candidate.start_logit},
+                    {"end_logit", candidate.end_logit}});
+  }
+  return list;
+}
+
 absl::StatusOr<SquadCandidate> ReadCandidate(const nlohmann::json& json,
                                              const std::string& where) {
   return ReadObject<SquadCandidate>(
@@ -52,13 +63,7 @@ absl::StatusOr<SquadPrediction> ReadPrediction(const nlohmann::json& json,
 std::string SquadCandidatesToJson(const ById<SquadPrediction>& predictions) {
   auto json = nlohmann::ordered_json::object();
   for (const auto& [id, prediction] : predictions) {
-    auto& list = json[id] = nlohmann::ordered_json::array();
-    for (const SquadCandidate& candidate : prediction.candidates) {
-      list.push_back({{"text", candidate.text},
-                      {"probability", candidate.probability},
-                      {"start_logit", candidate.start_logit},
-                      {"end_logit", candidate.end_logit}});
-    }
+    json[id] = CandidatesToJson(prediction);
   }
   return Dump(json);
 }
@@ -72,6 +77,18 @@ std::string SquadNullOddsToJson(const ById<SquadPrediction>& predictions) {
     }
   }
   return Dump(json);
+}
+
+std::string Squad::PredictionJson(const std::string& id,
+                                  const Prediction& prediction) const {
+  nlohmann::ordered_json json = {{"id", id},
+                                 {"answer", prediction.text},
+                                 {"nbest", CandidatesToJson(prediction)}};
+  const SquadVerdict verdict = JudgeSquad(prediction, /*threshold=*/0);
+  if (options().version == SquadVersion::k2 && verdict.null_odds.has_value()) {
+    json["null_odds"] = *verdict.null_odds;
+  }
+  return JsonAsciiText(json);
 }
 
 std::string Squad::FileContents(const Answers& answers) const {

@@ -134,6 +134,12 @@ std::string Squad::Describe(const Example& example) const {
       {.kind_width = 9, .kind = kind, .token = token});
 }
 
+std::vector<TruncatedPart> Squad::Truncated(const Example& example) const {
+  const auto all = static_cast<int64_t>(
+      tokenizer().Encode(example.document->question).size());
+  return PartsOf({{"question_pieces", all - example.question_length}});
+}
+
 SquadPrediction Squad::Decode(Outputs windows) const {
   std::vector<SquadWindowLogits> logits;
   logits.reserve(windows.size());

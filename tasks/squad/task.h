@@ -15,7 +15,7 @@
 #include "tasks/squad/example.h"
 #include "tasks/squad/metric.h"
 #include "tasks/squad/prediction.h"
-#include "tasks/squad/raw.h"
+#include "tasks/squad/record.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/scoring.h"
 #include "tasks/text/tokenizer.h"
@@ -67,6 +67,8 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   //   kInvalidArgument  the lengths in the options have no room for a piece
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
+  // Windows have all of the context, so only the question can be cut.
+  std::vector<TruncatedPart> Truncated(const Example& example) const override;
   // The question, the target and the tokens, an answer in brackets.
   std::string Describe(const Example& example) const override;
 
@@ -87,6 +89,11 @@ class Squad final : public Benchmark<SquadRecord, SquadExample, SquadLogits,
   PredictionsOr ReadPredictions(const std::string& path) const override;
   // Writes {"ID": "text", ...} (doc/squad.md 8).
   std::string FileContents(const Answers& answers) const override;
+  // {"id": "57", "answer": "text", "nbest": [{"text": ..., "probability": ...,
+  // "start_logit": ..., "end_logit": ...}, ...]}, and "null_odds" in version
+  // 2.0.
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& prediction) const override;
   // "nbest_" and, in version 2.0, "null_odds_".
   std::vector<PredictionFile> MoreFiles(const Answers& answers) const override;
   // ScoreSquad2 if the options or the data are of version 2.0, else

@@ -27,6 +27,7 @@
 #include "tasks/data/example.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
+#include "tasks/prediction.h"
 #include "tasks/task/official_json.h"
 #include "tasks/task/scoring.h"
 #include "tasks/text/sentence_splitter.h"
@@ -319,6 +320,11 @@ class Benchmark {
   // The examples of a record, most often one; with tokenizer(). `where` is the
   // place of the record and starts each message.
   virtual ExamplesOr MakeExamples(R record, const std::string& where) const = 0;
+  // The text of the record that its examples leave out because they are full,
+  // given the first of them; with tokenizer().
+  virtual std::vector<TruncatedPart> Truncated(const E& /*example*/) const {
+    return {};
+  }
   // An example for people, on several lines: tokens with their globals, masks
   // as ranges, the gold answer; with tokenizer().
   virtual std::string Describe(const E& example) const = 0;
@@ -349,6 +355,10 @@ class Benchmark {
   virtual PredictionsOr ReadPredictions(const std::string& path) const = 0;
   // The contents of such a file.
   virtual std::string FileContents(const Answers& answers) const = 0;
+  // The prediction for one record as a JSON object on one line, in ASCII,
+  // without a newline; that of the file where the file has one for each record.
+  virtual std::string PredictionJson(const std::string& id,
+                                     const P& prediction) const = 0;
   // The files that are written beside it.
   virtual std::vector<PredictionFile> MoreFiles(
       const Answers& /*answers*/) const {

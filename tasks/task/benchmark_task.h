@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 #include <torch/types.h>
 
+#include <any>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,12 +19,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config.h"
+#include "tasks/data/batch.h"
 #include "tasks/data/hold_out.h"
 #include "tasks/data/record_source.h"
+#include "tasks/prediction.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/task/benchmark_head.h"
 #include "tasks/task/official_json.h"
@@ -35,6 +39,10 @@
 #include "tasks/text/tokenizer.h"
 
 namespace etc {
+
+// Adds "truncated": {"pieces": 37} at the end of `json`, a JSON object with
+// fields; nothing without parts.
+void AddTruncated(absl::Span<const TruncatedPart> parts, std::string* json);
 
 // That a record lacks the answer that training needs; `where` is its place.
 absl::Status NoAnswer(absl::string_view where, absl::string_view id);
@@ -101,6 +109,30 @@ class RecordTask : public Task {
       std::vector<FileRecord> records, bool held_out) const;
 
   HoldOutOptions held_out_;
+};
+
+// The part of a benchmark that predicts for single records (tasks/predictor.h).
+// Stateless; all methods may be called from several threads.
+class PredictingTask {
+ public:
+  virtual ~PredictingTask() = default;
+
+  // As RecordTask has it.
+  virtual absl::StatusOr<Examples> MakeExamplesToPredict(
+      const std::string& record, const std::string& where) const = 0;
+  // The same of a record given as the struct of its task.
+  //   kInvalidArgument  it is of another type, or MakeExamples refuses it
+  virtual absl::StatusOr<Examples> MakeExamplesOf(
+      const std::any& record, const std::string& where) const = 0;
+  // The prediction for one record from all of its examples. `logits[i]` are the
+  // tensors [1, ...] of examples[i], on the CPU.
+  virtual RecordPrediction PredictRecord(
+      const Examples& examples,
+      absl::Span<const std::vector<torch::Tensor>> logits) const = 0;
+  // The prediction file of records, as TaskPredictions::FileContents gives it.
+  // Throws c10::Error if a prediction is of another task.
+  virtual std::string FileOf(
+      absl::Span<const RecordPrediction> predictions) const = 0;
 };
 
 // ReadTaskOptions, and checks that lengths, model and vocabulary have what the
@@ -207,6 +239,8 @@ class BenchmarkPredictions : public TaskPredictions {
     return benchmark_.MoreFiles(answers_);
   }
 
+  const typename B::Answers& answers() const { return answers_; }
+
  private:
   using Output = typename B::Output;
   using Copy = ExampleLogits<typename B::Example, B::template Logits>;
@@ -261,7 +295,7 @@ using MakeHeadFunction = typename B::HeadPtr (*)(
 
 // The Task of a benchmark: record -> examples -> predictions -> scores.
 template <typename B>
-class BenchmarkTask : public RecordTask {
+class BenchmarkTask : public RecordTask, public PredictingTask {
  public:
   BenchmarkTask(typename B::Options options, EtcConfig model,
                 std::shared_ptr<const Tokenizer> tokenizer,
@@ -283,6 +317,52 @@ class BenchmarkTask : public RecordTask {
     ETC_ASSIGN_OR_RETURN(typename B::Record parsed,
                          benchmark_.ParseRecordWithoutAnswers(record, where));
     return ExamplesOf(std::move(parsed), where);
+  }
+
+  absl::StatusOr<Examples> MakeExamplesOf(
+      const std::any& record, const std::string& where) const override {
+    const auto* typed = std::any_cast<typename B::Record>(&record);
+    return typed != nullptr
+               ? ExamplesOf(*typed, where)
+               : absl::InvalidArgumentError(absl::StrCat(
+                     where, " should be a record of ", benchmark_.info().name,
+                     ", but is a struct of another type"));
+  }
+
+  RecordPrediction PredictRecord(
+      const Examples& examples,
+      absl::Span<const std::vector<torch::Tensor>> logits) const override {
+    BenchmarkPredictions<B> predictions(benchmark_);
+    for (size_t i = 0; i < examples.size(); ++i) {
+      Batch one;
+      one.examples = {examples[i]};
+      predictions.Add(one, logits[i]);
+    }
+    const auto& predicted = predictions.answers().predictions;
+    TORCH_CHECK(predicted.size() == 1, "expected all ",
+                "examples of one record, but they gave ", predicted.size(),
+                " predictions");
+    const auto& [id, value] = predicted.front();
+    RecordPrediction prediction = {
+        .id = id,
+        .json = benchmark_.PredictionJson(id, value),
+        .truncated = benchmark_.Truncated(
+            ExampleAs<typename B::Example>(*examples.front())),
+        .value = value};
+    AddTruncated(prediction.truncated, &prediction.json);
+    return prediction;
+  }
+
+  std::string FileOf(
+      absl::Span<const RecordPrediction> predictions) const override {
+    typename B::Answers answers = {.rules = benchmark_.rules()};
+    for (const RecordPrediction& prediction : predictions) {
+      const auto* value = prediction.As<typename B::Prediction>();
+      TORCH_CHECK(value != nullptr, "the prediction for ", prediction.id,
+                  " is not one of ", benchmark_.info().name);
+      answers.predictions.emplace_back(prediction.id, *value);
+    }
+    return benchmark_.FileContents(answers);
   }
 
   absl::Status CheckRecord(const std::string& record, const std::string& where,

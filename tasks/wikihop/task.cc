@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/counted.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "tasks/inputs/description.h"
 #include "tasks/task/official_json.h"
@@ -178,6 +179,12 @@ Wikihop::PredictionsOr Wikihop::ReadPredictions(const std::string& path) const {
   }
   ETC_RETURN_IF_ERROR(reader.Finish());
   return predictions;
+}
+
+std::string Wikihop::PredictionJson(const std::string& id,
+                                    const Prediction& prediction) const {
+  return JsonAsciiText(
+      nlohmann::ordered_json{{"id", id}, {"answer", prediction}});
 }
 
 std::string Wikihop::FileContents(const Answers& answers) const {

@@ -12,22 +12,9 @@
 #include "etc/config.h"
 #include "tasks/task/benchmark.h"
 #include "tasks/wikihop/example.h"
+#include "tasks/wikihop/record.h"
 
 namespace etc {
-
-// One question of a QAngaroo WikiHop file (doc/wikihop.md 1.2).
-struct WikihopRecord {
-  std::string id;
-  // Relation and subject, as in the file: "country_of_citizenship ann lee".
-  std::string query;
-  // Stripped and in lower case, in the order of the file. Never empty.
-  std::vector<std::string> candidates;
-  // Documents, as in the file.
-  std::vector<std::string> supports;
-  // Index of the first candidate that is the answer; none if the record has no
-  // field "answer", as in data to predict for.
-  std::optional<int32_t> label;
-};
 
 // See tasks/task/benchmark.h.
 template <typename T>
@@ -76,6 +63,10 @@ class Wikihop final
   //                     tokens than `max_global_length`
   ExamplesOr MakeExamples(Record record,
                           const std::string& where) const override;
+  std::vector<TruncatedPart> Truncated(const Example& example) const override {
+    return PartsOf({{"sentences", example.dropped_sentences},
+                    {"pieces", example.dropped_pieces}});
+  }
   // The question and its answer, losses by truncation, and a line for each
   // global token. A token linked to a candidate has that candidate's index
   // behind it: "oslo>3".
@@ -91,6 +82,9 @@ class Wikihop final
   // given, ASCII with escapes, and a newline.
   PredictionsOr ReadPredictions(const std::string& path) const override;
   std::string FileContents(const Answers& answers) const override;
+  // {"id": "WH_dev_0", "answer": "norway"}
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& prediction) const override;
   // "accuracy", the share of questions whose prediction is equal to the gold
   // answer when stripped and in lower case (doc/wikihop.md 9), and "answered",
   // that of questions with a prediction.

@@ -147,6 +147,11 @@ class Boolq final : public Benchmark<BoolqRecord, BoolqExample, BoolqLogits,
       return nlohmann::json{{"idx", std::stoll(id)}, {"label", yes}};
     });
   }
+  std::string PredictionJson(const std::string& id,
+                             const Prediction& yes) const override {
+    return absl::StrCat("{\"idx\":", id, ",\"label\":", yes ? "true" : "false",
+                        "}");
+  }
   Scores Score(const Answers& answers) const override {
     const auto predictions = PredictionsFor(answers.gold, answers.predictions);
     int64_t correct = 0;

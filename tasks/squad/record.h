@@ -1,5 +1,5 @@
-#ifndef ETC_TASKS_SQUAD_RAW_H_
-#define ETC_TASKS_SQUAD_RAW_H_
+#ifndef ETC_TASKS_SQUAD_RECORD_H_
+#define ETC_TASKS_SQUAD_RECORD_H_
 
 #include <cstdint>
 #include <optional>
@@ -7,6 +7,8 @@
 #include <vector>
 
 namespace etc {
+
+// A record and a prediction, as programs give and get them (tasks/predictor.h).
 
 // An answer that a person marked in the context.
 struct SquadAnswer {
@@ -26,6 +28,24 @@ struct SquadRecord {
   std::optional<bool> is_impossible;
 };
 
+// An answer that was considered.
+struct SquadCandidate {
+  // Empty for no answer.
+  std::string text;
+  // Probability among the candidates of the question.
+  double probability = 0;
+  double start_logit = 0;
+  double end_logit = 0;
+
+  double score() const { return start_logit + end_logit; }
+};
+
+struct SquadPrediction {
+  std::string text;
+  // The best first; empty where only the text is known.
+  std::vector<SquadCandidate> candidates;
+};
+
 }  // namespace etc
 
-#endif  // ETC_TASKS_SQUAD_RAW_H_
+#endif  // ETC_TASKS_SQUAD_RECORD_H_

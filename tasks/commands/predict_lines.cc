@@ -1,0 +1,183 @@
+#include "tasks/commands/predict_lines.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace etc {
+namespace {
+
+constexpr int kPollMilliseconds = 200;
+
+// True if nobody reads `output` any more.
+bool IsClosed(const pollfd& output) {
+  return (output.revents & (POLLERR | POLLNVAL)) != 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<std::string>> LineReader::Next(Wait wait) {
+  while (true) {
+    if (std::optional<std::string> line = TakeLine(); line.has_value()) {
+      return line;
+    }
+    if (is_at_end_) {
+      return begun_.empty() ? std::nullopt
+                            : std::optional(std::exchange(begun_, ""));
+    }
+    ETC_ASSIGN_OR_RETURN(const bool has_more, Fill(wait));
+    if (!has_more && !is_at_end_) {
+      return std::nullopt;
+    }
+  }
+}
+
+std::optional<std::string> LineReader::TakeLine() {
+  if (taken_ == lines_.size()) {
+    lines_.clear();
+    taken_ = 0;
+    return std::nullopt;
+  }
+  const size_t end = lines_.find('\n', taken_);
+  std::string line = lines_.substr(taken_, end - taken_);
+  taken_ = end + 1;
+  return line;
+}
+
+bool LineReader::WaitForInput(Wait wait) {
+  while (!stop_->load()) {
+    std::array<pollfd, 2> polled = {
+        {{.fd = input_, .events = POLLIN}, {.fd = output_, .events = 0}}};
+    const int ready = poll(polled.data(), polled.size(),
+                           wait == Wait::kNo ? 0 : kPollMilliseconds);
+    if (ready > 0 && IsClosed(polled[1])) {
+      break;
+    }
+    if (ready > 0 && polled[0].revents != 0) {
+      return true;
+    }
+    if (wait == Wait::kNo) {
+      return false;
+    }
+  }
+  is_at_end_ = true;
+  begun_.clear();  // a line that nobody has finished
+  return false;
+}
+
+absl::StatusOr<bool> LineReader::Fill(Wait wait) {
+  if (!WaitForInput(wait)) {
+    return false;
+  }
+  std::array<char, 1 << 16> chunk;
+  const ssize_t size = read(input_, chunk.data(), chunk.size());
+  if (size < 0) {
+    if (errno == EINTR || errno == EAGAIN) {
+      return false;
+    }
+    return absl::ErrnoToStatus(errno, "cannot read standard input");
+  }
+  is_at_end_ = size == 0;
+  Append(chunk.data(), static_cast<size_t>(size));
+  return size > 0;
+}
+
+void LineReader::Append(const char* text, size_t size) {
+  const char* const end = text + size;
+  while (text < end) {
+    const char* const newline = std::find(text, end, '\n');
+    const auto room = static_cast<size_t>(max_bytes_ + 1 - begun_.size());
+    begun_.append(text, std::min(room, static_cast<size_t>(newline - text)));
+    if (newline == end) {
+      return;
+    }
+    absl::StrAppend(&lines_, begun_, "\n");
+    begun_.clear();
+    text = newline + 1;
+  }
+}
+
+namespace {
+
+class LinePredictor {
+ public:
+  LinePredictor(
+      const Predictor& predictor, LineReader* reader,
+      const std::function<absl::Status(const std::string& line)>& write)
+      : predictor_(predictor), reader_(reader), write_(write) {}
+
+  absl::StatusOr<PredictedLines> Run() {
+    while (true) {
+      ETC_RETURN_IF_ERROR(StartLines());
+      if (pending_.empty() && reader_->is_at_end()) {
+        return result_;
+      }
+      if (!pending_.empty()) {
+        ETC_RETURN_IF_ERROR(FinishLine());
+      }
+    }
+  }
+
+ private:
+  // Starts the lines that are there, until enough are under way; waits for one
+  // only if none is.
+  absl::Status StartLines() {
+    constexpr int64_t kBatches = 4;
+    const auto most = static_cast<size_t>(kBatches * predictor_.batch_size());
+    while (pending_.size() < most) {
+      ETC_ASSIGN_OR_RETURN(
+          const std::optional<std::string> line,
+          reader_->Next(pending_.empty() ? LineReader::Wait::kUntilLine
+                                         : LineReader::Wait::kNo));
+      if (!line.has_value()) {
+        break;
+      }
+      pending_.push_back(
+          predictor_.Start(*line, absl::StrCat("stdin: record ", started_++)));
+    }
+    return absl::OkStatus();
+  }
+
+  // Waits for the prediction of the oldest line and writes it.
+  absl::Status FinishLine() {
+    const absl::StatusOr<RecordPrediction> prediction = pending_.front().Get();
+    pending_.pop_front();
+    ++result_.lines;
+    if (prediction.ok()) {
+      return write_(prediction->json);
+    }
+    const std::string message(prediction.status().message());
+    if (result_.errors++ == 0) {
+      result_.first_error = message;
+    }
+    return write_(JsonAsciiText(
+        nlohmann::ordered_json{{"error", message}, {"line", result_.lines}}));
+  }
+
+  const Predictor& predictor_;
+  LineReader* const reader_;
+  const std::function<absl::Status(const std::string& line)>& write_;
+  int64_t started_ = 0;
+  std::deque<Predictor::Pending> pending_;
+  PredictedLines result_;
+};
+
+}  // namespace
+
+absl::StatusOr<PredictedLines> PredictLines(
+    const Predictor& predictor, LineReader* reader,
+    const std::function<absl::Status(const std::string& line)>& write) {
+  return LinePredictor(predictor, reader, write).Run();
+}
+
+}  // namespace etc

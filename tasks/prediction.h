@@ -1,0 +1,53 @@
+#ifndef ETC_TASKS_PREDICTION_H_
+#define ETC_TASKS_PREDICTION_H_
+
+#include <any>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace etc {
+
+// Text of a record that the model did not read, because its input was full.
+struct TruncatedPart {
+  // "pieces" (of the tokenizer), "question_pieces", "words", "sentences" or
+  // "texts".
+  std::string unit;
+  // At least 1.
+  int64_t count = 0;
+
+  bool operator==(const TruncatedPart&) const = default;
+};
+
+// Those of `parts` with a count.
+inline std::vector<TruncatedPart> PartsOf(std::vector<TruncatedPart> parts) {
+  std::erase_if(parts,
+                [](const TruncatedPart& part) { return part.count < 1; });
+  return parts;
+}
+
+// A model's prediction for one record.
+struct RecordPrediction {
+  // The id of the record; its number where it has none.
+  std::string id;
+  // The prediction as a JSON object on one line, in ASCII, without a newline.
+  // The fields are those of the official prediction file where that has an
+  // object for each record, with "truncated": {"pieces": 37} at the end where
+  // text was left out. tasks/predictor.h lists them.
+  std::string json;
+  // Empty: the model read all of the record.
+  std::vector<TruncatedPart> truncated;
+  // The prediction as the struct of its task.
+  std::any value;
+
+  // Returns the struct if it is a T (ClassifyPrediction, SquadPrediction, ...),
+  // else null.
+  template <typename T>
+  const T* As() const {
+    return std::any_cast<T>(&value);
+  }
+};
+
+}  // namespace etc
+
+#endif  // ETC_TASKS_PREDICTION_H_

@@ -1,0 +1,254 @@
+#include "tasks/predictor.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/out_of_memory.h"
+#include "base/status_macros.h"
+#include "tasks/output/find_checkpoint.h"
+#include "tasks/runs/batch_worker.h"
+#include "tasks/runs/checkpoint_run.h"
+#include "tasks/runs/task_setup.h"
+#include "tasks/task/benchmark_task.h"
+#include "tasks/train/device.h"
+#include "tasks/train/run_plan.h"
+
+namespace etc {
+
+struct Predictor::Model {
+  std::string checkpoint;
+  FinetuneConfig config;
+  TaskSetup setup;
+  const PredictingTask* task = nullptr;  // of setup
+  std::unique_ptr<BatchWorker> worker;
+};
+
+struct Predictor::Pending::State {
+  std::shared_ptr<const Model> model;
+  std::string place;
+  // Or the reason why there is no request.
+  absl::StatusOr<Examples> examples = Examples();
+  std::shared_ptr<BatchWorker::Request> request;
+};
+
+namespace {
+
+CheckpointRunOptions RunOptionsOf(const PredictorOptions& options) {
+  const TaskCallbacks& callbacks = options.callbacks;
+  CheckpointRunOptions run = {.residual_attention = options.residual_attention,
+                              .device = options.device,
+                              .predicts = true,
+                              .warn = [&callbacks](const std::string& warning) {
+                                if (callbacks.warning != nullptr) {
+                                  callbacks.warning(warning);
+                                }
+                              }};
+  if (options.batch_size > 0) {
+    run.batch_size = options.batch_size;
+  }
+  return run;
+}
+
+void Report(const PredictorOptions& options, const std::string& message) {
+  if (options.callbacks.message != nullptr) {
+    options.callbacks.message(message);
+  }
+}
+
+absl::Status CheckTask(const std::string& directory,
+                       const FinetuneConfig& config,
+                       const std::string& expected) {
+  return expected.empty() || expected == config.task
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(
+                   absl::StrCat(directory, " is fine-tuned for ", config.task,
+                                ", not for ", expected));
+}
+
+absl::Status CheckLength(absl::string_view record, const std::string& place,
+                         uint64_t most) {
+  return record.size() <= most
+             ? absl::OkStatus()
+             : absl::ResourceExhaustedError(
+                   absl::StrCat(place, ": a record should have at most ", most,
+                                " bytes (data.max_record_megabytes), but this "
+                                "one has ",
+                                record.size()));
+}
+
+// Starts the thread of a model.
+absl::StatusOr<std::unique_ptr<BatchWorker>> StartWorker(
+    TaskModel model, BatchWorker::Options options) {
+  try {
+    return std::make_unique<BatchWorker>(std::move(model), options);
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start the thread of the model: ", error.what()));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Predictor> Predictor::Open(const std::string& checkpoint,
+                                          const PredictorOptions& options) {
+  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found, FindCheckpoint(checkpoint));
+  auto model = std::make_shared<Model>();
+  model->checkpoint = found.directory;
+  if (!found.reason.empty()) {
+    Report(options,
+           absl::StrCat("checkpoint: ", found.directory, ", ", found.reason));
+  }
+  const CheckpointRunOptions run = RunOptionsOf(options);
+  ETC_ASSIGN_OR_RETURN(model->config, ConfigOfRun(found.directory, run));
+  ETC_RETURN_IF_ERROR(CheckTask(found.directory, model->config, options.task));
+  ETC_ASSIGN_OR_RETURN(model->setup, SetUpTask(model->config));
+  for (const std::string& warning : model->setup.warnings) {
+    run.warn(warning);
+  }
+  model->task = dynamic_cast<const PredictingTask*>(model->setup.task.get());
+  TORCH_CHECK(model->task != nullptr, model->config.task,
+              " should predict for records");
+  ETC_ASSIGN_OR_RETURN(
+      const RunDevice device,
+      DeviceOfRun(model->config, FindCudaDevices(), /*field=*/"device"));
+  const CurrentDevice current(device.device);
+  ETC_ASSIGN_OR_RETURN(TaskModel loaded,
+                       LoadModelOfRun(found.directory, model->config,
+                                      *model->setup.task, device.device));
+  Report(options, device.message);
+  ETC_ASSIGN_OR_RETURN(
+      model->worker,
+      StartWorker(std::move(loaded),
+                  {.batch_size = model->config.train.evaluation_batch_size,
+                   .threads = options.threads < 0 ? model->config.train.threads
+                                                  : options.threads,
+                   .device = device.device}));
+  return Predictor(std::move(model));
+}
+
+absl::StatusOr<RecordPrediction> Predictor::Pending::Get() {
+  ETC_RETURN_IF_ERROR(state_->examples.status());
+  ETC_ASSIGN_OR_RETURN(const std::vector<BatchWorker::Logits> logits,
+                       state_->request->Wait());
+  return NamingOutOfMemory(
+      [&] { return absl::StrCat("predicting for ", state_->place); },
+      [&]() -> absl::StatusOr<RecordPrediction> {
+        return state_->model->task->PredictRecord(*state_->examples, logits);
+      });
+}
+
+namespace {
+
+absl::StatusOr<Examples> ExamplesOf(const PredictingTask& task,
+                                    const std::string& record,
+                                    const std::string& place) {
+  return NamingOutOfMemory(
+      [&] { return absl::StrCat("making examples of ", place); },
+      [&] { return task.MakeExamplesToPredict(record, place); });
+}
+
+}  // namespace
+
+Predictor::Pending Predictor::Start(absl::string_view record,
+                                    const std::string& place) const {
+  auto state = std::make_shared<Pending::State>();
+  state->model = model_;
+  state->place = place;
+  if (absl::Status status = CheckLength(record, place, max_record_bytes());
+      !status.ok()) {
+    state->examples = std::move(status);
+    return Pending(std::move(state));
+  }
+  state->examples = ExamplesOf(*model_->task, std::string(record), place);
+  if (state->examples.ok()) {
+    state->request = model_->worker->Submit({*state->examples}).front();
+  }
+  return Pending(std::move(state));
+}
+
+absl::StatusOr<RecordPrediction> Predictor::Predict(
+    absl::string_view record) const {
+  return Start(record).Get();
+}
+
+absl::StatusOr<RecordPrediction> Predictor::PredictAny(
+    const std::any& record) const {
+  auto state = std::make_shared<Pending::State>();
+  state->model = model_;
+  state->place = "record 0";
+  state->examples = NamingOutOfMemory(
+      [] { return "making examples of a record"; },
+      [&] { return model_->task->MakeExamplesOf(record, state->place); });
+  ETC_RETURN_IF_ERROR(state->examples.status());
+  state->request = model_->worker->Submit({*state->examples}).front();
+  return Pending(std::move(state)).Get();
+}
+
+// Several batches of records at a time: the examples of the next ones are made
+// while the model runs.
+std::vector<absl::StatusOr<RecordPrediction>> Predictor::Predict(
+    absl::Span<const std::string> records) const {
+  constexpr size_t kBatches = 16;
+  const size_t step = kBatches * static_cast<size_t>(batch_size());
+  std::vector<absl::StatusOr<RecordPrediction>> predictions;
+  predictions.reserve(records.size());
+  std::vector<Pending> running;
+  const auto finish = [&] {
+    for (Pending& pending : running) {
+      predictions.push_back(pending.Get());
+    }
+  };
+  for (size_t begin = 0; begin < records.size(); begin += step) {
+    std::vector<Pending> next;
+    std::vector<Examples> examples;
+    const size_t end = std::min(records.size(), begin + step);
+    for (size_t i = begin; i < end; ++i) {
+      auto state = std::make_shared<Pending::State>();
+      state->model = model_;
+      state->place = absl::StrCat("record ", i);
+      const absl::Status status =
+          CheckLength(records[i], state->place, max_record_bytes());
+      state->examples =
+          status.ok() ? ExamplesOf(*model_->task, records[i], state->place)
+                      : absl::StatusOr<Examples>(status);
+      if (state->examples.ok()) {
+        examples.push_back(*state->examples);
+      }
+      next.push_back(Pending(std::move(state)));
+    }
+    auto requests = model_->worker->Submit(examples);
+    auto request = requests.begin();
+    for (Pending& pending : next) {
+      if (pending.state_->examples.ok()) {
+        pending.state_->request = std::move(*request++);
+      }
+    }
+    finish();
+    running = std::move(next);
+  }
+  finish();
+  return predictions;
+}
+
+std::string Predictor::FileOf(
+    absl::Span<const RecordPrediction> predictions) const {
+  return model_->task->FileOf(predictions);
+}
+
+const std::string& Predictor::task() const { return model_->config.task; }
+
+const std::string& Predictor::checkpoint() const { return model_->checkpoint; }
+
+int64_t Predictor::batch_size() const {
+  return model_->config.train.evaluation_batch_size;
+}
+
+uint64_t Predictor::max_record_bytes() const {
+  return MaxRecordBytesOf(model_->config.data);
+}
+
+}  // namespace etc

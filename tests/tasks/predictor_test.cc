@@ -1,0 +1,273 @@
+// Predictor against `realetc predict`: for each task the demo's checkpoint
+// after one update, and all records of its dev sample. The files are the same
+// bytes, whatever batches the records were in, and the JSON of each record says
+// what the file says. Records given as structs are those given as JSON. Then
+// records and checkpoints that nothing can be predicted from.
+#include "tasks/predictor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "tasks/classify/record.h"
+#include "tasks/squad/record.h"
+#include "tasks/wikihop/record.h"
+#include "tests/support/demo_predictor.h"
+#include "tests/support/temporary_directory.h"
+
+namespace etc {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class NoReport final : public RunReporter {
+ public:
+  void Message(absl::string_view) override {}
+  void Opening(const OpeningProgress&) override {}
+  void Update(const Progress&) override {}
+  void Evaluating(const EvaluationProgress&) override {}
+};
+
+// The files of `realetc predict`: that of --output, and those beside it.
+struct Files {
+  std::string contents;
+  std::vector<PredictionFile> more;
+};
+
+Files FilesOfPredict(const std::string& checkpoint, const std::string& data) {
+  NoReport reporter;
+  const auto run = RunCheckpoint({.checkpoint = checkpoint,
+                                  .data = {data},
+                                  .predicts = true,
+                                  .warn = [](const std::string&) {},
+                                  .context = {.reporter = &reporter}});
+  EXPECT_TRUE(run.ok()) << run.status();
+  return {.contents = run->evaluation.predictions->FileContents(),
+          .more = run->evaluation.predictions->MoreFiles()};
+}
+
+// Those of the predictions that there are.
+std::vector<RecordPrediction> AllOk(
+    const std::vector<absl::StatusOr<RecordPrediction>>& predictions) {
+  std::vector<RecordPrediction> ok;
+  for (const auto& prediction : predictions) {
+    EXPECT_TRUE(prediction.ok()) << prediction.status();
+    if (prediction.ok()) {
+      ok.push_back(*prediction);
+    }
+  }
+  return ok;
+}
+
+// Checks that a record's JSON says what the file says.
+void ExpectInFile(const std::string& task, const RecordPrediction& prediction,
+                  const Files& files) {
+  json line = json::parse(prediction.json, nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(line.is_object()) << prediction.json;
+  if (task == "glue") {
+    EXPECT_EQ(line["id"], prediction.id);
+    EXPECT_THAT(files.contents, HasSubstr(absl::StrCat(
+                                    "\n", prediction.id, "\t",
+                                    line["label"].get<std::string>(), "\n")));
+    return;
+  }
+  line.erase("truncated");
+  if (task == "classify" || task == "openkp") {
+    bool is_there = false;
+    for (const auto text : absl::StrSplit(files.contents, '\n')) {
+      is_there = is_there || json::parse(text, nullptr, false) == line;
+    }
+    EXPECT_TRUE(is_there) << prediction.json;
+    return;
+  }
+  const json file = json::parse(files.contents);
+  if (task == "nq") {
+    EXPECT_THAT(file["predictions"], testing::Contains(line));
+  } else if (task == "hotpotqa") {
+    EXPECT_EQ(file["answer"][prediction.id], line["answer"]);
+    EXPECT_EQ(file["sp"][prediction.id], line["sp"]);
+  } else {
+    EXPECT_EQ(file[prediction.id], line["answer"]);
+  }
+  if (task == "squad") {
+    EXPECT_EQ(json::parse(files.more.at(0).contents)[prediction.id],
+              line["nbest"]);
+  }
+}
+
+class PredictorOfTaskTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(PredictorOfTaskTest, PredictsWhatPredictWrites) {
+  const std::string& task = GetParam();
+  const TemporaryDirectory directory;
+  const std::string checkpoint = DemoCheckpoint(task, directory.path());
+  const std::string dev = DemoFilesOf(task).dev;
+  const Files files = FilesOfPredict(checkpoint, dev);
+  std::vector<std::string> records = RecordsOf(checkpoint, dev);
+  ASSERT_FALSE(records.empty());
+
+  const Predictor predictor = OpenOrFail(checkpoint, {.task = task});
+  EXPECT_EQ(predictor.task(), task);
+  const std::vector<RecordPrediction> predictions =
+      AllOk(predictor.Predict(records));
+  ASSERT_EQ(predictions.size(), records.size());
+  EXPECT_EQ(predictor.FileOf(predictions), files.contents);
+  for (const RecordPrediction& prediction : predictions) {
+    ExpectInFile(task, prediction, files);
+  }
+
+  const auto alone = predictor.Predict(records.back());
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->json, predictions.back().json);
+  std::reverse(records.begin(), records.end());
+  std::vector<RecordPrediction> reversed = AllOk(predictor.Predict(records));
+  std::reverse(reversed.begin(), reversed.end());
+  EXPECT_EQ(predictor.FileOf(reversed), files.contents);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, PredictorOfTaskTest,
+                         testing::Values("wikihop", "hotpotqa", "openkp", "nq",
+                                         "classify", "glue", "squad"),
+                         [](const auto& task) { return task.param; });
+
+class PredictorTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory();
+    checkpoint_ = new std::string(DemoCheckpoint("classify", directory_->path(),
+                                                 {"data.max_long_length=16"}));
+    predictor_ = new Predictor(OpenOrFail(*checkpoint_, {}));
+  }
+  static void TearDownTestSuite() {
+    delete predictor_;
+    delete checkpoint_;
+    delete directory_;
+  }
+
+  static std::string ErrorOf(const std::string& record) {
+    const auto prediction = predictor_->Predict(record);
+    EXPECT_EQ(prediction.status().code(), absl::StatusCode::kInvalidArgument)
+        << prediction.status();
+    return std::string(prediction.status().message());
+  }
+
+  static const TemporaryDirectory* directory_;
+  static const std::string* checkpoint_;
+  static const Predictor* predictor_;
+};
+const TemporaryDirectory* PredictorTest::directory_ = nullptr;
+const std::string* PredictorTest::checkpoint_ = nullptr;
+const Predictor* PredictorTest::predictor_ = nullptr;
+
+TEST_F(PredictorTest, TakesStructsAndGivesThem) {
+  const auto of_json =
+      predictor_->Predict(R"({"id": "a", "text": "the weather in oslo"})");
+  ASSERT_TRUE(of_json.ok()) << of_json.status();
+  const auto of_struct = predictor_->PredictStruct(ClassifyRecord{
+      .id = "a", .has_id = true, .texts = {"the weather in oslo"}});
+  ASSERT_TRUE(of_struct.ok()) << of_struct.status();
+  EXPECT_EQ(of_struct->json, of_json->json);
+  EXPECT_EQ(of_struct->id, "a");
+  const auto* const value = of_struct->As<ClassifyPrediction>();
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(json::parse(of_json->json)["label"], value->answer.labels.at(0));
+  EXPECT_EQ(of_struct->As<SquadPrediction>(), nullptr);
+  EXPECT_THAT(predictor_->PredictStruct(WikihopRecord{}).status().ToString(),
+              HasSubstr("should be a record of classify, but is a struct of "
+                        "another type"));
+}
+
+TEST_F(PredictorTest, SaysWhatItCut) {
+  const auto whole = predictor_->Predict(R"({"text": "a b c"})");
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(whole->truncated, IsEmpty());
+  EXPECT_FALSE(json::parse(whole->json).contains("truncated"));
+
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    text += "1 ";  // a piece each
+  }
+  const auto cut =
+      predictor_->Predict(json{{"id", "long"}, {"text", text}}.dump());
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  // 16 tokens, [CLS] and [SEP] among them.
+  EXPECT_THAT(cut->truncated,
+              ElementsAre(TruncatedPart{.unit = "pieces", .count = 86}));
+  EXPECT_EQ(json::parse(cut->json)["truncated"], json({{"pieces", 86}}));
+}
+
+TEST_F(PredictorTest, SaysWhatIsWrongWithARecord) {
+  EXPECT_THAT(ErrorOf("{}"), HasSubstr("text"));
+  EXPECT_THAT(ErrorOf(R"({"text": ""})"), HasSubstr("should have a text"));
+  EXPECT_THAT(ErrorOf(R"({"text": " "})"), HasSubstr("should have a text"));
+  EXPECT_THAT(ErrorOf(R"({"text": 5})"), HasSubstr("text"));
+  EXPECT_THAT(ErrorOf("no JSON"), HasSubstr("record 0"));
+  EXPECT_THAT(ErrorOf("[]"), HasSubstr("record 0"));
+  EXPECT_THAT(ErrorOf(""), HasSubstr("record 0"));
+  EXPECT_THAT(ErrorOf("{\"text\": \"caf\xe9\"}"), HasSubstr("UTF-8"));
+  const auto too_long = predictor_->Predict(std::string(
+      static_cast<size_t>(predictor_->max_record_bytes()) + 1, ' '));
+  EXPECT_EQ(too_long.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(too_long.status().ToString(),
+              HasSubstr("data.max_record_megabytes"));
+}
+
+TEST_F(PredictorTest, AnswersTheOthersBesideABadRecord) {
+  const auto predictions = predictor_->Predict(std::vector<std::string>{
+      R"({"text": "a"})", "no JSON", R"({"text": "b"})", R"({"text": "b"})"});
+  ASSERT_EQ(predictions.size(), 4u);
+  EXPECT_TRUE(predictions[0].ok()) << predictions[0].status();
+  EXPECT_THAT(predictions[1].status().ToString(), HasSubstr("record 1"));
+  ASSERT_TRUE(predictions[2].ok()) << predictions[2].status();
+  EXPECT_EQ(predictions[2]->id, "2");
+  ASSERT_TRUE(predictions[3].ok()) << predictions[3].status();
+  EXPECT_EQ(predictions[3]->id, "3");
+  EXPECT_THAT(predictor_->Predict(std::vector<std::string>()), IsEmpty());
+}
+
+TEST_F(PredictorTest, OutlivesWhatIsPending) {
+  auto copy = std::make_unique<Predictor>(*predictor_);
+  Predictor::Pending pending = copy->Start(R"({"text": "a"})", "here 7");
+  copy.reset();
+  const auto prediction = pending.Get();
+  ASSERT_TRUE(prediction.ok()) << prediction.status();
+  EXPECT_EQ(prediction->id, "7");
+}
+
+TEST_F(PredictorTest, RefusesOtherCheckpoints) {
+  EXPECT_EQ(
+      Predictor::Open(*checkpoint_, {.task = "wikihop"}).status().message(),
+      absl::StrCat(*checkpoint_,
+                   " is fine-tuned for classify, not for "
+                   "wikihop"));
+  EXPECT_EQ(Predictor::Open(directory_->File("none")).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_THAT(
+      Predictor::Open(*checkpoint_, {.device = "gpu"}).status().ToString(),
+      HasSubstr("device should be"));
+}
+
+TEST_F(PredictorTest, WarnsOfOtherResidualScores) {
+  std::vector<std::string> warnings;
+  const Predictor off = OpenOrFail(
+      *checkpoint_, {.residual_attention = "off",
+                     .callbacks = {.warning = [&](const std::string& line) {
+                       warnings.push_back(line);
+                     }}});
+  EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("trained with sum"),
+                                          HasSubstr("now off"))));
+  EXPECT_TRUE(off.Predict(R"({"text": "a"})").ok());
+}
+
+}  // namespace
+}  // namespace etc
