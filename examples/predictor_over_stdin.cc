@@ -1,12 +1,14 @@
-// Answers records, a JSON object a line, with a fine-tuned model:
+// Answers records, a JSON object a line, with a fine-tuned model. A line that
+// is no record goes to standard error with its mistake, and the program goes
+// on.
 //
-//   predictor_over_stdin runs/demo/classify/residual_sum < records.jsonl
-//
-// A line that is no record goes to standard error with its mistake, and the program goes on.
+// Prints:
+//   {"id":"first","label":"..."probabilities":{"..."}}
+//   {"id":"second","label":"..."probabilities":{"..."}}
 #include <iostream>
 #include <string>
 
-#include "tasks/predictor.h"
+#include "realetc.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

@@ -73,11 +73,9 @@ absl::Status CheckLength(absl::string_view record, const std::string& place,
                          uint64_t most) {
   return record.size() <= most
              ? absl::OkStatus()
-             : absl::ResourceExhaustedError(
-                   absl::StrCat(place, ": a record should have at most ", most,
-                                " bytes (data.max_record_megabytes), but this "
-                                "one has ",
-                                record.size()));
+             : absl::ResourceExhaustedError(absl::StrCat(
+                   place, ": a record should have at most ", most,
+                   " bytes (data.max_record_megabytes), but has more"));
 }
 
 // Starts the thread of a model.

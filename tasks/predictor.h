@@ -53,15 +53,15 @@ struct PredictorOptions {
 //
 //   wikihop   {"id": "...", "answer": "..."}
 //   hotpotqa  {"id": "...", "answer": "...", "sp": [["title", 0], ...]}
-//   nq        {"example_id": 1, "long_answer": {...}, ...}  of the official
-//   file openkp    {"url": "...", "KeyPhrases": [["..."], ...]}  of the
-//   official file classify  {"id": "...", "label": "...", "probabilities":
-//   {...}}, "labels" or
-//             "value" by its type, as in its prediction file
-//   glue      {"id": "...", "label": "..."}, of STS-B {"id": "...",
-//   "score": 3.2} squad     {"id": "...", "answer": "...", "nbest": [...]}, and
-//   "null_odds" in
-//             version 2.0
+//   nq        {"example_id": 1, "long_answer": {...}, ...}, an element of the
+//             official file's "predictions"
+//   openkp    {"url": "...", "KeyPhrases": [["..."], ...]}, a line of the
+//             official file
+//   classify  {"id": "...", "label": "...", "probabilities": {...}}, "labels"
+//             or "value" by its type, a line of its prediction file
+//   glue      {"id": "...", "label": "..."}; STS-B {"id": "...", "score": 3.2}
+//   squad     {"id": "...", "answer": "...", "nbest": [...]}, and "null_odds"
+//             in version 2.0
 //
 // and as structs (RecordPrediction::As) HotpotqaPrediction, NqPrediction,
 // ClassifyPrediction, GluePrediction, SquadPrediction, a std::string of wikihop
@@ -96,9 +96,8 @@ class Predictor {
   };
 
   // The prediction for a record given as JSON text.
-  //   kInvalidArgument    the record is not JSON, not UTF-8, without fields
-  //   that
-  //                       it needs, or another mistake in it
+  //   kInvalidArgument    the record is not JSON, not UTF-8, without a field
+  //                       that it needs, or another mistake in it
   //   kResourceExhausted  it is longer than data.max_record_megabytes; out of
   //                       memory
   //   kAborted            the model's logits are infinite or not a number

@@ -128,11 +128,11 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Start(
   ETC_RETURN_IF_ERROR(trainer->InFirst([&] { return trainer->StartModel(); }));
   ETC_RETURN_IF_ERROR(
       BroadcastStart(options.context.group,
-                 {.parameters = trainer->model_.model->NamedParameters(),
-                  .optimizer_state = &trainer->optimizer_state_,
-                  .shards = trainer->shards_.get(),
-                  .state = &trainer->state_,
-                  .saved_step = &trainer->saved_step_}));
+                     {.parameters = trainer->model_.model->NamedParameters(),
+                      .optimizer_state = &trainer->optimizer_state_,
+                      .shards = trainer->shards_.get(),
+                      .state = &trainer->state_,
+                      .saved_step = &trainer->saved_step_}));
   ETC_RETURN_IF_ERROR(trainer->LoadOptimizerState());
   ETC_RETURN_IF_ERROR(
       trainer->InFirst([&] { return trainer->TakeOverDirectory(); }));

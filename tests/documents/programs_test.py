@@ -3,8 +3,8 @@
 
   python3 tests/documents/programs_test.py SOURCE_DIR
 
-Each block of C++ or CMake in README.md and doc/library.md has to be in a file of
-examples/ or tests/package/, line for line; the block may be indented less.
+Each block of C++ or CMake in those pages has to be in a file of examples/ or
+tests/package/, line for line; the block may be indented less.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import re
 import sys
 import textwrap
 
-PAGES = ['README.md', 'doc/library.md']
+PAGES = ['README.md', 'doc/library.md', 'doc/predicting.md']
 PROGRAMS = ['examples/*.cc', 'examples/CMakeLists.txt', 'tests/package/*.cc',
             'tests/package/CMakeLists.txt']
 

@@ -216,8 +216,7 @@ TEST(EncoderLayerTest, BlockedMatchesReferenceForStreamsOfTwoSizes) {
       EncoderState state = start;
       for (int i = 0; i < 2; ++i) {
         layers[i]->attention()->set_implementation(implementation);
-        state =
-            layers[i]->forward(state, attention, ResidualAttention::kSum);
+        state = layers[i]->forward(state, attention, ResidualAttention::kSum);
       }
       return state;
     };
