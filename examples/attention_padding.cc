@@ -18,11 +18,15 @@ int main() {
                                        .local_radius = 20});
   attention->eval();
 
-  // 300 and 200 long tokens, 8 and 5 global ones; the rest is padding.
-  const etc::AttentionInputs inputs(
-      {etc::UnrestrictedPattern(300, 8, /*local_radius=*/20,
-                                /*relative_pos_max_distance=*/12),
-       etc::UnrestrictedPattern(200, 5, 20, 12)});
+  // Padding masks, 1 for a token: document 1 has 200 of 300 long tokens, and 5
+  // of 8 global ones. Padding may be on any side, and between tokens.
+  torch::Tensor long_mask = torch::ones({2, 300}, torch::kInt64);
+  torch::Tensor global_mask = torch::ones({2, 8}, torch::kInt64);
+  long_mask[1].slice(0, 200).zero_();
+  global_mask[1].slice(0, 5).zero_();
+  const auto inputs =
+      etc::AttentionInputs::Padded(long_mask, global_mask, /*max_distance=*/12);
+
   const etc::CarriedScores carried{.mode = etc::ResidualAttention::kSum};
   torch::Tensor long_input = torch::randn({2, 300, 64});
   const torch::Tensor global_input = torch::randn({2, 8, 64});
