@@ -1,5 +1,5 @@
 # Turns a header of this project into one that Doxygen reads: comments before
-# declarations and behind members become its own (`///`, `///<`).
+# declarations and behind members become its own (`/**`, `///<`).
 #
 #   awk -f doxygen_filter.awk HEADER
 #
@@ -17,23 +17,36 @@ function escaped(text,    out, i, c) {
     if (!in_code && index("\\@<>&#%*", c)) out = out "\\"
     out = out c
   }
+  gsub(/et al\. /, "et al.\\ ", out)  # does not end the brief description
   return out
 }
 
-# Prints the comment in lines[1..count] in Doxygen's form.
-function document(    i, text, is_layout) {
+# Tells whether line i of the comment keeps its layout: it is indented, or blank
+# between two that are.
+function is_layout(i,    above, below) {
+  if (lines[i] != "") return lines[i] ~ /^   /
+  for (above = i; above > 1 && lines[above] == "";) --above
+  for (below = i; below < count && lines[below] == "";) ++below
+  return lines[above] ~ /^   / && lines[below] ~ /^   /
+}
+
+# Prints the comment in lines[1..count] in Doxygen's form, on as many lines: as a
+# block, since verbatim lines would show the marks of the others.
+function document(start,    i, text) {
   in_code = 0
-  is_layout = 0
   for (i = 1; i <= count; ++i) {
     text = lines[i]
-    if (!is_layout && text ~ /^   /) { print "/// @verbatim"; is_layout = 1 }
-    if (is_layout && text !~ /^   / && text != "") {
-      print "/// @endverbatim"
-      is_layout = 0
+    sub(/^ /, "", text)
+    gsub(/\*\//, "* /", text)
+    if (is_layout(i)) {
+      if (i == 1) text = "@verbatim" text
+      if (i == count || !is_layout(i + 1)) text = text " @endverbatim"
+    } else {
+      text = escaped(text)
+      if (i < count && is_layout(i + 1)) text = text (text == "" ? "" : " ") "@verbatim"
     }
-    print "///" (is_layout ? text : escaped(text))
+    print (i == 1 ? start " " : "") text (i == count ? " */" : "")
   }
-  if (is_layout) print "/// @endverbatim"
   count = 0
 }
 
@@ -60,14 +73,13 @@ function keep(    i) {
 /^TORCH_MODULE\(/ {
   name = $0
   gsub(/^TORCH_MODULE\(|\).*$/, "", name)
-  print "/// Holds a " name "Impl by a shared pointer, as LibTorch's modules are."
+  printf "%s", "/** Holds a " name "Impl by a shared pointer, as LibTorch does. */ "
   print "class " name " : public torch::nn::ModuleHolder<" name "Impl> {};"
   next
 }
 
 /^$/ && count && FILENAME ~ /(^|\/)realetc\.h$/ {
-  print "/// @mainpage"
-  document()
+  document("/** @mainpage RealETC\n\n")
 }
 
 /^[ \t]*$|^#|^[ \t]*(public|private|protected):|^[ \t]*}|^[ \t]*namespace/ {
@@ -78,7 +90,7 @@ function keep(    i) {
 
 # A declaration, or a line of one.
 {
-  document()
+  document("/**")
   line = $0
   if (match(line, /[;,{(] +\/\/ /)) {
     in_code = 0

@@ -19,6 +19,7 @@ import xml.etree.ElementTree as ElementTree
 # member of it, and a part of its description.
 KEPT = [
     ('etc::ResidualScores::g2g', '[B, N, G, G]'),
+    ('etc::RelativeId', '   delta >= 0   min(delta, m)          0 is the'),
     ('etc::RelativeId', 'delta <  0   m + min(-delta, m)     m + 1 is the left'),
     ('etc::EtcModel', 'Holds a EtcModelImpl'),
     ('RealETC', 'sparse attention with residual scores'),
@@ -93,6 +94,8 @@ def main(doxygen, doxyfile):
     found[name] += description(e)
   mistakes += [f'the page of {name} does not say "{part}"'
                for name, part in KEPT if part not in found.get(name, '')]
+  mistakes += [f'the page of {name} shows the marks of comments'
+               for name, said in found.items() if '//' in said]
   print('\n'.join(mistakes + [f'{len(found)} entities, {len(mistakes)} mistakes, '
                               f'Doxygen: {result.returncode}']))
   return 1 if mistakes or result.returncode or not found else 0
