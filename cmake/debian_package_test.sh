@@ -53,7 +53,7 @@ cat >"$root/packages/test.sh" <<'END'
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 cd /packages
-apt-get update -q >apt.log 2>&1
+apt-get update -q >apt.log 2>&1 || { cat apt.log; exit 1; }
 apt_install() {
   apt-get install -q -y --no-install-recommends "$@" >>apt.log 2>&1 ||
     { tail -n 20 apt.log; exit 1; }
@@ -83,7 +83,7 @@ if find /usr -ipath '*realetc*' -print -quit | grep .; then
   exit 1
 fi
 END
-# shellcheck disable=SC2016 -- the inner shell's argument
+# shellcheck disable=SC2016 # $1 is the inner shell's.
 unshare --mount bash -c '
   mount -t proc proc "$1/proc"
   exec chroot "$1" bash /packages/test.sh' _ "$root"
