@@ -3,11 +3,11 @@
 //
 // Prints:
 //   step 0, loss 0....
-//   step 80, loss 0.0..., correct 1.00
+//   step 120, loss 0.0
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adamw.h>
 
-#include <cstdio>
+#include <iostream>
 
 #include "realetc.h"
 
@@ -28,7 +28,7 @@ int main() {
   }
   torch::optim::AdamW optimizer(parameters, torch::optim::AdamWOptions(3e-3));
 
-  for (int step = 0; step <= 80; ++step) {
+  for (int step = 0; step <= 120; ++step) {
     const torch::Tensor texts = torch::randint(200, {32, 128}, torch::kInt64);
     const torch::Tensor labels = (texts == 7).any(1).to(torch::kInt64);
     // The global token sees the whole text.
@@ -41,11 +41,8 @@ int main() {
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
-    if (step % 20 == 0) {
-      const torch::Tensor correct = (logits.argmax(1) == labels);
-      std::printf("step %d, loss %.3f, correct %.2f\n", step,
-                  loss.item<float>(),
-                  correct.to(torch::kFloat32).mean().item<float>());
+    if (step % 40 == 0) {
+      std::cout << "step " << step << ", loss " << loss.item<float>() << "\n";
     }
   }
 }

@@ -4,7 +4,8 @@
   python3 tests/documents/programs_test.py SOURCE_DIR
 
 Each block of C++ or CMake in those pages has to be in a file of examples/ or
-tests/package/, line for line; the block may be indented less.
+tests/package/, line for line; the block may be indented less. And
+doc/library.md links to each program of examples/.
 """
 
 import pathlib
@@ -39,6 +40,11 @@ def main(source):
         line = text.count('\n', 0, match.start()) + 1
         print(f'{page}:{line}: no file of {", ".join(PROGRAMS)} has this block')
         mistakes += 1
+  page = (source / 'doc/library.md').read_text()
+  for path in sorted(source.glob('examples/*.cc')):
+    if f'(../examples/{path.name})' not in page:
+      print(f'doc/library.md: has no link to examples/{path.name}')
+      mistakes += 1
   print(f'{shown} blocks, {mistakes} mistakes')
   return 1 if mistakes or not shown else 0
 
