@@ -47,6 +47,10 @@ endif()
 list(APPEND ETC_PC_LIBS -ltorch -ltorch_cpu -lc10
   ${OpenMP_CXX_FLAGS} -pthread -l${CMAKE_DL_LIBS})
 set(ETC_PC_CFLAGS ${TORCH_CXX_FLAGS})
+# As of etc_torch (EtcDependencies.cmake).
+if(Torch_VERSION VERSION_LESS 2 AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  list(APPEND ETC_PC_CFLAGS "-include ATen/core/ivalue.h")
+endif()
 foreach(folder IN LISTS TORCH_INCLUDE_DIRS)
   file(REAL_PATH "${folder}" folder)
   if(NOT folder IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
