@@ -36,7 +36,7 @@ set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
   "The program realetc, which trains and runs Transformers on documents of
 thousands of tokens. Configurations and samples are in /usr/share/realetc.")
 
-# Those that the CMake package and realetc.pc look for.
+# The packages that RealETCConfig.cmake and realetc.pc look for.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME librealetc-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 string(CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
