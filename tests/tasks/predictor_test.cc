@@ -144,8 +144,9 @@ class PredictorTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory_ = new TemporaryDirectory();
-    checkpoint_ = new std::string(DemoCheckpoint("classify", directory_->path(),
-                                                 {"data.max_long_length=16"}));
+    checkpoint_ = new std::string(DemoCheckpoint(
+        "classify", directory_->path(),
+        {"data.max_long_length=16", "classify.text=[\"text\"]"}));
     predictor_ = new Predictor(OpenOrFail(*checkpoint_, {}));
   }
   static void TearDownTestSuite() {

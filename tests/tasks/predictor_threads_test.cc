@@ -39,7 +39,7 @@ TEST(PredictorThreadsTest, TenThreadsGetWhatOneGets) {
   const TemporaryDirectory directory;
   const Predictor predictor = OpenOrFail(
       DemoCheckpoint("classify", directory.path(),
-                     {"data.max_long_length=64", "model.num_hidden_layers=2"}),
+                     {"data.max_long_length=64", "classify.text=[\"text\"]"}),
       {.batch_size = 4, .threads = 2});
   const std::vector<std::string> records = Records(kRecords);
   std::vector<std::string> expected;
