@@ -54,8 +54,6 @@ struct ScorePair {
   // 2r + 1], where column w of row i is key i + w - r.
   torch::Tensor own;
   torch::Tensor other;  // [B, N, T, other keys]
-  // Of carried scores: the layers whose scores are in the sum. Else unused.
-  int64_t layers = 0;
 
   bool defined() const { return own.defined(); }
 

@@ -95,10 +95,12 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   problem.operands = input.operands;
   problem.pattern = input.pattern;
   CheckShapes(problem);
-  CheckScores(input.previous, problem, "previous scores");
+  const ScorePair previous = {.own = input.previous.own,
+                              .other = input.previous.other};
+  CheckScores(previous, problem, "previous scores");
   CheckScores(input.dropout_factors, problem, "dropout factors");
   problem.carry = input.residual != ResidualAttention::kOff;
-  TORCH_CHECK(problem.carry || !input.previous.defined(),
+  TORCH_CHECK(problem.carry || !previous.defined(),
               "previous scores are given, but residual attention is off");
   TORCH_CHECK(input.previous.layers >= 0 &&
                   input.previous.defined() == (input.previous.layers > 0),
@@ -111,7 +113,7 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
   if (input.pattern.has_no_ids()) {
     problem.operands.relative = {};
   }
-  problem.previous = input.previous;
+  problem.previous = previous;
   if (input.residual == ResidualAttention::kMean) {
     problem.divisor = static_cast<double>(input.previous.layers + 1);
   }

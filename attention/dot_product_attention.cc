@@ -29,11 +29,13 @@ SparseAttentionInput WithoutOwnKeys(const DotProductAttentionInput& input) {
                   .relative = input.relative};
   out.pattern = input.pattern;
   out.residual = input.residual;
-  out.previous = {.own = NoKeys(input.previous.sum),
-                  .other = input.previous.sum,
-                  .layers = input.previous.layers};
+  if (input.previous.sum.defined()) {
+    out.previous = {.own = ScoreTensor(NoKeys(input.previous.sum),
+                                       input.previous.sum.live()),
+                    .other = input.previous.sum};
+  }
+  out.previous.layers = input.previous.layers;
   out.storage = input.storage;
-  out.live = input.previous.live;
   out.dropout = input.dropout;
   out.dropout_factors = {.own = NoKeys(input.dropout_factors),
                          .other = input.dropout_factors};
@@ -49,8 +51,7 @@ DotProductAttentionOutput DotProductAttention(
       SparseAttention(WithoutOwnKeys(input), implementation);
   return {.context = output.context,
           .scores = {.sum = output.scores.other,
-                     .layers = output.scores.layers,
-                     .live = output.live}};
+                     .layers = output.scores.layers}};
 }
 
 void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input) {

@@ -15,11 +15,8 @@ namespace etc {
 // Scores over one block of keys, summed over layers, as one layer carries them
 // to the next (ResidualScores): never masked, never divided.
 struct ResidualKeyScores {
-  torch::Tensor sum;   // [B, N, T, S]; undefined: zeros
+  ScoreTensor sum;     // [B, N, T, S]; undefined: zeros
   int64_t layers = 0;  // layers in the sum
-  // The buffer of the sum, if it has one. If it is left out, the next layer
-  // reads the tensor and begins a buffer of its own.
-  LiveScores live;
 };
 
 // Attention of T queries to S keys, which need not be the same tokens. B batch,

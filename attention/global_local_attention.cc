@@ -299,7 +299,6 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                                   options_.local_radius);
   input.previous = {
       .own = previous.l2l, .other = previous.l2g, .layers = previous.layers};
-  input.live = previous.long_live;
   const SparseAttentionOutput long_side =
       Attend(long_, longs_in, by_long, rows.longs, input);
   const torch::Tensor long_output =
@@ -313,7 +312,6 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                                   options_.local_radius);
   input.previous = {
       .own = previous.g2g, .other = previous.g2l, .layers = previous.layers};
-  input.live = previous.global_live;
   const SparseAttentionOutput global_side =
       Attend(global_, globals_in, by_global, rows.globals, input);
 
@@ -325,9 +323,7 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                      .l2l = long_side.scores.own,
                      .layers = input.residual == ResidualAttention::kOff
                                    ? 0
-                                   : previous.layers + 1,
-                     .long_live = long_side.live,
-                     .global_live = global_side.live}};
+                                   : previous.layers + 1}};
 }
 
 }  // namespace etc

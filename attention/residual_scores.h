@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace etc {
 
@@ -36,39 +37,78 @@ enum class ResidualAttention { kOff, kSum, kMean };
 //
 // With one buffer, a layer's scores can be carried to one layer only, and are
 // valid until that layer runs; after the backward pass they are not, and
-// gradients of scores cannot be retained. Any other use throws c10::Error, as
-// does, with kReverse, a second backward pass.
+// gradients of scores cannot be retained. Any other use, reading included
+// (ScoreTensor), throws c10::Error, as does, with kReverse, a second backward
+// pass.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
+// Scores in a buffer, after `layers` layers, of which the last was the
+// `pass`-th that the buffer has seen; null: in tensors of their own.
 class ScoreBuffer;
-// Scores in a buffer, after `layers` layers; null: in tensors of their own.
 struct LiveScores {
   std::shared_ptr<ScoreBuffer> buffer;
   int64_t layers = 0;
+  int64_t pass = 0;
+};
+
+// Carried scores of one block. They may lie in a buffer, whose values change
+// with the next layer and with the backward pass: each way to read them, `*x`,
+// `x->size(0)` or passing them as a tensor, throws c10::Error once the buffer
+// holds others. A tensor that was read before is over the same memory; a copy
+// that lasts is `x->clone()`, or InspectAttention's (attention/inspection.h).
+class ScoreTensor {
+ public:
+  ScoreTensor() = default;
+  // Implicit: any tensor serves as scores.
+  ScoreTensor(torch::Tensor scores,  // NOLINT(google-explicit-constructor)
+              LiveScores live = {})
+      : scores_(std::move(scores)), live_(std::move(live)) {}
+
+  bool defined() const { return scores_.defined(); }
+  const torch::Tensor& operator*() const;
+  const torch::Tensor* operator->() const { return &**this; }
+  operator const torch::Tensor&() const {  // NOLINT
+    return **this;
+  }
+
+  // The buffer that the next layer continues in.
+  const LiveScores& live() const { return live_; }
+
+ private:
+  torch::Tensor scores_;
+  LiveScores live_;
+};
+
+// Scores that one softmax carries to that of the next layer: ScorePair
+// (attention/attention_operands.h) states the shapes. Both are defined, or
+// neither.
+struct ResidualPair {
+  ScoreTensor own;
+  ScoreTensor other;
+  // Layers whose scores are in the sum; 0 if they are undefined.
+  int64_t layers = 0;
+
+  bool defined() const { return own.defined(); }
 };
 
 // The scores that one layer carries to the next, one tensor for each block,
 // each (q . k + q . E[id] + bias[id]) / sqrt(head_dim) summed over the layers
 // so far: never masked, never divided. Undefined tensors mean zeros: nothing
 // carried yet. Those of pairs that may not see each other are unspecified, but
-// finite: no result depends on them.
+// finite: no result depends on them. From plain tensors the next layer begins a
+// buffer of its own.
 //
 // With B batch, N heads, L long length, G global length and W = 2r + 1:
 struct ResidualScores {
-  torch::Tensor g2g;  // [B, N, G, G]
-  torch::Tensor g2l;  // [B, N, G, L]
-  torch::Tensor l2g;  // [B, N, L, G]
+  ScoreTensor g2g;  // [B, N, G, G]
+  ScoreTensor g2l;  // [B, N, G, L]
+  ScoreTensor l2g;  // [B, N, L, G]
   // [B, N, L, W]; column w of row i is key i + w - r. Where that key lies
   // outside of the sequence the value is 0.
-  torch::Tensor l2l;
+  ScoreTensor l2l;
   // Layers whose scores are in the sum, by which kMean knows its divisor: 0 if
   // the tensors are undefined, else at least 1.
   int64_t layers = 0;
-
-  // The buffers of the two softmaxes, [l2l ; l2g] and [g2g ; g2l], to be
-  // carried with the tensors. If they are left out, the next layer reads the
-  // tensors and begins a buffer of its own.
-  LiveScores long_live, global_live;
 };
 
 }  // namespace etc

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace etc {
@@ -25,6 +26,21 @@ AttentionProblem Detached(AttentionProblem problem) {
 }
 
 }  // namespace
+
+const torch::Tensor& ScoreTensor::operator*() const {
+  const ScoreBuffer* const buffer = live_.buffer.get();
+  TORCH_CHECK(
+      buffer == nullptr ||
+          (buffer->layers() == live_.layers && buffer->pass() == live_.pass),
+      "these residual scores, of ", live_.layers,
+      " layers, are gone: their buffer now holds others, of ",
+      buffer == nullptr ? 0 : buffer->layers(),
+      " layers, since the next layer overwrites them and the backward pass "
+      "takes them back. To give the scores of a layer to several others, or to "
+      "keep them, use ScoreStorage::kStore; to look at them, copy them in time "
+      "(attention/inspection.h)");
+  return scores_;
+}
 
 ScoreBuffer::ScoreBuffer(const FusedBackend& backend, ScoreStorage storage,
                          const AttentionProblem& first)
@@ -69,6 +85,12 @@ AttentionProblem ScoreBuffer::Next(AttentionProblem problem,
   return next;
 }
 
+void ScoreBuffer::Added() {
+  passes_.resize(static_cast<size_t>(layers_));
+  passes_.push_back(++last_pass_);
+  ++layers_;
+}
+
 void ScoreBuffer::ReturnTo(int64_t layers) {
   if (storage_ == ScoreStorage::kReverse) {
     TORCH_CHECK(layers <= layers_,
@@ -92,6 +114,8 @@ void ScoreBuffer::ReturnTo(int64_t layers) {
         /*subtract=*/false);
   }
   layers_ = layers;
+  passes_.resize(std::max(passes_.size(), static_cast<size_t>(layers)),
+                 ++last_pass_);
 }
 
 ScoreGradients ScoreBuffer::Gradients(int64_t layers, const ScorePair& above) {

@@ -26,6 +26,11 @@ class ScoreBuffer {
               const AttentionProblem& first);
 
   int64_t layers() const { return layers_; }
+  // Returns the count, over all forward passes, of the one that gave the sum so
+  // far.
+  int64_t pass() const {
+    return layers_ == 0 ? 0 : passes_[static_cast<size_t>(layers_ - 1)];
+  }
   // The sum so far. Its values change with the next layer.
   const ScorePair& scores() const { return scores_; }
   // Returns true if these are the buffer's own scores.
@@ -35,7 +40,7 @@ class ScoreBuffer {
   // own. `differentiable`: a backward pass may follow. Call Added after its
   // forward pass.
   AttentionProblem Next(AttentionProblem problem, bool differentiable);
-  void Added() { ++layers_; }
+  void Added();
 
   // Brings the scores back to what they were after `layers` layers, also where
   // the backward pass left out layers above those. Throws c10::Error if that is
@@ -57,6 +62,9 @@ class ScoreBuffer {
   const bool has_base_;
   ScorePair scores_;
   int64_t layers_ = 0;
+  // pass() after 1, 2, ... layers, and the highest so far.
+  std::vector<int64_t> passes_;
+  int64_t last_pass_ = 0;
   // Layers whose scores can be computed again, [first_kept_, first_kept_ +
   // kept_.size()), and the sum that the first of them found; undefined: zeros.
   std::vector<AttentionProblem> kept_;

@@ -115,7 +115,7 @@ struct Call : torch::CustomClassHolder {
   std::vector<bool> is_defined;         // of ForEachInput
   size_t saved = 0;                     // AttentionForward::saved
   std::shared_ptr<ScoreBuffer> buffer;  // null: scores are stored
-  int64_t layers = 0;                   // in the buffer, with this one
+  LiveScores live;                      // in the buffer, with this layer
 };
 
 class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
@@ -140,7 +140,8 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     AttentionForward result = call->backend.Forward(problem);
     if (buffer != nullptr) {
       buffer->Added();
-      call->layers = buffer->layers();
+      call->live = {
+          .buffer = buffer, .layers = buffer->layers(), .pass = buffer->pass()};
       if (in_place) {
         previous.ForEachTensor(MarkAsChanged);
       }
@@ -184,7 +185,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     const AttentionOperands out =
         call->backend.Backward(problem, forward, gradients[0], scores);
     if (call->buffer != nullptr) {
-      call->buffer->Removed(call->layers);
+      call->buffer->Removed(call->live.layers);
     }
     return Gradients(*call, out, scores.previous);
   }
@@ -220,9 +221,9 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
 
   static ScoreGradients BufferedScores(const Call& call, const ScorePair& above,
                                        AttentionProblem* problem) {
-    call.buffer->ReturnTo(call.layers);
+    call.buffer->ReturnTo(call.live.layers);
     problem->carried = call.buffer->scores();
-    return call.buffer->Gradients(call.layers, above);
+    return call.buffer->Gradients(call.live.layers, above);
   }
 
   static Variables Gradients(const Call& call, const AttentionOperands& out,
@@ -247,17 +248,10 @@ std::shared_ptr<ScoreBuffer> BufferFor(const FusedBackend& backend,
   if (!problem.carry || input.storage == ScoreStorage::kStore) {
     return nullptr;
   }
-  const LiveScores& live = input.live;
-  if (live.buffer == nullptr || !live.buffer->Holds(problem.previous)) {
-    return std::make_shared<ScoreBuffer>(backend, input.storage, problem);
-  }
-  TORCH_CHECK(live.buffer->layers() == live.layers,
-              "these residual scores, of ", live.layers,
-              " layers, are gone: their buffer now holds those of ",
-              live.buffer->layers(),
-              ". To hand the scores of a layer to several others, or to hold "
-              "on to them, use ScoreStorage::kStore");
-  return live.buffer;
+  const std::shared_ptr<ScoreBuffer>& buffer = input.previous.own.live().buffer;
+  return buffer != nullptr && buffer->Holds(problem.previous)
+             ? buffer
+             : std::make_shared<ScoreBuffer>(backend, input.storage, problem);
 }
 
 bool AnyRequiresGradient(const Variables& tensors) {
@@ -279,10 +273,10 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
   const FusedBackend* const fused = backend.fused();
   if (fused == nullptr) {
     const AttentionForward result = backend.Forward(problem);
-    SparseAttentionOutput output = {.context = result.context,
-                                    .scores = result.scores};
-    output.scores.layers = problem.carry ? layers : 0;
-    return output;
+    return {.context = result.context,
+            .scores = {.own = result.scores.own,
+                       .other = result.scores.other,
+                       .layers = problem.carry ? layers : 0}};
   }
   fused->Prepare(&problem);
   if (problem.dropout > 0.0) {
@@ -300,9 +294,10 @@ SparseAttentionOutput SparseAttention(const SparseAttentionInput& input,
   SparseAttentionOutput output;
   output.context = results[0].to(input.operands.query.scalar_type());
   if (results.size() > 1) {
-    output.scores = {.own = results[1], .other = results[2], .layers = layers};
+    output.scores = {.own = ScoreTensor(results[1], call->live),
+                     .other = ScoreTensor(results[2], call->live),
+                     .layers = layers};
   }
-  output.live = {.buffer = call->buffer, .layers = call->layers};
   return output;
 }
 

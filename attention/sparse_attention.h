@@ -38,10 +38,8 @@ struct SparseAttentionInput {
   ResidualAttention residual = ResidualAttention::kOff;
   // Scores of the layer below, with the number of layers in them; undefined:
   // zeros, of none.
-  ScorePair previous;
+  ResidualPair previous;
   ScoreStorage storage = ScoreStorage::kStore;
-  // The buffer of the previous scores, if the layer below gave one.
-  LiveScores live;
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
   double dropout = 0.0;
@@ -58,8 +56,7 @@ struct SparseAttentionOutput {
   torch::Tensor context;  // [B, N, T, e], dtype of the query
   // Scores for the layer above, with one layer more in them; undefined with
   // kOff.
-  ScorePair scores;
-  LiveScores live;
+  ResidualPair scores;
 };
 
 // Computes, for each query, the definition in
@@ -68,8 +65,8 @@ struct SparseAttentionOutput {
 // LibTorch's CPU generator (DrawDropoutSeed): the same ones on every device.
 //
 // Throws c10::Error if shapes disagree, for inputs that the backend does not
-// support, if `live` no longer holds the previous scores, and from the backward
-// pass of a fused backend if that should be differentiable.
+// support, if the buffer of the previous scores no longer holds them, and from
+// the backward pass of a fused backend if that should be differentiable.
 SparseAttentionOutput SparseAttention(
     const SparseAttentionInput& input,
     AttentionImplementation implementation = AttentionImplementation::kAuto);

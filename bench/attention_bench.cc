@@ -155,7 +155,6 @@ class Layer {
  private:
   void Carry(const SparseAttentionOutput& output) {
     input_.previous = output.scores;
-    input_.live = output.live;
   }
 
   const Variant variant_;

@@ -137,7 +137,6 @@ class KernelSide {
  private:
   void Carry(const SparseAttentionOutput& output) {
     input_.previous = output.scores;
-    input_.live = output.live;
   }
 
   const DenseCase case_;

@@ -28,10 +28,10 @@ EtcConfig Checked(const EtcConfig& config) {
 double LargestMagnitude(const ResidualScores& scores) {
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> ends;
-  for (const torch::Tensor* tensor :
-       {&scores.g2g, &scores.g2l, &scores.l2g, &scores.l2l}) {
-    if (tensor->defined() && tensor->numel() > 0) {
-      const auto [least, most] = torch::aminmax(tensor->detach());
+  for (const torch::Tensor& tensor :
+       {*scores.g2g, *scores.g2l, *scores.l2g, *scores.l2l}) {
+    if (tensor.defined() && tensor.numel() > 0) {
+      const auto [least, most] = torch::aminmax(tensor.detach());
       ends.insert(ends.end(), {least, most});
     }
   }
@@ -186,8 +186,8 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
   // chain starts from them when it is recomputed.
   const auto pack = [](const EncoderState& s) {
     return s.scores.g2g.defined()
-               ? Tensors{s.long_states, s.global_states, s.scores.g2g,
-                         s.scores.g2l,  s.scores.l2g,    s.scores.l2l}
+               ? Tensors{s.long_states, s.global_states, *s.scores.g2g,
+                         *s.scores.g2l, *s.scores.l2g,   *s.scores.l2l}
                : Tensors{s.long_states, s.global_states};
   };
   const auto unpack = [](const Tensors& t, int64_t layers) {

@@ -60,8 +60,9 @@ struct EtcOutput {
   torch::Tensor long_output;    // [B, L, H]; of rows: [R, H]
   torch::Tensor global_output;  // [B, G, H]; of rows: [S, H]
   // Scores that the last layer would carry on; undefined with residual
-  // attention off. Gone after the backward pass, unless they are stored. The
-  // scores of a stream of which no row is asked for have no queries.
+  // attention off. After the backward pass, reading them throws c10::Error
+  // unless they are stored. The scores of a stream of which no row is asked for
+  // have no queries.
   ResidualScores scores;
 };
 

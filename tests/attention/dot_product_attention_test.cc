@@ -186,7 +186,7 @@ StackResult RunWithGradients(Stack* stack,
     below = DotProductAttention(input, implementation);
     add(below.context);
     if (below.scores.sum.defined()) {
-      add(below.scores.sum *
+      add(*below.scores.sum *
           input.pattern.masks(torch::kCPU).other_mask.unsqueeze(1));
     }
   }
@@ -285,7 +285,7 @@ TEST(DotProductAttentionTest, ReferenceHasTheRightGradients) {
             for (const DotProductAttentionOutput& output :
                  stack.Run(AttentionImplementation::kReference)) {
               sum = sum + output.context.sin().sum() +
-                    output.scores.sum.sin().sum() * 0.1;
+                    output.scores.sum->sin().sum() * 0.1;
             }
             return sum;
           },
@@ -392,8 +392,9 @@ TEST(DotProductAttentionTest, LayersShareOneBuffer) {
   Stack stack(c, torch::kFloat32);
   const auto outputs =
       stack.Run(AttentionImplementation::kKernel, ScoreStorage::kReverse);
-  EXPECT_EQ(outputs[0].scores.sum.data_ptr(), outputs[2].scores.sum.data_ptr());
-  EXPECT_EQ(outputs[2].scores.live.layers, 3);
+  EXPECT_EQ(outputs[0].scores.sum.live().buffer,
+            outputs[2].scores.sum.live().buffer);
+  EXPECT_EQ(outputs[2].scores.sum.live().layers, 3);
   // The first layer's scores are overwritten.
   DotProductAttentionInput again = stack.layer(1);
   again.previous = outputs[0].scores;
@@ -417,7 +418,7 @@ TEST(DotProductAttentionTest, TakesBfloat16) {
   for (size_t i = 0; i < kLayers; ++i) {
     EXPECT_TRUE(
         outputs[i].context.equal(expected[i].context.to(torch::kBFloat16)));
-    EXPECT_TRUE(outputs[i].scores.sum.equal(expected[i].scores.sum));
+    EXPECT_TRUE(outputs[i].scores.sum->equal(expected[i].scores.sum));
   }
 }
 

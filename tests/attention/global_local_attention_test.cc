@@ -262,7 +262,7 @@ TEST(GlobalLocalAttentionTest, CarriesWhatConcatenatedHeadsWouldScore) {
     for (int64_t w = 0; w < 2 * radius + 1; ++w) {
       const int64_t j = i + w - radius;
       const torch::Tensor actual =
-          carried.previous.l2l.select(2, i).select(2, w);
+          carried.previous.l2l->select(2, i).select(2, w);
       const torch::Tensor expected = j >= 0 && j < 7
                                          ? l2l.select(2, i).select(2, j)
                                          : torch::zeros_like(actual);

@@ -71,7 +71,6 @@ class Layers {
                                const SparseAttentionOutput& below) {
     SparseAttentionInput input = stack_.layers[layer];
     input.previous = below.scores;
-    input.live = below.live;
     input.storage = storage;
     return SparseAttention(input, implementation_);
   }
@@ -177,9 +176,11 @@ TEST_P(ScoreStorageTest, LayersShareOneBuffer) {
     for (const ScoreStorage storage : kBuffered) {
       Layers layers(c, GetParam());
       std::set<void*> addresses;
-      for (const SparseAttentionOutput& output : layers.Run(storage, 0, 4)) {
-        addresses.insert(output.scores.own.data_ptr());
-        addresses.insert(output.scores.other.data_ptr());
+      SparseAttentionOutput output;
+      for (int64_t layer = 0; layer < layers.size(); ++layer) {
+        output = layers.RunOne(storage, layer, output);
+        addresses.insert(output.scores.own->data_ptr());
+        addresses.insert(output.scores.other->data_ptr());
       }
       EXPECT_EQ(addresses.size(), 2u);
     }
@@ -233,10 +234,9 @@ TEST_P(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
   for (const ScoreStorage storage : kBuffered) {
     torch::manual_seed(2);
     SparseAttentionOutput below = layers.Run(storage, 0, 2).back();
-    below.live = {};
-    below.scores.own = below.scores.own.detach().requires_grad_(true);
-    below.scores.other = below.scores.other.detach().requires_grad_(true);
-    const torch::Tensor before = below.scores.own.detach().clone();
+    below.scores.own = below.scores.own->detach().requires_grad_(true);
+    below.scores.other = below.scores.other->detach().requires_grad_(true);
+    const torch::Tensor before = below.scores.own->detach().clone();
     std::vector<torch::Tensor> leaves = layers.Leaves();
     leaves.insert(leaves.end(), {below.scores.own, below.scores.other});
     const auto gradients = [&](ScoreStorage above) {
@@ -247,7 +247,7 @@ TEST_P(ScoreStorageTest, ScoresFromElsewhereBeginABufferAndStayAsTheyAre) {
     const auto stored = gradients(ScoreStorage::kStore);
     ExpectSame(storage, gradients(storage), stored);
     ExpectSame(storage, gradients(storage), stored);
-    EXPECT_TRUE(below.scores.own.detach().equal(before));
+    EXPECT_TRUE(below.scores.own->detach().equal(before));
   }
 }
 
@@ -303,12 +303,56 @@ TEST_P(ScoreStorageTest, RefusesToCarryTheSameScoresToTwoLayers) {
   }
 }
 
+TEST_P(ScoreStorageTest, RefusesToReadScoresThatAreGone) {
+  const auto message = [](const ResidualPair& scores) -> std::string {
+    try {
+      scores.own->sum();
+      scores.other->sum();
+    } catch (const c10::Error& error) {
+      return error.what();
+    }
+    return "was read";
+  };
+  for (const ScoreStorage storage : kBuffered) {
+    Layers layers(SomeLayers(3), GetParam());
+    const auto outputs = layers.Run(storage, 0, 2);
+    // Overwritten by the next layer, or taken back.
+    EXPECT_THAT(message(outputs[0].scores), HasSubstr("of 1 layers, are gone"));
+    EXPECT_EQ(message(outputs[1].scores), "was read");
+    const SparseAttentionOutput above = layers.RunOne(storage, 2, outputs[1]);
+    EXPECT_EQ(message(above.scores), "was read");
+    Gradients(Scalar(above.context), layers.Leaves());
+    EXPECT_THAT(message(above.scores), HasSubstr("of 3 layers, are gone"));
+  }
+}
+
+// The backward pass of the last layer alone takes it back, and another takes
+// its place: as many layers, other scores.
+TEST_P(ScoreStorageTest, KnowsScoresThatOthersReplaced) {
+  Layers layers(SomeLayers(3), GetParam());
+  for (torch::Tensor* tensor : AttentionStack::Tensors(&layers.input(0))) {
+    *tensor = tensor->detach();
+  }
+  const SparseAttentionOutput below =
+      layers.RunOne(ScoreStorage::kReverse, 0, {});
+  const torch::Tensor before = below.scores.own->clone();
+  const SparseAttentionOutput first =
+      layers.RunOne(ScoreStorage::kReverse, 1, below);
+  Gradients(Scalar(first.context), {layers.input(1).operands.query});
+  EXPECT_TRUE(IsClose(below.scores.own, before, 1e-5));
+  const SparseAttentionOutput second =
+      layers.RunOne(ScoreStorage::kReverse, 2, below);
+  EXPECT_EQ(first.scores.own.live().layers, second.scores.own.live().layers);
+  EXPECT_NO_THROW(second.scores.own->sum());
+  EXPECT_THROW(first.scores.own->sum(), c10::Error);
+}
+
 // Autograd kept the scores of layer 0 for the square; layer 1 overwrote them.
 TEST_P(ScoreStorageTest, RefusesToDifferentiateOverwrittenScores) {
   for (const ScoreStorage storage : kBuffered) {
     Layers layers(SomeLayers(2), GetParam());
     const SparseAttentionOutput below = layers.RunOne(storage, 0, {});
-    const torch::Tensor square = below.scores.own.square().sum();
+    const torch::Tensor square = below.scores.own->square().sum();
     const SparseAttentionOutput above = layers.RunOne(storage, 1, below);
     EXPECT_THROW(Gradients(square + Scalar(above.context), layers.Leaves()),
                  c10::Error);
@@ -357,12 +401,12 @@ TEST_P(ScoreStorageTest, ModuleCarriesBothBuffers) {
     const GlobalLocalAttentionOutput output = run(storage);
     EXPECT_TRUE(output.long_output.equal(stored.long_output));
     EXPECT_TRUE(output.global_output.equal(stored.global_output));
-    EXPECT_TRUE(output.scores.g2g.equal(stored.scores.g2g));
-    EXPECT_TRUE(output.scores.g2l.equal(stored.scores.g2l));
-    EXPECT_TRUE(output.scores.l2g.equal(stored.scores.l2g));
-    EXPECT_TRUE(output.scores.l2l.equal(stored.scores.l2l));
-    EXPECT_EQ(output.scores.long_live.layers, 3);
-    EXPECT_EQ(output.scores.global_live.layers, 3);
+    EXPECT_TRUE(output.scores.g2g->equal(stored.scores.g2g));
+    EXPECT_TRUE(output.scores.g2l->equal(stored.scores.g2l));
+    EXPECT_TRUE(output.scores.l2g->equal(stored.scores.l2g));
+    EXPECT_TRUE(output.scores.l2l->equal(stored.scores.l2l));
+    EXPECT_EQ(output.scores.l2l.live().layers, 3);
+    EXPECT_EQ(output.scores.g2g.live().layers, 3);
   }
 }
 

@@ -108,7 +108,7 @@ struct Leaves {
 // the next.
 std::vector<torch::Tensor> RunAll(const Leaves& leaves) {
   std::vector<torch::Tensor> outputs;
-  ScorePair scores;
+  ResidualPair scores;
   for (size_t i = 0; i < leaves.layers.size(); ++i) {
     SparseAttentionInput input = leaves.layers[i];
     if (i % kLayers == 0) {
@@ -201,11 +201,11 @@ void ExpectBlockedMatchesReference(const Case& c) {
   const AttentionInputs attention = RandomInputs(c, &random);
   // Two heads, one at a time.
   const BlockedBackend blocked({.block_length = c.block, .scores_at_once = 1});
-  ScorePair below;
+  ResidualPair below;
   const Leaves leaves(c, attention);
   for (size_t i = 0; i < leaves.layers.size(); ++i) {
     SparseAttentionInput input = leaves.layers[i];
-    input.previous = i % kLayers == 0 ? ScorePair() : below;
+    input.previous = i % kLayers == 0 ? ResidualPair() : below;
     ExpectPassesMatch(blocked, MakeAttentionProblem(input));
     below = SparseAttention(input, AttentionImplementation::kReference).scores;
   }

@@ -43,7 +43,7 @@ TEST(CloneTest, AModelGivesTheSameWithParametersOfItsOwn) {
     const EtcOutput actual = clone->forward(ToyInput());
     EXPECT_TRUE(actual.long_output.equal(expected.long_output));
     EXPECT_TRUE(actual.global_output.equal(expected.global_output));
-    EXPECT_TRUE(actual.scores.l2l.equal(expected.scores.l2l));
+    EXPECT_TRUE(actual.scores.l2l->equal(expected.scores.l2l));
     EXPECT_EQ(clone->parameters().size(), model->parameters().size());
     actual.long_output.sum().backward();
     EXPECT_TRUE(clone->token_embedding_table().grad().defined());

@@ -149,12 +149,13 @@ TEST(EtcModelTest, MatchesScoresAndAttentionOfTheSpec) {
     expected = expected + expected.lt(-5000).to(torch::kFloat64) * 10000.0;
     EXPECT_TRUE(IsClose(actual, expected, kTolerance));
   };
+  expect_scores(torch::cat({(*output.scores.l2l)[0][0][3],
+                            (*output.scores.l2g)[0][0][3]}),
+                {0.056116, 0.064659, 0.063310, 0.029024, -9999.946211,
+                 -0.139050, -0.064726, -10000.136437});
   expect_scores(
-      torch::cat({output.scores.l2l[0][0][3], output.scores.l2g[0][0][3]}),
-      {0.056116, 0.064659, 0.063310, 0.029024, -9999.946211, -0.139050,
-       -0.064726, -10000.136437});
-  expect_scores(
-      torch::cat({output.scores.g2g[0][1][1], output.scores.g2l[0][1][1]}),
+      torch::cat(
+          {(*output.scores.g2g)[0][1][1], (*output.scores.g2l)[0][1][1]}),
       {0.116015, -0.019441, -10000.108989, -10000.076614, -10000.015900,
        0.349696, 0.330102, 0.317555, -9999.817451, -9999.817451});
   EXPECT_TRUE(IsClose(output.long_output[0][0],

@@ -177,8 +177,8 @@ TEST(OutputRowsTest, WhatNoOutputNeedsIsLeftOut) {
   input.outputs = {.longs = Rows({}), .globals = Rows({0})};
   const EtcOutput output = model->forward(input);
   EXPECT_EQ(output.long_output.sizes(), at::IntArrayRef({0, 4}));
-  EXPECT_EQ(output.scores.l2l.size(2), 0);
-  EXPECT_EQ(output.scores.g2g.size(2), 3);
+  EXPECT_EQ(output.scores.l2l->size(2), 0);
+  EXPECT_EQ(output.scores.g2g->size(2), 3);
   output.global_output.sum().backward();
   const auto parameters = model->named_parameters();
   for (const std::string name : {"long_query.weight", "l2l_key.weight",

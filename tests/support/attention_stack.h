@@ -114,13 +114,12 @@ inline StackResult RunLayers(AttentionStack* stack,
     SparseAttentionInput input = layer;
     input.previous = below.scores;
     input.storage = storage;
-    input.live = below.live;
     below = SparseAttention(input, implementation);
     add(below.context);
     if (below.scores.defined()) {
       const SoftmaxMasks masks = input.pattern.masks(torch::kCPU);
-      add(below.scores.own * masks.own_mask.unsqueeze(1));
-      add(below.scores.other * masks.other_mask.unsqueeze(1));
+      add(*below.scores.own * masks.own_mask.unsqueeze(1));
+      add(*below.scores.other * masks.other_mask.unsqueeze(1));
     }
   }
   result.gradients = torch::autograd::grad({scalar}, leaves, {}, c10::nullopt,

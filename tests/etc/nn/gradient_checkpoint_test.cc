@@ -59,7 +59,7 @@ std::vector<torch::Tensor> Gradients(
   }
   torch::manual_seed(2);
   const EtcOutput output = model->forward(ToyInput());
-  EXPECT_EQ(output.scores.long_live.buffer != nullptr,
+  EXPECT_EQ(output.scores.l2l.live().buffer != nullptr,
             dtype == torch::kFloat32 && storage != ScoreStorage::kStore);
   const torch::Tensor loss =
       output.long_output.sin().sum() + output.global_output.cos().sum();

@@ -242,8 +242,8 @@ TEST(CpuBackendTest, TakesBfloat16) {
   }
   const SparseAttentionOutput output = RunKernels(narrow);
   const SparseAttentionOutput expected = RunKernels(wide);
-  EXPECT_EQ(output.scores.own.scalar_type(), torch::kFloat32);
-  EXPECT_TRUE(output.scores.own.equal(expected.scores.own));
+  EXPECT_EQ(output.scores.own->scalar_type(), torch::kFloat32);
+  EXPECT_TRUE(output.scores.own->equal(expected.scores.own));
   EXPECT_TRUE(output.context.equal(expected.context.to(torch::kBFloat16)));
   output.context.to(torch::kFloat32).square().sum().backward();
   expected.context.to(torch::kBFloat16)
