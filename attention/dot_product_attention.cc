@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include "attention/inspection.h"
+
 namespace etc {
 namespace {
 
@@ -52,6 +54,11 @@ DotProductAttentionOutput DotProductAttention(
   return {.context = output.context,
           .scores = {.sum = output.scores.other,
                      .layers = output.scores.layers}};
+}
+
+SoftmaxView InspectAttention(const DotProductAttentionInput& input,
+                             const SoftmaxSelection& which) {
+  return InspectAttention(WithoutOwnKeys(input), which);
 }
 
 void MaterializeDropout(uint64_t seed, DotProductAttentionInput* input) {

@@ -268,10 +268,8 @@ torch::Tensor GlobalLocalAttentionImpl::Output(const Side& side,
   return products_.Apply(products_.Input(RowsOf(contexts, rows)), side.output);
 }
 
-GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
-    const torch::Tensor& long_input, const torch::Tensor& global_input,
-    const AttentionInputs& attention, const CarriedScores& carried,
-    const OutputRows& rows) {
+void GlobalLocalAttentionImpl::CheckInputs(
+    const torch::Tensor& long_input, const torch::Tensor& global_input) const {
   CheckStreams(long_input, global_input, long_.query->weight);
   const int64_t batch = long_input.size(0);
   const int64_t longs = long_input.size(1);
@@ -280,13 +278,93 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   ETC_CHECK_SHAPE(global_input, {batch, globals, options_.global_hidden_size});
   TORCH_CHECK(options_.has_long_tokens || longs == 0, "there are ", longs,
               " long tokens, but has_long_tokens is false");
+}
 
+SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
+    QuerySide side, const torch::Tensor& long_input,
+    const torch::Tensor& global_input, const AttentionInputs& attention,
+    const CarriedScores& carried) const {
   const AttentionInputs visible =
       options_.causal ? attention.Causal() : attention;
   const ResidualScores& previous = carried.previous;
-  SparseAttentionInput input{.residual = carried.mode,
-                             .storage = carried.storage,
-                             .dropout = is_training() ? options_.dropout : 0.0};
+  const bool is_long = side == QuerySide::kLong;
+  return {
+      .pattern = visible.Softmax(side, long_input.size(0), long_input.size(1),
+                                 global_input.size(1), options_.local_radius),
+      .residual = carried.mode,
+      .previous = {.own = is_long ? previous.l2l : previous.g2g,
+                   .other = is_long ? previous.l2g : previous.g2l,
+                   .layers = previous.layers},
+      .storage = carried.storage};
+}
+
+SoftmaxView GlobalLocalAttentionImpl::InspectSide(const Side& side,
+                                                  const LinearInput& own,
+                                                  const LinearInput& other,
+                                                  const SoftmaxSelection& which,
+                                                  SparseAttentionInput input) {
+  const int64_t batch = own.value.size(0);
+  const int64_t tokens = batch * own.value.size(1);
+  const bool has_queries = tokens > 0 && !AsksForNone(which.rows);
+  // Without queries, shapes without memory.
+  const auto heads = [&](const torch::nn::Linear& projection,
+                         const LinearInput& source,
+                         const torch::Tensor& rows = {}) {
+    return has_queries ? Heads(projection, source, rows)
+                       : source.value.new_zeros({1}).expand(
+                             {batch, options_.num_heads, source.value.size(1),
+                              options_.head_size});
+  };
+  const torch::Tensor own_key = heads(side.own_key, own);
+  const torch::Tensor other_key = heads(side.other_key, other);
+  input.operands = {
+      .query = heads(side.query, own, DistinctRows(which.rows, tokens)),
+      .own_key = own_key,
+      .own_value = own_key,  // not read
+      .other_key = other_key,
+      .other_value = other_key,
+      .relative =
+          side.relative.is_empty() ? RelativeTable() : side.relative->table()};
+  return InspectAttention(input, which);
+}
+
+AttentionView GlobalLocalAttentionImpl::Inspect(
+    const torch::Tensor& long_input, const torch::Tensor& global_input,
+    const AttentionInputs& attention, const CarriedScores& carried,
+    const AttentionSelection& which) {
+  const torch::NoGradGuard no_grad;
+  CheckInputs(long_input, global_input);
+  const LinearInput longs_in = products_.Input(long_input);
+  const LinearInput globals_in = products_.Input(global_input);
+  const auto inspect = [&](QuerySide query_side) {
+    const bool is_long = query_side == QuerySide::kLong;
+    return InspectSide(
+        is_long ? long_ : global_, is_long ? longs_in : globals_in,
+        is_long ? globals_in : longs_in,
+        {.heads = which.heads,
+         .rows = is_long ? which.rows.longs : which.rows.globals,
+         .probabilities = which.probabilities,
+         .scores = which.scores},
+        SideInput(query_side, long_input, global_input, attention, carried));
+  };
+  const SoftmaxView longs = inspect(QuerySide::kLong);
+  const SoftmaxView globals = inspect(QuerySide::kGlobal);
+  const auto blocks = [&](ScorePair SoftmaxView::*part) {
+    return FourBlocks{.g2g = (globals.*part).own,
+                      .g2l = (globals.*part).other,
+                      .l2g = (longs.*part).other,
+                      .l2l = (longs.*part).own};
+  };
+  return {.probabilities = blocks(&SoftmaxView::probabilities),
+          .new_scores = blocks(&SoftmaxView::new_scores),
+          .carried_scores = blocks(&SoftmaxView::carried_scores)};
+}
+
+GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
+    const torch::Tensor& long_input, const torch::Tensor& global_input,
+    const AttentionInputs& attention, const CarriedScores& carried,
+    const OutputRows& rows) {
+  CheckInputs(long_input, global_input);
   const LinearInput longs_in = products_.Input(long_input);
   const LinearInput globals_in = products_.Input(global_input);
 
@@ -295,12 +373,14 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
   const SeenTokens by_long = !shares && AsksForNone(rows.longs)
                                  ? SeenTokens()
                                  : Project(long_, longs_in, globals_in);
-  input.pattern = visible.Softmax(QuerySide::kLong, batch, longs, globals,
-                                  options_.local_radius);
-  input.previous = {
-      .own = previous.l2l, .other = previous.l2g, .layers = previous.layers};
-  const SparseAttentionOutput long_side =
-      Attend(long_, longs_in, by_long, rows.longs, input);
+  const auto side_input = [&](QuerySide side) {
+    SparseAttentionInput input =
+        SideInput(side, long_input, global_input, attention, carried);
+    input.dropout = is_training() ? options_.dropout : 0.0;
+    return input;
+  };
+  const SparseAttentionOutput long_side = Attend(
+      long_, longs_in, by_long, rows.longs, side_input(QuerySide::kLong));
   const torch::Tensor long_output =
       Output(long_, long_side.context, rows.longs);
 
@@ -308,12 +388,9 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
       shares ? SeenTokens{.own = by_long.other, .other = by_long.own}
       : AsksForNone(rows.globals) ? SeenTokens()
                                   : Project(global_, globals_in, longs_in);
-  input.pattern = visible.Softmax(QuerySide::kGlobal, batch, longs, globals,
-                                  options_.local_radius);
-  input.previous = {
-      .own = previous.g2g, .other = previous.g2l, .layers = previous.layers};
   const SparseAttentionOutput global_side =
-      Attend(global_, globals_in, by_global, rows.globals, input);
+      Attend(global_, globals_in, by_global, rows.globals,
+             side_input(QuerySide::kGlobal));
 
   return {.long_output = long_output,
           .global_output = Output(global_, global_side.context, rows.globals),
@@ -321,9 +398,9 @@ GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(
                      .g2l = global_side.scores.other,
                      .l2g = long_side.scores.other,
                      .l2l = long_side.scores.own,
-                     .layers = input.residual == ResidualAttention::kOff
+                     .layers = carried.mode == ResidualAttention::kOff
                                    ? 0
-                                   : previous.layers + 1}};
+                                   : carried.previous.layers + 1}};
 }
 
 }  // namespace etc

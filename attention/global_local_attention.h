@@ -11,6 +11,7 @@
 #include <ostream>
 
 #include "attention/attention_inputs.h"
+#include "attention/inspection.h"
 #include "attention/output_rows.h"
 #include "attention/residual_scores.h"
 #include "attention/sparse_attention.h"
@@ -114,6 +115,16 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                                      const CarriedScores& carried = {},
                                      const OutputRows& rows = {});
 
+  // A part of the attention of `forward` on the same inputs, all of whose rows
+  // can be asked for: see InspectAttention. Without gradient; draws no random
+  // numbers. Computes projections of its own. Call it before `forward`, which
+  // may overwrite the carried scores. Throws c10::Error as both do.
+  AttentionView Inspect(const torch::Tensor& long_input,
+                        const torch::Tensor& global_input,
+                        const AttentionInputs& attention,
+                        const CarriedScores& carried = {},
+                        const AttentionSelection& which = {});
+
   const GlobalLocalAttentionOptions& options() const { return options_; }
   void set_implementation(AttentionImplementation implementation) {
     options_.implementation = implementation;
@@ -154,6 +165,16 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   };
 
   void RegisterProjections();
+  // Throws c10::Error unless the streams are as the layer takes them.
+  void CheckInputs(const torch::Tensor& long_input,
+                   const torch::Tensor& global_input) const;
+  // The softmax of one side, of streams [B, L, _] and [B, G, _], without
+  // operands and dropout.
+  SparseAttentionInput SideInput(QuerySide side,
+                                 const torch::Tensor& long_input,
+                                 const torch::Tensor& global_input,
+                                 const AttentionInputs& attention,
+                                 const CarriedScores& carried) const;
   SeenTokens Project(const Side& side, const LinearInput& own,
                      const LinearInput& other);
   // The softmax of one side, of `rows`; `input` has all but the operands.
@@ -161,6 +182,11 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                                const SeenTokens& seen,
                                const torch::Tensor& rows,
                                SparseAttentionInput input);
+  // InspectAttention of one side; `input` has all but the operands.
+  SoftmaxView InspectSide(const Side& side, const LinearInput& own,
+                          const LinearInput& other,
+                          const SoftmaxSelection& which,
+                          SparseAttentionInput input);
   // [B, N, length, d] -> [B, length, hidden], or the rows of that, [R, hidden]
   torch::Tensor Output(const Side& side, const torch::Tensor& context,
                        const torch::Tensor& rows);

@@ -10,18 +10,18 @@
 namespace etc {
 namespace {
 
+// All but the values.
 void CheckShapes(const DenseAttentionInput& input) {
-  TORCH_CHECK(input.query.dim() == 4 && input.value.dim() == 4,
-              "query and value should be [batch, heads, length, head_dim], but "
+  TORCH_CHECK(input.query.dim() == 4 && input.key.dim() == 4,
+              "query and key should be [batch, heads, length, head_dim], but "
               "are ",
-              input.query.sizes(), " and ", input.value.sizes());
+              input.query.sizes(), " and ", input.key.sizes());
   const int64_t batch = input.query.size(0);
   const int64_t heads = input.query.size(1);
   const int64_t queries = input.query.size(2);
   const int64_t head_dim = input.query.size(3);
-  const int64_t keys = input.value.size(2);
+  const int64_t keys = input.key.size(2);
   ETC_CHECK_SHAPE(input.key, {batch, heads, keys, head_dim});
-  ETC_CHECK_SHAPE(input.value, {batch, heads, keys, input.value.size(3)});
   if (input.mask.defined()) {
     ETC_CHECK_SHAPE(input.mask, {batch, queries, keys});
   }
@@ -54,7 +54,7 @@ torch::Tensor RelativeScoresById(const torch::Tensor& query,
          relative.bias.t().unsqueeze(1);
 }
 
-DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
+torch::Tensor DenseScores(const DenseAttentionInput& input) {
   CheckShapes(input);
   torch::Tensor scores =  // [B, N, queries, keys]
       torch::matmul(input.query, input.key.transpose(-2, -1));
@@ -63,23 +63,34 @@ DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
     scores = scores + by_id.gather(-1, input.relative_ids.unsqueeze(1).expand(
                                            {-1, input.query.size(1), -1, -1}));
   }
-  scores = scores / std::sqrt(static_cast<double>(input.query.size(3)));
-  if (input.previous.defined()) {
-    scores = scores + input.previous;
-  }
+  return scores / std::sqrt(static_cast<double>(input.query.size(3)));
+}
 
+torch::Tensor DenseProbabilities(const DenseAttentionInput& input,
+                                 const torch::Tensor& scores) {
   torch::Tensor logits = scores;
   if (input.divisor != 1.0) {
     logits = logits / input.divisor;
   }
-  torch::Tensor probabilities;  // [B, N, queries, keys]
-  if (input.mask.defined()) {
-    const torch::Tensor forbidden = input.mask.logical_not().unsqueeze(1);
-    logits = logits.masked_fill(forbidden, LowestScore(logits.scalar_type()));
-    probabilities = torch::softmax(logits, -1).masked_fill(forbidden, 0.0);
-  } else {
-    probabilities = torch::softmax(logits, -1);
+  if (!input.mask.defined()) {
+    return torch::softmax(logits, -1);
   }
+  const torch::Tensor forbidden = input.mask.logical_not().unsqueeze(1);
+  logits = logits.masked_fill(forbidden, LowestScore(logits.scalar_type()));
+  return torch::softmax(logits, -1).masked_fill(forbidden, 0.0);
+}
+
+DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
+  torch::Tensor scores = DenseScores(input);
+  TORCH_CHECK(input.value.dim() == 4,
+              "value should be [batch, heads, length, head_dim], but is ",
+              input.value.sizes());
+  ETC_CHECK_SHAPE(input.value, {scores.size(0), scores.size(1), scores.size(3),
+                                input.value.size(3)});
+  if (input.previous.defined()) {
+    scores = scores + input.previous;
+  }
+  torch::Tensor probabilities = DenseProbabilities(input, scores);
   probabilities = input.dropout_factors.defined()
                       ? probabilities * input.dropout_factors
                       : SeededDropout(probabilities, input.dropout);

@@ -48,6 +48,14 @@ struct DenseAttentionOutput {
 // O(queries x keys) memory. Throws c10::Error if shapes disagree.
 DenseAttentionOutput DenseAttention(const DenseAttentionInput& input);
 
+// Its parts. The scores of this layer alone, without `previous`: [B, N,
+// queries, keys]. Reads no values.
+torch::Tensor DenseScores(const DenseAttentionInput& input);
+// The softmax over allowed keys of (scores / divisor), before dropout. Reads
+// nothing else of the input than mask and divisor.
+torch::Tensor DenseProbabilities(const DenseAttentionInput& input,
+                                 const torch::Tensor& scores);
+
 // (q . E[id] + bias[id]) for each id: [B, N, queries, R].
 torch::Tensor RelativeScoresById(const torch::Tensor& query,
                                  const RelativeTable& relative);
