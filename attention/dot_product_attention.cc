@@ -51,9 +51,9 @@ DotProductAttentionOutput DotProductAttention(
     AttentionImplementation implementation) {
   const SparseAttentionOutput output =
       SparseAttention(WithoutOwnKeys(input), implementation);
-  return {.context = output.context,
-          .scores = {.sum = output.scores.other,
-                     .layers = output.scores.layers}};
+  return {
+      .context = output.context,
+      .scores = {.sum = output.scores.other, .layers = output.scores.layers}};
 }
 
 SoftmaxView InspectAttention(const DotProductAttentionInput& input,

@@ -150,6 +150,18 @@ void EtcEncoderLayerImpl::set_linear_precision(LinearPrecision precision) {
   global_feed_forward_->set_linear_precision(precision);
 }
 
+AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
+                                           const AttentionInputs& attention,
+                                           ResidualAttention mode,
+                                           const AttentionSelection& which) {
+  const torch::NoGradGuard no_grad;
+  const bool pre = options_.pre_layer_norm;
+  return attention_->Inspect(
+      BeginOfBlock(state.long_states, pre, long_norm_),
+      BeginOfBlock(state.global_states, pre, global_norm_), attention,
+      {.mode = mode, .previous = state.scores}, which);
+}
+
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const AttentionInputs& attention,
                                           ResidualAttention mode,

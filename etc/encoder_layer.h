@@ -13,6 +13,7 @@
 
 #include "attention/attention_inputs.h"
 #include "attention/global_local_attention.h"
+#include "attention/inspection.h"
 #include "attention/output_rows.h"
 #include "attention/residual_scores.h"
 #include "base/linear.h"
@@ -81,6 +82,12 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
                        const AttentionInputs& attention, ResidualAttention mode,
                        ScoreStorage storage = ScoreStorage::kStore,
                        const OutputRows& rows = {});
+  // A part of the attention of `forward` on the same state
+  // (GlobalLocalAttention). Call it before `forward`.
+  AttentionView Inspect(const EncoderState& state,
+                        const AttentionInputs& attention,
+                        ResidualAttention mode,
+                        const AttentionSelection& which);
 
   GlobalLocalAttention& attention() { return attention_; }
   // Precision of all linear layers.

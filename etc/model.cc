@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <torch/nn/modules/container/modulelist.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -49,6 +50,35 @@ torch::Tensor FinalNorm(const torch::Tensor& states,
                         const torch::nn::LayerNorm& norm) {
   return norm.is_empty() || states.numel() == 0 ? states
                                                 : ApplyLayerNorm(states, norm);
+}
+
+bool Contains(const std::vector<int64_t>& layers, int64_t layer) {
+  return std::find(layers.begin(), layers.end(), layer) != layers.end();
+}
+
+// The part of the attention of `layer` that is asked for.
+AttentionSelection PartOf(const Inspection& inspect, int64_t layer) {
+  return {.heads = inspect.heads,
+          .rows = inspect.rows,
+          .probabilities = Contains(inspect.probabilities_of, layer),
+          .scores = Contains(inspect.scores_of, layer)};
+}
+
+// Appends the streams if they are asked for.
+void AddHiddenStates(const Inspection& inspect, const EncoderState& state,
+                     Inspected* inspected) {
+  if (inspect.hidden_states) {
+    inspected->long_states.push_back(state.long_states.detach());
+    inspected->global_states.push_back(state.global_states.detach());
+  }
+}
+
+void CheckIndices(const char* name, const std::vector<int64_t>& indices,
+                  int64_t count) {
+  for (const int64_t index : indices) {
+    TORCH_CHECK(index >= 0 && index < count, name, " should be in [0, ", count,
+                "), but one is ", index);
+  }
 }
 
 }  // namespace
@@ -160,26 +190,40 @@ torch::Tensor EtcModelImpl::token_embedding_table() const {
   return embedding_->token_table();
 }
 
-EncoderState EtcModelImpl::RunChain(EncoderState state,
-                                    const AttentionInputs& attention,
-                                    int64_t begin, int64_t end,
-                                    const OutputRows& outputs) {
+struct EtcModelImpl::Pass {
+  AttentionInputs attention;
+  OutputRows outputs;
+  Inspection inspect;
+  // Null once nothing is to be inspected any more: where a chain is recomputed.
+  Inspected* inspected = nullptr;
+};
+
+EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
+                                    int64_t begin, int64_t end) {
   const ResidualAttention mode = residual_attention();
   for (int64_t i = begin; i < end; ++i) {
     ThrowIfStopped();
     ThrowIfStoppedInBackward(state.long_states.size(1) > 0
                                  ? state.long_states
                                  : state.global_states);
+    const AttentionSelection part = PartOf(pass.inspect, i);
+    if (pass.inspected != nullptr && (part.probabilities || part.scores)) {
+      pass.inspected->layers[i] =
+          layers_[i]->Inspect(state, pass.attention, mode, part);
+    }
     const bool is_last = i + 1 == config_.num_hidden_layers;
-    state = layers_[i]->forward(state, attention, mode, score_storage_,
-                                is_last ? outputs : OutputRows());
+    state = layers_[i]->forward(state, pass.attention, mode, score_storage_,
+                                is_last ? pass.outputs : OutputRows());
+    if (pass.inspected != nullptr) {
+      AddHiddenStates(pass.inspect, state, pass.inspected);
+    }
   }
   return state;
 }
 
 EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
-                                          const AttentionInputs& attention,
-                                          int64_t begin, int64_t end) {
+                                          const Pass& pass, int64_t begin,
+                                          int64_t end) {
   using Tensors = std::vector<torch::Tensor>;
   // The two streams, and the scores where there are any: without their buffer,
   // so that the next chain, which begins its own, leaves them as they are. The
@@ -206,51 +250,67 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
     const Tensors of_layer = layers_[i]->parameters();
     parameters.insert(parameters.end(), of_layer.begin(), of_layer.end());
   }
-  return unpack(
-      CheckpointGradients(
-          [=, this](const Tensors& inputs) {
-            return pack(RunChain(unpack(inputs, begin), attention, begin, end));
-          },
-          pack(state), parameters),
-      end);
+  const auto is_recomputed = std::make_shared<bool>(false);
+  const auto run = [=, this](const Tensors& inputs) {
+    Pass again = pass;
+    if (std::exchange(*is_recomputed, true)) {
+      again.inspected = nullptr;
+    }
+    return pack(RunChain(unpack(inputs, begin), again, begin, end));
+  };
+  return unpack(CheckpointGradients(run, pack(state), parameters), end);
 }
 
-EncoderState EtcModelImpl::RunLastChain(EncoderState state,
-                                        const AttentionInputs& attention,
-                                        int64_t begin,
-                                        const OutputRows& outputs) {
+EncoderState EtcModelImpl::RunLastChain(EncoderState state, const Pass& pass,
+                                        int64_t begin) {
   const int64_t end = config_.num_hidden_layers;
   if (!measures_scores_) {
-    return RunChain(std::move(state), attention, begin, end, outputs);
+    return RunChain(std::move(state), pass, begin, end);
   }
   // The last layer has no scores of streams without an output; the layer before
   // it has those of both streams.
-  state = RunChain(std::move(state), attention, begin, end - 1);
+  state = RunChain(std::move(state), pass, begin, end - 1);
   RaiseTo(LargestMagnitude(state.scores), largest_score_.get());
-  state = RunChain(std::move(state), attention, end - 1, end, outputs);
+  state = RunChain(std::move(state), pass, end - 1, end);
   RaiseTo(LargestMagnitude(state.scores), largest_score_.get());
   return state;
+}
+
+void EtcModelImpl::CheckInspection(const Inspection& inspect) const {
+  CheckIndices("inspect.probabilities_of", inspect.probabilities_of,
+               config_.num_hidden_layers);
+  CheckIndices("inspect.scores_of", inspect.scores_of,
+               config_.num_hidden_layers);
+  CheckIndices("inspect.heads", inspect.heads, config_.num_attention_heads);
 }
 
 EtcOutput EtcModelImpl::forward(const EtcInput& input) {
   const AttentionInputs attention =
       input.attention.WithDistance(config_.relative_pos_max_distance);
+  CheckInspection(input.inspect);
+  Inspected inspected;
+  const Pass pass = {.attention = attention,
+                     .outputs = input.outputs,
+                     .inspect = input.inspect,
+                     .inspected = &inspected};
   const EmbeddedInput embedded = embedding_->forward(input);
   EncoderState state{.long_states = embedded.long_input,
                      .global_states = embedded.global_input};
+  AddHiddenStates(input.inspect, state, &inspected);
   const auto chains = CheckpointChains(config_.num_hidden_layers,
                                        config_.grad_checkpointing_period);
   for (const auto& [begin, end] : chains) {
     if (end == config_.num_hidden_layers) {
-      state = RunLastChain(std::move(state), attention, begin, input.outputs);
+      state = RunLastChain(std::move(state), pass, begin);
     } else {
-      state = is_training() ? RecomputeChain(state, attention, begin, end)
-                            : RunChain(std::move(state), attention, begin, end);
+      state = is_training() ? RecomputeChain(state, pass, begin, end)
+                            : RunChain(std::move(state), pass, begin, end);
     }
   }
   return {.long_output = FinalNorm(state.long_states, long_final_norm_),
           .global_output = FinalNorm(state.global_states, global_final_norm_),
-          .scores = state.scores};
+          .scores = state.scores,
+          .inspected = std::move(inspected)};
 }
 
 }  // namespace etc

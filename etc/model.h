@@ -8,11 +8,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "attention/attention_inputs.h"
+#include "attention/inspection.h"
 #include "attention/output_rows.h"
 #include "attention/residual_scores.h"
 #include "attention/sparse_attention.h"
@@ -30,6 +32,36 @@ ResidualAttention ResidualAttentionFromName(const std::string& name);
 const char* ResidualAttentionName(ResidualAttention mode);
 // "store", "reverse" and "recompute". Throws c10::Error for other names.
 ScoreStorage ScoreStorageFromName(const std::string& name);
+
+// The numbers inside a forward pass that are wanted; by default none, at no
+// cost. Outputs are the same to the bit with and without them, in training too
+// (with dropout, gradient checkpointing, any storage of scores). Layers count
+// from 0.
+struct Inspection {
+  // The streams before the first layer and after each.
+  bool hidden_states = false;
+  // Layers whose attention probabilities, and layers whose new and carried
+  // scores are wanted.
+  std::vector<int64_t> probabilities_of;
+  std::vector<int64_t> scores_of;
+  // Of these layers: indices of heads, empty for all; and rows b * length + t
+  // of each stream, undefined for all tokens, whether or not their outputs are
+  // computed (EtcInput::outputs).
+  std::vector<int64_t> heads;
+  OutputRows rows;
+};
+
+// Without gradient.
+struct Inspected {
+  // Entry 0 is the embedded input, entry n the output of n layers, before any
+  // final LayerNorm: [B, L, H] and [B, G, H]; the last entries are of
+  // EtcInput::outputs.
+  std::vector<torch::Tensor> long_states;
+  std::vector<torch::Tensor> global_states;
+  // By layer. Shapes: FourBlocks (attention/inspection.h). Probabilities are
+  // undefined unless asked for, as are scores.
+  std::map<int64_t, AttentionView> layers;
+};
 
 // Input of the encoder. B batch, L long length, G global length, H hidden. Ids
 // are int64 or int32.
@@ -53,6 +85,8 @@ struct EtcInput {
 
   // Rows of the output to compute; default: all.
   OutputRows outputs;
+  // Numbers inside the pass to return as EtcOutput::inspected; default: none.
+  Inspection inspect;
 };
 
 // Output of the last layer, and the scores carried so far.
@@ -64,6 +98,7 @@ struct EtcOutput {
   // unless they are stored. The scores of a stream of which no row is asked for
   // have no queries.
   ResidualScores scores;
+  Inspected inspected;
 };
 
 // The ETC encoder (Ainslie et al. 2020; doc/model.md 7) with residual attention
@@ -74,8 +109,8 @@ class EtcModelImpl : public torch::nn::Module {
  public:
   explicit EtcModelImpl(const EtcConfig& config);
 
-  // Throws c10::Error on tensors of other shapes, dtypes and devices, and ids
-  // out of range.
+  // Throws c10::Error on tensors of other shapes, dtypes and devices, ids out
+  // of range, and layers, heads and rows to inspect that are not there.
   EtcOutput forward(const EtcInput& input);
 
   // Sets the configuration's `residual_attention`; parameters stay as they are.
@@ -113,18 +148,18 @@ class EtcModelImpl : public torch::nn::Module {
   void clone_(torch::nn::Module& other,
               const c10::optional<torch::Device>& device) override;
 
+  // The inputs that all layers of a forward pass share.
+  struct Pass;
   // Layers [begin, end), keeping everything for the backward pass, or only
   // the state before them; the last layer of all is never among the latter.
-  EncoderState RunChain(EncoderState state, const AttentionInputs& attention,
-                        int64_t begin, int64_t end,
-                        const OutputRows& outputs = {});
+  EncoderState RunChain(EncoderState state, const Pass& pass, int64_t begin,
+                        int64_t end);
   // The layers from `begin` on; measures their scores if that is asked for.
-  EncoderState RunLastChain(EncoderState state,
-                            const AttentionInputs& attention, int64_t begin,
-                            const OutputRows& outputs);
-  EncoderState RecomputeChain(const EncoderState& state,
-                              const AttentionInputs& attention, int64_t begin,
-                              int64_t end);
+  EncoderState RunLastChain(EncoderState state, const Pass& pass,
+                            int64_t begin);
+  EncoderState RecomputeChain(const EncoderState& state, const Pass& pass,
+                              int64_t begin, int64_t end);
+  void CheckInspection(const Inspection& inspect) const;
 
   EtcConfig config_;
   ScoreStorage score_storage_ = ScoreStorage::kReverse;

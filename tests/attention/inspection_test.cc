@@ -281,12 +281,12 @@ TEST(InspectionRowsTest, OfDotProductAttentionIsASoftmax) {
   EXPECT_EQ(view.probabilities.own.size(-1), 0);
   const torch::Tensor future =
       torch::ones({5, 5}, torch::kBool).triu(/*diagonal=*/1);
-  const torch::Tensor expected = torch::softmax(
-      ((input.query.matmul(input.key.transpose(-1, -2)) / 2 +
-        *input.previous.sum) /
-       2)
-          .masked_fill(future, -1e30),
-      -1);
+  const torch::Tensor expected =
+      torch::softmax(((input.query.matmul(input.key.transpose(-1, -2)) / 2 +
+                       *input.previous.sum) /
+                      2)
+                         .masked_fill(future, -1e30),
+                     -1);
   EXPECT_TRUE(
       IsClose(view.probabilities.other, expected.narrow(1, 1, 1), kTolerance));
 }
