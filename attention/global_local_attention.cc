@@ -9,6 +9,7 @@
 #include "base/check_tensor.h"
 #include "base/clone_module.h"
 #include "base/initializers.h"
+#include "base/to_device.h"
 
 namespace etc {
 namespace {
@@ -306,6 +307,8 @@ SoftmaxView GlobalLocalAttentionImpl::InspectSide(const Side& side,
   const int64_t batch = own.value.size(0);
   const int64_t tokens = batch * own.value.size(1);
   const bool has_queries = tokens > 0 && !AsksForNone(which.rows);
+  const torch::Tensor queries = DistinctRows(
+      which.rows.defined() ? which.rows.cpu() : torch::Tensor(), tokens);
   // Without queries, shapes without memory.
   const auto heads = [&](const torch::nn::Linear& projection,
                          const LinearInput& source,
@@ -318,7 +321,7 @@ SoftmaxView GlobalLocalAttentionImpl::InspectSide(const Side& side,
   const torch::Tensor own_key = heads(side.own_key, own);
   const torch::Tensor other_key = heads(side.other_key, other);
   input.operands = {
-      .query = heads(side.query, own, DistinctRows(which.rows, tokens)),
+      .query = heads(side.query, own, ToDevice(queries, own.value.device())),
       .own_key = own_key,
       .own_value = own_key,  // not read
       .other_key = other_key,

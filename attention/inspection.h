@@ -17,7 +17,8 @@ namespace etc {
 struct SoftmaxSelection {
   // Indices in [0, N); empty: all heads in order.
   std::vector<int64_t> heads;
-  // Queries as rows b * T + i, [R] int64 or int32; undefined: all.
+  // Queries as rows b * T + i, [R] int64 or int32 on any device; undefined:
+  // all.
   torch::Tensor rows;
   bool probabilities = true;
   bool scores = false;
@@ -61,7 +62,8 @@ SoftmaxView InspectAttention(const DotProductAttentionInput& input,
 struct AttentionSelection {
   // Indices of heads; empty: all heads in order.
   std::vector<int64_t> heads;
-  // Queries: rows b * length + t of each stream; undefined: all its tokens.
+  // Queries: rows b * length + t of each stream, on any device; undefined: all
+  // its tokens.
   OutputRows rows;
   bool probabilities = true;
   bool scores = false;

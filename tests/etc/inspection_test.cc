@@ -5,6 +5,7 @@
 // those of the reference in double to 1e-6; scores that are gone are refused.
 // tests/attention/inspection_test.cc compares one layer with the definition.
 
+#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -266,6 +267,19 @@ TEST(EncoderInspectionTest, IsOfProbabilitiesBeforeDropout) {
   const FourBlocks& p = output.inspected.layers.at(0).probabilities;
   EXPECT_TRUE(
       IsClose((p.l2l.sum(-1) + p.l2g.sum(-1))[0], torch::ones({2, 7}), 1e-6));
+}
+
+TEST(EncoderInspectionTest, WorksInInferenceMode) {
+  EtcConfig config = Config(/*bert=*/false);
+  config.residual_attention = "sum";
+  EtcModel model = Model(config);
+  EtcInput input = Input(/*bert=*/false);
+  input.inspect = Everything();
+  const FourBlocks expected =
+      model->forward(input).inspected.layers.at(2).probabilities;
+  const c10::InferenceMode inference;
+  ExpectClose(model->forward(input).inspected.layers.at(2).probabilities,
+              expected, 1e-6);
 }
 
 // Roundings of 8 bits in the projections.
