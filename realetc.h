@@ -24,6 +24,7 @@
 #include "attention/attention_operands.h"
 #include "attention/dot_product_attention.h"
 #include "attention/global_local_attention.h"
+#include "attention/inspection.h"
 #include "attention/key_runs.h"
 #include "attention/multi_head_attention.h"
 #include "attention/output_rows.h"

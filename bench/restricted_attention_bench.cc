@@ -147,7 +147,6 @@ class Side {
  private:
   void Carry(const SparseAttentionOutput& output) {
     input_.previous = output.scores;
-    input_.live = output.live;
   }
 
   const Mode mode_;

@@ -13,6 +13,7 @@
 
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 
 #include <random>
