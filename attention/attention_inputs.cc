@@ -466,7 +466,6 @@ std::shared_ptr<const AttentionInputs::BatchRuns> AttentionInputs::Runs(
       if (cache_->is_causal) {
         RestrictToPast(local_radius, &example);
       }
-      ShortenLongSets(local_radius, &example);
       runs.Add(std::move(example));
     }
     cache_->runs = std::make_shared<const BatchRuns>(std::move(runs));

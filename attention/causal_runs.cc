@@ -8,9 +8,6 @@
 namespace etc {
 namespace {
 
-// Runs of a set that need no search.
-constexpr int32_t kShortSet = 4;
-
 // Returns the last long token that each global token sees, -1 for none.
 std::vector<int64_t> Horizons(const RunSetTable& g2l) {
   std::vector<int64_t> horizons(g2l.first.size(), -1);
@@ -22,28 +19,25 @@ std::vector<int64_t> Horizons(const RunSetTable& g2l) {
   return horizons;
 }
 
-// Query i keeps the keys [i - before, i + after].
-RunSetTable KeysOfWindow(const RunSetTable& visible, int64_t before,
-                         int64_t after) {
-  const auto queries = static_cast<int64_t>(visible.first.size());
-  RunSetTable near = EmptySets(queries);
+// Query i keeps the keys [i - radius, i].
+RunSetTable PastOfWindow(const RunSetTable& visible, int64_t radius) {
+  RunSetTable past = EmptySets(static_cast<int64_t>(visible.first.size()));
   for (size_t i = 0; i < visible.first.size(); ++i) {
-    const auto query = static_cast<int64_t>(i);
-    const auto begin =
-        static_cast<int32_t>(std::max<int64_t>(0, query - before));
-    const auto end = static_cast<int32_t>(std::min(queries, query + after + 1));
-    near.first[i] = static_cast<int32_t>(near.runs.size());
+    const auto end = static_cast<int32_t>(i) + 1;
+    const auto begin = static_cast<int32_t>(
+        std::max<int64_t>(0, static_cast<int64_t>(i) - radius));
+    past.first[i] = static_cast<int32_t>(past.runs.size());
     const KeyRun* const last = visible.runs.data() + visible.last[i];
     const KeyRun* run = std::upper_bound(
         visible.runs.data() + visible.first[i], last, begin,
         [](int32_t key, const KeyRun& other) { return key < other.end; });
     for (; run != last && run->begin < end; ++run) {
-      near.runs.push_back(
+      past.runs.push_back(
           {std::max(run->begin, begin), std::min(run->end, end)});
     }
-    near.last[i] = static_cast<int32_t>(near.runs.size());
+    past.last[i] = static_cast<int32_t>(past.runs.size());
   }
-  return near;
+  return past;
 }
 
 // Query i keeps the keys whose horizon is at most limits[i]. Neighbours with
@@ -98,24 +92,13 @@ std::vector<int64_t> LimitsOfLongs(std::vector<int64_t> horizons,
 
 }  // namespace
 
-void ShortenLongSets(int64_t local_radius, PatternRuns* runs) {
-  RunSetTable& l2l = runs->long_side.own.visible;
-  int32_t most = 0;
-  for (size_t i = 0; i < l2l.first.size(); ++i) {
-    most = std::max(most, l2l.last[i] - l2l.first[i]);
-  }
-  if (most > kShortSet) {
-    l2l = KeysOfWindow(l2l, local_radius, local_radius);
-  }
-}
-
 void RestrictToPast(int64_t local_radius, PatternRuns* runs) {
   RunSetTable& l2l = runs->long_side.own.visible;
   RunSetTable& l2g = runs->long_side.other.visible;
   RunSetTable& g2g = runs->global_side.own.visible;
   const std::vector<int64_t> horizons =
       Horizons(runs->global_side.other.visible);
-  l2l = KeysOfWindow(l2l, local_radius, /*after=*/0);
+  l2l = PastOfWindow(l2l, local_radius);
   l2g = UpTo(l2g, horizons, LimitsOfLongs(horizons, l2g.first.size()));
   g2g = UpTo(g2g, horizons, horizons);
 }
