@@ -222,7 +222,8 @@ TEST(OutputRowsTest, RefusesRowsThatAreNotThere) {
   EXPECT_NO_THROW(run(Rows({13})));
   EXPECT_THROW(run(Rows({14})), c10::Error);
   EXPECT_THROW(run(Rows({-1})), c10::Error);
-  EXPECT_THROW(run(torch::zeros({2}, torch::kInt32)), c10::Error);
+  EXPECT_NO_THROW(run(torch::zeros({2}, torch::kInt32)));
+  EXPECT_THROW(run(torch::zeros({2})), c10::Error);
   EXPECT_THROW(run(torch::zeros({1, 2}, torch::kInt64)), c10::Error);
 }
 
