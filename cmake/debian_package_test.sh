@@ -48,7 +48,7 @@ echo "$(chroot "$root" dpkg-query --show | wc -l) packages"
 rm -rf "$root/packages"
 cp -r "$packages" "$root/packages"
 
-# What runs in there; /proc is mounted for it alone.
+# The script that runs in there; /proc is mounted for it alone.
 cat >"$root/packages/test.sh" <<'END'
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
