@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tasks/classify/record.h"
+#include "tasks/glue/record.h"
 #include "tasks/squad/record.h"
 #include "tasks/wikihop/record.h"
 #include "tests/support/demo_predictor.h"
@@ -139,6 +140,27 @@ INSTANTIATE_TEST_SUITE_P(Tasks, PredictorOfTaskTest,
                          testing::Values("wikihop", "hotpotqa", "openkp", "nq",
                                          "classify", "glue", "squad"),
                          [](const auto& task) { return task.param; });
+
+// Rows of files say their task and their number; others need not.
+TEST(PredictorOfGlueTest, TakesTextsAlone) {
+  const TemporaryDirectory directory;
+  const Predictor predictor =
+      OpenOrFail(DemoCheckpoint("glue", directory.path()), {});
+  const auto of_json =
+      predictor.Predict(R"({"text": "the old town", "text_b": "a town"})");
+  ASSERT_TRUE(of_json.ok()) << of_json.status();
+  const auto of_struct = predictor.PredictStruct(
+      GlueRecord{.id = "0", .text = "the old town", .text_b = "a town"});
+  ASSERT_TRUE(of_struct.ok()) << of_struct.status();
+  EXPECT_EQ(of_struct->json, of_json->json);
+  const auto* const value = of_struct->As<GluePrediction>();
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(json::parse(of_json->json),
+            json({{"id", "0"}, {"label", value->label}}));
+  EXPECT_THAT(
+      predictor.Predict(R"({"text": "a", "task": "qqqq"})").status().ToString(),
+      HasSubstr("task"));
+}
 
 class PredictorTest : public testing::Test {
  protected:
