@@ -69,7 +69,10 @@ struct PredictorOptions {
 //
 // A copy shares the model, which is loaded once. All methods may be called from
 // any threads at the same time: the model runs in a thread of its own, on
-// batches of records that wait together and are about as long.
+// batches of records that wait together and are about as long. Logits depend on
+// the other examples of a batch by rounding alone: matrix products of other
+// sizes add in another order, in wide models, which shows in the logits of
+// "nbest" and the scores of nq.
 class Predictor {
  public:
   // Loads a checkpoint: a directory that fine-tuning wrote, of a checkpoint, or
