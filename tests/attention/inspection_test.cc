@@ -8,17 +8,16 @@
 
 #include "attention/inspection.h"
 
-#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "attention/global_local_attention.h"
 #include "tests/support/attention_stack.h"
+#include "tests/support/error_message.h"
 #include "tests/support/implementation_names.h"
 #include "tests/support/tensor_matchers.h"
 
@@ -31,15 +30,6 @@ constexpr double kTolerance = 1e-6;
 
 torch::Tensor Indices(const std::vector<int64_t>& indices) {
   return torch::tensor(indices, torch::kInt64);
-}
-
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 AttentionCase ACase(ResidualAttention residual) {

@@ -17,6 +17,7 @@
 
 #include "attention/dot_product_attention.h"
 #include "attention/softmax_pattern.h"
+#include "tests/support/error_message.h"
 #include "tests/support/exactness.h"
 #include "tests/support/run_masks.h"
 #include "tests/support/tensor_matchers.h"
@@ -42,15 +43,6 @@ void ExpectVisible(const SoftmaxPattern& pattern, const Sees& sees) {
   if (pattern.runs != nullptr) {
     ExpectRunsMatchMasks(pattern);
   }
-}
-
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "nothing was thrown";
 }
 
 const std::vector<std::pair<int64_t, int64_t>>& Sizes() {

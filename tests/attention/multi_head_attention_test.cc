@@ -15,7 +15,6 @@
 #include <torch/types.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <sstream>
@@ -23,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/error_message.h"
 #include "tests/support/exactness.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/tensor_matchers.h"
@@ -54,15 +54,6 @@ MultiHeadAttention Make(const MultiHeadAttentionOptions& options) {
     }
   }
   return attention;
-}
-
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "nothing was thrown";
 }
 
 // torch's module with the weights of ours, which are then leaves of its own.

@@ -10,7 +10,6 @@
 #include <torch/types.h>
 
 #include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "attention/global_local_attention.h"
 #include "attention/output_rows.h"
 #include "attention/pattern.h"
+#include "tests/support/error_message.h"
 #include "tests/support/run_masks.h"
 #include "tests/support/tensor_matchers.h"
 
@@ -29,15 +29,6 @@ constexpr int64_t kBatch = 3, kLong = 11, kGlobal = 4, kRadius = 2;
 constexpr AttentionImplementation kImplementations[] = {
     AttentionImplementation::kReference, AttentionImplementation::kBlocked,
     AttentionImplementation::kKernel};
-
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "nothing was thrown";
-}
 
 void ExpectRunsOfBothSides(const AttentionInputs& inputs) {
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {

@@ -6,12 +6,10 @@
 // tests/attention/inspection_test.cc compares one layer with the definition.
 
 #include <c10/core/InferenceMode.h>
-#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "base/bfloat16.h"
 #include "etc/bert_input.h"
 #include "etc/model.h"
+#include "tests/support/error_message.h"
 #include "tests/support/tensor_matchers.h"
 #include "tests/support/toy_model.h"
 
@@ -28,15 +27,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kLayers = 3;
-
-std::string MessageOf(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const c10::Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 EtcConfig Config(bool bert) {
   EtcConfig config = ToyConfig();
