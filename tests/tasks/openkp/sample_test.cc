@@ -51,14 +51,14 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(OpenkpSampleTest, HasItsKeyPhrasesInBoldInTheMainColumn) {
   for (const OpenkpRecord& record : records_) {
     const std::vector<std::string> keys = EtcKeyPhrases(record);
-    ASSERT_EQ(keys.size(), 3u) << record.url;
+    ASSERT_EQ(keys.size(), 3u) << record.id;
     const std::vector<PhraseText> texts = ElementTexts(record);
     for (size_t i = 0; i < texts.size(); ++i) {
       const OpenkpNode& node = record.elements[i].node;
       const bool is_key =
           !FindPhrases(keys, {texts[i]}, PhraseMatch::kWholeWords).empty();
       EXPECT_EQ(is_key, node.is_bold && node.x < 1000 && !node.in_heading)
-          << record.url << ": " << texts[i].text;
+          << record.id << ": " << texts[i].text;
     }
   }
 }
@@ -70,7 +70,7 @@ TEST_P(OpenkpSampleTest, HasAChanceOfLessThanAFifth) {
         [](const OpenkpElement& element) {
           return !element.node.in_heading && !element.node.is_inline;
         });
-    EXPECT_LT(3.0 / static_cast<double>(named), 0.2) << record.url;
+    EXPECT_LT(3.0 / static_cast<double>(named), 0.2) << record.id;
   }
 }
 
@@ -103,18 +103,18 @@ TEST_P(OpenkpSampleTest, HasAVocabularyForAllItsWords) {
     const OpenkpExample& example = *examples->at(0);
     EXPECT_THAT(example.long_token_ids,
                 testing::Not(testing::Contains((*tokenizer)->Id("[UNK]"))));
-    EXPECT_EQ(example.dropped_words, 0) << record.url;
-    EXPECT_EQ(example.labels.size(), 3u) << record.url;
+    EXPECT_EQ(example.dropped_words, 0) << record.id;
+    EXPECT_EQ(example.labels.size(), 3u) << record.id;
   }
 }
 
 TEST(OpenkpSampleFilesTest, ShareNoPage) {
   std::set<std::string> texts;
   for (const OpenkpRecord& record : ReadSample("train.jsonl")) {
-    EXPECT_TRUE(texts.insert(record.text).second) << record.url;
+    EXPECT_TRUE(texts.insert(record.text).second) << record.id;
   }
   for (const OpenkpRecord& record : ReadSample("dev.jsonl")) {
-    EXPECT_FALSE(texts.contains(record.text)) << record.url;
+    EXPECT_FALSE(texts.contains(record.text)) << record.id;
   }
 }
 
