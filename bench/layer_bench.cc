@@ -146,7 +146,7 @@ void WholeLayerBench(benchmark::State& state, LinearPrecision precision,
   const torch::AutoGradMode gradients(training);
   for (auto _ : state) {
     const EncoderState output = layer->forward(
-        input, attention, ResidualAttention::kOff, 0, ScoreStorage::kStore);
+        input, attention, ResidualAttention::kOff, ScoreStorage::kStore);
     benchmark::DoNotOptimize(output.long_states.data_ptr());
     if (training) {
       torch::autograd::backward(

@@ -32,7 +32,7 @@ int main() {
   const torch::Tensor global_input = torch::randn({2, 8, 64});
   const auto layer = attention(long_input, global_input, inputs, carried);
   std::cout << "output " << layer.long_output.sizes() << "\n"
-            << "carried l2l scores " << layer.scores.l2l.sizes() << "\n";
+            << "carried l2l scores " << layer.scores.l2l->sizes() << "\n";
 
   long_input[1].slice(0, 200).fill_(1000);  // The padding of document 1.
   const auto again = attention(long_input, global_input, inputs, carried);
