@@ -3,8 +3,8 @@
 // on.
 //
 // Prints:
-//   {"id":"first","label":"..."probabilities":{"..."}}
-//   {"id":"second","label":"..."probabilities":{"..."}}
+//   {"id":"first","label":"...","probabilities":{...}}
+//   {"id":"second","label":"...","probabilities":{...}}
 #include <iostream>
 #include <string>
 
