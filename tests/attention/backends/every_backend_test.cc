@@ -168,7 +168,8 @@ TEST_P(EveryBackendTest, MatchesReferenceAtScoresOfABillion) {
       }
       if (exact.previous.defined()) {
         exact.previous = {.own = exact.previous.own->to(torch::kFloat64),
-                          .other = exact.previous.other->to(torch::kFloat64)};
+                          .other = exact.previous.other->to(torch::kFloat64),
+                          .layers = exact.previous.layers};
       }
       const SparseAttentionOutput actual = Run(input);
       const SparseAttentionOutput expected =
