@@ -19,6 +19,7 @@
 
 namespace etc {
 
+// Sizes of a module, and its relative positions and dropout.
 struct MultiHeadAttentionOptions {
   // Features of a query token, and of an output.
   int64_t hidden_size = 768;
@@ -45,6 +46,7 @@ struct CarriedKeyScores {
   ScoreStorage storage = ScoreStorage::kStore;
 };
 
+// The queries behind the output projection, and the scores.
 struct MultiHeadAttentionOutput {
   torch::Tensor output;      // [B, T, hidden_size]
   ResidualKeyScores scores;  // for the layer above; undefined with kOff

@@ -42,9 +42,9 @@ enum class ResidualAttention { kOff, kSum, kMean };
 // pass.
 enum class ScoreStorage { kStore, kReverse, kRecompute };
 
+class ScoreBuffer;
 // Scores in a buffer, after `layers` layers, of which the last was the
 // `pass`-th that the buffer has seen; null: in tensors of their own.
-class ScoreBuffer;
 struct LiveScores {
   std::shared_ptr<ScoreBuffer> buffer;
   int64_t layers = 0;

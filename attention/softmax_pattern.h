@@ -78,12 +78,13 @@ SoftmaxPattern AllKeysPattern(const KeyPatternOptions& options);
 // Query i sees the keys [0, i]: a decoder.
 SoftmaxPattern CausalPattern(const KeyPatternOptions& options);
 
-// Query i sees the keys [i - before, i + after], of those there are: local
-// attention; with `after` = 0, windowed causal attention.
+// Keys on both sides of a query.
 struct KeyWindow {
   int64_t before = 0;
   int64_t after = 0;
 };
+// Query i sees the keys [i - before, i + after], of those there are: local
+// attention; with `after` = 0, windowed causal attention.
 SoftmaxPattern WindowPattern(const KeyPatternOptions& options,
                              const KeyWindow& window);
 

@@ -16,6 +16,7 @@
 
 namespace etc {
 
+// Settings of a Predictor besides its checkpoint.
 struct PredictorOptions {
   // The task that the checkpoint should be of, by its name in a configuration
   // ("classify"); empty: any but pre-training.

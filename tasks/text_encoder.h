@@ -26,6 +26,7 @@ namespace etc {
 //   etc::EtcModel encoder = loaded->encoder;
 //   const etc::EtcOutput output = encoder(texts->input);
 
+// Choices for the weights that LoadEncoder reads.
 struct LoadEncoderOptions {
   // True to lift BERT and RoBERTa to ETC, as `init` of a configuration does:
   // parameters that BERT lacks are then random, from LibTorch's generator.
@@ -92,6 +93,7 @@ struct EncodedText {
   int64_t dropped_sentences = 0;
 };
 
+// Texts as the encoder reads them, in one batch.
 struct EncodedTexts {
   // Row b is text b, padded to the longest (AttentionPattern for each row: no
   // token sees padding, and a row costs its own length). On the encoder's

@@ -24,6 +24,7 @@ struct NqSpan {
   friend bool operator==(const NqSpan&, const NqSpan&) = default;
 };
 
+// Answers of annotators that are no span.
 enum class NqYesNo { kNone, kYes, kNo };
 
 // The annotation of one annotator.

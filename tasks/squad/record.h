@@ -40,6 +40,7 @@ struct SquadCandidate {
   double score() const { return start_logit + end_logit; }
 };
 
+// An answer, and those that came close.
 struct SquadPrediction {
   std::string text;
   // The best first; empty where only the text is known.

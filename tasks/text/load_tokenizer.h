@@ -45,6 +45,7 @@ struct SpecialIds {
   int32_t mask = -1;
 };
 
+// The special ids of a tokenizer, by the names of its pieces.
 SpecialIds FindSpecialIds(const Tokenizer& tokenizer);
 
 }  // namespace etc
