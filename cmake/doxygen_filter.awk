@@ -56,6 +56,9 @@ function keep(    i) {
   count = 0
 }
 
+# Marks for clang-tidy are not for readers.
+{ sub(/ *\/\/ NOLINT.*$/, "") }
+
 # A line that is a comment alone; below one behind a member it goes on.
 /^[ \t]*\/\// {
   text = $0
