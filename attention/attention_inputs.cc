@@ -282,7 +282,7 @@ struct AttentionInputs::BatchRuns {
 // The inputs as given, and their completed form for the sizes of the last call.
 struct AttentionInputs::Cache {
   ExplicitInputs given;
-  // Of Padded and Packed, [B, L] and [B, G] int32; negative: padding.
+  // Documents of Padded and Packed, [B, L] and [B, G] int32; negative: padding.
   torch::Tensor long_documents, global_documents;
   bool has_documents() const {
     return long_documents.defined() || global_documents.defined();

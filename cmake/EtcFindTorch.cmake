@@ -62,7 +62,7 @@ if(NOT EXISTS "${etc_torch_prefix}/lib/libkineto.a")
   set(kineto_LIBRARY torch CACHE INTERNAL "Not a library of its own")
 endif()
 
-# What an earlier configuration found may be another LibTorch's.
+# An earlier configuration may have found another LibTorch.
 foreach(variable IN ITEMS
     Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY)
   unset(${variable} CACHE)

@@ -46,7 +46,7 @@ endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
-# Where modules are installed, from the prefix.
+# The directory of modules, from the prefix.
 set(ETC_MODULE_DIR "${CMAKE_INSTALL_LIBDIR}/realetc")
 
 # etc_precompiled_header(<target> <deps> <header>...)
@@ -98,7 +98,7 @@ if(ETC_BUILD_TESTS)
   target_compile_options(etc_torch_test_pch PRIVATE ${etc_test_options})
 endif()
 
-# What libraries and programs have in common.
+# Settings that libraries and programs have in common.
 function(etc_set_up_target target torch)
   target_link_libraries(${target} PRIVATE
     $<BUILD_INTERFACE:etc_build_options> $<BUILD_INTERFACE:etc_sanitizers>)
@@ -165,8 +165,8 @@ function(etc_add_library name torch sources deps)
   set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
 endfunction()
 
-# Where several files are compiled as one (CMAKE_UNITY_BUILD), those that Highway
-# compiles once for each instruction set stay alone; they get `options` as well.
+# Leaves files that Highway compiles once for each instruction set alone where
+# others are compiled as one (CMAKE_UNITY_BUILD); they get `options` as well.
 function(etc_compile_each_target_apart sources options)
   foreach(source IN LISTS sources)
     file(STRINGS "${source}" each_target REGEX "hwy/foreach_target.h"

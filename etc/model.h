@@ -44,9 +44,9 @@ struct Inspection {
   // scores are wanted.
   std::vector<int64_t> probabilities_of;
   std::vector<int64_t> scores_of;
-  // Of these layers: indices of heads, empty for all; and rows b * length + t
-  // of each stream, undefined for all tokens, whether or not their outputs are
-  // computed (EtcInput::outputs).
+  // The part of these layers: indices of heads, empty for all; and rows b *
+  // length + t of each stream, undefined for all tokens, also of those whose
+  // outputs are not computed (EtcInput::outputs).
   std::vector<int64_t> heads;
   OutputRows rows;
 };

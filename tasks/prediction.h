@@ -19,7 +19,7 @@ struct TruncatedPart {
   bool operator==(const TruncatedPart&) const = default;
 };
 
-// Those of `parts` with a count.
+// Returns the parts of which there are any.
 inline std::vector<TruncatedPart> PartsOf(std::vector<TruncatedPart> parts) {
   std::erase_if(parts,
                 [](const TruncatedPart& part) { return part.count < 1; });

@@ -46,7 +46,7 @@ struct LoadedEncoder {
   std::string path;
   // In evaluation mode.
   EtcModel encoder = nullptr;
-  // That of `encoder`.
+  // The configuration of `encoder`.
   EtcConfig config;
   // Not null.
   std::shared_ptr<const Tokenizer> tokenizer;
@@ -87,7 +87,7 @@ struct EncodedText {
   // the text, 1 + s is that of sentence s; pieces from there on have global
   // token 0 alone.
   std::vector<int32_t> sentences;
-  // Where the text is longer than the model: the pieces cut off at its end, and
+  // The pieces cut off at the end of a text that is longer than the model, and
   // the sentences before them for which there was no global token.
   int64_t cut_pieces = 0;
   int64_t dropped_sentences = 0;

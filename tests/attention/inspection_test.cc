@@ -169,7 +169,7 @@ TEST(InspectionRowsTest, ChosenHeadsAndRowsAreThoseOfAll) {
     const SoftmaxView all = InspectAttention(input, {.scores = true});
     EXPECT_FALSE(all.carried_scores.defined());
     const int64_t length = input.pattern.queries;
-    // Of both examples, in no order, one twice.
+    // Rows of both examples, in no order, one twice.
     const torch::Tensor rows =
         Indices({length + 2, 0, length - 1, 2 * length - 1, 0});
     const torch::Tensor heads = Indices({2, 0});

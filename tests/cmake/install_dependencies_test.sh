@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
 
-# What a case has on its PATH: the stand-ins and these.
+# Programs on the PATH of a case: the stand-ins and these.
 mkdir "$work/tools"
 for tool in bash cat env grep mktemp readlink rm uname; do
   ln -s "$(command -v "$tool")" "$work/tools/$tool"

@@ -53,7 +53,7 @@ run(${CMAKE_COMMAND} "-DPROGRAM=${WORK_DIR}/by_pkg_config"
   -P "${examples}/run_example.cmake")
 run("${WORK_DIR}/prefix/bin/realetc" --help)
 
-# What a package says when it cannot be used: to a project with another LibTorch,
+# The message of a package that cannot be used: to a project with another LibTorch,
 # and to a program without a module.
 function(expect_mistake expected)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code

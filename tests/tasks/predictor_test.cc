@@ -57,7 +57,7 @@ Files FilesOfPredict(const std::string& checkpoint, const std::string& data) {
           .more = run->evaluation.predictions->MoreFiles()};
 }
 
-// Those of the predictions that there are.
+// The predictions without those that are errors.
 std::vector<RecordPrediction> AllOk(
     const std::vector<absl::StatusOr<RecordPrediction>>& predictions) {
   std::vector<RecordPrediction> ok;
