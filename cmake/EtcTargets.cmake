@@ -9,7 +9,7 @@ target_compile_options(etc_build_options INTERFACE
   -ffp-contract=off
   -fPIC -Wall -Wextra -Wpedantic
   # Not where files are compiled as one, as each may say `using json`.
-  $<$<NOT:$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wshadow>
+  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>
   -Wnon-virtual-dtor -Wcast-qual
   # Structs of options are made with designated initialisers that name only
   # what differs from the defaults.
@@ -293,9 +293,6 @@ function(etc_tests program)
   etc_add_test_program(${target} "${path}" "${arg_TORCH}" "${sources}" "")
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD "${ETC_UNITY_TESTS}" UNITY_BUILD_BATCH_SIZE 6)
-  if(ETC_UNITY_TESTS)
-    target_compile_options(${target} PRIVATE -Wno-shadow)
-  endif()
   set_source_files_properties(${arg_APART} PROPERTIES
     SKIP_UNITY_BUILD_INCLUSION ON)
   etc_compile_each_target_apart("${sources}" "")
