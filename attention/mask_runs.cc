@@ -40,6 +40,9 @@ int64_t RunsOfExample(const torch::Tensor& mask, int64_t radius,
   const int64_t keys = radius < 0 ? columns : queries;
   const bool* const rows = mask.data_ptr<bool>();
   *table = EmptySets(queries);
+  if (columns == 0) {
+    return -1;  // without a key there is no row to point to
+  }
   for (int64_t i = 0; i < queries; ++i) {
     const auto query = static_cast<size_t>(i);
     const bool* const row = rows + i * mask.stride(0);
