@@ -152,9 +152,16 @@ class Transformers:
         torch.set_num_threads(arguments.threads)
         self.pipeline = transformers.pipeline(
             "text-classification", model=model,
-            tokenizer=transformers.BertTokenizerFast(
-                vocab_file=os.path.join(tokenizer, "vocab.txt")))
+            tokenizer=transformers.AutoTokenizer.from_pretrained(tokenizer))
+        self.length = arguments.length
         self.in_flight = arguments.in_flight
+
+    def check(self, text):
+        """Whether it reads the words of a text: releases differ in tokenizers."""
+        tokenizer = self.pipeline.tokenizer
+        ids = tokenizer(text)["input_ids"]
+        if len(ids) != self.length or tokenizer.unk_token_id in ids:
+            sys.exit("predictor: transformers' tokenizer does not know the texts")
 
     def predict(self, text):
         return self.pipeline(text)[0]["label"]
@@ -217,6 +224,7 @@ def main():
     run, exported = make_checkpoint(model, texts, arguments.length,
                                     arguments.out)
     systems = [Realetc(run, arguments), Transformers(exported, model, arguments)]
+    systems[1].check(texts[0])
     alone, together, labels = measure(systems, texts)
     for system in systems:
         system.close()
