@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   }
   const c10::InferenceMode no_gradients;
   etc::EtcModel encoder = loaded->encoder;
-  // Of each text the first global token, which sees all of it: [B, H].
+  // The first global token of each text, which sees all of it: [B, H].
   const torch::Tensor vectors =
       encoder(encoded->input).global_output.select(1, 0);
   const torch::Tensor similarities =
