@@ -14,6 +14,9 @@ target_compile_options(etc_build_options INTERFACE
   # Structs of options are made with designated initialisers that name only
   # what differs from the defaults.
   -Wno-missing-field-initializers
+  # g++ collects garbage from 1 GB on, not from 128 MB: a tenth of its time, for
+  # a tenth more memory.
+  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1048576>
   $<$<BOOL:${ETC_WARNINGS_AS_ERRORS}>:-Werror>)
 
 # Some 250 tests link in a third of the time by it.
@@ -82,12 +85,9 @@ set(etc_common_deps absl::statusor absl::strings nlohmann_json::nlohmann_json)
 etc_precompiled_header(etc_core_pch "etc_sanitizers;${etc_common_deps}"
   ${etc_common_headers})
 
-# Tests: what nearly all of them include, and half the optimisation (none with
-# sanitizers), which together halve the time to build them.
-set(etc_test_options $<$<CONFIG:Release>:-O1>)
-if(ETC_SANITIZE)
-  set(etc_test_options -O0)
-endif()
+# Tests: what nearly all of them include, and no optimisation, which together
+# more than halve the time to build them. What they test is optimised.
+set(etc_test_options -O0)
 set(etc_test_headers <gmock/gmock.h> <gtest/gtest.h> ${etc_common_headers})
 if(ETC_BUILD_TESTS)
   set(deps etc_test_sanitizers GTest::gmock ${etc_common_deps})
