@@ -9,6 +9,7 @@
 //
 //   attention/global_local_attention.h  a layer's attention
 //   attention/pattern.h                 who attends to whom in a document
+//   attention/residual_attention.h      modes of residual scores
 //   attention/residual_scores.h         scores that layers carry
 //   etc/model.h, etc/config.h           the encoder, its configuration
 //   etc/weights/convert.h               weights of other projects
@@ -30,6 +31,7 @@
 #include "attention/output_rows.h"
 #include "attention/pattern.h"
 #include "attention/pattern_builders.h"
+#include "attention/residual_attention.h"
 #include "attention/residual_scores.h"
 #include "attention/softmax_pattern.h"
 #include "attention/sparse_attention.h"

@@ -47,6 +47,27 @@ struct AttentionOperands {
   }
 };
 
+// The factors of carried scores in the logits of ResidualAttention::kGate, one
+// for each head: [N]. Both are defined, or neither.
+struct ResidualGates {
+  torch::Tensor own;
+  torch::Tensor other;
+
+  bool defined() const { return own.defined(); }
+
+  // Calls function(tensor) for both, defined or not.
+  template <typename Function>
+  void ForEachTensor(const Function& function) {
+    function(own);
+    function(other);
+  }
+  template <typename Function>
+  void ForEachTensor(const Function& function) const {
+    function(own);
+    function(other);
+  }
+};
+
 // Numbers for each query and key of both blocks: scores, their gradients, or
 // factors of dropout. Both tensors are defined, or neither.
 struct ScorePair {

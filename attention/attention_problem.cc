@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <cmath>
+
 #include "attention/dropout_factors.h"
 #include "attention/pattern.h"
 #include "attention/sparse_attention.h"
@@ -78,6 +80,40 @@ void CheckScores(const ScorePair& scores, const AttentionProblem& problem,
   }
 }
 
+// Sets the factors of the input's residual mode.
+void SetResidual(const SparseAttentionInput& input, AttentionProblem* problem) {
+  const int64_t below = input.previous.layers;
+  const ResidualGates& gates = input.gates;
+  TORCH_CHECK(gates.own.defined() == gates.other.defined(),
+              "gates should be defined for both blocks, or neither");
+  TORCH_CHECK(input.residual == ResidualAttention::kGate || !gates.defined(),
+              "gates are given, but residual attention is not kGate");
+  if (input.residual == ResidualAttention::kMean) {
+    problem->divisor = static_cast<double>(below + 1);
+  } else if (input.residual == ResidualAttention::kDecay) {
+    TORCH_CHECK(input.decay > 0.0 && input.decay < 1.0,
+                "decay should be above 0 and below 1, but is ", input.decay);
+    problem->divisor = std::pow(input.decay, -static_cast<double>(below));
+    TORCH_CHECK(problem->divisor < kLargestDecayFactor, "a decay of ",
+                input.decay, " is too small for ", below + 1,
+                " layers: 1 / decay^", below, " should be below ",
+                kLargestDecayFactor, ", but is ", problem->divisor);
+    problem->score_factor = (1.0 - input.decay) * problem->divisor;
+  } else if (input.residual == ResidualAttention::kGate &&
+             problem->previous.defined()) {
+    TORCH_CHECK(gates.defined(),
+                "with kGate, carried scores need gates, but there are none");
+    const int64_t heads = problem->operands.query.size(1);
+    gates.ForEachTensor([&](const torch::Tensor& gate) {
+      CheckFloating(gate, "a gate");
+      CheckSameDevice(gate, "a gate", problem->operands.query, "the queries");
+    });
+    ETC_CHECK_SHAPE(gates.own, {heads});
+    ETC_CHECK_SHAPE(gates.other, {heads});
+    problem->gates = gates;
+  }
+}
+
 }  // namespace
 
 AttentionSizes::AttentionSizes(const AttentionProblem& problem)
@@ -114,9 +150,7 @@ AttentionProblem MakeAttentionProblem(const SparseAttentionInput& input) {
     problem.operands.relative = {};
   }
   problem.previous = previous;
-  if (input.residual == ResidualAttention::kMean) {
-    problem.divisor = static_cast<double>(input.previous.layers + 1);
-  }
+  SetResidual(input, &problem);
   problem.dropout = input.dropout;
   problem.dropout_factors = input.dropout_factors;
   return problem;

@@ -22,8 +22,13 @@ struct AttentionProblem {
   // The output tensors of a fused backend for carried scores: may be
   // `previous`, otherwise does not overlap it. The reference makes new tensors.
   ScorePair carried;
-  // The carried sum is divided by this for the softmax.
+  // ResidualAttention's a, b and c (attention/residual_attention.h): own scores
+  // have the factor c, and the sum is divided by `divisor` for the softmax; or,
+  // where there are gates, these are the factors of the previous scores, and
+  // both others 1. Gates are defined only if `previous` is.
+  double score_factor = 1.0;
   double divisor = 1.0;
+  ResidualGates gates;
   // Probability of dropping an attention weight. A fused backend drops those
   // that base/random.h says, with this seed; the reference draws its own,
   // unless the factors are given.

@@ -37,6 +37,11 @@ SparseAttentionInput WithoutOwnKeys(const DotProductAttentionInput& input) {
                     .other = input.previous.sum};
   }
   out.previous.layers = input.previous.layers;
+  if (input.gate.defined()) {
+    out.gates = {.own = torch::zeros_like(input.gate.detach()),
+                 .other = input.gate};
+  }
+  out.decay = input.decay;
   out.storage = input.storage;
   out.dropout = input.dropout;
   out.dropout_factors = {.own = NoKeys(input.dropout_factors),

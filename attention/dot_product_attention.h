@@ -35,6 +35,10 @@ struct DotProductAttentionInput {
   ResidualAttention residual = ResidualAttention::kOff;
   // Scores of the layer below.
   ResidualKeyScores previous;
+  // [N], of kGate: needed where there are previous scores.
+  torch::Tensor gate;
+  // Of kDecay: beta (SparseAttentionInput).
+  double decay = kDefaultResidualDecay;
   ScoreStorage storage = ScoreStorage::kStore;
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.
@@ -57,8 +61,9 @@ struct DotProductAttentionOutput {
 //   scores  = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
 //   context = dropout(softmax over visible keys of (scores / divisor)) . v
 //
-// A query that sees no key has context 0. Differentiable in query, key, value,
-// relative table and previous scores. Throws c10::Error as SparseAttention
+// but for kDecay and kGate (attention/residual_attention.h). A query that sees
+// no key has context 0. Differentiable in query, key, value, relative table,
+// gate and previous scores. Throws c10::Error as SparseAttention
 // does.
 DotProductAttentionOutput DotProductAttention(
     const DotProductAttentionInput& input,

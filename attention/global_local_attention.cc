@@ -74,6 +74,14 @@ torch::Tensor NoHeads(const LinearInput& input,
       {input.value.size(0), options.num_heads, 0, options.head_size});
 }
 
+// Gates of both blocks. Those of a block without keys need not exist.
+ResidualGates GatesOf(ResidualGates gates) {
+  if (gates.own.defined() && !gates.other.defined()) {
+    gates.other = torch::zeros_like(gates.own);
+  }
+  return gates;
+}
+
 // The output for a side without queries.
 SparseAttentionOutput WithoutQueries(const SparseAttentionInput& input) {
   const torch::Tensor& query = input.operands.query;
@@ -133,6 +141,22 @@ GlobalLocalAttentionImpl::GlobalLocalAttentionImpl(
           name, RelativePositions(options_.relative_vocab_size,
                                   options_.num_heads, options_.head_size));
     }
+  }
+  if (options_.residual_gate_init.has_value()) {
+    RegisterGates();
+  }
+}
+
+void GlobalLocalAttentionImpl::RegisterGates() {
+  const auto add = [&](const char* name) {
+    return register_parameter(
+        name, torch::full({options_.num_heads}, *options_.residual_gate_init,
+                          torch::kFloat32));
+  };
+  global_.gates.own = add("g2g_gate");
+  if (options_.has_long_tokens) {
+    global_.gates.other = add("g2l_gate");
+    long_.gates = {.own = add("l2l_gate"), .other = add("l2g_gate")};
   }
 }
 
@@ -296,6 +320,10 @@ SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
       .previous = {.own = is_long ? previous.l2l : previous.g2g,
                    .other = is_long ? previous.l2g : previous.g2l,
                    .layers = previous.layers},
+      .gates = carried.mode == ResidualAttention::kGate
+                   ? GatesOf(is_long ? long_.gates : global_.gates)
+                   : ResidualGates(),
+      .decay = carried.decay,
       .storage = carried.storage};
 }
 

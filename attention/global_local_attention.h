@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "attention/attention_inputs.h"
@@ -75,6 +76,9 @@ struct GlobalLocalAttentionOptions {
   // projections is multiplied by the second.
   double initializer_range = 0.02;
   double output_initializer_factor = 1.0;
+  // The layer has gates, for ResidualAttention::kGate, that begin with this
+  // value. Not for the first layer of a stack, to which nothing is carried.
+  std::optional<double> residual_gate_init = std::nullopt;
   AttentionImplementation implementation = AttentionImplementation::kAuto;
 };
 
@@ -83,6 +87,8 @@ struct CarriedScores {
   ResidualAttention mode = ResidualAttention::kOff;
   ResidualScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
+  // Of kDecay: beta.
+  double decay = kDefaultResidualDecay;
 };
 
 // Both streams behind their output projections, and the scores.
@@ -100,7 +106,9 @@ struct GlobalLocalAttentionOutput {
 //
 // Both streams are projected from the layer's input. Each softmax has one pair
 // of relative tables for its two blocks. Shared projections are registered
-// once, under the name of the long stream's.
+// once, under the name of the long stream's. Gates are parameters [num_heads]
+// `g2g_gate` and, with long tokens, `g2l_gate`, `l2g_gate` and `l2l_gate`.
+// There are none unless asked for, so that parameters are those of ETC.
 //
 // Throws c10::Error on options that contradict each other.
 class GlobalLocalAttentionImpl : public torch::nn::Module {
@@ -108,7 +116,8 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   explicit GlobalLocalAttentionImpl(const GlobalLocalAttentionOptions& options);
 
   // Inputs [B, L, long_hidden_size] and [B, G, global_hidden_size]; L, G >= 0.
-  // Throws c10::Error if shapes, dtypes or devices disagree.
+  // Throws c10::Error if shapes, dtypes or devices disagree, and with kGate for
+  // carried scores that meet a layer without gates.
   GlobalLocalAttentionOutput forward(const torch::Tensor& long_input,
                                      const torch::Tensor& global_input,
                                      const AttentionInputs& attention,
@@ -155,6 +164,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
     torch::nn::Linear other_key = nullptr, other_value = nullptr;
     torch::nn::Linear output = nullptr;
     RelativePositions relative = nullptr;
+    ResidualGates gates;
   };
   // Keys and values that the queries of one side see, [B, N, length, d] each.
   struct KeysAndValues {
@@ -165,6 +175,7 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
   };
 
   void RegisterProjections();
+  void RegisterGates();
   // Throws c10::Error unless the streams are as the layer takes them.
   void CheckInputs(const torch::Tensor& long_input,
                    const torch::Tensor& global_input) const;

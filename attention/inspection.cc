@@ -10,6 +10,7 @@
 #include "attention/attention_problem.h"
 #include "attention/backends/reference/dense_attention.h"
 #include "attention/backends/reference/own_columns.h"
+#include "attention/backends/reference/reference_backend.h"
 #include "attention/row_visibility.h"
 #include "base/to_device.h"
 
@@ -90,6 +91,9 @@ class Inspector {
     if (table.embedding.defined()) {
       relative_ = {.embedding = OfHeads(table.embedding, 1),
                    .bias = OfHeads(table.bias, 1)};
+    }
+    if (problem.gates.defined()) {
+      gates_ = OfHeads(GatesOfKeys(problem), 0);
     }
     if (problem.pattern.runs == nullptr) {
       masks_ = problem.pattern.masks(device_);
@@ -210,7 +214,20 @@ class Inspector {
         .relative_ids =
             visible.ids.defined() ? visible.ids.unsqueeze(0) : torch::Tensor(),
         .relative = relative_,
-        .divisor = problem_.divisor};
+        .previous =
+            problem_.previous.defined()
+                ? torch::cat({columns.ToDense(rows_of(problem_.previous.own)),
+                              rows_of(problem_.previous.other)},
+                             -1)
+                : torch::Tensor(),
+        .score_factor = problem_.score_factor,
+        .divisor = problem_.divisor,
+        .gates = gates_.defined()
+                     ? torch::cat({gates_.narrow(1, own_begin, own_count),
+                                   gates_.narrow(1, sizes_.own_keys,
+                                                 sizes_.other_keys)},
+                                  1)
+                     : torch::Tensor()};
     const torch::Tensor hidden = input.mask.logical_not().unsqueeze(1);
     const torch::Tensor places = ToDevice(block.places, device_);
     // `numbers` is [1, H, n, own + other keys].
@@ -226,17 +243,13 @@ class Inspector {
                 rows.narrow(-1, own_count, sizes_.other_keys).transpose(0, 1));
       }
     };
-    torch::Tensor scores = DenseScores(input);
-    put(scores, view_.new_scores);
-    if (problem_.previous.defined()) {
-      const torch::Tensor previous =
-          torch::cat({columns.ToDense(rows_of(problem_.previous.own)),
-                      rows_of(problem_.previous.other)},
-                     -1);
-      put(previous, view_.carried_scores);
-      scores = scores + previous;
+    const torch::Tensor own_scores = DenseScores(input);
+    put(own_scores, view_.new_scores);
+    if (input.previous.defined()) {
+      put(input.previous, view_.carried_scores);
     }
-    put(DenseProbabilities(input, scores), view_.probabilities);
+    put(DenseProbabilities(input, DenseLogitsOf(input, own_scores).logits),
+        view_.probabilities);
   }
 
   const AttentionProblem& problem_;
@@ -247,7 +260,8 @@ class Inspector {
   const bool has_rows_;
   const torch::Tensor rows_;
   RelativeTable relative_;
-  SoftmaxMasks masks_;  // where there are no runs
+  torch::Tensor gates_;  // [H, own + other keys]; undefined without gates
+  SoftmaxMasks masks_;   // where there are no runs
   int64_t example_ = -1;
   torch::Tensor own_key_, other_key_;
   SoftmaxView view_;

@@ -34,11 +34,12 @@ struct SoftmaxView {
   // it sees nothing.
   ScorePair probabilities;
   // Scores of this layer alone, (q . k + q . E[id] + bias[id]) /
-  // sqrt(head_dim), in every residual mode. Here and below 0 for pairs that do
-  // not see each other.
+  // sqrt(head_dim), in every residual mode: without kDecay's factor. Here and
+  // below 0 for pairs that do not see each other.
   ScorePair new_scores;
   // Sum of the scores of the layers below; also undefined if nothing is
-  // carried. The layer carries this + `new_scores`.
+  // carried. The layer carries this + `new_scores` (kDecay: times their
+  // factor).
   ScorePair carried_scores;
 };
 

@@ -93,6 +93,11 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(
         RelativePositions(RelativeVocabSize(options_.relative_pos_max_distance),
                           options_.num_heads, options_.head_size));
   }
+  if (options_.residual_gate_init.has_value()) {
+    gate_ = register_parameter(
+        "gate", torch::full({options_.num_heads}, *options_.residual_gate_init,
+                            torch::kFloat32));
+  }
 }
 
 std::shared_ptr<torch::nn::Module> MultiHeadAttentionImpl::clone(
@@ -161,6 +166,9 @@ MultiHeadAttentionOutput MultiHeadAttentionImpl::forward(
        .relative = relative_.is_empty() ? RelativeTable() : relative_->table(),
        .residual = carried.mode,
        .previous = carried.previous,
+       .gate =
+           carried.mode == ResidualAttention::kGate ? gate_ : torch::Tensor(),
+       .decay = carried.decay,
        .storage = carried.storage,
        .dropout = is_training() ? options_.dropout : 0.0},
       options_.implementation);

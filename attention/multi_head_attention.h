@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "attention/dot_product_attention.h"
@@ -36,6 +37,8 @@ struct MultiHeadAttentionOptions {
   double dropout = 0.1;
   // Standard deviation of the truncated normal for kernels.
   double initializer_range = 0.02;
+  // As in GlobalLocalAttentionOptions.
+  std::optional<double> residual_gate_init = std::nullopt;
   AttentionImplementation implementation = AttentionImplementation::kAuto;
 };
 
@@ -44,6 +47,8 @@ struct CarriedKeyScores {
   ResidualAttention mode = ResidualAttention::kOff;
   ResidualKeyScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
+  // Of kDecay: beta.
+  double decay = kDefaultResidualDecay;
 };
 
 // The queries behind the output projection, and the scores.
@@ -65,7 +70,8 @@ struct MultiHeadAttentionOutput {
 // torch::nn::MultiheadAttention does, batch first. A query that sees no key has
 // a context of 0 (torch: NaN), and its output is the bias.
 //
-// Modules `query`, `key`, `value`, `output` (linear layers) and `relative`.
+// Modules `query`, `key`, `value`, `output` (linear layers) and `relative`;
+// parameter `gate` [num_heads] if that is asked for.
 // Throws c10::Error on options that contradict each other.
 class MultiHeadAttentionImpl : public torch::nn::Module {
  public:
@@ -76,7 +82,8 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   // layer (AllKeysPattern, CausalPattern, ...; attention/softmax_pattern.h); by
   // default every query sees every key. True in its masks means allowed, unlike
   // in torch's key_padding_mask. Throws c10::Error if shapes, dtypes, devices
-  // or distances disagree.
+  // or distances disagree, and with kGate for carried scores that meet a layer
+  // without a gate.
   MultiHeadAttentionOutput forward(const torch::Tensor& query,
                                    const torch::Tensor& key,
                                    const torch::Tensor& value,
@@ -113,6 +120,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   torch::nn::Linear query_ = nullptr, key_ = nullptr, value_ = nullptr;
   torch::nn::Linear output_ = nullptr;
   RelativePositions relative_ = nullptr;
+  torch::Tensor gate_;
 };
 TORCH_MODULE(MultiHeadAttention);
 

@@ -7,19 +7,9 @@
 #include <memory>
 #include <utility>
 
-namespace etc {
+#include "attention/residual_attention.h"
 
-// Modes in which the attention scores of the layers below enter a layer's
-// softmax (RealFormer, He et al. 2021; doc/model.md 10). With s_n the scaled
-// score of layer n = 0, 1, ... and S_n = s_n + S_{n-1} the sum carried to layer
-// n + 1:
-//
-//   kOff   softmax(s_n)            nothing is carried
-//   kSum   softmax(S_n)
-//   kMean  softmax(S_n / (n + 1))  the sum is carried, undivided
-//
-// No mode has parameters, so a checkpoint trained with one loads with another.
-enum class ResidualAttention { kOff, kSum, kMean };
+namespace etc {
 
 // Storage of the layers' scores, where a fused backend computes them (the
 // reference always stores):
@@ -30,7 +20,8 @@ enum class ResidualAttention { kOff, kSum, kMean };
 //               them: S_{n-1} = S_n - s_n. Exact up to rounding, about 1e-7 of
 //               the largest score over 24 layers: gradients are off by 1e-6 of
 //               their size where scores stay below 10, 1e-5 where they reach
-//               170, 3e-4 at 3,400
+//               170, 3e-4 at 3,400 (kGate: in every storage, since its backward
+//               pass finds R = S - s by the same subtraction)
 //   kRecompute  one buffer; before the backward pass of layer n it is filled
 //               anew from the queries and keys of layers 0 to n: the same bits
 //               as kStore, at a cost that grows with the square of the depth
@@ -93,10 +84,10 @@ struct ResidualPair {
 
 // The scores that one layer carries to the next, one tensor for each block,
 // each (q . k + q . E[id] + bias[id]) / sqrt(head_dim) summed over the layers
-// so far: never masked, never divided. Undefined tensors mean zeros: nothing
-// carried yet. Those of pairs that may not see each other are unspecified, but
-// finite: no result depends on them. From plain tensors the next layer begins a
-// buffer of its own.
+// so far (kDecay: times its factor c of each layer): never masked, never
+// divided. Undefined tensors mean zeros: nothing carried yet. Those of pairs
+// that may not see each other are unspecified, but finite: no result depends on
+// them. From plain tensors the next layer begins a buffer of its own.
 //
 // With B batch, N heads, L long length, G global length and W = 2r + 1:
 struct ResidualScores {
@@ -106,8 +97,8 @@ struct ResidualScores {
   // [B, N, L, W]; column w of row i is key i + w - r. Where that key lies
   // outside of the sequence the value is 0.
   ScoreTensor l2l;
-  // Layers whose scores are in the sum, by which kMean knows its divisor: 0 if
-  // the tensors are undefined, else at least 1.
+  // Layers whose scores are in the sum, by which kMean and kDecay know their
+  // factors: 0 if the tensors are undefined, else at least 1.
   int64_t layers = 0;
 };
 

@@ -22,6 +22,7 @@ ScorePair Detached(ScorePair scores) {
 
 AttentionProblem Detached(AttentionProblem problem) {
   problem.operands.ForEachTensor(Detach);
+  problem.gates.ForEachTensor(Detach);
   return problem;
 }
 

@@ -61,6 +61,7 @@ const AttentionBackend& PickBackend(const AttentionProblem& problem,
 template <typename Problem, typename Function>
 void ForEachInput(Problem& problem, const Function& function) {
   problem.operands.ForEachTensor(function);
+  problem.gates.ForEachTensor(function);
   problem.previous.ForEachTensor(function);
 }
 
@@ -182,7 +183,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
       scores = call->stores() ? StoredScores(*call, stored, above, &problem)
                               : BufferedScores(*call, above, &problem);
     }
-    const AttentionOperands out =
+    const AttentionGradients out =
         call->backend.Backward(problem, forward, gradients[0], scores);
     if (call->buffer != nullptr) {
       call->buffer->Removed(call->live.layers);
@@ -226,7 +227,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
     return call.buffer->Gradients(call.live.layers, above);
   }
 
-  static Variables Gradients(const Call& call, const AttentionOperands& out,
+  static Variables Gradients(const Call& call, const AttentionGradients& out,
                              const ScorePair& previous) {
     Variables gradients(1);  // that of the call, which has none
     size_t i = 0;
@@ -235,7 +236,8 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction> {
         gradients.push_back(gradient);
       }
     };
-    out.ForEachTensor(add);
+    out.operands.ForEachTensor(add);
+    out.gates.ForEachTensor(add);
     previous.ForEachTensor(add);
     return gradients;
   }

@@ -39,6 +39,11 @@ struct SparseAttentionInput {
   // Scores of the layer below, with the number of layers in them; undefined:
   // zeros, of none.
   ResidualPair previous;
+  // Of kGate: needed where there are previous scores, else not read.
+  ResidualGates gates;
+  // Of kDecay: beta, above 0 and below 1, with beta^-previous.layers below
+  // kLargestDecayFactor.
+  double decay = kDefaultResidualDecay;
   ScoreStorage storage = ScoreStorage::kStore;
   // Probability of dropping an attention weight, in [0, 1); 0 outside of
   // training.

@@ -145,8 +145,7 @@ void WholeLayerBench(benchmark::State& state, LinearPrecision precision,
   const torch::Tensor gradient = torch::randn({1, longs, kHidden});
   const torch::AutoGradMode gradients(training);
   for (auto _ : state) {
-    const EncoderState output = layer->forward(
-        input, attention, ResidualAttention::kOff, ScoreStorage::kStore);
+    const EncoderState output = layer->forward(input, attention);
     benchmark::DoNotOptimize(output.long_states.data_ptr());
     if (training) {
       torch::autograd::backward(

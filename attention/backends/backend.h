@@ -24,8 +24,10 @@ struct AttentionForward {
 
 // A way to compute softmax attention:
 //
-//   score   = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
-//   context = dropout(softmax over visible keys of (score / divisor)) . v
+//   own     = score_factor (q . k + q . E[id] + bias[id]) / sqrt(d)
+//   carried = previous + own
+//   logit   = carried / divisor, or with gates own + gate previous
+//   context = dropout(softmax over visible keys of logit) . v
 //
 // All backends agree up to rounding (backends/reference/dense_attention.h is
 // the definition). There are two kinds. The reference has Forward alone:
@@ -64,6 +66,13 @@ struct ScoreGradients {
   bool undo = false;
 };
 
+// Gradients of the tensors of a problem but for its scores; undefined where
+// these are.
+struct AttentionGradients {
+  AttentionOperands operands;
+  ResidualGates gates;
+};
+
 // A backend whose passes are outside of autograd. Problems are those that
 // Prepare gave; their `carried` scores are where the forward pass leaves them
 // and the backward pass finds them, tensors of NewScores.
@@ -78,17 +87,18 @@ class FusedBackend : public AttentionBackend {
   // Uninitialised tensors for scores.
   virtual ScorePair NewScores(const AttentionProblem& problem) const = 0;
 
-  // Scores once more, without a context: carried = previous + score, or with
-  // `subtract` previous - score.
+  // Scores once more, without a context: carried = previous + own, or with
+  // `subtract` previous - own.
   virtual void RecomputeScores(const AttentionProblem& problem,
                                bool subtract) const = 0;
 
-  // Gradients of the operands; undefined where these are. `forward` is the
-  // result of the forward pass; `context_gradient` may be undefined: zeros.
-  virtual AttentionOperands Backward(const AttentionProblem& problem,
-                                     const AttentionForward& forward,
-                                     const torch::Tensor& context_gradient,
-                                     const ScoreGradients& scores) const = 0;
+  // `forward` is the result of the forward pass; `context_gradient` may be
+  // undefined: zeros. With gates, the previous scores are carried - own, exact
+  // up to the rounding of `carried`.
+  virtual AttentionGradients Backward(const AttentionProblem& problem,
+                                      const AttentionForward& forward,
+                                      const torch::Tensor& context_gradient,
+                                      const ScoreGradients& scores) const = 0;
 
  protected:
   ~FusedBackend() = default;

@@ -104,6 +104,10 @@ class Stack {
       }
       input.pattern = pattern;
       input.residual = c.residual;
+      input.decay = 0.6;
+      if (c.residual == ResidualAttention::kGate && layer > 0) {
+        input.gate = torch::randn({c.heads});
+      }
       input.dropout = c.dropout;
       layers_.push_back(input);
     }
@@ -142,7 +146,7 @@ class Stack {
     std::vector<torch::Tensor*> all;
     for (torch::Tensor* tensor :
          {&input->query, &input->key, &input->value, &input->relative.embedding,
-          &input->relative.bias}) {
+          &input->relative.bias, &input->gate}) {
       if (tensor->defined()) {
         all.push_back(tensor);
       }
@@ -196,22 +200,51 @@ StackResult RunWithGradients(Stack* stack,
   return result;
 }
 
-// softmax(S_n / divisor) V with S_n = S_{n-1} + Q K^T / sqrt(d), written out.
+// a, b and c of ResidualAttention, and the gates of a layer, [N, 1, 1].
+struct ResidualFactors {
+  double a = 1.0;
+  double b = 1.0;
+  double c = 1.0;
+  torch::Tensor gate = torch::ones({1, 1, 1}, torch::kFloat64);
+};
+
+ResidualFactors FactorsOf(const DotProductAttentionInput& input, double layer) {
+  switch (input.residual) {
+    case ResidualAttention::kOff:
+      return {.b = 0.0};
+    case ResidualAttention::kSum:
+      return {};
+    case ResidualAttention::kMean:
+      return {.a = 1.0 / (layer + 1.0), .b = 1.0 / (layer + 1.0)};
+    case ResidualAttention::kDecay:
+      return {.a = 1.0 - input.decay,
+              .b = std::pow(input.decay, layer),
+              .c = (1.0 - input.decay) * std::pow(input.decay, -layer)};
+    case ResidualAttention::kGate:
+      break;
+  }
+  return input.gate.defined()
+             ? ResidualFactors{.gate = input.gate.view({-1, 1, 1})}
+             : ResidualFactors();
+}
+
+// softmax(a s_n + b R_{n-1}) V with s_n = Q K^T / sqrt(d) and R_n = R_{n-1} + c
+// s_n, written out.
 std::vector<torch::Tensor> PlainContexts(const Case& c, Stack* stack) {
   std::vector<torch::Tensor> contexts;
-  torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+  torch::Tensor carried = torch::zeros({}, torch::kFloat64);
   const torch::Tensor mask = c.VisibleKeys();
   for (size_t i = 0; i < kLayers; ++i) {
     const DotProductAttentionInput& input = stack->layer(i);
     const torch::Tensor scores =
         input.query.matmul(input.key.transpose(-2, -1)) /
         std::sqrt(static_cast<double>(c.head_dim));
-    sum = c.residual == ResidualAttention::kOff ? scores : sum + scores;
-    const double divisor = c.residual == ResidualAttention::kMean
-                               ? static_cast<double>(i + 1)
-                               : 1.0;
+    const ResidualFactors factors = FactorsOf(input, static_cast<double>(i));
     const torch::Tensor exponentials =
-        (sum / divisor).exp().masked_fill(mask.logical_not(), 0.0);
+        (factors.a * scores + factors.b * factors.gate * carried)
+            .exp()
+            .masked_fill(mask.logical_not(), 0.0);
+    carried = carried + factors.c * scores;
     const torch::Tensor totals = exponentials.sum(-1, /*keepdim=*/true);
     contexts.push_back(exponentials.div(totals.masked_fill(totals.eq(0.0), 1.0))
                            .matmul(input.value));
@@ -224,9 +257,11 @@ std::vector<Case> SmallCases() {
   for (const auto& [queries, keys] : std::vector<std::pair<int64_t, int64_t>>{
            {1, 1}, {7, 7}, {5, 9}, {9, 5}, {4, 0}}) {
     for (const bool causal : {false, true}) {
-      for (const ResidualAttention residual :
-           {ResidualAttention::kOff, ResidualAttention::kSum,
-            ResidualAttention::kMean}) {
+      for (const ResidualAttention residual : kEveryResidualAttention) {
+        // With one key gates have no gradient but for rounding.
+        if (residual == ResidualAttention::kGate && keys == 1) {
+          continue;
+        }
         cases.push_back({.queries = queries,
                          .keys = keys,
                          .causal = causal,
@@ -264,7 +299,8 @@ TEST(DotProductAttentionTest, ReferenceHasTheRightGradients) {
                       .causal = causal,
                       .head_dim = 3,
                       .value_dim = 4,
-                      .residual = ResidualAttention::kMean,
+                      .residual = causal ? ResidualAttention::kGate
+                                         : ResidualAttention::kMean,
                       .distance = 2};
       SCOPED_TRACE(c.Name());
       Stack stack(c, torch::kFloat64);
@@ -350,12 +386,15 @@ TEST(DotProductAttentionTest, KernelMatchesReferenceAcrossTilesAndParts) {
   }
   ExpectKernelMatches(
       {.queries = 400, .keys = 850, .heads = 1, .distance = 40});
+  ExpectKernelMatches({.queries = 400,
+                       .keys = 850,
+                       .heads = 2,
+                       .residual = ResidualAttention::kGate,
+                       .distance = 5});
 }
 
 TEST(DotProductAttentionTest, KernelMatchesReferenceUnderTheSameDropout) {
-  for (const ResidualAttention residual :
-       {ResidualAttention::kOff, ResidualAttention::kSum,
-        ResidualAttention::kMean}) {
+  for (const ResidualAttention residual : kEveryResidualAttention) {
     for (const bool causal : {false, true}) {
       ExpectKernelMatches({.queries = 60,
                            .keys = 45,

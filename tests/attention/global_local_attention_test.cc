@@ -14,12 +14,14 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/support/attention_case.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/tensor_matchers.h"
@@ -174,16 +176,15 @@ std::vector<torch::Tensor> RunLayers(GlobalLocalAttention& attention,
 
 TEST(GlobalLocalAttentionTest, BlockedMatchesReferenceForAllSharing) {
   torch::manual_seed(2);
-  for (const GlobalLocalAttentionOptions& options : AllSharing()) {
+  for (GlobalLocalAttentionOptions options : AllSharing()) {
+    options.residual_gate_init = 0.7;
     GlobalLocalAttention attention = Make(options);
     const AttentionInputs inputs = RandomInputs(
         2, 21, 4,
         {.local_radius = 2, .relative_pos_max_distance = 2, .hard_g2l = true});
     const torch::Tensor longs = Random({2, 21, 6});
     const torch::Tensor globals = Random({2, 4, 6});
-    for (const ResidualAttention mode :
-         {ResidualAttention::kOff, ResidualAttention::kSum,
-          ResidualAttention::kMean}) {
+    for (const ResidualAttention mode : kEveryResidualAttention) {
       attention->set_implementation(AttentionImplementation::kReference);
       const std::vector<torch::Tensor> expected =
           RunLayers(attention, mode, longs, globals, inputs);
@@ -201,10 +202,19 @@ TEST(GlobalLocalAttentionTest, HasTheRightGradientsThroughThreeLayers) {
   torch::manual_seed(3);
   GlobalLocalAttentionOptions options = SmallOptions();
   options.initializer_range = 0.3;
-  for (const AttentionImplementation implementation :
-       {AttentionImplementation::kReference,
-        AttentionImplementation::kBlocked}) {
+  for (const auto& [implementation, mode] :
+       {std::pair(AttentionImplementation::kReference,
+                  ResidualAttention::kMean),
+        std::pair(AttentionImplementation::kReference,
+                  ResidualAttention::kGate),
+        std::pair(AttentionImplementation::kBlocked, ResidualAttention::kMean),
+        std::pair(AttentionImplementation::kBlocked,
+                  ResidualAttention::kGate)}) {
     options.implementation = implementation;
+    options.residual_gate_init = std::nullopt;
+    if (mode == ResidualAttention::kGate) {
+      options.residual_gate_init = 0.7;
+    }
     GlobalLocalAttention attention = Make(options);
     const AttentionInputs inputs = RandomInputs(
         1, 9, 3, {.local_radius = 2, .relative_pos_max_distance = 2});
@@ -219,14 +229,41 @@ TEST(GlobalLocalAttentionTest, HasTheRightGradientsThroughThreeLayers) {
         [&] {
           torch::Tensor sum = torch::zeros({}, torch::kFloat64);
           for (const torch::Tensor& tensor :
-               RunLayers(attention, ResidualAttention::kMean, longs, globals,
-                         inputs)) {
+               RunLayers(attention, mode, longs, globals, inputs)) {
             sum = sum + tensor.sin().sum();
           }
           return sum;
         },
         variables, /*atol=*/1e-6, /*max_elements=*/8));
   }
+}
+
+TEST(GlobalLocalAttentionTest, HasAGateForEachBlockAndHead) {
+  torch::manual_seed(3);
+  GlobalLocalAttentionOptions options = SmallOptions();
+  options.residual_gate_init = 0.25;
+  GlobalLocalAttention attention(options);
+  const auto parameters = attention->named_parameters();
+  for (const char* name : {"g2g_gate", "g2l_gate", "l2g_gate", "l2l_gate"}) {
+    ASSERT_TRUE(parameters.contains(name)) << name;
+    EXPECT_TRUE(parameters[name].equal(torch::full({2}, 0.25))) << name;
+  }
+  options.has_long_tokens = false;
+  options.share_qkv_projections = true;
+  options.share_output_projection = true;
+  const auto of_bert = GlobalLocalAttention(options)->named_parameters();
+  EXPECT_TRUE(of_bert.contains("g2g_gate"));
+  EXPECT_FALSE(of_bert.contains("g2l_gate"));
+
+  // Scores that meet a layer without gates.
+  GlobalLocalAttention none = Make(SmallOptions());
+  const torch::Tensor longs = Random({1, 9, 6});
+  const torch::Tensor globals = Random({1, 3, 6});
+  CarriedScores carried{.mode = ResidualAttention::kGate};
+  carried.previous =
+      none->forward(longs, globals, AttentionInputs(), carried).scores;
+  EXPECT_THROW(none->forward(longs, globals, AttentionInputs(), carried),
+               c10::Error);
 }
 
 // S_n = [Q_1|...|Q_n] [K_1|...|K_n]^T / sqrt(d): carried sums are what one

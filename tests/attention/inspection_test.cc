@@ -94,6 +94,7 @@ std::vector<SoftmaxView> Reference(
     SparseAttentionInput alone = input;
     alone.previous = {};
     alone.residual = ResidualAttention::kSum;
+    alone.gates = {};
     const SparseAttentionOutput first =
         SparseAttention(alone, AttentionImplementation::kReference);
     const torch::Tensor weights =
@@ -134,9 +135,7 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, InspectionTest,
 
 TEST_P(InspectionTest, IsTheReferenceInAllModesAndStorages) {
   for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
-    for (const ResidualAttention mode :
-         {ResidualAttention::kOff, ResidualAttention::kSum,
-          ResidualAttention::kMean}) {
+    for (const ResidualAttention mode : kEveryResidualAttention) {
       const auto layers = LayersOf(ACase(mode), side);
       const auto expected = Reference(layers);
       for (const ScoreStorage storage :

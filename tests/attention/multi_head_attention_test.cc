@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/attention_case.h"
 #include "tests/support/error_message.h"
 #include "tests/support/exactness.h"
 #include "tests/support/gradient_check.h"
@@ -305,8 +306,11 @@ std::vector<torch::Tensor> WithGradients(MultiHeadAttention& attention,
 TEST(MultiHeadAttentionTest, BackendsAgree) {
   MultiHeadAttentionOptions options = SmallOptions();
   options.relative_pos_max_distance = 2;
-  for (const auto mode : {ResidualAttention::kOff, ResidualAttention::kSum,
-                          ResidualAttention::kMean}) {
+  for (const auto mode : kEveryResidualAttention) {
+    SCOPED_TRACE(static_cast<int>(mode));
+    if (mode == ResidualAttention::kGate) {
+      options.residual_gate_init = 0.5;
+    }
     torch::manual_seed(4);
     const SoftmaxPattern pattern =
         WindowPattern({.queries = kQueries,
@@ -350,6 +354,7 @@ TEST(MultiHeadAttentionTest, HasTheRightGradients) {
   torch::manual_seed(5);
   MultiHeadAttentionOptions options = SmallOptions();
   options.relative_pos_max_distance = 2;
+  options.residual_gate_init = 0.5;
   MultiHeadAttention attention = Make(options);
   attention->to(torch::kFloat64);
   const torch::Tensor query =
@@ -371,7 +376,7 @@ TEST(MultiHeadAttentionTest, HasTheRightGradients) {
         [&] {
           torch::Tensor sum = torch::zeros({}, torch::kFloat64);
           for (const torch::Tensor& output :
-               RunLayers(attention, ResidualAttention::kMean,
+               RunLayers(attention, ResidualAttention::kGate,
                          ScoreStorage::kStore, query, key, pattern)) {
             sum = sum + output.sin().sum();
           }

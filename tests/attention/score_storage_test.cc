@@ -128,23 +128,29 @@ void ExpectSame(ScoreStorage storage, const std::vector<torch::Tensor>& actual,
 }
 
 TEST_P(ScoreStorageTest, AllWaysGiveTheSame) {
-  const AttentionCase c = SomeLayers(5);
-  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
-    torch::manual_seed(1);
-    const AttentionInputs attention = MakeAttention(c);
-    const AttentionStack values(c, side, attention);
-    const auto run = [&](ScoreStorage storage) {
-      AttentionStack stack = values.As(torch::kFloat32);
-      torch::manual_seed(2);
-      return RunLayers(&stack, GetParam(), storage);
-    };
-    const StackResult stored = run(ScoreStorage::kStore);
-    for (const ScoreStorage storage : kBuffered) {
-      const StackResult result = run(storage);
-      for (size_t i = 0; i < stored.outputs.size(); ++i) {
-        EXPECT_TRUE(result.outputs[i].equal(stored.outputs[i])) << i;
+  for (const ResidualAttention residual :
+       {ResidualAttention::kSum, ResidualAttention::kDecay,
+        ResidualAttention::kGate}) {
+    AttentionCase c = SomeLayers(5);
+    c.residual = residual;
+    for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+      SCOPED_TRACE(c.Name());
+      torch::manual_seed(1);
+      const AttentionInputs attention = MakeAttention(c);
+      const AttentionStack values(c, side, attention);
+      const auto run = [&](ScoreStorage storage) {
+        AttentionStack stack = values.As(torch::kFloat32);
+        torch::manual_seed(2);
+        return RunLayers(&stack, GetParam(), storage);
+      };
+      const StackResult stored = run(ScoreStorage::kStore);
+      for (const ScoreStorage storage : kBuffered) {
+        const StackResult result = run(storage);
+        for (size_t i = 0; i < stored.outputs.size(); ++i) {
+          EXPECT_TRUE(result.outputs[i].equal(stored.outputs[i])) << i;
+        }
+        ExpectSame(storage, result.gradients, stored.gradients);
       }
-      ExpectSame(storage, result.gradients, stored.gradients);
     }
   }
 }

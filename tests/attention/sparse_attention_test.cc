@@ -26,6 +26,7 @@
 #include "attention/backends/blocked/blocked_backend.h"
 #include "attention/backends/reference/dense_attention.h"
 #include "attention/backends/reference/reference_backend.h"
+#include "tests/support/attention_case.h"
 #include "tests/support/random_attention.h"
 #include "tests/support/tensor_matchers.h"
 
@@ -97,6 +98,10 @@ struct Leaves {
         input.pattern =
             attention.Softmax(side, kBatch, c.longs, c.globals, c.radius);
         input.residual = c.residual;
+        input.decay = 0.6;
+        if (c.residual == ResidualAttention::kGate && layer > 0) {
+          input.gates = {.own = Leaf({kHeads}), .other = Leaf({kHeads})};
+        }
         layers.push_back(input);
       }
     }
@@ -172,6 +177,7 @@ void ExpectPassesMatch(const BlockedBackend& blocked,
                             {of_scores.own, of_scores.other});
   }
   AttentionOperands gradients = problem.operands;
+  ResidualGates of_gates = problem.gates;
   ScorePair of_previous = problem.previous;
   const auto differentiate = [&](torch::Tensor& tensor) {
     if (tensor.defined()) {
@@ -181,14 +187,17 @@ void ExpectPassesMatch(const BlockedBackend& blocked,
     }
   };
   gradients.ForEachTensor(differentiate);
+  of_gates.ForEachTensor(differentiate);
   of_previous.ForEachTensor(differentiate);
 
   ScoreGradients scores = {.carried = of_scores, .undo = problem.carry};
   if (problem.previous.defined()) {
     scores.previous = blocked.NewScores(problem);
   }
-  ExpectClose(blocked.Backward(problem, actual, gradient, scores), gradients,
-              "gradient");
+  const AttentionGradients found =
+      blocked.Backward(problem, actual, gradient, scores);
+  ExpectClose(found.operands, gradients, "gradient");
+  ExpectClose(found.gates, of_gates, "gradient of a gate");
   ExpectClose(scores.previous, of_previous, "gradient of scores");
   if (problem.previous.defined()) {
     ExpectClose(problem.carried, problem.previous, "scores undone");
@@ -232,9 +241,7 @@ TEST(SparseAttentionTest, BlockedMatchesReferenceAtEveryLength) {
 
 TEST(SparseAttentionTest, BlockedMatchesReferenceInEveryMode) {
   for (const int64_t globals : {0, 1, 6}) {
-    for (const ResidualAttention residual :
-         {ResidualAttention::kOff, ResidualAttention::kSum,
-          ResidualAttention::kMean}) {
+    for (const ResidualAttention residual : kEveryResidualAttention) {
       for (const bool hard : {false, true}) {
         for (const bool relative : {false, true}) {
           ExpectBlockedMatchesReference({.longs = 23,

@@ -16,6 +16,10 @@
 
 namespace etc {
 
+inline constexpr ResidualAttention kEveryResidualAttention[] = {
+    ResidualAttention::kOff, ResidualAttention::kSum, ResidualAttention::kMean,
+    ResidualAttention::kDecay, ResidualAttention::kGate};
+
 // kPacked: several examples, one behind the other.
 enum class Borders { kMultihop, kScattered, kNone, kPacked };
 

@@ -40,6 +40,11 @@ struct AttentionStack {
       }
       input.pattern = attention.Softmax(side, 2, c.longs, c.globals, c.radius);
       input.residual = c.residual;
+      input.decay = 0.6;
+      if (c.residual == ResidualAttention::kGate && layer > 0) {
+        input.gates = {.own = torch::randn({c.heads}),
+                       .other = torch::randn({c.heads})};
+      }
       input.dropout = c.dropout;
       layers.push_back(input);
     }
@@ -61,13 +66,16 @@ struct AttentionStack {
     return copy;
   }
 
+  // Operands and gates.
   static std::vector<torch::Tensor*> Tensors(SparseAttentionInput* input) {
     std::vector<torch::Tensor*> all;
-    input->operands.ForEachTensor([&](torch::Tensor& tensor) {
+    const auto add = [&](torch::Tensor& tensor) {
       if (tensor.defined()) {
         all.push_back(&tensor);
       }
-    });
+    };
+    input->operands.ForEachTensor(add);
+    input->gates.ForEachTensor(add);
     return all;
   }
 

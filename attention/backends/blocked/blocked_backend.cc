@@ -19,6 +19,14 @@ torch::Tensor Part(const torch::Tensor& tensor, const HeadRange& heads) {
   return tensor.defined() ? tensor.narrow(1, heads.begin, heads.count) : tensor;
 }
 
+ResidualGates GatesOf(const ResidualGates& gates, const HeadRange& heads) {
+  return gates.defined() ? ResidualGates{.own = gates.own.narrow(0, heads.begin,
+                                                                 heads.count),
+                                         .other = gates.other.narrow(
+                                             0, heads.begin, heads.count)}
+                         : ResidualGates();
+}
+
 template <typename Tensors>
 Tensors PartOfEach(Tensors all, const HeadRange& heads) {
   all.ForEachTensor(
@@ -61,6 +69,13 @@ void Sum(const torch::Tensor& previous, const torch::Tensor& scores,
   } else {
     torch::add_out(sum, previous, scores);
   }
+}
+
+// gate += sum of inner * previous over all but the heads; inner *= gate.
+void ThroughGate(const torch::Tensor& gate, const torch::Tensor& previous,
+                 const torch::Tensor& into, torch::Tensor inner) {
+  torch::Tensor(into).add_((inner * previous).sum({0, 2, 3}));
+  inner.mul_(gate.view({-1, 1, 1}));
 }
 
 void SumOf(const ScorePair& previous, const ScorePair& scores, bool subtract,
@@ -179,6 +194,11 @@ void BlockedBackend::Prepare(AttentionProblem* problem) const {
       scores = scores.to(ScoreType(*problem));
     }
   });
+  problem->gates.ForEachTensor([&](torch::Tensor& gate) {
+    if (gate.defined()) {
+      gate = gate.to(ScoreType(*problem));
+    }
+  });
 }
 
 ScorePair BlockedBackend::NewScores(const AttentionProblem& problem) const {
@@ -208,9 +228,14 @@ AttentionForward BlockedBackend::Forward(
     ScorePair sums = softmax.Scores(PartOfEach(operands, heads));
     if (problem.carry) {
       const ScorePair carried = PartOfEach(problem.carried, heads);
-      SumOf(PartOfEach(problem.previous, heads), sums, /*subtract=*/false,
-            carried);
-      sums = carried;
+      const ScorePair previous = PartOfEach(problem.previous, heads);
+      // Before the sum, which may overwrite the previous scores.
+      const ScorePair logits =
+          problem.gates.defined()
+              ? GatedLogits(sums, GatesOf(problem.gates, heads), previous)
+              : carried;
+      SumOf(previous, sums, /*subtract=*/false, carried);
+      sums = logits;
     }
     Part(context, heads)
         .copy_(softmax.Context(sums, Part(operands.own_value, heads),
@@ -231,16 +256,20 @@ void BlockedBackend::RecomputeScores(const AttentionProblem& problem,
   });
 }
 
-AttentionOperands BlockedBackend::Backward(
+AttentionGradients BlockedBackend::Backward(
     const AttentionProblem& problem, const AttentionForward& /*forward*/,
     const torch::Tensor& context_gradient, const ScoreGradients& scores) const {
   const torch::NoGradGuard no_grad;
-  AttentionOperands gradients = problem.operands;
-  gradients.ForEachTensor([](torch::Tensor& tensor) {
+  AttentionGradients all = {.operands = problem.operands,
+                            .gates = problem.gates};
+  AttentionOperands& gradients = all.operands;
+  const auto clear = [](torch::Tensor& tensor) {
     if (tensor.defined()) {
       tensor = torch::zeros_like(tensor);
     }
-  });
+  };
+  gradients.ForEachTensor(clear);
+  all.gates.ForEachTensor(clear);
   const BlockedSoftmax softmax(problem, BlockLength(problem));
   ForEachPart(problem, options_.scores_at_once, [&](const HeadRange& heads) {
     PartGradients part(softmax, PartOfEach(problem.operands, heads),
@@ -248,24 +277,45 @@ AttentionOperands BlockedBackend::Backward(
     const ScorePair own_scores = part.scores();
     const ScorePair sums =
         problem.carry ? PartOfEach(problem.carried, heads) : own_scores;
-    ScorePair of_sums =
+    const bool has_gates = problem.gates.defined();
+    const ResidualGates gates = GatesOf(problem.gates, heads);
+    const ScorePair previous =
+        has_gates ? ScorePair{.own = sums.own - own_scores.own,
+                              .other = sums.other - own_scores.other}
+                  : ScorePair();
+    // Gradients of the logits times 1 / divisor, then of the sums.
+    const ScorePair inner =
         context_gradient.defined()
-            ? part.ThroughContext(sums, FactorsOf(problem, heads),
-                                  Part(context_gradient, heads))
+            ? part.ThroughContext(
+                  has_gates ? GatedLogits(own_scores, gates, previous) : sums,
+                  FactorsOf(problem, heads), Part(context_gradient, heads))
             : ScorePair{.own = torch::zeros_like(sums.own),
                         .other = torch::zeros_like(sums.other)};
-    AddDefined(of_sums.own, Part(scores.carried.own, heads));
-    AddDefined(of_sums.other, Part(scores.carried.other, heads));
+    const ScorePair carried = PartOfEach(scores.carried, heads);
+    // Copies: what is carried may lie where the previous ones are written.
+    ScorePair of_sums = inner;
+    if (has_gates) {
+      of_sums = {.own = inner.own.clone(), .other = inner.other.clone()};
+    }
+    AddDefined(of_sums.own, carried.own);
+    AddDefined(of_sums.other, carried.other);
     part.ThroughScores(of_sums);
+    if (has_gates) {
+      const ResidualGates into = GatesOf(all.gates, heads);
+      ThroughGate(gates.own, previous.own, into.own, inner.own);
+      ThroughGate(gates.other, previous.other, into.other, inner.other);
+      AddDefined(inner.own, carried.own);
+      AddDefined(inner.other, carried.other);
+    }
     if (scores.previous.defined()) {
-      Part(scores.previous.own, heads).copy_(of_sums.own);
-      Part(scores.previous.other, heads).copy_(of_sums.other);
+      Part(scores.previous.own, heads).copy_(inner.own);
+      Part(scores.previous.other, heads).copy_(inner.other);
     }
     if (scores.undo) {
       SumOf(sums, own_scores, /*subtract=*/true, sums);
     }
   });
-  return gradients;
+  return all;
 }
 
 }  // namespace etc

@@ -35,10 +35,22 @@ torch::ScalarType ScoreType(const AttentionProblem& problem) {
   return ScoreTypeOf(problem.operands.query);
 }
 
+ScorePair GatedLogits(const ScorePair& own, const ResidualGates& gates,
+                      const ScorePair& previous) {
+  // [N] -> [N, 1, 1]
+  const auto logits = [](const torch::Tensor& score, const torch::Tensor& gate,
+                         const torch::Tensor& below) {
+    return torch::addcmul(score, gate.view({-1, 1, 1}), below);
+  };
+  return {.own = logits(own.own, gates.own, previous.own),
+          .other = logits(own.other, gates.other, previous.other)};
+}
+
 BlockedSoftmax::BlockedSoftmax(const AttentionProblem& problem,
                                int64_t block_length)
     : pattern_(problem.pattern),
       block_length_(block_length),
+      score_factor_(problem.score_factor),
       divisor_(problem.divisor),
       masks_(pattern_.masks(problem.operands.query.device())) {
   const torch::Tensor mask =
@@ -79,7 +91,8 @@ ScorePair BlockedSoftmax::Scores(const AttentionOperands& operands) const {
     scores.own = scores.own + OfIds(by_id, masks_.own_ids);
     scores.other = scores.other + OfIds(by_id, masks_.other_ids);
   }
-  const double scale = 1.0 / std::sqrt(static_cast<double>(query.size(3)));
+  const double scale =
+      score_factor_ / std::sqrt(static_cast<double>(query.size(3)));
   scores.own = scores.own * scale;
   scores.other = scores.other * scale;
   if (has_window()) {

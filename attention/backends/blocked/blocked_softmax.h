@@ -23,12 +23,13 @@ class BlockedSoftmax {
   // masks.
   BlockedSoftmax(const AttentionProblem& problem, int64_t block_length);
 
-  // (q . k + q . E[id] + bias[id]) / sqrt(d), 0 where a window reaches beyond
-  // the sequence. Does not read values.
+  // score_factor (q . k + q . E[id] + bias[id]) / sqrt(d), 0 where a window
+  // reaches beyond the sequence. Does not read values.
   ScorePair Scores(const AttentionOperands& operands) const;
 
-  // [B, heads, T, e] in the dtype of the values, from scores summed over the
-  // layers. `dropout_factors` may be undefined: 1.
+  // [B, heads, T, e] in the dtype of the values, from logits times the divisor:
+  // scores summed over the layers or, with gates, GatedLogits.
+  // `dropout_factors` may be undefined: 1.
   torch::Tensor Context(const ScorePair& sums, const torch::Tensor& own_value,
                         const torch::Tensor& other_value,
                         const ScorePair& dropout_factors) const;
@@ -38,6 +39,7 @@ class BlockedSoftmax {
 
   const SoftmaxPattern pattern_;
   const int64_t block_length_;
+  const double score_factor_;
   const double divisor_;
   const SoftmaxMasks masks_;
   // [B, 1, T, columns of both]
@@ -46,6 +48,11 @@ class BlockedSoftmax {
   // [T, columns of own], true beyond the sequence; undefined without a window.
   torch::Tensor beyond_;
 };
+
+// own + gate * previous, the logits of a layer with gates, of some heads. New
+// tensors.
+ScorePair GatedLogits(const ScorePair& own, const ResidualGates& gates,
+                      const ScorePair& previous);
 
 // float32 for operands of fewer bits, else their own.
 torch::ScalarType ScoreType(const AttentionProblem& problem);

@@ -35,6 +35,22 @@ struct PrivateRows {
   }
 };
 
+// Queries [begin, end).
+struct QueryRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Returns true if query i sees any of the keys [begin, end).
+bool SeesAny(const RunSetTable& sets, int64_t i, int64_t begin, int64_t end) {
+  const auto query = static_cast<size_t>(i);
+  const auto last = sets.runs.begin() + sets.last[query];
+  const auto run =
+      std::partition_point(sets.runs.begin() + sets.first[query], last,
+                           [&](const KeyRun& one) { return one.end <= begin; });
+  return run != last && run->begin < end;
+}
+
 // A part, and the rows of gradients that it keeps in private memory.
 struct PartLayout {
   // With a window the queries, and own keys, of the part, else its other keys.
@@ -44,9 +60,10 @@ struct PartLayout {
   // and all other keys and values.
   PrivateRows key_before, key_behind, value_before, value_behind;
   PrivateRows other_key, other_value;
-  // Without a window, if there are several parts: all queries.
+  // Without a window, if there are several parts: all queries, first of all.
   PrivateRows query;
   PrivateRows relative;
+  PrivateRows gates;  // one row of two
   int64_t floats = 0;
 
   void Place(int64_t first, int64_t last, int64_t columns, PrivateRows* rows) {
@@ -63,20 +80,24 @@ class BackwardPass {
         sizes_(input.problem),
         is_windowed_(input.problem.pattern.radius >= 0),
         divided_(is_windowed_ ? sizes_.queries : sizes_.other_keys),
-        gradients_(input.problem.operands) {
+        all_gradients_(
+            {.operands = input.problem.operands, .gates = input.problem.gates}),
+        gradients_(all_gradients_.operands) {
     // Zeros of the same layout.
-    gradients_.ForEachTensor([](torch::Tensor& tensor) {
+    const auto clear = [](torch::Tensor& tensor) {
       if (tensor.defined()) {
         tensor = torch::zeros_like(tensor);
       }
-    });
+    };
+    gradients_.ForEachTensor(clear);
+    all_gradients_.gates.ForEachTensor(clear);
     Divide();
   }
 
-  AttentionOperands Run() {
+  AttentionGradients Run() {
     const int64_t heads = sizes_.batch * sizes_.heads;
     if (heads == 0) {
-      return gradients_;
+      return all_gradients_;
     }
     const int64_t parts = static_cast<int64_t>(layouts_.size());
     ForEachTask(heads * parts,
@@ -86,7 +107,7 @@ class BackwardPass {
                           task / parts % sizes_.heads, task % parts, workspace);
                 });
     ForEachTask(sizes_.heads, 0, [&](int64_t head, float*) { Combine(head); });
-    return gradients_;
+    return all_gradients_;
   }
 
  private:
@@ -109,8 +130,64 @@ class BackwardPass {
       offsets_.push_back(floats_);
       floats_ += layout.floats;
     }
-    memory_ = torch::zeros({sizes_.batch * sizes_.heads, floats_},
+    memory_ = torch::empty({sizes_.batch * sizes_.heads, floats_},
                            problem_.operands.query.options());
+    if (!is_windowed_ && !is_whole_) {
+      for (int64_t batch = 0; batch < sizes_.batch; ++batch) {
+        for (size_t part = 0; part < layouts_.size(); ++part) {
+          seeing_.push_back(SeeingQueries(batch, part));
+        }
+      }
+    }
+  }
+
+  // The smallest range of whole tiles that has all queries which see keys of a
+  // part: of a long row of short documents, a few of many.
+  QueryRange SeeingQueries(int64_t batch, size_t part) const {
+    const SoftmaxRuns& runs =
+        (*problem_.pattern.runs)[static_cast<size_t>(batch)];
+    const PartLayout& layout = layouts_[part];
+    const auto sees = [&](int64_t i) {
+      return SeesAny(runs.other.visible, i, layout.begin, layout.end) ||
+             (part == 0 && sizes_.own_keys > 0 &&
+              SeesAny(runs.own.visible, i, 0, sizes_.own_keys));
+    };
+    int64_t first = 0;
+    while (first < sizes_.queries && !sees(first)) {
+      ++first;
+    }
+    int64_t last = sizes_.queries;
+    while (last > first && !sees(last - 1)) {
+      --last;
+    }
+    if (first == last) {
+      return {};
+    }
+    const int64_t tile =
+        TileLength(sizes_.queries, sizes_.batch * sizes_.heads);
+    return {.begin = first / tile * tile,
+            .end = std::min((last + tile - 1) / tile * tile, sizes_.queries)};
+  }
+
+  const QueryRange& Seeing(int64_t batch, int64_t part) const {
+    return seeing_[static_cast<size_t>(
+        batch * static_cast<int64_t>(layouts_.size()) + part)];
+  }
+
+  // Zeros in the private memory of a part, but for rows of queries that see
+  // none of its keys.
+  void Clear(int64_t batch, int64_t head, int64_t part) {
+    const PartLayout& layout = layouts_[static_cast<size_t>(part)];
+    float* const memory = Memory(batch, head, part);
+    const PrivateRows& query = layout.query;
+    const int64_t behind_query =
+        query.offset + (query.end - query.begin) * query.columns;
+    if (behind_query > 0) {
+      const QueryRange& seeing = Seeing(batch, part);
+      std::fill(memory + seeing.begin * query.columns,
+                memory + seeing.end * query.columns, 0.0f);
+    }
+    std::fill(memory + behind_query, memory + layout.floats, 0.0f);
   }
 
   PartLayout Layout(int64_t begin, int64_t end) const {
@@ -132,6 +209,9 @@ class BackwardPass {
       layout.Place(0, 2 * max_distance() + 4,
                    kernels::RelativeGradientStride(HeadOf(problem_, 0, 0)),
                    &layout.relative);
+    }
+    if (problem_.gates.defined()) {
+      layout.Place(0, 1, 2, &layout.gates);
     }
     return layout;
   }
@@ -158,6 +238,7 @@ class BackwardPass {
 
   void RunPart(int64_t batch, int64_t head, int64_t part, float* workspace) {
     const PartLayout& layout = layouts_[static_cast<size_t>(part)];
+    Clear(batch, head, part);
     const kernels::AttentionHead attention = HeadOf(problem_, batch, head);
     const kernels::BackwardInputs inputs =
         is_windowed_
@@ -209,6 +290,10 @@ class BackwardPass {
     kernels::BackwardResults results;
     results.relative = Memory(batch, head, part) +
                        layouts_[static_cast<size_t>(part)].relative.offset;
+    if (problem_.gates.defined()) {
+      results.gates = Memory(batch, head, part) +
+                      layouts_[static_cast<size_t>(part)].gates.offset;
+    }
     results.previous[0] = ScoreRowsToWrite(previous.own, batch, head);
     results.previous[1] = ScoreRowsToWrite(previous.other, batch, head);
     if (input_.scores.undo) {
@@ -275,9 +360,20 @@ class BackwardPass {
           add(layout.other_key, gradients_.other_key);
           add(layout.other_value, gradients_.other_value);
         } else if (!is_whole_) {
-          add(layout.query, gradients_.query);
+          const QueryRange& seeing = Seeing(batch, static_cast<int64_t>(part));
+          PrivateRows seen = layout.query;
+          seen.offset += seeing.begin * seen.columns;
+          seen.begin = seeing.begin;
+          seen.end = seeing.end;
+          add(seen, gradients_.query);
         }
         AddRelative(layout.relative, memory, head);
+        if (problem_.gates.defined()) {
+          const ResidualGates& gates = all_gradients_.gates;
+          gates.own.data_ptr<float>()[head] += memory[layout.gates.offset];
+          gates.other.data_ptr<float>()[head] +=
+              memory[layout.gates.offset + 1];
+        }
       }
     }
   }
@@ -316,16 +412,18 @@ class BackwardPass {
   const int64_t divided_;  // tokens that parts divide
   bool is_whole_ = false;  // whether a head is one part
 
-  AttentionOperands gradients_;
+  AttentionGradients all_gradients_;
+  AttentionOperands& gradients_;
   std::vector<PartLayout> layouts_;
-  std::vector<int64_t> offsets_;  // of the parts, in the memory of a head
-  int64_t floats_ = 0;            // of a head
-  torch::Tensor memory_;          // [B * N, floats_]
+  std::vector<QueryRange> seeing_;  // [B, parts], if query rows are private
+  std::vector<int64_t> offsets_;    // of the parts, in the memory of a head
+  int64_t floats_ = 0;              // of a head
+  torch::Tensor memory_;            // [B * N, floats_]
 };
 
 }  // namespace
 
-AttentionOperands RunBackwardPass(const BackwardPassInput& input) {
+AttentionGradients RunBackwardPass(const BackwardPassInput& input) {
   return BackwardPass(input).Run();
 }
 

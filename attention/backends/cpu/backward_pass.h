@@ -18,8 +18,8 @@ struct BackwardPassInput {
   ScoreGradients scores;           // contiguous
 };
 
-// The gradients of the operands, on all threads (base/parallel_tasks.h).
-AttentionOperands RunBackwardPass(const BackwardPassInput& input);
+// The gradients of operands and gates, on all threads (base/parallel_tasks.h).
+AttentionGradients RunBackwardPass(const BackwardPassInput& input);
 
 }  // namespace etc
 

@@ -112,6 +112,11 @@ std::string CpuBackend::UnsupportedReason(
       reason = "previous scores are not Float on the CPU";
     }
   });
+  problem.gates.ForEachTensor([&](const torch::Tensor& gate) {
+    if (reason.empty() && gate.defined() && !gate.device().is_cpu()) {
+      reason = "gates are not on the CPU";
+    }
+  });
   if (!reason.empty()) {
     return reason;
   }
@@ -131,6 +136,11 @@ void CpuBackend::Prepare(AttentionProblem* problem) const {
   });
   problem->previous.ForEachTensor(
       [](torch::Tensor& scores) { scores = ContiguousOrUndefined(scores); });
+  problem->gates.ForEachTensor([](torch::Tensor& gate) {
+    if (gate.defined()) {
+      gate = gate.to(torch::kFloat32).contiguous();
+    }
+  });
   CheckRelativeTable(*problem);
 }
 
@@ -174,10 +184,10 @@ void CpuBackend::RecomputeScores(const AttentionProblem& problem,
   ForEachTask(task.tiles(), task.workspace_size(), std::cref(task));
 }
 
-AttentionOperands CpuBackend::Backward(const AttentionProblem& problem,
-                                       const AttentionForward& forward,
-                                       const torch::Tensor& context_gradient,
-                                       const ScoreGradients& scores) const {
+AttentionGradients CpuBackend::Backward(const AttentionProblem& problem,
+                                        const AttentionForward& forward,
+                                        const torch::Tensor& context_gradient,
+                                        const ScoreGradients& scores) const {
   const torch::Tensor gradient = context_gradient.defined()
                                      ? WithAdjacentElements(context_gradient)
                                      : torch::zeros_like(forward.context);

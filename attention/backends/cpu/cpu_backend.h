@@ -22,10 +22,10 @@ class CpuBackend final : public FusedBackend {
   AttentionForward Forward(const AttentionProblem& problem) const override;
   void RecomputeScores(const AttentionProblem& problem,
                        bool subtract) const override;
-  AttentionOperands Backward(const AttentionProblem& problem,
-                             const AttentionForward& forward,
-                             const torch::Tensor& context_gradient,
-                             const ScoreGradients& scores) const override;
+  AttentionGradients Backward(const AttentionProblem& problem,
+                              const AttentionForward& forward,
+                              const torch::Tensor& context_gradient,
+                              const ScoreGradients& scores) const override;
 };
 
 }  // namespace etc

@@ -70,11 +70,17 @@ kernels::AttentionHead HeadOf(const AttentionProblem& problem, int64_t batch,
                          head),
                  BlockOf(operands.other_key, operands.other_value, runs.other,
                          batch, head)},
+      .score_factor = static_cast<float>(problem.score_factor),
       .divisor = static_cast<float>(problem.divisor),
       .dropout = problem.dropout,
       .dropout_seed =
           kernels::DropoutHeadSeed(problem.dropout_seed, batch, head)};
   out.blocks[0].radius = problem.pattern.radius;
+  if (problem.gates.defined()) {
+    out.is_gated = true;
+    out.gates[0] = problem.gates.own.data_ptr<float>()[head];
+    out.gates[1] = problem.gates.other.data_ptr<float>()[head];
+  }
   if (operands.relative.embedding.defined()) {
     const torch::Tensor& embedding = operands.relative.embedding;
     const torch::Tensor& bias = operands.relative.bias;

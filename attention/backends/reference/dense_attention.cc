@@ -33,6 +33,11 @@ void CheckShapes(const DenseAttentionInput& input) {
   if (input.previous.defined()) {
     ETC_CHECK_SHAPE(input.previous, {batch, heads, queries, keys});
   }
+  if (input.gates.defined()) {
+    ETC_CHECK_SHAPE(input.gates, {heads, keys});
+    TORCH_CHECK(input.previous.defined() && input.divisor == 1.0,
+                "gates need previous scores, and a divisor of 1");
+  }
   if (input.dropout_factors.defined()) {
     ETC_CHECK_SHAPE(input.dropout_factors, {batch, heads, queries, keys});
   }
@@ -66,36 +71,47 @@ torch::Tensor DenseScores(const DenseAttentionInput& input) {
   return scores / std::sqrt(static_cast<double>(input.query.size(3)));
 }
 
-torch::Tensor DenseProbabilities(const DenseAttentionInput& input,
-                                 const torch::Tensor& scores) {
+DenseLogits DenseLogitsOf(const DenseAttentionInput& input,
+                          const torch::Tensor& own_scores) {
+  const torch::Tensor own =
+      input.score_factor == 1.0 ? own_scores : own_scores * input.score_factor;
+  const torch::Tensor scores =
+      input.previous.defined() ? own + input.previous : own;
   torch::Tensor logits = scores;
-  if (input.divisor != 1.0) {
-    logits = logits / input.divisor;
+  if (input.gates.defined()) {
+    logits = own + input.gates.unsqueeze(1) * input.previous;
+  } else if (input.divisor != 1.0) {
+    logits = scores / input.divisor;
   }
+  return {.scores = scores, .logits = logits};
+}
+
+torch::Tensor DenseProbabilities(const DenseAttentionInput& input,
+                                 const torch::Tensor& logits) {
   if (!input.mask.defined()) {
     return torch::softmax(logits, -1);
   }
   const torch::Tensor forbidden = input.mask.logical_not().unsqueeze(1);
-  logits = logits.masked_fill(forbidden, LowestScore(logits.scalar_type()));
-  return torch::softmax(logits, -1).masked_fill(forbidden, 0.0);
+  return torch::softmax(
+             logits.masked_fill(forbidden, LowestScore(logits.scalar_type())),
+             -1)
+      .masked_fill(forbidden, 0.0);
 }
 
 DenseAttentionOutput DenseAttention(const DenseAttentionInput& input) {
-  torch::Tensor scores = DenseScores(input);
+  const torch::Tensor own_scores = DenseScores(input);
   TORCH_CHECK(input.value.dim() == 4,
               "value should be [batch, heads, length, head_dim], but is ",
               input.value.sizes());
-  ETC_CHECK_SHAPE(input.value, {scores.size(0), scores.size(1), scores.size(3),
-                                input.value.size(3)});
-  if (input.previous.defined()) {
-    scores = scores + input.previous;
-  }
-  torch::Tensor probabilities = DenseProbabilities(input, scores);
+  ETC_CHECK_SHAPE(input.value, {own_scores.size(0), own_scores.size(1),
+                                own_scores.size(3), input.value.size(3)});
+  const DenseLogits result = DenseLogitsOf(input, own_scores);
+  torch::Tensor probabilities = DenseProbabilities(input, result.logits);
   probabilities = input.dropout_factors.defined()
                       ? probabilities * input.dropout_factors
                       : SeededDropout(probabilities, input.dropout);
   return {.context = torch::matmul(probabilities, input.value),
-          .scores = scores};
+          .scores = result.scores};
 }
 
 }  // namespace etc

@@ -19,9 +19,14 @@ struct DenseAttentionInput {
   RelativeTable relative;
   // Scores carried from the layer below; undefined: zeros.
   torch::Tensor previous;  // [B, N, queries, keys]
-  // The divisor of the carried sum for the softmax (RealFormer's running mean);
-  // 1 otherwise.
+  // Factor of the scores of this layer; 1 but for a decay.
+  double score_factor = 1.0;
+  // The divisor of the carried sum for the softmax (RealFormer's running mean,
+  // a decay); 1 otherwise.
   double divisor = 1.0;
+  // The factor of previous scores in the logits, [N, keys]; undefined: 1.
+  // Defined only if `previous` is and `divisor` is 1.
+  torch::Tensor gates;
   // Probability of dropping an attention weight; 0 outside of training.
   double dropout = 0.0;
   // Replaces `dropout`: the factor of each weight, 0 if it is dropped, else 1 /
@@ -36,8 +41,10 @@ struct DenseAttentionOutput {
 
 // The definition of attention in this library (doc/model.md 3.2 and 10.1):
 //
-//   scores  = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
-//   context = dropout(softmax over allowed keys of (scores / divisor)) . v
+//   own     = score_factor (q . k + q . E[id] + bias[id]) / sqrt(d)
+//   scores  = own + previous
+//   logits  = scores / divisor, or with gates own + gates previous
+//   context = dropout(softmax over allowed keys of logits) . v
 //
 // Scores are carried unmasked and undivided. A key that is not allowed has
 // probability exactly 0, and a query without any allowed key has context 0
@@ -48,13 +55,21 @@ struct DenseAttentionOutput {
 // O(queries x keys) memory. Throws c10::Error if shapes disagree.
 DenseAttentionOutput DenseAttention(const DenseAttentionInput& input);
 
-// Its parts. The scores of this layer alone, without `previous`: [B, N,
-// queries, keys]. Reads no values.
+// Its parts. The scores of this layer alone, (q . k + q . E[id] + bias[id]) /
+// sqrt(d), without factor and `previous`: [B, N, queries, keys]. Reads no
+// values.
 torch::Tensor DenseScores(const DenseAttentionInput& input);
-// The softmax over allowed keys of (scores / divisor), before dropout. Reads
-// nothing else of the input than mask and divisor.
+// What follows from them.
+struct DenseLogits {
+  torch::Tensor scores;  // to carry to the layer above
+  torch::Tensor logits;  // not masked
+};
+DenseLogits DenseLogitsOf(const DenseAttentionInput& input,
+                          const torch::Tensor& own_scores);
+// The softmax over allowed keys, before dropout. Reads nothing else of the
+// input than the mask.
 torch::Tensor DenseProbabilities(const DenseAttentionInput& input,
-                                 const torch::Tensor& scores);
+                                 const torch::Tensor& logits);
 
 // (q . E[id] + bias[id]) for each id: [B, N, queries, R].
 torch::Tensor RelativeScoresById(const torch::Tensor& query,

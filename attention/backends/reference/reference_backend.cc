@@ -4,6 +4,23 @@
 #include "attention/backends/reference/own_columns.h"
 
 namespace etc {
+
+torch::Tensor GatesOfKeys(const AttentionProblem& problem) {
+  if (!problem.gates.defined()) {
+    return {};
+  }
+  // The type of the scores.
+  const auto of_block = [&](const torch::Tensor& gate, int64_t keys) {
+    return gate.to(problem.operands.query.scalar_type())
+        .unsqueeze(1)
+        .expand({-1, keys});
+  };
+  return torch::cat(
+      {of_block(problem.gates.own, problem.operands.own_key.size(2)),
+       of_block(problem.gates.other, problem.operands.other_key.size(2))},
+      1);
+}
+
 AttentionForward ReferenceBackend::Forward(
     const AttentionProblem& problem) const {
   const AttentionOperands& operands = problem.operands;
@@ -28,7 +45,9 @@ AttentionForward ReferenceBackend::Forward(
        .relative_ids = join(masks.own_ids, masks.other_ids),
        .relative = operands.relative,
        .previous = join(problem.previous.own, problem.previous.other),
+       .score_factor = problem.score_factor,
        .divisor = problem.divisor,
+       .gates = GatesOfKeys(problem),
        .dropout = problem.dropout,
        .dropout_factors =
            join(problem.dropout_factors.own, problem.dropout_factors.other)});

@@ -9,6 +9,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +43,41 @@ INSTANTIATE_TEST_SUITE_P(Backends, EveryBackendTest,
                                          AttentionImplementation::kKernel),
                          ImplementationName);
 
+// The gradients of all leaves of a stack of layers, by differences in double.
+void ExpectGradientsOfDifferences(const AttentionCase& c, QuerySide side,
+                                  AttentionImplementation implementation,
+                                  ScoreStorage storage) {
+  SCOPED_TRACE(c.Name() + " storage " +
+               std::to_string(static_cast<int>(storage)));
+  torch::manual_seed(3);
+  const AttentionInputs attention = MakeAttention(c);
+  AttentionStack stack = AttentionStack(c, side, attention).As(torch::kFloat64);
+  std::vector<std::pair<std::string, torch::Tensor>> variables;
+  for (SparseAttentionInput& input : stack.layers) {
+    for (torch::Tensor* tensor : AttentionStack::Tensors(&input)) {
+      // Elements of contiguous leaves are changed one at a time.
+      *tensor = tensor->detach().contiguous().requires_grad_(true);
+      variables.emplace_back("leaf " + std::to_string(variables.size()),
+                             *tensor);
+    }
+  }
+  EXPECT_TRUE(GradientsMatchDifferences(
+      [&] {
+        torch::Tensor sum = torch::zeros({}, torch::kFloat64);
+        SparseAttentionOutput below;
+        for (SparseAttentionInput input : stack.layers) {
+          input.previous = below.scores;
+          input.storage = storage;
+          below = SparseAttention(input, implementation);
+          sum = sum + WeightedSum(below.context, variables.size());
+        }
+        const SoftmaxMasks masks = stack.layers[0].pattern.masks(torch::kCPU);
+        return sum +
+               WeightedSum(*below.scores.own * masks.own_mask.unsqueeze(1), 1);
+      },
+      variables));
+}
+
 // One layer of leaves.
 struct OneLayer {
   explicit OneLayer(const AttentionCase& c,
@@ -55,9 +92,7 @@ struct OneLayer {
 
 TEST_P(EveryBackendTest, MatchesReferenceInEveryMode) {
   for (const int64_t globals : {0, 1, 7}) {
-    for (const ResidualAttention residual :
-         {ResidualAttention::kOff, ResidualAttention::kSum,
-          ResidualAttention::kMean}) {
+    for (const ResidualAttention residual : kEveryResidualAttention) {
       for (const bool hard : {false, true}) {
         for (const int64_t distance : {0, 2}) {
           ExpectMatchesReference(GetParam(), {.longs = 29,
@@ -77,9 +112,7 @@ TEST_P(EveryBackendTest, MatchesReferenceInEveryMode) {
 // with.
 TEST_P(EveryBackendTest, MatchesReferenceWithoutLongTokens) {
   for (const int64_t globals : {3, 53}) {
-    for (const ResidualAttention residual :
-         {ResidualAttention::kOff, ResidualAttention::kSum,
-          ResidualAttention::kMean}) {
+    for (const ResidualAttention residual : kEveryResidualAttention) {
       for (const Borders borders :
            {Borders::kNone, Borders::kPacked, Borders::kScattered}) {
         for (const int64_t distance : {0, 2}) {
@@ -100,7 +133,8 @@ TEST_P(EveryBackendTest, DropsTheSameWeightsForTheSameSeed) {
     GTEST_SKIP() << "the reference takes dropout factors instead";
   }
   for (const ResidualAttention residual :
-       {ResidualAttention::kOff, ResidualAttention::kSum}) {
+       {ResidualAttention::kOff, ResidualAttention::kSum,
+        ResidualAttention::kGate}) {
     for (const int64_t longs : {40, 250}) {
       ExpectMatchesReference(GetParam(), {.longs = longs,
                                           .globals = 9,
@@ -191,50 +225,142 @@ TEST_P(EveryBackendTest, GradientsAreThoseOfDifferences) {
     EXPECT_THROW(Run(layer.input), c10::Error);
     GTEST_SKIP() << "computes in float32 alone; compared with the reference";
   }
-  for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
-    for (const ScoreStorage storage :
-         {ScoreStorage::kStore, ScoreStorage::kReverse,
-          ScoreStorage::kRecompute}) {
-      const AttentionCase c = {.longs = 11,
-                               .radius = 2,
-                               .head_dim = 3,
-                               .value_dim = 4,
-                               .layers = 2,
-                               .residual = ResidualAttention::kMean,
-                               .hard = true};
-      SCOPED_TRACE(std::to_string(static_cast<int>(storage)));
-      torch::manual_seed(3);
-      const AttentionInputs attention = MakeAttention(c);
-      AttentionStack stack =
-          AttentionStack(c, side, attention).As(torch::kFloat64);
-      std::vector<std::pair<std::string, torch::Tensor>> variables;
-      for (SparseAttentionInput& input : stack.layers) {
-        for (torch::Tensor* tensor : AttentionStack::Tensors(&input)) {
-          // Elements of contiguous leaves are changed one at a time.
-          *tensor = tensor->detach().contiguous().requires_grad_(true);
-          variables.emplace_back("leaf " + std::to_string(variables.size()),
-                                 *tensor);
-        }
+  for (const ResidualAttention residual :
+       {ResidualAttention::kMean, ResidualAttention::kDecay,
+        ResidualAttention::kGate}) {
+    for (const QuerySide side : {QuerySide::kLong, QuerySide::kGlobal}) {
+      for (const ScoreStorage storage :
+           {ScoreStorage::kStore, ScoreStorage::kReverse,
+            ScoreStorage::kRecompute}) {
+        ExpectGradientsOfDifferences({.longs = 11,
+                                      .radius = 2,
+                                      .head_dim = 3,
+                                      .value_dim = 4,
+                                      .layers = 2,
+                                      .residual = residual,
+                                      .hard = true},
+                                     side, GetParam(), storage);
       }
-      EXPECT_TRUE(GradientsMatchDifferences(
-          [&] {
-            torch::Tensor sum = torch::zeros({}, torch::kFloat64);
-            SparseAttentionOutput below;
-            for (SparseAttentionInput input : stack.layers) {
-              input.previous = below.scores;
-              input.storage = storage;
-              below = Run(input);
-              sum = sum + WeightedSum(below.context, variables.size());
-            }
-            const SoftmaxMasks masks =
-                stack.layers[0].pattern.masks(torch::kCPU);
-            return sum +
-                   WeightedSum(*below.scores.own * masks.own_mask.unsqueeze(1),
-                               1);
-          },
-          variables));
     }
   }
+}
+
+// Contexts and scores of layers whose gates are all `gate`, or of those of
+// another mode with the same operands.
+std::vector<torch::Tensor> OutputsOf(AttentionCase c,
+                                     AttentionImplementation implementation,
+                                     std::optional<double> gate) {
+  c.residual =
+      gate.has_value() ? ResidualAttention::kGate : ResidualAttention::kSum;
+  torch::manual_seed(8);
+  const AttentionInputs attention = MakeAttention(c);
+  const ResidualAttention residual = c.residual;
+  c.residual = ResidualAttention::kSum;  // draws no gates
+  AttentionStack stack(c, QuerySide::kLong, attention);
+  std::vector<torch::Tensor> outputs;
+  ResidualPair below;
+  for (SparseAttentionInput input : stack.layers) {
+    input.residual = residual;
+    if (gate.has_value()) {
+      const torch::Tensor gates = torch::full({c.heads}, *gate);
+      input.gates = {.own = gates, .other = gates};
+    }
+    input.previous = below;
+    const SparseAttentionOutput output = SparseAttention(input, implementation);
+    outputs.insert(outputs.end(), {output.context, output.scores.own->clone(),
+                                   output.scores.other->clone()});
+    below = output.scores;
+  }
+  return outputs;
+}
+
+TEST_P(EveryBackendTest, AGateOf1IsTheSumAndOneOf0NothingToTheBit) {
+  const AttentionCase c = {.longs = 70, .globals = 20, .radius = 12};
+  const auto sum = OutputsOf(c, GetParam(), std::nullopt);
+  const auto one = OutputsOf(c, GetParam(), 1.0);
+  ASSERT_EQ(sum.size(), one.size());
+  for (size_t i = 0; i < sum.size(); ++i) {
+    EXPECT_TRUE(one[i].equal(sum[i])) << i;
+  }
+
+  const auto zero = OutputsOf(c, GetParam(), 0.0);
+  torch::manual_seed(8);
+  const AttentionInputs attention = MakeAttention(c);
+  AttentionStack stack(c, QuerySide::kLong, attention);
+  for (size_t i = 0; i < stack.layers.size(); ++i) {
+    SparseAttentionInput input = stack.layers[i];
+    input.residual = ResidualAttention::kOff;
+    EXPECT_TRUE(zero[3 * i].equal(Run(input).context)) << i;
+  }
+}
+
+// logits_n = (1 - beta) s_n + beta logits_{n-1}.
+TEST_P(EveryBackendTest, ADecayIsAMovingAverage) {
+  const AttentionCase c = {.longs = 0,
+                           .globals = 9,
+                           .layers = 4,
+                           .residual = ResidualAttention::kDecay,
+                           .borders = Borders::kNone,
+                           .distance = 0};
+  torch::manual_seed(8);
+  const AttentionInputs attention = MakeAttention(c);
+  const AttentionStack stack(c, QuerySide::kGlobal, attention);
+  torch::Tensor logits = torch::zeros({});
+  ResidualPair below;
+  for (SparseAttentionInput input : stack.layers) {
+    input.decay = 0.75;
+    const torch::Tensor scores =
+        torch::matmul(input.operands.query,
+                      input.operands.own_key.transpose(-2, -1)) /
+        std::sqrt(static_cast<double>(c.head_dim));
+    logits = 0.25 * scores + 0.75 * logits;
+    const torch::Tensor mask =
+        input.pattern.masks(torch::kCPU).own_mask.unsqueeze(1);
+    const torch::Tensor expected =
+        torch::softmax(logits.masked_fill(mask.logical_not(), -1e30), -1)
+            .matmul(input.operands.own_value);
+    input.previous = below;
+    const SparseAttentionOutput output = Run(input);
+    const torch::Tensor sees = mask.any(-1, true).to(torch::kFloat32);
+    EXPECT_TRUE(IsClose(output.context, expected * sees, 1e-5));
+    below = output.scores;
+  }
+}
+
+TEST_P(EveryBackendTest, RefusesGatesAndDecaysThatDoNotFit) {
+  const AttentionCase c = {.longs = 9, .residual = ResidualAttention::kGate};
+  torch::manual_seed(4);
+  const AttentionInputs attention = MakeAttention(c);
+  const AttentionStack stack(c, QuerySide::kLong, attention);
+  SparseAttentionInput good = stack.layers[1];
+  good.previous = Run(stack.layers[0]).scores;
+  EXPECT_NO_THROW(Run(good));
+
+  SparseAttentionInput bad = good;
+  bad.gates = {};
+  EXPECT_THROW(Run(bad), c10::Error);  // no gates for what is carried
+  bad = good;
+  bad.gates.other = torch::Tensor();
+  EXPECT_THROW(Run(bad), c10::Error);
+  bad = good;
+  bad.gates.own = torch::ones({3});
+  EXPECT_THROW(Run(bad), c10::Error);  // of 2 heads
+  bad = good;
+  bad.gates.own = torch::ones({2}, torch::kInt64);
+  EXPECT_THROW(Run(bad), c10::Error);
+  bad = good;
+  bad.residual = ResidualAttention::kSum;
+  EXPECT_THROW(Run(bad), c10::Error);  // gates, but no mode that has them
+
+  bad = good;
+  bad.gates = {};
+  bad.residual = ResidualAttention::kDecay;
+  for (const double decay : {0.0, 1.0, -0.5, 1e-5}) {
+    bad.decay = decay;
+    EXPECT_THROW(Run(bad), c10::Error) << decay;
+  }
+  bad.decay = 0.9;
+  EXPECT_NO_THROW(Run(bad));
 }
 
 TEST_P(EveryBackendTest, GivesTheSameWithoutGradients) {

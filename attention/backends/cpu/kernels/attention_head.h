@@ -37,8 +37,10 @@ struct ScoreRows {
 
 // Everything but results. d is `head_dim`.
 //
-//   score = (q . k + q . E[id] + bias[id]) / sqrt(d) + previous
-//   context = dropout(softmax over visible keys of (score / divisor)) . v
+//   own     = score_factor (q . k + q . E[id] + bias[id]) / sqrt(d)
+//   carried = previous + own
+//   logit   = carried / divisor, or, of a gated head, own + gate previous
+//   context = dropout(softmax over visible keys of logit) . v
 struct AttentionHead {
   int64_t head_dim = 0;
   int64_t value_dim = 0;
@@ -54,7 +56,12 @@ struct AttentionHead {
   const float* relative_bias = nullptr;
   int64_t relative_bias_stride = 0;
 
-  float divisor = 1.0f;
+  float score_factor = 1.0f;
+  float divisor = 1.0f;  // 1 of a gated head
+  // True if there are previous scores, which enter logits times the gate of
+  // their block.
+  bool is_gated = false;
+  float gates[2] = {1.0f, 1.0f};
   // Probability of dropping a weight, below 1, and the seed that decides which
   // (base/random.h), for this head alone.
   double dropout = 0.0;

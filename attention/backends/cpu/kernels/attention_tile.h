@@ -22,17 +22,18 @@ struct ForwardResults {
   float* context = nullptr;
   int64_t context_stride = 0;
   // Statistics of each query, from which the backward pass recomputes the
-  // probabilities: the largest score, and 1 / the sum of exponentials, 0 if no
-  // key is visible.
+  // probabilities: the largest logit times the divisor, and 1 / the sum of
+  // exponentials, 0 if no key is visible.
   float* row_max = nullptr;
   float* row_inverse_sum = nullptr;
-  // Scores from the layer below, and those to carry on: previous + score, where
-  // a key is visible. Elsewhere they are 0: that is written, unless both are
+  // Scores from the layer below, and those to carry on: previous + own, where a
+  // key is visible. Elsewhere they are 0: that is written, unless both are
   // the same rows (in which it is there already). Otherwise the two must not
   // overlap.
   ScoreRows<const float> previous[2];
   ScoreRows<float> carried[2];
-  // Carries previous - score, which takes a layer's scores back.
+  // Carries previous - own, which takes a layer's scores back. Not with a
+  // context.
   bool subtract = false;
 };
 
@@ -79,17 +80,20 @@ struct BackwardInputs {
 };
 
 struct BackwardResults {
-  // Gradients are added to all of them.
+  // Gradients are added to all of them. None of them is touched by a tile whose
+  // queries see no key of BackwardInputs::keys.
   GradientPieces query;
   GradientPieces key[2];
   GradientPieces value[2];
   // [2m + 4][RelativeGradientStride(head)]: row c is that of the id
   // RelativeIdOfColumn(c, m); its bias is at column head_dim.
   float* relative = nullptr;
+  // [2]: of the gates of both blocks; null unless the head is gated.
+  float* gates = nullptr;
   // Gradients of the previous scores: written, as carried scores are. (Only the
   // columns of BackwardInputs::keys.)
   ScoreRows<float> previous[2];
-  // Output for carried - score, the previous scores up to rounding: the rows of
+  // Output for carried - own, the previous scores up to rounding: the rows of
   // BackwardInputs::carried. Null: not wanted.
   ScoreRows<float> undone[2];
 };

@@ -6,7 +6,9 @@
 //
 // dS' being the gradient of the carried scores, and dS that of the previous
 // ones; then dV += w^T dO, dq += dS K, dK += dS^T q, and the same for the
-// relative table, with dS added up by id.
+// relative table, with dS added up by id. Of a gated head p = softmax(s + g R),
+// of own and previous scores, where R = S - s, and the gradient of R has g
+// before its first term: see score_gradients-inl.h.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "attention/backends/cpu/kernels/backward_tile.cc"
@@ -47,16 +49,25 @@ class Backward {
         packed_queries_(begin) {}
 
   HWY_INLINE void Run() {
-    if (RelativeScoresAreNeeded()) {
-      PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
-      PackRelativeBias(head_, work_.sizes, work_.relative_bias);
-    }
+    KeyRange hulls[2] = {{0, 0}, {0, 0}};
     for (int b = 0; b < 2; ++b) {
       const KeyRange limit = {inputs_.keys[b].begin, inputs_.keys[b].end};
       if (!limit.empty()) {
         ZeroInvisibleRows(head_.blocks[b], begin_, end_, limit,
                           inputs_.carried_gradient[b], results_.previous[b]);
-        AddBlock(b, limit);
+        hulls[b] = RowsHull(head_.blocks[b], begin_, end_, limit);
+      }
+    }
+    if (hulls[0].empty() && hulls[1].empty()) {
+      return;
+    }
+    if (RelativeScoresAreNeeded()) {
+      PackRelativeTransposed(head_, work_.sizes, work_.relative_table);
+      PackRelativeBias(head_, work_.sizes, work_.relative_bias);
+    }
+    for (int b = 0; b < 2; ++b) {
+      if (!hulls[b].empty()) {
+        AddBlock(b, hulls[b]);
       }
     }
     PackQueriesUpTo(end_);
@@ -65,6 +76,9 @@ class Backward {
     }
     AddToPieces(results_.query, {begin_, end_}, ScoreScale(head_),
                 work_.query_gradient, work_.sizes.head, head_.head_dim);
+    for (int b = 0; head_.is_gated && b < 2; ++b) {
+      results_.gates[b] += static_cast<float>(gate_gradients_[b]);
+    }
   }
 
  private:
@@ -110,12 +124,11 @@ class Backward {
   // head may be empty, without rows, and computes nothing then.)
   HWY_INLINE bool ScoresAreNeeded(int b) const {
     return inputs_.carried[b].rows == nullptr ||
-           results_.undone[b].rows != nullptr;
+           results_.undone[b].rows != nullptr || head_.is_gated;
   }
 
-  HWY_INLINE void AddBlock(int b, KeyRange limit) {
+  HWY_INLINE void AddBlock(int b, KeyRange hull) {
     const KeyBlock& block = head_.blocks[b];
-    const KeyRange hull = RowsHull(block, begin_, end_, limit);
     const int64_t groups = (end_ - begin_ + kBlockRows - 1) / kBlockRows;
     PrefetchRows prefetch(block, /*chunks=*/1, hull.end, groups, end_);
     prefetch.AddByKey(block.key, block.key_stride, head_.head_dim);
@@ -301,6 +314,7 @@ class Backward {
                        .inverse_sum = inputs_.row_inverse_sum[i],
                        .delta = work_.delta[i - begin_],
                        .inverse_divisor = 1.0f / head_.divisor,
+                       .gate = head_.gates[b],
                        .threshold = threshold_,
                        .kept = kept_,
                        .key = first};
@@ -310,25 +324,46 @@ class Backward {
     const VisibleKeys& keys = group.keys[r];
     ClearInvisible(block, i, keys, buffered, rows.weights);
     ClearInvisible(block, i, keys, buffered, rows.gradients);
+    FloatVector gate_gradient = hn::Zero(FloatTag());
     if (keys.whole) {
-      return DifferentiateRun</*kAlone=*/true>(
-          keys.range.begin - first, keys.range.end - first, row, rows);
+      DifferentiateRun</*kAlone=*/true>(keys.range.begin - first,
+                                        keys.range.end - first, row, rows,
+                                        &gate_gradient);
+    } else {
+      ForEachRun(block.visible, i, keys.range,
+                 [&](int64_t begin, int64_t end) HWY_ATTR {
+                   DifferentiateRun</*kAlone=*/false>(
+                       begin - first, end - first, row, rows, &gate_gradient);
+                 });
     }
-    ForEachRun(block.visible, i, keys.range,
-               [&](int64_t begin, int64_t end) HWY_ATTR {
-                 DifferentiateRun</*kAlone=*/false>(begin - first, end - first,
-                                                    row, rows);
-               });
+    if (head_.is_gated) {
+      gate_gradients_[b] += static_cast<double>(
+          hn::GetLane(hn::SumOfLanes(FloatTag(), gate_gradient)));
+    }
   }
 
   template <bool kAlone>
   HWY_INLINE void DifferentiateRun(int64_t begin, int64_t end,
                                    const RowGradient& row,
-                                   const RowsOfGradients& rows) {
-    if (head_.dropout > 0.0) {
-      Differentiate<kAlone, true>(begin, end, row, rows);
+                                   const RowsOfGradients& rows,
+                                   FloatVector* gate_gradient) {
+    if (head_.is_gated) {
+      DifferentiateRun<kAlone, true>(begin, end, row, rows, gate_gradient);
     } else {
-      Differentiate<kAlone, false>(begin, end, row, rows);
+      DifferentiateRun<kAlone, false>(begin, end, row, rows, gate_gradient);
+    }
+  }
+
+  template <bool kAlone, bool kGated>
+  HWY_INLINE void DifferentiateRun(int64_t begin, int64_t end,
+                                   const RowGradient& row,
+                                   const RowsOfGradients& rows,
+                                   FloatVector* gate_gradient) {
+    if (head_.dropout > 0.0) {
+      Differentiate<kAlone, true, kGated>(begin, end, row, rows, gate_gradient);
+    } else {
+      Differentiate<kAlone, false, kGated>(begin, end, row, rows,
+                                           gate_gradient);
     }
   }
 
@@ -343,6 +378,7 @@ class Backward {
   const float kept_;
   int64_t packed_ = 0;  // the first key of the block that is not
   int64_t packed_queries_;
+  double gate_gradients_[2] = {0.0, 0.0};  // of both blocks
 };
 
 void BackwardTileImpl(const AttentionHead& head, int64_t begin, int64_t end,

@@ -88,8 +88,8 @@ class GroupScores {
     }
   }
 
-  // Turns products into scores, which are carried on; `most` becomes the
-  // largest of them and of its own lanes.
+  // Turns products into scores, which are carried on, and these into logits
+  // times the divisor; `most` becomes the largest of them and of its own lanes.
   HWY_INLINE void CompleteRow(const QueryGroup& group, int64_t r,
                               FloatVector* most) {
     const int64_t first = group.hull.begin;
@@ -210,7 +210,9 @@ class GroupScores {
     const int64_t first = group.hull.begin;
     return {.previous = previous == nullptr ? nullptr : previous + first,
             .carried = carried == nullptr ? nullptr : carried + first,
-            .subtract = results_.subtract};
+            .subtract = results_.subtract,
+            .is_gated = head_.is_gated,
+            .gate = head_.gates[group.block]};
   }
 
   template <bool kAlone>

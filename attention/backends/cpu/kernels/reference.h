@@ -54,6 +54,23 @@ inline KeyGradient DifferentiateReference(double probability, double product,
                    carried_gradient};
 }
 
+// The same of a gated head: own + gate * previous is the logit.
+struct GatedKeyGradient {
+  double weight;
+  double score;     // of own
+  double previous;  // of previous
+  double gate;      // this key's part
+};
+inline GatedKeyGradient DifferentiateGatedReference(
+    double probability, double product, double factor, double delta,
+    double gate, double previous, double carried_gradient) {
+  const double inner = probability * (product * factor - delta);
+  return {.weight = probability * factor,
+          .score = inner + carried_gradient,
+          .previous = gate * inner + carried_gradient,
+          .gate = inner * previous};
+}
+
 }  // namespace etc::kernels
 
 #endif  // ETC_ATTENTION_BACKENDS_CPU_KERNELS_REFERENCE_H_

@@ -27,6 +27,7 @@ struct RowGradient {
   float inverse_sum;  // of the exponentials
   float delta;        // context . context gradient
   float inverse_divisor;
+  float gate = 1.0f;
   // Dropout, as in Exponent; element 0 is at key `key`.
   uint32_t threshold = 0;
   float kept = 1.0f;
@@ -39,12 +40,20 @@ struct RowGradient {
 // subtraction may be above the highest by their rounding):
 //
 //   weight   = p * dropout
-//   gradient = p * (product * dropout - delta) / divisor + carried_gradient
+//   inner    = p * (product * dropout - delta) / divisor
+//   gradient = inner + carried_gradient
+//   previous_gradient = gradient
+//
+// Of a gated row, with previous = score - own, p has own + gate * previous for
+// its score, and
+//
+//   previous_gradient = gate * inner + carried_gradient
+//   gate gradient    += inner * previous
 //
 // `product` is context gradient . value. Null: carried_gradient (0; it may be
-// previous_gradient), previous_gradient (not wanted; else it gets a copy of the
-// gradient), undone (not wanted; else it gets score - own, with own the part of
-// this layer in the score, and may be `scores`).
+// previous_gradient), previous_gradient (not wanted), undone (not wanted; else
+// it gets score - own, with own the part of this layer in the score, and may be
+// `scores`).
 struct RowsOfGradients {
   const float* scores;
   const float* own;
@@ -58,18 +67,29 @@ struct RowsOfGradients {
 
 // Elements [begin, end). kAlone: other lanes of the same vectors of weights and
 // gradients become 0; else they stay as they are.
-template <bool kAlone, bool kDropout>
+// `gate_gradient` is of gated rows alone.
+template <bool kAlone, bool kDropout, bool kGated>
 HWY_INLINE void Differentiate(int64_t begin, int64_t end,
                               const RowGradient& row,
-                              const RowsOfGradients& rows) {
+                              const RowsOfGradients& rows,
+                              FloatVector* gate_gradient) {
   const FloatTag tag;
+  FloatVector gate_sum = *gate_gradient;
   const auto keep = [&](auto lanes, FloatVector value, float* to) HWY_ATTR {
     hn::Store(lanes.Choose(value, kAlone ? hn::Zero(tag) : hn::Load(tag, to)),
               tag, to);
   };
   ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
-    const FloatVector score = lanes.Load(rows.scores + i);
-    if (rows.undone != nullptr) {
+    FloatVector score = lanes.Load(rows.scores + i);
+    FloatVector previous = hn::Zero(tag);
+    if constexpr (kGated) {
+      const FloatVector own = lanes.Load(rows.own + i);
+      previous = hn::Sub(score, own);
+      score = hn::MulAdd(hn::Set(tag, row.gate), previous, own);
+      if (rows.undone != nullptr) {
+        lanes.Store(previous, rows.undone + i);
+      }
+    } else if (rows.undone != nullptr) {
       lanes.Store(hn::Sub(score, lanes.Load(rows.own + i)), rows.undone + i);
     }
     const FloatVector p = hn::Mul(
@@ -89,17 +109,31 @@ HWY_INLINE void Differentiate(int64_t begin, int64_t end,
     const FloatVector centred =
         hn::Mul(hn::Sub(product, hn::Set(tag, row.delta)),
                 hn::Set(tag, row.inverse_divisor));
-    FloatVector gradient;
-    if (rows.carried_gradient != nullptr) {
-      gradient = hn::MulAdd(p, centred, lanes.Load(rows.carried_gradient + i));
+    FloatVector gradient, previous_gradient;
+    if constexpr (kGated) {
+      const FloatVector inner = hn::Mul(p, centred);
+      const FloatVector carried = rows.carried_gradient != nullptr
+                                      ? lanes.Load(rows.carried_gradient + i)
+                                      : hn::Zero(tag);
+      gradient = hn::Add(inner, carried);
+      previous_gradient = hn::MulAdd(hn::Set(tag, row.gate), inner, carried);
+      gate_sum = hn::Add(gate_sum,
+                         lanes.Choose(hn::Mul(inner, previous), hn::Zero(tag)));
     } else {
-      gradient = hn::Mul(p, centred);
+      if (rows.carried_gradient != nullptr) {
+        gradient =
+            hn::MulAdd(p, centred, lanes.Load(rows.carried_gradient + i));
+      } else {
+        gradient = hn::Mul(p, centred);
+      }
+      previous_gradient = gradient;
     }
     keep(lanes, gradient, rows.gradients + i);
     if (rows.previous_gradient != nullptr) {
-      lanes.Store(gradient, rows.previous_gradient + i);
+      lanes.Store(previous_gradient, rows.previous_gradient + i);
     }
   });
+  *gate_gradient = gate_sum;
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE

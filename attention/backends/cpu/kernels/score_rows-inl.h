@@ -29,7 +29,9 @@ enum class Carry {
   kNothing,
   kScores,
   kPreviousPlusScores,
-  kPreviousMinusScores
+  kPreviousMinusScores,
+  // Carries the sum; the row gets scores + gate * previous.
+  kGatedPreviousPlusScores
 };
 
 // Rows of the previous scores and of those to carry on, at element 0 of a row
@@ -38,6 +40,8 @@ struct CarryRows {
   const float* previous = nullptr;
   float* carried = nullptr;
   bool subtract = false;
+  bool is_gated = false;
+  float gate = 1.0f;
 
   HWY_INLINE Carry kind() const {
     if (carried == nullptr) {
@@ -46,7 +50,11 @@ struct CarryRows {
     if (previous == nullptr) {
       return Carry::kScores;
     }
-    return subtract ? Carry::kPreviousMinusScores : Carry::kPreviousPlusScores;
+    if (subtract) {
+      return Carry::kPreviousMinusScores;
+    }
+    return is_gated ? Carry::kGatedPreviousPlusScores
+                    : Carry::kPreviousPlusScores;
   }
 };
 
@@ -66,8 +74,8 @@ struct StoredScores {
 };
 
 // row[i] += relative(i), then carries it on, for i in [begin, end). `most`
-// becomes the largest of the sums and of its own lanes; NaN may or may not be
-// seen.
+// becomes the largest of what the row gets and of its own lanes; NaN may or may
+// not be seen.
 template <Carry kCarry, typename Relative>
 HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
                                const Relative& relative, const CarryRows& carry,
@@ -82,7 +90,11 @@ HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
     } else if constexpr (kCarry == Carry::kPreviousMinusScores) {
       score = hn::Sub(lanes.Load(carry.previous + i), score);
     }
-    if constexpr (kCarry != Carry::kNothing) {
+    if constexpr (kCarry == Carry::kGatedPreviousPlusScores) {
+      const FloatVector previous = lanes.Load(carry.previous + i);
+      lanes.Store(hn::Add(previous, score), carry.carried + i);
+      score = hn::MulAdd(hn::Set(tag, carry.gate), previous, score);
+    } else if constexpr (kCarry != Carry::kNothing) {
       lanes.Store(score, carry.carried + i);
     }
     // Other lanes may belong to another run.
@@ -109,6 +121,9 @@ HWY_INLINE void CompleteScores(int64_t begin, int64_t end,
     case Carry::kPreviousMinusScores:
       return CompleteScores<Carry::kPreviousMinusScores>(begin, end, relative,
                                                          carry, row, most);
+    case Carry::kGatedPreviousPlusScores:
+      return CompleteScores<Carry::kGatedPreviousPlusScores>(
+          begin, end, relative, carry, row, most);
   }
 }
 

@@ -60,7 +60,7 @@ HWY_INLINE Prefetch ScorePrefetch(const ScoreRows<T>& scores,
 }
 
 HWY_INLINE float ScoreScale(const AttentionHead& head) {
-  return static_cast<float>(1.0 /
+  return static_cast<float>(static_cast<double>(head.score_factor) /
                             std::sqrt(static_cast<double>(head.head_dim)));
 }
 
@@ -70,7 +70,7 @@ HWY_INLINE float ExponentFactor(const AttentionHead& head) {
                             static_cast<double>(head.divisor));
 }
 
-// [n][sizes.head] <- the queries of a tile, times 1 / sqrt(d).
+// [n][sizes.head] <- the queries of a tile, times ScoreScale.
 HWY_INLINE void PackQueries(const AttentionHead& head, const TileSizes& sizes,
                             int64_t begin, int64_t end, float* query) {
   PackRows(head.query + begin * head.query_stride, head.query_stride,

@@ -33,6 +33,7 @@ struct Call {
   int64_t begin;
   int64_t end;
   bool alone;
+  bool gated;
   double dropout;
   DropoutRow key;
   const float* scores;
@@ -43,6 +44,7 @@ struct Call {
   float* weights;
   float* gradients;
   float* previous;
+  float gate_gradient;  // is set
 };
 
 }  // namespace etc::kernels
@@ -51,16 +53,18 @@ struct Call {
 HWY_BEFORE_NAMESPACE();
 namespace etc::kernels::HWY_NAMESPACE {
 
-// factor, highest, inverse sum, delta and inverse divisor are 0.7, -1, 0.5,
-// 0.25 and 0.125; element 0 is key 7 of dropout.
-template <bool kAlone>
-void DifferentiateAs(const Call& call) {
+// factor, highest, inverse sum, delta, inverse divisor and gate are 0.7, -1,
+// 0.5, 0.25, 0.125 (1 of a gated row) and 0.375; element 0 is key 7 of dropout.
+template <bool kAlone, bool kGated>
+void DifferentiateAs(Call* of) {
+  const Call& call = *of;
   const RowGradient row = {
       .factor = 0.7f,
       .highest = -1.0f,
       .inverse_sum = 0.5f,
       .delta = 0.25f,
-      .inverse_divisor = 0.125f,
+      .inverse_divisor = kGated ? 1.0f : 0.125f,
+      .gate = 0.375f,
       .threshold = DropoutThreshold(call.dropout),
       .kept = static_cast<float>(1.0 / (1.0 - call.dropout)),
       .dropout = call.key,
@@ -73,16 +77,22 @@ void DifferentiateAs(const Call& call) {
                                 .weights = call.weights,
                                 .gradients = call.gradients,
                                 .previous_gradient = call.previous};
+  FloatVector sum = hn::Zero(FloatTag());
   if (call.dropout > 0.0) {
-    Differentiate<kAlone, true>(call.begin, call.end, row, rows);
+    Differentiate<kAlone, true, kGated>(call.begin, call.end, row, rows, &sum);
   } else {
-    Differentiate<kAlone, false>(call.begin, call.end, row, rows);
+    Differentiate<kAlone, false, kGated>(call.begin, call.end, row, rows, &sum);
   }
+  of->gate_gradient = hn::GetLane(hn::SumOfLanes(FloatTag(), sum));
 }
 
-void CallDifferentiate(const Call& call) {
-  return call.alone ? DifferentiateAs<true>(call)
-                    : DifferentiateAs<false>(call);
+void CallDifferentiate(Call* call) {
+  if (call->gated) {
+    return call->alone ? DifferentiateAs<true, true>(call)
+                       : DifferentiateAs<false, true>(call);
+  }
+  return call->alone ? DifferentiateAs<true, false>(call)
+                     : DifferentiateAs<false, false>(call);
 }
 
 }  // namespace etc::kernels::HWY_NAMESPACE
@@ -106,52 +116,105 @@ class ScoreGradientsTest : public EachTargetTest {
     return row;
   }
 
-  void ExpectDefinition(int64_t begin, int64_t end, bool alone, bool with_all) {
-    const int64_t count = end - begin;
-    GuardedBuffer scores = Random(count, 5.0f), own = Random(count, 5.0f),
-                  products = Random(count, 5.0f), carried = Random(count, 5.0f),
-                  undone = Zeros(count), previous = Zeros(count);
-    for (int64_t i = 0; i < count; ++i) {
-      scores[i] -= 5.0f;  // a tenth of them above the largest
+  // A call on random rows of [begin, end), and what it found.
+  struct Rows {
+    Rows(ScoreGradientsTest* test, int64_t count)
+        : scores(test->Random(count, 5.0f)),
+          own(test->Random(count, 5.0f)),
+          products(test->Random(count, 5.0f)),
+          carried(test->Random(count, 5.0f)),
+          undone(Zeros(count)),
+          previous(Zeros(count)) {}
+
+    Call Make(int64_t begin, int64_t end, bool with_all) {
+      return {.begin = begin,
+              .end = end,
+              .dropout = with_all ? 0.3 : 0.0,
+              .key = MakeDropoutRow(DropoutHeadSeed(5, 1, 2), 77, 1),
+              .scores = scores.data() - begin,
+              .own = own.data() - begin,
+              .undone = with_all ? undone.data() - begin : nullptr,
+              .products = products.data() - begin,
+              .carried = with_all ? carried.data() - begin : nullptr,
+              .weights = weights.get(),
+              .gradients = gradients.get(),
+              .previous = with_all ? previous.data() - begin : nullptr};
     }
-    const auto weights = Threes(), gradients = Threes();
-    const DropoutRow key = MakeDropoutRow(DropoutHeadSeed(5, 1, 2), 77, 1);
-    const double dropout = with_all ? 0.3 : 0.0;
-    const Call call = {
-        .begin = begin,
-        .end = end,
-        .alone = alone,
-        .dropout = dropout,
-        .key = key,
-        .scores = scores.data() - begin,
-        .own = own.data() - begin,
-        .undone = with_all ? undone.data() - begin : nullptr,
-        .products = products.data() - begin,
-        .carried = with_all ? carried.data() - begin : nullptr,
-        .weights = weights.get(),
-        .gradients = gradients.get(),
-        .previous = with_all ? previous.data() - begin : nullptr};
-    HWY_DYNAMIC_DISPATCH(CallDifferentiate)(call);
+
+    GuardedBuffer scores, own, products, carried, undone, previous;
+    hwy::AlignedFreeUniquePtr<float[]> weights = Threes();
+    hwy::AlignedFreeUniquePtr<float[]> gradients = Threes();
+  };
+
+  // The factor of dropout of element i.
+  static double FactorAt(const Call& call, int64_t i) {
+    return call.dropout > 0.0
+               ? DropoutFactor(call.key, static_cast<uint32_t>(7 + i),
+                               call.dropout)
+               : 1.0;
+  }
+
+  static double Probability(double score) {
+    return 0.5 * std::exp2(std::min(0.0, 0.7 * (score + 1.0)));
+  }
+
+  void ExpectGatedDefinition(int64_t begin, int64_t end, bool alone,
+                             bool with_all) {
+    Rows rows(this, end - begin);
+    for (int64_t i = 0; i < end - begin; ++i) {
+      rows.scores[i] -= 5.0f;
+    }
+    Call call = rows.Make(begin, end, with_all);
+    call.alone = alone;
+    call.gated = true;
+    HWY_DYNAMIC_DISPATCH(CallDifferentiate)(&call);
+    double gate_gradient = 0.0;
+    double magnitude = 1.0;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t k = i - begin;
+      const double below = static_cast<double>(rows.scores[k]) - rows.own[k];
+      const GatedKeyGradient expected = DifferentiateGatedReference(
+          Probability(rows.own[k] + 0.375 * below), rows.products[k],
+          FactorAt(call, i), 0.25, 0.375, below,
+          with_all ? rows.carried[k] : 0.0);
+      // The score is rounded before it is an exponent.
+      ASSERT_NEAR(rows.weights[i], expected.weight, 2 * kTolerance) << i;
+      ASSERT_NEAR(rows.gradients[i], expected.score, 4 * kTolerance) << i;
+      if (with_all) {
+        ASSERT_NEAR(rows.previous[k], expected.previous, 4 * kTolerance) << i;
+        ASSERT_NEAR(rows.undone[k], below, 0x1p-20) << i;
+      }
+      gate_gradient += expected.gate;
+      magnitude += std::abs(expected.gate);
+    }
+    ASSERT_NEAR(call.gate_gradient, gate_gradient, kTolerance * magnitude);
+  }
+
+  void ExpectDefinition(int64_t begin, int64_t end, bool alone, bool with_all) {
+    Rows rows(this, end - begin);
+    for (int64_t i = 0; i < end - begin; ++i) {
+      rows.scores[i] -= 5.0f;  // a tenth of them above the largest
+    }
+    Call call = rows.Make(begin, end, with_all);
+    call.alone = alone;
+    HWY_DYNAMIC_DISPATCH(CallDifferentiate)(&call);
     for (int64_t i = 0; i < kColumns; ++i) {
       if (i < begin || i >= end) {
         // Only lanes of the run's own vectors may have changed, to 0.
-        ASSERT_TRUE(weights[i] == 3.0f || (alone && weights[i] == 0.0f));
-        ASSERT_EQ(gradients[i], weights[i]);
+        ASSERT_TRUE(rows.weights[i] == 3.0f ||
+                    (alone && rows.weights[i] == 0.0f));
+        ASSERT_EQ(rows.gradients[i], rows.weights[i]);
         continue;
       }
       const int64_t k = i - begin;
       const KeyGradient expected = DifferentiateReference(
-          0.5 * std::exp2(std::min(
-                    0.0, 0.7 * (static_cast<double>(scores[k]) + 1.0))),
-          products[k],
-          with_all ? DropoutFactor(key, static_cast<uint32_t>(7 + i), dropout)
-                   : 1.0,
-          0.25, 8.0, with_all ? carried[k] : 0.0);
-      ASSERT_NEAR(weights[i], expected.weight, kTolerance) << i;
-      ASSERT_NEAR(gradients[i], expected.score, kTolerance) << i;
+          Probability(rows.scores[k]), rows.products[k], FactorAt(call, i),
+          0.25, 8.0, with_all ? rows.carried[k] : 0.0);
+      ASSERT_NEAR(rows.weights[i], expected.weight, kTolerance) << i;
+      ASSERT_NEAR(rows.gradients[i], expected.score, kTolerance) << i;
       if (with_all) {
-        ASSERT_EQ(previous[k], gradients[i]);
-        ASSERT_EQ(undone[k], scores[k] - own[k]);
+        ASSERT_EQ(rows.previous[k], rows.gradients[i]);
+        ASSERT_EQ(rows.undone[k], rows.scores[k] - rows.own[k]);
       }
     }
   }
@@ -163,6 +226,7 @@ TEST_P(ScoreGradientsTest, AreThoseOfTheDefinition) {
       for (const bool alone : {false, true}) {
         for (const bool with_all : {false, true}) {
           ExpectDefinition(begin, begin + count, alone, with_all);
+          ExpectGatedDefinition(begin, begin + count, alone, with_all);
         }
       }
     }

@@ -33,9 +33,12 @@ namespace etc::kernels::HWY_NAMESPACE {
 // Each key's relative score is `relative`, or if that is null 0.25.
 float CallComplete(int64_t begin, int64_t end, const float* relative,
                    const float* previous, float* carried, bool subtract,
-                   float* row) {
-  const CarryRows carry = {
-      .previous = previous, .carried = carried, .subtract = subtract};
+                   bool gated, float* row) {
+  const CarryRows carry = {.previous = previous,
+                           .carried = carried,
+                           .subtract = subtract,
+                           .is_gated = gated,
+                           .gate = 0.375f};
   FloatVector most = hn::Set(FloatTag(), kLowest);
   if (relative == nullptr) {
     CompleteScores(begin, end, SameScore{0.25f}, carry, row, &most);
@@ -102,10 +105,10 @@ class ScoreRowsTest : public EachTargetTest {
 };
 
 TEST_P(ScoreRowsTest, CompletesScoresAsTheDefinition) {
-  enum class Mode { kOff, kFirst, kSum, kBack };
+  enum class Mode { kOff, kFirst, kSum, kBack, kGated };
   ForEachRun([&](int64_t begin, int64_t end) {
     for (const Mode mode :
-         {Mode::kOff, Mode::kFirst, Mode::kSum, Mode::kBack}) {
+         {Mode::kOff, Mode::kFirst, Mode::kSum, Mode::kBack, Mode::kGated}) {
       for (const bool stored : {false, true}) {
         const auto row = Scores(), relative = Scores();
         const std::vector<float> products = Copy(row.get());
@@ -114,10 +117,11 @@ TEST_P(ScoreRowsTest, CompletesScoresAsTheDefinition) {
         GuardedBuffer carried = Zeros(end - begin);
         const float largest = HWY_DYNAMIC_DISPATCH(CallComplete)(
             begin, end, stored ? relative.get() : nullptr,
-            mode == Mode::kSum || mode == Mode::kBack ? previous.data() - begin
-                                                      : nullptr,
+            mode == Mode::kOff || mode == Mode::kFirst
+                ? nullptr
+                : previous.data() - begin,
             mode == Mode::kOff ? nullptr : carried.data() - begin,
-            mode == Mode::kBack, row.get());
+            mode == Mode::kBack, mode == Mode::kGated, row.get());
         float expected_largest = -1e38f;
         for (int64_t i = 0; i < kColumns; ++i) {
           if (i < begin || i >= end) {
@@ -130,8 +134,16 @@ TEST_P(ScoreRowsTest, CompletesScoresAsTheDefinition) {
           } else if (mode == Mode::kBack) {
             expected = previous[i - begin] - expected;
           }
+          float to_carry = mode == Mode::kOff ? 0.0f : expected;
+          if (mode == Mode::kGated) {
+            const float below = previous[i - begin];
+            to_carry = below + expected;
+            // Rounded once or twice.
+            ASSERT_NEAR(row[i], expected + 0.375 * below, 2e-6) << i;
+            expected = row[i];
+          }
           ASSERT_EQ(row[i], expected) << i;
-          ASSERT_EQ(carried[i - begin], mode == Mode::kOff ? 0.0f : expected);
+          ASSERT_EQ(carried[i - begin], to_carry);
           expected_largest = std::max(expected_largest, expected);
         }
         ASSERT_EQ(largest, expected_largest) << begin << " to " << end;
