@@ -21,7 +21,8 @@ using nlohmann::json;
 
 constexpr const char* kActivations[] = {"relu", "gelu", "gelu_erf", "tanh",
                                         "linear"};
-constexpr const char* kResidualModes[] = {"off", "sum", "mean"};
+constexpr const char* kResidualModes[] = {"off", "sum", "mean", "decay",
+                                          "gate"};
 
 // Ids and lengths are 32 bits wide, and products of two sizes fit 64; beyond
 // that, a hundred times the sizes of any published model: a zero too many
@@ -61,6 +62,8 @@ void ForEachField(Config& config, Visitor visit) {
   visit("use_hard_l2g_mask", config.use_hard_l2g_mask);
   visit("grad_checkpointing_period", config.grad_checkpointing_period);
   visit("residual_attention", config.residual_attention);
+  visit("residual_gate_init", config.residual_gate_init);
+  visit("residual_decay", config.residual_decay);
   visit("layer_norm_epsilon", config.layer_norm_epsilon);
   visit("has_long_tokens", config.has_long_tokens);
   visit("final_layer_norm", config.final_layer_norm);
@@ -158,6 +161,23 @@ void CheckStreams(const EtcConfig& config, FieldChecker& checker) {
     checker.Check(config.has_long_tokens || is_shared, field,
                   "true where has_long_tokens is false", "false");
   }
+}
+
+// The least beta whose powers stay in their bound is that of the deepest layer.
+void CheckDecay(const EtcConfig& config, FieldChecker& checker) {
+  const double decay = config.residual_decay;
+  checker.Check(decay > 0 && decay < 1, "residual_decay", "above 0 and below 1",
+                decay);
+  if (config.residual_attention != "decay" || config.num_hidden_layers < 2) {
+    return;
+  }
+  const double least =
+      std::pow(kLargestDecayFactor,
+               -1.0 / static_cast<double>(config.num_hidden_layers - 1));
+  checker.Check(decay > least, "residual_decay",
+                absl::StrCat("above ", least, " for ", config.num_hidden_layers,
+                             " layers, so that its powers stay exact"),
+                decay);
 }
 
 constexpr int64_t kBertVocabulary = 30522;  // uncased
@@ -317,6 +337,9 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
                kMostLayers);
   checker.OneOf("residual_attention", kResidualModes,
                 config.residual_attention);
+  checker.Check(std::isfinite(config.residual_gate_init), "residual_gate_init",
+                "a finite number", config.residual_gate_init);
+  CheckDecay(config, checker);
   checker.Check(
       config.layer_norm_epsilon > 0 && std::isfinite(config.layer_norm_epsilon),
       "layer_norm_epsilon", "above 0", config.layer_norm_epsilon);

@@ -9,11 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "attention/residual_attention.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace etc {
 
-// The official `etc_config.json` (doc/model.md 1.1) and five fields of ours.
+// The official `etc_config.json` (doc/model.md 1.1) and seven fields of ours.
 // Field names are those of the file.
 struct EtcConfig {
   // Rows of the token table. No default: 0 stands for "not given".
@@ -56,8 +57,14 @@ struct EtcConfig {
   // Fields from here on are not in the official file, whose readers ignore
   // them.
   //
-  // "off", "sum" or "mean".
+  // "off", "sum", "mean", "decay" or "gate" (attention/residual_scores.h).
   std::string residual_attention = "off";
+  // Of "gate": the value that gates begin with, where no weights give another:
+  // 0 computes what "off" does, 1 what "sum" does.
+  double residual_gate_init = 0.0;
+  // Of "decay": beta, in (0, 1), with beta^-(num_hidden_layers - 1) below
+  // kLargestDecayFactor.
+  double residual_decay = kDefaultResidualDecay;
   // Added to the variance by LayerNorms; RoBERTa's is 1e-5.
   double layer_norm_epsilon = 1e-12;
   // False for BERT, whose tokens are all global (etc/bert_input.h): parameters

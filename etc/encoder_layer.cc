@@ -63,7 +63,11 @@ EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
                             config.share_att_output_projection,
                         .dropout = config.attention_probs_dropout_prob,
                         .initializer_range = config.initializer_range,
-                        .output_initializer_factor = OutputFactor(config)},
+                        .output_initializer_factor = OutputFactor(config),
+                        .residual_gate_init =
+                            config.residual_attention == "gate"
+                                ? std::optional(config.residual_gate_init)
+                                : std::nullopt},
           .long_intermediate_size = config.intermediate_size,
           .global_intermediate_size = config.intermediate_size,
           .share_feed_forward = config.share_feed_forward_params,
@@ -152,26 +156,32 @@ void EtcEncoderLayerImpl::set_linear_precision(LinearPrecision precision) {
 
 AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
                                            const AttentionInputs& attention,
-                                           ResidualAttention mode,
+                                           const ResidualOptions& residual,
                                            const AttentionSelection& which) {
   const torch::NoGradGuard no_grad;
   const bool pre = options_.pre_layer_norm;
   return attention_->Inspect(
       BeginOfBlock(state.long_states, pre, long_norm_),
       BeginOfBlock(state.global_states, pre, global_norm_), attention,
-      {.mode = mode, .previous = state.scores}, which);
+      {.mode = residual.mode,
+       .previous = state.scores,
+       .decay = residual.decay},
+      which);
 }
 
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const AttentionInputs& attention,
-                                          ResidualAttention mode,
-                                          ScoreStorage storage,
+                                          const ResidualOptions& residual,
                                           const OutputRows& rows) {
   const bool pre = options_.pre_layer_norm;
   const GlobalLocalAttentionOutput change = attention_->forward(
       BeginOfBlock(state.long_states, pre, long_norm_),
       BeginOfBlock(state.global_states, pre, global_norm_), attention,
-      {.mode = mode, .previous = state.scores, .storage = storage}, rows);
+      {.mode = residual.mode,
+       .previous = state.scores,
+       .storage = residual.storage,
+       .decay = residual.decay},
+      rows);
   const double dropout = is_training() ? options_.hidden_dropout : 0.0;
   const torch::Tensor longs =
       EndOfBlock({.change = change.long_output,

@@ -36,7 +36,15 @@ struct EtcEncoderLayerOptions {
   double layer_norm_epsilon = 1e-12;
 };
 
-// The options that a configuration asks for, the same for all its layers.
+// The residual scores of a stack of layers: mode, decay and storage.
+struct ResidualOptions {
+  ResidualAttention mode = ResidualAttention::kOff;
+  double decay = kDefaultResidualDecay;
+  ScoreStorage storage = ScoreStorage::kStore;
+};
+
+// The options that a configuration asks for, the same for all its layers but
+// for the first of a model with gates, which has none.
 EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config);
 
 // hidden -> intermediate -> hidden, activation between, both with bias; then
@@ -79,14 +87,14 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
 
   // `rows` are for the last layer.
   EncoderState forward(const EncoderState& state,
-                       const AttentionInputs& attention, ResidualAttention mode,
-                       ScoreStorage storage = ScoreStorage::kStore,
+                       const AttentionInputs& attention,
+                       const ResidualOptions& residual = {},
                        const OutputRows& rows = {});
   // A part of the attention of `forward` on the same state
   // (GlobalLocalAttention). Call it before `forward`.
   AttentionView Inspect(const EncoderState& state,
                         const AttentionInputs& attention,
-                        ResidualAttention mode,
+                        const ResidualOptions& residual,
                         const AttentionSelection& which);
 
   GlobalLocalAttention& attention() { return attention_; }

@@ -90,9 +90,17 @@ ResidualAttention ResidualAttentionFromName(const std::string& name) {
   if (name == "sum") {
     return ResidualAttention::kSum;
   }
-  TORCH_CHECK(name == "mean",
-              "residual_attention should be off, sum or mean, but is ", name);
-  return ResidualAttention::kMean;
+  if (name == "mean") {
+    return ResidualAttention::kMean;
+  }
+  if (name == "decay") {
+    return ResidualAttention::kDecay;
+  }
+  TORCH_CHECK(name == "gate",
+              "residual_attention should be off, sum, mean, decay or gate, but "
+              "is ",
+              name);
+  return ResidualAttention::kGate;
 }
 
 const char* ResidualAttentionName(ResidualAttention mode) {
@@ -103,6 +111,10 @@ const char* ResidualAttentionName(ResidualAttention mode) {
       return "sum";
     case ResidualAttention::kMean:
       return "mean";
+    case ResidualAttention::kDecay:
+      return "decay";
+    case ResidualAttention::kGate:
+      return "gate";
   }
   TORCH_CHECK(false, "no such residual attention");
 }
@@ -128,7 +140,11 @@ EtcModelImpl::EtcModelImpl(const EtcConfig& config)
   const EtcEncoderLayerOptions options = EncoderLayerOptions(config_);
   torch::nn::ModuleList list;
   for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
-    layers_.push_back(std::make_shared<EtcEncoderLayerImpl>(options));
+    EtcEncoderLayerOptions of_layer = options;
+    if (i == 0) {  // nothing is carried to it
+      of_layer.attention.residual_gate_init = std::nullopt;
+    }
+    layers_.push_back(std::make_shared<EtcEncoderLayerImpl>(of_layer));
     list->push_back(layers_.back());
   }
   register_module("layers", list);
@@ -148,8 +164,19 @@ ResidualAttention EtcModelImpl::residual_attention() const {
   return ResidualAttentionFromName(config_.residual_attention);
 }
 
+bool EtcModelImpl::has_gates() const {
+  return layers_.size() > 1 &&
+         layers_[1]->attention()->options().residual_gate_init.has_value();
+}
+
 void EtcModelImpl::set_residual_attention(ResidualAttention mode) {
-  config_.residual_attention = ResidualAttentionName(mode);
+  TORCH_CHECK(
+      mode != ResidualAttention::kGate || layers_.size() == 1 || has_gates(),
+      "residual attention cannot become gate: the model was made with ",
+      config_.residual_attention, ", and has no gates");
+  EtcConfig config = config_;
+  config.residual_attention = ResidualAttentionName(mode);
+  config_ = Checked(config);
 }
 
 void EtcModelImpl::set_attention_implementation(
@@ -169,7 +196,12 @@ void EtcModelImpl::set_linear_precision(LinearPrecision precision) {
 std::shared_ptr<torch::nn::Module> EtcModelImpl::clone(
     const c10::optional<torch::Device>& device) const {
   return CloneModule(*this, device, [this] {
-    auto copy = std::make_shared<EtcModelImpl>(config_);
+    EtcConfig config = config_;
+    if (has_gates()) {
+      config.residual_attention = "gate";
+    }
+    auto copy = std::make_shared<EtcModelImpl>(config);
+    copy->config_ = config_;
     copy->score_storage_ = score_storage_;
     copy->measures_scores_ = measures_scores_;
     copy->set_linear_precision(linear_precision_);
@@ -200,7 +232,9 @@ struct EtcModelImpl::Pass {
 
 EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
                                     int64_t begin, int64_t end) {
-  const ResidualAttention mode = residual_attention();
+  const ResidualOptions residual = {.mode = residual_attention(),
+                                    .decay = config_.residual_decay,
+                                    .storage = score_storage_};
   for (int64_t i = begin; i < end; ++i) {
     ThrowIfStopped();
     ThrowIfStoppedInBackward(state.long_states.size(1) > 0
@@ -209,10 +243,10 @@ EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
     const AttentionSelection part = PartOf(pass.inspect, i);
     if (pass.inspected != nullptr && (part.probabilities || part.scores)) {
       pass.inspected->layers[i] =
-          layers_[i]->Inspect(state, pass.attention, mode, part);
+          layers_[i]->Inspect(state, pass.attention, residual, part);
     }
     const bool is_last = i + 1 == config_.num_hidden_layers;
-    state = layers_[i]->forward(state, pass.attention, mode, score_storage_,
+    state = layers_[i]->forward(state, pass.attention, residual,
                                 is_last ? pass.outputs : OutputRows());
     if (pass.inspected != nullptr) {
       AddHiddenStates(pass.inspect, state, pass.inspected);

@@ -27,7 +27,7 @@ class EtcEmbeddingImpl;
 class EtcEncoderLayerImpl;
 struct EncoderState;
 
-// "off", "sum" and "mean". Throws c10::Error for other names.
+// "off", "sum", "mean", "decay" and "gate". Throws c10::Error for other names.
 ResidualAttention ResidualAttentionFromName(const std::string& name);
 const char* ResidualAttentionName(ResidualAttention mode);
 // "store", "reverse" and "recompute". Throws c10::Error for other names.
@@ -102,7 +102,9 @@ struct EtcOutput {
 };
 
 // The ETC encoder (Ainslie et al. 2020; doc/model.md 7) with residual attention
-// scores in all four blocks (He et al. 2021; doc/model.md 10.2).
+// scores in all four blocks (He et al. 2021; doc/model.md 10.2). Made with
+// residual attention "gate", each layer but the first has gates
+// (GlobalLocalAttention).
 //
 // Throws c10::Error on a configuration that CheckEtcConfig refuses.
 class EtcModelImpl : public torch::nn::Module {
@@ -114,6 +116,8 @@ class EtcModelImpl : public torch::nn::Module {
   EtcOutput forward(const EtcInput& input);
 
   // Sets the configuration's `residual_attention`; parameters stay as they are.
+  // Throws c10::Error for kGate if the model was made with another mode, since
+  // it has no gates, and for kDecay if its residual_decay is too small.
   void set_residual_attention(ResidualAttention mode);
   ResidualAttention residual_attention() const;
   // Storage of residual scores; kReverse unless set.
@@ -160,6 +164,7 @@ class EtcModelImpl : public torch::nn::Module {
   EncoderState RecomputeChain(const EncoderState& state, const Pass& pass,
                               int64_t begin, int64_t end);
   void CheckInspection(const Inspection& inspect) const;
+  bool has_gates() const;
 
   EtcConfig config_;
   ScoreStorage score_storage_ = ScoreStorage::kReverse;

@@ -70,6 +70,8 @@ constexpr char kDefaults[] = R"({
   "relative_pos_max_distance": 12,
   "relative_vocab_size": 32,
   "residual_attention": "off",
+  "residual_decay": 0.9,
+  "residual_gate_init": 0.0,
   "segment_vocab_size": 16,
   "share_att_output_projection": false,
   "share_feed_forward_params": true,
@@ -115,6 +117,8 @@ TEST(EtcConfigTest, ReadsBackEveryFieldItWrites) {
                  {"relative_pos_max_distance", 6},
                  {"relative_vocab_size", 17},
                  {"residual_attention", "mean"},
+                 {"residual_decay", 0.75},
+                 {"residual_gate_init", 0.5},
                  {"segment_vocab_size", 18},
                  {"share_att_output_projection", true},
                  {"share_feed_forward_params", false},
@@ -127,7 +131,7 @@ TEST(EtcConfigTest, ReadsBackEveryFieldItWrites) {
                  {"has_long_tokens", true},
                  {"final_layer_norm", true},
                  {"depth_scaled_initializer", true}};
-  ASSERT_EQ(fields.size(), 29u);
+  ASSERT_EQ(fields.size(), 31u);
   json defaults = json::parse(kDefaults);
   // Only where all is shared may there be no long tokens: see below.
   defaults["has_long_tokens"] = json();
@@ -242,7 +246,15 @@ INSTANTIATE_TEST_SUITE_P(
                     "share_att_output_projection": true})",
             "c.json: share_feed_forward_params should be true where "},
         Refusal{R"({"residual_attention": "Sum"})",
-                "c.json: residual_attention should be one of off, sum, mean"},
+                "c.json: residual_attention should be one of off, sum, mean, "
+                "decay, gate, but is \"Sum\""},
+        Refusal{R"({"residual_decay": 1})",
+                "c.json: residual_decay should be above 0 and below 1, but is "
+                "1"},
+        Refusal{R"({"residual_attention": "decay", "residual_decay": 0.4})",
+                "c.json: residual_decay should be above 0.43"},
+        Refusal{R"({"residual_gate_init": "0"})",
+                "c.json: residual_gate_init should be a number"},
         Refusal{R"({"vocab_size": 0})",
                 "c.json: vocab_size should be at least 1, but is 0"},
         Refusal{R"({"vocab_size": 16777217})",
@@ -290,6 +302,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(EtcConfigTest, AcceptsTheBordersOfWhatItRefuses) {
   for (const char* text :
        {R"({"num_attention_heads": 5, "att_size_per_head": 3})",
+        R"({"residual_attention": "decay", "residual_decay": 0.44})",
+        R"({"residual_attention": "sum", "residual_decay": 0.001})",
+        R"({"residual_attention": "gate", "residual_gate_init": -1})",
         R"({"relative_pos_max_distance": 14})",
         R"({"relative_pos_max_distance": 0, "relative_vocab_size": 4})",
         R"({"relative_pos_max_distance": 0, "relative_vocab_size": null})",

@@ -216,7 +216,8 @@ TEST(EncoderLayerTest, BlockedMatchesReferenceForStreamsOfTwoSizes) {
       EncoderState state = start;
       for (int i = 0; i < 2; ++i) {
         layers[i]->attention()->set_implementation(implementation);
-        state = layers[i]->forward(state, attention, ResidualAttention::kSum);
+        state = layers[i]->forward(state, attention,
+                                   {.mode = ResidualAttention::kSum});
       }
       return state;
     };

@@ -98,8 +98,7 @@ torch::Tensor LayerFactors(const LayerPlace& place, bool training) {
       {.long_states = nothing, .global_states = nothing},
       AttentionInputs(std::vector(
           kBatch, UnrestrictedPattern(kLength, kLength, /*local_radius=*/4,
-                                      /*relative_pos_max_distance=*/0))),
-      ResidualAttention::kOff);
+                                      /*relative_pos_max_distance=*/0))));
   const torch::Tensor result =
       place.of_long ? output.long_states : output.global_states;
   if (place.pre_layer_norm) {
