@@ -49,6 +49,10 @@ ParameterCounts CountParameters(const EtcConfig& config) {
   if (config.final_layer_norm) {
     counts.layer_norm += streams * layer_norm;
   }
+  if (config.residual_attention == "gate") {
+    const int64_t blocks = streams * streams;
+    counts.gates = (layers - 1) * blocks * heads;
+  }
   return counts;
 }
 

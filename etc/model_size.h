@@ -24,10 +24,13 @@ struct ParameterCounts {
   int64_t feed_forward = 0;
   // 2 H for each LayerNorm of the layers and behind them.
   int64_t layer_norm = 0;
+  // Of residual attention "gate": one a head for each of the four blocks of
+  // attention (BERT: the one block) of every layer but the first.
+  int64_t gates = 0;
 
   int64_t total() const {
     return token_embedding + other_embedding + attention + relative_attention +
-           feed_forward + layer_norm;
+           feed_forward + layer_norm + gates;
   }
 };
 

@@ -20,15 +20,24 @@ namespace etc {
 namespace {
 
 absl::Status CheckNames(const TensorReader& reader, const LoadReport& report,
-                        NameMatch match) {
-  if (match != NameMatch::kAny && !report.missing.empty()) {
+                        NameMatch match,
+                        const std::set<std::string>& optional) {
+  const auto needed = [&optional](std::vector<std::string> names) {
+    std::erase_if(names, [&](const std::string& name) {
+      return optional.contains(name);
+    });
+    return names;
+  };
+  const std::vector<std::string> missing = needed(report.missing);
+  if (match != NameMatch::kAny && !missing.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        reader.path(), " lacks ", JoinFirst(report.missing, ", ", " and ")));
+        reader.path(), " lacks ", JoinFirst(missing, ", ", " and ")));
   }
-  if (match == NameMatch::kBoth && !report.unexpected.empty()) {
+  const std::vector<std::string> unexpected = needed(report.unexpected);
+  if (match == NameMatch::kBoth && !unexpected.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(reader.path(), " has tensors that the model does not: ",
-                     JoinFirst(report.unexpected, ", ", " and ")));
+                     JoinFirst(unexpected, ", ", " and ")));
   }
   return absl::OkStatus();
 }
@@ -110,7 +119,8 @@ absl::Status CheckFinite(const std::string& path, const NamedTensors& tensors) {
 
 absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,
                                        const NamedTensors& destination,
-                                       NameMatch match) {
+                                       NameMatch match,
+                                       const std::set<std::string>& optional) {
   LoadReport report;
   std::vector<TensorCopy> copies;
   std::set<const TensorInfo*> used;
@@ -133,7 +143,7 @@ absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,
     }
   }
   ETC_RETURN_IF_ERROR(CheckCopies(reader, copies, destination));
-  ETC_RETURN_IF_ERROR(CheckNames(reader, report, match));
+  ETC_RETURN_IF_ERROR(CheckNames(reader, report, match, optional));
   ETC_RETURN_IF_ERROR(CopyTensors(reader, copies, destination));
   return report;
 }

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,6 +88,8 @@ struct LoadReport {
   std::vector<std::string> missing;     // in the destination only
   std::vector<std::string> unexpected;  // in the file only
   std::vector<std::string> converted;   // of another floating dtype
+  // Messages for people; of LoadEncoder (convert.h) alone.
+  std::vector<std::string> notices;
 };
 
 // The names that the file and the destination must have in common.
@@ -100,14 +103,16 @@ enum class NameMatch {
 // `destination`, on any device; in safetensors a name may also be found by the
 // metadata (doc/formats.md 1.3). All or nothing: names, shapes and dtypes are
 // checked first, then all tensors are read, then all are copied; after an error
-// the destination is unchanged.
+// the destination is unchanged. Names in `optional` may be on one side only,
+// whatever `match` is.
 //   kInvalidArgument  names that `match` does not allow; tensors of another
 //                     shape; of another dtype unless both are floating
 //                     (doc/formats.md 0.5)
 //   others            errors of TensorReader::Read
-absl::StatusOr<LoadReport> LoadTensors(const TensorReader& reader,
-                                       const NamedTensors& destination,
-                                       NameMatch match = NameMatch::kAny);
+absl::StatusOr<LoadReport> LoadTensors(
+    const TensorReader& reader, const NamedTensors& destination,
+    NameMatch match = NameMatch::kAny,
+    const std::set<std::string>& optional = {});
 
 }  // namespace etc
 

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "etc/residual_choice.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/source_config.h"
@@ -116,7 +117,8 @@ absl::StatusOr<ImportPlan> PlanImport(const ImportOptions& options) {
                      " is ETC already: only BERT and RoBERTa can be lifted"));
   }
   if (!options.residual_attention.empty()) {
-    file.source.config.residual_attention = options.residual_attention;
+    ETC_RETURN_IF_ERROR(ApplyResidualChoice(
+        options.residual_attention, options.source, &file.source.config));
   }
   EtcConfig config =
       options.lift ? LiftedConfig(file.source.config) : file.source.config;
@@ -188,10 +190,10 @@ absl::StatusOr<LoadReport> LoadEncoder(const std::string& path,
   ETC_ASSIGN_OR_RETURN(
       const FilledEncoder filled,
       FillEncoder(path, model->config(), ModuleTensors(*model)));
-  LoadReport report;
+  LoadReport report{.missing = filled.plan.FreshNames(),
+                    .notices = filled.plan.notices};
   for (const WeightStep& step : filled.plan.steps) {
     if (step.source.empty()) {
-      report.missing.push_back(step.target.name);
       continue;
     }
     report.loaded.push_back(step.target.name);
@@ -210,7 +212,12 @@ absl::StatusOr<NamedTensors> ReadEncoder(const WeightFile& file) {
                        PlanWeights(file.source, file.source.config));
   NamedTensors encoder;
   for (const WeightStep& step : plan.steps) {
-    encoder.emplace(step.target.name, torch::zeros(step.target.shape));
+    encoder.emplace(step.target.name,
+                    torch::full(step.target.shape,
+                                step.target.role == ParameterRole::kGate
+                                    ? file.source.config.residual_gate_init
+                                    : 0.0,
+                                torch::kFloat32));
   }
   ETC_RETURN_IF_ERROR(
       CopyTensors(TensorReader(file.tensors), plan.Copies(), encoder));

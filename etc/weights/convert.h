@@ -19,8 +19,8 @@ struct ImportOptions {
   // True to lift BERT to ETC (doc/model.md 11). Otherwise it stays BERT, in our
   // files.
   bool lift = false;
-  // "off", "sum" or "mean", for a source that does not say what it was trained
-  // with; empty: as the source says.
+  // A mode (etc/residual_choice.h: "sum", "decay=0.95"), for a source that does
+  // not say what it was trained with; empty: as the source says.
   std::string residual_attention;
   // The rows of the segment table when BERT is lifted: BERT's row 0, which it
   // used for all tokens of a single text, in every row; or rows by index as far
@@ -49,8 +49,9 @@ absl::Status ImportWeights(const ImportOptions& options,
 
 // Fills an encoder from weights of any origin (doc/weights.md), BERT's being
 // lifted if the encoder has relative positions. All or nothing. In the report
-// "missing" are the model's parameters that stay as they were initialised,
-// "unexpected" the file's tensors that are not used.
+// "missing" are the model's parameters that stay as they were initialised, but
+// for gates, which a notice tells of, "unexpected" the file's tensors that are
+// not used.
 //   kNotFound         there are no weights at `path`
 //   kInvalidArgument  sizes differ, or weights are missing, malformed or of
 //                     another shape
@@ -72,13 +73,15 @@ enum class ExportFormat { kSafetensors, kTensorFlow };
 //
 // and the vocabulary; heads (pretraining_heads.h), which the source may have,
 // by BERT's names, and the labels of a classifier. RoBERTa is written as
-// HuggingFace's RoBERTa: it is one if it comes from one. Returns the paths
-// written, the weights last.
+// HuggingFace's RoBERTa: it is one if it comes from one. Residual attention
+// "sum" and "mean" are RealFormer's use_running_mean in BERT's configurations,
+// which have no field for "decay"; "gate" is written as the mode that its gates
+// compute, off or sum. Returns the paths written, the weights last.
 //   kAlreadyExists    `directory` has such weights
 //   kInvalidArgument  the project's code cannot compute the model: its gelu or
 //                     the epsilon of its LayerNorms, or a head that it has
-//                     otherwise or not at all; a weight that is infinite or not
-//                     a number
+//                     otherwise or not at all, or gates that are neither all 0
+//                     nor all 1; a weight that is infinite or not a number
 absl::StatusOr<std::vector<std::string>> ExportWeights(
     const std::string& source, ExportFormat format,
     const std::string& directory);

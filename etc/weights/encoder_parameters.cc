@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -12,7 +13,7 @@ namespace etc {
 namespace {
 
 // The parameters that a part of the model has: see LeavesOf.
-enum class PartKind { kTable, kDense, kNorm, kRelative };
+enum class PartKind { kTable, kDense, kNorm, kRelative, kPerHead };
 
 // Sizes of the configuration that parts have.
 int64_t NoSize(const EtcConfig&) { return 0; }
@@ -40,6 +41,8 @@ bool HasFinalNorm(const EtcConfig& c) { return c.final_layer_norm; }
 bool HasLongFinalNorm(const EtcConfig& c) {
   return HasLong(c) && HasFinalNorm(c);
 }
+bool HasGates(const EtcConfig& c) { return c.residual_attention == "gate"; }
+bool HasLongGates(const EtcConfig& c) { return HasLong(c) && HasGates(c); }
 bool HasIds(const EtcConfig& c) { return c.relative_vocab_size.has_value(); }
 bool HasLongIds(const EtcConfig& c) { return HasLong(c) && HasIds(c); }
 bool StreamsApart(const EtcConfig& c) { return !c.share_qkv_projections; }
@@ -137,6 +140,14 @@ constexpr Part kLayerParts[] = {
     {kRelative, kRelativePosition, HasIds, NoSize, NoSize,
      "attention.global_relative", ETC_ATTENTION_PART "global_qkv_attention",
      nullptr, ""},
+    {kPerHead, kGate, HasGates, NoSize, NoSize, "attention.g2g_gate", nullptr,
+     nullptr, ""},
+    {kPerHead, kGate, HasLongGates, NoSize, NoSize, "attention.g2l_gate",
+     nullptr, nullptr, "attention.g2g_gate"},
+    {kPerHead, kGate, HasLongGates, NoSize, NoSize, "attention.l2g_gate",
+     nullptr, nullptr, "attention.g2g_gate"},
+    {kPerHead, kGate, HasLongGates, NoSize, NoSize, "attention.l2l_gate",
+     nullptr, nullptr, "attention.g2g_gate"},
     {kNorm, kLayer, HasLong, NoSize, Hidden, "long_attention_norm",
      "fused_att_layer_N/layer_norm_0", "attention/output/LayerNorm",
      "global_attention_norm"},
@@ -209,6 +220,8 @@ std::vector<Leaf> LeavesOf(const Part& part, const EtcConfig& config) {
     case PartKind::kRelative:
       return {{".embedding", "/relative_emb_table", "", "", {ids, heads, size}},
               {".bias", "/relative_bias_table", "", "", {ids, heads}}};
+    case PartKind::kPerHead:
+      return {{"", "", "", "", {heads}}};
   }
   return {};
 }
@@ -216,7 +229,8 @@ std::vector<Leaf> LeavesOf(const Part& part, const EtcConfig& config) {
 void AddParameters(const Part& part, const Prefixes& prefixes, int64_t layer,
                    const EtcConfig& config,
                    std::vector<EncoderParameter>* all) {
-  if (!part.exists(config)) {
+  // Nothing is carried to the first layer.
+  if (!part.exists(config) || (part.role == kGate && layer == 0)) {
     return;
   }
   const std::string number = absl::StrCat(layer);
@@ -312,6 +326,23 @@ std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config) {
     AddParameters(part, {}, 0, config, &all);
   }
   return all;
+}
+
+std::vector<std::string> GateNames(const EtcConfig& config) {
+  EtcConfig with_gates = config;
+  with_gates.residual_attention = "gate";
+  std::vector<std::string> names;
+  for (EncoderParameter& parameter : EncoderParameters(with_gates)) {
+    if (parameter.role == kGate) {
+      names.push_back(std::move(parameter.name));
+    }
+  }
+  return names;
+}
+
+bool IsGate(absl::string_view name) {
+  const absl::string_view last = name.substr(name.rfind('.') + 1);
+  return last == "gate" || absl::EndsWith(last, "_gate");
 }
 
 }  // namespace etc

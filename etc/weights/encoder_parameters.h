@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "etc/config.h"
 
 namespace etc {
@@ -37,6 +38,9 @@ enum class ParameterRole {
   kRelativePosition,
   // One number for each token (pretraining_parameters.h).
   kTokenBias,
+  // Factors of carried scores in residual attention "gate", which only our
+  // files have.
+  kGate,
   // Projections, feed-forward layers, LayerNorms.
   kLayer,
 };
@@ -78,6 +82,14 @@ std::vector<int64_t> ShapeInStyle(const EncoderParameter& parameter,
 // layer by layer (doc/formats.md 3.1; doc/model.md 7.2), then those behind the
 // layers. `config` has passed CheckEtcConfig.
 std::vector<EncoderParameter> EncoderParameters(const EtcConfig& config);
+
+// The names of the gates that a model of these sizes has in residual attention
+// "gate"; the mode of `config` does not matter.
+std::vector<std::string> GateNames(const EtcConfig& config);
+
+// Returns true if a parameter of this name is a gate: the last component is
+// "gate" (MultiHeadAttention) or ends in "_gate".
+bool IsGate(absl::string_view name);
 
 // The tensors of a file, by the names that their style gives them.
 struct RecognizedNames {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "etc/weights/convert.h"
+#include "etc/weights/gates.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/roberta_names.h"
@@ -189,6 +190,26 @@ absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
   return absl::OkStatus();
 }
 
+// The configuration to be exported: only our files have gates.
+absl::StatusOr<EtcConfig> WithoutGates(const WeightFile& file,
+                                       const std::string& source) {
+  EtcConfig config = file.source.config;
+  if (config.residual_attention != "gate") {
+    return config;
+  }
+  ETC_ASSIGN_OR_RETURN(const NamedTensors gates,
+                       ReadGates(TensorReader(file.tensors)));
+  config.residual_attention = ComputedMode(config, gates);
+  if (config.residual_attention == "gate") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        source,
+        ": only files of RealETC have gates, and those of this model are "
+        "neither all 0, to be exported as residual attention off, nor all 1, "
+        "as sum"));
+  }
+  return config;
+}
+
 const char* PrefixOf(NameStyle style) {
   switch (style) {
     case NameStyle::kRealEtc:
@@ -242,7 +263,7 @@ absl::StatusOr<std::vector<std::string>> ExportWeights(
     const std::string& source, ExportFormat format,
     const std::string& directory) {
   ETC_ASSIGN_OR_RETURN(const WeightFile file, OpenWeights(source));
-  const EtcConfig& config = file.source.config;
+  ETC_ASSIGN_OR_RETURN(const EtcConfig config, WithoutGates(file, source));
   ETC_ASSIGN_OR_RETURN(const HeadPlan head_plan,
                        PlanHeads(file.source, config, {.heads = AllHeads()}));
   ETC_ASSIGN_OR_RETURN(const TokenizerFiles tokenizer, FindTokenizer(source));

@@ -125,7 +125,9 @@ json CommonFields(const EtcConfig& config) {
       {"hidden_dropout_prob", config.hidden_dropout_prob},
       {"attention_probs_dropout_prob", config.attention_probs_dropout_prob},
       {"initializer_range", config.initializer_range}};
-  if (config.residual_attention != "off") {
+  // RealFormer's code has no other modes.
+  if (config.residual_attention == "sum" ||
+      config.residual_attention == "mean") {
     fields["use_running_mean"] = config.residual_attention == "mean";
   }
   return fields;
@@ -265,6 +267,8 @@ EtcConfig LiftedConfig(const EtcConfig& bert) {
   config.att_size_per_head = bert.att_size_per_head;
   config.intermediate_size = bert.intermediate_size;
   config.residual_attention = bert.residual_attention;
+  config.residual_gate_init = bert.residual_gate_init;
+  config.residual_decay = bert.residual_decay;
   // The official ETC knows the tanh form of gelu only, but the weights of
   // HuggingFace's BERT were trained with the exact one.
   config.hidden_act = bert.hidden_act;

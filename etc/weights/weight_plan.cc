@@ -103,6 +103,30 @@ std::vector<std::string> Differences(const EtcConfig& from,
   return texts;
 }
 
+// The configuration of the parameters that the file has: with gates if it has
+// any, whatever the mode that its configuration says.
+EtcConfig WithGatesOfFile(const SourceWeights& source) {
+  EtcConfig config = source.config;
+  config.residual_attention = "off";
+  if (source.names.style == NameStyle::kRealEtc) {
+    for (const std::string& name : GateNames(config)) {
+      if (source.names.stored_as.contains(name)) {
+        config.residual_attention = "gate";
+      }
+    }
+  }
+  return config;
+}
+
+// A notice about gates that the file lacks.
+std::string NewGatesText(double initial) {
+  return absl::StrCat("the weights have no gates: all begin with ", initial,
+                      " (residual_gate_init)",
+                      initial == 0   ? ", which computes what off does"
+                      : initial == 1 ? ", which computes what sum does"
+                                     : "");
+}
+
 class Planner {
  public:
   Planner(const SourceWeights& source, const EtcConfig& target,
@@ -112,7 +136,8 @@ class Planner {
         options_(options),
         lifts_(HasOnlyAbsolutePositions(source.config) &&
                target.relative_vocab_size.has_value()) {
-    for (EncoderParameter& parameter : EncoderParameters(source.config)) {
+    for (EncoderParameter& parameter :
+         EncoderParameters(WithGatesOfFile(source))) {
       const std::string name = parameter.name;
       from_.emplace(name, std::move(parameter));
     }
@@ -129,6 +154,15 @@ class Planner {
     ETC_RETURN_IF_ERROR(mistakes_.status(source_.path));
     for (std::string& difference : Differences(source_.config, target_)) {
       plan_.notices.push_back(std::move(difference));
+    }
+    if (plan_.NumNewGates() > 0) {
+      plan_.notices.push_back(NewGatesText(target_.residual_gate_init));
+    }
+    if (drops_gates_) {
+      plan_.notices.push_back(
+          absl::StrCat("the gates of the weights are left out: residual "
+                       "attention is ",
+                       target_.residual_attention, ", not gate"));
     }
     return std::move(plan_);
   }
@@ -152,6 +186,8 @@ class Planner {
     const EncoderParameter* from = FindSource(step.target);
     if (from != nullptr) {
       FillStep(*from, &step);
+    } else if (step.target.role == ParameterRole::kGate) {
+      step.how = absl::StrCat("begins with ", target_.residual_gate_init);
     } else if (step.target.role != ParameterRole::kRelativePosition &&
                step.target.role != ParameterRole::kPositionTable) {
       mistakes_.Add(absl::StrCat("it has no tensor for ", step.target.name));
@@ -305,6 +341,10 @@ class Planner {
                  found->second->role == ParameterRole::kPositionTable) {
         plan_.dropped.push_back(
             {name, "absolute positions, in whose place are relative ones"});
+      } else if (found->second->role == ParameterRole::kGate &&
+                 target_.residual_attention != "gate") {
+        drops_gates_ = true;
+        plan_.dropped.push_back({name, "a gate, but the mode is not gate"});
       } else {
         mistakes_.Add(absl::StrCat(
             "tensor ", QuotedName(name), ", which is its ", found->second->name,
@@ -334,6 +374,7 @@ class Planner {
   const bool lifts_;
   std::map<std::string, EncoderParameter> from_;  // by our name
   std::set<std::string> used_;                    // names in the file
+  bool drops_gates_ = false;
   Mistakes mistakes_;
   WeightPlan plan_;
 };
@@ -365,9 +406,19 @@ bool IsBookkeeping(absl::string_view name) {
          absl::EndsWith(name, "embeddings.token_type_ids");
 }
 
-int64_t WeightPlan::NumFresh() const {
+std::vector<std::string> WeightPlan::FreshNames() const {
+  std::vector<std::string> names;
+  for (const WeightStep& step : steps) {
+    if (step.source.empty() && step.target.role != ParameterRole::kGate) {
+      names.push_back(step.target.name);
+    }
+  }
+  return names;
+}
+
+int64_t WeightPlan::NumNewGates() const {
   return std::count_if(steps.begin(), steps.end(), [](const WeightStep& step) {
-    return step.source.empty();
+    return step.source.empty() && step.target.role == ParameterRole::kGate;
   });
 }
 

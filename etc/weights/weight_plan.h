@@ -74,8 +74,12 @@ struct WeightPlan {
   int64_t bookkeeping = 0;             // optimizer slots and counters
   std::vector<std::string> notices;
 
-  // Parameters of the target that the file has no tensor for.
-  int64_t NumFresh() const;
+  // Parameters of the target that the file has no tensor for and that are drawn
+  // anew: all of these but gates.
+  std::vector<std::string> FreshNames() const;
+  int64_t NumFresh() const { return static_cast<int64_t>(FreshNames().size()); }
+  // Gates that the file has none for: they begin with residual_gate_init.
+  int64_t NumNewGates() const;
   // The copies of all other parameters.
   std::vector<TensorCopy> Copies() const { return CopiesOf(steps); }
 };
@@ -97,6 +101,10 @@ struct WeightPlanOptions {
 // not, each gets a copy. So BERT, which has one query, one key and one value
 // projection, is lifted to ETC; its absolute positions are dropped then, and
 // the parameters of relative positions stay as initialised.
+//
+// Gates (residual attention "gate") need not be on both sides: where the file
+// has none they stay as initialised, and where the target has none they are
+// dropped; a notice says so.
 //   kInvalidArgument  sizes or the order of LayerNorms differ, tensors are
 //                     missing, of another shape or not floating, or a weight of
 //                     the source has no place in the target; the message names

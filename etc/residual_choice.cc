@@ -1,0 +1,63 @@
+#include "etc/residual_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace etc {
+namespace {
+
+constexpr std::array<absl::string_view, 5> kModes = {"off", "sum", "mean",
+                                                     "decay", "gate"};
+
+}  // namespace
+
+absl::StatusOr<ResidualChoice> ParseResidualChoice(absl::string_view text) {
+  const size_t sign = text.find('=');
+  const absl::string_view mode = text.substr(0, sign);
+  bool is_good = std::find(kModes.begin(), kModes.end(), mode) != kModes.end();
+  ResidualChoice choice{.mode = std::string(mode)};
+  if (sign != absl::string_view::npos) {
+    double value = 0;
+    is_good =
+        absl::SimpleAtod(text.substr(sign + 1), &value) && std::isfinite(value);
+    if (mode == "decay") {
+      is_good = is_good && value > 0 && value < 1;
+      choice.decay = value;
+    } else {
+      is_good = is_good && mode == "gate";
+      choice.gate_init = value;
+    }
+  }
+  if (!is_good) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "residual attention should be off, sum, mean, decay, gate, decay=BETA "
+        "with a number above 0 and below 1, or gate=INITIAL with a number, but "
+        "is \"",
+        text, "\""));
+  }
+  return choice;
+}
+
+absl::Status ApplyResidualChoice(absl::string_view text,
+                                 const std::string& source, EtcConfig* config) {
+  ETC_ASSIGN_OR_RETURN(const ResidualChoice choice, ParseResidualChoice(text));
+  config->residual_attention = choice.mode;
+  config->residual_decay = choice.decay.value_or(config->residual_decay);
+  config->residual_gate_init =
+      choice.gate_init.value_or(config->residual_gate_init);
+  return CheckEtcConfig(
+      *config, absl::StrCat(source, " with residual attention ", text));
+}
+
+std::string ResidualText(const EtcConfig& config) {
+  return config.residual_attention == "decay"
+             ? absl::StrCat("decay=", config.residual_decay)
+             : config.residual_attention;
+}
+
+}  // namespace etc
