@@ -186,7 +186,8 @@ absl::Status ReadModelAndResidual(JsonObjectReader* reader,
     config->residual_attention = config->model.residual_attention;
   }
   config->model.residual_attention = config->residual_attention;
-  return absl::OkStatus();
+  // The bound of residual_decay depends on the mode.
+  return CheckEtcConfig(config->model, reader->Where("model"));
 }
 
 // The fields of the configuration, and for the rest those of the tokenizer

@@ -96,6 +96,8 @@ struct ScheduleConfig {
 
 struct TrainConfig {
   double learning_rate = 5e-5;
+  // Gates of residual attention "gate" have this multiple of it.
+  double gate_learning_rate_factor = 1.0;
   // Examples per update, and how many of them, at most, are computed at a time.
   int64_t batch_size = 32;
   int64_t micro_batch_size = 1;
@@ -151,7 +153,8 @@ struct FinetuneConfig {
   // directory of a run or a grid, its best checkpoint (FindCheckpoint) has been
   // put here. Empty: random ones.
   std::string init;
-  // "off", "sum" or "mean", and the same in `model`; absent: as in `model`.
+  // "off", "sum", "mean", "decay" or "gate", and the same in `model`; absent:
+  // as in `model`, which has residual_decay and residual_gate_init.
   std::string residual_attention = "off";
   TokenizerConfig tokenizer;
   DataConfig data;

@@ -87,7 +87,8 @@ constexpr bool HasAllFields() {
 template <>
 struct ConfigTable<FinetuneConfig> {
   static constexpr char kObject[] = "";
-  static constexpr absl::string_view kModes[] = {"off", "sum", "mean"};
+  static constexpr absl::string_view kModes[] = {"off", "sum", "mean", "decay",
+                                                 "gate"};
   static constexpr auto kFields = std::make_tuple(
       Field("task", &FinetuneConfig::task),
       Field("init", &FinetuneConfig::init, {.names_files = true}),
@@ -181,6 +182,8 @@ struct ConfigTable<TrainConfig> {
   static constexpr absl::string_view kBackends[] = {"gloo", "nccl"};
   static constexpr auto kFields = std::make_tuple(
       Field("learning_rate", &C::learning_rate, {.above = 0}),
+      Field("gate_learning_rate_factor", &C::gate_learning_rate_factor,
+            {.above = 0, .most = 1e9}),
       Field("batch_size", &C::batch_size, {.least = 1, .most = 1e9}),
       Field("micro_batch_size", &C::micro_batch_size,
             {.least = 1, .most = 1e9}),

@@ -118,6 +118,22 @@ std::string Text(const Json& setting, const Json& other) {
   return absl::StrCat(setting.size(), setting.size() == 1 ? " file" : " files");
 }
 
+// The value that runs of versions without the field had; discarded for fields
+// that have always been there.
+Json ValueBeforeField(const std::string& field) {
+  const EtcConfig model;
+  if (field == "model.residual_gate_init") {
+    return model.residual_gate_init;
+  }
+  if (field == "model.residual_decay") {
+    return model.residual_decay;
+  }
+  if (field == "train.gate_learning_rate_factor") {
+    return TrainConfig().gate_learning_rate_factor;
+  }
+  return Json(Json::value_t::discarded);
+}
+
 // The settings by their whole names.
 std::map<std::string, Json> Flat(const Json& settings) {
   std::map<std::string, Json> flat;
@@ -217,7 +233,7 @@ absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
   const auto get = [](const std::map<std::string, Json>& flat,
                       const std::string& field) {
     const auto found = flat.find(field);
-    return found == flat.end() ? Json(Json::value_t::discarded)
+    return found == flat.end() ? ValueBeforeField(field)
                                : ReadFilesOf(field, found->second);
   };
   std::vector<SettingChange> changes;

@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "base/thread_check.h"
 #include "etc/model_size.h"
+#include "etc/residual_choice.h"
 #include "tasks/config/run_files.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/data/example_count.h"
@@ -79,7 +80,7 @@ std::string DescribeRuns(const FinetuneConfig& config, const RunData& data,
       Counted(NumStepsOf(config, examples), "update"), " of ",
       Counted(config.train.batch_size, "example"), ", ",
       config.train.micro_batch_size, " at a time; residual attention ",
-      config.residual_attention, "; ", Counted(threads, "thread"));
+      ResidualText(config.model), "; ", Counted(threads, "thread"));
 }
 
 absl::Status DescribeData(const Task& task, const RunData& data,

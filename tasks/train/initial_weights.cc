@@ -14,6 +14,8 @@
 #include "base/json_reader.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
+#include "etc/residual_choice.h"
+#include "etc/weights/encoder_parameters.h"
 #include "etc/weights/output_labels.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/pretraining_parameters.h"
@@ -89,16 +91,10 @@ std::vector<std::string> EncoderMessages(const std::string& init,
   if (file.source.names.style != NameStyle::kRealEtc) {
     absl::StrAppend(&text, ", ", NameStyleDescription(file.source.names.style));
   }
-  const int64_t fresh = plan.NumFresh();
-  if (fresh > 0) {
-    std::vector<std::string> names;
-    for (const WeightStep& step : plan.steps) {
-      if (step.source.empty()) {
-        names.push_back(step.target.name);
-      }
-    }
+  const std::vector<std::string> names = plan.FreshNames();
+  if (!names.empty()) {
     absl::StrAppend(
-        &text, "; ", fresh, " of ",
+        &text, "; ", names.size(), " of ",
         Counted(static_cast<int64_t>(plan.steps.size()), "parameter"),
         " freshly initialised: ", Some(names));
   }
@@ -111,7 +107,8 @@ std::vector<std::string> EncoderMessages(const std::string& init,
     }
     if (!tensor.head.empty()) {
       heads.insert(tensor.head);
-    } else if (!absl::StartsWith(tensor.name, kHeadPrefix)) {
+    } else if (!absl::StartsWith(tensor.name, kHeadPrefix) &&
+               !IsGate(tensor.name)) {  // a notice tells of these
       dropped.push_back(tensor.name);
     }
   }
@@ -308,9 +305,9 @@ HuggingFaceFields KeptFields(const SourceWeights& source,
 absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
     const FinetuneConfig& config, const TaskModel& model) {
   ETC_RETURN_IF_ERROR(CheckCheckpointFiles(config.init));
-  ETC_ASSIGN_OR_RETURN(
-      const FilledEncoder filled,
-      FillEncoder(config.init, config.model, ModuleTensors(*model.encoder())));
+  ETC_ASSIGN_OR_RETURN(const FilledEncoder filled,
+                       FillEncoder(config.init, model.encoder()->config(),
+                                   ModuleTensors(*model.encoder())));
   const WeightFile& file = filled.file;
   const bool pretrains = config.task == kPretrainingTask;
   HeadPlan heads;
@@ -330,12 +327,12 @@ absl::StatusOr<std::vector<std::string>> LoadInitialWeights(
   std::vector<std::string> messages =
       EncoderMessages(config.init, file, filled.plan, heads);
   messages.insert(messages.end(), head_messages.begin(), head_messages.end());
-  const std::string& before = file.source.config.residual_attention;
-  if (before != config.residual_attention) {
-    messages.push_back(absl::StrCat("residual attention: pre-trained with ",
-                                    before, ", ",
-                                    pretrains ? "pre-training" : "fine-tuning",
-                                    " with ", config.residual_attention));
+  const std::string before = ResidualText(file.source.config);
+  const std::string now = ResidualText(model.encoder()->config());
+  if (before != now) {
+    messages.push_back(absl::StrCat(
+        "residual attention: pre-trained with ", before, ", ",
+        pretrains ? "pre-training" : "fine-tuning", " with ", now));
   }
   return messages;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "base/json_text.h"
 #include "base/status_macros.h"
 #include "etc/config.h"
+#include "etc/weights/encoder_parameters.h"
 #include "etc/weights/output_labels.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/pretraining_parameters.h"
@@ -159,6 +161,32 @@ absl::StatusOr<TaskModel> LoadTaskModel(const std::string& directory,
   return model;
 }
 
+namespace {
+
+// The names of the gates, if the file or the model is of another mode and has
+// none. A file whose configuration says gate should have them.
+std::set<std::string> GatesOfOneSide(const TensorReader& reader,
+                                     const std::string& directory,
+                                     const TaskModel& model) {
+  std::set<std::string> gates;
+  for (const std::string& name : GateNames(model.encoder()->config())) {
+    gates.insert(kEncoderPrefix + name);
+  }
+  const NamedTensors tensors = model.Tensors();
+  const bool model_has = std::any_of(
+      gates.begin(), gates.end(),
+      [&](const std::string& name) { return tensors.contains(name); });
+  const absl::StatusOr<SourceConfig> written = ReadSourceConfig(directory);
+  const bool file_has =
+      (written.ok() && written->config.residual_attention == "gate") ||
+      std::any_of(gates.begin(), gates.end(), [&](const std::string& name) {
+        return reader.Find(name).ok();
+      });
+  return model_has == file_has ? std::set<std::string>() : gates;
+}
+
+}  // namespace
+
 absl::Status LoadTaskModelWeights(const std::string& directory,
                                   const FinetuneConfig& config,
                                   const TaskModel& model) {
@@ -173,8 +201,9 @@ absl::Status LoadTaskModelWeights(const std::string& directory,
   ETC_ASSIGN_OR_RETURN(
       const HuggingFaceFields fields,
       HuggingFaceFieldsFromMetadata(reader.metadata(), directory));
-  ETC_RETURN_IF_ERROR(
-      LoadTensors(reader, model.Tensors(), NameMatch::kBoth).status());
+  ETC_RETURN_IF_ERROR(LoadTensors(reader, model.Tensors(), NameMatch::kBoth,
+                                  GatesOfOneSide(reader, directory, model))
+                          .status());
   model.hugging_face() = fields;
   return CheckFinite(directory, model.Tensors());
 }

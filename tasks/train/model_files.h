@@ -53,8 +53,10 @@ absl::StatusOr<FinetuneConfig> ReadTaskModelConfig(
     const std::string& directory);
 
 // The model in `directory`, in evaluation mode, on `device`. `config` and
-// `task` are those of ReadTaskModelConfig. The files are the same for any
-// device.
+// `task` are those of ReadTaskModelConfig; another residual attention may have
+// been set since: gates of the file that it has no use for are left out, and
+// gates that the file lacks begin with residual_gate_init. The files are the
+// same for any device.
 //   kInvalidArgument  tensors are missing, too many or of another shape, or
 //                     have an element that is infinite or not a number
 //   kDataLoss         CheckCheckpointFiles

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "etc/weights/encoder_parameters.h"
 #include "tasks/train/adam_update.h"
 
 namespace etc {
@@ -28,8 +29,11 @@ struct Slots {
 // The three types, which differ in a few numbers of their update.
 class AdamOptimizer : public Optimizer {
  public:
-  AdamOptimizer(const OptimizerConfig& config, NamedTensors parameters)
-      : config_(config), parameters_(std::move(parameters)) {}
+  AdamOptimizer(const OptimizerConfig& config, NamedTensors parameters,
+                double gate_learning_rate_factor)
+      : config_(config),
+        parameters_(std::move(parameters)),
+        gate_learning_rate_factor_(gate_learning_rate_factor) {}
 
   double Step(double learning_rate, double gradient_factor) override;
   NamedTensors State() const override;
@@ -45,6 +49,7 @@ class AdamOptimizer : public Optimizer {
 
   const OptimizerConfig config_;
   const NamedTensors parameters_;
+  const double gate_learning_rate_factor_;
   // State of the parameters that have had a gradient.
   std::map<std::string, Slots> slots_;
 };
@@ -82,7 +87,8 @@ double AdamOptimizer::Step(double learning_rate, double gradient_factor) {
     update.mean = slots.mean;
     update.mean_square = slots.mean_square;
     update.gradient_factor = gradient_factor;
-    update.learning_rate = learning_rate;
+    update.learning_rate =
+        learning_rate * (IsGate(name) ? gate_learning_rate_factor_ : 1.0);
     updates.push_back(std::move(update));
   }
   return std::sqrt(UpdateAll_(updates));
@@ -153,10 +159,12 @@ absl::Status AdamOptimizer::LoadState(const NamedTensors& state) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
-    const OptimizerConfig& config, NamedTensors parameters) {
+    const OptimizerConfig& config, NamedTensors parameters,
+    double gate_learning_rate_factor) {
   if (config.type == "bert_adamw" || config.type == "lamb" ||
       config.type == "adamw") {
-    return std::make_unique<AdamOptimizer>(config, std::move(parameters));
+    return std::make_unique<AdamOptimizer>(config, std::move(parameters),
+                                           gate_learning_rate_factor);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("optimizer.type should be \"bert_adamw\", \"lamb\" or "
@@ -166,7 +174,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
 
 bool IsDecayed(absl::string_view parameter_name) {
   return !absl::StrContains(parameter_name, "norm") &&
-         !absl::StrContains(parameter_name, "bias");
+         !absl::StrContains(parameter_name, "bias") && !IsGate(parameter_name);
 }
 
 double GradientNorm(const NamedTensors& parameters) {

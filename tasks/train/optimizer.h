@@ -28,7 +28,8 @@ namespace etc {
 //   adamw       LibTorch's: bias-corrected m and v; p is first multiplied by
 //               1 - rate weight_decay
 //
-// Parameters that IsDecayed excludes have no decay, and ratio 1 under lamb.
+// Parameters that IsDecayed excludes have no decay, and ratio 1 under lamb; the
+// rate of gates (IsGate) is `gate_learning_rate_factor` times the others'.
 // Parameters without a gradient are left alone entirely, and have no state.
 class Optimizer {
  public:
@@ -54,11 +55,12 @@ class Optimizer {
 // An optimizer of `parameters`, which share memory with the model's.
 //   kInvalidArgument  `config.type` is none of the above
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
-    const OptimizerConfig& config, NamedTensors parameters);
+    const OptimizerConfig& config, NamedTensors parameters,
+    double gate_learning_rate_factor = 1.0);
 
 // Returns true if weight decay applies to a parameter of this name: not if it
 // contains "norm" or "bias", which is the official rule (doc/model.md 8.3) in
-// our names.
+// our names, nor if it IsGate (etc/weights/encoder_parameters.h).
 bool IsDecayed(absl::string_view parameter_name);
 
 // The 2-norm of all gradients taken as one vector, in double precision. The

@@ -29,6 +29,8 @@ struct RunPlan {
   // Updates between checkpoints; 0: only at evaluations.
   int64_t checkpoint_every = 0;
   OptimizerConfig optimizer;
+  // Of MakeOptimizer.
+  double gate_learning_rate_factor = 1.0;
   // Shards the optimizer's state: see OptimizerShards.
   bool shard_optimizer = false;
   LearningRateSchedule schedule;

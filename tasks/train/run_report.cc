@@ -36,6 +36,10 @@ absl::Status RunReport::ReportUpdate(int64_t step,
       {"examples_per_second", examples / times.seconds},
       {"tokens_per_second", tokens / times.seconds},
       {"seconds_waited", times.seconds_waited}};
+  if (update.gates.has_value()) {
+    line["gate_mean"] = update.gates->mean;
+    line["gate_max"] = update.gates->largest;
+  }
   if (options_.context.group != nullptr) {
     line["seconds_communicating"] = times.seconds_communicating;
   }

@@ -64,9 +64,9 @@ void TaskModel::MoveTo(const torch::Device& device) {
 
 TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,
                         const torch::Device& device) {
-  EtcModel encoder(config.model);
-  encoder->set_residual_attention(
-      ResidualAttentionFromName(config.residual_attention));
+  EtcConfig model_config = config.model;
+  model_config.residual_attention = config.residual_attention;
+  EtcModel encoder(model_config);
   encoder->set_score_storage(ScoreStorageFromName(config.train.score_storage));
   encoder->set_linear_precision(PrecisionOn(device, config));
   TaskModel model(std::move(encoder), task.MakeHead());

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "base/stop_guard.h"
+#include "etc/weights/encoder_parameters.h"
 #include "tasks/data/batch.h"
 #include "tasks/train/device.h"
 
@@ -25,6 +26,20 @@ namespace {
 absl::Status Diverged(const std::string& what, int64_t step, double value) {
   return absl::AbortedError(
       absl::StrCat("the ", what, " update ", step + 1, " is ", value));
+}
+
+std::optional<GateNumbers> NumbersOf(const std::vector<torch::Tensor>& gates) {
+  if (gates.empty()) {
+    return std::nullopt;
+  }
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> flat;
+  for (const torch::Tensor& gate : gates) {
+    flat.push_back(gate.reshape({-1}));
+  }
+  const torch::Tensor all = torch::cat(flat).cpu().to(torch::kFloat64);
+  return GateNumbers{.mean = all.mean().item<double>(),
+                     .largest = all.abs().max().item<double>()};
 }
 
 }  // namespace
@@ -70,6 +85,9 @@ TrainStep::TrainStep(TrainableModel* model,
       options_(options) {
   for (const auto& [name, parameter] : parameters_) {
     num_parameters_ += parameter.numel();
+    if (IsGate(name)) {
+      gates_.push_back(parameter);
+    }
   }
   if (options_.group != nullptr) {
     sums_ = std::make_unique<GradientSums>(parameters_, options_.group);
@@ -319,6 +337,7 @@ absl::Status TrainStep::ApplyGradient(int64_t step, TrainStepResult* result) {
     return Diverged("weights' norm after", step, result->weight_norm);
   }
   is_between_updates_ = true;
+  result->gates = NumbersOf(gates_);
   result->warning = NormWarning(*result, step, norm_before, num_parameters_);
   result->model_warning = model_->Warning();
   return absl::OkStatus();

@@ -26,6 +26,12 @@
 
 namespace etc {
 
+// The mean of all gates, and the largest magnitude of one.
+struct GateNumbers {
+  double mean = 0;
+  double largest = 0;
+};
+
 // Numbers of one update.
 struct TrainStepResult {
   double loss = 0;
@@ -36,6 +42,8 @@ struct TrainStepResult {
   // each taken as one vector.
   double update_norm = 0;
   double weight_norm = 0;
+  // Of the gates after it (IsGate); absent without gates.
+  std::optional<GateNumbers> gates;
   int64_t examples = 0;
   int64_t tokens = 0;  // long and global, without padding
   // NormWarning of these numbers; empty: nothing is wrong.
@@ -182,6 +190,8 @@ class TrainStep {
 
   TrainableModel* const model_;
   const NamedTensors parameters_;
+  // Those of the parameters that are gates.
+  std::vector<torch::Tensor> gates_;
   const torch::Device device_;
   int64_t num_parameters_ = 0;  // elements
   // Norm of the parameters after the last update; nothing before the first one.

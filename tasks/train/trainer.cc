@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/encoder_parameters.h"
 #include "tasks/config/run_settings.h"
 #include "tasks/data/loader.h"
 #include "tasks/output/checkpoint_files.h"
@@ -33,6 +34,16 @@ namespace {
 
 // A file of an evaluated checkpoint.
 constexpr char kPredictions[] = "/predictions.json";
+
+// Erases the optimizer's state of gates that the model does not have, after a
+// change of residual_attention.
+void ForgetGatesOfOtherMode(const TrainableModel& model, NamedTensors* state) {
+  const NamedTensors parameters = model.NamedParameters();
+  std::erase_if(*state, [&](const auto& entry) {
+    const std::string name = entry.first.substr(entry.first.find('.') + 1);
+    return IsGate(name) && !parameters.contains(name);
+  });
+}
 
 // One run, from its first update or from a checkpoint to its end or a stop.
 class Trainer {
@@ -164,7 +175,8 @@ absl::Status Trainer::MakeModel() {
   ETC_ASSIGN_OR_RETURN(
       auto optimizer,
       MakeOptimizer(plan_.optimizer,
-                    shards_ != nullptr ? shards_->own() : parameters));
+                    shards_ != nullptr ? shards_->own() : parameters,
+                    plan_.gate_learning_rate_factor));
   train_step_ = std::make_unique<TrainStep>(
       model_.model.get(), std::move(optimizer),
       TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
@@ -235,6 +247,7 @@ absl::Status Trainer::StartFrom(const std::string& checkpoint) {
   ETC_RETURN_IF_ERROR(model_.load(checkpoint));
   ETC_RETURN_IF_ERROR(CheckFinite(checkpoint, saved.optimizer));
   optimizer_state_ = std::move(saved.optimizer);
+  ForgetGatesOfOtherMode(*model_.model, &optimizer_state_);
   state_ = evaluated.has_value() ? evaluated->state : std::move(saved.state);
   saved_step_ = state_.step;
   ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
