@@ -21,7 +21,8 @@ struct PredictorOptions {
   // The task that the checkpoint should be of, by its name in a configuration
   // ("classify"); empty: any but pre-training.
   std::string task;
-  // "off", "sum" or "mean"; empty: as it was trained.
+  // A mode, as --residual takes it (etc/residual_choice.h: "off", "gate=0.5");
+  // empty: as it was trained.
   std::string residual_attention;
   // As in EvaluateTaskOptions.
   std::string device = "auto";

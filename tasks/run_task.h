@@ -80,7 +80,8 @@ struct EvaluateTaskOptions {
   std::string checkpoint;
   // Official files; empty: the dev files of the checkpoint's configuration.
   std::vector<std::string> data;
-  // "off", "sum" or "mean"; empty: as it was trained.
+  // A mode, as --residual takes it (etc/residual_choice.h: "off", "gate=0.5");
+  // empty: as it was trained.
   std::string residual_attention;
   // "auto" (CUDA where there is a device, else the CPU), "cpu", "cuda" or
   // "cuda:1".

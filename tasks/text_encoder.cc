@@ -10,6 +10,7 @@
 #include "base/out_of_memory.h"
 #include "base/path_lookup.h"
 #include "base/status_macros.h"
+#include "etc/residual_choice.h"
 #include "etc/weights/convert.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/tokenizer_files.h"
@@ -43,7 +44,8 @@ absl::StatusOr<EtcConfig> ConfigOfEncoder(const std::string& path,
     config = LiftedConfig(config);
   }
   if (!options.residual_attention.empty()) {
-    config.residual_attention = options.residual_attention;
+    ETC_RETURN_IF_ERROR(
+        ApplyResidualChoice(options.residual_attention, path, &config));
   }
   ETC_RETURN_IF_ERROR(CheckEtcConfig(config, path));
   return config;

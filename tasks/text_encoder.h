@@ -32,7 +32,8 @@ struct LoadEncoderOptions {
   // parameters that BERT lacks are then random, from LibTorch's generator.
   // False: the model stays what it is, and computes what it was trained to.
   bool lift = false;
-  // "off", "sum" or "mean"; empty: as the weights say.
+  // A mode, as --residual takes it (etc/residual_choice.h: "off", "gate=0.5");
+  // empty: as the weights say.
   std::string residual_attention;
   // Vocabulary for weights without one, or in the place of theirs: a file or a
   // directory (LoadTokenizer). Empty: that of the weights.
@@ -58,7 +59,8 @@ struct LoadedEncoder {
   // has, or without one 4,096 and 512. BERT has no long tokens: 0.
   int64_t max_long_length = 0;
   int64_t max_global_length = 0;
-  // `missing` are the parameters that are random.
+  // `missing` are the parameters that are random; `notices` say where gates
+  // come from, if only the model or only the weights have them.
   LoadReport report;
   // Messages about what is allowed, but likely not meant.
   std::vector<std::string> warnings;

@@ -13,6 +13,7 @@
 #include "base/counted.h"
 #include "base/status_macros.h"
 #include "etc/model_size.h"
+#include "etc/residual_choice.h"
 #include "etc/step_cost.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
@@ -51,6 +52,9 @@ int64_t PrintParameters(const FinetuneConfig& config, const TaskHead& layers) {
   PrintLine("relative attention", FormatCount(counts.relative_attention));
   PrintLine("feed-forward", FormatCount(counts.feed_forward));
   PrintLine("layer norms", FormatCount(counts.layer_norm));
+  if (counts.gates > 0) {
+    PrintLine("gates", FormatCount(counts.gates));
+  }
   PrintLine("encoder", FormatCount(counts.total()));
   PrintLine("head of " + config.task, FormatCount(head));
   PrintLine("total", FormatCount(total));
@@ -95,7 +99,7 @@ void PrintMemory(const FinetuneConfig& config, int64_t parameters) {
   PrintLine("gradients of token table", FormatBytes(memory.table_gradients));
   PrintLine("optimizer", FormatBytes(memory.optimizer));
   PrintLine("activations", FormatBytes(memory.activations.saved));
-  PrintLine("residual scores (" + config.residual_attention + ")",
+  PrintLine("residual scores (" + ResidualText(config.model) + ")",
             FormatBytes(memory.activations.residual_scores));
   PrintLine("masks, relative ids",
             FormatBytes(memory.activations.attention_inputs));

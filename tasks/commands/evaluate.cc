@@ -19,11 +19,13 @@
 #include "base/interrupt.h"
 #include "base/standard_streams.h"
 #include "base/status_macros.h"
+#include "etc/residual_choice.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
 #include "tasks/commands/output_file.h"
 #include "tasks/commands/predict_lines.h"
 #include "tasks/commands/process_run.h"
+#include "tasks/commands/residual_option.h"
 #include "tasks/metrics.h"
 #include "tasks/predictor.h"
 #include "tasks/runs/checkpoint_run.h"
@@ -72,7 +74,7 @@ absl::Status PrintScores(const CheckpointRun& run, bool json) {
   std::cerr << absl::StreamFormat(
       "%s in %.1f s, residual attention %s\n",
       Counted(run.evaluation.num_examples, "example"), run.evaluation.seconds,
-      run.config.residual_attention);
+      ResidualText(run.config.model));
   if (run.evaluation.metrics.empty()) {
     return absl::FailedPreconditionError(
         "the data have no answers, so there is nothing to score; see realetc "
@@ -200,10 +202,9 @@ void AddRunOptions(CLI::App* command, CheckpointRunOptions* options) {
                    "output directory of a run or a grid, or that of a seed in "
                    "it: their best checkpoint is taken")
       ->required();
-  command
-      ->add_option("--residual", options->residual_attention,
-                   "Residual attention scores (default: as in training)")
-      ->check(CLI::IsMember({"off", "sum", "mean"}));
+  AddResidualOption(command,
+                    "Residual attention scores (default: as in training)",
+                    &options->residual_attention);
   command->add_option("--device", options->device,
                       "auto (CUDA where there is a device, else the CPU), cpu, "
                       "cuda or cuda:1 (default: auto)");

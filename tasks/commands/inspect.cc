@@ -14,9 +14,11 @@
 #include "base/counted.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "etc/residual_choice.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/compare.h"
 #include "etc/weights/formats/tensor_source.h"
+#include "etc/weights/gates.h"
 #include "etc/weights/source_config.h"
 #include "tasks/commands/commands.h"
 #include "tasks/commands/console.h"
@@ -84,10 +86,37 @@ absl::Status PrintTensors(const TensorReader& reader) {
   return absl::OkStatus();
 }
 
+// The means over the heads of the gates, a line for each layer that has them.
+void PrintGates(const TensorReader& reader) {
+  const absl::StatusOr<NamedTensors> gates = ReadGates(reader);
+  if (!gates.ok()) {
+    PrintWarnings({std::string(gates.status().message())});
+    return;
+  }
+  const std::vector<LayerGates> layers = SummarizeGates(*gates);
+  if (layers.empty()) {
+    return;
+  }
+  std::cout << "\nGates, means over heads, and the largest magnitude of one\n"
+            << absl::StreamFormat("%8s", "layer");
+  for (const auto& [block, mean] : layers.front().means) {
+    std::cout << absl::StreamFormat("%10s", block);
+  }
+  std::cout << absl::StreamFormat("%10s\n", "largest");
+  for (const LayerGates& layer : layers) {
+    std::cout << absl::StreamFormat("%8d", layer.layer);
+    for (const auto& [block, mean] : layer.means) {
+      std::cout << absl::StreamFormat("%10.4f", mean);
+    }
+    std::cout << absl::StreamFormat("%10.4f\n", layer.largest);
+  }
+}
+
 absl::Status InspectCheckpoint(const std::string& checkpoint) {
   ETC_ASSIGN_OR_RETURN(const TensorReader reader,
                        TensorReader::Open(checkpoint));
   ETC_RETURN_IF_ERROR(PrintTensors(reader));
+  PrintGates(reader);
   for (const auto& [key, value] : reader.metadata()) {
     std::cout << "metadata " << Printable(key) << ": " << Printable(value)
               << "\n";
@@ -98,7 +127,7 @@ absl::Status InspectCheckpoint(const std::string& checkpoint) {
     return absl::OkStatus();
   }
   ETC_RETURN_IF_ERROR(config.status());
-  std::cout << "\nResidual attention: " << config->config.residual_attention
+  std::cout << "\nResidual attention: " << ResidualText(config->config)
             << "\n\n"
             << config->path << (config->is_bert ? " as etc_config.json" : "")
             << ": " << EtcConfigToJson(config->config);
@@ -237,7 +266,7 @@ void AddInspectCommand(CLI::App* program, Action* action) {
       "Weights in any format that `import` takes, or the directory of a run, "
       "of "
       "which the best checkpoint is taken: lists names, shapes, types, norms, "
-      "totals and the configuration");
+      "totals, gates of residual attention and the configuration");
   command
       ->add_option("--compare", arguments->compare,
                    "Other weights: lists what differs")

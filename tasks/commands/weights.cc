@@ -16,7 +16,9 @@
 #include "base/directory.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "etc/residual_choice.h"
 #include "etc/weights/convert.h"
+#include "etc/weights/gates.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/roberta_vocabulary.h"
 #include "etc/weights/source_config.h"
@@ -26,6 +28,7 @@
 #include "tasks/commands/console.h"
 #include "tasks/commands/find_weights.h"
 #include "tasks/commands/output_file.h"
+#include "tasks/commands/residual_option.h"
 #include "tasks/runs/task_setup.h"
 
 namespace etc {
@@ -230,28 +233,26 @@ void PrintHeads(const ImportPlan& plan) {
 void PrintSummary(const ImportPlan& plan, bool table_shown) {
   const auto total = static_cast<int64_t>(plan.plan.steps.size());
   const auto dropped = static_cast<int64_t>(plan.plan.dropped.size());
+  const int64_t fresh = plan.plan.NumFresh();
+  const int64_t gates = plan.plan.NumNewGates();
   std::cout << NameStyleDescription(plan.file.source.names.style) << ": "
-            << Counted(total, "parameter") << ", "
-            << total - plan.plan.NumFresh() << " from the source, "
-            << plan.plan.NumFresh() << " freshly initialised; "
-            << Counted(dropped, "tensor") << " dropped, "
+            << Counted(total, "parameter") << ", " << total - fresh - gates
+            << " from the source, " << fresh << " freshly initialised"
+            << (gates > 0 ? absl::StrCat(", ", Counted(gates, "gate"), " at ",
+                                         plan.config.residual_gate_init)
+                          : "")
+            << "; " << Counted(dropped, "tensor") << " dropped, "
             << plan.plan.bookkeeping << " of an optimizer ignored\n";
   if (!table_shown) {
+    PrintSome("freshly initialised", plan.plan.FreshNames());
     std::vector<std::string> names;
-    for (const WeightStep& step : plan.plan.steps) {
-      if (step.source.empty()) {
-        names.push_back(step.target.name);
-      }
-    }
-    PrintSome("freshly initialised", names);
-    names.clear();
     for (const DroppedTensor& tensor : plan.plan.dropped) {
       names.push_back(Printable(tensor.name));
     }
     PrintSome("dropped", names);
   }
   PrintHeads(plan);
-  std::cout << "residual attention: " << plan.config.residual_attention << "\n";
+  std::cout << "residual attention: " << ResidualText(plan.config) << "\n";
   std::cout << "activation: " << plan.config.hidden_act
             << (plan.config.hidden_act == "gelu_erf" ? " (the exact gelu)"
                 : plan.config.hidden_act == "gelu"   ? " (its tanh form)"
@@ -305,18 +306,34 @@ absl::Status Import(ImportArguments arguments) {
   return absl::OkStatus();
 }
 
+// The mode of an export, which has no gates.
+std::string ExportedMode(const std::string& source, const EtcConfig& config) {
+  if (config.residual_attention != "gate") {
+    return ResidualText(config);
+  }
+  const absl::StatusOr<TensorReader> reader = TensorReader::Open(source);
+  const absl::StatusOr<NamedTensors> gates =
+      reader.ok() ? ReadGates(*reader)
+                  : absl::StatusOr<NamedTensors>(reader.status());
+  return gates.ok() ? ComputedMode(config, *gates) : config.residual_attention;
+}
+
 // Warns of scores that the code which reads an export does not carry from layer
 // to layer.
 void WarnOfResidualScores(const std::string& source, bool is_tensorflow) {
   const absl::StatusOr<SourceConfig> config = ReadSourceConfig(source);
-  if (!config.ok() || config->config.residual_attention == "off") {
+  if (!config.ok()) {
     return;
   }
-  const bool is_realformer =
-      is_tensorflow && HasOnlyAbsolutePositions(config->config);
+  const std::string mode = ExportedMode(source, config->config);
+  if (mode == "off") {
+    return;
+  }
+  const bool is_realformer = is_tensorflow &&
+                             HasOnlyAbsolutePositions(config->config) &&
+                             (mode == "sum" || mode == "mean");
   PrintWarnings({absl::StrCat(
-      "this model has residual attention \"", config->config.residual_attention,
-      "\", which ",
+      "this model has residual attention \"", mode, "\", which ",
       is_realformer ? "only RealFormer's code computes, not BERT's"
                     : "no other code computes that reads these files",
       ": elsewhere its outputs are others")});
@@ -370,11 +387,10 @@ void AddImportCommand(CLI::App* program, Action* action) {
   command->add_flag("--lift", arguments->options.lift,
                     "Make ETC of BERT or RoBERTa: relative positions, "
                     "projections for long and global tokens");
-  command
-      ->add_option("--residual", arguments->options.residual_attention,
-                   "Residual attention scores of the training, where the "
-                   "source does not say")
-      ->check(CLI::IsMember({"off", "sum", "mean"}));
+  AddResidualOption(command,
+                    "Residual attention scores of the training, where the "
+                    "source does not say",
+                    &arguments->options.residual_attention);
   command
       ->add_option("--segments", arguments->segments,
                    "With --lift: every segment from BERT's row 0 (first), or "

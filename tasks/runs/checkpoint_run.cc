@@ -10,6 +10,9 @@
 #include "base/counted.h"
 #include "base/out_of_memory.h"
 #include "base/status_macros.h"
+#include "etc/residual_choice.h"
+#include "etc/weights/checkpoint.h"
+#include "etc/weights/gates.h"
 #include "etc/weights/pretraining_parameters.h"
 #include "tasks/data/data_files.h"
 #include "tasks/output/find_checkpoint.h"
@@ -25,16 +28,45 @@
 namespace etc {
 namespace {
 
-// One that the scores were trained with needs them, and the other way round.
-void WarnOfOtherResidual(const std::string& trained,
-                         const CheckpointRunOptions& options) {
-  if (options.residual_attention != trained) {
+// The gates of a checkpoint, if one of the modes asks for them.
+absl::StatusOr<NamedTensors> GatesFor(const EtcConfig& trained,
+                                      const EtcConfig& now,
+                                      const std::string& directory) {
+  if (trained.residual_attention != "gate" &&
+      now.residual_attention != "gate") {
+    return NamedTensors();
+  }
+  ETC_ASSIGN_OR_RETURN(const TensorReader reader,
+                       TensorReader::Open(directory));
+  return ReadGates(reader);
+}
+
+// Sets the mode that the options name, and warns if it is none that computes
+// what the model was trained with: one that was trained with scores needs them,
+// and the other way round.
+absl::Status SetResidual(const std::string& directory,
+                         const CheckpointRunOptions& options,
+                         FinetuneConfig* config) {
+  const EtcConfig trained = config->model;
+  EtcConfig& now = config->model;
+  ETC_RETURN_IF_ERROR(
+      ApplyResidualChoice(options.residual_attention, directory, &now));
+  config->residual_attention = now.residual_attention;
+  ETC_ASSIGN_OR_RETURN(const NamedTensors gates,
+                       GatesFor(trained, now, directory));
+  if (now.residual_gate_init != trained.residual_gate_init && !gates.empty()) {
     options.warn(absl::StrCat(
-        "residual attention: trained with ", trained, ", now ",
-        options.residual_attention,
-        "; the model has learnt with the scores of ", trained,
+        "residual attention: ", options.residual_attention,
+        " sets gates of models that have none; this one keeps its own"));
+  }
+  if (ComputedMode(trained, gates) != ComputedMode(now, gates)) {
+    const std::string before = ResidualText(trained);
+    options.warn(absl::StrCat(
+        "residual attention: trained with ", before, ", now ",
+        ResidualText(now), "; the model has learnt with the scores of ", before,
         ", so expect worse results: to compare the two, fine-tune with each"));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -52,9 +84,7 @@ absl::StatusOr<FinetuneConfig> ConfigOfRun(
     config.data.dev = options.data;
   }
   if (!options.residual_attention.empty()) {
-    WarnOfOtherResidual(config.residual_attention, options);
-    config.residual_attention = options.residual_attention;
-    config.model.residual_attention = options.residual_attention;
+    ETC_RETURN_IF_ERROR(SetResidual(directory, options, &config));
   }
   config.train.device = options.device;
   config.train.threads = options.threads.value_or(config.train.threads);

@@ -31,7 +31,8 @@ struct CheckpointRunOptions {
   std::string checkpoint;
   // Official files; empty: the dev files of the checkpoint's configuration.
   std::vector<std::string> data;
-  // "off", "sum" or "mean"; empty: as it was trained.
+  // A mode, as --residual takes it (etc/residual_choice.h: "off", "gate=0.5");
+  // empty: as it was trained.
   std::string residual_attention;
   // Like train.device; the device of the training does not matter.
   std::string device = "auto";
