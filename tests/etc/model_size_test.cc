@@ -145,5 +145,28 @@ TEST(ModelSizeTest, MatchesARealModel) {
   }
 }
 
+// Four gates a head in every layer but the first, BERT one.
+TEST(ModelSizeTest, CountsGates) {
+  EtcConfig config = UnsharedBase();
+  config.residual_attention = "gate";
+  EXPECT_EQ(CountParameters(config).gates, 11 * 4 * 12);
+  EXPECT_EQ(CountParameters(config).total(), 165'825'024 + 11 * 4 * 12);
+  EtcConfig bert = *EtcConfigPreset("bert_base");
+  const int64_t without = CountParameters(bert).total();
+  bert.residual_attention = "gate";
+  EXPECT_EQ(CountParameters(bert).total(), without + 11 * 12);
+
+  EtcConfig small = UnsharedBase();
+  small.vocab_size = 101;
+  small.hidden_size = 12;
+  small.num_attention_heads = 3;
+  small.intermediate_size = 23;
+  small.residual_attention = "gate";
+  for (const int64_t layers : {1, 2, 3}) {
+    small.num_hidden_layers = layers;
+    EXPECT_EQ(CountParameters(small).total(), RegisteredParameters(small));
+  }
+}
+
 }  // namespace
 }  // namespace etc

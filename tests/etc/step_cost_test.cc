@@ -94,6 +94,10 @@ TEST(StepCostTest, ResidualScoresCostOnlyWhenOn) {
       EstimateActivations(config, kShape, {.storage = ScoreStorage::kStore})
           .residual_scores,
       4 * one_layer);
+  for (const char* mode : {"sum", "decay", "gate"}) {
+    config.residual_attention = mode;
+    EXPECT_EQ(Estimate(config).residual_scores, 2 * one_layer) << mode;
+  }
 }
 
 TEST(StepCostTest, GradientCheckpointingSavesMemory) {

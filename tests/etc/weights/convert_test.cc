@@ -12,12 +12,15 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "etc/bert_input.h"
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/encoder_parameters.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/source_config.h"
 #include "etc/weights/weight_plan.h"
@@ -419,6 +422,196 @@ TEST_F(ConvertTest, TakesTheResidualModeThatTheUserKnows) {
                                 .residual_attention = "mean"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->config.residual_attention, "mean");
+}
+
+// --- Gates -------------------------------------------------------------------
+
+EtcConfig InMode(EtcConfig config, const std::string& mode,
+                 double gate_init = 0) {
+  config.residual_attention = mode;
+  config.residual_gate_init = gate_init;
+  return config;
+}
+
+void SetGates(const EtcModel& model, double value) {
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : model->named_parameters()) {
+    if (IsGate(parameter.key())) {
+      parameter.value().fill_(value);
+    }
+  }
+}
+
+// A model of this configuration with the weights at `path`, and its notices.
+std::pair<EtcModel, std::vector<std::string>> Filled(const std::string& path,
+                                                     const EtcConfig& config) {
+  torch::manual_seed(3);
+  EtcModel model(config);
+  model->eval();
+  const auto report = LoadEncoder(path, model);
+  EXPECT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->missing, IsEmpty());
+  return {model, report->notices};
+}
+
+// Gates at 0 compute what off does, and at 1 what sum does, to the bit.
+TEST_F(ConvertTest, GatesBeginAsAModeThatTheWeightsWereTrainedWith) {
+  for (const auto& [mode, initial] :
+       {std::pair("off", 0.0), std::pair("sum", 1.0)}) {
+    EtcModel model = RandomModel(InMode(ToyConfig(), mode));
+    const std::string ours = Write(model, absl::StrCat("etc-", mode));
+    const std::string official = directory_.File(absl::StrCat("tf-", mode));
+    ASSERT_TRUE(ExportWeights(ours, ExportFormat::kTensorFlow, official).ok());
+    for (const std::string& path : {ours, official}) {
+      auto [gated, notices] =
+          Filled(path, InMode(ToyConfig(), "gate", initial));
+      EXPECT_THAT(notices, ElementsAre(HasSubstr("have no gates")));
+      EXPECT_EQ(ModuleTensors(*gated)
+                    .at("layers.1.attention.l2l_gate")[0]
+                    .item<double>(),
+                initial);
+      const EtcOutput expected = model->forward(ToyInput());
+      const EtcOutput output = gated->forward(ToyInput());
+      EXPECT_TRUE(torch::equal(output.long_output, expected.long_output));
+      EXPECT_TRUE(torch::equal(output.global_output, expected.global_output));
+    }
+
+    EtcModel bert = RandomModel(BertOf(mode));
+    const std::string source = Write(bert, absl::StrCat("bert-", mode));
+    auto [gated, notices] = Filled(source, InMode(BertOf(), "gate", initial));
+    const EtcInput input = BertInput(torch::randint(29, {2, 9}, torch::kInt64));
+    EXPECT_TRUE(torch::equal(gated->forward(input).global_output,
+                             bert->forward(input).global_output));
+  }
+}
+
+TEST_F(ConvertTest, OurFilesKeepGates) {
+  EtcModel model = RandomModel(InMode(ToyConfig(), "gate", 0.25));
+  const std::string ours = Write(model, "ours");
+  const std::string copy = directory_.File("copy");
+  ASSERT_TRUE(ImportWeights({.source = ours}, copy).ok());
+  EXPECT_TRUE(SameTensors(ModuleTensors(*model), ModuleTensors(*Load(copy))));
+  EXPECT_EQ(*ReadFile(ours + "/etc_config.json"),
+            *ReadFile(copy + "/etc_config.json"));
+  const auto [loaded, notices] = Filled(copy, model->config());
+  EXPECT_TRUE(SameTensors(ModuleTensors(*model), ModuleTensors(*loaded)));
+  EXPECT_THAT(notices, IsEmpty());
+
+  // Another mode, also where only the configuration says so.
+  EtcModel sum(InMode(ToyConfig(), "sum"));
+  const auto report = LoadEncoder(ours, sum);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->unexpected.size(), 4u);
+  EXPECT_THAT(report->notices, ElementsAre(HasSubstr("are left out")));
+  ASSERT_TRUE(WriteFileAtomically(ours + "/etc_config.json",
+                                  EtcConfigToJson(InMode(ToyConfig(), "sum")))
+                  .ok());
+  const auto plan = PlanImport({.source = ours});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->config.residual_attention, "sum");
+  EXPECT_EQ(plan->plan.dropped.size(), 4u);
+  EXPECT_THAT(plan->plan.notices, ElementsAre(HasSubstr("are left out")));
+  EXPECT_TRUE(SameTensors(ModuleTensors(*Load(ours)), ModuleTensors(*sum)));
+}
+
+TEST_F(ConvertTest, ImportsIntoAModeWithItsNumber) {
+  const std::string ours = Write(RandomModel(ToyConfig()), "ours");
+  auto plan = PlanImport({.source = ours, .residual_attention = "gate=0.5"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->plan.NumNewGates(), 4);
+  EXPECT_EQ(plan->plan.NumFresh(), 0);
+  const std::string gated = directory_.File("gated");
+  ASSERT_TRUE(WriteImport(*plan, 1, gated).ok());
+  EtcModel loaded = Load(gated);
+  EXPECT_EQ(loaded->config().residual_gate_init, 0.5);
+  EXPECT_TRUE(
+      torch::equal(ModuleTensors(*loaded).at("layers.1.attention.g2l_gate"),
+                   torch::full({2}, 0.5)));
+
+  plan = PlanImport({.source = ours, .residual_attention = "decay=0.95"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->config.residual_decay, 0.95);
+  EXPECT_THAT(PlanImport({.source = ours, .residual_attention = "gate=x"})
+                  .status()
+                  .ToString(),
+              HasSubstr("\"gate=x\""));
+  EXPECT_THAT(PlanImport({.source = ours, .residual_attention = "decay=1e-5"})
+                  .status()
+                  .ToString(),
+              AllOf(HasSubstr(ours), HasSubstr("residual_decay"),
+                    HasSubstr("2 layers")));
+}
+
+TEST_F(ConvertTest, LiftsGatesOfBert) {
+  EtcModel bert = RandomModel(BertOf("gate"));
+  const std::string lifted = directory_.File("lifted");
+  ASSERT_TRUE(
+      ImportWeights({.source = Write(bert, "ours"), .lift = true}, lifted)
+          .ok());
+  EtcModel etc = Load(lifted);
+  EXPECT_EQ(etc->config().residual_attention, "gate");
+  const std::string layer = "layers.1.attention.";
+  for (const char* block : {"g2g", "g2l", "l2g", "l2l"}) {
+    EXPECT_TRUE(torch::equal(
+        ModuleTensors(*etc).at(absl::StrCat(layer, block, "_gate")),
+        ModuleTensors(*bert).at(layer + "g2g_gate")));
+  }
+}
+
+// Other forms have no place for gates, but modes that compute the same.
+TEST_F(ConvertTest, ExportsGatesAsTheModeThatTheyCompute) {
+  for (const bool is_bert : {false, true}) {
+    EtcModel model =
+        RandomModel(InMode(is_bert ? BertOf() : ToyConfig(), "gate"));
+    const std::string kind = is_bert ? "bert" : "etc";
+    for (const ExportFormat format :
+         {ExportFormat::kTensorFlow, ExportFormat::kSafetensors}) {
+      const std::string there =
+          absl::StrCat(kind, format == ExportFormat::kTensorFlow);
+      const auto refused = ExportWeights(Write(model, kind), format,
+                                         directory_.File(there + "-refused"));
+      EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(refused.status().message()),
+                  HasSubstr("only files of RealETC have gates"));
+      EXPECT_FALSE(
+          std::filesystem::exists(directory_.File(there + "-refused")));
+      for (const auto& [value, mode] :
+           {std::pair(0.0, "off"), std::pair(1.0, "sum")}) {
+        EtcModel plain =
+            RandomModel(InMode(is_bert ? BertOf() : ToyConfig(), "gate"));
+        SetGates(plain, value);
+        const std::string source = Write(plain, absl::StrCat(kind, mode));
+        const std::string target = directory_.File(absl::StrCat(there, mode));
+        const auto written = ExportWeights(source, format, target);
+        ASSERT_TRUE(written.ok()) << written.status();
+        EtcModel loaded = Load(target);
+        EXPECT_EQ(loaded->config().residual_attention, mode);
+        const EtcInput input =
+            is_bert ? BertInput(torch::arange(9).unsqueeze(0)) : ToyInput();
+        EXPECT_TRUE(torch::equal(plain->forward(input).global_output,
+                                 loaded->forward(input).global_output));
+      }
+    }
+  }
+}
+
+// As sum and mean ETC's file has the mode, but BERT's has no field for it.
+TEST_F(ConvertTest, ExportsDecayWhereThereIsAFieldForIt) {
+  EtcConfig etc = InMode(ToyConfig(), "decay");
+  etc.residual_decay = 0.75;
+  const std::string there = directory_.File("etc");
+  ASSERT_TRUE(ExportWeights(Write(RandomModel(etc), "ours"),
+                            ExportFormat::kTensorFlow, there)
+                  .ok());
+  EXPECT_EQ(Load(there)->config().residual_attention, "decay");
+  EXPECT_EQ(Load(there)->config().residual_decay, 0.75);
+  const std::string bert = directory_.File("bert");
+  ASSERT_TRUE(ExportWeights(Write(RandomModel(BertOf("decay")), "our-bert"),
+                            ExportFormat::kTensorFlow, bert)
+                  .ok());
+  EXPECT_FALSE(nlohmann::json::parse(*ReadFile(bert + "/bert_config.json"))
+                   .contains("use_running_mean"));
+  EXPECT_EQ(Load(bert)->config().residual_attention, "off");
 }
 
 }  // namespace

@@ -226,5 +226,51 @@ TEST(EncoderParametersTest, BertHasHuggingFacesNamesAndShapes) {
   }
 }
 
+TEST(EncoderParametersTest, OnlyOurFilesHaveGates) {
+  EtcConfig etc = *EtcConfigPreset("base");
+  etc.num_hidden_layers = 3;
+  etc.residual_attention = "gate";
+  EtcConfig bert = *EtcConfigPreset("bert_small");
+  bert.num_hidden_layers = 3;
+  bert.residual_attention = "gate";
+  for (const EtcConfig& config : {etc, bert}) {
+    std::set<std::string> gates;
+    for (const EncoderParameter& parameter : EncoderParameters(config)) {
+      EXPECT_EQ(parameter.role == ParameterRole::kGate, IsGate(parameter.name));
+      if (parameter.role == ParameterRole::kGate) {
+        gates.insert(parameter.name);
+        EXPECT_EQ(parameter.shape, Shape({config.num_attention_heads}));
+        EXPECT_EQ(parameter.official_etc, "");
+        EXPECT_EQ(parameter.google_bert, "");
+        EXPECT_EQ(parameter.hugging_face, "");
+      }
+    }
+    std::set<std::string> expected;
+    for (const int layer : {1, 2}) {
+      for (const char* block : {"g2g", "g2l", "l2g", "l2l"}) {
+        if (config.has_long_tokens || std::string(block) == "g2g") {
+          expected.insert(
+              absl::StrCat("layers.", layer, ".attention.", block, "_gate"));
+        }
+      }
+    }
+    EXPECT_EQ(gates, expected);
+    EXPECT_EQ(Numbers(EncoderParameters(config)),
+              CountParameters(config).total());
+    EtcConfig off = config;
+    off.residual_attention = "off";
+    EXPECT_THAT(GateNames(off), testing::UnorderedElementsAreArray(expected));
+  }
+}
+
+TEST(EncoderParametersTest, KnowsGatesByTheirNames) {
+  EXPECT_TRUE(IsGate("encoder.layers.1.attention.l2g_gate"));
+  EXPECT_TRUE(IsGate("head.attention.gate"));
+  EXPECT_TRUE(IsGate("gate"));
+  EXPECT_FALSE(IsGate("head.gate.weight"));
+  EXPECT_FALSE(IsGate("head.aggregate"));
+  EXPECT_FALSE(IsGate("encoder.layers.1.attention.long_query.weight"));
+}
+
 }  // namespace
 }  // namespace etc

@@ -131,6 +131,22 @@ TEST(BertConfigTest, ReadsBackWhatItWrites) {
   }
 }
 
+TEST(BertConfigTest, WritesOnlyModesThatRealFormerHas) {
+  EtcConfig config = SmallBert();
+  for (const auto& [mode, has_field] :
+       {std::pair("off", false), std::pair("sum", true),
+        std::pair("mean", true), std::pair("decay", false),
+        std::pair("gate", false)}) {
+    config.residual_attention = mode;
+    for (const std::string& text :
+         {GoogleBertConfigToJson(config), HuggingFaceConfigToJson(config)}) {
+      EXPECT_EQ(nlohmann::json::parse(text).contains("use_running_mean"),
+                has_field)
+          << mode;
+    }
+  }
+}
+
 TEST(BertConfigTest, LiftsToEtcOfTheSameSizes) {
   EtcConfig bert = SmallBert();
   bert.hidden_act = "gelu_erf";
@@ -147,6 +163,10 @@ TEST(BertConfigTest, LiftsToEtcOfTheSameSizes) {
   EXPECT_EQ(lifted.hidden_act, "gelu_erf");
   EXPECT_EQ(lifted.layer_norm_epsilon, 1e-12);
   EXPECT_EQ(lifted.residual_attention, "sum");
+  bert.residual_decay = 0.75;
+  bert.residual_gate_init = 0.5;
+  EXPECT_EQ(LiftedConfig(bert).residual_decay, 0.75);
+  EXPECT_EQ(LiftedConfig(bert).residual_gate_init, 0.5);
 }
 
 }  // namespace

@@ -449,5 +449,94 @@ TEST(WeightPlanTest, FillsTheDefaultEtcThatBertIsLiftedTo) {
   }
 }
 
+// --- Gates -------------------------------------------------------------------
+
+EtcConfig SmallWithGates() {
+  EtcConfig config = SmallConfig();
+  config.residual_attention = "gate";
+  return config;
+}
+
+TEST(WeightPlanTest, TakesGatesOfAModelWithGates) {
+  const WeightPlan plan =
+      PlanOrDie(Source(SmallWithGates(), NameStyle::kRealEtc, "encoder."),
+                SmallWithGates());
+  EXPECT_EQ(plan.NumFresh(), 0);
+  EXPECT_EQ(plan.NumNewGates(), 0);
+  EXPECT_THAT(plan.dropped, IsEmpty());
+  EXPECT_THAT(plan.notices, IsEmpty());
+  EXPECT_EQ(StepOf(plan, "layers.1.attention.l2g_gate").source,
+            "encoder.layers.1.attention.l2g_gate");
+}
+
+TEST(WeightPlanTest, GatesThatTheFileLacksBeginAsConfigured) {
+  for (const NameStyle style : {NameStyle::kRealEtc, NameStyle::kOfficialEtc}) {
+    for (const auto& [initial, text] :
+         {std::pair(0.0,
+                    "begin with 0 (residual_gate_init), which computes "
+                    "what off does"),
+          std::pair(1.0, "which computes what sum does"),
+          std::pair(0.5, "begin with 0.5 (residual_gate_init)")}) {
+      EtcConfig target = SmallWithGates();
+      target.residual_gate_init = initial;
+      EtcConfig mean = SmallConfig();
+      mean.residual_attention = "mean";
+      const WeightPlan plan = PlanOrDie(Source(mean, style, ""), target);
+      EXPECT_EQ(plan.NumFresh(), 0);
+      EXPECT_EQ(plan.NumNewGates(), 4);
+      EXPECT_THAT(plan.dropped, IsEmpty());
+      EXPECT_THAT(plan.notices, ElementsAre(HasSubstr(text)));
+      const WeightStep& step = StepOf(plan, "layers.1.attention.g2g_gate");
+      EXPECT_EQ(step.source, "");
+      EXPECT_EQ(step.how, absl::StrCat("begins with ", initial));
+      EXPECT_EQ(plan.Copies().size() + 4, plan.steps.size());
+    }
+  }
+}
+
+TEST(WeightPlanTest, DropsGatesInAnotherMode) {
+  EtcConfig sum = SmallConfig();
+  sum.residual_attention = "sum";
+  SourceWeights source =
+      Source(SmallWithGates(), NameStyle::kRealEtc, "encoder.");
+  for (const char* written : {"gate", "sum"}) {
+    // Gates are what the file has, not what its configuration says.
+    source.config.residual_attention = written;
+    const WeightPlan plan = PlanOrDie(source, sum);
+    EXPECT_EQ(plan.NumFresh(), 0);
+    EXPECT_THAT(plan.dropped, SizeIs(4));
+    EXPECT_EQ(plan.dropped.front().name, "encoder.layers.1.attention.g2g_gate");
+    EXPECT_THAT(plan.notices,
+                ElementsAre(HasSubstr("gates of the weights are left out: "
+                                      "residual attention is sum, not gate")));
+    EXPECT_EQ(PlanOrDie(source, SmallWithGates()).NumNewGates(), 0);
+  }
+}
+
+TEST(WeightPlanTest, LiftsTheGatesOfBertToEachBlock) {
+  EtcConfig bert = SmallBert();
+  bert.residual_attention = "gate";
+  const WeightPlan plan = PlanOrDie(
+      Source(bert, NameStyle::kRealEtc, "encoder."), SmallWithGates());
+  EXPECT_EQ(plan.NumNewGates(), 0);
+  for (const char* block : {"g2g", "g2l", "l2g", "l2l"}) {
+    EXPECT_EQ(StepOf(plan, absl::StrCat("layers.1.attention.", block, "_gate"))
+                  .source,
+              "encoder.layers.1.attention.g2g_gate");
+  }
+}
+
+TEST(WeightPlanTest, RefusesAFileThatHasSomeGates) {
+  SourceWeights source = Source(SmallWithGates(), NameStyle::kRealEtc, "");
+  source.names.stored_as.erase("layers.1.attention.l2l_gate");
+  source.tensors.erase("layers.1.attention.l2l_gate");
+  EXPECT_THAT(Refusal(source, SmallWithGates()),
+              HasSubstr("no tensor \"layers.1.attention.l2l_gate\""));
+  source = Source(SmallWithGates(), NameStyle::kRealEtc, "");
+  source.tensors["layers.1.attention.l2l_gate"].shape = {3};
+  EXPECT_THAT(Refusal(source, SmallWithGates()),
+              AllOf(HasSubstr("l2l_gate"), HasSubstr("should be [2]")));
+}
+
 }  // namespace
 }  // namespace etc
