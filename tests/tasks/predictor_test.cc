@@ -290,6 +290,20 @@ TEST_F(PredictorTest, WarnsOfOtherResidualScores) {
   EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("trained with sum"),
                                           HasSubstr("now off"))));
   EXPECT_TRUE(off.Predict(R"({"text": "a"})").ok());
+
+  // Gates at 1 compute what the model was trained with.
+  warnings.clear();
+  const Predictor gates = OpenOrFail(
+      *checkpoint_, {.residual_attention = "gate=1",
+                     .callbacks = {.warning = [&](const std::string& line) {
+                       warnings.push_back(line);
+                     }}});
+  EXPECT_THAT(warnings, IsEmpty());
+  EXPECT_TRUE(gates.Predict(R"({"text": "a"})").ok());
+  EXPECT_THAT(Predictor::Open(*checkpoint_, {.residual_attention = "gate=x"})
+                  .status()
+                  .ToString(),
+              HasSubstr("but is \"gate=x\""));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace etc {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -64,9 +65,11 @@ TEST_F(RealetcTest, SuggestsTheCommandThatIsMeant) {
 TEST_F(RealetcTest, ReportsWrongUsageOnOneLine) {
   for (const std::string arguments :
        {"finetune", "predict somewhere", "inspect", "score wikihop gold.json",
-        "evaluate x --residual on", "estimate x --no-such-option",
-        "inspect x --config y", "import somewhere", "export x",
-        "import x y --residual on", "tokenize a --output b --vocabulary c",
+        "evaluate x --residual on", "evaluate x --residual gate=x",
+        "predict x --data y --output z --residual decay=1",
+        "estimate x --no-such-option", "inspect x --config y",
+        "import somewhere", "export x", "import x y --residual on",
+        "import x y --residual sum=1", "tokenize a --output b --vocabulary c",
         "tokenize a --output b --vocabulary c --format pdf",
         "--no-such-option"}) {
     const Result result = Run(arguments);
@@ -295,9 +298,25 @@ TEST_F(RealetcTest, EstimatesWithoutVocabularyAndData) {
       "tokenizer.vocabulary=/nowhere/vocab.txt --set train.batch_size=32 ",
       WriteConfig(Config())));
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("165 825 024"),
-                    HasSubstr("residual scores (sum)"), HasSubstr("GFLOP")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("165 825 024"),
+                                HasSubstr("residual scores (sum)"),
+                                HasSubstr("GFLOP"), Not(HasSubstr("gates"))));
+}
+
+// A gate for each of four blocks, 12 heads and 11 layers.
+TEST_F(RealetcTest, EstimatesGatesAndDecay) {
+  const std::string command = absl::StrCat(
+      "estimate ", WriteConfig(Config()),
+      " --set model='{\"preset\": \"base\"}' --set residual_attention=");
+  const Result gate = Run(command + "gate");
+  EXPECT_EQ(gate.code, 0) << gate.err;
+  EXPECT_THAT(gate.out,
+              AllOf(ContainsRegex("gates +528\n"), HasSubstr("165 825 552"),
+                    HasSubstr("residual scores (gate)")));
+  const Result decay = Run(command + "decay");
+  EXPECT_EQ(decay.code, 0) << decay.err;
+  EXPECT_THAT(decay.out, AllOf(HasSubstr("165 825 024"),
+                               HasSubstr("residual scores (decay=0.9)")));
 }
 
 }  // namespace

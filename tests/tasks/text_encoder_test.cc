@@ -400,5 +400,30 @@ TEST_F(TextEncoderTest, RefusesTextsThatItCannotRead) {
               AllOf(HasSubstr(untyped.path), HasSubstr("segment_vocab_size")));
 }
 
+// Gates that the weights lack, at the value that is asked for.
+TEST_F(TextEncoderTest, TakesAResidualModeWithItsNumber) {
+  const std::string path = Write(RandomModel(SmallBert("sum")), "ours");
+  const LoadedEncoder sum = Load(path);
+  const LoadedEncoder gate = Load(path, {.residual_attention = "gate=1"});
+  EXPECT_EQ(gate.config.residual_attention, "gate");
+  EXPECT_EQ(gate.config.residual_gate_init, 1);
+  EXPECT_THAT(gate.report.missing, IsEmpty());
+  EXPECT_THAT(gate.report.notices,
+              ElementsAre(HasSubstr("have no gates")));
+  const EtcInput input = Encode(sum, kTexts).input;
+  EtcModel with_sum = sum.encoder;
+  EtcModel with_gates = gate.encoder;
+  EXPECT_TRUE(torch::equal(with_sum->forward(input).global_output,
+                           with_gates->forward(input).global_output));
+  EXPECT_EQ(
+      Load(path, {.residual_attention = "decay=0.75"}).config.residual_decay,
+      0.75);
+  EXPECT_THAT(
+      LoadEncoder(path, LoadEncoderOptions{.residual_attention = "decay=2"})
+          .status()
+          .ToString(),
+      HasSubstr("but is \"decay=2\""));
+}
+
 }  // namespace
 }  // namespace etc

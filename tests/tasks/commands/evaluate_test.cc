@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -136,6 +137,75 @@ TEST_F(EvaluateCommandTest, SaysIfTheResidualModeIsNotThatOfTheTraining) {
   for (const std::string same : {"", " --residual sum"}) {
     EXPECT_THAT(Run("evaluate " + run_ + same).err, Not(HasSubstr("warning")));
   }
+}
+
+// A factor that rounds to 0 leaves gates as they began, at the value of a mode
+// that computes the same.
+TEST_F(EvaluateCommandTest, SaysIfGatesComputeAnotherMode) {
+  for (const auto& [initial, same, other] :
+       {std::tuple(0, "off", "sum"), std::tuple(1, "sum", "off")}) {
+    std::filesystem::remove_all(run_);
+    json config = Config();
+    config["residual_attention"] = "gate";
+    config["model"]["residual_gate_init"] = initial;
+    config["train"]["gate_learning_rate_factor"] = 1e-60;
+    ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+    const Result trained = Run("evaluate --json " + run_);
+    EXPECT_THAT(trained.err, AllOf(HasSubstr("residual attention gate"),
+                                   Not(HasSubstr("warning"))));
+    const Result as_mode =
+        Run(absl::StrCat("evaluate --json ", run_, " --residual ", same));
+    EXPECT_EQ(as_mode.out, trained.out);
+    EXPECT_THAT(as_mode.err, Not(HasSubstr("warning")));
+    EXPECT_THAT(Run(absl::StrCat("evaluate ", run_, " --residual ", other)).err,
+                HasSubstr(absl::StrCat("trained with gate, now ", other)));
+    EXPECT_THAT(Run("evaluate " + run_ + " --residual gate=0.5").err,
+                HasSubstr("warning: residual attention: gate=0.5 sets gates of "
+                          "models that have none; this one keeps its own"));
+  }
+}
+
+TEST_F(EvaluateCommandTest, EvaluatesWithGatesAndDecay) {
+  ASSERT_EQ(Run("finetune " + WriteConfig(Config())).code, 0);
+  const std::string evaluate = "evaluate --json " + run_;
+  const Result sum = Run(evaluate);
+  const Result one = Run(evaluate + " --residual gate=1");
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(one.out, sum.out);
+  EXPECT_THAT(one.err, AllOf(HasSubstr("residual attention gate"),
+                             Not(HasSubstr("warning"))));
+  EXPECT_THAT(Run(evaluate + " --residual gate").err,
+              HasSubstr("trained with sum, now gate"));
+  const Result decay = Run(evaluate + " --residual decay=0.75");
+  EXPECT_EQ(decay.code, 0) << decay.err;
+  EXPECT_THAT(decay.err, AllOf(HasSubstr("trained with sum, now decay=0.75"),
+                               HasSubstr("residual attention decay=0.75")));
+  const Result low = Run(evaluate + " --residual decay=1e-5");
+  EXPECT_EQ(low.code, 1);
+  EXPECT_THAT(low.err, AllOf(HasSubstr("residual_decay should be above"),
+                             HasSubstr("2 layers")));
+}
+
+TEST_F(EvaluateCommandTest, InspectShowsLearntGates) {
+  json config = Config();
+  config["residual_attention"] = "gate";
+  config["train"]["gate_learning_rate_factor"] = 1000;
+  ASSERT_EQ(Run("finetune " + WriteConfig(config)).code, 0);
+  const Result inspect = Run("inspect " + run_);
+  EXPECT_EQ(inspect.code, 0) << inspect.err;
+  EXPECT_THAT(
+      inspect.out,
+      AllOf(HasSubstr("   layer       g2g       g2l       l2g       l2l   "
+                      "largest\n       1   "),
+            HasSubstr("Residual attention: gate"),
+            HasSubstr("encoder.layers.1.attention.g2g_gate")));
+  EXPECT_THAT(Run("evaluate " + run_ + " --residual off").err,
+              HasSubstr("trained with gate, now off"));
+  const Result exported =
+      Run("export " + run_ + " " + directory_.File("exported"));
+  EXPECT_EQ(exported.code, 1);
+  EXPECT_EQ(Lines(exported.err), 1) << exported.err;
+  EXPECT_THAT(exported.err, HasSubstr("only files of RealETC have gates"));
 }
 
 // Runs `realetc predict` with a trained model.

@@ -72,6 +72,23 @@ TEST_F(ImportCommandTest, PrintsASummaryUnlessVerbose) {
                     HasSubstr("transposed"), HasSubstr(brief.out)));
 }
 
+TEST_F(ImportCommandTest, SaysWhereGatesBegin) {
+  const Result gates =
+      Run("import " + source_ + " " + target_ + " --residual gate=0.5");
+  ASSERT_EQ(gates.code, 0) << gates.err;
+  EXPECT_THAT(gates.out,
+              AllOf(HasSubstr("0 freshly initialised, 4 gates at 0.5; 0 "),
+                    HasSubstr("residual attention: gate\n"),
+                    HasSubstr("note: the weights have no gates: all begin with "
+                              "0.5 (residual_gate_init)\n")));
+  const Result left = Run("import " + target_ + " --dry-run --residual sum");
+  EXPECT_THAT(left.out, AllOf(HasSubstr("4 tensors dropped"),
+                              HasSubstr("note: the gates of the weights are "
+                                        "left out")));
+  EXPECT_THAT(Run("import " + source_ + " --dry-run --residual decay=0.75").out,
+              HasSubstr("residual attention: decay=0.75"));
+}
+
 TEST_F(ImportCommandTest, TakesTheVocabularyOutOfTokenizerJson) {
   const std::string lines = LeaveTokenizerJson("WordPiece");
   const Result result = Run("import " + source_ + " " + target_);

@@ -43,7 +43,8 @@ constexpr char kComplete[] = R"({
                 "beta2": 0.99, "epsilon": 1e-7, "clip_norm": 0},
   "schedule": {"warmup_proportion": 0.2, "poly_power": 2,
                "start_warmup_step": 5},
-  "train": {"learning_rate": 4e-5, "batch_size": 32, "micro_batch_size": 3,
+  "train": {"learning_rate": 4e-5, "gate_learning_rate_factor": 10,
+            "batch_size": 32, "micro_batch_size": 3,
             "epochs": 1.5, "steps": 100, "num_train_examples": 44000,
             "evaluate_every": 10, "checkpoint_every": 7,
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
@@ -102,6 +103,7 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->schedule.poly_power, 2);
   EXPECT_EQ(config->schedule.start_warmup_step, 5);
   EXPECT_EQ(config->train.learning_rate, 4e-5);
+  EXPECT_EQ(config->train.gate_learning_rate_factor, 10);
   EXPECT_EQ(config->train.batch_size, 32);
   EXPECT_EQ(config->train.micro_batch_size, 3);
   EXPECT_EQ(config->train.epochs, 1.5);

@@ -140,6 +140,35 @@ TEST(FinetuneConfigTest, LetsInlineFieldsDecideOverTheModelFile) {
   EXPECT_EQ(config->residual_attention, "sum");
 }
 
+// The mode has a field beside the model, its numbers are in the model.
+TEST(FinetuneConfigTest, ReadsTheNumbersOfTheResidualModes) {
+  TemporaryDirectory directory;
+  directory.Write("etc_config.json",
+                  R"({"vocab_size": 70, "residual_attention": "decay",
+                      "residual_decay": 0.75})");
+  for (const std::string& source :
+       {R"("model": {"path": ")" + directory.File("etc_config.json") + "\"}",
+        R"("init": ")" + directory.path() + "\""}) {
+    const auto config = FromText(R"({"task": "wikihop", )" + source + "}");
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->residual_attention, "decay");
+    EXPECT_EQ(config->model.residual_attention, "decay");
+    EXPECT_EQ(config->model.residual_decay, 0.75);
+    const auto gate = FromText(
+        R"({"task": "wikihop", "residual_attention": "gate", )" + source + "}");
+    ASSERT_TRUE(gate.ok()) << gate.status();
+    EXPECT_EQ(gate->model.residual_attention, "gate");
+    EXPECT_EQ(gate->model.residual_gate_init, 0);
+  }
+  const auto preset = FromText(
+      R"({"task": "wikihop", "residual_attention": "gate",
+          "model": {"preset": "base", "residual_gate_init": 0.5}})");
+  ASSERT_TRUE(preset.ok()) << preset.status();
+  EXPECT_EQ(preset->model.residual_attention, "gate");
+  EXPECT_EQ(preset->model.residual_gate_init, 0.5);
+  EXPECT_EQ(preset->model.residual_decay, 0.9);
+}
+
 TEST(FinetuneConfigTest, TakesTheModelOfTheInitialCheckpoint) {
   TemporaryDirectory directory;
   directory.Write("etc_config.json",
@@ -274,9 +303,26 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     OutOfRange, BadConfigTest,
     testing::Values(
+        BadConfig{R"({"residual_attention": "on"})",
+                  {"residual_attention",
+                   "\"off\" or \"sum\" or \"mean\" or \"decay\" or \"gate\"",
+                   "\"on\""}},
+        BadConfig{R"({"residual_attention": "decay=0.5"})",
+                  {"residual_attention", "\"decay=0.5\""}},
         BadConfig{
-            R"({"residual_attention": "on"})",
-            {"residual_attention", "\"off\" or \"sum\" or \"mean\"", "\"on\""}},
+            R"({"residual_attention": "decay",
+                "model": {"preset": "base", "residual_decay": 0.4}})",
+            {"model: residual_decay", "above 0.43", "12 layers", "0.4"}},
+        BadConfig{
+            R"({"model": {"preset": "base", "residual_attention": "decay",
+                          "residual_decay": 0.4}})",
+            {"model: residual_decay", "12 layers", "0.4"}},
+        BadConfig{R"({"model": {"preset": "base", "residual_decay": 1}})",
+                  {"model: residual_decay", "below 1", "1"}},
+        BadConfig{R"({"model": {"preset": "base", "residual_gate_init": "x"}})",
+                  {"model.residual_gate_init", "number", "\"x\""}},
+        BadConfig{R"({"train": {"gate_learning_rate_factor": 0}})",
+                  {"train.gate_learning_rate_factor", "more than 0", "0"}},
         BadConfig{R"({"model": {"preset": "bas"}})", {"preset", "\"bas\""}},
         BadConfig{R"({"model": {"preset": "base", "path": "x"}})",
                   {"path", "preset"}},

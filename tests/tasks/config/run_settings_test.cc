@@ -145,6 +145,21 @@ TEST(RunSettingsTest, ReturnsTheChangesThatAreMeant) {
   EXPECT_EQ((*changes)[0].is, "0.5");
 }
 
+// Runs of versions that had no decay and no gates go on.
+TEST(RunSettingsTest, TakesFieldsThatWereNotThereForTheirDefaults) {
+  nlohmann::json then = Settings(Config());
+  then["model"].erase("residual_gate_init");
+  then["model"].erase("residual_decay");
+  then["train"].erase("gate_learning_rate_factor");
+  EXPECT_THAT(*CheckSameSettings(then, Settings(Config()), {}), IsEmpty());
+  FinetuneConfig config = Config();
+  config.model.residual_decay = 0.75;
+  EXPECT_THAT(
+      CheckSameSettings(then, Settings(config), {}).status().ToString(),
+      HasSubstr("another model.residual_decay: it began with 0.9, now it is "
+                "0.75"));
+}
+
 // Without the files, which take long to read.
 TEST(RunSettingsTest, ComparesWhatIsKnownBeforeDataAreRead) {
   FinetuneConfig config = Config();

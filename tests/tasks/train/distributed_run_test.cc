@@ -195,6 +195,31 @@ TEST_F(DistributedRunTest, MakesTheUpdatesOfOneProcess) {
   }
 }
 
+// Also where the optimizer's state, that of gates too, is sharded.
+TEST_F(DistributedRunTest, TrainsGatesAsOneProcessDoes) {
+  json_["residual_attention"] = "gate";
+  json_["train"]["gate_learning_rate_factor"] = 2;
+  RunWith(1, "one");
+  for (const bool shards : {false, true}) {
+    json_["train"]["shard_optimizer"] = shards;
+    const std::string name = absl::StrCat("gates-", shards);
+    RunWith(3, name);
+    ExpectSameUpdates(name, "one");
+    const auto lines = MetricsLines(Seed(name));
+    const auto expected = MetricsLines(Seed("one"));
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_EQ(lines[i].contains("gate_max"), lines[i].contains("loss"));
+      EXPECT_NEAR(lines[i].value("gate_mean", 0.0),
+                  expected[i].value("gate_mean", 0.0), 1e-4);
+      EXPECT_NEAR(lines[i].value("gate_max", 0.0),
+                  expected[i].value("gate_max", 0.0), 1e-4);
+    }
+    RunWith(3, name + "-stopped", /*resume=*/false, /*stop_after=*/7);
+    RunWith(3, name + "-stopped", /*resume=*/true);
+    ExpectSameRun(Seed(name + "-stopped"), Seed(name));
+  }
+}
+
 // Two epochs of the cheapest records, of which nothing is kept.
 TEST_F(DistributedRunTest, MakesItsShareOfTheRecords) {
   json_["output"] = Output("shares");

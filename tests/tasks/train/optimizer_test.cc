@@ -99,6 +99,28 @@ TEST(OptimizerTest, DecaysByTheOfficialRule) {
   EXPECT_FALSE(IsDecayed("encoder.layers.0.attention.norm.weight"));
   EXPECT_FALSE(IsDecayed("head.transform.norm.bias"));
   EXPECT_FALSE(IsDecayed("head.output.bias"));
+  EXPECT_FALSE(IsDecayed("encoder.layers.1.attention.g2l_gate"));
+}
+
+// As biases in LeavesExcludedParametersUndecayed, but for the rate.
+TEST(OptimizerTest, GatesHaveARateOfTheirOwnAndNoDecay) {
+  for (const std::string type : {"bert_adamw", "lamb"}) {
+    for (const double factor : {1.0, 10.0}) {
+      const torch::Tensor gate = Parameter({1, -2});
+      const torch::Tensor bias = Parameter({1, -2});
+      auto optimizer = MakeOptimizer(
+          {.type = type},
+          {{"layers.1.attention.g2g_gate", gate}, {"dense.bias", bias}},
+          factor);
+      ASSERT_TRUE(optimizer.ok()) << optimizer.status();
+      SetGradient(gate, {.1, .2});
+      SetGradient(bias, {.1, .2});
+      (*optimizer)->Step(kRate);
+      ExpectValues(bias, 0.96838722, -2.03161778);
+      EXPECT_NEAR(gate[0].item<double>(), 1 - factor * 0.03161278, 1e-7);
+      EXPECT_NEAR(gate[1].item<double>(), -2 - factor * 0.03161778, 1e-7);
+    }
+  }
 }
 
 TEST(OptimizerTest, LeavesParametersWithoutGradientAlone) {

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "etc/weights/encoder_parameters.h"
 #include "etc/weights/import_plan.h"
 #include "etc/weights/pretraining_heads.h"
 #include "etc/weights/tokenizer_files.h"
@@ -391,6 +392,124 @@ TEST_F(TaskModelTest, NamesTheFileThatIsNotThere) {
   EXPECT_THAT(
       LoadInitialWeights(config, MakeModel(config, 2)).status().ToString(),
       HasSubstr("/nowhere"));
+}
+
+// --- Gates -------------------------------------------------------------------
+
+FinetuneConfig ConfigWithGates(double initial) {
+  nlohmann::json json = ToyConfigJson("a", "b", "c");
+  json["residual_attention"] = "gate";
+  json["model"]["residual_gate_init"] = initial;
+  return ParseConfig(json);
+}
+
+// With gates of 1.5, 2.5, ..., and all else as MakeModel makes it.
+TaskModel ModelWithGates(const FinetuneConfig& config) {
+  const TaskModel model = MakeModel(config, 1);
+  const torch::NoGradGuard no_grad;
+  double value = 0.5;
+  for (const auto& [name, tensor] : model.Tensors()) {
+    if (IsGate(name)) {
+      torch::Tensor(tensor).fill_(++value);
+    }
+  }
+  return model;
+}
+
+TEST_F(TaskModelTest, GatesComeBackWithTheirStart) {
+  const FinetuneConfig gate = ConfigWithGates(0.25);
+  const TaskModel model = ModelWithGates(gate);
+  const std::string written = WriteModel(gate, model);
+  const auto config = ReadTaskModelConfig(written);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->residual_attention, "gate");
+  EXPECT_EQ(config->model.residual_gate_init, 0.25);
+  const auto loaded = LoadTaskModel(written, *config, ToyTask(config->model));
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_TRUE(SameTensors(loaded->Tensors(), model.Tensors()));
+  EXPECT_EQ(loaded->encoder()->residual_attention(), ResidualAttention::kGate);
+}
+
+// As for --residual: a mode that the file's tensors are not of.
+TEST_F(TaskModelTest, LoadsIntoModesWithAndWithoutGates) {
+  const FinetuneConfig gate = ConfigWithGates(0.25);
+  const TaskModel with = ModelWithGates(gate);
+  const std::string gated = WriteModel(gate, with);
+  const auto without = LoadTaskModel(gated, config_, ToyTask(config_.model));
+  ASSERT_TRUE(without.ok()) << without.status();
+  const NamedTensors tensors = without->Tensors();
+  EXPECT_EQ(tensors.size() + 4, with.Tensors().size());
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_TRUE(torch::equal(tensor, with.Tensors().at(name))) << name;
+  }
+
+  const std::string plain = WriteModel(config_, *without);
+  const auto begun = LoadTaskModel(plain, gate, ToyTask(gate.model));
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  for (const auto& [name, tensor] : begun->Tensors()) {
+    EXPECT_TRUE(torch::equal(
+        tensor, IsGate(name) ? torch::full({2}, 0.25) : tensors.at(name)))
+        << name;
+  }
+}
+
+TEST_F(TaskModelTest, RefusesGatesThatAreLost) {
+  const FinetuneConfig gate = ConfigWithGates(0);
+  const TaskModel model = ModelWithGates(gate);
+  const std::string directory = WriteModel(gate, model);
+  NamedTensors tensors = model.Tensors();
+  const std::string one = "encoder.layers.1.attention.l2l_gate";
+  tensors.erase(one);
+  const auto load = [&] {
+    EXPECT_TRUE(WriteTensors(directory + "/model.safetensors", tensors,
+                             {{kTaskKey, "toy"}})
+                    .ok());
+    return LoadTaskModel(directory, gate, ToyTask(gate.model))
+        .status()
+        .ToString();
+  };
+  EXPECT_THAT(load(), HasSubstr("lacks " + one));
+  std::erase_if(tensors, [](const auto& entry) { return IsGate(entry.first); });
+  EXPECT_THAT(load(), HasSubstr("lacks encoder.layers.1.attention.g2g_gate"));
+}
+
+TEST_F(TaskModelTest, SaysWhereGatesBegin) {
+  const TaskModel plain = MakeModel(config_, 1);
+  FinetuneConfig gate = ConfigWithGates(1);
+  gate.init = WriteModel(config_, plain);
+  TaskModel model = MakeModel(gate, 2);
+  auto messages = LoadInitialWeights(gate, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(
+      *messages,
+      ElementsAre("encoder: from " + gate.init,
+                  "encoder: the weights have no gates: all begin with 1 "
+                  "(residual_gate_init), which computes what sum does",
+                  "head: from " + gate.init,
+                  "residual attention: pre-trained with sum, fine-tuning with "
+                  "gate"));
+
+  const TaskModel gated = ModelWithGates(gate);
+  gate.init = WriteModel(gate, gated);
+  model = MakeModel(gate, 2);
+  messages = LoadInitialWeights(gate, model);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(*messages, ElementsAre("encoder: from " + gate.init,
+                                     "head: from " + gate.init));
+  EXPECT_TRUE(SameTensors(model.Tensors(), gated.Tensors()));
+
+  FinetuneConfig sum = config_;
+  sum.init = gate.init;
+  messages = LoadInitialWeights(sum, MakeModel(sum, 2));
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  EXPECT_THAT(
+      *messages,
+      ElementsAre("encoder: from " + gate.init,
+                  "encoder: the gates of the weights are left out: residual "
+                  "attention is sum, not gate",
+                  "head: from " + gate.init,
+                  "residual attention: pre-trained with gate, fine-tuning "
+                  "with sum"));
 }
 
 }  // namespace

@@ -9,16 +9,20 @@
 #include <torch/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "etc/weights/checkpoint.h"
+#include "etc/weights/encoder_parameters.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tasks/train/finetune.h"
@@ -147,6 +151,103 @@ TEST_F(TrainerTest, RefusesADirectoryWithARun) {
   const auto again = Run("run", &reporter);
   EXPECT_TRUE(absl::IsAlreadyExists(again.status()));
   EXPECT_THAT(again.status().message(), HasSubstr(Output("run/seed-1")));
+}
+
+// --- Gates -------------------------------------------------------------------
+
+TEST_F(TrainerTest, TrainsGatesAndLogsThem) {
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("sum", &reporter).ok());
+  for (const nlohmann::json& line : MetricsLines(Output("sum/seed-1"))) {
+    EXPECT_FALSE(line.contains("gate_mean"));
+    EXPECT_FALSE(line.contains("gate_max"));
+  }
+
+  json_["residual_attention"] = "gate";
+  json_["model"]["residual_gate_init"] = 0.5;
+  ASSERT_TRUE(Run("gate", &reporter).ok());
+  const auto lines = MetricsLines(Output("gate/seed-1"));
+  // The first update has a rate of 0.
+  EXPECT_EQ(lines[0]["gate_mean"], 0.5);
+  EXPECT_EQ(lines[0]["gate_max"], 0.5);
+  const std::string last = Output("gate/seed-1/checkpoints/last");
+  double sum = 0;
+  double largest = 0;
+  int64_t gates = 0;
+  for (const auto& [name, tensor] : ReadAll(last + "/model.safetensors")) {
+    if (IsGate(name)) {
+      gates += tensor.numel();
+      sum += tensor.to(torch::kFloat64).sum().item<double>();
+      largest = std::max(largest,
+                         static_cast<double>(tensor.abs().max().item<float>()));
+    }
+  }
+  ASSERT_EQ(gates, 8);
+  EXPECT_FALSE(lines.back().contains("gate_mean"));  // of the evaluation
+  const nlohmann::json& update = lines[lines.size() - 2];
+  EXPECT_EQ(update["step"], 12);
+  EXPECT_NE(update["gate_mean"], 0.5);
+  EXPECT_NEAR(update["gate_mean"].get<double>(), sum / 8, 1e-12);
+  EXPECT_EQ(update["gate_max"].get<double>(), largest);
+  EXPECT_TRUE(
+      ReadTrainingState(last + "/training_state.safetensors")
+          ->optimizer.contains("m.encoder.layers.1.attention.g2g_gate"));
+}
+
+TEST_F(TrainerTest, AFactorSpeedsUpTheGates) {
+  json_["residual_attention"] = "gate";
+  json_["schedule"]["warmup_proportion"] = 0;
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("one", &reporter).ok());
+  json_["train"]["gate_learning_rate_factor"] = 4;
+  ASSERT_TRUE(Run("four", &reporter).ok());
+  // The first updates begin with the same weights.
+  const auto one = MetricsLines(Output("one/seed-1"))[0];
+  const auto four = MetricsLines(Output("four/seed-1"))[0];
+  EXPECT_EQ(one["gradient_norm"], four["gradient_norm"]);
+  EXPECT_EQ(one["learning_rate"], four["learning_rate"]);
+  ASSERT_GT(one["gate_max"].get<double>(), 1e-3);
+  EXPECT_NEAR(four["gate_max"].get<double>(), 4 * one["gate_max"].get<double>(),
+              1e-6);
+}
+
+TEST_F(TrainerTest, GatesGoOnBitForBit) {
+  json_["residual_attention"] = "gate";
+  FakeReporter straight;
+  ASSERT_TRUE(Run("straight", &straight).ok());
+  FakeReporter first;
+  first.stop_after = 5;
+  ASSERT_TRUE(Run("stopped", &first).ok());
+  FakeReporter second;
+  const auto resumed = Run("stopped", &second, /*resume=*/true);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  ExpectSameRun(Output("stopped/seed-1"), Output("straight/seed-1"));
+}
+
+// With the optimizer's state of all other parameters.
+TEST_F(TrainerTest, GoesOnWithGatesAndWithoutWhereThatIsMeant) {
+  json_["optimizer"]["type"] = "adamw";
+  json_["train"]["steps"] = 6;
+  allow_changes_ = {"residual_attention"};
+  for (const auto& [before, after] :
+       {std::pair("sum", "gate"), std::pair("gate", "sum")}) {
+    const std::string name = std::string("from-") + before;
+    json_["residual_attention"] = before;
+    FakeReporter first;
+    first.stop_after = 5;
+    ASSERT_TRUE(Run(name, &first).ok());
+    json_["residual_attention"] = after;
+    FakeReporter second;
+    const auto resumed = Run(name, &second, /*resume=*/true);
+    ASSERT_TRUE(resumed.ok()) << resumed.status();
+    EXPECT_TRUE(resumed->finished);
+    const auto state = ReadTrainingState(
+        Output(name + "/seed-1/checkpoints/last/training_state.safetensors"));
+    ASSERT_TRUE(state.ok()) << state.status();
+    EXPECT_EQ(
+        state->optimizer.contains("m.encoder.layers.1.attention.g2g_gate"),
+        std::string(after) == "gate");
+  }
 }
 
 TEST_F(TrainerTest, ResumingAFinishedRunChangesNothing) {
