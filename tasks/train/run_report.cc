@@ -1,5 +1,6 @@
 #include "tasks/train/run_report.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,17 @@
 #include "tasks/metrics.h"
 
 namespace etc {
+namespace {
+
+void AddGates(const std::optional<GateNumbers>& gates,
+              nlohmann::ordered_json* line) {
+  if (gates.has_value()) {
+    (*line)["gate_mean"] = gates->mean;
+    (*line)["gate_max"] = gates->largest;
+  }
+}
+
+}  // namespace
 
 RunReport::RunReport(const RunOptions& options, MetricsLog log)
     : options_(options), log_(std::move(log)) {}
@@ -36,10 +48,7 @@ absl::Status RunReport::ReportUpdate(int64_t step,
       {"examples_per_second", examples / times.seconds},
       {"tokens_per_second", tokens / times.seconds},
       {"seconds_waited", times.seconds_waited}};
-  if (update.gates.has_value()) {
-    line["gate_mean"] = update.gates->mean;
-    line["gate_max"] = update.gates->largest;
-  }
+  AddGates(update.gates, &line);
   if (options_.context.group != nullptr) {
     line["seconds_communicating"] = times.seconds_communicating;
   }

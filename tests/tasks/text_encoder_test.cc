@@ -408,8 +408,7 @@ TEST_F(TextEncoderTest, TakesAResidualModeWithItsNumber) {
   EXPECT_EQ(gate.config.residual_attention, "gate");
   EXPECT_EQ(gate.config.residual_gate_init, 1);
   EXPECT_THAT(gate.report.missing, IsEmpty());
-  EXPECT_THAT(gate.report.notices,
-              ElementsAre(HasSubstr("have no gates")));
+  EXPECT_THAT(gate.report.notices, ElementsAre(HasSubstr("have no gates")));
   const EtcInput input = Encode(sum, kTexts).input;
   EtcModel with_sum = sum.encoder;
   EtcModel with_gates = gate.encoder;
