@@ -21,8 +21,9 @@ struct PredictorOptions {
   // The task that the checkpoint should be of, by its name in a configuration
   // ("classify"); empty: any but pre-training.
   std::string task;
-  // A mode, as --residual takes it (etc/residual_choice.h: "off", "gate=0.5");
-  // empty: as it was trained.
+  // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
+  // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
+  // say.
   std::string residual_attention;
   // As in EvaluateTaskOptions.
   std::string device = "auto";

@@ -32,8 +32,9 @@ struct LoadEncoderOptions {
   // parameters that BERT lacks are then random, from LibTorch's generator.
   // False: the model stays what it is, and computes what it was trained to.
   bool lift = false;
-  // A mode, as --residual takes it (etc/residual_choice.h: "off", "gate=0.5");
-  // empty: as the weights say.
+  // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
+  // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
+  // say.
   std::string residual_attention;
   // Vocabulary for weights without one, or in the place of theirs: a file or a
   // directory (LoadTokenizer). Empty: that of the weights.

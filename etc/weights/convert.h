@@ -19,7 +19,8 @@ struct ImportOptions {
   // True to lift BERT to ETC (doc/model.md 11). Otherwise it stays BERT, in our
   // files.
   bool lift = false;
-  // A mode (etc/residual_choice.h: "sum", "decay=0.95"), for a source that does
+  // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
+  // beta) or "gate=0.5" (gates that the source lacks), for a source that does
   // not say what it was trained with; empty: as the source says.
   std::string residual_attention;
   // The rows of the segment table when BERT is lifted: BERT's row 0, which it

@@ -31,8 +31,9 @@ struct CheckpointRunOptions {
   std::string checkpoint;
   // Official files; empty: the dev files of the checkpoint's configuration.
   std::vector<std::string> data;
-  // A mode, as --residual takes it (etc/residual_choice.h: "off", "gate=0.5");
-  // empty: as it was trained.
+  // "off", "sum", "mean", "decay" or "gate", or with a number "decay=0.95" (its
+  // beta) or "gate=0.5" (gates that the weights lack); empty: as the weights
+  // say.
   std::string residual_attention;
   // Like train.device; the device of the training does not matter.
   std::string device = "auto";
