@@ -37,6 +37,7 @@
 #include "attention/sparse_attention.h"
 #include "base/linear.h"
 #include "base/process_memory.h"
+#include "etc/admin_profile.h"
 #include "etc/bert_input.h"
 #include "etc/config.h"
 #include "etc/model.h"

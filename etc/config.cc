@@ -24,6 +24,10 @@ constexpr const char* kActivations[] = {"relu", "gelu", "gelu_erf", "tanh",
 constexpr const char* kResidualModes[] = {"off", "sum", "mean", "decay",
                                           "gate"};
 
+constexpr const char* kSublayers[] = {"post_norm", "pre_norm", "rezero",
+                                      "admin"};  // as in the enum
+constexpr char kPreActivationOrder[] = "use_pre_activation_order";
+
 // Ids and lengths are 32 bits wide, and products of two sizes fit 64; beyond
 // that, a hundred times the sizes of any published model: a zero too many
 // should be refused before a machine is frozen with it.
@@ -57,10 +61,10 @@ void ForEachField(Config& config, Visitor visit) {
   visit("share_kv_projections", config.share_kv_projections);
   visit("share_qkv_projections", config.share_qkv_projections);
   visit("share_att_output_projection", config.share_att_output_projection);
-  visit("use_pre_activation_order", config.use_pre_activation_order);
   visit("use_hard_g2l_mask", config.use_hard_g2l_mask);
   visit("use_hard_l2g_mask", config.use_hard_l2g_mask);
   visit("grad_checkpointing_period", config.grad_checkpointing_period);
+  visit("sublayer", config.sublayer);
   visit("residual_attention", config.residual_attention);
   visit("residual_gate_init", config.residual_gate_init);
   visit("residual_decay", config.residual_decay);
@@ -149,6 +153,26 @@ void CheckRelativeIds(const EtcConfig& config, FieldChecker& checker) {
   }
 }
 
+// Reads the official field for `sublayer`, beside which it may stand.
+void ReadPreActivationOrder(JsonObjectReader& reader, EtcConfig& config) {
+  const bool is_given = reader.Has("sublayer");
+  bool pre = config.sublayer == SublayerName(Sublayer::kPreNorm);
+  if (!reader.Has(kPreActivationOrder)) {
+    return;
+  }
+  const bool expected = pre;
+  reader.Optional(kPreActivationOrder, &pre);
+  if (!is_given) {
+    config.sublayer =
+        SublayerName(pre ? Sublayer::kPreNorm : Sublayer::kPostNorm);
+  } else if (pre != expected) {
+    reader.Fail(kPreActivationOrder,
+                absl::StrCat("should be ", expected ? "true" : "false",
+                             " where sublayer is \"", config.sublayer,
+                             "\", but is ", pre ? "true" : "false"));
+  }
+}
+
 // Fields that only one stream would use cannot be separate from those of the
 // other.
 void CheckStreams(const EtcConfig& config, FieldChecker& checker) {
@@ -212,6 +236,20 @@ EtcConfig BertOfSize(const BertSize& size) {
 
 }  // namespace
 
+std::optional<Sublayer> SublayerFromName(absl::string_view name) {
+  for (const Sublayer sublayer : {Sublayer::kPostNorm, Sublayer::kPreNorm,
+                                  Sublayer::kReZero, Sublayer::kAdmin}) {
+    if (name == SublayerName(sublayer)) {
+      return sublayer;
+    }
+  }
+  return std::nullopt;
+}
+
+const char* SublayerName(Sublayer sublayer) {
+  return kSublayers[static_cast<size_t>(sublayer)];
+}
+
 absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name) {
   std::vector<absl::string_view> names = {"base", "large"};
   for (const BertSize& size : kBertSizes) {
@@ -257,6 +295,7 @@ absl::StatusOr<EtcConfig> EtcConfigFromJson(
   ForEachField(config, [&](const char* name, auto& member) {
     reader.Optional(name, &member);
   });
+  ReadPreActivationOrder(reader, config);
   std::optional<int64_t> vocab_size;
   reader.Optional("vocab_size", &vocab_size);
   if (vocab_size.has_value() && *vocab_size < 1) {
@@ -297,6 +336,8 @@ std::string EtcConfigToJson(const EtcConfig& config) {
   fields["vocab_size"] =
       config.vocab_size > 0 ? json(config.vocab_size) : json(nullptr);
   fields["hidden_act"] = config.hidden_act;
+  fields[kPreActivationOrder] =
+      config.sublayer == SublayerName(Sublayer::kPreNorm);
   return JsonText(fields, /*indent=*/2) + "\n";
 }
 
@@ -335,6 +376,7 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
       "initializer_range", "above 0", config.initializer_range);
   checker.Size("grad_checkpointing_period", config.grad_checkpointing_period, 0,
                kMostLayers);
+  checker.OneOf("sublayer", kSublayers, config.sublayer);
   checker.OneOf("residual_attention", kResidualModes,
                 config.residual_attention);
   checker.Check(std::isfinite(config.residual_gate_init), "residual_gate_init",
@@ -344,9 +386,12 @@ absl::Status CheckEtcConfig(const EtcConfig& config,
       config.layer_norm_epsilon > 0 && std::isfinite(config.layer_norm_epsilon),
       "layer_norm_epsilon", "above 0", config.layer_norm_epsilon);
   CheckStreams(config, checker);
-  checker.Check(!config.final_layer_norm || config.use_pre_activation_order,
-                "final_layer_norm",
-                "false where use_pre_activation_order is false", "true");
+  checker.Check(
+      !config.final_layer_norm ||
+          config.sublayer == SublayerName(Sublayer::kPreNorm),
+      "final_layer_norm",
+      absl::StrCat("false where sublayer is \"", config.sublayer, "\""),
+      "true");
   return checker.status();
 }
 

@@ -14,7 +14,20 @@
 
 namespace etc {
 
-// The official `etc_config.json` (doc/model.md 1.1) and seven fields of ours.
+// How a layer adds the output of one of its blocks f to the stream x, with D
+// dropout and LN LayerNorm (doc/model.md 4.1, 4.2):
+enum class Sublayer {
+  kPostNorm,  // "post_norm": LN(x + D(f(x)))
+  kPreNorm,   // "pre_norm": x + D(f(LN(x)))
+  // "rezero": x + alpha D(f(x)), alpha one trained number that starts at 0
+  // (Bachlechner et al. 2020)
+  kReZero,
+  // "admin": LN(omega x + D(f(x))), omega a trained vector (Liu et al. 2020;
+  // etc/admin_profile.h)
+  kAdmin,
+};
+
+// The official `etc_config.json` (doc/model.md 1.1) and eight fields of ours.
 // Field names are those of the file.
 struct EtcConfig {
   // Rows of the token table. No default: 0 stands for "not given".
@@ -47,7 +60,6 @@ struct EtcConfig {
   bool share_kv_projections = false;
   bool share_qkv_projections = true;
   bool share_att_output_projection = false;
-  bool use_pre_activation_order = false;
   bool use_hard_g2l_mask = false;
   bool use_hard_l2g_mask = false;
   // Layers per recomputed chain; 0: no gradient checkpointing
@@ -57,6 +69,10 @@ struct EtcConfig {
   // Fields from here on are not in the official file, whose readers ignore
   // them.
   //
+  // "post_norm", "pre_norm", "rezero" or "admin" (Sublayer). The official file
+  // has `use_pre_activation_order` instead, true for "pre_norm": it is read
+  // where this field is absent, and written beside it.
+  std::string sublayer = "post_norm";
   // "off", "sum", "mean", "decay" or "gate" (attention/residual_scores.h).
   std::string residual_attention = "off";
   // Of "gate": the value that gates begin with, where no weights give another:
@@ -71,8 +87,8 @@ struct EtcConfig {
   // that only long tokens would read do not exist, and it has as many as BERT.
   // Then all that can be shared is.
   bool has_long_tokens = true;
-  // Behind the last layer of a model with use_pre_activation_order, one
-  // LayerNorm for each stream. Pre-LN Transformers have it, ETC's code does not
+  // Behind the last layer of a model with sublayer "pre_norm", one LayerNorm
+  // for each stream. Pre-LN Transformers have it, ETC's code does not
   // (doc/model.md 4.2).
   bool final_layer_norm = false;
   // True if the two kernels of a layer that write into the residual stream
@@ -89,6 +105,10 @@ struct EtcConfig {
     return embedding_size.value_or(hidden_size);
   }
 };
+
+// The way of that name; nullopt for any other.
+std::optional<Sublayer> SublayerFromName(absl::string_view name);
+const char* SublayerName(Sublayer sublayer);
 
 // The published sizes:
 //
@@ -107,7 +127,8 @@ absl::StatusOr<EtcConfig> EtcConfigPreset(absl::string_view name);
 // whose case does not matter. `source` starts each message. Unknown fields are
 // no error (the official reader ignores them): their names are appended to
 // `*unknown_fields` for a warning.
-//   kInvalidArgument  a wrong type, or errors of CheckEtcConfig
+//   kInvalidArgument  a wrong type, sublayer and use_pre_activation_order that
+//                     contradict each other, or errors of CheckEtcConfig
 absl::StatusOr<EtcConfig> EtcConfigFromJson(
     const nlohmann::json& json, const std::string& source,
     std::vector<std::string>* unknown_fields);
@@ -116,7 +137,8 @@ absl::StatusOr<EtcConfig> EtcConfigFromJson(
 absl::StatusOr<EtcConfig> ReadEtcConfig(
     const std::string& path, std::vector<std::string>* unknown_fields);
 
-// All fields, in the official form: sorted, indented by 2, newline at the end.
+// All fields and use_pre_activation_order, in the official form: sorted,
+// indented by 2, newline at the end.
 std::string EtcConfigToJson(const EtcConfig& config);
 
 // kInvalidArgument, naming the field, for values out of range and combinations

@@ -3,38 +3,31 @@
 #include <c10/util/Exception.h>
 
 #include <cmath>
+#include <optional>
 
 #include "base/initializers.h"
-#include "etc/embedding.h"
 #include "etc/nn/feed_forward.h"
-#include "etc/nn/residual_norm.h"
 
 namespace etc {
 namespace {
 
-// Returns true if a stream, [..., H], has no tokens. Its blocks are then left
-// out, because computing them would give their weights gradients of zeros, as
-// large as the weights.
-bool IsEmpty(const torch::Tensor& stream) { return stream.numel() == 0; }
-
-// Returns the input of a block's computation: the stream, normalised with
-// Pre-LN.
-torch::Tensor BeginOfBlock(const torch::Tensor& stream, bool pre_layer_norm,
-                           const torch::nn::LayerNorm& norm) {
-  return pre_layer_norm && !IsEmpty(stream) ? ApplyLayerNorm(stream, norm)
-                                            : stream;
+// Gives both streams, in front of a block that they share, the mean of their
+// accumulated variances over all tokens.
+void PoolVariances(AdminProfile* profile) {
+  const auto longs = static_cast<double>(profile->longs.tokens);
+  const auto globals = static_cast<double>(profile->globals.tokens);
+  const double pooled =
+      (longs * profile->longs.variance + globals * profile->globals.variance) /
+      (longs + globals);
+  profile->longs.variance = pooled;
+  profile->globals.variance = pooled;
 }
 
-// Back into the stream: after the norm, or with the norm yet to come.
-torch::Tensor EndOfBlock(const ResidualInput& input, bool pre_layer_norm,
-                         torch::nn::LayerNorm& norm) {
-  if (IsEmpty(input.residual)) {
-    return input.residual;
-  }
-  return pre_layer_norm ? ResidualSum(input)
-                        : ResidualNorm(input, {.weight = norm->weight,
-                                               .bias = norm->bias,
-                                               .epsilon = norm->options.eps()});
+Sublayer SublayerOf(const EtcConfig& config) {
+  const std::optional<Sublayer> sublayer = SublayerFromName(config.sublayer);
+  TORCH_CHECK(sublayer.has_value(), "there is no sublayer \"", config.sublayer,
+              "\"");
+  return *sublayer;
 }
 
 // GPT-2 (Radford et al. 2019): each layer adds two terms to the stream, which
@@ -72,7 +65,7 @@ EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
           .global_intermediate_size = config.intermediate_size,
           .share_feed_forward = config.share_feed_forward_params,
           .activation = ActivationFromName(config.hidden_act),
-          .pre_layer_norm = config.use_pre_activation_order,
+          .sublayer = SublayerOf(config),
           .hidden_dropout = config.hidden_dropout_prob,
           .layer_norm_epsilon = config.layer_norm_epsilon};
 }
@@ -80,9 +73,7 @@ EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config) {
 FeedForwardBlockImpl::FeedForwardBlockImpl(
     int64_t hidden_size, int64_t intermediate_size,
     const EtcEncoderLayerOptions& options)
-    : activation_(options.activation),
-      pre_layer_norm_(options.pre_layer_norm),
-      dropout_(options.hidden_dropout) {
+    : activation_(options.activation), dropout_(options.hidden_dropout) {
   const double range = options.attention.initializer_range;
   intermediate_ = register_module(
       "intermediate", MakeLinear(hidden_size, intermediate_size, range));
@@ -90,26 +81,30 @@ FeedForwardBlockImpl::FeedForwardBlockImpl(
       "output",
       MakeLinear(intermediate_size, hidden_size,
                  range * options.attention.output_initializer_factor));
-  norm_ = register_module(
-      "norm", MakeLayerNorm(hidden_size, options.layer_norm_epsilon));
+  connection_ =
+      ResidualConnection({.sublayer = options.sublayer,
+                          .hidden_size = hidden_size,
+                          .layer_norm_epsilon = options.layer_norm_epsilon},
+                         this);
 }
 
-torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input) {
-  if (IsEmpty(input)) {
+torch::Tensor FeedForwardBlockImpl::forward(const torch::Tensor& input,
+                                            ProfiledStream* profile) {
+  if (input.numel() == 0) {  // see ResidualConnection
     return input;
   }
   const torch::Tensor change =  // without the bias
       FeedForward(
-          {.input = BeginOfBlock(input, pre_layer_norm_, norm_),
+          {.input = connection_.Begin(input),
            .intermediate_weight = products_.Weight(intermediate_->weight),
            .intermediate_bias = intermediate_->bias,
            .output_weight = products_.Weight(output_->weight),
            .activation = activation_});
-  return EndOfBlock({.change = change,
-                     .bias = output_->bias,
-                     .residual = input,
-                     .dropout = is_training() ? dropout_ : 0.0},
-                    pre_layer_norm_, norm_);
+  return connection_.End({.change = change,
+                          .bias = output_->bias,
+                          .residual = input,
+                          .dropout = is_training() ? dropout_ : 0.0},
+                         profile);
 }
 
 EtcEncoderLayerImpl::EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options)
@@ -129,13 +124,17 @@ EtcEncoderLayerImpl::EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options)
               "without long tokens the feed-forward block should be shared");
   attention_ =
       register_module("attention", GlobalLocalAttention(options.attention));
-  const double epsilon = options.layer_norm_epsilon;
+  const auto connection = [&](int64_t size, const char* prefix) {
+    return ResidualConnection({.sublayer = options.sublayer,
+                               .hidden_size = size,
+                               .layer_norm_epsilon = options.layer_norm_epsilon,
+                               .prefix = prefix},
+                              this);
+  };
   if (options.attention.has_long_tokens) {
-    long_norm_ = register_module("long_attention_norm",
-                                 MakeLayerNorm(long_size, epsilon));
+    long_connection_ = connection(long_size, "long_attention_");
   }
-  global_norm_ = register_module("global_attention_norm",
-                                 MakeLayerNorm(global_size, epsilon));
+  global_connection_ = connection(global_size, "global_attention_");
   long_feed_forward_ = register_module(
       options.share_feed_forward ? "feed_forward" : "long_feed_forward",
       FeedForwardBlock(long_size, options.long_intermediate_size, options));
@@ -159,42 +158,46 @@ AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
                                            const ResidualOptions& residual,
                                            const AttentionSelection& which) {
   const torch::NoGradGuard no_grad;
-  const bool pre = options_.pre_layer_norm;
-  return attention_->Inspect(
-      BeginOfBlock(state.long_states, pre, long_norm_),
-      BeginOfBlock(state.global_states, pre, global_norm_), attention,
-      {.mode = residual.mode,
-       .previous = state.scores,
-       .decay = residual.decay},
-      which);
+  return attention_->Inspect(long_connection_.Begin(state.long_states),
+                             global_connection_.Begin(state.global_states),
+                             attention,
+                             {.mode = residual.mode,
+                              .previous = state.scores,
+                              .decay = residual.decay},
+                             which);
 }
 
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const AttentionInputs& attention,
                                           const ResidualOptions& residual,
-                                          const OutputRows& rows) {
-  const bool pre = options_.pre_layer_norm;
+                                          const OutputRows& rows,
+                                          AdminProfile* profile) {
   const GlobalLocalAttentionOutput change = attention_->forward(
-      BeginOfBlock(state.long_states, pre, long_norm_),
-      BeginOfBlock(state.global_states, pre, global_norm_), attention,
+      long_connection_.Begin(state.long_states),
+      global_connection_.Begin(state.global_states), attention,
       {.mode = residual.mode,
        .previous = state.scores,
        .storage = residual.storage,
        .decay = residual.decay},
       rows);
   const double dropout = is_training() ? options_.hidden_dropout : 0.0;
+  ProfiledStream* const of_long = profile ? &profile->longs : nullptr;
+  ProfiledStream* const of_global = profile ? &profile->globals : nullptr;
   const torch::Tensor longs =
-      EndOfBlock({.change = change.long_output,
-                  .residual = RowsOf(state.long_states, rows.longs),
-                  .dropout = dropout},
-                 pre, long_norm_);
-  const torch::Tensor globals =
-      EndOfBlock({.change = change.global_output,
-                  .residual = RowsOf(state.global_states, rows.globals),
-                  .dropout = dropout},
-                 pre, global_norm_);
-  return {.long_states = long_feed_forward_->forward(longs),
-          .global_states = global_feed_forward_->forward(globals),
+      long_connection_.End({.change = change.long_output,
+                            .residual = RowsOf(state.long_states, rows.longs),
+                            .dropout = dropout},
+                           of_long);
+  const torch::Tensor globals = global_connection_.End(
+      {.change = change.global_output,
+       .residual = RowsOf(state.global_states, rows.globals),
+       .dropout = dropout},
+      of_global);
+  if (profile != nullptr && options_.share_feed_forward) {
+    PoolVariances(profile);
+  }
+  return {.long_states = long_feed_forward_->forward(longs, of_long),
+          .global_states = global_feed_forward_->forward(globals, of_global),
           .scores = change.scores};
 }
 

@@ -3,7 +3,6 @@
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/normalization.h>
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
@@ -19,6 +18,7 @@
 #include "base/linear.h"
 #include "etc/config.h"
 #include "etc/nn/activation.h"
+#include "etc/nn/residual_connection.h"
 
 namespace etc {
 
@@ -30,8 +30,7 @@ struct EtcEncoderLayerOptions {
   // One feed-forward block, with its LayerNorm, for both streams.
   bool share_feed_forward = true;
   Activation activation = Activation::kGelu;
-  // x + dropout(f(LayerNorm(x))) instead of LayerNorm(x + dropout(f(x))).
-  bool pre_layer_norm = false;
+  Sublayer sublayer = Sublayer::kPostNorm;
   double hidden_dropout = 0.1;
   double layer_norm_epsilon = 1e-12;
 };
@@ -47,14 +46,22 @@ struct ResidualOptions {
 // for the first of a model with gates, which has none.
 EtcEncoderLayerOptions EncoderLayerOptions(const EtcConfig& config);
 
-// hidden -> intermediate -> hidden, activation between, both with bias; then
-// the residual connection and LayerNorm (doc/model.md 4.1).
+// The two streams in the pass that sets omegas (etc/admin_profile.h).
+struct AdminProfile {
+  ProfiledStream longs;
+  ProfiledStream globals;
+};
+
+// hidden -> intermediate -> hidden, activation between, both with bias, in a
+// ResidualConnection (doc/model.md 4.1).
 class FeedForwardBlockImpl : public torch::nn::Module {
  public:
   FeedForwardBlockImpl(int64_t hidden_size, int64_t intermediate_size,
                        const EtcEncoderLayerOptions& options);
 
-  torch::Tensor forward(const torch::Tensor& input);  // [..., hidden]
+  // [..., hidden]. `profile` is for ResidualConnection::End.
+  torch::Tensor forward(const torch::Tensor& input,
+                        ProfiledStream* profile = nullptr);
 
   // Precision of both products; kFloat32 unless set.
   void set_linear_precision(LinearPrecision precision) {
@@ -63,12 +70,11 @@ class FeedForwardBlockImpl : public torch::nn::Module {
 
  private:
   Activation activation_;
-  bool pre_layer_norm_;
   double dropout_;
   LinearProducts products_;
   torch::nn::Linear intermediate_ = nullptr;
   torch::nn::Linear output_ = nullptr;
-  torch::nn::LayerNorm norm_ = nullptr;
+  ResidualConnection connection_;
 };
 TORCH_MODULE(FeedForwardBlock);
 
@@ -85,11 +91,13 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
  public:
   explicit EtcEncoderLayerImpl(const EtcEncoderLayerOptions& options);
 
-  // `rows` are for the last layer.
+  // `rows` are for the last layer. With a `profile` the layer's omegas are set
+  // (etc/admin_profile.h), and `rows` should be all.
   EncoderState forward(const EncoderState& state,
                        const AttentionInputs& attention,
                        const ResidualOptions& residual = {},
-                       const OutputRows& rows = {});
+                       const OutputRows& rows = {},
+                       AdminProfile* profile = nullptr);
   // A part of the attention of `forward` on the same state
   // (GlobalLocalAttention). Call it before `forward`.
   AttentionView Inspect(const EncoderState& state,
@@ -104,7 +112,7 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
  private:
   EtcEncoderLayerOptions options_;
   GlobalLocalAttention attention_ = nullptr;
-  torch::nn::LayerNorm long_norm_ = nullptr, global_norm_ = nullptr;
+  ResidualConnection long_connection_, global_connection_;
   FeedForwardBlock long_feed_forward_ = nullptr;
   FeedForwardBlock global_feed_forward_ = nullptr;
 };

@@ -11,6 +11,7 @@
 
 #include "base/clone_module.h"
 #include "base/stop_guard.h"
+#include "etc/admin_pass.h"
 #include "etc/embedding.h"
 #include "etc/encoder_layer.h"
 #include "etc/nn/gradient_checkpoint.h"
@@ -228,6 +229,8 @@ struct EtcModelImpl::Pass {
   Inspection inspect;
   // Null once nothing is to be inspected any more: where a chain is recomputed.
   Inspected* inspected = nullptr;
+  // Null unless the pass sets omegas.
+  AdminProfile* profile = nullptr;
 };
 
 EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
@@ -247,7 +250,8 @@ EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
     }
     const bool is_last = i + 1 == config_.num_hidden_layers;
     state = layers_[i]->forward(state, pass.attention, residual,
-                                is_last ? pass.outputs : OutputRows());
+                                is_last ? pass.outputs : OutputRows(),
+                                pass.profile);
     if (pass.inspected != nullptr) {
       AddHiddenStates(pass.inspect, state, pass.inspected);
     }
@@ -318,7 +322,30 @@ void EtcModelImpl::CheckInspection(const Inspection& inspect) const {
   CheckIndices("inspect.heads", inspect.heads, config_.num_attention_heads);
 }
 
+void EtcModelImpl::ProfileNextPass() {
+  TORCH_CHECK(SublayerFromName(config_.sublayer) == Sublayer::kAdmin,
+              "omegas are those of sublayer admin, but it is ",
+              config_.sublayer);
+  profiles_next_pass_ = true;
+}
+
 EtcOutput EtcModelImpl::forward(const EtcInput& input) {
+  if (!profiles_next_pass_) {
+    return Run(input, nullptr);
+  }
+  profiles_next_pass_ = false;
+  const torch::NoGradGuard no_grad;
+  AdminProfile profile = BeginAdminProfile(input, config_);
+  // Variances are those of all tokens, in the last layer too.
+  EtcInput all = input;
+  all.outputs = {};
+  EtcOutput output = Run(all, &profile);
+  output.long_output = RowsOf(output.long_output, input.outputs.longs);
+  output.global_output = RowsOf(output.global_output, input.outputs.globals);
+  return output;
+}
+
+EtcOutput EtcModelImpl::Run(const EtcInput& input, AdminProfile* profile) {
   const AttentionInputs attention =
       input.attention.WithDistance(config_.relative_pos_max_distance);
   CheckInspection(input.inspect);
@@ -326,7 +353,8 @@ EtcOutput EtcModelImpl::forward(const EtcInput& input) {
   const Pass pass = {.attention = attention,
                      .outputs = input.outputs,
                      .inspect = input.inspect,
-                     .inspected = &inspected};
+                     .inspected = &inspected,
+                     .profile = profile};
   const EmbeddedInput embedded = embedding_->forward(input);
   EncoderState state{.long_states = embedded.long_input,
                      .global_states = embedded.global_input};

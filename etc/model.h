@@ -25,6 +25,7 @@ namespace etc {
 
 class EtcEmbeddingImpl;
 class EtcEncoderLayerImpl;
+struct AdminProfile;
 struct EncoderState;
 
 // "off", "sum", "mean", "decay" and "gate". Throws c10::Error for other names.
@@ -132,6 +133,11 @@ class EtcModelImpl : public torch::nn::Module {
   void set_linear_precision(LinearPrecision precision);
   LinearPrecision linear_precision() const { return linear_precision_; }
 
+  // Makes the next forward pass set the omegas of a model with sublayer "admin"
+  // (etc/admin_profile.h). Not while a pass runs. Throws c10::Error for other
+  // models.
+  void ProfileNextPass();
+
   // Sets whether forward passes measure the carried residual scores, which
   // reads those of two layers once; off unless set. Not while a pass runs.
   void set_measures_scores(bool measures) { measures_scores_ = measures; }
@@ -154,6 +160,7 @@ class EtcModelImpl : public torch::nn::Module {
 
   // The inputs that all layers of a forward pass share.
   struct Pass;
+  EtcOutput Run(const EtcInput& input, AdminProfile* profile);
   // Layers [begin, end), keeping everything for the backward pass, or only
   // the state before them; the last layer of all is never among the latter.
   EncoderState RunChain(EncoderState state, const Pass& pass, int64_t begin,
@@ -170,6 +177,7 @@ class EtcModelImpl : public torch::nn::Module {
   ScoreStorage score_storage_ = ScoreStorage::kReverse;
   LinearPrecision linear_precision_ = LinearPrecision::kFloat32;
   bool measures_scores_ = false;
+  bool profiles_next_pass_ = false;
   std::shared_ptr<std::atomic<double>> largest_score_;
   std::shared_ptr<EtcEmbeddingImpl> embedding_;
   std::vector<std::shared_ptr<EtcEncoderLayerImpl>> layers_;

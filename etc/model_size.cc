@@ -45,7 +45,16 @@ ParameterCounts CountParameters(const EtcConfig& config) {
   counts.feed_forward = layers * feed_forwards *
                         (Linear(hidden, config.intermediate_size) +
                          Linear(config.intermediate_size, hidden));
-  counts.layer_norm = layers * (streams + feed_forwards) * layer_norm;
+  const int64_t connections = layers * (streams + feed_forwards);
+  const auto sublayer = SublayerFromName(config.sublayer);
+  if (sublayer == Sublayer::kReZero) {
+    counts.residual_scale = connections;
+  } else {
+    counts.layer_norm = connections * layer_norm;
+  }
+  if (sublayer == Sublayer::kAdmin) {
+    counts.residual_scale = connections * hidden;
+  }
   if (config.final_layer_norm) {
     counts.layer_norm += streams * layer_norm;
   }

@@ -27,10 +27,12 @@ struct ParameterCounts {
   // Of residual attention "gate": one a head for each of the four blocks of
   // attention (BERT: the one block) of every layer but the first.
   int64_t gates = 0;
+  // 1 for each alpha of sublayer "rezero", H for each omega of "admin".
+  int64_t residual_scale = 0;
 
   int64_t total() const {
     return token_embedding + other_embedding + attention + relative_attention +
-           feed_forward + layer_norm + gates;
+           feed_forward + layer_norm + gates + residual_scale;
   }
 };
 

@@ -70,14 +70,29 @@ double Projections(const EtcConfig& config) {
   return config.share_qkv_projections ? 4 : 6;
 }
 
+// Numbers that the two residual connections of a layer keep for each token. The
+// operands of the products behind them are counted apart.
+double ConnectionNumbers(const EtcConfig& config, const Sizes& s,
+                         LinearPrecision precision) {
+  // Input of a LayerNorm, with mean and deviation; with an alpha the change.
+  const auto sublayer = SublayerFromName(config.sublayer);
+  const double numbers =
+      sublayer == Sublayer::kReZero ? s.hidden : s.hidden + 2;
+  // With an omega the stream, which is such an operand in float32.
+  const bool keeps_stream =
+      sublayer == Sublayer::kAdmin && precision != LinearPrecision::kFloat32;
+  return 2 * (numbers + (keeps_stream ? s.hidden : 0));
+}
+
 double LayerBytes(const EtcConfig& config, const StepShape& shape,
                   LinearPrecision precision) {
   const Sizes s(config, shape);
-  // Numbers per token: input of two norms, with mean and deviation; queries,
-  // keys, values and contexts; the feed-forward block before its activation;
-  // the largest score and the sum of a softmax.
-  const double of_token = 2 * s.hidden + 4 + Projections(config) * s.features +
-                          s.intermediate + 2 * s.heads;
+  // Numbers per token: residual connections; queries, keys, values and
+  // contexts; the feed-forward block before its activation; the largest score
+  // and the sum of a softmax.
+  const double of_token = ConnectionNumbers(config, s, precision) +
+                          Projections(config) * s.features + s.intermediate +
+                          2 * s.heads;
   // Operands of products. In float32 these are the outputs of the two norms,
   // and contexts that are there already; else rounded copies of all.
   const double operands = precision == LinearPrecision::kFloat32
@@ -190,9 +205,19 @@ double CountTrainingTraffic(const EtcConfig& config, const StepShape& shape,
   const double again = LayerPasses(config) - 3;
   const double products = Projections(config) - 1;
   // A norm reads change and residual and writes sum and output; its gradient
-  // reads two and writes two. Two norms, and one more gradient for each product
-  // that reads the same input, added in place.
-  const double norms = 2 * ((1 + again) * 4 + 4) + 3 * products;
+  // reads two and writes two. An omega reads and writes the residual before;
+  // its gradient reads two and writes one. An alpha reads and writes the change
+  // for dropout, then reads two and writes one; its gradients read three and
+  // write two. Two of them, and one more gradient for each product that reads
+  // the same input, added in place.
+  const auto sublayer = SublayerFromName(config.sublayer);
+  const double forward = sublayer == Sublayer::kReZero  ? 5
+                         : sublayer == Sublayer::kAdmin ? 6
+                                                        : 4;
+  const double backward = sublayer == Sublayer::kReZero  ? 5
+                          : sublayer == Sublayer::kAdmin ? 7
+                                                         : 4;
+  const double norms = 2 * ((1 + again) * forward + backward) + 3 * products;
   // Sums of bias gradients, and gradients of queries, keys and values that
   // begin with zeros.
   const double projections = 2 * products + 1;

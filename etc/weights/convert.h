@@ -79,10 +79,11 @@ enum class ExportFormat { kSafetensors, kTensorFlow };
 // which have no field for "decay"; "gate" is written as the mode that its gates
 // compute, off or sum. Returns the paths written, the weights last.
 //   kAlreadyExists    `directory` has such weights
-//   kInvalidArgument  the project's code cannot compute the model: its gelu or
-//                     the epsilon of its LayerNorms, or a head that it has
-//                     otherwise or not at all, or gates that are neither all 0
-//                     nor all 1; a weight that is infinite or not a number
+//   kInvalidArgument  the project's code cannot compute the model: its gelu,
+//                     the epsilon of its LayerNorms or its sublayer, or a head
+//                     that it has otherwise or not at all, or gates that are
+//                     neither all 0 nor all 1; a weight that is infinite or not
+//                     a number
 absl::StatusOr<std::vector<std::string>> ExportWeights(
     const std::string& source, ExportFormat format,
     const std::string& directory);

@@ -13,7 +13,15 @@ namespace etc {
 namespace {
 
 // The parameters that a part of the model has: see LeavesOf.
-enum class PartKind { kTable, kDense, kNorm, kRelative, kPerHead };
+enum class PartKind {
+  kTable,
+  kDense,
+  kNorm,
+  kRelative,
+  kPerHead,
+  kAlpha,
+  kOmega
+};
 
 // Sizes of the configuration that parts have.
 int64_t NoSize(const EtcConfig&) { return 0; }
@@ -52,6 +60,27 @@ bool KeysApart(const EtcConfig& c) {
 bool OutputsApart(const EtcConfig& c) { return !c.share_att_output_projection; }
 bool OneInner(const EtcConfig& c) { return c.share_feed_forward_params; }
 bool TwoInner(const EtcConfig& c) { return !c.share_feed_forward_params; }
+
+bool IsReZero(const EtcConfig& c) {
+  return SublayerFromName(c.sublayer) == Sublayer::kReZero;
+}
+bool IsAdmin(const EtcConfig& c) {
+  return SublayerFromName(c.sublayer) == Sublayer::kAdmin;
+}
+
+// Conditions under which the residual connection of a block has a parameter.
+template <bool (*kStream)(const EtcConfig&)>
+bool WithNorm(const EtcConfig& c) {
+  return kStream(c) && !IsReZero(c);
+}
+template <bool (*kStream)(const EtcConfig&)>
+bool WithAlpha(const EtcConfig& c) {
+  return kStream(c) && IsReZero(c);
+}
+template <bool (*kStream)(const EtcConfig&)>
+bool WithOmega(const EtcConfig& c) {
+  return kStream(c) && IsAdmin(c);
+}
 
 struct Part {
   PartKind kind;
@@ -148,18 +177,28 @@ constexpr Part kLayerParts[] = {
      nullptr, nullptr, "attention.g2g_gate"},
     {kPerHead, kGate, HasLongGates, NoSize, NoSize, "attention.l2l_gate",
      nullptr, nullptr, "attention.g2g_gate"},
-    {kNorm, kLayer, HasLong, NoSize, Hidden, "long_attention_norm",
-     "fused_att_layer_N/layer_norm_0", "attention/output/LayerNorm",
-     "global_attention_norm"},
-    {kNorm, kLayer, Always, NoSize, Hidden, "global_attention_norm",
-     "fused_att_layer_N/layer_norm_1", "attention/output/LayerNorm", ""},
+    {kNorm, kResidualConnection, WithNorm<HasLong>, NoSize, Hidden,
+     "long_attention_norm", "fused_att_layer_N/layer_norm_0",
+     "attention/output/LayerNorm", "global_attention_norm"},
+    {kNorm, kResidualConnection, WithNorm<Always>, NoSize, Hidden,
+     "global_attention_norm", "fused_att_layer_N/layer_norm_1",
+     "attention/output/LayerNorm", ""},
+    {kAlpha, kResidualConnection, WithAlpha<HasLong>, NoSize, Hidden,
+     "long_attention_alpha", nullptr, nullptr, "global_attention_alpha"},
+    {kOmega, kResidualConnection, WithOmega<HasLong>, NoSize, Hidden,
+     "long_attention_omega", nullptr, nullptr, "global_attention_omega"},
+    {kAlpha, kResidualConnection, WithAlpha<Always>, NoSize, Hidden,
+     "global_attention_alpha", nullptr, nullptr, ""},
+    {kOmega, kResidualConnection, WithOmega<Always>, NoSize, Hidden,
+     "global_attention_omega", nullptr, nullptr, ""},
     {kDense, kLayer, OneInner, Hidden, Intermediate,
      "feed_forward.intermediate", "feed_forward_layer_N/dense_layers/layer_0",
      "intermediate/dense", ""},
     {kDense, kLayer, OneInner, Intermediate, Hidden, "feed_forward.output",
      "feed_forward_layer_N/dense_layers/layer_1", "output/dense", ""},
-    {kNorm, kLayer, OneInner, NoSize, Hidden, "feed_forward.norm",
-     "feed_forward_layer_N/layer_norm", "output/LayerNorm", ""},
+    {kNorm, kResidualConnection, WithNorm<OneInner>, NoSize, Hidden,
+     "feed_forward.norm", "feed_forward_layer_N/layer_norm", "output/LayerNorm",
+     ""},
     {kDense, kLayer, TwoInner, Hidden, Intermediate,
      "long_feed_forward.intermediate",
      "long_feed_forward_layer_N/dense_layers/layer_0", "intermediate/dense",
@@ -167,9 +206,9 @@ constexpr Part kLayerParts[] = {
     {kDense, kLayer, TwoInner, Intermediate, Hidden, "long_feed_forward.output",
      "long_feed_forward_layer_N/dense_layers/layer_1", "output/dense",
      "feed_forward.output"},
-    {kNorm, kLayer, TwoInner, NoSize, Hidden, "long_feed_forward.norm",
-     "long_feed_forward_layer_N/layer_norm", "output/LayerNorm",
-     "feed_forward.norm"},
+    {kNorm, kResidualConnection, WithNorm<TwoInner>, NoSize, Hidden,
+     "long_feed_forward.norm", "long_feed_forward_layer_N/layer_norm",
+     "output/LayerNorm", "feed_forward.norm"},
     {kDense, kLayer, TwoInner, Hidden, Intermediate,
      "global_feed_forward.intermediate",
      "global_feed_forward_layer_N/dense_layers/layer_0", "intermediate/dense",
@@ -178,9 +217,21 @@ constexpr Part kLayerParts[] = {
      "global_feed_forward.output",
      "global_feed_forward_layer_N/dense_layers/layer_1", "output/dense",
      "feed_forward.output"},
-    {kNorm, kLayer, TwoInner, NoSize, Hidden, "global_feed_forward.norm",
-     "global_feed_forward_layer_N/layer_norm", "output/LayerNorm",
-     "feed_forward.norm"},
+    {kNorm, kResidualConnection, WithNorm<TwoInner>, NoSize, Hidden,
+     "global_feed_forward.norm", "global_feed_forward_layer_N/layer_norm",
+     "output/LayerNorm", "feed_forward.norm"},
+    {kAlpha, kResidualConnection, WithAlpha<OneInner>, NoSize, Hidden,
+     "feed_forward.alpha", nullptr, nullptr, ""},
+    {kOmega, kResidualConnection, WithOmega<OneInner>, NoSize, Hidden,
+     "feed_forward.omega", nullptr, nullptr, ""},
+    {kAlpha, kResidualConnection, WithAlpha<TwoInner>, NoSize, Hidden,
+     "long_feed_forward.alpha", nullptr, nullptr, "feed_forward.alpha"},
+    {kOmega, kResidualConnection, WithOmega<TwoInner>, NoSize, Hidden,
+     "long_feed_forward.omega", nullptr, nullptr, "feed_forward.omega"},
+    {kAlpha, kResidualConnection, WithAlpha<TwoInner>, NoSize, Hidden,
+     "global_feed_forward.alpha", nullptr, nullptr, "feed_forward.alpha"},
+    {kOmega, kResidualConnection, WithOmega<TwoInner>, NoSize, Hidden,
+     "global_feed_forward.omega", nullptr, nullptr, "feed_forward.omega"},
 };
 #undef ETC_ATTENTION_PART
 
@@ -222,6 +273,10 @@ std::vector<Leaf> LeavesOf(const Part& part, const EtcConfig& config) {
               {".bias", "/relative_bias_table", "", "", {ids, heads}}};
     case PartKind::kPerHead:
       return {{"", "", "", "", {heads}}};
+    case PartKind::kAlpha:
+      return {{"", "", "", "", {1}}};
+    case PartKind::kOmega:
+      return {{"", "", "", "", {out}}};
   }
   return {};
 }

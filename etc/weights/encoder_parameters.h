@@ -41,7 +41,10 @@ enum class ParameterRole {
   // Factors of carried scores in residual attention "gate", which only our
   // files have.
   kGate,
-  // Projections, feed-forward layers, LayerNorms.
+  // LayerNorms, alphas and omegas of the residual connections of layers, which
+  // `sublayer` decides on.
+  kResidualConnection,
+  // Projections, feed-forward layers, other LayerNorms.
   kLayer,
 };
 

@@ -160,15 +160,19 @@ void UndoScaling(const HuggingFaceFields& fields, NamedTensors* heads) {
   }
 }
 
-// The TensorFlow code supports one gelu and one epsilon, and BERT's code, also
-// HuggingFace's, Post-LN alone.
+// The TensorFlow code supports one gelu and one epsilon, ETC's Post-LN and
+// Pre-LN, and BERT's code, also HuggingFace's, Post-LN alone.
 absl::Status CheckExpressible(const EtcConfig& config, NameStyle style,
                               const std::string& source) {
-  if (config.use_pre_activation_order && style != NameStyle::kOfficialEtc) {
+  const auto sublayer = SublayerFromName(config.sublayer);
+  const bool may_precede = style == NameStyle::kOfficialEtc;
+  if (sublayer != Sublayer::kPostNorm &&
+      !(may_precede && sublayer == Sublayer::kPreNorm)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        source, ": ", NameStyleDescription(style),
-        " has LayerNorm behind each block only, but this model has "
-        "use_pre_activation_order true"));
+        source, ": ", NameStyleDescription(style), " has LayerNorm ",
+        may_precede ? "before or behind" : "behind",
+        " each block only, but this model has sublayer \"", config.sublayer,
+        "\""));
   }
   if (style == NameStyle::kHuggingFace) {
     return absl::OkStatus();

@@ -211,7 +211,7 @@ EtcConfig AsBert(EtcConfig config) {
   config.share_kv_projections = true;
   config.share_att_output_projection = true;
   config.has_long_tokens = false;
-  config.use_pre_activation_order = false;
+  config.sublayer = SublayerName(Sublayer::kPostNorm);
   config.final_layer_norm = false;
   return config;
 }

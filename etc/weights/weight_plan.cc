@@ -49,6 +49,16 @@ class Mistakes {
   std::vector<std::string> texts_;
 };
 
+// Returns true if weights of `from` make sense with the sublayer of `to`. Any
+// do with "rezero", whose blocks begin with a factor of 0; those of "post_norm"
+// with "admin", whose omegas of 1 leave the function as it is.
+bool CanBecome(const EtcConfig& from, const EtcConfig& to) {
+  const auto was = SublayerFromName(from.sublayer);
+  const auto is = SublayerFromName(to.sublayer);
+  return was == is || is == Sublayer::kReZero ||
+         (was == Sublayer::kPostNorm && is == Sublayer::kAdmin);
+}
+
 // Checks the sizes in which the two configurations must agree.
 absl::Status CheckSameSizes(const SourceWeights& source,
                             const EtcConfig& target, bool same_vocabulary) {
@@ -72,8 +82,10 @@ absl::Status CheckSameSizes(const SourceWeights& source,
         target.num_attention_heads);
   check("att_size_per_head", from.head_size(), target.head_size());
   check("intermediate_size", from.intermediate_size, target.intermediate_size);
-  check("use_pre_activation_order", from.use_pre_activation_order ? 1 : 0,
-        target.use_pre_activation_order ? 1 : 0);
+  if (!CanBecome(from, target)) {
+    mistakes.Add(absl::StrCat("sublayer should be ", target.sublayer,
+                              ", but is ", from.sublayer));
+  }
   check("final_layer_norm", from.final_layer_norm ? 1 : 0,
         target.final_layer_norm ? 1 : 0);
   // If both have relative positions, their ids must mean the same.
@@ -94,6 +106,13 @@ std::vector<std::string> Differences(const EtcConfig& from,
   if (from.hidden_act != to.hidden_act) {
     texts.push_back(absl::StrCat("hidden_act was \"", from.hidden_act,
                                  "\" and is \"", to.hidden_act, "\""));
+  }
+  if (from.sublayer != to.sublayer) {
+    texts.push_back(absl::StrCat(
+        "sublayer was \"", from.sublayer, "\" and is \"", to.sublayer, "\": ",
+        SublayerFromName(to.sublayer) == Sublayer::kReZero
+            ? "alphas start at 0, and LayerNorms of layers are left out"
+            : "omegas start at 1, with which the model is the same"));
   }
   if (from.layer_norm_epsilon != to.layer_norm_epsilon) {
     texts.push_back(absl::StrCat("layer_norm_epsilon was ",
@@ -188,7 +207,8 @@ class Planner {
       FillStep(*from, &step);
     } else if (step.target.role == ParameterRole::kGate) {
       step.how = absl::StrCat("begins with ", target_.residual_gate_init);
-    } else if (step.target.role != ParameterRole::kRelativePosition &&
+    } else if (step.target.role != ParameterRole::kResidualConnection &&
+               step.target.role != ParameterRole::kRelativePosition &&
                step.target.role != ParameterRole::kPositionTable) {
       mistakes_.Add(absl::StrCat("it has no tensor for ", step.target.name));
     }
@@ -345,6 +365,11 @@ class Planner {
                  target_.residual_attention != "gate") {
         drops_gates_ = true;
         plan_.dropped.push_back({name, "a gate, but the mode is not gate"});
+      } else if (target_.sublayer != source_.config.sublayer &&
+                 found->second->role == ParameterRole::kResidualConnection) {
+        plan_.dropped.push_back(
+            {name, absl::StrCat("for which sublayer \"", target_.sublayer,
+                                "\" has no place")});
       } else {
         mistakes_.Add(absl::StrCat(
             "tensor ", QuotedName(name), ", which is its ", found->second->name,

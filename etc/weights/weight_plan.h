@@ -100,12 +100,15 @@ struct WeightPlanOptions {
 // doc/model.md 11). Where the source shares projections and the target does
 // not, each gets a copy. So BERT, which has one query, one key and one value
 // projection, is lifted to ETC; its absolute positions are dropped then, and
-// the parameters of relative positions stay as initialised.
+// the parameters of relative positions stay as initialised, as do alphas and
+// omegas (Sublayer) that a source without them cannot give. A target with
+// "rezero" takes the weights of all others but for their LayerNorms, one with
+// "admin" those with "post_norm" as well.
 //
 // Gates (residual attention "gate") need not be on both sides: where the file
 // has none they stay as initialised, and where the target has none they are
 // dropped; a notice says so.
-//   kInvalidArgument  sizes or the order of LayerNorms differ, tensors are
+//   kInvalidArgument  sizes or sublayers differ otherwise, tensors are
 //                     missing, of another shape or not floating, or a weight of
 //                     the source has no place in the target; the message names
 //                     it

@@ -55,6 +55,9 @@ int64_t PrintParameters(const FinetuneConfig& config, const TaskHead& layers) {
   if (counts.gates > 0) {
     PrintLine("gates", FormatCount(counts.gates));
   }
+  if (counts.residual_scale > 0) {
+    PrintLine("alphas or omegas", FormatCount(counts.residual_scale));
+  }
   PrintLine("encoder", FormatCount(counts.total()));
   PrintLine("head of " + config.task, FormatCount(head));
   PrintLine("total", FormatCount(total));

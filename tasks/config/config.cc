@@ -79,6 +79,11 @@ absl::StatusOr<EtcConfig> ReadConfigModel(const Json& json,
     reader.Raw(field, /*required=*/false);
   }
   ETC_RETURN_IF_ERROR(reader.Finish());
+  // Two names of one choice, of which one may be given.
+  if (json.contains("sublayer") || json.contains("use_pre_activation_order")) {
+    merged.erase("sublayer");
+    merged.erase("use_pre_activation_order");
+  }
   merged.update(json);
   merged.erase("preset");
   merged.erase("path");

@@ -226,6 +226,15 @@ absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
   }
   // A copy shares encoder and head with the model.
   const TaskModel model = MakeTaskModel(config, task, device);
+  // Weights that were trained depend on the omegas that they come with, or on
+  // those of 1 with which they compute the same as before.
+  std::function<std::string(const Batch&)> initialize_by_data;
+  if (config.init.empty() &&
+      SublayerFromName(config.model.sublayer) == Sublayer::kAdmin) {
+    initialize_by_data = [model](const Batch& batch) {
+      return InitializeOmegas(model, batch);
+    };
+  }
   return ModelWithFiles{
       .model = std::make_unique<TaskModel>(model),
       .load_initial_weights =
@@ -235,6 +244,7 @@ absl::StatusOr<ModelWithFiles> MakeModelWithFiles(const FinetuneConfig& config,
         }
         return LoadInitialWeights(config, model);
       },
+      .initialize_by_data = std::move(initialize_by_data),
       .save =
           [&config, model, vocabulary = std::move(vocabulary),
            punkt = std::move(punkt),

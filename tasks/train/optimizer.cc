@@ -174,7 +174,9 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
 
 bool IsDecayed(absl::string_view parameter_name) {
   return !absl::StrContains(parameter_name, "norm") &&
-         !absl::StrContains(parameter_name, "bias") && !IsGate(parameter_name);
+         !absl::StrContains(parameter_name, "bias") &&
+         !IsGate(parameter_name) && !absl::EndsWith(parameter_name, "alpha") &&
+         !absl::EndsWith(parameter_name, "omega");
 }
 
 double GradientNorm(const NamedTensors& parameters) {

@@ -60,7 +60,9 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(
 
 // Returns true if weight decay applies to a parameter of this name: not if it
 // contains "norm" or "bias", which is the official rule (doc/model.md 8.3) in
-// our names, nor if it IsGate (etc/weights/encoder_parameters.h).
+// our names, nor if it IsGate (etc/weights/encoder_parameters.h), nor to the
+// alphas and omegas of residual connections, which decay would draw away from
+// what they stand for.
 bool IsDecayed(absl::string_view parameter_name);
 
 // The 2-norm of all gradients taken as one vector, in double precision. The

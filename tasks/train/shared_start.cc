@@ -11,10 +11,13 @@
 #include "absl/strings/str_join.h"
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/out_of_memory.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/config/config_fields.h"
 #include "tasks/config/run_settings.h"
+#include "tasks/data/batch.h"
 #include "tasks/train/optimizer_shards.h"
 
 namespace etc {
@@ -29,12 +32,13 @@ absl::StatusOr<Json> JsonOfFirst(const Json& mine, ProcessGroup* group) {
   return ParseJson(all.front(), "what process 0 has sent");
 }
 
-absl::Status ShareFromFirst(const NamedTensors& tensors, ProcessGroup* group) {
+absl::Status Broadcast(const NamedTensors& tensors, ProcessGroup* group,
+                       int64_t root = 0) {
   std::vector<torch::Tensor> values;
   for (const auto& [name, tensor] : tensors) {
     values.push_back(tensor);
   }
-  return group->Broadcast(values);
+  return group->Broadcast(values, root);
 }
 
 absl::Status ShareState(TrainingState* state,
@@ -179,13 +183,46 @@ absl::Status BroadcastStart(ProcessGroup* group, const RunStart& start) {
   if (group == nullptr) {
     return absl::OkStatus();
   }
-  ETC_RETURN_IF_ERROR(ShareFromFirst(start.parameters, group));
+  ETC_RETURN_IF_ERROR(Broadcast(start.parameters, group));
   ETC_RETURN_IF_ERROR(ShareNamedTensors(
       [&](const std::string& entry) {
         return start.shards == nullptr || start.shards->IsOwn(entry);
       },
       group, start.optimizer_state));
   return ShareState(start.state, start.saved_step, group);
+}
+
+absl::StatusOr<std::string> InitializeByData(ProcessGroup* group,
+                                             const DataStart& start) {
+  const Examples& examples = start.batch.micro_batches.front();
+  std::string message;
+  const auto run = [&] {
+    if (!examples.empty()) {
+      torch::manual_seed(CombineSeeds({static_cast<uint64_t>(start.seed),
+                                       /*update=*/0, /*micro_batch=*/0,
+                                       /*no gradients=*/2}));
+      message =
+          start.model.initialize_by_data(MakeBatch(examples, start.device));
+    }
+    return absl::OkStatus();
+  };
+  const absl::Status done = NamingOutOfMemory(
+      [] { return "setting weights by the first micro-batch"; }, run);
+  if (group == nullptr) {
+    ETC_RETURN_IF_ERROR(done);
+    return message;
+  }
+  ETC_RETURN_IF_ERROR(group->Agree(done));
+  ETC_ASSIGN_OR_RETURN(const std::vector<std::string> messages,
+                       group->Gather(message));
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    if (!messages[rank].empty()) {
+      ETC_RETURN_IF_ERROR(Broadcast(start.model.model->NamedParameters(), group,
+                                    static_cast<int64_t>(rank)));
+      return messages[rank];
+    }
+  }
+  return std::string();
 }
 
 }  // namespace etc

@@ -1,8 +1,11 @@
 #ifndef ETC_TASKS_TRAIN_SHARED_START_H_
 #define ETC_TASKS_TRAIN_SHARED_START_H_
 
+#include <torch/types.h>
+
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +18,7 @@
 #include "tasks/train/device.h"
 #include "tasks/train/optimizer_shards.h"
 #include "tasks/train/run.h"
+#include "tasks/train/task_model.h"
 #include "tasks/train/training_state.h"
 
 namespace etc {
@@ -56,6 +60,19 @@ struct RunStart {
   std::optional<int64_t>* saved_step;  // Trainer's
 };
 absl::Status BroadcastStart(ProcessGroup* group, const RunStart& start);
+
+// Makes ModelWithFiles::initialize_by_data, which is not null, from the first
+// micro-batch of the first update, on the rank that has it, and broadcasts the
+// weights. The random numbers follow from `seed` alone. Returns the message.
+// `group` may be null.
+struct DataStart {
+  const ModelWithFiles& model;
+  const TrainingBatch& batch;
+  torch::Device device;
+  int64_t seed = 1;
+};
+absl::StatusOr<std::string> InitializeByData(ProcessGroup* group,
+                                             const DataStart& start);
 
 }  // namespace etc
 

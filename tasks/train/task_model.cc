@@ -2,8 +2,12 @@
 
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "etc/admin_profile.h"
 #include "etc/config.h"
 #include "etc/weights/output_labels.h"
 #include "etc/weights/pretraining_heads.h"
@@ -60,6 +64,25 @@ void TaskModel::SetTraining(bool training) {
 void TaskModel::MoveTo(const torch::Device& device) {
   encoder_->to(device);
   head_->to(device);
+}
+
+std::string InitializeOmegas(TaskModel model, const Batch& batch) {
+  if (!HasUnitOmegas(model.encoder())) {
+    return "";
+  }
+  const torch::NoGradGuard no_grad;
+  model.SetTraining(true);
+  model.encoder()->ProfileNextPass();
+  model.head()->Run(model.encoder(), batch);
+  double largest = 1;
+  for (const auto& parameter : model.encoder()->named_parameters()) {
+    if (absl::EndsWith(parameter.key(), "omega")) {
+      largest = std::max(largest, parameter.value().max().item<double>());
+    }
+  }
+  return absl::StrFormat(
+      "sublayer admin: omegas are set by the first micro-batch, up to %.4g",
+      largest);
 }
 
 TaskModel MakeTaskModel(const FinetuneConfig& config, const Task& task,

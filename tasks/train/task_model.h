@@ -91,6 +91,12 @@ struct ModelWithFiles {
   std::function<absl::StatusOr<std::vector<std::string>>()>
       load_initial_weights;
 
+  // Sets those of the random weights of a new model that depend on data, from a
+  // batch that it will be trained on, once the generator has been seeded.
+  // Returns a message, or nothing if they have been set before. Null if there
+  // are none.
+  std::function<std::string(const Batch& batch)> initialize_by_data;
+
   // Writes the parameters, and all else that is needed to use the model, into
   // the directory of a checkpoint.
   std::function<absl::Status(const std::string& directory)> save;
@@ -152,6 +158,12 @@ class TaskModel final : public TrainableModel {
   std::shared_ptr<HuggingFaceFields> hugging_face_ =
       std::make_shared<HuggingFaceFields>();
 };
+
+// Sets the omegas of a model with sublayer "admin" by the first pass of the
+// encoder in a forward pass over `batch` in training mode
+// (etc/admin_profile.h), unless they are set: some are not 1. Returns a message
+// with their range, or nothing.
+std::string InitializeOmegas(TaskModel model, const Batch& batch);
 
 // A model with random weights from LibTorch's generator for the CPU, whatever
 // the device that it is then moved to, which has the residual mode of the

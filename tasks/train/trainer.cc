@@ -76,6 +76,9 @@ class Trainer {
 
   bool EvaluationIsDue() const;
   bool SaveIsDue() const;
+  // Sets the weights of a new run that depend on data by those of its first
+  // update.
+  absl::Status InitializeWeights(const TrainingBatch& batch);
   // Makes one update and reports it. False if the run was stopped before.
   absl::StatusOr<bool> MakeUpdate();
   // MakeUpdate; if it fails, the updates before it are saved.
@@ -409,6 +412,22 @@ absl::Status Trainer::WithLast(const absl::Status& error,
               : ""));
 }
 
+absl::Status Trainer::InitializeWeights(const TrainingBatch& batch) {
+  if (state_.step > 0 || model_.initialize_by_data == nullptr) {
+    return absl::OkStatus();
+  }
+  ETC_ASSIGN_OR_RETURN(
+      const std::string message,
+      InitializeByData(options_.context.group, {.model = model_,
+                                                .batch = batch,
+                                                .device = train_step_->device(),
+                                                .seed = plan_.seed}));
+  if (!message.empty()) {
+    options_.context.Message(message);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> Trainer::MakeUpdate() {
   const double begin = SteadySeconds();
   const double waited_before = loader_->seconds_waited();
@@ -426,6 +445,7 @@ absl::StatusOr<bool> Trainer::MakeUpdate() {
     return false;
   }
   const double waited = loader_->seconds_waited() - waited_before;
+  ETC_RETURN_IF_ERROR(InitializeWeights(*batch));
   const absl::StatusOr<std::optional<TrainStepResult>> update =
       NamingOutOfMemory(
           [&] { return absl::StrCat("making update ", state_.step + 1); },

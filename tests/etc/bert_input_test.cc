@@ -16,6 +16,7 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -48,9 +49,9 @@ EtcConfig BertLikeConfig() {
   return config;
 }
 
-void SetPreLayerNorm(bool pre, EtcConfig* config) {
-  config->use_pre_activation_order = pre;
-  config->final_layer_norm = pre;
+void SetSublayer(const std::string& sublayer, EtcConfig* config) {
+  config->sublayer = sublayer;
+  config->final_layer_norm = sublayer == "pre_norm";
 }
 
 // All parameters random, LayerNorms and biases too.
@@ -131,15 +132,26 @@ class PlainBert {
       return Dense(Gelu(Dense(in, p + "feed_forward.intermediate")),
                    p + "feed_forward.output");
     };
-    const std::string first = p + "global_attention_norm";
-    const std::string second = p + "feed_forward.norm";
-    if (config_.use_pre_activation_order) {
-      const torch::Tensor y =
-          x + Attention(Norm(x, first), mask, layer, carried);
-      return y + feed_forward(Norm(y, second));
+    const auto attention = [&](const torch::Tensor& in) {
+      return Attention(in, mask, layer, carried);
+    };
+    return Block(Block(x, p + "global_attention_", attention),
+                 p + "feed_forward.", feed_forward);
+  }
+
+  // A residual block around f (doc/model.md 4.1).
+  torch::Tensor Block(
+      const torch::Tensor& x, const std::string& prefix,
+      const std::function<torch::Tensor(const torch::Tensor&)>& f) const {
+    if (config_.sublayer == "rezero") {
+      return x + At(prefix + "alpha") * f(x);
     }
-    const torch::Tensor y = Norm(x + Attention(x, mask, layer, carried), first);
-    return Norm(y + feed_forward(y), second);
+    if (config_.sublayer == "pre_norm") {
+      return x + f(Norm(x, prefix + "norm"));
+    }
+    return config_.sublayer == "admin"
+               ? Norm(At(prefix + "omega") * x + f(x), prefix + "norm")
+               : Norm(x + f(x), prefix + "norm");
   }
 
   // One head at a time: s, then S + s, then mask, then softmax.
@@ -196,14 +208,14 @@ torch::Tensor OfTokens(const torch::Tensor& output, const torch::Tensor& mask) {
 }
 
 class BertInputTest : public testing::TestWithParam<
-                          std::tuple<std::string, std::string, bool>> {};
+                          std::tuple<std::string, std::string, std::string>> {};
 
 TEST_P(BertInputTest, IsBert) {
   EtcConfig config = BertLikeConfig();
-  const auto& [residual, activation, pre] = GetParam();
+  const auto& [residual, activation, sublayer] = GetParam();
   config.residual_attention = residual;
   config.hidden_act = activation;
-  SetPreLayerNorm(pre, &config);
+  SetSublayer(sublayer, &config);
   EtcModel model = RandomModel(config);
   const BertExample example = RandomExample();
   const torch::Tensor expected =
@@ -233,16 +245,18 @@ TEST_P(BertInputTest, IsBert) {
 INSTANTIATE_TEST_SUITE_P(Modes, BertInputTest,
                          testing::Combine(testing::Values("off", "sum", "mean"),
                                           testing::Values("gelu", "gelu_erf"),
-                                          testing::Bool()));
+                                          testing::Values("post_norm",
+                                                          "pre_norm", "rezero",
+                                                          "admin")));
 
 // Gradients of all parameters, with and without recomputed layers, against
 // those of the plain implementation, in float64 and by the kernels.
 TEST_P(BertInputTest, HasTheGradientsOfBert) {
   EtcConfig config = BertLikeConfig();
-  const auto& [residual, activation, pre] = GetParam();
+  const auto& [residual, activation, sublayer] = GetParam();
   config.residual_attention = residual;
   config.hidden_act = activation;
-  SetPreLayerNorm(pre, &config);
+  SetSublayer(sublayer, &config);
   config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0;
   const BertExample example = RandomExample();
   torch::manual_seed(6);
@@ -421,7 +435,7 @@ TEST(BertInputTest, LeavesTheLongStreamOut) {
   for (const bool pre : {false, true}) {
     EtcConfig config = BertLikeConfig();
     config.has_long_tokens = true;
-    SetPreLayerNorm(pre, &config);
+    SetSublayer(sublayer, &config);
     EtcModel model = RandomModel(config);
     model->forward(BertInput(RandomExample().ids))
         .global_output.square()

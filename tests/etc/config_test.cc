@@ -77,6 +77,7 @@ constexpr char kDefaults[] = R"({
   "share_feed_forward_params": true,
   "share_kv_projections": false,
   "share_qkv_projections": true,
+  "sublayer": "post_norm",
   "use_hard_g2l_mask": false,
   "use_hard_l2g_mask": false,
   "use_pre_activation_order": false,
@@ -126,12 +127,13 @@ TEST(EtcConfigTest, ReadsBackEveryFieldItWrites) {
                  {"share_qkv_projections", false},
                  {"use_hard_g2l_mask", true},
                  {"use_hard_l2g_mask", true},
+                 {"sublayer", "pre_norm"},
                  {"use_pre_activation_order", true},
                  {"vocab_size", 19},
                  {"has_long_tokens", true},
                  {"final_layer_norm", true},
                  {"depth_scaled_initializer", true}};
-  ASSERT_EQ(fields.size(), 31u);
+  ASSERT_EQ(fields.size(), 32u);
   json defaults = json::parse(kDefaults);
   // Only where all is shared may there be no long tokens: see below.
   defaults["has_long_tokens"] = json();
@@ -155,6 +157,31 @@ TEST(EtcConfigTest, ReadsNullsAsTheOfficialCodeDoes) {
   EXPECT_EQ(config->vocab_size, 0);
   EXPECT_EQ(config->relative_vocab_size, std::nullopt);
   EXPECT_EQ(config->hidden_act, "linear");
+}
+
+// The official file knows two sublayers, by another field.
+TEST(EtcConfigTest, ReadsTheSublayerFromEitherField) {
+  EXPECT_EQ(Parse(R"({"use_pre_activation_order": true})")->sublayer,
+            "pre_norm");
+  EXPECT_EQ(Parse(R"({"use_pre_activation_order": false})")->sublayer,
+            "post_norm");
+  for (const char* name : {"post_norm", "pre_norm", "rezero", "admin"}) {
+    const auto sublayer = SublayerFromName(name);
+    ASSERT_TRUE(sublayer.has_value()) << name;
+    EXPECT_STREQ(SublayerName(*sublayer), name);
+    const auto config = Parse(json({{"sublayer", name}}).dump());
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->sublayer, name);
+    // Both fields stand in what is written, and agree.
+    const json written = json::parse(EtcConfigToJson(*config));
+    EXPECT_EQ(written["sublayer"], name);
+    EXPECT_EQ(written["use_pre_activation_order"],
+              std::string(name) == "pre_norm");
+    const auto again = Parse(written.dump());
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->sublayer, name);
+  }
+  EXPECT_EQ(SublayerFromName("pre"), std::nullopt);
 }
 
 TEST(EtcConfigTest, ReadsActivationsInAnyCase) {
@@ -233,8 +260,23 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"layer_norm_epsilon": 0})",
                 "c.json: layer_norm_epsilon should be above 0, but is 0"},
         Refusal{R"({"final_layer_norm": true})",
-                "c.json: final_layer_norm should be false where "
-                "use_pre_activation_order is false, but is true"},
+                "c.json: final_layer_norm should be false where sublayer is "
+                "\"post_norm\", but is true"},
+        Refusal{R"({"final_layer_norm": true, "sublayer": "rezero"})",
+                "c.json: final_layer_norm should be false where sublayer is "
+                "\"rezero\", but is true"},
+        Refusal{R"({"sublayer": "Admin"})",
+                "c.json: sublayer should be one of post_norm, pre_norm, "
+                "rezero, admin, but is \"Admin\""},
+        Refusal{R"({"sublayer": "rezero", "use_pre_activation_order": true})",
+                "c.json: use_pre_activation_order should be false where "
+                "sublayer is \"rezero\", but is true"},
+        Refusal{
+            R"({"sublayer": "pre_norm", "use_pre_activation_order": false})",
+            "c.json: use_pre_activation_order should be true where "
+            "sublayer is \"pre_norm\", but is false"},
+        Refusal{R"({"use_pre_activation_order": null})",
+                "c.json: use_pre_activation_order should be true or false"},
         Refusal{R"({"has_long_tokens": false})",
                 "c.json: share_att_output_projection should be true where "
                 "has_long_tokens is false, but is false"},

@@ -80,9 +80,10 @@ TEST(ActivationTest, TakesNamesInAnyCase) {
 FeedForwardBlock IdentityBlock(bool pre_layer_norm) {
   FeedForwardBlock block(
       2, 2,
-      EtcEncoderLayerOptions{.activation = Activation::kRelu,
-                             .pre_layer_norm = pre_layer_norm,
-                             .hidden_dropout = 0.0});
+      EtcEncoderLayerOptions{
+          .activation = Activation::kRelu,
+          .sublayer = pre_layer_norm ? Sublayer::kPreNorm : Sublayer::kPostNorm,
+          .hidden_dropout = 0.0});
   block->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   auto parameters = block->named_parameters();
@@ -195,7 +196,7 @@ EtcEncoderLayerOptions TwoSizes(bool pre_layer_norm) {
           .long_intermediate_size = 20,
           .global_intermediate_size = 30,
           .share_feed_forward = false,
-          .pre_layer_norm = pre_layer_norm,
+          .sublayer = pre_layer_norm ? Sublayer::kPreNorm : Sublayer::kPostNorm,
           .hidden_dropout = 0.0};
 }
 

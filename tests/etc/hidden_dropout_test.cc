@@ -65,18 +65,19 @@ struct LayerPlace {
 
 // The biases of projections are what blocks add; their weights are 0.
 torch::Tensor LayerFactors(const LayerPlace& place, bool training) {
-  EtcEncoderLayer layer(
-      EtcEncoderLayerOptions{.attention = {.long_hidden_size = kHidden,
-                                           .global_hidden_size = kHidden,
-                                           .num_heads = 4,
-                                           .head_size = kHidden / 4,
-                                           .local_radius = 4,
-                                           .dropout = 0.0},
-                             .long_intermediate_size = 2 * kHidden,
-                             .global_intermediate_size = 2 * kHidden,
-                             .share_feed_forward = false,
-                             .pre_layer_norm = place.pre_layer_norm,
-                             .hidden_dropout = kProbability});
+  EtcEncoderLayer layer(EtcEncoderLayerOptions{
+      .attention = {.long_hidden_size = kHidden,
+                    .global_hidden_size = kHidden,
+                    .num_heads = 4,
+                    .head_size = kHidden / 4,
+                    .local_radius = 4,
+                    .dropout = 0.0},
+      .long_intermediate_size = 2 * kHidden,
+      .global_intermediate_size = 2 * kHidden,
+      .share_feed_forward = false,
+      .sublayer =
+          place.pre_layer_norm ? Sublayer::kPreNorm : Sublayer::kPostNorm,
+      .hidden_dropout = kProbability});
   layer->train(training);
   {
     const torch::NoGradGuard no_grad;
@@ -177,7 +178,7 @@ TEST(HiddenDropoutOfALayerTest, DrawsAnewEachTime) {
   torch::manual_seed(5);
   FeedForwardBlock block(
       kHidden, kHidden,
-      EtcEncoderLayerOptions{.pre_layer_norm = true,
+      EtcEncoderLayerOptions{.sublayer = Sublayer::kPreNorm,
                              .hidden_dropout = kProbability});
   const torch::Tensor input = torch::randn({kBatch, kLength, kHidden});
   EXPECT_FALSE(torch::equal(block->forward(input), block->forward(input)));

@@ -126,7 +126,7 @@ TEST(EncoderInspectionTest, ChangesNoBitOfOutputsAndGradients) {
         config.hidden_dropout_prob = 0.2;
         config.attention_probs_dropout_prob = 0.3;
         config.grad_checkpointing_period = period;
-        config.use_pre_activation_order = period == 1;
+        config.sublayer = period == 1 ? "pre_norm" : "post_norm";
         EtcModel model = Model(config);
         model->set_score_storage(storage);
         EtcInput input = Input(/*bert=*/false);

@@ -75,11 +75,20 @@ TEST(ModelSizeTest, BertPresetsHaveTheSizesOfBert) {
     EtcConfig other = *config;
     other.residual_attention = "mean";
     EXPECT_EQ(CountParameters(other).total(), CountParameters(*config).total());
-    other.use_pre_activation_order = true;
+    other.sublayer = "pre_norm";
     EXPECT_EQ(CountParameters(other).total(), CountParameters(*config).total());
     other.final_layer_norm = true;
     EXPECT_EQ(CountParameters(other).total(),
               CountParameters(*config).total() + 2 * size.hidden);
+    // Two residual connections a layer: an omega in each, or an alpha and no
+    // LayerNorm.
+    other = *config;
+    other.sublayer = "admin";
+    EXPECT_EQ(CountParameters(other).total() - CountParameters(*config).total(),
+              2 * size.layers * size.hidden);
+    other.sublayer = "rezero";
+    EXPECT_EQ(CountParameters(*config).total() - CountParameters(other).total(),
+              2 * size.layers * (2 * size.hidden - 1));
   }
 }
 
@@ -108,7 +117,7 @@ int64_t RegisteredParameters(const EtcConfig& config) {
 // Sizes are different primes wherever they may be, so that no two terms can be
 // confused.
 TEST(ModelSizeTest, MatchesARealModel) {
-  for (int flags = 0; flags < 512; ++flags) {
+  for (int flags = 0; flags < 1024; ++flags) {
     EtcConfig config;
     config.vocab_size = 101;
     config.segment_vocab_size = 7;
@@ -134,9 +143,9 @@ TEST(ModelSizeTest, MatchesARealModel) {
       config.relative_pos_max_distance = 0;
       config.relative_vocab_size = std::nullopt;
     }
-    config.use_pre_activation_order = (flags & 128) != 0;
-    config.final_layer_norm = config.use_pre_activation_order;
-    config.has_long_tokens = (flags & 256) == 0;
+    config.sublayer = SublayerName(static_cast<Sublayer>((flags >> 7) & 3));
+    config.final_layer_norm = config.sublayer == "pre_norm";
+    config.has_long_tokens = (flags & 512) == 0;
     if (!CheckEtcConfig(config, "").ok()) {
       continue;  // without long tokens, but not all shared
     }

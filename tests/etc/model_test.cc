@@ -211,7 +211,7 @@ TEST(EtcModelTest, MatchesAllVariantsOfTheSpec) {
        Rows({-1.382155, -0.584521, 0.406367, 1.366013, -1.369314, -0.595943,
              0.394181, 1.376589, -1.320686, -0.638730, 0.351544, 1.412778})});
   config.residual_attention = "off";
-  config.use_pre_activation_order = true;
+  config.sublayer = "pre_norm";
   ExpectOutputs(
       config, ToyInput(),
       {"plain Pre-LN",

@@ -124,7 +124,7 @@ TEST(OutputRowsTest, AreThoseOfTheWholeOutput) {
                      std::to_string(period));
         EtcConfig config = ToyConfig();
         config.residual_attention = mode;
-        config.use_pre_activation_order = variant;
+        config.sublayer = variant ? "pre_norm" : "post_norm";
         config.final_layer_norm = variant;
         config.share_qkv_projections = variant;
         config.grad_checkpointing_period = period;

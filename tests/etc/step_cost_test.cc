@@ -139,5 +139,33 @@ TEST(StepCostTest, CountsWhatIsReadAndWrittenBesideProducts) {
             without + 4 * 3 * 6 * scores);
 }
 
+// 34 tokens, 3 layers, 2 residual connections, 4 bytes. An alpha keeps the
+// change, a LayerNorm its input with mean and deviation; an omega also the
+// stream, where it is no operand of a product in float32.
+TEST(StepCostTest, KnowsWhatSublayersKeep) {
+  const auto saved = [](const char* sublayer, LinearPrecision precision) {
+    EtcConfig config = Small();
+    config.sublayer = sublayer;
+    return EstimateActivations(config, kShape, {.precision = precision}).saved;
+  };
+  const auto of_numbers = [](double numbers) {
+    return 34 * 3 * 2 * 4 * numbers;
+  };
+  using enum LinearPrecision;
+  EXPECT_EQ(saved("pre_norm", kFloat32), saved("post_norm", kFloat32));
+  EXPECT_EQ(saved("admin", kFloat32), saved("post_norm", kFloat32));
+  EXPECT_EQ(saved("post_norm", kFloat32) - saved("rezero", kFloat32),
+            of_numbers(2));
+  EXPECT_EQ(saved("admin", kBfloat16) - saved("post_norm", kBfloat16),
+            of_numbers(6));
+  const auto traffic = [](const char* sublayer) {
+    EtcConfig config = Small();
+    config.sublayer = sublayer;
+    return CountTrainingTraffic(config, kShape, {});
+  };
+  EXPECT_EQ(traffic("rezero") - traffic("post_norm"), of_numbers(2 * 6));
+  EXPECT_EQ(traffic("admin") - traffic("post_norm"), of_numbers(5 * 6));
+}
+
 }  // namespace
 }  // namespace etc

@@ -355,7 +355,7 @@ TEST_F(ConvertTest, RefusesWhatOthersCannotCompute) {
 
 TEST_F(ConvertTest, RefusesPreLayerNormInBertsFormats) {
   EtcConfig config = BertOf();
-  config.use_pre_activation_order = true;
+  config.sublayer = "pre_norm";
   for (const bool has_final_norm : {false, true}) {
     config.final_layer_norm = has_final_norm;
     const std::string name = absl::StrCat("ours", has_final_norm);
@@ -365,7 +365,39 @@ TEST_F(ConvertTest, RefusesPreLayerNormInBertsFormats) {
       EXPECT_THAT(ExportWeights(ours, format, directory_.File(name + "-there"))
                       .status()
                       .ToString(),
-                  HasSubstr("use_pre_activation_order"));
+                  HasSubstr("has LayerNorm behind each block only, but this "
+                            "model has sublayer \"pre_norm\""));
+    }
+  }
+}
+
+TEST_F(ConvertTest, RefusesToExportAlphasAndOmegas) {
+  for (const char* sublayer : {"rezero", "admin"}) {
+    for (const bool is_bert : {false, true}) {
+      EtcConfig config = is_bert ? BertOf() : ToyConfig();
+      config.sublayer = sublayer;
+      const std::string name = absl::StrCat(sublayer, is_bert);
+      const std::string ours = Write(RandomModel(config), name);
+      for (const ExportFormat format :
+           {ExportFormat::kTensorFlow, ExportFormat::kSafetensors}) {
+        const absl::Status status =
+            ExportWeights(ours, format, directory_.File(name + "-there"))
+                .status();
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(
+            std::string(status.message()),
+            AllOf(HasSubstr(is_bert ? " has LayerNorm behind each block only"
+                                    : "official ETC has LayerNorm before or "
+                                      "behind each block only"),
+                  HasSubstr(absl::StrCat("this model has sublayer \"", sublayer,
+                                         "\""))));
+      }
+      // Ours hold them.
+      const EtcModel again = EtcModel(config);
+      const auto report = LoadEncoder(ours, again);
+      ASSERT_TRUE(report.ok()) << report.status();
+      EXPECT_TRUE(report->missing.empty());
+      EXPECT_TRUE(report->unexpected.empty());
     }
   }
 }

@@ -351,6 +351,79 @@ TEST(WeightPlanTest, SaysWhatIsComputedDifferently) {
                           "layer_norm_epsilon was 1e-05 and is 1e-12"));
 }
 
+// --- Other sublayers --------------------------------------------------------
+
+EtcConfig WithSublayer(EtcConfig config, const std::string& sublayer) {
+  config.sublayer = sublayer;
+  return config;
+}
+
+TEST(WeightPlanTest, TakesAlphasAndOmegasOfTheSameModel) {
+  for (const char* sublayer : {"rezero", "admin"}) {
+    for (const bool shares : {false, true}) {
+      EtcConfig config = WithSublayer(SmallConfig(), sublayer);
+      config.share_feed_forward_params = shares;
+      const WeightPlan plan =
+          PlanOrDie(Source(config, NameStyle::kRealEtc, ""), config);
+      EXPECT_EQ(plan.NumFresh(), 0);
+      EXPECT_THAT(plan.dropped, IsEmpty());
+      EXPECT_THAT(plan.notices, IsEmpty());
+    }
+  }
+}
+
+// Three residual connections a layer; from BERT also relative positions are
+// new, two tables of two parameters.
+TEST(WeightPlanTest, LeavesOmegasOfPostNormAtOne) {
+  const EtcConfig target = WithSublayer(SmallConfig(), "admin");
+  const WeightPlan plan =
+      PlanOrDie(Source(SmallConfig(), NameStyle::kOfficialEtc, ""), target);
+  EXPECT_EQ(plan.NumFresh(), 2 * 3);
+  EXPECT_EQ(StepOf(plan, "layers.1.feed_forward.omega").source, "");
+  EXPECT_NE(StepOf(plan, "layers.1.feed_forward.norm.weight").source, "");
+  EXPECT_THAT(plan.dropped, IsEmpty());
+  EXPECT_THAT(plan.notices,
+              ElementsAre("sublayer was \"post_norm\" and is \"admin\": omegas "
+                          "start at 1, with which the model is the same"));
+  const WeightPlan lifted =
+      PlanOrDie(Source(SmallBert(), NameStyle::kHuggingFace, ""), target);
+  EXPECT_EQ(lifted.NumFresh(), 2 * (3 + 4));
+}
+
+TEST(WeightPlanTest, LeavesOutLayerNormsForReZero) {
+  const EtcConfig target = WithSublayer(SmallConfig(), "rezero");
+  for (const char* before : {"post_norm", "pre_norm", "admin"}) {
+    const EtcConfig config = WithSublayer(SmallConfig(), before);
+    const WeightPlan plan =
+        PlanOrDie(Source(config, NameStyle::kRealEtc, ""), target);
+    EXPECT_EQ(plan.NumFresh(), 2 * 3);
+    EXPECT_EQ(StepOf(plan, "layers.0.long_attention_alpha").source, "");
+    // Those of the embeddings stay.
+    EXPECT_EQ(StepOf(plan, "embedding.long_norm.weight").source,
+              "embedding.long_norm.weight");
+    EXPECT_THAT(plan.dropped,
+                SizeIs(2 * 3 * (config.sublayer == "admin" ? 3 : 2)));
+    for (const DroppedTensor& tensor : plan.dropped) {
+      EXPECT_EQ(tensor.why, "for which sublayer \"rezero\" has no place");
+    }
+    EXPECT_THAT(plan.notices,
+                ElementsAre(HasSubstr("alphas start at 0, and LayerNorms")));
+  }
+}
+
+TEST(WeightPlanTest, RefusesWeightsOfSublayersThatDiffer) {
+  for (const auto& [before, now] :
+       {std::pair("rezero", "post_norm"), std::pair("rezero", "admin"),
+        std::pair("admin", "post_norm"), std::pair("pre_norm", "admin"),
+        std::pair("pre_norm", "post_norm")}) {
+    const SourceWeights source =
+        Source(WithSublayer(SmallConfig(), before), NameStyle::kRealEtc, "");
+    EXPECT_THAT(Refusal(source, WithSublayer(SmallConfig(), now)),
+                HasSubstr(absl::StrCat("file: sublayer should be ", now,
+                                       ", but is ", before)));
+  }
+}
+
 // --- Refusals ---------------------------------------------------------------
 
 TEST(WeightPlanTest, NamesTheSizesThatDiffer) {
@@ -368,11 +441,11 @@ TEST(WeightPlanTest, NamesTheSizesThatDiffer) {
       {"intermediate_size", [](EtcConfig* c) { c->intermediate_size = 7; }},
       {"embedding_size", [](EtcConfig* c) { c->embedding_size = 3; }},
       {"segment_vocab_size", [](EtcConfig* c) { c->segment_vocab_size = 4; }},
-      {"use_pre_activation_order",
-       [](EtcConfig* c) { c->use_pre_activation_order = true; }},
+      {"sublayer should be pre_norm, but is post_norm",
+       [](EtcConfig* c) { c->sublayer = "pre_norm"; }},
       {"final_layer_norm",
        [](EtcConfig* c) {
-         c->use_pre_activation_order = true;
+         c->sublayer = "pre_norm";
          c->final_layer_norm = true;
        }},
       {"relative_vocab_size", [](EtcConfig* c) { c->relative_vocab_size = 9; }},

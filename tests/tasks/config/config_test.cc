@@ -48,6 +48,26 @@ TEST(FinetuneConfigTest, KeepsDefaultsForAbsentFields) {
   EXPECT_THAT(config->warnings, IsEmpty());
 }
 
+// A change by either field decides over both of the preset or file.
+TEST(FinetuneConfigTest, ReadsTheSublayerFromEitherField) {
+  const auto sublayer = [](const std::vector<std::string>& overrides) {
+    const auto config = WithOverrides(overrides);
+    return config.ok() ? config->model.sublayer
+                       : std::string(config.status().message());
+  };
+  EXPECT_EQ(sublayer({}), "post_norm");
+  EXPECT_EQ(sublayer({"model.sublayer=pre_norm"}), "pre_norm");
+  EXPECT_EQ(sublayer({"model.sublayer=rezero"}), "rezero");
+  EXPECT_EQ(sublayer({"model.use_pre_activation_order=true"}), "pre_norm");
+  EXPECT_EQ(sublayer({"model.use_pre_activation_order=true",
+                      "model.sublayer=pre_norm"}),
+            "pre_norm");
+  EXPECT_THAT(
+      sublayer({"model.use_pre_activation_order=true", "model.sublayer=admin"}),
+      HasSubstr("model.use_pre_activation_order should be false where "
+                "sublayer is \"admin\", but is true"));
+}
+
 // --- The tokenizer
 // ------------------------------------------------------------
 

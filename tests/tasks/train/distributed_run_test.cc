@@ -220,6 +220,14 @@ TEST_F(DistributedRunTest, TrainsGatesAsOneProcessDoes) {
   }
 }
 
+// The first micro-batch sets the omegas of all, wherever it is computed.
+TEST_F(DistributedRunTest, SetsOmegasAsOneProcessDoes) {
+  json_["model"]["sublayer"] = "admin";
+  RunWith(1, "one");
+  RunWith(3, "of-3");
+  ExpectSameUpdates("of-3", "one");
+}
+
 // Two epochs of the cheapest records, of which nothing is kept.
 TEST_F(DistributedRunTest, MakesItsShareOfTheRecords) {
   json_["output"] = Output("shares");

@@ -4,12 +4,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/types.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "etc/weights/checkpoint.h"
 #include "tests/tasks/data/fake_source.h"
 #include "tests/tasks/train/toy_run_fixture.h"
 
@@ -17,6 +24,8 @@ namespace etc {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
 
 TEST(CheckRunsTest, CountsTheExamplesOfSharedDataOnce) {
   auto config = FinetuneConfigFromJson(ToyConfigJson("a", "b", "c"), "toy");
@@ -54,6 +63,79 @@ TEST_F(ToyRunTest, TrainsWithNobodyWhoListens) {
   FakeReporter reporter;
   ASSERT_TRUE(Run("heard", &reporter).ok());
   ExpectSameRun(Output("run") + "/seed-1", Output("heard") + "/seed-1");
+}
+
+// The largest omegas that messages name.
+std::vector<double> OmegasSet(const FakeReporter& reporter) {
+  std::vector<double> omegas;
+  for (const absl::string_view message : reporter.messages) {
+    absl::string_view rest = message;
+    double omega = 0;
+    if (absl::ConsumePrefix(&rest,
+                            "sublayer admin: omegas are set by the first "
+                            "micro-batch, up to ") &&
+        absl::SimpleAtod(rest, &omega)) {
+      omegas.push_back(omega);
+    }
+  }
+  return omegas;
+}
+
+// From random weights, and once: a run that was stopped goes on with the same
+// numbers, and one that starts from weights keeps their omegas.
+TEST_F(ToyRunTest, SetsOmegasBeforeTheFirstUpdate) {
+  json_["model"]["sublayer"] = "admin";
+  json_["model"]["hidden_dropout_prob"] = 0.1;
+  FakeReporter whole;
+  ASSERT_TRUE(Run("whole", &whole).ok());
+  ASSERT_THAT(OmegasSet(whole), SizeIs(1));
+  EXPECT_GT(OmegasSet(whole)[0], 1.02);
+  EXPECT_LT(OmegasSet(whole)[0], 3.0);
+  const NamedTensors tensors =
+      ReadAll(Output("whole") + "/seed-1/checkpoints/last/model.safetensors");
+  const torch::Tensor omega = tensors.at("encoder.layers.1.feed_forward.omega");
+  EXPECT_GT(omega.std().item<double>(), 0.0);  // one number no longer
+
+  FakeReporter stopped;
+  stopped.stop_after = 3;
+  ASSERT_TRUE(Run("parts", &stopped).ok());
+  EXPECT_EQ(OmegasSet(stopped), OmegasSet(whole));
+  FakeReporter resumed;
+  ASSERT_TRUE(Run("parts", &resumed, /*resume=*/true).ok());
+  EXPECT_THAT(OmegasSet(resumed), IsEmpty());
+  ExpectSameRun(Output("parts") + "/seed-1", Output("whole") + "/seed-1");
+
+  json_["init"] = Output("whole");
+  FakeReporter continued;
+  ASSERT_TRUE(Run("continued", &continued).ok());
+  EXPECT_THAT(OmegasSet(continued), IsEmpty());
+}
+
+// Stopped before its first update: its omegas are still to be set.
+TEST_F(ToyRunTest, SetsOmegasOfARunThatIsResumedBeforeItsFirstUpdate) {
+  json_["model"]["sublayer"] = "admin";
+  FakeReporter whole;
+  ASSERT_TRUE(Run("whole", &whole).ok());
+  FakeReporter stopped;
+  stopped.stop = true;
+  const absl::Status status = Run("parts", &stopped).status();
+  EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;
+  EXPECT_THAT(OmegasSet(stopped), IsEmpty());
+  FakeReporter resumed;
+  ASSERT_TRUE(Run("parts", &resumed, /*resume=*/true).ok());
+  EXPECT_EQ(OmegasSet(resumed), OmegasSet(whole));
+  ExpectSameRun(Output("parts") + "/seed-1", Output("whole") + "/seed-1");
+}
+
+TEST_F(ToyRunTest, LearnsWithReZero) {
+  json_["model"]["sublayer"] = "rezero";
+  FakeReporter reporter;
+  ASSERT_TRUE(Run("run", &reporter).ok());
+  const NamedTensors tensors =
+      ReadAll(Output("run") + "/seed-1/checkpoints/last/model.safetensors");
+  EXPECT_NE(
+      tensors.at("encoder.layers.0.global_attention_alpha").item<double>(), 0);
+  EXPECT_FALSE(tensors.contains("encoder.layers.1.feed_forward.norm.weight"));
 }
 
 }  // namespace

@@ -123,6 +123,11 @@ TEST(OptimizerTest, GatesHaveARateOfTheirOwnAndNoDecay) {
   }
 }
 
+TEST(OptimizerTest, DoesNotDecayAlphasAndOmegas) {
+  EXPECT_FALSE(IsDecayed("encoder.layers.0.long_attention_alpha"));
+  EXPECT_FALSE(IsDecayed("encoder.layers.0.feed_forward.omega"));
+}
+
 TEST(OptimizerTest, LeavesParametersWithoutGradientAlone) {
   for (const std::string type : {"bert_adamw", "lamb", "adamw"}) {
     const torch::Tensor used = Parameter({1, -2});

@@ -1,0 +1,18 @@
+#ifndef ETC_ETC_ADMIN_PASS_H_
+#define ETC_ETC_ADMIN_PASS_H_
+
+#include "etc/config.h"
+#include "etc/encoder_layer.h"
+#include "etc/model.h"
+
+namespace etc {
+
+// The start of a pass that sets omegas (etc/admin_profile.h): r = 1, and the
+// tokens of `input` that are not padding, which sees nothing (AttentionInputs).
+// Without patterns it needs ExplicitInputs of the batch. Throws c10::Error if
+// there are no tokens, or the attention does not fit them.
+AdminProfile BeginAdminProfile(const EtcInput& input, const EtcConfig& config);
+
+}  // namespace etc
+
+#endif  // ETC_ETC_ADMIN_PASS_H_
