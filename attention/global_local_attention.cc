@@ -327,28 +327,26 @@ SparseAttentionInput GlobalLocalAttentionImpl::SideInput(
       .storage = carried.storage};
 }
 
-SoftmaxView GlobalLocalAttentionImpl::InspectSide(const Side& side,
-                                                  const LinearInput& own,
-                                                  const LinearInput& other,
-                                                  const SoftmaxSelection& which,
-                                                  SparseAttentionInput input) {
+AttentionOperands GlobalLocalAttentionImpl::OperandsToInspect(
+    const Side& side, const LinearInput& own, const LinearInput& other,
+    const torch::Tensor& rows) {
   const int64_t batch = own.value.size(0);
   const int64_t tokens = batch * own.value.size(1);
-  const bool has_queries = tokens > 0 && !AsksForNone(which.rows);
-  const torch::Tensor queries = DistinctRows(
-      which.rows.defined() ? which.rows.cpu() : torch::Tensor(), tokens);
+  const bool has_queries = tokens > 0 && !AsksForNone(rows);
+  const torch::Tensor queries =
+      DistinctRows(rows.defined() ? rows.cpu() : torch::Tensor(), tokens);
   // Without queries, shapes without memory.
   const auto heads = [&](const torch::nn::Linear& projection,
                          const LinearInput& source,
-                         const torch::Tensor& rows = {}) {
-    return has_queries ? Heads(projection, source, rows)
+                         const torch::Tensor& of_rows = {}) {
+    return has_queries ? Heads(projection, source, of_rows)
                        : source.value.new_zeros({1}).expand(
                              {batch, options_.num_heads, source.value.size(1),
                               options_.head_size});
   };
   const torch::Tensor own_key = heads(side.own_key, own);
   const torch::Tensor other_key = heads(side.other_key, other);
-  input.operands = {
+  return {
       .query = heads(side.query, own, ToDevice(queries, own.value.device())),
       .own_key = own_key,
       .own_value = own_key,  // not read
@@ -356,7 +354,27 @@ SoftmaxView GlobalLocalAttentionImpl::InspectSide(const Side& side,
       .other_value = other_key,
       .relative =
           side.relative.is_empty() ? RelativeTable() : side.relative->table()};
-  return InspectAttention(input, which);
+}
+
+GlobalLocalAttentionImpl::SidesToInspect
+GlobalLocalAttentionImpl::InspectedSides(const torch::Tensor& long_input,
+                                         const torch::Tensor& global_input,
+                                         const AttentionInputs& attention,
+                                         const CarriedScores& carried,
+                                         const OutputRows& rows) {
+  CheckInputs(long_input, global_input);
+  const auto input = [&](QuerySide side) {
+    return SideInput(side, long_input, global_input, attention, carried);
+  };
+  SidesToInspect sides = {.longs = input(QuerySide::kLong),
+                          .globals = input(QuerySide::kGlobal)};
+  const LinearInput longs_in = products_.Input(long_input);
+  const LinearInput globals_in = products_.Input(global_input);
+  sides.longs.operands =
+      OperandsToInspect(long_, longs_in, globals_in, rows.longs);
+  sides.globals.operands =
+      OperandsToInspect(global_, globals_in, longs_in, rows.globals);
+  return sides;
 }
 
 AttentionView GlobalLocalAttentionImpl::Inspect(
@@ -364,22 +382,17 @@ AttentionView GlobalLocalAttentionImpl::Inspect(
     const AttentionInputs& attention, const CarriedScores& carried,
     const AttentionSelection& which) {
   const torch::NoGradGuard no_grad;
-  CheckInputs(long_input, global_input);
-  const LinearInput longs_in = products_.Input(long_input);
-  const LinearInput globals_in = products_.Input(global_input);
-  const auto inspect = [&](QuerySide query_side) {
-    const bool is_long = query_side == QuerySide::kLong;
-    return InspectSide(
-        is_long ? long_ : global_, is_long ? longs_in : globals_in,
-        is_long ? globals_in : longs_in,
-        {.heads = which.heads,
-         .rows = is_long ? which.rows.longs : which.rows.globals,
-         .probabilities = which.probabilities,
-         .scores = which.scores},
-        SideInput(query_side, long_input, global_input, attention, carried));
+  const SidesToInspect sides =
+      InspectedSides(long_input, global_input, attention, carried, which.rows);
+  const auto inspect = [&](const SparseAttentionInput& side,
+                           const torch::Tensor& rows) {
+    return InspectAttention(side, {.heads = which.heads,
+                                   .rows = rows,
+                                   .probabilities = which.probabilities,
+                                   .scores = which.scores});
   };
-  const SoftmaxView longs = inspect(QuerySide::kLong);
-  const SoftmaxView globals = inspect(QuerySide::kGlobal);
+  const SoftmaxView longs = inspect(sides.longs, which.rows.longs);
+  const SoftmaxView globals = inspect(sides.globals, which.rows.globals);
   const auto blocks = [&](ScorePair SoftmaxView::*part) {
     return FourBlocks{.g2g = (globals.*part).own,
                       .g2l = (globals.*part).other,
@@ -389,6 +402,24 @@ AttentionView GlobalLocalAttentionImpl::Inspect(
   return {.probabilities = blocks(&SoftmaxView::probabilities),
           .new_scores = blocks(&SoftmaxView::new_scores),
           .carried_scores = blocks(&SoftmaxView::carried_scores)};
+}
+
+LayerStatistics GlobalLocalAttentionImpl::Measure(
+    const torch::Tensor& long_input, const torch::Tensor& global_input,
+    const AttentionInputs& attention, const CarriedScores& carried,
+    const OutputRows& rows) {
+  const torch::NoGradGuard no_grad;
+  const SidesToInspect sides =
+      InspectedSides(long_input, global_input, attention, carried, rows);
+  const SoftmaxStatistics longs = MeasureAttention(sides.longs, rows.longs);
+  const SoftmaxStatistics globals =
+      MeasureAttention(sides.globals, rows.globals);
+  return {.g2g = globals.own,
+          .g2l = globals.other,
+          .l2g = longs.other,
+          .l2l = longs.own,
+          .long_entropy = longs.entropy,
+          .global_entropy = globals.entropy};
 }
 
 GlobalLocalAttentionOutput GlobalLocalAttentionImpl::forward(

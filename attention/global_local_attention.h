@@ -15,6 +15,7 @@
 #include "attention/inspection.h"
 #include "attention/output_rows.h"
 #include "attention/residual_scores.h"
+#include "attention/score_statistics.h"
 #include "attention/sparse_attention.h"
 #include "base/linear.h"
 
@@ -134,6 +135,15 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                         const CarriedScores& carried = {},
                         const AttentionSelection& which = {});
 
+  // Statistics of the scores and attention weights of `forward` on the same
+  // inputs, over the queries `rows`: see MeasureAttention. In all else as
+  // Inspect.
+  LayerStatistics Measure(const torch::Tensor& long_input,
+                          const torch::Tensor& global_input,
+                          const AttentionInputs& attention,
+                          const CarriedScores& carried = {},
+                          const OutputRows& rows = {});
+
   const GlobalLocalAttentionOptions& options() const { return options_; }
   void set_implementation(AttentionImplementation implementation) {
     options_.implementation = implementation;
@@ -193,11 +203,19 @@ class GlobalLocalAttentionImpl : public torch::nn::Module {
                                const SeenTokens& seen,
                                const torch::Tensor& rows,
                                SparseAttentionInput input);
-  // InspectAttention of one side; `input` has all but the operands.
-  SoftmaxView InspectSide(const Side& side, const LinearInput& own,
-                          const LinearInput& other,
-                          const SoftmaxSelection& which,
-                          SparseAttentionInput input);
+  // The operands of one side, of the queries `rows` and without values.
+  AttentionOperands OperandsToInspect(const Side& side, const LinearInput& own,
+                                      const LinearInput& other,
+                                      const torch::Tensor& rows);
+  // Both softmaxes with these operands.
+  struct SidesToInspect {
+    SparseAttentionInput longs, globals;
+  };
+  SidesToInspect InspectedSides(const torch::Tensor& long_input,
+                                const torch::Tensor& global_input,
+                                const AttentionInputs& attention,
+                                const CarriedScores& carried,
+                                const OutputRows& rows);
   // [B, N, length, d] -> [B, length, hidden], or the rows of that, [R, hidden]
   torch::Tensor Output(const Side& side, const torch::Tensor& context,
                        const torch::Tensor& rows);

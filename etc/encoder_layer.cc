@@ -167,6 +167,21 @@ AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
                              which);
 }
 
+LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
+                                             const AttentionInputs& attention,
+                                             const ResidualOptions& residual,
+                                             const OutputRows& rows) {
+  const torch::NoGradGuard no_grad;
+  const bool pre = options_.pre_layer_norm;
+  return attention_->Measure(
+      BeginOfBlock(state.long_states, pre, long_norm_),
+      BeginOfBlock(state.global_states, pre, global_norm_), attention,
+      {.mode = residual.mode,
+       .previous = state.scores,
+       .decay = residual.decay},
+      rows);
+}
+
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const AttentionInputs& attention,
                                           const ResidualOptions& residual,

@@ -15,6 +15,7 @@
 #include "attention/inspection.h"
 #include "attention/output_rows.h"
 #include "attention/residual_scores.h"
+#include "attention/score_statistics.h"
 #include "base/linear.h"
 #include "etc/config.h"
 #include "etc/nn/activation.h"
@@ -104,6 +105,12 @@ class EtcEncoderLayerImpl : public torch::nn::Module {
                         const AttentionInputs& attention,
                         const ResidualOptions& residual,
                         const AttentionSelection& which);
+
+  // Statistics of that attention over the queries `rows`, likewise.
+  LayerStatistics Measure(const EncoderState& state,
+                          const AttentionInputs& attention,
+                          const ResidualOptions& residual,
+                          const OutputRows& rows);
 
   GlobalLocalAttention& attention() { return attention_; }
   // Precision of all linear layers.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,17 @@ void AddHiddenStates(const Inspection& inspect, const EncoderState& state,
   }
 }
 
+// `most` rows of a stream [B, length, ...], the middles of so many equal parts
+// of its B * length rows; undefined: all, since there are no more.
+torch::Tensor SpreadRows(const torch::Tensor& stream, int64_t most) {
+  const int64_t count = stream.size(0) * stream.size(1);
+  return count <= most ? torch::Tensor()
+                       : torch::arange(most, torch::kInt64)
+                             .mul(2 * count)
+                             .add(count)
+                             .div(2 * most, /*rounding_mode=*/"floor");
+}
+
 void CheckIndices(const char* name, const std::vector<int64_t>& indices,
                   int64_t count) {
   for (const int64_t index : indices) {
@@ -133,9 +145,15 @@ ScoreStorage ScoreStorageFromName(const std::string& name) {
   return ScoreStorage::kRecompute;
 }
 
+struct EtcModelImpl::Statistics {
+  std::mutex mutex;
+  std::vector<LayerStatistics> layers;
+};
+
 EtcModelImpl::EtcModelImpl(const EtcConfig& config)
     : config_(Checked(config)),
-      largest_score_(std::make_shared<std::atomic<double>>(0.0)) {
+      largest_score_(std::make_shared<std::atomic<double>>(0.0)),
+      statistics_(std::make_shared<Statistics>()) {
   embedding_ =
       register_module("embedding", std::make_shared<EtcEmbeddingImpl>(config_));
   const EtcEncoderLayerOptions options = EncoderLayerOptions(config_);
@@ -205,6 +223,7 @@ std::shared_ptr<torch::nn::Module> EtcModelImpl::clone(
     copy->config_ = config_;
     copy->score_storage_ = score_storage_;
     copy->measures_scores_ = measures_scores_;
+    copy->statistics_rows_ = statistics_rows_;
     copy->set_linear_precision(linear_precision_);
     for (size_t i = 0; i < layers_.size(); ++i) {
       copy->layers_[i]->attention()->set_implementation(
@@ -231,7 +250,14 @@ struct EtcModelImpl::Pass {
   Inspected* inspected = nullptr;
   // Null unless the pass sets omegas.
   AdminProfile* profile = nullptr;
+  // Receives one entry for each layer; null: not wanted, or not any more.
+  std::vector<LayerStatistics>* statistics = nullptr;
 };
+
+std::vector<LayerStatistics> EtcModelImpl::TakeStatistics() {
+  const std::lock_guard lock(statistics_->mutex);
+  return std::exchange(statistics_->layers, {});
+}
 
 EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
                                     int64_t begin, int64_t end) {
@@ -247,6 +273,12 @@ EncoderState EtcModelImpl::RunChain(EncoderState state, const Pass& pass,
     if (pass.inspected != nullptr && (part.probabilities || part.scores)) {
       pass.inspected->layers[i] =
           layers_[i]->Inspect(state, pass.attention, residual, part);
+    }
+    if (pass.statistics != nullptr) {
+      pass.statistics->push_back(layers_[i]->Measure(
+          state, pass.attention, residual,
+          {.longs = SpreadRows(state.long_states, statistics_rows_),
+           .globals = SpreadRows(state.global_states, statistics_rows_)}));
     }
     const bool is_last = i + 1 == config_.num_hidden_layers;
     state = layers_[i]->forward(state, pass.attention, residual,
@@ -293,6 +325,7 @@ EncoderState EtcModelImpl::RecomputeChain(const EncoderState& state,
     Pass again = pass;
     if (std::exchange(*is_recomputed, true)) {
       again.inspected = nullptr;
+      again.statistics = nullptr;
     }
     return pack(RunChain(unpack(inputs, begin), again, begin, end));
   };
@@ -350,11 +383,14 @@ EtcOutput EtcModelImpl::Run(const EtcInput& input, AdminProfile* profile) {
       input.attention.WithDistance(config_.relative_pos_max_distance);
   CheckInspection(input.inspect);
   Inspected inspected;
-  const Pass pass = {.attention = attention,
-                     .outputs = input.outputs,
-                     .inspect = input.inspect,
-                     .inspected = &inspected,
-                     .profile = profile};
+  std::vector<LayerStatistics> statistics;
+  const Pass pass = {
+      .attention = attention,
+      .outputs = input.outputs,
+      .inspect = input.inspect,
+      .inspected = &inspected,
+      .profile = profile,
+      .statistics = statistics_rows_ > 0 ? &statistics : nullptr};
   const EmbeddedInput embedded = embedding_->forward(input);
   EncoderState state{.long_states = embedded.long_input,
                      .global_states = embedded.global_input};
@@ -368,6 +404,10 @@ EtcOutput EtcModelImpl::Run(const EtcInput& input, AdminProfile* profile) {
       state = is_training() ? RecomputeChain(state, pass, begin, end)
                             : RunChain(std::move(state), pass, begin, end);
     }
+  }
+  if (pass.statistics != nullptr) {
+    const std::lock_guard lock(statistics_->mutex);
+    statistics_->layers = std::move(statistics);
   }
   return {.long_output = FinalNorm(state.long_states, long_final_norm_),
           .global_output = FinalNorm(state.global_states, global_final_norm_),

@@ -17,6 +17,7 @@
 #include "attention/inspection.h"
 #include "attention/output_rows.h"
 #include "attention/residual_scores.h"
+#include "attention/score_statistics.h"
 #include "attention/sparse_attention.h"
 #include "base/linear.h"
 #include "etc/config.h"
@@ -145,6 +146,16 @@ class EtcModelImpl : public torch::nn::Module {
   // from it. 0 if none was measured.
   double largest_score() const { return *largest_score_; }
 
+  // Sets the largest number of rows of each stream on which forward passes
+  // measure scores and attention weights; 0, at no cost, unless set. A stream
+  // [B, length] of more rows, padding included, is cut into that many equal
+  // parts, and the row in the middle of each is measured. Outputs are the same
+  // to the bit, in training too. Not while a pass runs.
+  void set_statistics_rows(int64_t rows) { statistics_rows_ = rows; }
+  // Returns the statistics of the last pass that measured them, by layer, and
+  // forgets them; empty: there are none.
+  std::vector<LayerStatistics> TakeStatistics();
+
   // The same module, in the same mode, with parameters of its own, on `device`
   // if that is given. Draws no random numbers; gradients are not copied.
   std::shared_ptr<torch::nn::Module> clone(
@@ -158,6 +169,8 @@ class EtcModelImpl : public torch::nn::Module {
   void clone_(torch::nn::Module& other,
               const c10::optional<torch::Device>& device) override;
 
+  // The last statistics, under a mutex.
+  struct Statistics;
   // The inputs that all layers of a forward pass share.
   struct Pass;
   EtcOutput Run(const EtcInput& input, AdminProfile* profile);
@@ -179,6 +192,8 @@ class EtcModelImpl : public torch::nn::Module {
   bool measures_scores_ = false;
   bool profiles_next_pass_ = false;
   std::shared_ptr<std::atomic<double>> largest_score_;
+  int64_t statistics_rows_ = 0;
+  std::shared_ptr<Statistics> statistics_;
   std::shared_ptr<EtcEmbeddingImpl> embedding_;
   std::vector<std::shared_ptr<EtcEncoderLayerImpl>> layers_;
   // Null unless final_layer_norm.
