@@ -124,6 +124,9 @@ struct TrainConfig {
   std::string precision = "fp32";
   // "reverse", "recompute" or "store": attention/residual_scores.h.
   std::string score_storage = "reverse";
+  // Updates between statistics of scores and attention weights in
+  // metrics.jsonl (TrainableModel::WatchNextForward); 0: none.
+  int64_t watch_scores = 0;
   // True if each rank keeps the optimizer's state of its shard of the
   // parameters (tasks/train/optimizer_shards.h).
   bool shard_optimizer = false;

@@ -208,6 +208,8 @@ struct ConfigTable<TrainConfig> {
             {.may_change = "a run may be moved", .is_local = true}),
       Field("precision", &C::precision, {.one_of = kPrecisions}),
       Field("score_storage", &C::score_storage, {.one_of = kScoreStorages}),
+      Field("watch_scores", &C::watch_scores,
+            {.least = 0, .may_change = "it trains nothing"}),
       Field("shard_optimizer", &C::shard_optimizer,
             {.may_change = "no update depends on it"}),
       Field("backend", &C::backend,

@@ -28,6 +28,8 @@ struct RunPlan {
   int64_t evaluate_every = 0;
   // Updates between checkpoints; 0: only at evaluations.
   int64_t checkpoint_every = 0;
+  // Updates between statistics of scores (TrainStep::Options); 0: none.
+  int64_t watch_scores = 0;
   OptimizerConfig optimizer;
   // Of MakeOptimizer.
   double gate_learning_rate_factor = 1.0;

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tasks/metrics.h"
+#include "tasks/train/score_statistics_json.h"
 
 namespace etc {
 namespace {
@@ -52,6 +53,9 @@ absl::Status RunReport::ReportUpdate(int64_t step,
   if (options_.context.group != nullptr) {
     line["seconds_communicating"] = times.seconds_communicating;
   }
+  if (!update.score_statistics.empty()) {
+    line["scores"] = ScoreStatisticsToJson(update.score_statistics);
+  }
   ETC_RETURN_IF_ERROR(log_.Write(line));
   meter_.Add({.loss = update.loss,
               .seconds = times.seconds,
@@ -72,9 +76,9 @@ absl::Status RunReport::ReportUpdate(int64_t step,
     options_.context.Message(update.warning);
     warned_ = true;
   }
-  if (!update.model_warning.empty() && !warned_of_model_) {
-    options_.context.Message(update.model_warning);
-    warned_of_model_ = true;
+  if (update.model_warning.severity > warned_of_model_) {
+    options_.context.Message(update.model_warning.text);
+    warned_of_model_ = update.model_warning.severity;
   }
   if (step == plan.num_steps || skipped_train_ == 0) {
     ReportSkipped("training", skipped, &skipped_train_);

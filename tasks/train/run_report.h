@@ -49,7 +49,7 @@ class RunReport {
   MetricsLog log_;
   ProgressMeter meter_;
   bool warned_ = false;
-  bool warned_of_model_ = false;
+  int warned_of_model_ = 0;  // the highest severity so far
   int64_t skipped_train_ = 0;
   int64_t skipped_dev_ = 0;
 };

@@ -23,20 +23,37 @@
 
 namespace etc {
 
+bool TaskModel::Reverses() const {
+  return encoder_->score_storage() == ScoreStorage::kReverse &&
+         encoder_->residual_attention() != ResidualAttention::kOff;
+}
+
 std::vector<torch::Tensor> TaskModel::Forward(const Batch& batch) {
   // Scores grow slowly: one pass of these is enough, and costs nothing.
   constexpr int64_t kPassesPerMeasurement = 50;
-  const bool reverses =
-      encoder_->score_storage() == ScoreStorage::kReverse &&
-      encoder_->residual_attention() != ResidualAttention::kOff;
-  encoder_->set_measures_scores(reverses && is_training() &&
+  encoder_->set_measures_scores(Reverses() && is_training() &&
                                 training_passes_++ % kPassesPerMeasurement ==
                                     0);
-  return head_->Run(encoder_, batch);
+  encoder_->set_statistics_rows(
+      std::exchange(watches_next_, false) ? kWatchedRows : 0);
+  std::vector<torch::Tensor> logits = head_->Run(encoder_, batch);
+  encoder_->set_statistics_rows(0);  // for runs of its own that a head makes
+  return logits;
 }
 
-std::string TaskModel::Warning() const {
-  return ScoreWarning(encoder_->largest_score());
+std::vector<LayerStatistics> TaskModel::TakeScoreStatistics() {
+  std::vector<LayerStatistics> layers = encoder_->TakeStatistics();
+  for (const LayerStatistics& layer : layers) {
+    largest_watched_ = std::max(largest_watched_, layer.largest_score());
+  }
+  return layers;
+}
+
+ModelWarning TaskModel::Warning() const {
+  return ScoreWarning(
+      {.largest = std::max(encoder_->largest_score(), largest_watched_),
+       .watched = largest_watched_,
+       .reverses = Reverses()});
 }
 
 NamedTensors TaskModel::Tensors() const {

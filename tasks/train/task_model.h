@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "attention/score_statistics.h"
 #include "etc/model.h"
 #include "etc/weights/checkpoint.h"
 #include "etc/weights/hugging_face_fields.h"
@@ -23,6 +24,13 @@
 #include "tasks/text/punkt_tables.h"
 
 namespace etc {
+
+// A message for the user; a run passes on the first one of each severity, from
+// 1 on, unless there was one of a higher severity before.
+struct ModelWarning {
+  int severity = 0;  // 0: there is none
+  std::string text;
+};
 
 // A model as training knows it: parameters, a forward pass on a batch, and the
 // loss of an update. Only the model knows the targets of the examples of a
@@ -53,9 +61,14 @@ class TrainableModel {
   virtual torch::Tensor Loss(const std::vector<torch::Tensor>& logits,
                              const Batch& batch, const LossTotals& totals) = 0;
 
-  // Returns a warning for the user about the passes so far; empty: there is
-  // none.
-  virtual std::string Warning() const { return ""; }
+  // Lets the next Forward also measure scores and attention weights, at the
+  // same bits of its result. A model without an EtcModel need not.
+  virtual void WatchNextForward() {}
+  // Returns what it measured, by layer, and forgets it; empty: nothing.
+  virtual std::vector<LayerStatistics> TakeScoreStatistics() { return {}; }
+
+  // Returns a warning about the passes so far.
+  virtual ModelWarning Warning() const { return {}; }
 
   // Training mode: dropout is on.
   virtual bool is_training() const = 0;
@@ -114,6 +127,10 @@ inline constexpr char kHeadPrefix[] = "head.";
 // Key in the metadata of model.safetensors: the task that the head is for.
 inline constexpr char kTaskKey[] = "task";
 
+// Rows of each stream, at most, whose scores are measured in a pass that is
+// watched (EtcModelImpl::set_statistics_rows).
+inline constexpr int64_t kWatchedRows = 256;
+
 // The encoder and the layers of a task on top of it. A copy shares both.
 class TaskModel final : public TrainableModel {
  public:
@@ -133,8 +150,13 @@ class TaskModel final : public TrainableModel {
                      const Batch& batch, const LossTotals& totals) override {
     return head_->Loss(logits, batch, totals);
   }
-  // ScoreWarning of the residual scores, measured every now and then.
-  std::string Warning() const override;
+  // Measures kWatchedRows; where a head runs the encoder several times, in the
+  // last run.
+  void WatchNextForward() override { watches_next_ = true; }
+  std::vector<LayerStatistics> TakeScoreStatistics() override;
+  // ScoreWarning of the residual scores: those that were watched, and with
+  // kReverse those of one training pass of fifty.
+  ModelWarning Warning() const override;
   bool is_training() const override { return head_->is_training(); }
   void SetTraining(bool training) override;
   // Moves parameters and buffers; tensors that shared memory with them before
@@ -152,9 +174,14 @@ class TaskModel final : public TrainableModel {
   HuggingFaceFields& hugging_face() const { return *hugging_face_; }
 
  private:
+  // Returns true if residual scores are brought back by subtraction.
+  bool Reverses() const;
+
   EtcModel encoder_;
   std::shared_ptr<TaskHead> head_;
   int64_t training_passes_ = 0;
+  bool watches_next_ = false;
+  double largest_watched_ = 0;
   std::shared_ptr<HuggingFaceFields> hugging_face_ =
       std::make_shared<HuggingFaceFields>();
 };

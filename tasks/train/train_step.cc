@@ -64,16 +64,32 @@ std::string NormWarning(const TrainStepResult& update, int64_t step,
   return "";
 }
 
-std::string ScoreWarning(double largest) {
-  if (largest <= kMaxReversedScore) {
-    return "";
+ModelWarning ScoreWarning(const SeenScores& scores) {
+  const bool is_too_large = scores.watched > kMaxWatchedScore;
+  const bool is_inexact = scores.reverses && scores.largest > kMaxReversedScore;
+  if (!is_too_large && !is_inexact) {
+    return {};
   }
-  return absl::StrFormat(
-      "warning: attention scores reach %.3g: with train.score_storage "
-      "\"reverse\" gradients are off by about %.0e of their size; "
-      "\"recompute\" is exact and takes more time, \"store\" is exact and "
-      "takes more memory",
-      largest, 1e-7 * largest);
+  ModelWarning warning = {
+      .severity = is_too_large ? 2 : 1,
+      .text = absl::StrFormat("warning: attention scores reach %.3g",
+                              scores.largest)};
+  if (is_too_large) {
+    absl::StrAppend(
+        &warning.text,
+        ": float32 rounds scores above 10,000 to about 0.001; \"scores\" in "
+        "metrics.jsonl has them by layer, a lower learning rate may keep them "
+        "smaller");
+  }
+  if (is_inexact) {
+    absl::StrAppendFormat(
+        &warning.text,
+        "%s with train.score_storage \"reverse\" gradients are off by about "
+        "%.0e of their size; \"recompute\" is exact and takes more time, "
+        "\"store\" is exact and takes more memory",
+        is_too_large ? ";" : ":", 1e-7 * scores.largest);
+  }
+  return warning;
 }
 
 TrainStep::TrainStep(TrainableModel* model,
@@ -101,6 +117,11 @@ void TrainStep::SeedFor(SeedUse use, int64_t step, size_t micro_batch) const {
   torch::manual_seed(use == SeedUse::kForward
                          ? CombineSeeds({seed, update, micro_batch})
                          : CombineSeeds({seed, update, micro_batch, 1}));
+}
+
+bool TrainStep::WatchesScores(int64_t step) const {
+  return options_.watch_scores > 0 && (step + 1) % options_.watch_scores == 0 &&
+         (options_.group == nullptr || options_.group->is_first());
 }
 
 // Never waits for a CUDA device, which may still compute the previous
@@ -289,6 +310,9 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
   const auto run = [&] {
     ForEachOwnMicroBatch(
         share, SeedUse::kForward, [&](size_t, const Examples& examples) {
+          if (!loss.defined() && WatchesScores(step)) {
+            model_->WatchNextForward();
+          }
           const torch::Tensor part = AddGradient(examples, totals);
           loss = loss.defined() ? loss + part : part;
         });
@@ -305,6 +329,9 @@ absl::StatusOr<bool> TrainStep::ComputeGradient(const TrainingBatch& batch,
     return false;
   }
   result->loss = loss.defined() ? loss.item<double>() : 0;
+  if (WatchesScores(step)) {
+    result->score_statistics = model_->TakeScoreStatistics();
+  }
   if (sums_ != nullptr) {
     ETC_RETURN_IF_ERROR(sums_->Finish(&result->loss));
   }

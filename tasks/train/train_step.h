@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "attention/score_statistics.h"
 #include "etc/weights/checkpoint.h"
 #include "tasks/data/loader.h"
 #include "tasks/distributed/process_group.h"
@@ -49,7 +50,9 @@ struct TrainStepResult {
   // NormWarning of these numbers; empty: nothing is wrong.
   std::string warning;
   // TrainableModel::Warning after it.
-  std::string model_warning;
+  ModelWarning model_warning;
+  // By layer; empty: not watched.
+  std::vector<LayerStatistics> score_statistics;
 };
 
 // Beyond these bounds an update has likely ruined the model: one that is longer
@@ -70,9 +73,20 @@ std::string NormWarning(const TrainStepResult& update, int64_t step,
 // about 1e-4 of their size: by 1e-7 of the score.
 inline constexpr double kMaxReversedScore = 1000;
 
-// A message about the largest magnitude of a score in a run with kReverse;
-// empty if it is within the bound.
-std::string ScoreWarning(double largest);
+// Beyond this magnitude float32 rounds scores to about 0.001.
+inline constexpr double kMaxWatchedScore = 1e4;
+
+// Magnitudes of residual scores in a run so far; 0: not measured.
+struct SeenScores {
+  double largest = 0;     // of all that were measured
+  double watched = 0;     // of those in the statistics of train.watch_scores
+  bool reverses = false;  // with kReverse
+};
+
+// A warning about scores beyond the bounds: of severity 2 if `watched` is
+// beyond kMaxWatchedScore, else of severity 1 if they are reversed and
+// `largest` is beyond kMaxReversedScore.
+ModelWarning ScoreWarning(const SeenScores& scores);
 
 // Moves the parameters of a model along the gradient of the loss of one batch
 // (TrainableModel::Loss), by micro-batches whose gradients are added. All
@@ -86,6 +100,9 @@ class TrainStep {
     double clip_norm = 1;
     LearningRateSchedule schedule;
     int64_t seed = 1;
+    // Updates between those of which rank 0 measures scores and attention
+    // weights, in its first micro-batch; 0: none.
+    int64_t watch_scores = 0;
     // The ranks, each of which runs its own micro-batches of a batch; null:
     // there is one process.
     ProcessGroup* group = nullptr;
@@ -173,6 +190,10 @@ class TrainStep {
                                     UpdateContext* context);
   absl::StatusOr<bool> AddGradientOfContext(const RankShare& share,
                                             UpdateContext* context);
+
+  // Returns true if this rank measures the scores of the update after `step`
+  // others.
+  bool WatchesScores(int64_t step) const;
 
   // Adds the gradient of one micro-batch and returns its share of the loss, a
   // scalar.

@@ -185,6 +185,7 @@ absl::Status Trainer::MakeModel() {
       TrainStep::Options{.clip_norm = plan_.optimizer.clip_norm,
                          .schedule = plan_.schedule,
                          .seed = plan_.seed,
+                         .watch_scores = plan_.watch_scores,
                          .group = options_.context.group,
                          .shards = shards_.get()});
   return absl::OkStatus();

@@ -1,4 +1,5 @@
-// EtcInput::inspect: hidden states, probabilities and scores of an encoder.
+// EtcInput::inspect: hidden states, probabilities and scores of an encoder, and
+// its statistics (set_statistics_rows).
 // Checked: outputs and gradients are the same to the bit with and without the
 // request, in all modes, storages, with dropout, gradient checkpointing and
 // output rows; probabilities in float32 by the kernels and by blocks equal
@@ -140,6 +141,113 @@ TEST(EncoderInspectionTest, ChangesNoBitOfOutputsAndGradients) {
       }
     }
   }
+}
+
+// Gates begin at 0.5, a decay is 0.7.
+TEST(EncoderStatisticsTest, ChangeNoBitAndAreTakenOnce) {
+  for (const char* mode : {"off", "sum", "mean", "decay", "gate"}) {
+    for (const ScoreStorage storage :
+         {ScoreStorage::kStore, ScoreStorage::kReverse,
+          ScoreStorage::kRecompute}) {
+      for (const int64_t period : {0, 1, 2}) {
+        SCOPED_TRACE(testing::Message()
+                     << mode << ", storage " << static_cast<int>(storage)
+                     << ", period " << period);
+        EtcConfig config = Config(/*bert=*/false);
+        config.residual_attention = mode;
+        config.residual_decay = 0.7;
+        config.residual_gate_init = 0.5;
+        config.hidden_dropout_prob = 0.2;
+        config.attention_probs_dropout_prob = 0.3;
+        config.grad_checkpointing_period = period;
+        EtcModel model = Model(config);
+        model->set_score_storage(storage);
+        const EtcInput input = Input(/*bert=*/false);
+        const Result without = RunModel(model, input, {});
+        EXPECT_TRUE(model->TakeStatistics().empty());
+        model->set_statistics_rows(256);
+        const Result with = RunModel(model, input, {});
+        ASSERT_EQ(with.numbers.size(), without.numbers.size());
+        for (size_t i = 0; i < with.numbers.size(); ++i) {
+          EXPECT_TRUE(with.numbers[i].equal(without.numbers[i])) << i;
+        }
+        EXPECT_EQ(model->TakeStatistics().size(), size_t{kLayers});
+        EXPECT_TRUE(model->TakeStatistics().empty());
+      }
+    }
+  }
+}
+
+// Moments of numbers that are 0 for pairs that do not see each other.
+void ExpectMomentsOf(const NumberMoments& moments, const torch::Tensor& all) {
+  const torch::Tensor exact = all.to(torch::kFloat64);
+  EXPECT_NEAR(moments.sum, exact.sum().item<double>(), 1e-3);
+  EXPECT_NEAR(moments.sum_of_squares, exact.square().sum().item<double>(),
+              1e-3);
+}
+
+TEST(EncoderStatisticsTest, AreThoseOfWhatInspectionGives) {
+  for (const bool bert : {false, true}) {
+    for (const char* mode : {"off", "sum", "mean", "decay", "gate"}) {
+      SCOPED_TRACE(testing::Message() << bert << ", " << mode);
+      EtcConfig config = Config(bert);
+      config.residual_attention = mode;
+      config.residual_decay = 0.7;
+      config.residual_gate_init = 0.5;
+      EtcModel model = Model(config);
+      model->eval();
+      const torch::NoGradGuard no_grad;
+      model->set_statistics_rows(256);
+      const Inspected inspected =
+          RunModel(model, Input(bert), Everything()).output.inspected;
+      const std::vector<LayerStatistics> layers = model->TakeStatistics();
+      ASSERT_EQ(layers.size(), size_t{kLayers});
+      for (int64_t n = 0; n < kLayers; ++n) {
+        const LayerStatistics& layer = layers[static_cast<size_t>(n)];
+        const AttentionView& view = inspected.layers.at(n);
+        const auto expect = [&](BlockStatistics LayerStatistics::*block,
+                                torch::Tensor FourBlocks::*numbers) {
+          ExpectMomentsOf((layer.*block).new_scores, view.new_scores.*numbers);
+          const torch::Tensor& carried = view.carried_scores.*numbers;
+          EXPECT_EQ((layer.*block).carried_scores.count,
+                    carried.defined() ? (layer.*block).new_scores.count : 0);
+          if (carried.defined()) {
+            ExpectMomentsOf((layer.*block).carried_scores, carried);
+          }
+        };
+        expect(&LayerStatistics::g2g, &FourBlocks::g2g);
+        expect(&LayerStatistics::g2l, &FourBlocks::g2l);
+        expect(&LayerStatistics::l2g, &FourBlocks::l2g);
+        expect(&LayerStatistics::l2l, &FourBlocks::l2l);
+        const torch::Tensor p =
+            torch::cat({view.probabilities.g2g, view.probabilities.g2l}, -1);
+        EXPECT_NEAR(layer.global_entropy.sum,
+                    -torch::xlogy(p, p).sum().item<double>(), 1e-4);
+        // Two heads; 7 + 5 and 3 + 2 tokens, 7 + 4 of BERT.
+        EXPECT_EQ(layer.global_entropy.rows, bert ? 22 : 10);
+        EXPECT_EQ(layer.long_entropy.rows, bert ? 0 : 24);
+      }
+    }
+  }
+}
+
+// 4 of 14 long rows: 1, 5, 8 and 12, of which the last is padding of the second
+// example; all 6 global ones but padding.
+TEST(EncoderStatisticsTest, AreOfRowsSpreadOverTheBatch) {
+  EtcModel model = Model(Config(/*bert=*/false));
+  model->set_statistics_rows(4);
+  EtcInput input = Input(/*bert=*/false);
+  input.inspect = {
+      .scores_of = {0},
+      .rows = {.longs = torch::tensor({1, 5, 8, 12}, torch::kInt64)}};
+  const FourBlocks scores =
+      model->forward(input).inspected.layers.at(0).new_scores;
+  const LayerStatistics layer = model->TakeStatistics().at(0);
+  EXPECT_EQ(layer.long_entropy.rows, 2 * 3);
+  ExpectMomentsOf(layer.l2l.new_scores, scores.l2l);
+  ExpectMomentsOf(layer.l2g.new_scores, scores.l2g);
+  // 0, 2, 3 and 5 of 6, the last one padding.
+  EXPECT_EQ(layer.global_entropy.rows, 2 * 3);
 }
 
 void ExpectClose(const FourBlocks& actual, const FourBlocks& expected,

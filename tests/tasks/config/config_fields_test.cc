@@ -49,7 +49,8 @@ constexpr char kComplete[] = R"({
             "evaluate_every": 10, "checkpoint_every": 7,
             "evaluation_batch_size": 4, "seeds": [3, 1], "threads": 2,
             "device": "cuda:1", "precision": "fp32",
-            "score_storage": "store", "shard_optimizer": true,
+            "score_storage": "store", "watch_scores": 20,
+            "shard_optimizer": true,
             "backend": "nccl", "timeout_s": 7.5},
   "wikihop": {"anything": 1},
   "output": "runs/x",
@@ -117,6 +118,7 @@ TEST(ConfigFieldsTest, ReadsEveryField) {
   EXPECT_EQ(config->train.device, "cuda:1");
   EXPECT_EQ(config->train.precision, "fp32");
   EXPECT_EQ(config->train.score_storage, "store");
+  EXPECT_EQ(config->train.watch_scores, 20);
   EXPECT_TRUE(config->train.shard_optimizer);
   EXPECT_EQ(config->train.backend, "nccl");
   EXPECT_EQ(config->train.timeout_s, 7.5);

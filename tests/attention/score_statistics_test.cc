@@ -1,0 +1,353 @@
+// MeasureAttention and GlobalLocalAttention::Measure. The expected numbers come
+// from loops over pairs in double, which share no code with the library but the
+// masks and ids of the pattern: 3 layers of both sides in all residual modes,
+// carried by each backend and storage, of 130 rows (blocks of 64 with windows
+// that straddle them) with an example that ends halfway. Counts are exact.
+// Means, deviations and entropies are within 1e-5 and the largest score within
+// 1e-5 of its size: float32 scores of at most about 30, whose sums are double.
+
+#include "attention/score_statistics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "attention/global_local_attention.h"
+#include "tests/support/attention_stack.h"
+#include "tests/support/error_message.h"
+
+namespace etc {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kDecay = 0.6;
+
+AttentionCase StatisticsCase(ResidualAttention mode) {
+  return {.longs = 130,
+          .globals = 9,
+          .radius = 4,
+          .head_dim = 4,
+          .value_dim = 4,
+          .heads = 3,
+          .residual = mode,
+          .hard = true};
+}
+
+// Layers with gates where the mode has them.
+std::vector<SparseAttentionInput> StatisticsLayers(ResidualAttention mode,
+                                                   QuerySide side) {
+  torch::manual_seed(3);
+  const AttentionCase c = StatisticsCase(mode);
+  std::vector<SparseAttentionInput> layers =
+      AttentionStack(c, side, MakeAttention(c)).layers;
+  for (SparseAttentionInput& input : layers) {
+    input.decay = kDecay;
+    if (mode == ResidualAttention::kGate) {
+      input.gates = {.own = torch::rand({c.heads}),
+                     .other = torch::rand({c.heads})};
+    }
+  }
+  return layers;
+}
+
+// The statistics of each layer by loops, in double.
+class PlainStatistics {
+ public:
+  explicit PlainStatistics(const SparseAttentionInput& first)
+      : batch_(first.operands.query.size(0)),
+        heads_(first.operands.query.size(1)),
+        queries_(first.operands.query.size(2)),
+        masks_(first.pattern.masks(torch::kCPU)),
+        carried_({Zeros(masks_.own_mask), Zeros(masks_.other_mask)}) {}
+
+  // Statistics of the next layer, of `rows`; empty: all.
+  SoftmaxStatistics Add(const SparseAttentionInput& input,
+                        const std::vector<int64_t>& rows) {
+    SoftmaxStatistics result;
+    for (int64_t row = 0; row < batch_ * queries_; ++row) {
+      const auto times =
+          rows.empty() ? int64_t{1} : std::count(rows.begin(), rows.end(), row);
+      for (int64_t head = 0; head < heads_; ++head) {
+        AddRow(input, {row / queries_, head, row % queries_}, times, &result);
+      }
+    }
+    ++layers_;
+    return result;
+  }
+
+ private:
+  struct Place {
+    int64_t example, head, query;
+  };
+
+  torch::Tensor Zeros(const torch::Tensor& mask) const {
+    return torch::zeros({batch_, heads_, queries_, mask.size(2)},
+                        torch::kFloat64);
+  }
+
+  static double Dot(const torch::Tensor& a, const torch::Tensor& b) {
+    return a.to(torch::kFloat64).dot(b.to(torch::kFloat64)).item<double>();
+  }
+
+  double Score(const SparseAttentionInput& input, const Place& at, bool is_own,
+               int64_t column) const {
+    const AttentionOperands& o = input.operands;
+    const int64_t radius = input.pattern.radius;
+    const int64_t key =
+        is_own && radius >= 0 ? at.query + column - radius : column;
+    const torch::Tensor query = o.query[at.example][at.head][at.query];
+    const auto id = (is_own ? masks_.own_ids
+                            : masks_.other_ids)[at.example][at.query][column]
+                        .item<int64_t>();
+    return (Dot(query,
+                (is_own ? o.own_key : o.other_key)[at.example][at.head][key]) +
+            Dot(query, o.relative.embedding[id][at.head]) +
+            o.relative.bias[id][at.head].item<double>()) /
+           std::sqrt(static_cast<double>(query.size(0)));
+  }
+
+  // a, b and c of attention/residual_attention.h.
+  double Logit(const SparseAttentionInput& input, double score, double carried,
+               const Place& at, bool is_own) const {
+    const auto n = static_cast<double>(layers_);
+    switch (input.residual) {
+      case ResidualAttention::kOff:
+        return score;
+      case ResidualAttention::kSum:
+        return score + carried;
+      case ResidualAttention::kMean:
+        return (score + carried) / (n + 1);
+      case ResidualAttention::kDecay:
+        return (1 - kDecay) * score + std::pow(kDecay, n) * carried;
+      case ResidualAttention::kGate:
+        return score + (is_own ? input.gates.own : input.gates.other)[at.head]
+                               .item<double>() *
+                           carried;
+    }
+    return 0;
+  }
+
+  void AddRow(const SparseAttentionInput& input, const Place& at, int64_t times,
+              SoftmaxStatistics* result) {
+    const bool carries = input.residual != ResidualAttention::kOff;
+    const double factor =
+        input.residual == ResidualAttention::kDecay
+            ? (1 - kDecay) * std::pow(kDecay, -static_cast<double>(layers_))
+            : 1;
+    std::vector<double> logits;
+    for (const bool is_own : {true, false}) {
+      const torch::Tensor mask =
+          (is_own ? masks_.own_mask : masks_.other_mask)[at.example][at.query];
+      auto sums = carried_[is_own ? 0 : 1].accessor<double, 4>();
+      BlockStatistics& block = is_own ? result->own : result->other;
+      for (int64_t column = 0; column < mask.size(0); ++column) {
+        if (!mask[column].item<bool>()) {
+          continue;
+        }
+        double& sum = sums[at.example][at.head][at.query][column];
+        const double score = Score(input, at, is_own, column);
+        logits.push_back(Logit(input, score, sum, at, is_own));
+        for (int64_t i = 0; i < times; ++i) {
+          Count(score, &block.new_scores);
+          if (carries && layers_ > 0) {
+            Count(sum, &block.carried_scores);
+          }
+          block.largest_score =
+              std::max(block.largest_score,
+                       std::abs((carries ? sum : 0.0) + factor * score));
+        }
+        sum += factor * score;
+      }
+    }
+    if (!logits.empty()) {
+      result->entropy.rows += times;
+      result->entropy.sum += static_cast<double>(times) * Entropy(logits);
+    }
+  }
+
+  static void Count(double number, NumberMoments* moments) {
+    ++moments->count;
+    moments->sum += number;
+    moments->sum_of_squares += number * number;
+  }
+
+  static double Entropy(const std::vector<double>& logits) {
+    const torch::Tensor p =
+        torch::softmax(torch::tensor(logits, torch::kFloat64), 0);
+    return -(p * p.log()).sum().item<double>();
+  }
+
+  const int64_t batch_, heads_, queries_;
+  const SoftmaxMasks masks_;
+  std::vector<torch::Tensor> carried_;  // own and other
+  int64_t layers_ = 0;
+};
+
+void ExpectMoments(const NumberMoments& actual, const NumberMoments& expected) {
+  EXPECT_EQ(actual.count, expected.count);
+  EXPECT_NEAR(actual.mean(), expected.mean(), 1e-5);
+  EXPECT_NEAR(actual.standard_deviation(), expected.standard_deviation(), 1e-5);
+}
+
+void ExpectStatistics(const SoftmaxStatistics& actual,
+                      const SoftmaxStatistics& expected) {
+  for (const auto block :
+       {&SoftmaxStatistics::own, &SoftmaxStatistics::other}) {
+    const BlockStatistics& one = actual.*block;
+    const BlockStatistics& other = expected.*block;
+    EXPECT_GT(one.new_scores.count, 0);
+    ExpectMoments(one.new_scores, other.new_scores);
+    ExpectMoments(one.carried_scores, other.carried_scores);
+    EXPECT_NEAR(one.largest_score, other.largest_score,
+                1e-5 * other.largest_score);
+  }
+  EXPECT_EQ(actual.entropy.rows, expected.entropy.rows);
+  EXPECT_NEAR(actual.entropy.mean(), expected.entropy.mean(), 1e-5);
+}
+
+class ScoreStatisticsTest
+    : public testing::TestWithParam<std::tuple<ResidualAttention, QuerySide>> {
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    AllModes, ScoreStatisticsTest,
+    testing::Combine(testing::Values(ResidualAttention::kOff,
+                                     ResidualAttention::kSum,
+                                     ResidualAttention::kMean,
+                                     ResidualAttention::kDecay,
+                                     ResidualAttention::kGate),
+                     testing::Values(QuerySide::kLong, QuerySide::kGlobal)));
+
+TEST_P(ScoreStatisticsTest, AreThoseOfLoopsInDouble) {
+  const auto [mode, side] = GetParam();
+  const auto layers = StatisticsLayers(mode, side);
+  const int64_t rows = 2 * layers[0].pattern.queries;
+  // Unordered rows, one twice, the last two of the example that has ended.
+  const std::vector<int64_t> some = {rows / 2 + 1, 3, rows - 1, 0, 3, rows - 2};
+  PlainStatistics plain_all(layers[0]);
+  PlainStatistics plain_some(layers[0]);
+  std::vector<SoftmaxStatistics> of_all;
+  std::vector<SoftmaxStatistics> of_some;
+  for (const SparseAttentionInput& layer : layers) {
+    of_all.push_back(plain_all.Add(layer, {}));
+    of_some.push_back(plain_some.Add(layer, some));
+  }
+  EXPECT_LT(of_all[0].entropy.rows, 3 * rows);  // padding
+  for (const auto implementation :
+       {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
+        AttentionImplementation::kKernel}) {
+    for (const ScoreStorage storage :
+         {ScoreStorage::kStore, ScoreStorage::kReverse,
+          ScoreStorage::kRecompute}) {
+      SparseAttentionOutput below;
+      for (size_t n = 0; n < layers.size(); ++n) {
+        SCOPED_TRACE(testing::Message()
+                     << static_cast<int>(implementation) << ", "
+                     << static_cast<int>(storage) << ", layer " << n);
+        SparseAttentionInput input = layers[n];
+        input.previous = below.scores;
+        input.storage = storage;
+        ExpectStatistics(MeasureAttention(input), of_all[n]);
+        ExpectStatistics(
+            MeasureAttention(input, torch::tensor(some, torch::kInt64)),
+            of_some[n]);
+        below = SparseAttention(input, implementation);
+      }
+    }
+  }
+}
+
+TEST(ScoreStatisticsRowsTest, NoRowsAndRowsThatAreNotThere) {
+  const SparseAttentionInput input =
+      StatisticsLayers(ResidualAttention::kSum, QuerySide::kLong)[0];
+  const SoftmaxStatistics none =
+      MeasureAttention(input, torch::zeros({0}, torch::kInt64));
+  EXPECT_EQ(none.own.new_scores.count, 0);
+  EXPECT_EQ(none.own.new_scores.standard_deviation(), 0);
+  EXPECT_EQ(none.own.largest_score, 0);
+  EXPECT_EQ(none.entropy.mean(), 0);
+  EXPECT_THAT(MessageOf([&] {
+                MeasureAttention(input, torch::tensor({260}, torch::kInt64));
+              }),
+              HasSubstr("rows to look at should be in [0, 260)"));
+}
+
+// Equal scores: an entropy of ln(keys), and no deviation. One score far above
+// all others: none.
+TEST(ScoreStatisticsRowsTest, EntropyIsInNats) {
+  SparseAttentionInput input =
+      StatisticsLayers(ResidualAttention::kOff, QuerySide::kGlobal)[0];
+  input.pattern = AttentionInputs().Softmax(QuerySide::kGlobal, 2, 130, 9, 4);
+  input.operands.relative = {};
+  input.operands.query.zero_();
+  SoftmaxStatistics statistics = MeasureAttention(input);
+  EXPECT_NEAR(statistics.entropy.mean(), std::log(139.0), 1e-5);
+  EXPECT_EQ(statistics.own.new_scores.standard_deviation(), 0);
+  input.operands.query.fill_(1);
+  input.operands.own_key.zero_();
+  input.operands.other_key.zero_();
+  input.operands.own_key.select(2, 4).fill_(1000);
+  statistics = MeasureAttention(input);
+  EXPECT_EQ(statistics.entropy.mean(), 0);
+  EXPECT_EQ(statistics.own.largest_score, 2000);  // 4 * 1000 / sqrt(4)
+  EXPECT_EQ(statistics.other.largest_score, 0);
+}
+
+// Blocks are those of Inspect; without long tokens there is g2g alone.
+TEST(ScoreStatisticsRowsTest, OfAModuleAreThoseOfItsScores) {
+  torch::manual_seed(1);
+  for (const bool has_longs : {true, false}) {
+    GlobalLocalAttention attention(
+        GlobalLocalAttentionOptions{.long_hidden_size = 6,
+                                    .global_hidden_size = 6,
+                                    .num_heads = 2,
+                                    .head_size = 3,
+                                    .local_radius = 2,
+                                    .relative_vocab_size = 8,
+                                    .has_long_tokens = has_longs,
+                                    .share_output_projection = true,
+                                    .initializer_range = 0.5});
+    const int64_t length = has_longs ? 21 : 0;
+    const AttentionInputs inputs(
+        std::vector{UnrestrictedPattern(length, 4, 2, 2)});
+    const torch::Tensor longs = torch::randn({1, length, 6});
+    const torch::Tensor globals = torch::randn({1, 4, 6});
+    const CarriedScores carried{.mode = ResidualAttention::kSum};
+    const OutputRows rows = {.globals = torch::tensor({2, 0}, torch::kInt64)};
+    const LayerStatistics statistics =
+        attention->Measure(longs, globals, inputs, carried, rows);
+    const FourBlocks scores = attention
+                                  ->Inspect(longs, globals, inputs, carried,
+                                            {.rows = rows, .scores = true})
+                                  .new_scores;
+    const auto expect = [](const BlockStatistics& block,
+                           const torch::Tensor& all, int64_t pairs) {
+      EXPECT_EQ(block.new_scores.count, pairs);
+      EXPECT_NEAR(block.new_scores.sum, all.sum().item<double>(), 1e-4);
+      EXPECT_NEAR(block.largest_score,
+                  all.numel() == 0 ? 0 : all.abs().max().item<double>(), 1e-6);
+    };
+    const int64_t heads = 2;
+    expect(statistics.g2g, scores.g2g, heads * 2 * 4);
+    expect(statistics.g2l, scores.g2l, heads * 2 * length);
+    expect(statistics.l2g, scores.l2g, heads * length * 4);
+    // Windows of 5, of which the ends lack 2, 1, 1 and 2.
+    expect(statistics.l2l, scores.l2l, has_longs ? heads * (21 * 5 - 6) : 0);
+    EXPECT_EQ(statistics.long_entropy.rows, heads * length);
+    EXPECT_EQ(statistics.global_entropy.rows, heads * 2);
+    EXPECT_EQ(
+        statistics.largest_score(),
+        std::max({statistics.g2g.largest_score, statistics.g2l.largest_score,
+                  statistics.l2g.largest_score, statistics.l2l.largest_score}));
+  }
+}
+
+}  // namespace
+}  // namespace etc
