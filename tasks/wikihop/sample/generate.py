@@ -21,11 +21,24 @@ too, no single step of the way from person to town to country would be of use
 before all others are known, and a model that starts from random weights would
 take very long to find it. To know the favourites does not help with dev.json.
 
-Plain Python 3, no arguments; the same bytes at every run:
+Plain Python 3; the same bytes at every run:
 
     python3 tasks/wikihop/sample/generate.py
+
+With `--hops K FOLDER` it writes files of the same names to FOLDER instead, with
+questions that need K of their 5 K documents, K from 1 to 4:
+
+    country_of mira
+    Mira learns from Odo.  +  Odo works for Lenka.  +  Lenka lives in North
+    Haven.  +  North Haven is a town in Karsia.
+
+Each question has five such chains without a common name, so that a document says
+nothing about the answer until the chain that it belongs to is known. In train.json
+equally many questions begin at each distance from the country, so that a
+model can learn one step after the other; in dev.json all begin K steps away.
 """
 
+import argparse
 import itertools
 import json
 import pathlib
@@ -48,10 +61,19 @@ TOWNS = [" ".join(words) for words in itertools.product(*TOWN_WORDS)]
 # Follows every second fact about a town.
 REMARKS = ["It is small.", "It lies on a river.", "The town is old."]
 
+# Chains of documents: what is said of a person or town and the next one of the
+# chain, from the country up.
+LINKS = ["{} is a town in {}.", "{} lives in {}.", "{} works for {}.",
+         "{} learns from {}."]
+NUM_HOPS_TRAIN = 8000
+NUM_HOPS_DEV = 200
+
 # Words of no name, and the tokens that BERT's vocabulary begins with. WikiHop
 # uses ids 1, 3, 4 and 5 for global tokens.
 WORDS = """_ . a country in is it lies lives of old on river small the
  town""".split()
+HOPS_WORDS = """_ . a country in is lives of town works for learns
+ from""".split()
 SPECIAL = ["[PAD]", "[unused0]", "[unused1]", "[unused2]", "[unused3]",
            "[unused4]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -100,18 +122,78 @@ def make_split(rng, name, homes):
                         positions[i]) for i in range(len(homes))]
 
 
-def main():
-  folder = pathlib.Path(__file__).resolve().parent
-  rng = random.Random(SEED)
-  for name, homes in (("train", favourite_homes(rng, NUM_TRAIN)),
-                      ("dev", balanced(rng, TOWNS, NUM_DEV))):
+def make_chain_instance(rng, instance_id, hops, start, answer, position):
+  """One question of `--hops`: five chains of `hops` documents; the question
+  begins at the `start`-th document before the country, and its chain ends at
+  `answer`, which stands at `position` among the candidates."""
+  candidates = rng.sample([c for c in COUNTRIES if c != answer],
+                          NUM_CANDIDATES - 1)
+  candidates.insert(position, answer)
+  persons = rng.sample(FIRST_NAMES + LAST_NAMES, NUM_CANDIDATES * (hops - 1))
+  levels = [candidates, rng.sample(TOWNS, NUM_CANDIDATES)]
+  for level in range(hops - 1):
+    levels.append(persons[level * NUM_CANDIDATES:(level + 1) * NUM_CANDIDATES])
+  supports = [
+      LINKS[level].format(levels[level + 1][chain].title(),
+                          levels[level][chain].title())
+      for level in range(hops) for chain in range(NUM_CANDIDATES)]
+  rng.shuffle(supports)
+  return {
+      "id": instance_id,
+      "query": f"country_of {levels[start][position]}",
+      "answer": answer,
+      "candidates": candidates,
+      "supports": supports,
+  }
+
+
+def make_chains(rng, name, hops, starts):
+  answers = balanced(rng, COUNTRIES, len(starts))
+  positions = balanced(rng, range(NUM_CANDIDATES), len(starts))
+  return [make_chain_instance(rng, f"HOPS_{hops}_{name}_{i}", hops, starts[i],
+                              answers[i], positions[i])
+          for i in range(len(starts))]
+
+
+def write(folder, splits, words):
+  for name, records in splits:
     # One array on one line, as in the official files.
-    text = json.dumps(make_split(rng, name, homes), separators=(",", ":"))
+    text = json.dumps(records, separators=(",", ":"))
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-  towns = [word for words in TOWN_WORDS for word in words]
-  words = SPECIAL + WORDS + FIRST_NAMES + LAST_NAMES + towns + COUNTRIES
+  towns = [word for words_of in TOWN_WORDS for word in words_of]
+  words = SPECIAL + words + FIRST_NAMES + LAST_NAMES + towns + COUNTRIES
   assert len(words) == len(set(words))
   (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+
+
+def write_sample(folder):
+  rng = random.Random(SEED)
+  write(folder, [(name, make_split(rng, name, homes)) for name, homes in (
+      ("train", favourite_homes(rng, NUM_TRAIN)),
+      ("dev", balanced(rng, TOWNS, NUM_DEV)))], WORDS)
+
+
+def write_hops(folder, hops):
+  rng = random.Random(SEED)
+  write(folder, [(name, make_chains(rng, name, hops, starts))
+                 for name, starts in (
+                     ("train", balanced(rng, range(1, hops + 1),
+                                        NUM_HOPS_TRAIN)),
+                     ("dev", [hops] * NUM_HOPS_DEV))], HOPS_WORDS)
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+  parser.add_argument("--hops", type=int, choices=range(1, len(LINKS) + 1))
+  parser.add_argument("folder", nargs="?", type=pathlib.Path,
+                      default=pathlib.Path(__file__).resolve().parent)
+  arguments = parser.parse_args()
+  if arguments.hops is None:
+    write_sample(arguments.folder)
+  else:
+    if arguments.folder == parser.get_default("folder"):
+      parser.error("--hops should have a folder of its own")
+    write_hops(arguments.folder, arguments.hops)
 
 
 if __name__ == "__main__":
