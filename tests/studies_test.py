@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Runs bench/studies.sh with --quick: all five studies, interrupted and again.
+
+  python3 tests/studies_test.py SOURCE_DIR BIN_DIR
+
+A tiny random BERT and rows in GLUE's formats stand in for real ones
+(tests/documents/stand_ins.py); text is doc/. Every run has to leave a result, a
+diverged one too, every study a table and a picture; a second start makes no run
+again; mistakes end in one line before anything is written.
+
+Ends with 77, after saying why, where Python lacks matplotlib.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+SOURCE, BINARIES = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+sys.path.insert(0, str(SOURCE / 'tests/documents'))
+import stand_ins  # pylint: disable=wrong-import-position
+
+RUNS = {'depth': 2 * 2 * 6, 'robustness': 2 * 2 * 2 * 2, 'half': 2 * 2 * 2,
+        'switch': 2 * 2 * 4, 'hops': 2 * 2 * 4}
+STOPPED = 75
+
+
+def has_matplotlib():
+  return any(subprocess.run([python, '-c', 'import matplotlib'], check=False,
+                            stderr=subprocess.DEVNULL).returncode == 0
+             for python in ('python3', '/usr/bin/python3')
+             if python != '/usr/bin/python3' or os.path.exists(python))
+
+
+class StudiesTest(unittest.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    cls.folder = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(cls.folder.cleanup)
+    cls.work = pathlib.Path(cls.folder.name)
+    cls.out = cls.work / 'out'
+    stand_ins.copy_data(SOURCE, cls.work)
+    stand_ins.copy_glue(cls.work)
+    stand_ins.write_hugging_face_bert(cls.work / 'bert',
+                                      stand_ins.union_vocabulary(SOURCE))
+
+  def command(self, study, *arguments, out=None):
+    inputs = []
+    if study == 'switch':
+      inputs = ['--bert', self.work / 'bert', '--glue', self.work]
+    elif study != 'hops':
+      inputs = ['--data', SOURCE / 'doc']
+    return ['bash', SOURCE / 'bench/studies.sh', study, '--quick', '--seeds',
+            '2', '--out', out or self.out, *inputs, *arguments]
+
+  def start(self, command, realetc=BINARIES / 'realetc'):
+    return subprocess.Popen(
+        [str(word) for word in command], text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.work,
+        env={**os.environ, 'REALETC': str(realetc)})
+
+  def run_study(self, study, *arguments):
+    process = self.start(self.command(study, *arguments))
+    output, _ = process.communicate()
+    self.assertEqual(process.returncode, 0, output)
+    return output
+
+  def results(self, study):
+    path = self.out / study / 'results.jsonl'
+    if not path.exists():
+      return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+  def check_study(self, study):
+    """Its results by their settings, after a second start that runs nothing."""
+    self.run_study(study)
+    results = self.results(study)
+    self.assertEqual(len(results), RUNS[study])
+    for result in results:
+      self.assertIn(result['status'], ('finished', 'reached', 'diverged'))
+    self.assertEqual(list((self.out / study / 'runs').iterdir()), [])
+    table = (self.out / study / 'table.md').read_text()
+    self.assertTrue(table.startswith('| '), table)
+    root = xml.etree.ElementTree.parse(self.out / study / 'picture.svg')
+    self.assertTrue(root.getroot().tag.endswith('svg'))
+    written = (self.out / study / 'results.jsonl').stat().st_mtime_ns
+    again = self.run_study(study)
+    self.assertIn(table, again)
+    self.assertEqual(written,
+                     (self.out / study / 'results.jsonl').stat().st_mtime_ns)
+    return {tuple(result['settings'].values()): result for result in results}
+
+  def test_depth_has_entropy_and_largest_score(self):
+    for result in self.check_study('depth').values():
+      self.assertEqual(result['status'], 'finished')
+      scores = result['scores'][-1]
+      self.assertGreater(scores['largest'], 0)
+      self.assertEqual(len(scores['long_entropy']),
+                       result['settings']['layers'])
+
+  def test_robustness_shows_diverged_runs(self):
+    for (_, rate, _, _), result in self.check_study('robustness').items():
+      self.assertEqual(result['status'] == 'diverged', rate > 1, result)
+    self.assertIn('2 of 2 diverged',
+                  (self.out / 'robustness/table.md').read_text())
+
+  def test_switch_begins_where_off_does_with_gates_only(self):
+    results = self.check_study('switch')
+    for (task, mode, seed), result in results.items():
+      off = results[task, 'off', seed]
+      if mode in ('off', 'gate'):
+        self.assertEqual(result['before'], off['before'])
+        self.assertEqual({**off['switched'][mode], 'step': 0},
+                         {**off['evaluations'][-1], 'step': 0})
+      self.assertEqual(result['steps'], 10)
+
+  def test_hops_counts_updates(self):
+    for result in self.check_study('hops').values():
+      self.assertLessEqual(result['steps'], 20)
+      self.assertEqual(result['evaluations'][0]['step'], 1)
+
+  def test_an_interrupted_study_goes_on(self):
+    process = self.start(self.command('half', '--jobs', '1'))
+    deadline = time.monotonic() + 600
+    while not self.results('half') and process.poll() is None:
+      self.assertLess(time.monotonic(), deadline)
+      time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate()
+    self.assertEqual(process.returncode, STOPPED, output)
+    self.assertIn('the same command goes on', output)
+    done = self.results('half')
+    self.assertLess(len(done), RUNS['half'])
+    self.check_study('half')
+    self.assertEqual(self.results('half')[:len(done)], done)
+
+  def test_mistakes_are_one_line_before_any_run(self):
+    out = self.work / 'nothing'
+    empty = self.work / 'empty'
+    empty.mkdir()
+    program = BINARIES / 'realetc'
+    for arguments, realetc, message in (
+        (('depth', '--data', self.work / 'absent'), program,
+         'there is no folder'),
+        (('depth', '--data', empty), program, 'files below it'),
+        (('depth',), empty / 'realetc', 'there is no program'),
+        (('switch', '--bert', empty), program, 'config.json'),
+        (('switch', '--glue', empty), program, 'train.tsv')):
+      process = self.start(self.command(*arguments, out=out), realetc)
+      output, _ = process.communicate()
+      self.assertEqual(process.returncode, 1, output)
+      self.assertIn(message, output)
+      self.assertEqual(output.count('\n'), 1, output)
+      self.assertFalse(out.exists())
+
+  def test_results_of_other_settings_are_refused(self):
+    out = self.work / 'others'
+    (out / 'hops').mkdir(parents=True)
+    (out / 'hops/results.jsonl').write_text(json.dumps(
+        {'settings': {'hops': 1, 'mode': 'off', 'seed': 1}, 'config': {}})
+        + '\n')
+    process = self.start(self.command('hops', out=out))
+    output, _ = process.communicate()
+    self.assertEqual(process.returncode, 1, output)
+    self.assertIn('results of other settings', output)
+
+
+if __name__ == '__main__':
+  if not has_matplotlib():
+    print('skipped: python3 has no matplotlib (Debian: python3-matplotlib)')
+    sys.exit(77)
+  unittest.main(argv=sys.argv[:1] + sys.argv[3:])
