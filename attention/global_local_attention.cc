@@ -145,6 +145,11 @@ GlobalLocalAttentionImpl::GlobalLocalAttentionImpl(
   if (options_.residual_gate_init.has_value()) {
     RegisterGates();
   }
+  if (!options_.has_long_tokens) {
+    // What Inspect and Measure find for a side without queries.
+    long_.relative = global_.relative;
+    long_.gates = global_.gates;
+  }
 }
 
 void GlobalLocalAttentionImpl::RegisterGates() {

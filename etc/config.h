@@ -73,7 +73,7 @@ struct EtcConfig {
   // has `use_pre_activation_order` instead, true for "pre_norm": it is read
   // where this field is absent, and written beside it.
   std::string sublayer = "post_norm";
-  // "off", "sum", "mean", "decay" or "gate" (attention/residual_scores.h).
+  // "off", "sum", "mean", "decay" or "gate" (residual_attention.h).
   std::string residual_attention = "off";
   // Of "gate": the value that gates begin with, where no weights give another:
   // 0 computes what "off" does, 1 what "sum" does.

@@ -172,14 +172,13 @@ LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
                                              const ResidualOptions& residual,
                                              const OutputRows& rows) {
   const torch::NoGradGuard no_grad;
-  const bool pre = options_.pre_layer_norm;
-  return attention_->Measure(
-      BeginOfBlock(state.long_states, pre, long_norm_),
-      BeginOfBlock(state.global_states, pre, global_norm_), attention,
-      {.mode = residual.mode,
-       .previous = state.scores,
-       .decay = residual.decay},
-      rows);
+  return attention_->Measure(long_connection_.Begin(state.long_states),
+                             global_connection_.Begin(state.global_states),
+                             attention,
+                             {.mode = residual.mode,
+                              .previous = state.scores,
+                              .decay = residual.decay},
+                             rows);
 }
 
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,

@@ -1,6 +1,5 @@
 #include "tasks/train/run_report.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,11 +13,15 @@
 namespace etc {
 namespace {
 
-void AddGates(const std::optional<GateNumbers>& gates,
-              nlohmann::ordered_json* line) {
-  if (gates.has_value()) {
-    (*line)["gate_mean"] = gates->mean;
-    (*line)["gate_max"] = gates->largest;
+// Adds the numbers of residual scores that the update has.
+void AddResidualScores(const TrainStepResult& update,
+                       nlohmann::ordered_json* line) {
+  if (update.gates.has_value()) {
+    (*line)["gate_mean"] = update.gates->mean;
+    (*line)["gate_max"] = update.gates->largest;
+  }
+  if (!update.score_statistics.empty()) {
+    (*line)["scores"] = ScoreStatisticsToJson(update.score_statistics);
   }
 }
 
@@ -49,12 +52,9 @@ absl::Status RunReport::ReportUpdate(int64_t step,
       {"examples_per_second", examples / times.seconds},
       {"tokens_per_second", tokens / times.seconds},
       {"seconds_waited", times.seconds_waited}};
-  AddGates(update.gates, &line);
+  AddResidualScores(update, &line);
   if (options_.context.group != nullptr) {
     line["seconds_communicating"] = times.seconds_communicating;
-  }
-  if (!update.score_statistics.empty()) {
-    line["scores"] = ScoreStatisticsToJson(update.score_statistics);
   }
   ETC_RETURN_IF_ERROR(log_.Write(line));
   meter_.Add({.loss = update.loss,

@@ -432,7 +432,8 @@ TEST(PackedBertInputTest, PositionsBeginAnewInEachExample) {
 // Parameters that only long tokens would read are not read, nor given gradients
 // of zeros.
 TEST(BertInputTest, LeavesTheLongStreamOut) {
-  for (const bool pre : {false, true}) {
+  for (const char* sublayer : {"post_norm", "pre_norm", "rezero", "admin"}) {
+    SCOPED_TRACE(sublayer);
     EtcConfig config = BertLikeConfig();
     config.has_long_tokens = true;
     SetSublayer(sublayer, &config);
@@ -446,7 +447,7 @@ TEST(BertInputTest, LeavesTheLongStreamOut) {
           parameter.key().find("long_norm") != std::string::npos ||
           parameter.key().find("long_final_norm") != std::string::npos ||
           parameter.key().find("long_position") != std::string::npos ||
-          parameter.key().find("long_attention_norm") != std::string::npos;
+          parameter.key().find("long_attention_") != std::string::npos;
       EXPECT_EQ(parameter->grad().defined(), !is_long) << parameter.key();
     }
   }

@@ -363,7 +363,7 @@ TEST_F(TextEncoderTest, RefusesDirectoriesThatItCannotUse) {
               AllOf(HasSubstr(etc), HasSubstr("ETC already")));
   EXPECT_THAT(Message(LoadEncoder(etc, {.residual_attention = "some"}).status(),
                       invalid),
-              AllOf(HasSubstr("residual_attention"), HasSubstr("some")));
+              AllOf(HasSubstr("residual attention"), HasSubstr("some")));
 
   std::filesystem::resize_file(etc + "/model.safetensors", 100);
   EXPECT_THAT(Message(LoadEncoder(etc).status(), invalid),

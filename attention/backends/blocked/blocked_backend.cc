@@ -95,6 +95,19 @@ void AddDefined(const torch::Tensor& into, const torch::Tensor& part) {
   }
 }
 
+AttentionGradients ZeroGradients(const AttentionProblem& problem) {
+  AttentionGradients zeros = {.operands = problem.operands,
+                              .gates = problem.gates};
+  const auto clear = [](torch::Tensor& tensor) {
+    if (tensor.defined()) {
+      tensor = torch::zeros_like(tensor);
+    }
+  };
+  zeros.operands.ForEachTensor(clear);
+  zeros.gates.ForEachTensor(clear);
+  return zeros;
+}
+
 // The gradients of some heads: of their operands, added to zeros, and of the
 // scores of the layer.
 class PartGradients {
@@ -260,20 +273,11 @@ AttentionGradients BlockedBackend::Backward(
     const AttentionProblem& problem, const AttentionForward& /*forward*/,
     const torch::Tensor& context_gradient, const ScoreGradients& scores) const {
   const torch::NoGradGuard no_grad;
-  AttentionGradients all = {.operands = problem.operands,
-                            .gates = problem.gates};
-  AttentionOperands& gradients = all.operands;
-  const auto clear = [](torch::Tensor& tensor) {
-    if (tensor.defined()) {
-      tensor = torch::zeros_like(tensor);
-    }
-  };
-  gradients.ForEachTensor(clear);
-  all.gates.ForEachTensor(clear);
+  AttentionGradients gradients = ZeroGradients(problem);
   const BlockedSoftmax softmax(problem, BlockLength(problem));
   ForEachPart(problem, options_.scores_at_once, [&](const HeadRange& heads) {
     PartGradients part(softmax, PartOfEach(problem.operands, heads),
-                       PartOfEach(gradients, heads));
+                       PartOfEach(gradients.operands, heads));
     const ScorePair own_scores = part.scores();
     const ScorePair sums =
         problem.carry ? PartOfEach(problem.carried, heads) : own_scores;
@@ -301,7 +305,7 @@ AttentionGradients BlockedBackend::Backward(
     AddDefined(of_sums.other, carried.other);
     part.ThroughScores(of_sums);
     if (has_gates) {
-      const ResidualGates into = GatesOf(all.gates, heads);
+      const ResidualGates into = GatesOf(gradients.gates, heads);
       ThroughGate(gates.own, previous.own, into.own, inner.own);
       ThroughGate(gates.other, previous.other, into.other, inner.other);
       AddDefined(inner.own, carried.own);
@@ -315,7 +319,7 @@ AttentionGradients BlockedBackend::Backward(
       SumOf(sums, own_scores, /*subtract=*/true, sums);
     }
   });
-  return all;
+  return gradients;
 }
 
 }  // namespace etc

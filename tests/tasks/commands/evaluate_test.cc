@@ -204,7 +204,8 @@ TEST_F(EvaluateCommandTest, InspectShowsLearntGates) {
   const Result exported =
       Run("export " + run_ + " " + directory_.File("exported"));
   EXPECT_EQ(exported.code, 1);
-  EXPECT_EQ(Lines(exported.err), 1) << exported.err;
+  // Which checkpoint, and why not.
+  EXPECT_EQ(Lines(exported.err), 2) << exported.err;
   EXPECT_THAT(exported.err, HasSubstr("only files of RealETC have gates"));
 }
 

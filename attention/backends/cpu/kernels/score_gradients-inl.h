@@ -65,6 +65,28 @@ struct RowsOfGradients {
   float* previous_gradient;
 };
 
+// Returns element i of the logits times the divisor, after it has undone the
+// layer. `previous` is set for a gated row alone.
+template <bool kGated, typename VectorLanes>
+HWY_INLINE FloatVector Logit(int64_t i, const VectorLanes& lanes,
+                             const RowGradient& row,
+                             const RowsOfGradients& rows,
+                             FloatVector* previous) {
+  const FloatVector score = lanes.Load(rows.scores + i);
+  if constexpr (kGated) {
+    const FloatVector own = lanes.Load(rows.own + i);
+    *previous = hn::Sub(score, own);
+    if (rows.undone != nullptr) {
+      lanes.Store(*previous, rows.undone + i);
+    }
+    return hn::MulAdd(hn::Set(FloatTag(), row.gate), *previous, own);
+  }
+  if (rows.undone != nullptr) {
+    lanes.Store(hn::Sub(score, lanes.Load(rows.own + i)), rows.undone + i);
+  }
+  return score;
+}
+
 // Elements [begin, end). kAlone: other lanes of the same vectors of weights and
 // gradients become 0; else they stay as they are.
 // `gate_gradient` is of gated rows alone.
@@ -80,18 +102,8 @@ HWY_INLINE void Differentiate(int64_t begin, int64_t end,
               tag, to);
   };
   ForEachVector(begin, end, [&](int64_t i, auto lanes) HWY_ATTR {
-    FloatVector score = lanes.Load(rows.scores + i);
-    FloatVector previous = hn::Zero(tag);
-    if constexpr (kGated) {
-      const FloatVector own = lanes.Load(rows.own + i);
-      previous = hn::Sub(score, own);
-      score = hn::MulAdd(hn::Set(tag, row.gate), previous, own);
-      if (rows.undone != nullptr) {
-        lanes.Store(previous, rows.undone + i);
-      }
-    } else if (rows.undone != nullptr) {
-      lanes.Store(hn::Sub(score, lanes.Load(rows.own + i)), rows.undone + i);
-    }
+    FloatVector previous;
+    const FloatVector score = Logit<kGated>(i, lanes, row, rows, &previous);
     const FloatVector p = hn::Mul(
         Exp2(AtMostZero(hn::Mul(hn::Set(tag, row.factor),
                                 hn::Sub(score, hn::Set(tag, row.highest))))),
