@@ -1,7 +1,7 @@
 // Stacks of encoder layers: inference, and whole training steps with dropout,
 // loss, backward pass and update of the weights.
 //
-//   Encoder/<base|large>/<inference|training>/residual:<off|sum|mean>/
+//   Encoder/<base|large>/<inference|training>/residual:<off|sum|mean|gate>/
 //     <reverse|recompute|store>/<fp32|bf16>[/blocked]/layers:N/long:L/global:G/
 //     threads:T
 //
@@ -160,7 +160,7 @@ void RegisterAll() {
     // All layers of base; as many of large as take about as long.
     const int64_t layers = std::string(size) == "base" ? 12 : 6;
     for (const bool training : {false, true}) {
-      for (const char* residual : {"off", "sum", "mean"}) {
+      for (const char* residual : {"off", "sum", "mean", "gate"}) {
         for (const char* storage : {"reverse", "recompute", "store"}) {
           const bool differs = training && std::string(residual) == "sum";
           if (std::string(storage) != "reverse" && !differs) {

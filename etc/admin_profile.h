@@ -15,9 +15,10 @@ namespace etc {
 //     r = sqrt(Var(omega x) + Var(D(f(x))))
 //     y = LN(omega x + D(f(x)))        the input of the next block
 //
-// where Var is over all elements of all tokens but padding, without Bessel's
-// correction. Each stream has its own r. In front of a feed-forward block that
-// both share, r^2 becomes the mean of the two over all tokens.
+// where Var is over all elements of all tokens but padding, which sees nothing,
+// without Bessel's correction. Each stream has its own r. In front of a
+// feed-forward block that both share, r^2 becomes the mean of the two over all
+// tokens.
 //
 // For a model with random weights in training mode, where D is dropout with
 // random numbers from LibTorch's generator; in evaluation mode D drops nothing.

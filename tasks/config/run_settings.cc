@@ -118,10 +118,20 @@ std::string Text(const Json& setting, const Json& other) {
   return absl::StrCat(setting.size(), setting.size() == 1 ? " file" : " files");
 }
 
-// The value that runs of versions without the field had; discarded for fields
-// that have always been there.
-Json ValueBeforeField(const std::string& field) {
+// The settings by their whole names.
+using FlatSettings = std::map<std::string, Json>;
+
+// The value that a run of a version without the field had, by the settings that
+// it noted; discarded for fields that have always been there.
+Json ValueBeforeField(const std::string& field, const FlatSettings& noted) {
   const EtcConfig model;
+  if (field == "model.sublayer") {
+    const auto order = noted.find("model.use_pre_activation_order");
+    return order == noted.end() ? Json(Json::value_t::discarded)
+                                : Json(SublayerName(order->second == true
+                                                        ? Sublayer::kPreNorm
+                                                        : Sublayer::kPostNorm));
+  }
   if (field == "model.residual_gate_init") {
     return model.residual_gate_init;
   }
@@ -134,9 +144,8 @@ Json ValueBeforeField(const std::string& field) {
   return Json(Json::value_t::discarded);
 }
 
-// The settings by their whole names.
-std::map<std::string, Json> Flat(const Json& settings) {
-  std::map<std::string, Json> flat;
+FlatSettings Flat(const Json& settings) {
+  FlatSettings flat;
   for (const auto& [name, value] : settings.items()) {
     if (!value.is_object()) {
       flat[name] = value;
@@ -222,18 +231,17 @@ Json SettingsWithFilesOf(const FinetuneConfig& config, int64_t seed,
 absl::StatusOr<std::vector<SettingChange>> CheckSameSettings(
     const Json& then, const Json& now,
     const std::vector<std::string>& allowed) {
-  const std::map<std::string, Json> flat_then = Flat(then);
-  const std::map<std::string, Json> flat_now = Flat(now);
+  const FlatSettings flat_then = Flat(then);
+  const FlatSettings flat_now = Flat(now);
   std::set<std::string> fields;
   for (const auto* flat : {&flat_then, &flat_now}) {
     for (const auto& [field, value] : *flat) {
       fields.insert(field);
     }
   }
-  const auto get = [](const std::map<std::string, Json>& flat,
-                      const std::string& field) {
+  const auto get = [](const FlatSettings& flat, const std::string& field) {
     const auto found = flat.find(field);
-    return found == flat.end() ? ValueBeforeField(field)
+    return found == flat.end() ? ValueBeforeField(field, flat)
                                : ReadFilesOf(field, found->second);
   };
   std::vector<SettingChange> changes;

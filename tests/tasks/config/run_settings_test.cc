@@ -158,6 +158,19 @@ TEST(RunSettingsTest, TakesFieldsThatWereNotThereForTheirDefaults) {
       CheckSameSettings(then, Settings(config), {}).status().ToString(),
       HasSubstr("another model.residual_decay: it began with 0.9, now it is "
                 "0.75"));
+
+  for (const bool pre : {false, true}) {
+    config = Config();
+    config.model.sublayer = pre ? "pre_norm" : "post_norm";
+    then = Settings(config);
+    then["model"].erase("sublayer");
+    EXPECT_THAT(*CheckSameSettings(then, Settings(config), {}), IsEmpty());
+    config.model.sublayer = "rezero";
+    EXPECT_THAT(
+        CheckSameSettings(then, Settings(config), {}).status().ToString(),
+        HasSubstr(pre ? "model.sublayer: it began with \"pre_norm\""
+                      : "model.sublayer: it began with \"post_norm\""));
+  }
 }
 
 // Without the files, which take long to read.
