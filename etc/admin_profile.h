@@ -7,7 +7,7 @@ namespace etc {
 
 // Sets the omegas of a model with sublayer "admin", one number in all elements
 // of each, by one forward pass over a batch that it is to be trained on (Liu et
-// al. 2020; https://arxiv.org/abs/2004.08249, section 4):
+// al. 2020, section 4):
 //
 //   r = 1
 //   for each block f, from the bottom to the top, with input x:
