@@ -37,7 +37,7 @@ struct DotProductAttentionInput {
   ResidualKeyScores previous;
   // [N], of kGate: needed where there are previous scores.
   torch::Tensor gate;
-  // Of kDecay: beta (SparseAttentionInput).
+  // beta of kDecay (SparseAttentionInput).
   double decay = kDefaultResidualDecay;
   ScoreStorage storage = ScoreStorage::kStore;
   // Probability of dropping an attention weight, in [0, 1); 0 outside of

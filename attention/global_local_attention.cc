@@ -146,7 +146,7 @@ GlobalLocalAttentionImpl::GlobalLocalAttentionImpl(
     RegisterGates();
   }
   if (!options_.has_long_tokens) {
-    // What Inspect and Measure find for a side without queries.
+    // Inspect and Measure look at a side without queries, too.
     long_.relative = global_.relative;
     long_.gates = global_.gates;
   }

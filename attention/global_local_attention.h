@@ -88,7 +88,7 @@ struct CarriedScores {
   ResidualAttention mode = ResidualAttention::kOff;
   ResidualScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
-  // Of kDecay: beta.
+  // beta of kDecay.
   double decay = kDefaultResidualDecay;
 };
 

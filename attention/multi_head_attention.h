@@ -47,7 +47,7 @@ struct CarriedKeyScores {
   ResidualAttention mode = ResidualAttention::kOff;
   ResidualKeyScores previous;
   ScoreStorage storage = ScoreStorage::kStore;
-  // Of kDecay: beta.
+  // beta of kDecay.
   double decay = kDefaultResidualDecay;
 };
 

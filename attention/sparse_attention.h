@@ -39,9 +39,9 @@ struct SparseAttentionInput {
   // Scores of the layer below, with the number of layers in them; undefined:
   // zeros, of none.
   ResidualPair previous;
-  // Of kGate: needed where there are previous scores, else not read.
+  // Gates of kGate: needed where there are previous scores, else not read.
   ResidualGates gates;
-  // Of kDecay: beta, above 0 and below 1, with beta^-previous.layers below
+  // beta of kDecay, above 0 and below 1, with beta^-previous.layers below
   // kLargestDecayFactor.
   double decay = kDefaultResidualDecay;
   ScoreStorage storage = ScoreStorage::kStore;

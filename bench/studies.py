@@ -103,7 +103,7 @@ QUICK_SIZES = {
     "hops": {"hops": (1, 2), "updates": 20},
 }
 GLUE_FOLDERS = {"rte": "RTE", "mrpc": "MRPC", "stsb": "STS-B", "sst2": "SST-2"}
-# Of two metrics the one that a constant answer does not raise.
+# The one of two metrics that a constant answer does not raise.
 GLUE_METRICS = {"rte": "accuracy", "mrpc": "accuracy", "stsb": "spearman",
                 "sst2": "accuracy"}
 MODES = ("off", "sum", "mean", "gate")
@@ -291,7 +291,7 @@ class Panel:
 class Study:
     runs: object  # (sizes, inputs, seeds) -> Run, ...
     needs: tuple  # inputs: "text", "bert", "hops"
-    # Of all results: Measure, ...; of the first the table has each seed.
+    # Columns of all results: Measure, ...; of the first the table has each seed.
     measures: object
     panels: object  # of all results: Panel, ...
     # The setting whose values are compared, in pairs.
@@ -815,7 +815,7 @@ def read_run(folder, target):
             for line in lines if "loss" in line),
         "evaluations": [{"step": line["step"], **line["evaluation"]}
                         for line in lines if "evaluation" in line],
-        # Of train.watch_scores.
+        # Statistics of train.watch_scores.
         "scores": [{"step": line["step"], **line["scores"]}
                    for line in lines if "scores" in line],
         "gates": [{"step": line["step"], "mean": line["gate_mean"],
@@ -1005,7 +1005,7 @@ def report(name, results, out):
 
 # --- Pictures ----------------------------------------------------------------
 
-# Of light pages, and what takes their place on dark ones.
+# Colours of light pages, and those that replace them on dark ones.
 COLOURS = {"#0969da": "#4493f8", "#bc4c00": "#db6d28", "#1a7f37": "#3fb950",
            "#8250df": "#ab7df8", "#cf222e": "#f85149", "#9a6700": "#d29922"}
 INK = {"#1f2328": "#f0f6fc", "#59636e": "#9198a1", "#d1d9e0": "#3d444d"}

@@ -75,10 +75,10 @@ struct EtcConfig {
   std::string sublayer = "post_norm";
   // "off", "sum", "mean", "decay" or "gate" (residual_attention.h).
   std::string residual_attention = "off";
-  // Of "gate": the value that gates begin with, where no weights give another:
+  // Value that the gates of "gate" begin with, where no weights give another:
   // 0 computes what "off" does, 1 what "sum" does.
   double residual_gate_init = 0.0;
-  // Of "decay": beta, in (0, 1), with beta^-(num_hidden_layers - 1) below
+  // beta of "decay", in (0, 1), with beta^-(num_hidden_layers - 1) below
   // kLargestDecayFactor.
   double residual_decay = kDefaultResidualDecay;
   // Added to the variance by LayerNorms; RoBERTa's is 1e-5.

@@ -23,6 +23,15 @@ void PoolVariances(AdminProfile* profile) {
   profile->globals.variance = pooled;
 }
 
+// The scores that a layer takes from the state below it.
+CarriedScores ScoresFor(const EncoderState& state,
+                        const ResidualOptions& residual) {
+  return {.mode = residual.mode,
+          .previous = state.scores,
+          .storage = residual.storage,
+          .decay = residual.decay};
+}
+
 Sublayer SublayerOf(const EtcConfig& config) {
   const std::optional<Sublayer> sublayer = SublayerFromName(config.sublayer);
   TORCH_CHECK(sublayer.has_value(), "there is no sublayer \"", config.sublayer,
@@ -160,11 +169,7 @@ AttentionView EtcEncoderLayerImpl::Inspect(const EncoderState& state,
   const torch::NoGradGuard no_grad;
   return attention_->Inspect(long_connection_.Begin(state.long_states),
                              global_connection_.Begin(state.global_states),
-                             attention,
-                             {.mode = residual.mode,
-                              .previous = state.scores,
-                              .decay = residual.decay},
-                             which);
+                             attention, ScoresFor(state, residual), which);
 }
 
 LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
@@ -174,11 +179,7 @@ LayerStatistics EtcEncoderLayerImpl::Measure(const EncoderState& state,
   const torch::NoGradGuard no_grad;
   return attention_->Measure(long_connection_.Begin(state.long_states),
                              global_connection_.Begin(state.global_states),
-                             attention,
-                             {.mode = residual.mode,
-                              .previous = state.scores,
-                              .decay = residual.decay},
-                             rows);
+                             attention, ScoresFor(state, residual), rows);
 }
 
 EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
@@ -186,14 +187,10 @@ EncoderState EtcEncoderLayerImpl::forward(const EncoderState& state,
                                           const ResidualOptions& residual,
                                           const OutputRows& rows,
                                           AdminProfile* profile) {
-  const GlobalLocalAttentionOutput change = attention_->forward(
-      long_connection_.Begin(state.long_states),
-      global_connection_.Begin(state.global_states), attention,
-      {.mode = residual.mode,
-       .previous = state.scores,
-       .storage = residual.storage,
-       .decay = residual.decay},
-      rows);
+  const GlobalLocalAttentionOutput change =
+      attention_->forward(long_connection_.Begin(state.long_states),
+                          global_connection_.Begin(state.global_states),
+                          attention, ScoresFor(state, residual), rows);
   const double dropout = is_training() ? options_.hidden_dropout : 0.0;
   ProfiledStream* const of_long = profile ? &profile->longs : nullptr;
   ProfiledStream* const of_global = profile ? &profile->globals : nullptr;

@@ -24,8 +24,8 @@ struct ParameterCounts {
   int64_t feed_forward = 0;
   // 2 H for each LayerNorm of the layers and behind them.
   int64_t layer_norm = 0;
-  // Of residual attention "gate": one a head for each of the four blocks of
-  // attention (BERT: the one block) of every layer but the first.
+  // Gates of residual attention "gate": one a head for each of the four blocks
+  // of attention (BERT: the one block) of every layer but the first.
   int64_t gates = 0;
   // 1 for each alpha of sublayer "rezero", H for each omega of "admin".
   int64_t residual_scale = 0;

@@ -31,7 +31,7 @@ struct RunPlan {
   // Updates between statistics of scores (TrainStep::Options); 0: none.
   int64_t watch_scores = 0;
   OptimizerConfig optimizer;
-  // Of MakeOptimizer.
+  // Argument of MakeOptimizer.
   double gate_learning_rate_factor = 1.0;
   // Shards the optimizer's state: see OptimizerShards.
   bool shard_optimizer = false;

@@ -43,7 +43,7 @@ struct TrainStepResult {
   // each taken as one vector.
   double update_norm = 0;
   double weight_norm = 0;
-  // Of the gates after it (IsGate); absent without gates.
+  // Gates after the update (IsGate); absent without gates.
   std::optional<GateNumbers> gates;
   int64_t examples = 0;
   int64_t tokens = 0;  // long and global, without padding
@@ -211,7 +211,7 @@ class TrainStep {
 
   TrainableModel* const model_;
   const NamedTensors parameters_;
-  // Those of the parameters that are gates.
+  // Parameters that are gates.
   std::vector<torch::Tensor> gates_;
   const torch::Device device_;
   int64_t num_parameters_ = 0;  // elements

@@ -59,7 +59,7 @@ DenseAttentionOutput DenseAttention(const DenseAttentionInput& input);
 // sqrt(d), without factor and `previous`: [B, N, queries, keys]. Reads no
 // values.
 torch::Tensor DenseScores(const DenseAttentionInput& input);
-// What follows from them.
+// Sums and logits of a layer.
 struct DenseLogits {
   torch::Tensor scores;  // to carry to the layer above
   torch::Tensor logits;  // not masked

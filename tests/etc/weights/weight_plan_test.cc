@@ -398,7 +398,7 @@ TEST(WeightPlanTest, LeavesOutLayerNormsForReZero) {
         PlanOrDie(Source(config, NameStyle::kRealEtc, ""), target);
     EXPECT_EQ(plan.NumFresh(), 2 * 3);
     EXPECT_EQ(StepOf(plan, "layers.0.long_attention_alpha").source, "");
-    // Those of the embeddings stay.
+    // LayerNorms of the embeddings stay.
     EXPECT_EQ(StepOf(plan, "embedding.long_norm.weight").source,
               "embedding.long_norm.weight");
     EXPECT_THAT(plan.dropped,

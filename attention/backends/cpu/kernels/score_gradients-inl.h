@@ -44,8 +44,8 @@ struct RowGradient {
 //   gradient = inner + carried_gradient
 //   previous_gradient = gradient
 //
-// Of a gated row, with previous = score - own, p has own + gate * previous for
-// its score, and
+// A gated row differs: with previous = score - own, p has own + gate * previous
+// for its score, and
 //
 //   previous_gradient = gate * inner + carried_gradient
 //   gate gradient    += inner * previous
