@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Studies of residual scores, each within 90 minutes on two cores.
+"""Studies of residual scores, each within an hour on two cores.
 
   bash bench/studies.sh depth [--data DIR]         loss at 6 to 36 layers
   bash bench/studies.sh robustness [--data DIR]    learning rates and dropout
@@ -84,14 +84,14 @@ class Run:
 
 # --- The studies -------------------------------------------------------------
 
-# Sizes for 90 minutes on two cores, and those of --quick.
+# Sizes for an hour on two cores, and those of --quick.
 SIZES = {
-    "depth": {"layers": (6, 12, 24, 36), "updates": 600},
+    "depth": {"layers": (6, 12, 24, 36), "updates": 400},
     "robustness": {"rates": (1e-4, 3e-4, 1e-3, 3e-3), "dropouts": (0.0, 0.1),
-                   "layers": 12, "updates": 1200},
-    "half": {"layers": 12, "updates": 8000},
+                   "layers": 12, "updates": 800},
+    "half": {"layers": 12, "updates": 4000},
     "switch": {"updates": {"rte": 130, "mrpc": 180, "stsb": 260, "sst2": 500},
-               "batch": 32},
+               "batch": 16},
     "hops": {"hops": (1, 2, 3, 4), "updates": 1000},
 }
 QUICK_SIZES = {

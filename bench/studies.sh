@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a study of residual scores, or goes on with it: depth, switch, robustness,
-# half or hops, each within 90 minutes on two cores.
+# half or hops, each within an hour on two cores.
 #
 #   bash bench/studies.sh depth
 #   bash bench/studies.sh --help
