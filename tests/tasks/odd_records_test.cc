@@ -12,7 +12,7 @@
 //   * random logits, many of them equal, up to 1e30. NaN and infinity are out
 //     of scope: they are an error before anything is decoded.
 //
-// The seeds are fixed. 1000 rounds of up to three records for each task and
+// The seeds are fixed. 500 rounds of up to three records for each task and
 // tokenizer; at least one round in five must come through to a prediction.
 
 #include "tests/tasks/odd_records.h"
@@ -49,7 +49,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kRounds = 1000;
+constexpr int kRounds = 500;
 constexpr int64_t kHidden = 8;
 
 std::vector<std::string> Letters() {

@@ -137,7 +137,7 @@ TEST(HotpotqaReaderTest, SurvivesDamagedFiles) {
   const WordTokenizer tokenizer = HotpotqaSpecTokenizer();
   Mutator mutator(20240607);
   int parsed = 0;
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < 6000; ++round) {
     const std::string text =
         mutator.Mutate(seed, {"{", "}", "[", "]", "\"", ",", ":", "\\", "\\u0",
                               "\n", "\xc3", "\x80", "\xff", "null", "1e9"});
@@ -172,8 +172,8 @@ TEST(HotpotqaReaderTest, SurvivesDamagedFiles) {
     }
   }
   // Many mutants hurt one text or one record only.
-  EXPECT_GT(parsed, 5000);
-  EXPECT_LT(parsed, 39000);
+  EXPECT_GT(parsed, 1500);
+  EXPECT_LT(parsed, 11700);
 }
 
 TEST(HotpotqaReaderTest, ReadsArraysWithByteOrderMarkAndCrlf) {

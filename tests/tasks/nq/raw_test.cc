@@ -366,7 +366,7 @@ std::string DamagedLine(int round, Mutator* mutator) {
 TEST(NqReaderTest, SurvivesDamagedFiles) {
   Mutator mutator(20240601);
   int parsed = 0;
-  constexpr int kRounds = 30000;
+  constexpr int kRounds = 6000;
   for (int round = 0; round < kRounds; ++round) {
     const std::string text = DamagedLine(round, &mutator);
     RecordScanner scanner("mutant");

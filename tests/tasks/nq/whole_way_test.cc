@@ -1,5 +1,5 @@
 // Records from their text to a prediction file and its score, without a model:
-// 24,000 damaged ones, by both rules and all methods, and one of the largest
+// 5,000 damaged ones, by both rules and all methods, and one of the largest
 // size that the data are reported to have (doc/nq.md 1.1).
 
 #include <cstdint>
@@ -95,7 +95,7 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
   Mutator mutator(20241121);
   std::mt19937 random(3);
   int parsed = 0;
-  for (int round = 0; round < 24000; ++round) {
+  for (int round = 0; round < 5000; ++round) {
     const auto record =
         Nq().ParseRecord(DamagedRecord(round, &mutator), "mutant");
     if (!record.ok()) {
@@ -141,8 +141,8 @@ TEST(NqWholeWayTest, SurvivesDamagedRecords) {
           << name << " " << value;
     }
   }
-  EXPECT_GT(parsed, 5000);
-  EXPECT_LT(parsed, 23000);
+  EXPECT_GT(parsed, 1000);
+  EXPECT_LT(parsed, 4800);
 }
 
 // 300 paragraphs of nested lists, 156,551 pieces.

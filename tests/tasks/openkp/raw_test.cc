@@ -209,13 +209,13 @@ std::string DamagedLine(int round, Mutator* mutator) {
   return round % 3 == 2 ? mutator->Mutate(line, *dictionary) : line;
 }
 
-// 30,000 damaged lines. A readable one goes all the way to a prediction and its
+// 6,000 damaged lines. A readable one goes all the way to a prediction and its
 // score, by both rules and with both kinds of global tokens.
 TEST(OpenkpReaderTest, SurvivesDamagedFiles) {
   const auto tokenizer = OpenkpSpecTokenizer();
   Mutator mutator(20240524);
   int parsed = 0;
-  for (int round = 0; round < 30000; ++round) {
+  for (int round = 0; round < 6000; ++round) {
     const std::string text = DamagedLine(round, &mutator);
     RecordScanner scanner("mutant");
     (void)(scanner.Scan(text).ok() && scanner.Finish().ok());
@@ -247,8 +247,8 @@ TEST(OpenkpReaderTest, SurvivesDamagedFiles) {
     }
     openkp.Describe(example);
   }
-  EXPECT_GT(parsed, 8000);
-  EXPECT_LT(parsed, 29000);
+  EXPECT_GT(parsed, 1600);
+  EXPECT_LT(parsed, 5800);
 }
 
 TEST(OpenkpReaderTest, ReadsEveryRealRecord) {
