@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks that each file of a library, a program, a benchmark and an example
-# compiles by itself, with all warnings as errors. Builds compile many files as
-# one, where a file may use what another one includes.
+# Checks that each file of a library and of a program compiles by itself, with all
+# warnings as errors. Builds compile many files as one, where a file may use what
+# another one includes; not those of benchmarks and examples.
 #
 #   bash tests/alone.sh [FILE_PATTERN]     # an extended regular expression
 #
@@ -15,7 +15,7 @@ build=build/alone
 jobs=${ETC_JOBS:-$(nproc)}
 cmake -G Ninja -S . -B "$build" --log-level=WARNING >/dev/null \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
-  -DETC_BUILD_TESTS=OFF -DETC_BUILD_BENCHMARKS=ON -DCMAKE_UNITY_BUILD=OFF \
+  -DETC_BUILD_TESTS=OFF -DETC_BUILD_EXAMPLES=OFF -DCMAKE_UNITY_BUILD=OFF \
   -DETC_WARNINGS_AS_ERRORS=ON
 cmake --build "$build" -j "$jobs" --target etc_core_pch etc_torch_pch >/dev/null
 

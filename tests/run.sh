@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # Installs the dependencies, builds everything and runs tests:
 #
-#   bash tests/run.sh [PRESET [-L LABEL] [CMAKE_OPTION...]]
+#   bash tests/run.sh [PRESET [-L LABEL | -LE LABEL] [CMAKE_OPTION...]]
 #
 # PRESET is release (default), debug, asan, tsan or libtorch2. Tests with the
-# label `slow` are left out; `-L slow` runs them and no others:
+# labels `slow` and `release-check` are left out: `-L LABEL` runs those of one
+# label and no others, `-LE LABEL` all but those. `release-check` are the tests of
+# some minutes that .ci/run runs, and a first look can do without: the commands
+# of all pages, the package in a project of its own, a hundred kills of a run.
 #
+#   bash tests/run.sh release -L release-check
 #   bash tests/run.sh release -L slow
 #
 # Ends with a line "N passed, N failed" and exits with 0 only if everything was
@@ -20,9 +24,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${1:-release}
 shift || true
 run_tests=(ctest --preset "$preset")
-if [[ ${1:-} == -L ]]; then
+if [[ ${1:-} == -L || ${1:-} == -LE ]]; then
   run_tests=(ctest --test-dir "build/$preset" --output-on-failure
-    -L "${2:?LABEL is missing}")
+    "$1" "${2:?LABEL is missing}")
   shift 2
 fi
 jobs=${ETC_JOBS:-$(nproc)}
