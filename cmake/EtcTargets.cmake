@@ -40,6 +40,12 @@ if(ETC_SANITIZE)
   target_link_options(etc_build_options INTERFACE -fsanitize=${ETC_SANITIZE})
   target_compile_options(etc_sanitizers INTERFACE
     -fsanitize=${ETC_SANITIZE} -fno-sanitize-recover=all)
+  if(ETC_SANITIZE MATCHES "undefined")
+    # Checks of each access that the address sanitizer makes as well, for a sixth
+    # of the time to compile. Those of alignment stay.
+    target_compile_options(etc_sanitizers INTERFACE
+      -fno-sanitize=null,object-size,pointer-overflow,vptr)
+  endif()
   string(REGEX REPLACE ",?undefined" "" test_sanitizers "${ETC_SANITIZE}")
   if(test_sanitizers)
     target_compile_options(etc_test_sanitizers INTERFACE
@@ -88,7 +94,8 @@ etc_precompiled_header(etc_core_pch "etc_sanitizers;${etc_common_deps}"
 # Tests: what nearly all of them include, and no optimisation, which together
 # more than halve the time to build them. What they test is optimised.
 set(etc_test_options -O0)
-set(etc_test_headers <gmock/gmock.h> <gtest/gtest.h> ${etc_common_headers})
+set(etc_test_headers <gmock/gmock.h> <gtest/gtest.h> ${etc_common_headers}
+  "${PROJECT_SOURCE_DIR}/tests/support/json_instance.h")
 if(ETC_BUILD_TESTS)
   set(deps etc_test_sanitizers GTest::gmock ${etc_common_deps})
   etc_precompiled_header(etc_test_pch "${deps}" ${etc_test_headers})
@@ -96,6 +103,19 @@ if(ETC_BUILD_TESTS)
     ${etc_torch_headers} ${etc_test_headers})
   target_compile_options(etc_test_pch PRIVATE ${etc_test_options})
   target_compile_options(etc_torch_test_pch PRIVATE ${etc_test_options})
+  # Optimised: the linker takes the library's calls of it there too.
+  add_library(etc_test_json STATIC
+    "${PROJECT_SOURCE_DIR}/tests/support/json_instance.cc")
+  set_target_properties(etc_test_json PROPERTIES UNITY_BUILD OFF)
+  target_include_directories(etc_test_json PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(etc_test_json PRIVATE
+    etc_build_options etc_test_sanitizers nlohmann_json::nlohmann_json)
+  add_library(etc_test_main STATIC
+    "${PROJECT_SOURCE_DIR}/tests/support/test_main.cc")
+  set_target_properties(etc_test_main PROPERTIES UNITY_BUILD OFF)
+  target_link_libraries(etc_test_main
+    PUBLIC GTest::gmock PRIVATE etc_build_options etc_test_sanitizers)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
 endif()
 
 # Settings that libraries and programs have in common.
@@ -157,9 +177,9 @@ function(etc_add_library name torch sources deps)
   endif()
   set(options)
   if(ETC_SANITIZE MATCHES undefined)
-    # Checks of each access, which the address sanitizer makes as well, cost
-    # templates for many instruction sets minutes to compile.
-    set(options "-fno-sanitize=null,alignment,object-size,pointer-overflow,vptr")
+    # Checks of each access's alignment cost templates for many instruction sets
+    # minutes to compile.
+    set(options "-fno-sanitize=alignment")
   endif()
   etc_compile_each_target_apart("${sources}" "${options}")
   set_property(GLOBAL APPEND PROPERTY ETC_LIBRARIES ${target})
@@ -210,13 +230,16 @@ function(etc_program)
   etc_set_up_target(${arg_NAME} ${arg_TORCH})
 endfunction()
 
-# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [COMMANDS]
-#          [SLOW | SLOW_CASES <filter>] [DEPS <target>...]
+# etc_test(<file> [TORCH] [THREADS] [PROGRAM] [COMMANDS] [OWN_PROGRAM]
+#          [SLOW | SLOW_CASES <filter>] [RELEASE_CHECK] [DEPS <target>...]
 #          [ENVIRONMENT <n=v>...])
 #
-# One program and one CTest entry for one test file, linked with the layer that
-# it lies in: tests/attention/... with RealETC::attention if it says TORCH, else
-# with RealETC::attention_core, so that it starts and compiles fast.
+# One CTest entry, a process of its own, for one test file, linked with the layer
+# that it lies in: tests/attention/... with RealETC::attention if it says TORCH,
+# else with RealETC::attention_core, so that it starts and compiles fast. Files of
+# a layer that say the same of TORCH, THREADS, PROGRAM and COMMANDS are built as
+# one program (ETC_UNITY_TESTS), of which each entry runs its own file's cases;
+# OWN_PROGRAM or DEPS: this file is a program.
 # THREADS: the test runs code of ours on several threads, so the preset `tsan`
 # builds and runs it (target `threaded_tests`, label `threads`).
 # PROGRAM: the test starts `realetc`, whose path it finds in ETC_PROGRAM.
@@ -225,43 +248,49 @@ endfunction()
 # SLOW: the test has the label `slow`, which is run when it is asked for
 # (`bash tests/run.sh release -L slow`). SLOW_CASES: only the cases that this
 # GoogleTest filter matches do, as an entry <name>_slow; the others stay.
+# RELEASE_CHECK: the test has the label `release-check`: .ci/run runs it, and
+# tests/run.sh when it is asked for.
 # Builds with sanitizers leave out the tests in ETC_UNSANITIZED_TESTS
 # (tests/CMakeLists.txt), and all that is slow.
 function(etc_test source)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "TORCH;THREADS;PROGRAM;COMMANDS;SLOW" "SLOW_CASES" "DEPS;ENVIRONMENT")
+    "TORCH;THREADS;PROGRAM;COMMANDS;OWN_PROGRAM;SLOW;RELEASE_CHECK" "SLOW_CASES"
+    "DEPS;ENVIRONMENT")
   etc_test_path("${source}" path name)
   set_property(GLOBAL APPEND PROPERTY ETC_REGISTERED_TESTS "${path}")
   if(ETC_SANITIZE AND (arg_SLOW OR name IN_LIST ETC_UNSANITIZED_TESTS))
     return()
   endif()
-  string(REPLACE "/" "_" target "${name}")
-  etc_add_test_program(${target} "${path}" "${arg_TORCH}" "${source}"
-    "${arg_DEPS}")
-  if(arg_PROGRAM)
-    target_compile_definitions(${target} PRIVATE
-      ETC_PROGRAM="$<TARGET_FILE:realetc>")
-    add_dependencies(${target} realetc)
+  set(kind)
+  foreach(word IN ITEMS TORCH THREADS PROGRAM COMMANDS)
+    if(arg_${word})
+      list(APPEND kind ${word})
+    endif()
+  endforeach()
+  if(ETC_UNITY_TESTS AND NOT arg_OWN_PROGRAM AND NOT arg_DEPS)
+    etc_join_test_program(${name} "${kind}" "${source}" target arguments)
+  else()
+    string(REPLACE "/" "_" target "${name}")
+    etc_add_test_program(${target} "${path}" "${kind}" "${source}" "${arg_DEPS}")
+    set(arguments)
   endif()
-  if(arg_COMMANDS)
-    target_link_libraries(${target} PRIVATE etc_run_realetc_child)
-  elseif(arg_PROGRAM)
-    target_link_libraries(${target} PRIVATE etc_run_realetc_program)
-  endif()
+  set_property(GLOBAL PROPERTY ETC_TEST_COMMAND_${name} ${target} ${arguments})
   if(arg_SLOW_CASES)
-    etc_add_test(${name} ${target} "${arg_ENVIRONMENT}"
-      "--gtest_filter=-${arg_SLOW_CASES}")
+    etc_add_test(${name} "${arg_ENVIRONMENT}"
+      ${target} ${arguments} "--gtest_filter=-${arg_SLOW_CASES}")
     if(NOT ETC_SANITIZE)
-      etc_add_test(${name}_slow ${target} "${arg_ENVIRONMENT}"
-        "--gtest_filter=${arg_SLOW_CASES}")
+      etc_add_test(${name}_slow "${arg_ENVIRONMENT}"
+        ${target} ${arguments} "--gtest_filter=${arg_SLOW_CASES}")
       set_tests_properties(${name}_slow PROPERTIES LABELS slow
         FAIL_REGULAR_EXPRESSION "Running 0 tests")
     endif()
   else()
-    etc_add_test(${name} ${target} "${arg_ENVIRONMENT}")
+    etc_add_test(${name} "${arg_ENVIRONMENT}" ${target} ${arguments})
   endif()
   if(arg_SLOW)
     set_tests_properties(${name} PROPERTIES LABELS slow)
+  elseif(arg_RELEASE_CHECK)
+    set_tests_properties(${name} PROPERTIES LABELS release-check)
   endif()
   if(arg_THREADS)
     etc_add_threaded_test(${name} ${target})
@@ -270,11 +299,10 @@ endfunction()
 
 # etc_tests(<name> [TORCH] [THREADS] <file>... [APART <file>...])
 #
-# Files of one directory, as one program and one CTest entry: tests that need
-# neither an environment, a process nor a program of their own. GoogleTest prints
-# "[ RUN ]" and the case before it runs, so that a crash says where it was.
-# They are compiled as one file too (ETC_UNITY_TESTS), but for those APART, whose
-# names clash with names of others.
+# Files of one directory, as one CTest entry: tests that need neither an
+# environment, a process nor a program of their own. GoogleTest prints "[ RUN ]"
+# and the case before it runs, so that a crash says where it was. Those APART are
+# files as the others are: names that clash do no harm (tests/join_files.py).
 function(etc_tests program)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;THREADS" "" "APART")
   set(sources)
@@ -289,17 +317,103 @@ function(etc_tests program)
     return()
   endif()
   etc_test_path("${program}" path name)
-  string(REPLACE "/" "_" target "${name}")
-  etc_add_test_program(${target} "${path}" "${arg_TORCH}" "${sources}" "")
-  set_target_properties(${target} PROPERTIES
-    UNITY_BUILD "${ETC_UNITY_TESTS}" UNITY_BUILD_BATCH_SIZE 6)
-  set_source_files_properties(${arg_APART} PROPERTIES
-    SKIP_UNITY_BUILD_INCLUSION ON)
-  etc_compile_each_target_apart("${sources}" "")
-  etc_add_test(${name} ${target} "")
+  set(kind)
+  foreach(word IN ITEMS TORCH THREADS)
+    if(arg_${word})
+      list(APPEND kind ${word})
+    endif()
+  endforeach()
+  if(ETC_UNITY_TESTS)
+    etc_join_test_program(${name} "${kind}" "${sources}" target arguments)
+  else()
+    string(REPLACE "/" "_" target "${name}")
+    etc_add_test_program(${target} "${path}" "${kind}" "${sources}" "")
+    set(arguments)
+  endif()
+  etc_add_test(${name} "" ${target} ${arguments})
   if(arg_THREADS)
     etc_add_threaded_test(${name} ${target})
   endif()
+endfunction()
+
+# Adds the files of the CTest entry `name` to the layer's program of their kind,
+# which is declared when all of them are known: at the end of the layer's
+# directory. Sets the variables to the program and to the arguments by which it
+# runs these files' cases alone. The target that a build of the entry alone would
+# have builds that program.
+function(etc_join_test_program name kind sources target_variable
+    arguments_variable)
+  string(REGEX REPLACE "/.*" "" layer "${name}")
+  set(directory "${PROJECT_SOURCE_DIR}/tests/${layer}")
+  list(JOIN kind _ words)
+  string(TOLOWER "${layer}_joined_${words}" target)
+  string(REGEX REPLACE "_$" "" target "${target}")
+  get_property(before DIRECTORY "${directory}" PROPERTY ETC_FILES_OF_${target})
+  if(NOT before)
+    cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY [[${directory}]]
+      CALL etc_add_joined_program ${target} ${layer} [[${kind}]])")
+  endif()
+  set(arguments)
+  foreach(source IN LISTS sources)
+    set_property(DIRECTORY "${directory}" APPEND PROPERTY
+      ETC_FILES_OF_${target} "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+    etc_test_path("${source}" path unused)
+    list(APPEND arguments "--only=${path}")
+  endforeach()
+  string(REPLACE "/" "_" own_target "${name}")
+  add_custom_target(${own_target})
+  add_dependencies(${own_target} ${target})
+  set(${target_variable} ${target} PARENT_SCOPE)
+  set(${arguments_variable} "${arguments}" PARENT_SCOPE)
+endfunction()
+
+function(etc_add_joined_program target layer kind)
+  get_directory_property(sources ETC_FILES_OF_${target})
+  etc_add_test_program(${target} ${layer}/joined "${kind}" "${sources}" "")
+endfunction()
+
+# The sources of a test program, of which most are joined to some few
+# (tests/join_files.py), if ETC_UNITY_TESTS says so.
+function(etc_join_sources target sources result)
+  list(LENGTH sources number)
+  if(NOT ETC_UNITY_TESTS OR number LESS 2)
+    set(${result} "${sources}" PARENT_SCOPE)
+    return()
+  endif()
+  set(compiled)
+  set(batch)
+  set(batch_bytes 0)
+  set(number 0)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+    file(STRINGS "${path}" each_target REGEX "hwy/foreach_target.h" LIMIT_COUNT 1)
+    if(each_target)
+      list(APPEND compiled "${source}")  # includes itself
+      continue()
+    endif()
+    file(SIZE "${path}" bytes)
+    math(EXPR batch_bytes "${batch_bytes} + ${bytes}")
+    if(batch AND batch_bytes GREATER 150000)
+      etc_join_batch("${target}_${number}" "${batch}" compiled)
+      set(batch)
+      set(batch_bytes ${bytes})
+      math(EXPR number "${number} + 1")
+    endif()
+    list(APPEND batch "${path}")
+  endforeach()
+  if(batch)
+    etc_join_batch("${target}_${number}" "${batch}" compiled)
+  endif()
+  set(${result} "${compiled}" PARENT_SCOPE)
+endfunction()
+
+function(etc_join_batch name paths result)
+  set(joined "${PROJECT_BINARY_DIR}/tests/joined/${name}.cc")
+  set(script "${PROJECT_SOURCE_DIR}/tests/join_files.py")
+  add_custom_command(OUTPUT "${joined}"
+    COMMAND "${Python3_EXECUTABLE}" "${script}" "${joined}" ${paths}
+    DEPENDS "${script}" ${paths} VERBATIM)
+  set(${result} ${${result}} "${joined}" PARENT_SCOPE)
 endfunction()
 
 # etc_test_again(<file> <variant> ENVIRONMENT <n=v>...)
@@ -307,9 +421,9 @@ endfunction()
 function(etc_test_again source variant)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "ENVIRONMENT")
   etc_test_path("${source}" path name)
-  string(REPLACE "/" "_" target "${name}")
-  if(TARGET ${target})
-    etc_add_test(${name}_${variant} ${target} "${arg_ENVIRONMENT}")
+  get_property(command GLOBAL PROPERTY ETC_TEST_COMMAND_${name})
+  if(command)
+    etc_add_test(${name}_${variant} "${arg_ENVIRONMENT}" ${command})
   endif()
 endfunction()
 
@@ -322,13 +436,15 @@ function(etc_test_path source path_variable name_variable)
   set(${name_variable} "${name}" PARENT_SCOPE)
 endfunction()
 
-function(etc_add_test_program target path torch sources deps)
+# A program of test files; `kind` has some of TORCH, PROGRAM and COMMANDS.
+function(etc_add_test_program target path kind sources deps)
   string(REGEX REPLACE "/.*" "" layer "${path}")
   set(header etc_torch_test_pch)
-  if(NOT torch)
+  if(NOT TORCH IN_LIST kind)
     string(APPEND layer "_core")
     set(header etc_test_pch)
   endif()
+  etc_join_sources(${target} "${sources}" sources)
   add_executable(${target} ${sources})
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests"
@@ -337,15 +453,26 @@ function(etc_add_test_program target path torch sources deps)
     ETC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # `deps` first: what stands before the C library's calls has to.
   target_link_libraries(${target} PRIVATE
-    ${deps} RealETC::${layer} GTest::gmock_main)
+    ${deps} etc_test_main etc_test_json RealETC::${layer})
   target_link_libraries(${target} PRIVATE
     etc_build_options etc_test_sanitizers)
   target_compile_options(${target} PRIVATE ${etc_test_options})
   target_precompile_headers(${target} REUSE_FROM ${header})
+  if(PROGRAM IN_LIST kind)
+    target_compile_definitions(${target} PRIVATE
+      ETC_PROGRAM="$<TARGET_FILE:realetc>")
+    add_dependencies(${target} realetc)
+  endif()
+  if(COMMANDS IN_LIST kind)
+    target_link_libraries(${target} PRIVATE etc_run_realetc_child)
+  elseif(PROGRAM IN_LIST kind)
+    target_link_libraries(${target} PRIVATE etc_run_realetc_program)
+  endif()
 endfunction()
 
-function(etc_add_test name target environment)
-  add_test(NAME ${name} COMMAND ${target} ${ARGN})
+# etc_add_test(<name> <environment> <target> <argument>...)
+function(etc_add_test name environment)
+  add_test(NAME ${name} COMMAND ${ARGN})
   # LibTorch keeps what it allocates once for ever, its headers are seen by
   # sanitized and unsanitized code, and its threads are its own.
   list(PREPEND environment
@@ -358,6 +485,11 @@ function(etc_add_test name target environment)
     ENVIRONMENT "${environment}"
     SKIP_REGULAR_EXPRESSION
       "\\[  PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$")
+  list(FIND ETC_LONG_TESTS ${name} place)
+  if(place GREATER_EQUAL 0)
+    math(EXPR cost "500 - ${place}")
+    set_tests_properties(${name} PROPERTIES COST ${cost})
+  endif()
 endfunction()
 
 function(etc_add_threaded_test name target)

@@ -55,7 +55,7 @@ void SetSublayer(const std::string& sublayer, EtcConfig* config) {
 }
 
 // All parameters random, LayerNorms and biases too.
-EtcModel RandomModel(const EtcConfig& config) {
+EtcModel SeededModel(const EtcConfig& config) {
   torch::manual_seed(1);
   EtcModel model(config);
   model->eval();
@@ -216,7 +216,7 @@ TEST_P(BertInputTest, IsBert) {
   config.residual_attention = residual;
   config.hidden_act = activation;
   SetSublayer(sublayer, &config);
-  EtcModel model = RandomModel(config);
+  EtcModel model = SeededModel(config);
   const BertExample example = RandomExample();
   const torch::Tensor expected =
       OfTokens(PlainBert(model).Run(example.ids, example.types, example.mask),
@@ -266,12 +266,12 @@ TEST_P(BertInputTest, HasTheGradientsOfBert) {
             OfTokens(weights, example.mask))
         .sum();
   };
-  const PlainBert plain(RandomModel(config));
+  const PlainBert plain(SeededModel(config));
   loss(plain.Run(example.ids, example.types, example.mask)).backward();
   for (const int64_t period : {0, 2}) {
     config.grad_checkpointing_period = period;
     for (const bool exact : {true, false}) {
-      EtcModel model = RandomModel(config);
+      EtcModel model = SeededModel(config);
       model->train();
       model->set_attention_implementation(
           exact ? AttentionImplementation::kReference
@@ -297,7 +297,7 @@ TEST(BertInputTest, NeedsNoMaskAndNoTypes) {
   for (const char* mode : {"off", "sum"}) {
     EtcConfig config = BertLikeConfig();
     config.residual_attention = mode;
-    EtcModel model = RandomModel(config);
+    EtcModel model = SeededModel(config);
     model->set_attention_implementation(AttentionImplementation::kKernel);
     const BertExample example = RandomExample();
     const torch::NoGradGuard no_grad;
@@ -319,7 +319,7 @@ TEST(BertInputTest, APatternEndsWithTheLastToken) {
 
 // A padding row, and padding before the last token, also as booleans.
 TEST(BertInputTest, TakesAnyMask) {
-  EtcModel model = RandomModel(BertLikeConfig());
+  EtcModel model = SeededModel(BertLikeConfig());
   BertExample example = RandomExample();
   example.mask[0].slice(0, 2, 5).fill_(0);
   example.mask[1].fill_(0);
@@ -373,7 +373,7 @@ TEST_P(PackedBertInputTest, IsEachExampleAlone) {
   const PackedRows rows = RandomPackedRows();
   const torch::Tensor weights = torch::randn({2, 13, kHidden}, torch::kFloat64);
 
-  EtcModel alone = RandomModel(config);
+  EtcModel alone = SeededModel(config);
   alone->to(torch::kFloat64);
   alone->set_attention_implementation(AttentionImplementation::kReference);
   torch::Tensor expected = torch::zeros({2, 13, kHidden}, torch::kFloat64);
@@ -394,7 +394,7 @@ TEST_P(PackedBertInputTest, IsEachExampleAlone) {
   for (const AttentionImplementation implementation :
        {AttentionImplementation::kReference, AttentionImplementation::kBlocked,
         AttentionImplementation::kKernel}) {
-    EtcModel packed = RandomModel(config);
+    EtcModel packed = SeededModel(config);
     packed->set_attention_implementation(implementation);
     const torch::Tensor output =
         packed->forward(PackedBertInput(rows.ids, rows.types, rows.example_ids))
@@ -437,7 +437,7 @@ TEST(BertInputTest, LeavesTheLongStreamOut) {
     EtcConfig config = BertLikeConfig();
     config.has_long_tokens = true;
     SetSublayer(sublayer, &config);
-    EtcModel model = RandomModel(config);
+    EtcModel model = SeededModel(config);
     model->forward(BertInput(RandomExample().ids))
         .global_output.square()
         .sum()
@@ -460,7 +460,7 @@ TEST(BertInputTest, TrainsWithRecomputedLayers) {
   std::vector<torch::Tensor> gradients;
   for (const int64_t period : {0, 2}) {
     config.grad_checkpointing_period = period;
-    EtcModel model = RandomModel(config);
+    EtcModel model = SeededModel(config);
     model->train();
     model->forward(BertInput(RandomExample().ids))
         .global_output.square()

@@ -38,7 +38,7 @@ EtcInput TwoExamples() {
   return input;
 }
 
-EtcModel RandomModel(const EtcConfig& config) {
+EtcModel SeededModel(const EtcConfig& config) {
   torch::manual_seed(1);
   EtcModel model(config);
   model->to(torch::kFloat64);
@@ -97,7 +97,7 @@ void ExpectTheSameEverywhere(const EtcConfig& config, const EtcInput& input,
   for (const ScoreStorage storage :
        {ScoreStorage::kStore, ScoreStorage::kReverse,
         ScoreStorage::kRecompute}) {
-    EtcModel model = RandomModel(config);
+    EtcModel model = SeededModel(config);
     model->set_score_storage(storage);
     for (const AttentionImplementation implementation :
          {AttentionImplementation::kReference,
@@ -172,7 +172,7 @@ TEST(OutputRowsTest, AStreamMayHaveNone) {
 TEST(OutputRowsTest, WhatNoOutputNeedsIsLeftOut) {
   EtcConfig config = ToyConfig();
   config.residual_attention = "sum";
-  EtcModel model = RandomModel(config);
+  EtcModel model = SeededModel(config);
   EtcInput input = TwoExamples();
   input.outputs = {.longs = Rows({}), .globals = Rows({0})};
   const EtcOutput output = model->forward(input);
@@ -202,7 +202,7 @@ TEST(OutputRowsTest, AreThoseOfBert) {
     config.relative_pos_max_distance = 0;
     config.max_absolute_position_embeddings = 8;
     config.residual_attention = mode;
-    EtcModel model = RandomModel(config);
+    EtcModel model = SeededModel(config);
     const EtcInput input =
         BertInput(torch::arange(14).remainder(11).reshape({2, 7}));
     const OutputRows rows = {.globals = Rows({0, 7, 2, 12})};
@@ -213,7 +213,7 @@ TEST(OutputRowsTest, AreThoseOfBert) {
 }
 
 TEST(OutputRowsTest, RefusesRowsThatAreNotThere) {
-  EtcModel model = RandomModel(ToyConfig());
+  EtcModel model = SeededModel(ToyConfig());
   const auto run = [&](const torch::Tensor& rows) {
     EtcInput input = TwoExamples();
     input.outputs.longs = rows;

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-json Record(OddRecords* odd) {
+json ClassifyOddRecord(OddRecords* odd) {
   json record = {{"text", odd->Text()}};
   if (odd->OneIn(2)) {
     record["id"] = odd->Text();
@@ -27,7 +27,7 @@ json Record(OddRecords* odd) {
   return record;
 }
 
-json Options(OddRecords* odd) {
+json ClassifyOddOptions(OddRecords* odd) {
   if (odd->OneIn(4)) {
     return {{"type", "number"}};
   }
@@ -37,13 +37,15 @@ json Options(OddRecords* odd) {
            odd->OneIn(2) ? json{"yes", "no"} : json{"no", "\u2581", "yes"}}};
 }
 
-void Fit(OddRecords*, FinetuneConfig* config) {
+void ClassifyOddFit(OddRecords*, FinetuneConfig* config) {
   config->data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
 }
 
-[[maybe_unused]] const bool registered = OddTask::Register(
-    "classify",
-    {.record = Record, .options = Options, .fit = Fit, .answers = {"label"}});
+[[maybe_unused]] const bool classify_is_registered =
+    OddTask::Register("classify", {.record = ClassifyOddRecord,
+                                   .options = ClassifyOddOptions,
+                                   .fit = ClassifyOddFit,
+                                   .answers = {"label"}});
 
 }  // namespace
 }  // namespace etc

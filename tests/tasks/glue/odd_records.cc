@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-json Record(OddRecords* odd) {
+json GlueOddRecord(OddRecords* odd) {
   json record = {{"task", odd->OneIn(20) ? "wnli" : "rte"},
                  {"id", absl::StrCat(odd->Below(5))},
                  {"text", odd->Text()}};
@@ -26,19 +26,21 @@ json Record(OddRecords* odd) {
   return record;
 }
 
-json Options(OddRecords* odd) {
+json GlueOddOptions(OddRecords* odd) {
   return {{"name", "rte"},
           {"labels", odd->OneIn(2) ? json{"entailment", "not_entailment"}
                                    : json{"not_entailment", "entailment"}}};
 }
 
-void Fit(OddRecords*, FinetuneConfig* config) {
+void GlueOddFit(OddRecords*, FinetuneConfig* config) {
   config->data.max_long_length += 2;  // at least 3, for [CLS] and two [SEP]
 }
 
-[[maybe_unused]] const bool registered = OddTask::Register(
-    "glue",
-    {.record = Record, .options = Options, .fit = Fit, .answers = {"label"}});
+[[maybe_unused]] const bool glue_is_registered =
+    OddTask::Register("glue", {.record = GlueOddRecord,
+                               .options = GlueOddOptions,
+                               .fit = GlueOddFit,
+                               .answers = {"label"}});
 
 }  // namespace
 }  // namespace etc

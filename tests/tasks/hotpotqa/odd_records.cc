@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-json Record(OddRecords* odd) {
+json HotpotqaOddRecord(OddRecords* odd) {
   json context = json::array();
   json facts = json::array();
   std::vector<std::string> answers = {"yes", "no", odd->Text(),
@@ -43,7 +43,7 @@ json Record(OddRecords* odd) {
   return record;
 }
 
-json Options(OddRecords* odd) {
+json HotpotqaOddOptions(OddRecords* odd) {
   return {{"answer_encoding", odd->OneIn(2) ? "span" : "bio"},
           {"search_threshold", odd->OneIn(4)},
           {"supporting_fact_threshold", 0.25 * odd->Below(5)},
@@ -52,9 +52,9 @@ json Options(OddRecords* odd) {
           {"official_compatibility", odd->OneIn(2)}};
 }
 
-[[maybe_unused]] const bool registered =
-    OddTask::Register("hotpotqa", {.record = Record,
-                                   .options = Options,
+[[maybe_unused]] const bool hotpotqa_is_registered =
+    OddTask::Register("hotpotqa", {.record = HotpotqaOddRecord,
+                                   .options = HotpotqaOddOptions,
                                    .answers = {"answer", "supporting_facts"}});
 
 }  // namespace

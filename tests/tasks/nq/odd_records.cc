@@ -50,7 +50,7 @@ void AddDocument(OddRecords* odd, int64_t tokens, json* record) {
   (*record)["document_tokens"] = list;
 }
 
-json Record(OddRecords* odd) {
+json NqOddRecord(OddRecords* odd) {
   const int64_t tokens = odd->Below(30);
   json record = {{"example_id", odd->Below(1000)},
                  {"question_text", odd->Text()}};
@@ -70,7 +70,7 @@ json Record(OddRecords* odd) {
   return record;
 }
 
-json Options(OddRecords* odd) {
+json NqOddOptions(OddRecords* odd) {
   const char* const methods[] = {"joint", "disjoint", "joint_exhaustive"};
   return {{"stride", 1 + odd->Below(8)},
           {"question_len", odd->Below(4)},
@@ -85,17 +85,17 @@ json Options(OddRecords* odd) {
 }
 
 // The lengths have to be larger than a question's and a stride.
-void Fit(OddRecords*, FinetuneConfig* config) {
+void NqOddFit(OddRecords*, FinetuneConfig* config) {
   const auto question = config->task_options["question_len"].get<int64_t>();
   config->data.max_long_length +=
       question + config->task_options["stride"].get<int64_t>() + 2;
   config->data.max_global_length += question + 1;
 }
 
-[[maybe_unused]] const bool registered =
-    OddTask::Register("nq", {.record = Record,
-                             .options = Options,
-                             .fit = Fit,
+[[maybe_unused]] const bool nq_is_registered =
+    OddTask::Register("nq", {.record = NqOddRecord,
+                             .options = NqOddOptions,
+                             .fit = NqOddFit,
                              .answers = {"annotations"}});
 
 }  // namespace

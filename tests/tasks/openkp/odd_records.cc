@@ -38,7 +38,7 @@ json KeyPhrases(OddRecords* odd, const std::vector<std::string>& texts) {
   return phrases;
 }
 
-json Record(OddRecords* odd) {
+json OpenkpOddRecord(OddRecords* odd) {
   json elements = json::array();
   std::vector<std::string> texts;
   int64_t words = 0;
@@ -67,7 +67,7 @@ json Record(OddRecords* odd) {
   return record;
 }
 
-json Options(OddRecords* odd) {
+json OpenkpOddOptions(OddRecords* odd) {
   const bool fixed_blocks = odd->OneIn(4);
   return {{"use_visual_features_in_long", odd->OneIn(2) && !fixed_blocks},
           {"use_visual_features_in_global", !fixed_blocks},
@@ -76,9 +76,10 @@ json Options(OddRecords* odd) {
           {"official_compatibility", odd->OneIn(2)}};
 }
 
-[[maybe_unused]] const bool registered = OddTask::Register(
-    "openkp",
-    {.record = Record, .options = Options, .answers = {"KeyPhrases"}});
+[[maybe_unused]] const bool openkp_is_registered =
+    OddTask::Register("openkp", {.record = OpenkpOddRecord,
+                                 .options = OpenkpOddOptions,
+                                 .answers = {"KeyPhrases"}});
 
 }  // namespace
 }  // namespace etc

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-json Record(OddRecords* odd) {
+json SquadOddRecord(OddRecords* odd) {
   const std::string context =
       odd->OneIn(8) ? odd->Text() : absl::StrJoin(odd->Texts(6), " ");
   json answers = json::array();
@@ -33,7 +33,7 @@ json Record(OddRecords* odd) {
   return record;
 }
 
-json Options(OddRecords* odd) {
+json SquadOddOptions(OddRecords* odd) {
   return {{"version", odd->OneIn(2) ? "1.1" : "2.0"},
           {"doc_stride", 1 + odd->Below(8)},
           {"max_query_length", odd->Below(4)},
@@ -43,17 +43,17 @@ json Options(OddRecords* odd) {
 }
 
 // The lengths have to be larger than a question's.
-void Fit(OddRecords* odd, FinetuneConfig* config) {
+void SquadOddFit(OddRecords* odd, FinetuneConfig* config) {
   const auto question = config->task_options["max_query_length"].get<int64_t>();
   config->model.has_long_tokens = !odd->OneIn(3);
   config->data.max_long_length += question + 3;
   config->data.max_global_length += question + 3;
 }
 
-[[maybe_unused]] const bool registered =
-    OddTask::Register("squad", {.record = Record,
-                                .options = Options,
-                                .fit = Fit,
+[[maybe_unused]] const bool squad_is_registered =
+    OddTask::Register("squad", {.record = SquadOddRecord,
+                                .options = SquadOddOptions,
+                                .fit = SquadOddFit,
                                 .answers = {"answers", "is_impossible"}});
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-json Record(OddRecords* odd) {
+json WikihopOddRecord(OddRecords* odd) {
   std::vector<std::string> candidates = odd->Texts(4);
   candidates.push_back(odd->Fragment());
   json record = {{"id", odd->Text()},
@@ -26,23 +26,25 @@ json Record(OddRecords* odd) {
   return record;
 }
 
-json Options(OddRecords* odd) {
+json WikihopOddOptions(OddRecords* odd) {
   return {{"add_final_layer", odd->OneIn(2)},
           {"enable_l2g_linking", !odd->OneIn(4)},
           {"max_num_sentences", odd->Below(6)},
           {"mention_alignment", odd->OneIn(2) ? "pieces" : "characters"}};
 }
 
-void Fit(OddRecords* odd, FinetuneConfig* config) {
+void WikihopOddFit(OddRecords* odd, FinetuneConfig* config) {
   if (odd->OneIn(2)) {  // documents alone are cut
     config->data.max_long_length += 30;
     config->data.max_global_length += 30;
   }
 }
 
-[[maybe_unused]] const bool registered = OddTask::Register(
-    "wikihop",
-    {.record = Record, .options = Options, .fit = Fit, .answers = {"answer"}});
+[[maybe_unused]] const bool wikihop_is_registered =
+    OddTask::Register("wikihop", {.record = WikihopOddRecord,
+                                  .options = WikihopOddOptions,
+                                  .fit = WikihopOddFit,
+                                  .answers = {"answer"}});
 
 }  // namespace
 }  // namespace etc
