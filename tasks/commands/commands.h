@@ -25,6 +25,7 @@ void AddEvaluateCommand(CLI::App* program, Action* action);
 void AddPredictCommand(CLI::App* program, Action* action);
 void AddScoreCommand(CLI::App* program, Action* action);
 void AddInspectCommand(CLI::App* program, Action* action);
+void AddDocumentCommand(CLI::App* program, Action* action);
 void AddEstimateCommand(CLI::App* program, Action* action);
 void AddImportCommand(CLI::App* program, Action* action);
 void AddLaunchCommand(CLI::App* program, Action* action);

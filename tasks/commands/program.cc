@@ -137,6 +137,7 @@ int RunProgram(int argc, char** argv) {
   AddPredictCommand(&program, &action);
   AddScoreCommand(&program, &action);
   AddInspectCommand(&program, &action);
+  AddDocumentCommand(&program, &action);
   AddEstimateCommand(&program, &action);
   AddImportCommand(&program, &action);
   AddExportCommand(&program, &action);

@@ -32,7 +32,7 @@ LAYERS = ["base", "attention", "etc", "tasks"]
 # What tasks/ is made of, lowest first: folders, and files of tasks/ itself.
 # Benchmarks, and what stands on one line, do not include each other.
 BENCHMARKS = "benchmarks"
-TASK_LEVELS = [["metrics", "prediction", "text", "data"],
+TASK_LEVELS = [["metrics", "pages", "prediction", "text", "data"],
                ["output", "distributed"],
                ["config"],
                ["task"],
@@ -41,7 +41,7 @@ TASK_LEVELS = [["metrics", "prediction", "text", "data"],
                ["registry"],
                ["runs"],
                ["run_task", "text_encoder"],
-               ["predictor"],
+               ["predictor", "analysis"],
                ["commands"],
                ["realetc_main"]]
 HEADER_ADVICE, SOURCE_ADVICE, MAX_FUNCTION = 300, 600, 60

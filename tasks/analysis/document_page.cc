@@ -1,0 +1,340 @@
+#include "tasks/analysis/document_page.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/counted.h"
+#include "base/directory.h"
+#include "base/file.h"
+#include "base/out_of_memory.h"
+#include "base/path_lookup.h"
+#include "base/status_macros.h"
+#include "etc/residual_choice.h"
+#include "tasks/analysis/document_attention.h"
+#include "tasks/analysis/document_html.h"
+#include "tasks/data/batch.h"
+#include "tasks/inputs/description.h"
+#include "tasks/output/find_checkpoint.h"
+#include "tasks/runs/checkpoint_run.h"
+#include "tasks/runs/task_setup.h"
+#include "tasks/task/benchmark_head.h"
+#include "tasks/train/device.h"
+#include "tasks/train/open_data.h"
+#include "tasks/train/run_plan.h"
+#include "tasks/train/task_model.h"
+
+namespace etc {
+namespace {
+
+// Probabilities of each token that a page has.
+constexpr int64_t kMost = 16;
+// Bytes of probabilities that a page has by default, in base64.
+constexpr int64_t kPageBytes = 24'000'000;
+// Bytes of probabilities that a pass of the model gives at most, beside those
+// of one head.
+constexpr int64_t kViewBytes = 400'000'000;
+
+// --- Choices -----------------------------------------------------------------
+
+absl::Status CheckIndex(const std::string& place, const char* name,
+                        int64_t index, int64_t count) {
+  return index >= 0 && index < count ? absl::OkStatus()
+                                     : absl::OutOfRangeError(absl::StrCat(
+                                           place, ": ", name, " ", index,
+                                           " should be in [0, ", count, ")"));
+}
+
+absl::Status CheckIndices(const std::string& place, const char* name,
+                          const std::vector<int64_t>& indices, int64_t count) {
+  for (const int64_t index : indices) {
+    ETC_RETURN_IF_ERROR(CheckIndex(place, name, index, count));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOutput(const DocumentPageOptions& options) {
+  if (options.output.empty()) {
+    return InvalidArgument("output should name a file, but is empty");
+  }
+  ETC_ASSIGN_OR_RETURN(const bool is_there, PathExists(options.output));
+  if (is_there && !options.overwrite) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        options.output, " is there already; --overwrite replaces it"));
+  }
+  return CheckWritableDirectory(FolderOf(options.output));
+}
+
+std::vector<int64_t> AllBelow(int64_t count) {
+  std::vector<int64_t> all(static_cast<size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// Ascending, each once.
+std::vector<int64_t> InOrder(std::vector<int64_t> indices) {
+  std::sort(indices.begin(), indices.end());
+  indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+  return indices;
+}
+
+// Sets the layers and heads that are left open, by the size of the page.
+void ChooseParts(const EtcConfig& model, const DocumentSize& size,
+                 DocumentContents* contents) {
+  const int64_t layers = model.num_hidden_layers;
+  const int64_t head_bytes =
+      std::max<int64_t>(1, PackedBytes(size, kMost) * 4 / 3);
+  const int64_t room = std::max<int64_t>(1, kPageBytes / head_bytes);
+  const bool any_head = contents->heads.empty();
+  if (any_head) {
+    contents->heads = AllBelow(model.num_attention_heads);
+  }
+  if (contents->layers.empty()) {
+    const auto heads = static_cast<int64_t>(contents->heads.size());
+    const int64_t count = std::clamp<int64_t>(room / heads, 1, layers);
+    for (int64_t i = 1; i <= count; ++i) {
+      contents->layers.push_back(layers * i / count - 1);
+    }
+    if (any_head && room < heads) {
+      contents->heads = AllBelow(room);
+    }
+  }
+}
+
+// --- Attention ---------------------------------------------------------------
+
+// The input of the encoder as the task's head gives it.
+EtcInput InputOf(const TaskModel& model, const Batch& batch) {
+  EtcInput input = batch.input;
+  if (auto* head = dynamic_cast<OutputHead*>(model.head().get());
+      head != nullptr) {
+    const EmbeddingAdders adders = head->Adders(batch);
+    input.long_embedding_adder = adders.long_adder;
+    input.global_embedding_adder = adders.global_adder;
+  }
+  return input;
+}
+
+// Runs the encoder as often as the memory of its probabilities asks for, each
+// time for some layers and heads.
+void FillProbabilities(const TaskModel& model, EtcInput input,
+                       DocumentContents* contents) {
+  const c10::InferenceMode no_gradients;
+  EtcModel encoder = model.encoder();
+  const DocumentSize& size = contents->size;
+  const int64_t window = 2 * size.local_radius + 1;
+  const int64_t head_bytes =
+      std::max<int64_t>(1, 4 * (size.globals * size.tokens() +
+                                size.longs * (size.globals + window)));
+  const auto heads = static_cast<int64_t>(contents->heads.size());
+  const int64_t together = std::max<int64_t>(1, kViewBytes / head_bytes);
+  const auto layer_step =
+      static_cast<size_t>(std::max<int64_t>(1, together / heads));
+  const auto head_step = static_cast<size_t>(std::min(heads, together));
+  contents->packed.resize(contents->layers.size());
+  for (size_t i = 0; i < contents->layers.size(); i += layer_step) {
+    const size_t layers_end = std::min(i + layer_step, contents->layers.size());
+    for (size_t h = 0; h < contents->heads.size(); h += head_step) {
+      const size_t heads_end = std::min(h + head_step, contents->heads.size());
+      const auto at = [](const std::vector<int64_t>& all, size_t index) {
+        return all.begin() + static_cast<std::ptrdiff_t>(index);
+      };
+      input.inspect = {
+          .probabilities_of = {at(contents->layers, i),
+                               at(contents->layers, layers_end)},
+          .heads = {at(contents->heads, h), at(contents->heads, heads_end)}};
+      const Inspected inspected = encoder(input).inspected;
+      for (size_t layer = i; layer < layers_end; ++layer) {
+        const FourBlocks& view =
+            inspected.layers.at(contents->layers[layer]).probabilities;
+        for (size_t head = h; head < heads_end; ++head) {
+          contents->packed[layer].push_back(Pack(
+              FindLargest(view, static_cast<int64_t>(head - h), size, kMost),
+              size));
+        }
+      }
+    }
+  }
+}
+
+// --- Texts -------------------------------------------------------------------
+
+std::vector<std::string> PiecesOf(const Example& example,
+                                  const Tokenizer& tokenizer) {
+  std::vector<std::string> pieces;
+  for (const auto* ids : {&example.global_token_ids, &example.long_token_ids}) {
+    for (const int32_t id : *ids) {
+      pieces.push_back(id >= 0 && id < tokenizer.vocab_size()
+                           ? tokenizer.Piece(id)
+                           : absl::StrCat("#", id));
+    }
+  }
+  return pieces;
+}
+
+// "all 2 layers" or "layers 3, 7 and 11 of 12"
+std::string PartOf(const char* noun, const std::vector<int64_t>& chosen,
+                   int64_t count) {
+  if (static_cast<int64_t>(chosen.size()) == count) {
+    return absl::StrCat(count == 1 ? "the only " : "all ",
+                        count == 1 ? noun : Counted(count, noun));
+  }
+  return absl::StrCat(noun, chosen.size() == 1 ? " " : "s ",
+                      absl::StrJoin(chosen, ", "), " of ", count);
+}
+
+std::string LeftOut(const EtcConfig& model, const DocumentContents& contents) {
+  const std::string rest =
+      contents.layers.size() < static_cast<size_t>(model.num_hidden_layers) ||
+              contents.heads.size() <
+                  static_cast<size_t>(model.num_attention_heads)
+          ? " (--layers and --heads choose others)"
+          : "";
+  return absl::StrCat(
+      "This page has ",
+      PartOf("layer", contents.layers, model.num_hidden_layers), " and ",
+      PartOf("head", contents.heads, model.num_attention_heads), rest,
+      "; layers count from 0, the lowest. Of each token it has the ",
+      contents.most,
+      " largest probabilities in units of 1/65535, and the sum of the rest.");
+}
+
+void SetFacts(const DocumentPageOptions& options, const std::string& checkpoint,
+              const FinetuneConfig& config, const Example& example,
+              size_t num_examples, DocumentContents* contents) {
+  contents->title =
+      absl::StrCat("Attention in one document: ", example.record_id);
+  contents->facts = {
+      {"Record", absl::StrCat(options.record, " of ", options.data, ", id ",
+                              example.record_id)},
+      {"Checkpoint", checkpoint},
+      {"Model",
+       absl::StrCat(config.task, ", ",
+                    Counted(config.model.num_hidden_layers, "layer"), " of ",
+                    Counted(config.model.num_attention_heads, "head"),
+                    ", residual attention: ", ResidualText(config.model))},
+      {"Tokens", DescribeLengths(example)},
+      {"Masks", DescribeMasks(example.pattern)}};
+  if (num_examples > 1) {
+    contents->facts.insert(
+        contents->facts.begin() + 1,
+        {"Example", absl::StrCat(options.example, " of ", num_examples,
+                                 " of this record (--example)")});
+  }
+}
+
+// --- The page ----------------------------------------------------------------
+
+struct OpenedRecord {
+  Examples examples;
+  std::shared_ptr<const Example> example;
+};
+
+absl::StatusOr<OpenedRecord> OpenRecord(const DocumentPageOptions& options,
+                                        const FinetuneConfig& config,
+                                        const Task& task) {
+  ETC_ASSIGN_OR_RETURN(
+      const auto records,
+      OpenRecords({options.data}, task,
+                  {.max_record_bytes = MaxRecordBytesOf(config.data)}));
+  if (records->size() == 0) {
+    return InvalidArgument(options.data, " should have records, but has none");
+  }
+  ETC_RETURN_IF_ERROR(
+      CheckIndex(options.data, "record", options.record, records->size()));
+  OpenedRecord opened;
+  ETC_ASSIGN_OR_RETURN(opened.examples,
+                       records->Make(RequestForEvaluation(options.record)));
+  const std::string place =
+      absl::StrCat(options.data, ": record ", options.record);
+  if (opened.examples.empty()) {
+    return InvalidArgument(place, " becomes no example");
+  }
+  ETC_RETURN_IF_ERROR(CheckIndex(place, "example", options.example,
+                                 static_cast<int64_t>(opened.examples.size())));
+  opened.example = opened.examples[static_cast<size_t>(options.example)];
+  return opened;
+}
+
+// Fills what follows from the example alone.
+void SetExample(const EtcConfig& model, const TaskSetup& setup,
+                const Example& example, DocumentContents* contents) {
+  contents->size = {.globals = example.global_length(),
+                    .longs = example.long_length(),
+                    .local_radius = model.local_radius};
+  contents->tokens = PiecesOf(example, *setup.tokenizer);
+  contents->pattern = example.pattern;
+  contents->description = setup.task->Describe(example);
+  contents->most = kMost;
+}
+
+absl::StatusOr<DocumentPage> WritePage(const DocumentPageOptions& options) {
+  ETC_RETURN_IF_ERROR(CheckOutput(options));
+  ETC_ASSIGN_OR_RETURN(const FoundCheckpoint found,
+                       FindCheckpoint(options.checkpoint));
+  const auto warn = [&](const std::string& text) {
+    if (options.callbacks.warning != nullptr) {
+      options.callbacks.warning(text);
+    }
+  };
+  ETC_ASSIGN_OR_RETURN(
+      const FinetuneConfig config,
+      ConfigOfRun(found.directory,
+                  {.residual_attention = options.residual_attention,
+                   .device = options.device,
+                   .warn = warn}));
+  ETC_RETURN_IF_ERROR(CheckIndices(found.directory, "layer", options.layers,
+                                   config.model.num_hidden_layers));
+  ETC_RETURN_IF_ERROR(CheckIndices(found.directory, "head", options.heads,
+                                   config.model.num_attention_heads));
+  ETC_ASSIGN_OR_RETURN(const TaskSetup setup, SetUpTask(config));
+  for (const std::string& warning : setup.warnings) {
+    warn(warning);
+  }
+  ETC_ASSIGN_OR_RETURN(const OpenedRecord record,
+                       OpenRecord(options, config, *setup.task));
+  ETC_ASSIGN_OR_RETURN(
+      const RunDevice device,
+      DeviceOfRun(config, FindCudaDevices(), /*field=*/"--device"));
+  const CurrentDevice current(device.device);
+  ETC_ASSIGN_OR_RETURN(
+      TaskModel model,
+      LoadModelOfRun(found.directory, config, *setup.task, device.device));
+  const EvaluationMode evaluation(&model);
+  DocumentContents contents{.layers = InOrder(options.layers),
+                            .heads = InOrder(options.heads)};
+  SetExample(config.model, setup, *record.example, &contents);
+  SetFacts(options, found.directory, config, *record.example,
+           record.examples.size(), &contents);
+  ChooseParts(config.model, contents.size, &contents);
+  contents.left_out = LeftOut(config.model, contents);
+  const Batch batch = MakeBatch({record.example}, device.device);
+  contents.visible = VisibleKeys(batch.input.attention, contents.size);
+  FillProbabilities(model, InputOf(model, batch), &contents);
+  const std::string html = DocumentHtml(contents);
+  ETC_RETURN_IF_ERROR(WriteFileAtomically(options.output, html));
+  return DocumentPage{.layers = contents.layers,
+                      .heads = contents.heads,
+                      .bytes = static_cast<int64_t>(html.size())};
+}
+
+}  // namespace
+
+absl::StatusOr<DocumentPage> WriteDocumentPage(
+    const DocumentPageOptions& options) {
+  return NamingOutOfMemory(
+      [&] {
+        return absl::StrCat("making a page of record ", options.record, " of ",
+                            options.data);
+      },
+      [&] { return WritePage(options); });
+}
+
+}  // namespace etc
