@@ -40,7 +40,7 @@ constexpr int64_t kMost = 16;
 constexpr int64_t kPageBytes = 24'000'000;
 // Bytes of probabilities that a pass of the model gives at most, beside those
 // of one head.
-constexpr int64_t kViewBytes = 400'000'000;
+constexpr int64_t kViewBytes = 128'000'000;
 
 // --- Choices -----------------------------------------------------------------
 

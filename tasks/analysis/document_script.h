@@ -69,6 +69,7 @@ inline constexpr char kDocumentStyle[] = R"css(
   overflow: hidden; }
 .mass { display: flex; height: 1.1rem; max-width: 46rem; margin-bottom: 0.6rem;
   border: 1px solid var(--line); print-color-adjust: exact; }
+.mass[hidden] { display: none; }
 .mass > i { display: block; }
 #largest td:nth-child(3) { min-width: 14rem; }
 #largest td:last-child { width: 8rem; }
@@ -223,7 +224,8 @@ function addTokens() {
     const other = i > 0 && (data.segment[i] !== data.segment[i - 1] ||
                             data.paragraph[i] !== data.paragraph[i - 1]);
     const label = 'Long tokens ' + i + ' to ' + (end - 1) +
-        (owner < 0 ? ', of no sentence' : ', sentence of global token ' + owner);
+        (owner < 0 ? ', of no sentence'
+                   : ', sentence of global token ' + owner);
     const link = owner < 0 ? '\u2014' : element(
         'a', {href: '#token=g' + owner, title: 'its global token',
               tabIndex: -1}, 'g' + owner);
@@ -313,7 +315,7 @@ function scrollToChosen() {
 
 function contextOf(key) {
   const context = element('span', {className: 'context'});
-  if (key < G) {
+  if (key < G && L > 0) {
     context.append(element('b', {}, data.tokens[key]));
     const owned = firstOwned.get(key);
     if (owned !== undefined) {
@@ -323,8 +325,9 @@ function contextOf(key) {
     }
     return context;
   }
+  const first = L > 0 ? G : 0;
   const segment = data.segment[key - G];
-  for (let t = Math.max(G, key - 3); t < Math.min(T, key + 4); ++t) {
+  for (let t = Math.max(first, key - 3); t < Math.min(T, key + 4); ++t) {
     if (data.segment[t - G] !== segment) continue;
     context.append(t === key ? element('b', {}, data.tokens[t])
                              : data.tokens[t], ' ');
@@ -353,10 +356,13 @@ function showRow(row) {
   const split = G > 0 && L > 0 && shown > 0
       ? percent(row.toGlobals) + ' of its attention goes to global tokens, ' +
         percent(toLongs) + ' to long tokens.' : '';
+  const links = token < G ? [] : linksOf(token - G);
+  const linked = links.length === 0 ? ''
+      : ' and is linked with ' + links.map((g) => 'g' + g).join(', ');
   byId('summary').textContent =
       (token < G ? 'Global token ' : 'Long token ') + nameOf(token).replace(
           'g', '') + ' \u201c' + text + '\u201d sees ' + count(seen) +
-      (seen === 1 ? ' token' : ' tokens') + '. ' + split;
+      (seen === 1 ? ' token' : ' tokens') + linked + '. ' + split;
   const mass = byId('mass');
   mass.hidden = split === '';
   mass.setAttribute('aria-label', split);
@@ -385,7 +391,8 @@ function showRow(row) {
     return made;
   }));
   if (shown > 0) {
-    const rest = element('tr', {id: 'rest'}, element('td', {}), element('td', {}),
+    const rest = element('tr', {id: 'rest'},
+        element('td', {}), element('td', {}),
         element('td', {}, seen > shown
             ? 'the rest: ' + count(seen - shown) +
                   (seen - shown === 1 ? ' more token' : ' more tokens') +
@@ -410,10 +417,57 @@ function cover(sums, begin, end, weight) {
   }
 }
 
-function colourNumbers(series) {
+function colourNumbers(name) {
   const text = getComputedStyle(document.documentElement)
-      .getPropertyValue('--series-' + series).trim();
+      .getPropertyValue(name).trim();
   return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+}
+
+// The global tokens that a long token is linked with: its sentence, its
+// paragraph, and links of the task.
+const linksOf = (i) => [...new Set([data.sentence[i], data.paragraph[i],
+                                    data.linked[i]])].filter((g) => g >= 0);
+
+function seesPair(token, key) {
+  const sees = data.sees[token];
+  for (let r = 0; r < sees.length; r += 2) {
+    if (sees[r] <= key && key < sees[r + 1]) return true;
+  }
+  return false;
+}
+
+// Darkens the pairs that see each other with the relative id of a link.
+function markLinks(image) {
+  const size = picture.size, ink = colourNumbers('--ink');
+  const ends = (token) => {
+    const begin = axis(token);
+    const step = token < G ? picture.split / G : picture.longSize / L;
+    const first = Math.floor(begin);
+    return [first, Math.max(first + 1, Math.round(begin + step))];
+  };
+  const done = new Uint8Array(size * size);
+  const mark = (row, column) => {
+    if (!seesPair(row, column)) return;
+    const [top, bottom] = ends(row), [left, right] = ends(column);
+    for (let y = top; y < Math.min(size, bottom); ++y) {
+      for (let x = left; x < Math.min(size, right); ++x) {
+        const at = y * size + x;
+        if (done[at] === 1) continue;
+        done[at] = 1;
+        for (let c = 0; c < 3; ++c) {
+          image.data[4 * at + c] =
+              0.5 * image.data[4 * at + c] + 0.5 * ink[c];
+        }
+        image.data[4 * at + 3] = 255;
+      }
+    }
+  };
+  for (let i = 0; i < L; ++i) {
+    for (const g of linksOf(i)) {
+      mark(G + i, g);
+      mark(g, G + i);
+    }
+  }
 }
 
 function makePicture() {
@@ -426,7 +480,8 @@ function makePicture() {
       Math.min(0.4, Math.max(0.15, G / T)) * size);
   picture = {size, gap, split, longSize: size - split - gap};
   const image = canvas.getContext('2d').createImageData(size, size);
-  const colours = blocks.map((block) => colourNumbers(block.series));
+  const colours = blocks.map(
+      (block) => colourNumbers('--series-' + block.series));
   const parts = [{from: 0, to: G, at: 0, size: split},
                  {from: G, to: T, at: split + gap, size: picture.longSize}];
   for (const [side, rows] of parts.entries()) {
@@ -456,6 +511,7 @@ function makePicture() {
       }
     }
   }
+  markLinks(image);
   picture.image = image;
   for (const [place, verb] of [['.top', 'looked at'], ['.side', 'looking']]) {
     const share = (part) => 'flex: 0 0 ' + (99 * part / size) + '%';
@@ -517,9 +573,12 @@ function showBlocks() {
               (text) => text !== '').join(', '));
   byId('pattern-caption').textContent =
       'Each row is a token that looks, each column a token that is looked at' +
-      (G > 0 && L > 0 ? '; the ' + count(G) + ' global tokens come first, on a ' +
-           'scale of their own, then the ' + count(L) + ' long tokens' : '') +
-      '. Drawn from the runs of keys that the model computes by. The frame is ' +
+      (G > 0 && L > 0 ? '; the ' + count(G) + ' global tokens come first, on ' +
+           'a scale of their own, then the ' + count(L) + ' long tokens' : '') +
+      '. Drawn from the runs of keys that the model computes by' +
+      (G > 0 && L > 0 ? '; darker: pairs with the relative id of a link, of ' +
+           'a long token with its sentence, its paragraph or what the task ' +
+           'links it with' : '') + '. The frame is ' +
       'the chosen token; a click chooses another one. Mean attention is that ' +
       'of the chosen layer and head, over the tokens that look.';
 }
