@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace etc {
 
@@ -10,9 +11,34 @@ double LearningRateSchedule::At(int64_t step) const {
     return learning_rate * static_cast<double>(step - start_warmup_step) /
            static_cast<double>(warmup_steps);
   }
-  const double done = static_cast<double>(std::min(step, num_steps)) /
-                      static_cast<double>(num_steps);
-  return learning_rate * std::pow(1.0 - done, poly_power);
+  if (type == ScheduleType::kConstant) {
+    return learning_rate;
+  }
+  const int64_t begin =
+      type == ScheduleType::kPoly || warmup_steps == 0
+          ? 0
+          : std::min(start_warmup_step + warmup_steps, num_steps);
+  // Nothing is left where the warm-up takes all updates.
+  const double done =
+      begin == num_steps
+          ? 1.0
+          : static_cast<double>(std::min(step, num_steps) - begin) /
+                static_cast<double>(num_steps - begin);
+  switch (type) {
+    case ScheduleType::kLinear:
+      return learning_rate * (1.0 - done);
+    case ScheduleType::kCosine:
+      return learning_rate * 0.5 * (1.0 + std::cos(std::numbers::pi * done));
+    default:
+      return learning_rate * std::pow(1.0 - done, poly_power);
+  }
+}
+
+ScheduleType ScheduleTypeFromName(const std::string& name) {
+  return name == "linear"     ? ScheduleType::kLinear
+         : name == "cosine"   ? ScheduleType::kCosine
+         : name == "constant" ? ScheduleType::kConstant
+                              : ScheduleType::kPoly;
 }
 
 int64_t NumTrainingSteps(int64_t num_examples, int64_t batch_size,

@@ -2,19 +2,33 @@
 #define ETC_TASKS_TRAIN_SCHEDULE_H_
 
 #include <cstdint>
+#include <string>
 
 namespace etc {
 
-// The official learning rate: a linear warm-up, then a polynomial decay to 0
-// that counts from step 0 (doc/model.md 8.1). With t the number of updates made
-// so far, N, w, t0 and p the fields below:
+// The course of the rate after the warm-up.
+enum class ScheduleType { kPoly, kLinear, kCosine, kConstant };
+
+// The type of that name: "poly", "linear", "cosine", "constant".
+ScheduleType ScheduleTypeFromName(const std::string& name);
+
+// A linear warm-up, then a decay. With t the number of updates made so far, N,
+// w, t0 and p the fields below, and s the share of the updates after the
+// warm-up that is made, s = (min(t, N) - e) / (N - e), e = t0 + w (e = 0
+// without a warm-up):
 //
 //   lr(t) = rate (t - t0) / w          if w > 0 and t - t0 < w
-//           rate (1 - min(t, N)/N)^p   otherwise
+//           rate (1 - min(t, N)/N)^p   kPoly, the official one (doc/model.md
+//                                      8.1), which decays from step 0
+//           rate (1 - s)               kLinear
+//           rate (1 + cos(pi s)) / 2   kCosine
+//           rate                       kConstant
 //
-// So the first update has rate 0, and `learning_rate` itself is never reached.
-// Before t0 the rate is negative, as in the official code.
+// So with a warm-up the first update has rate 0, and kPoly never reaches
+// `learning_rate` itself. Before t0 the rate is negative, as in the official
+// code.
 struct LearningRateSchedule {
+  ScheduleType type = ScheduleType::kPoly;
   double learning_rate = 0;
   int64_t num_steps = 0;          // N; at least 1
   int64_t warmup_steps = 0;       // w; 0: no warm-up

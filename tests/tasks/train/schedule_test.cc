@@ -5,6 +5,9 @@
 
 #include "tasks/train/schedule.h"
 
+#include <cmath>
+#include <utility>
+
 #include "gtest/gtest.h"
 
 namespace etc {
@@ -63,6 +66,47 @@ TEST(LearningRateScheduleTest, RaisesWhatIsLeftToThePower) {
   const LearningRateSchedule schedule{
       .learning_rate = 1, .num_steps = 4, .poly_power = 2};
   EXPECT_EQ(schedule.At(1), 0.5625);
+}
+
+// Against the closed forms: linear and cosine from the full rate at the end of
+// the warm-up to 0, with 2 of 10 updates of warm-up.
+TEST(LearningRateScheduleTest, DecaysFromTheFullRateUnlessPoly) {
+  LearningRateSchedule schedule{
+      .learning_rate = 2, .num_steps = 10, .warmup_steps = 2};
+  for (const auto& [name, middle] :
+       {std::pair<const char*, double>("linear", 1),
+        {"cosine", 1},
+        {"constant", 2}}) {
+    SCOPED_TRACE(name);
+    schedule.type = ScheduleTypeFromName(name);
+    EXPECT_EQ(schedule.At(0), 0);
+    EXPECT_EQ(schedule.At(1), 1);
+    EXPECT_EQ(schedule.At(2), 2);
+    EXPECT_NEAR(schedule.At(6), middle, 1e-15);
+  }
+  schedule.type = ScheduleType::kLinear;
+  EXPECT_EQ(schedule.At(4), 1.5);
+  EXPECT_EQ(schedule.At(10), 0);
+  EXPECT_EQ(schedule.At(99), 0);
+  schedule.type = ScheduleType::kCosine;
+  EXPECT_NEAR(schedule.At(4), 1 + std::sqrt(0.5), 1e-15);
+  EXPECT_EQ(schedule.At(10), 0);
+  schedule.type = ScheduleType::kConstant;
+  EXPECT_EQ(schedule.At(99), 2);
+  schedule.type = ScheduleTypeFromName("poly");
+  EXPECT_NEAR(schedule.At(2), 1.6, 1e-15);
+}
+
+TEST(LearningRateScheduleTest, NeedsNoUpdateAfterTheWarmUp) {
+  LearningRateSchedule schedule{.type = ScheduleType::kLinear,
+                                .learning_rate = 1,
+                                .num_steps = 4,
+                                .warmup_steps = 4};
+  EXPECT_EQ(schedule.At(3), 0.75);
+  EXPECT_EQ(schedule.At(4), 0);
+  schedule.warmup_steps = 0;
+  EXPECT_EQ(schedule.At(0), 1);
+  EXPECT_EQ(schedule.At(1), 0.75);
 }
 
 TEST(NumTrainingStepsTest, MatchesWikihopSpec10) {
