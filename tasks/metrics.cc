@@ -4,12 +4,24 @@
 #include <cmath>
 #include <cstddef>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace etc {
+
+bool IsLowerBetter(const std::string& name) {
+  for (const absl::string_view ending :
+       {"loss", "perplexity", "error", "mse", "mae"}) {
+    // "loss" and "sentence_loss", but not "gloss".
+    if (name == ending || absl::EndsWith(name, absl::StrCat("_", ending))) {
+      return true;
+    }
+  }
+  return false;
+}
 
 using MetricScores = std::vector<std::pair<std::string, double>>;
 

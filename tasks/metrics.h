@@ -23,6 +23,20 @@ inline std::optional<double> FindMetric(const Metrics& metrics,
   return std::nullopt;
 }
 
+// True if a smaller value of the score of that name is better: losses, errors,
+// perplexities ("loss", "sentence_loss", "mse", "mae", "perplexity").
+bool IsLowerBetter(const std::string& name);
+
+// The score by which models are compared.
+struct MainMetric {
+  std::string name;
+  bool lower_is_better = false;
+
+  bool IsBetter(double score, double than) const {
+    return lower_is_better ? score < than : score > than;
+  }
+};
+
 // Records of a data set that have no answer, and are in no score.
 struct UnansweredRecords {
   int64_t count = 0;

@@ -38,9 +38,9 @@ struct CheckpointRecord {
   // Names of directories beside the file; empty: none.
   std::string last;
   std::string best;
-  // `last` and `best`.
+  // `last` and `best`, and others that are kept.
   std::map<std::string, RecordedCheckpoint> checkpoints;
-  // Former `last` and `best` checkpoints, which are to be deleted.
+  // Former checkpoints of the record, which are to be deleted.
   std::set<std::string> superseded;
 
   bool operator==(const CheckpointRecord&) const = default;

@@ -1,6 +1,7 @@
 #include "tasks/output/checkpoint_store.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <random>
 #include <set>
@@ -190,12 +191,52 @@ absl::Status CheckpointStore::FillRecord(const CheckpointSurvey& found) {
   return Commit(std::move(record));
 }
 
-absl::Status CheckpointStore::Commit(CheckpointRecord record) {
-  std::map<std::string, RecordedCheckpoint> kept;
-  for (const std::string& name : {record.last, record.best}) {
-    if (name.empty() || kept.contains(name)) {
+std::set<std::string> CheckpointStore::KeptNames(
+    const CheckpointRecord& record) const {
+  std::set<std::string> kept = {record.last, record.best};
+  std::vector<std::pair<int64_t, std::string>> by_step;
+  std::vector<std::pair<double, std::string>> by_score;
+  for (const auto& [name, checkpoint] : record.checkpoints) {
+    if (name == record.last || !IsThere(PathOf(name))) {
       continue;
     }
+    by_step.emplace_back(-checkpoint.step, name);
+  }
+  std::sort(by_step.begin(), by_step.end());
+  for (const auto& [name, checkpoint] : record.checkpoints) {
+    const std::optional<double> score =
+        FindMetric(checkpoint.scores, kept_.metric.name);
+    if (name != record.best && score.has_value() && !std::isnan(*score) &&
+        IsThere(PathOf(name))) {
+      by_score.emplace_back(kept_.metric.lower_is_better ? *score : -*score,
+                            name);
+    }
+  }
+  // Names are in the order of steps: of equal scores the earlier is kept.
+  std::sort(by_score.begin(), by_score.end());
+  const auto keep = [&](const auto& names, int64_t count) {
+    for (int64_t i = 0; i < std::min<int64_t>(count, std::ssize(names)); ++i) {
+      kept.insert(names[static_cast<size_t>(i)].second);
+    }
+  };
+  keep(by_step, kept_.last - 1);
+  keep(by_score, kept_.best - 1);
+  kept.erase("");
+  return kept;
+}
+
+void CheckpointStore::Supersede(CheckpointRecord* record) const {
+  const std::set<std::string> kept = KeptNames(*record);
+  for (const auto& [name, checkpoint] : record->checkpoints) {
+    if (!kept.contains(name)) {
+      record->superseded.insert(name);
+    }
+  }
+}
+
+absl::Status CheckpointStore::Commit(CheckpointRecord record) {
+  std::map<std::string, RecordedCheckpoint> kept;
+  for (const std::string& name : KeptNames(record)) {
     const auto before = record.checkpoints.find(name);
     if (before != record.checkpoints.end()) {
       kept[name] = before->second;
@@ -238,10 +279,8 @@ absl::Status CheckpointStore::Save(
   ETC_RETURN_IF_ERROR(RenameEntry(unfinished, PathOf(name)));
   CheckpointRecord record = record_;
   record.run = run_;
-  if (!record.last.empty() && record.last != record.best) {
-    record.superseded.insert(record.last);
-  }
   record.last = name;
+  Supersede(&record);
   return Commit(std::move(record));
 }
 
@@ -254,11 +293,9 @@ absl::Status CheckpointStore::NoteEvaluation(const Metrics& scores,
   CheckpointRecord record = record_;
   record.checkpoints[record.last].scores = scores;
   if (is_best) {
-    if (!record.best.empty() && record.best != record.last) {
-      record.superseded.insert(record.best);
-    }
     record.best = record.last;
   }
+  Supersede(&record);
   return Commit(std::move(record));
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,14 @@
 #include "tasks/output/checkpoint_survey.h"
 
 namespace etc {
+
+// The checkpoints that a run keeps: the last ones, and of those with scores the
+// best ones by `metric`, of equal ones the earlier.
+struct KeptCheckpoints {
+  int64_t last = 1;
+  int64_t best = 1;
+  MainMetric metric = {};
+};
 
 // The checkpoints of one run:
 //
@@ -40,12 +49,14 @@ namespace etc {
 //                            another name, a checkpoint of another run another
 //                            id, and both stay.
 //
-// The caller must hold the RunLock of the run to change a store.
+// Kept are the last checkpoint and the best one, and as many more as
+// KeptCheckpoints says. The caller must hold the RunLock of the run to change a
+// store.
 class CheckpointStore {
  public:
   // Does not access the directory, which need not exist.
-  explicit CheckpointStore(std::string directory)
-      : directory_(std::move(directory)) {}
+  explicit CheckpointStore(std::string directory, KeptCheckpoints kept = {})
+      : directory_(std::move(directory)), kept_(std::move(kept)) {}
 
   // Checks that a run may begin or be resumed here: returns
   // CheckpointSurvey::refusal. Changes nothing.
@@ -100,6 +111,10 @@ class CheckpointStore {
   absl::StatusOr<std::string> NameOf(const std::string& entry) const;
   absl::Status FillRecord(const CheckpointSurvey& found);
   absl::StatusOr<RecordedCheckpoint> Recorded(const std::string& name) const;
+  // The names of the checkpoints of `record` that are kept.
+  std::set<std::string> KeptNames(const CheckpointRecord& record) const;
+  // Marks the other checkpoints of `record` as superseded.
+  void Supersede(CheckpointRecord* record) const;
   // Writes record_, points the links accordingly, and deletes superseded
   // entries.
   absl::Status Commit(CheckpointRecord record);
@@ -109,6 +124,7 @@ class CheckpointStore {
   absl::Status DeleteSuperseded() const;
 
   std::string directory_;
+  const KeptCheckpoints kept_;
   std::string run_;  // empty before TakeOver
   CheckpointRecord record_;
   std::vector<std::string> messages_;

@@ -57,6 +57,52 @@ auto Writer(const std::string& text) {
   };
 }
 
+// The two best by a loss, and the last three.
+TEST(CheckpointStoreTest, KeepsAsManyAsItIsAskedTo) {
+  TemporaryDirectory temporary;
+  const std::string directory = temporary.File("checkpoints");
+  const KeptCheckpoints kept = {
+      .last = 3,
+      .best = 2,
+      .metric = {.name = "loss", .lower_is_better = true}};
+  const auto steps = [&] {
+    std::set<std::string> names = Names(directory);
+    std::erase_if(names, [](const std::string& name) {
+      return !name.starts_with("step-");
+    });
+    return names;
+  };
+  {
+    CheckpointStore store(directory, kept);
+    ASSERT_TRUE(store.TakeOver().ok());
+    const double losses[] = {3, 1, 2, 2, 4, 5};
+    for (int64_t i = 0; i < 6; ++i) {
+      ASSERT_TRUE(store.Save(i + 1, Writer("x")).ok());
+      ASSERT_TRUE(
+          store.NoteEvaluation({{"loss", losses[i]}}, /*is_best=*/i < 2).ok());
+    }
+    EXPECT_THAT(steps(),
+                ElementsAre("step-00000002", "step-00000003", "step-00000004",
+                            "step-00000005", "step-00000006"));
+    EXPECT_EQ(store.best(), directory + "/step-00000002");
+  }
+  // A start that goes on keeps them, too.
+  CheckpointStore store(directory, kept);
+  ASSERT_TRUE(store.TakeOver().ok());
+  EXPECT_EQ(steps().size(), 5u);
+  ASSERT_TRUE(store.Save(7, Writer("x")).ok());
+  EXPECT_THAT(steps(),
+              ElementsAre("step-00000002", "step-00000003", "step-00000005",
+                          "step-00000006", "step-00000007"));
+  EXPECT_THAT(store.TakeMessages(), IsEmpty());
+  // With fewer to keep the others go.
+  CheckpointStore fewer(directory);
+  ASSERT_TRUE(fewer.TakeOver().ok());
+  ASSERT_TRUE(fewer.Save(8, Writer("x")).ok());
+  EXPECT_EQ(steps().count("step-00000002"), 1u);
+  EXPECT_EQ(steps().count("step-00000008"), 1u);
+}
+
 TEST(CheckpointStoreTest, KeepsTheLastAndTheBest) {
   const TemporaryDirectory temporary;
   const std::string directory = temporary.File("checkpoints");
